@@ -1,0 +1,91 @@
+# utter: one Makefile, no recursion. `make help` lists the targets.
+#
+# Every configuration builds in its own folder, so variants never mix and nothing begins with `clean`:
+#   make                          build/release/utter and build/release/libutter.a
+#   make SAN=address,undefined    build/san-address-undefined/...
+#   make CUDA=0                   never look for nvcc
+# Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, SAN=..., PREFIX, DESTDIR.
+
+CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
+comma   := ,
+CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
+B       := build/$(CONFIG)
+PREFIX  ?= /usr/local
+CUDA    ?= $(if $(shell command -v nvcc 2>/dev/null),1,0)
+
+WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wwrite-strings
+CFLAGS  ?= -O2 -g
+# -ffp-contract=off: a product and a sum are rounded as written; kernels that want a fused step say so.
+ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -fvisibility=hidden -fPIC -pthread \
+              -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
+ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
+
+# Debian's archives where it ships them; the rest by name.
+static   = $(firstword $(wildcard /usr/lib/*/lib$(1).a) -l$(1))
+LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr -lm -ldl
+
+LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
+                      src/prompt/*.c src/cpu/*.c src/engine/*.c src/api/*.c)
+CLI_SRC := $(wildcard cli/*.c)
+TEST_SRC := $(wildcard tests/*/test_*.c)
+TOOL_SRC := $(wildcard tools/*.c)
+EXAMPLE_SRC := $(wildcard examples/*.c)
+
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
+TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
+EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
+
+.PHONY: all help check test tools examples install clean
+.SECONDARY:
+
+all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+# A stamp holds the flags, so that changing them rebuilds.
+$(B)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+FORCE:
+
+$(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ISA) -MMD -MP -c $< -o $@
+
+# One body, one file for each instruction set; which one runs is decided at run time.
+$(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma
+$(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
+
+# Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
+$(B)/internal.a: $(LIB_OBJ)
+	@rm -f $@; $(AR) rcsT $@ $^
+$(B)/libutter.a: $(LIB_OBJ)
+	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && objcopy --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
+
+$(B)/utter: $(CLI_OBJ) $(B)/libutter.a
+	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+
+tools: $(TOOLS) ## the model maker and other tools in C
+$(B)/tools/%: $(B)/tools/%.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+examples: $(EXAMPLES) ## the example programs
+$(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
+	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+
+# tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
+# file calls go through --wrap, so that a test can fail the n-th one.
+WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename,-Wl$(comma)--wrap=$(f))
+$(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
+
+test-programs: $(TESTS)
+
+check: all test-programs ## all checks that need no official package: tests, layers, sizes
+	@tools/run_tests $(B)
+
+clean: ## removes build/
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

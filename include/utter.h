@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * utter: text to speech with the Qwen3-TTS family.
+ *
+ * Three nouns. A *model* is a checkpoint on a device, with room ("lanes") for several utterances at
+ * once. A *voice* says who speaks; it never changes and may be shared. A *stream* is one utterance:
+ * text goes in, whole or in pieces, and float samples come out at 24 kHz while they are made.
+ *
+ *     utter_model *model;
+ *     utter_error error;
+ *     if (utter_model_open(&model, "path/to/checkpoint", NULL, &error) != UTTER_OK) { ... error.text }
+ *     utter_stream_options options;
+ *     utter_stream_options_init(&options, model);
+ *     utter_stream *stream;
+ *     utter_stream_open(&stream, model, &options, &error);
+ *     utter_stream_text(stream, text, strlen(text), &error);
+ *     utter_stream_finish(stream, &error);
+ *     float pcm[1920];
+ *     size_t n;
+ *     while (utter_stream_read(stream, pcm, 1920, &n, &error) == UTTER_OK) { play(pcm, n); }
+ *     utter_stream_free(&stream);
+ *     utter_model_close(&model);
+ *
+ * Threads: one thread at a time drives a model and its streams; different models are independent;
+ * only utter_stream_cancel may be called from anywhere. The library prints nothing, never exits,
+ * reads no environment variable and installs no signal handler but one for SIGBUS (see docs/api.md).
+ *
+ * Determinism: the samples depend on the weights, the text, the settings and the seed; not on the
+ * number of threads, on how the text arrived, on the size of the reads or on other streams.
+ *
+ * Errors: every call that can fail returns a status. Where it takes an `utter_error *` (which may be
+ * NULL), the reason is written there in one sentence. Strings are UTF-8.
+ */
+#ifndef UTTER_H
+#define UTTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define UTTER_API __attribute__((visibility("default")))
+#else
+#define UTTER_API
+#endif
+
+/* ---- Version ------------------------------------------------------------------------------- */
+
+#define UTTER_VERSION_MAJOR 0
+#define UTTER_VERSION_MINOR 1
+#define UTTER_VERSION_PATCH 0
+
+/* major * 1,000,000 + minor * 1,000 + patch of the library that runs. */
+UTTER_API uint32_t utter_version_number(void);
+/* The same as text, "0.1.0"; static. */
+UTTER_API const char *utter_version_text(void);
+
+/* ---- Status -------------------------------------------------------------------------------- */
+
+/* Zero is success, positive values are ordinary outcomes, negative ones are failures. */
+typedef enum utter_status {
+    UTTER_OK = 0,
+    UTTER_AGAIN = 1,          /* nothing yet: the stream waits for text, or for utter_model_step */
+    UTTER_END = 2,            /* the stream has given everything */
+    UTTER_E_ARGUMENT = -1,    /* the request is wrong: a value out of range, an unknown voice */
+    UTTER_E_FILE = -2,        /* a file is missing, cannot be read, or is not what it should be */
+    UTTER_E_MODEL = -3,       /* the checkpoint cannot do this, or its parts do not fit together */
+    UTTER_E_MEMORY = -4,      /* out of memory */
+    UTTER_E_IO = -5,          /* writing failed: disk full, pipe closed */
+    UTTER_E_DEVICE = -6,      /* the device failed; every later call on the model says so too */
+    UTTER_E_NUMBER = -7,      /* the weights led to a value that is not a number */
+    UTTER_E_CANCELLED = -8,   /* utter_stream_cancel, or a sink that asked to stop */
+    UTTER_E_INTERNAL = -9,    /* a fault of this library; please report it */
+} utter_status;
+
+/* A short static name for a status, never NULL. */
+UTTER_API const char *utter_status_text(utter_status status);
+
+/* Why a call failed: one sentence, what and why and where possible what to do. */
+typedef struct utter_error {
+    utter_status code;
+    char text[4096];
+} utter_error;
+
+/* ---- Model --------------------------------------------------------------------------------- */
+
+typedef struct utter_model utter_model;
+
+typedef enum utter_pretokenizer {
+    UTTER_PRETOKENIZER_OFFICIAL = 0, /* as the official package does for a checkpoint in a folder */
+    UTTER_PRETOKENIZER_NATIVE = 1,   /* the pattern of the Qwen2 language models */
+} utter_pretokenizer;
+
+/* Notes that are no errors ("this checkpoint takes no instructions"); one line, no line break. */
+typedef void utter_log_fn(void *user, const char *line);
+
+typedef struct utter_model_options {
+    size_t size;                     /* set by _init */
+    const char *device;              /* "auto" (default), "cpu" */
+    int n_threads;                   /* 0 (default): one for each core this process may use */
+    int n_lanes;                     /* streams that may be open at once; default 1 */
+    utter_pretokenizer pretokenizer; /* default official */
+    const char *cpu_kernels;         /* NULL: the best here; else the name of a set, see info */
+    utter_log_fn *log;               /* default NULL: notes are dropped */
+    void *log_user;
+} utter_model_options;
+
+UTTER_API void utter_model_options_init(utter_model_options *options);
+
+/* Opens a checkpoint folder in the official layout. `options` may be NULL. On success *model is the
+ * caller's, to be closed with utter_model_close; on failure *model is NULL. */
+UTTER_API utter_status utter_model_open(utter_model **model, const char *path,
+                                        const utter_model_options *options, utter_error *error);
+
+/* Frees the model and clears the handle. Streams of the model must have been freed before. */
+UTTER_API void utter_model_close(utter_model **model);
+
+typedef enum utter_model_kind {
+    UTTER_MODEL_BASE = 0,         /* speaks with cloned voices */
+    UTTER_MODEL_CUSTOM_VOICE = 1, /* speaks with preset voices */
+    UTTER_MODEL_VOICE_DESIGN = 2, /* speaks with a voice described in words */
+} utter_model_kind;
+
+typedef struct utter_model_info {
+    size_t size; /* set by the caller to sizeof *info */
+    utter_model_kind kind;
+    const char *kind_name;  /* "base", "custom_voice", "voice_design" */
+    const char *size_name;  /* as the checkpoint calls itself: "0b6", "1b7" */
+    const char *device;     /* "cpu" */
+    const char *kernels;    /* the set of kernels in use */
+    const char *all_kernels; /* every set this machine can run, comma separated */
+    bool takes_instructions;
+    int sample_rate;        /* 24000 */
+    int frame_samples;      /* samples of one frame: 1920 */
+    int n_codebooks;        /* codes of one frame: 16 */
+    int codebook_size;      /* codes are 0 .. codebook_size - 1 */
+    int n_threads, n_lanes;
+    int n_voices, n_languages;
+    int width, n_layers;                     /* of the talker */
+    int predictor_width, predictor_layers;
+    int max_positions;                       /* rows and frames of one utterance */
+    uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
+    uint64_t file_bytes;    /* mapped checkpoint files */
+    uint64_t memory_bytes;  /* taken on top of the files */
+} utter_model_info;
+
+UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);
+
+/* Names in the order of the checkpoint; NULL when `index` is out of range. Owned by the model. */
+UTTER_API const char *utter_model_voice_name(const utter_model *model, int index);
+/* The dialect that a preset voice speaks when the language is Chinese or not given, or NULL. */
+UTTER_API const char *utter_model_voice_dialect(const utter_model *model, int index);
+UTTER_API const char *utter_model_language_name(const utter_model *model, int index);
+
+/* Moves every stream that has what it needs one frame ahead: a server's heartbeat. UTTER_OK when at
+ * least one moved, UTTER_AGAIN when none could. A program with one stream needs only utter_stream_read. */
+UTTER_API utter_status utter_model_step(utter_model *model, utter_error *error);
+
+/* Token ids of a text, as the tokenizer gives them (control tokens in the text included). *ids is the
+ * caller's, to be freed with utter_memory_free. */
+UTTER_API utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
+                                            int32_t **ids, size_t *n_ids, utter_error *error);
+UTTER_API void utter_memory_free(void *memory);
+
+/* ---- Voice --------------------------------------------------------------------------------- */
+
+typedef struct utter_voice utter_voice;
+
+/* A preset voice of a custom-voice model, by name (any case). Unknown: the error lists the known. */
+UTTER_API utter_status utter_voice_preset(utter_voice **voice, const utter_model *model,
+                                          const char *name, utter_error *error);
+UTTER_API const char *utter_voice_name(const utter_voice *voice);
+UTTER_API void utter_voice_free(utter_voice **voice);
+
+/* ---- Stream -------------------------------------------------------------------------------- */
+
+typedef struct utter_stream utter_stream;
+
+typedef enum utter_layout {
+    UTTER_LAYOUT_AUTO = 0,   /* as the official package: full for preset and designed voices, stream for clones */
+    UTTER_LAYOUT_FULL = 1,   /* the whole text stands before the speech */
+    UTTER_LAYOUT_STREAM = 2, /* one text token goes in with each frame; speech starts with the first token */
+} utter_layout;
+
+/* How one of the two heads chooses. temperature 0 is greedy; top_k 0 and top_p 1 are off. */
+typedef struct utter_sampling {
+    float temperature;        /* 0 .. 100 */
+    int top_k;                /* 0 .. */
+    float top_p;              /* above 0 .. 1 */
+    float repetition_penalty; /* above 0; 1 is off; the predictor has none and ignores it */
+} utter_sampling;
+
+typedef struct utter_stream_options {
+    size_t size;              /* set by _init */
+    const utter_voice *voice; /* NULL: none (voice design; or the model's own choice) */
+    const char *language;     /* NULL or "auto": the model decides */
+    const char *instruct;     /* how to speak; for a voice-design model, the voice itself; NULL: none */
+    utter_layout layout;
+    utter_sampling talker;    /* code 0 of a frame; defaults from the checkpoint */
+    utter_sampling predictor; /* the other codes of a frame */
+    uint64_t seed;            /* default 0 */
+    int max_frames;           /* at most this many frames, 80 ms each; default from the checkpoint */
+    bool guard;               /* default true: end a stuck or endlessly silent stream; docs/model.md */
+} utter_stream_options;
+
+/* Fills in the real defaults of this checkpoint. */
+UTTER_API utter_status utter_stream_options_init(utter_stream_options *options, const utter_model *model);
+
+/* Opens an utterance on a free lane of the model (UTTER_AGAIN when all are taken). The strings and the
+ * voice are copied or kept alive; the caller may free them at once. */
+UTTER_API utter_status utter_stream_open(utter_stream **stream, utter_model *model,
+                                         const utter_stream_options *options, utter_error *error);
+
+/* Gives the next piece of text, cut anywhere, also inside a character. Line breaks at the very
+ * beginning and end of the whole text are dropped. In the stream layout speech begins as soon as the
+ * first token cannot change any more; in the full layout after utter_stream_finish. */
+UTTER_API utter_status utter_stream_text(utter_stream *stream, const char *text, size_t bytes,
+                                         utter_error *error);
+/* No more text will come. An empty text is an error here. */
+UTTER_API utter_status utter_stream_finish(utter_stream *stream, utter_error *error);
+
+/* Takes up to `capacity` samples in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
+ * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, see
+ * utter_stream_stats for the reason. After a failure every later read fails the same way. */
+UTTER_API utter_status utter_stream_read(utter_stream *stream, float *pcm, size_t capacity, size_t *n,
+                                         utter_error *error);
+/* The same without making new frames: for those who call utter_model_step themselves. */
+UTTER_API utter_status utter_stream_take(utter_stream *stream, float *pcm, size_t capacity, size_t *n,
+                                         utter_error *error);
+
+/* The codes made so far: *n_frames frames of n_codebooks each, frame after frame. Borrowed from the
+ * stream; valid until the next call on it. */
+UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
+
+/* Ends the stream; what was made can still be read, then comes UTTER_END with UTTER_FINISH_CANCELLED. The
+ * one call that any thread, or a signal handler, may make. */
+UTTER_API void utter_stream_cancel(utter_stream *stream);
+/* Frees the stream and its lane and clears the handle. */
+UTTER_API void utter_stream_free(utter_stream **stream);
+
+typedef enum utter_finish {
+    UTTER_FINISH_NONE = 0,   /* still speaking */
+    UTTER_FINISH_EOS,        /* the model ended the utterance */
+    UTTER_FINISH_MAX_FRAMES, /* max_frames */
+    UTTER_FINISH_CONTEXT,    /* the model's positions are used up */
+    UTTER_FINISH_CEILING,    /* guard: far longer than the text can take */
+    UTTER_FINISH_LOOP,       /* guard: the same codes over and over */
+    UTTER_FINISH_SILENCE,    /* guard: endless silence after the text */
+    UTTER_FINISH_CANCELLED,  /* utter_stream_cancel */
+    UTTER_FINISH_ERROR,      /* a read has failed */
+} utter_finish;
+
+/* "eos", "max_frames", ...; static, never NULL. */
+UTTER_API const char *utter_finish_text(utter_finish finish);
+
+typedef struct utter_stream_stats {
+    size_t size; /* set by the caller to sizeof *stats */
+    utter_finish finish;
+    int n_frames;         /* frames made */
+    int n_text_tokens;    /* tokens of the text, wrapper not counted */
+    int n_rows;           /* prompt rows before the first frame */
+    /* Seconds spent so far, by stage. */
+    double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
+    double first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
+} utter_stream_stats;
+
+UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);
+
+/* ---- One call ------------------------------------------------------------------------------ */
+
+/* Takes samples as they are made; false stops. */
+typedef bool utter_sink_fn(void *user, const float *pcm, size_t n);
+
+/* Speaks `text` to the end. `options` may be NULL. */
+UTTER_API utter_status utter_say(utter_model *model, const char *text, const utter_stream_options *options,
+                                 utter_sink_fn *sink, void *user, utter_error *error);
+
+/* ---- Codec --------------------------------------------------------------------------------- */
+
+typedef enum utter_codec_rule {
+    UTTER_CODEC_WHOLE = 0,           /* one stream without seams: what utter_stream_read gives */
+    UTTER_CODEC_OFFICIAL_CHUNKS = 1, /* the official 300-frame chunks with 25 frames of context */
+} utter_codec_rule;
+
+/* Decodes `n_frames` frames of n_codebooks codes; takes a lane while it runs. `chunk` is the number of
+ * frames decoded in one call (0: the library's choice); it does not change the samples. */
+UTTER_API utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t n_frames,
+                                          utter_codec_rule rule, int chunk, utter_sink_fn *sink,
+                                          void *user, utter_error *error);
+
+/* ---- Sound files --------------------------------------------------------------------------- */
+
+typedef struct utter_sound utter_sound;
+
+typedef enum utter_sample { UTTER_SAMPLE_S16 = 0, UTTER_SAMPLE_F32 = 1 } utter_sample;
+
+/* Starts a sound file; `format` is "wav", "flac", "ogg", "opus", "mp3" or "raw", or NULL to go by the
+ * name. "-" is standard output. The file appears under its name only when it is closed: a crash
+ * leaves nothing half written. */
+UTTER_API utter_status utter_sound_create(utter_sound **sound, const char *path, const char *format,
+                                          utter_sample sample, int sample_rate, utter_error *error);
+UTTER_API utter_status utter_sound_write(utter_sound *sound, const float *pcm, size_t n, utter_error *error);
+/* Completes the file and frees the handle, also when it fails (then no file is left). */
+UTTER_API utter_status utter_sound_close(utter_sound **sound, utter_error *error);
+/* Drops the file and frees the handle. */
+UTTER_API void utter_sound_abort(utter_sound **sound);
+
+/* ---- Proof --------------------------------------------------------------------------------- */
+
+/* One line of a verification: how a stage agrees with the golden file. */
+typedef struct utter_check {
+    const char *stage;   /* "tokens", "prompt", "talker", "codes", "samples" ... */
+    bool passed;
+    double value, limit; /* share of equal codes, or the largest difference, and what is allowed */
+    const char *detail;  /* one line for people */
+} utter_check;
+
+typedef void utter_check_fn(void *user, const utter_check *check);
+
+/* Runs what a golden file (tools/oracle) holds on this model and reports stage by stage. UTTER_OK when
+ * all stages ran, whether they passed or not. */
+UTTER_API utter_status utter_model_verify(utter_model *model, const char *golden_path,
+                                          utter_check_fn *report, void *user, utter_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files: the only caller of open, read, write and mmap in the library. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/error.h"
+
+/* A file mapped for reading. `data` is NULL for an empty file. If the file shrinks while it is mapped,
+ * reads past its new end give zeros and file_map_damaged turns true: the process does not die. */
+struct file_map {
+    const uint8_t *data;
+    size_t size;
+    int slot; /* in the table of the SIGBUS guard; -1: none */
+};
+
+utter_status file_map_open(struct file_map *map, const char *path, utter_error *error);
+bool file_map_damaged(const struct file_map *map);
+void file_map_close(struct file_map *map); /* accepts a zeroed map */
+
+/* The whole file as text with a final zero; UTTER_E_FILE when it is larger than `limit`. The caller
+ * frees *text with memory_free. */
+utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
+
+bool file_exists(const char *path);
+bool file_is_folder(const char *path);
+/* "folder/name" in out[size]; UTTER_E_FILE when too long. */
+utter_status file_join(char *out, size_t size, const char *folder, const char *name, utter_error *error);
+
+/* A file that appears under its name only when it is complete: written to a sibling temporary, synced,
+ * renamed. `path` "-" is standard output (no temporary). */
+struct file_out;
+utter_status file_out_open(struct file_out **out, const char *path, utter_error *error);
+utter_status file_out_write(struct file_out *out, const void *data, size_t bytes, utter_error *error);
+/* Overwrites bytes already written (a header). Not on standard output. */
+utter_status file_out_patch(struct file_out *out, uint64_t offset, const void *data, size_t bytes,
+                            utter_error *error);
+bool file_out_seekable(const struct file_out *out);
+int file_out_descriptor(const struct file_out *out); /* for a library that writes by itself */
+utter_status file_out_close(struct file_out **out, utter_error *error); /* completes; frees */
+void file_out_abort(struct file_out **out);                             /* drops; frees */
+
+#endif

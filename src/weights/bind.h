@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Named, shape-checked access to a tensor set that reports every mismatch together. */
+#ifndef WEIGHTS_BIND_H
+#define WEIGHTS_BIND_H
+
+#include "weights/safetensors.h"
+
+/* A matrix or higher tensor that is used where it lies in the file: row-major, BF16 or F32 or F16. */
+struct weight {
+    const void *data;
+    enum dtype type; /* DTYPE_BF16, DTYPE_F32 or DTYPE_F16 */
+    int64_t rows;    /* dims[0] */
+    int64_t cols;    /* product of the other dims */
+};
+
+struct bind {
+    const struct tensor_set *set;
+    const char *file;  /* shown in the report: "model.safetensors" */
+    int n_problems;
+    size_t n_used;
+    char *report;      /* grows; freed by bind_finish */
+    bool out_of_memory;
+};
+
+void bind_begin(struct bind *b, const struct tensor_set *set, const char *file);
+/* A tensor with exactly these dims (n_dims of them); `index` >= 0 replaces the first "{}" in `name`, `index2`
+ * the second; pass -1 where there is none. On a mismatch it is noted and an empty weight comes back. */
+struct weight bind_weight(struct bind *b, const char *name, int index, int index2, int n_dims, const int64_t *dims);
+/* The same as fp32 values in new memory (memory_new; the caller frees), whatever the type in the file:
+ * for norms, biases and other small vectors. NULL on mismatch. */
+float *bind_vector(struct bind *b, const char *name, int index, int index2, int64_t n);
+/* UTTER_E_MODEL with "N tensors do not fit: name: want BF16 [..], have ..; ..." (all of them, cut at the size of the
+ * error text with "and N more"); frees the report. UTTER_OK when all fitted. */
+utter_status bind_finish(struct bind *b, utter_error *error);
+
+#endif
