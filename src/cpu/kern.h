@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
+ * operating system offer. kern_body.h holds each kernel once, over a small vector layer; kern_c.c,
+ * kern_avx2.c and kern_avx512.c compile it for one set each. The plain C table is the specification.
+ *
+ * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
+ * asked for, nor on the thread that runs it. */
+#ifndef CPU_KERN_H
+#define CPU_KERN_H
+
+#include <stdint.h>
+
+#include "weights/bind.h"
+
+/* y[c * y_stride + r] = sum over k of w[r * n_k + k] * x[c * x_stride + k],  r0 <= r < r1, 0 <= c < n_c.
+ * fp32 sums. w is row-major in the type that the name says. */
+typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0, int64_t r1,
+                            const float *x, int64_t x_stride, int n_c);
+
+/* Convolution over time, channel-first: y[o * y_stride + t] = bias[o] + sum over c, j of
+ * w[(o * n_in + c) * taps + j] * x[c * x_stride + t + j * dilation],  o0 <= o < o1, 0 <= t < n_t.
+ * x holds (taps - 1) * dilation samples of the past in front of each channel's first new one. */
+struct kern_conv {
+    float *y;
+    const float *x;
+    const float *w;
+    const float *bias;     /* or NULL */
+    const float *residual; /* NULL, or added to y: same layout as y */
+    int64_t y_stride, x_stride;
+    int n_in, taps, dilation;
+    int64_t n_t;
+};
+typedef void kern_conv_fn(const struct kern_conv *conv, int o0, int o1);
+
+/* Transposed convolution, stride s, 2 s taps, channel-first: x has one past sample in front.
+ * y[o * y_stride + t * s + j] = bias[o] + sum over c of w[(c * n_out + o) * 2 s + j] * x[c][t + 1]
+ *                                                   + w[(c * n_out + o) * 2 s + j + s] * x[c][t]. */
+struct kern_upconv {
+    float *y;
+    const float *x;
+    const float *w;
+    const float *bias;
+    int64_t y_stride, x_stride;
+    int n_in, n_out, stride;
+    int64_t n_t;
+};
+typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
+
+struct kern {
+    const char *name; /* "c", "avx2", "avx512" */
+    kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
+    kern_conv_fn *conv;
+    kern_upconv_fn *upconv;
+    /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
+    void (*snake)(float *y, const float *x, float a, float b, int64_t n);
+    /* gate[i] = silu(gate[i]) * up[i] */
+    void (*silu_mul)(float *gate, const float *up, int64_t n);
+    /* x[i] = gelu(x[i]), exact (erf) */
+    void (*gelu)(float *x, int64_t n);
+    /* One query head against keys k0 .. k0+n_keys-1 of one kv head: out[head] = softmax(scale q.K) V.
+     * keys and values are [position][stride]; scores is scratch of n_keys floats. */
+    void (*attend)(float *out, const float *q, const float *keys, const float *values, int64_t stride, int head,
+                   int64_t n_keys, float scale, float *scores);
+};
+
+/* The table of that name, or the best for this machine when name is NULL; NULL when it does not exist or
+ * cannot run here. */
+const struct kern *kern_find(const char *name);
+/* All that can run here, best last, comma separated; static. */
+const char *kern_all(void);
+
+extern const struct kern kern_c;
+#if defined(__x86_64__)
+extern const struct kern kern_avx2, kern_avx512;
+#endif
+
+/* y = W x for all rows of W on the pool: columns as in kern_matmul_fn. */
+struct pool;
+void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride, const struct weight *w,
+                 const float *x, int64_t x_stride, int n_c);
+
+#endif

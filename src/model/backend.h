@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The door to a device: about a dozen calls at the level of the model. A backend owns everything that an
+ * utterance changes, in *lanes*: caches, positions, history, generator, vocoder state. `frame` and
+ * `vocode` may only queue work; `collect` waits. One thread calls at a time. After UTTER_E_DEVICE every
+ * call but close fails the same way. */
+#ifndef MODEL_BACKEND_H
+#define MODEL_BACKEND_H
+
+#include "model/model.h"
+#include "model/row.h"
+
+struct backend; /* each backend's own */
+
+struct backend_options {
+    int n_lanes;
+    int n_threads;           /* 0: one for each available core */
+    const char *cpu_kernels; /* NULL: the best */
+    int lane_positions;      /* rows and frames that a lane must be able to hold */
+};
+
+/* temperature 0: greedy. */
+struct sampling {
+    float temperature;
+    int top_k;                /* 0: off */
+    float top_p;              /* 1: off */
+    float repetition_penalty; /* 1: off; talker only */
+};
+
+struct lane_settings {
+    struct sampling talker, predictor;
+    uint64_t seed;
+    int min_frames; /* the end is not chosen before this many frames: 2 in the official package */
+};
+
+struct frame_in {
+    int lane;
+    int32_t text;          /* text id that joins the codes of the frame before; ignored for the first frame */
+    const int32_t *forced; /* NULL, or n_codebooks codes that the lane goes on with in place of the chosen ones;
+                              the chosen ones are still reported. For comparisons. */
+};
+
+/* What collect hands out; pointers are the lane's and valid until its next frame, vocode or reset. */
+struct lane_out {
+    bool end;             /* the end token was chosen: no codes */
+    bool not_a_number;    /* a logit or a sample was NaN or infinite */
+    int n_frames;         /* 0 or 1 after frame; more after feed */
+    const int32_t *codes; /* [n_frames][n_codebooks], as chosen */
+    const float *pcm;     /* [n_frames * frame_samples] once vocoded, else NULL */
+    size_t n_samples;
+    double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
+};
+
+/* Named activations for tests; data is [rows][cols] fp32, valid during the call. Names:
+ *   "prompt"            the embedded rows that prefill starts from     [n][talker width]
+ *   "talker.layer"      after layer `index`                           [n][talker width]
+ *   "talker.hidden"     after the final norm, last position           [1][talker width]
+ *   "talker.logits"     before any processing                         [1][codec_vocabulary]
+ *   "predictor.logits"  codebook `index` (1 ..)                       [1][predictor_vocabulary]
+ *   "vocoder.STAGE"     "quantizer", "pre_conv", "stack", "upsample" (index), "first", "block" (index)   [t][channels] */
+typedef void backend_tap_fn(void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols);
+
+struct backend_memory {
+    uint64_t shared_bytes;   /* beside the mapped files */
+    uint64_t lane_bytes;     /* fixed, each lane */
+    uint64_t position_bytes; /* each position of a lane, as it is used */
+};
+
+struct backend_ops {
+    const char *name; /* "cpu" */
+    utter_status (*open)(struct backend **b, const struct model *model, const struct backend_options *options,
+                         utter_error *error);
+    void (*close)(struct backend **b);
+    /* A short static description of the kernels in use, and of all that would run here. */
+    void (*kernels)(const struct backend *b, const char **used, const char **all, int *n_threads);
+
+    /* Empties a lane: positions, history, generator, vocoder state. */
+    utter_status (*lane_reset)(struct backend *b, int lane, const struct lane_settings *settings, utter_error *error);
+    /* Runs n rows through the talker at the lane's next positions and keeps the last hidden state and logits. */
+    utter_status (*prefill)(struct backend *b, int lane, const struct row *rows, int n, utter_error *error);
+    /* One frame for each of n different lanes: (not for the first) a talker step, then the choice of code 0, then
+     * the predictor. The frame waits in the lane for vocode. */
+    utter_status (*frame)(struct backend *b, const struct frame_in *in, int n, utter_error *error);
+    /* Puts known codes, [n_frames][n_codebooks], where frame would have put its own. */
+    utter_status (*feed)(struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error);
+    /* Decodes all waiting frames of each lane. */
+    utter_status (*vocode)(struct backend *b, const int *lanes, int n, utter_error *error);
+    utter_status (*collect)(struct backend *b, int lane, struct lane_out *out, utter_error *error);
+
+    void (*tap)(struct backend *b, backend_tap_fn *fn, void *user); /* fn NULL: off */
+    void (*memory)(const struct backend *b, struct backend_memory *memory);
+};
+
+extern const struct backend_ops cpu_backend;
+
+/* feed and vocode take at most this many frames of a lane at once. */
+enum { BACKEND_MAX_FEED = 32 };
+
+#endif

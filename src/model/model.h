@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A checkpoint, opened: config, mapped tensors, and every tensor that is used, by name and checked shape.
+ * Matrices stay where they lie in the mapped file; small vectors are fp32 copies. Immutable. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "weights/bind.h"
+#include "weights/config.h"
+
+struct layer_weights {
+    float *input_norm;       /* [width] */
+    float *post_norm;        /* [width] */
+    struct weight q;         /* [n_heads * head][width] */
+    struct weight k, v;      /* [n_kv_heads * head][width] */
+    struct weight o;         /* [width][n_heads * head] */
+    float *q_norm, *k_norm;  /* [head], NULL in the codec */
+    struct weight gate, up;  /* [inner][width] */
+    struct weight down;      /* [width][inner] */
+    float *attention_scale, *mlp_scale; /* [width], codec only, else NULL */
+};
+
+struct stack_weights {
+    struct layer_weights *layers; /* [n_layers] */
+    float *norm;                  /* [width] */
+};
+
+struct talker_weights {
+    struct weight text_embedding;  /* [text_vocabulary][text_width] */
+    struct weight text_fc1;        /* [text_width][text_width] */
+    float *text_fc1_bias;          /* [text_width] */
+    struct weight text_fc2;        /* [width][text_width] */
+    float *text_fc2_bias;          /* [width] */
+    struct weight codec_embedding; /* [codec_vocabulary][width] */
+    struct stack_weights stack;
+    struct weight head;            /* [codec_vocabulary][width] */
+};
+
+struct predictor_weights {
+    struct weight *embedding; /* [n_codebooks - 1] of [predictor_vocabulary][talker width]; j embeds code j + 1 */
+    struct weight *head;      /* [n_codebooks - 1] of [predictor_vocabulary][width]; j predicts code j + 1 */
+    struct weight projection; /* [width][talker width]; data NULL when the widths are equal */
+    float *projection_bias;   /* [width] */
+    struct stack_weights stack;
+};
+
+struct conv_weights {
+    struct weight w; /* [out][in * taps], or for a transposed one [in][out * taps] */
+    float *bias;     /* [out] or NULL */
+};
+
+struct snake_weights {
+    float *alpha, *beta; /* [channels], logarithms as in the file */
+};
+
+struct unit_weights { /* residual unit: snake, conv of 7 taps, snake, conv of 1 tap */
+    struct snake_weights snake1, snake2;
+    struct conv_weights conv1, conv2;
+};
+
+struct block_weights { /* upsampling block of the convolution stack */
+    struct snake_weights snake;
+    struct conv_weights up; /* transposed, 2 * rate taps */
+    struct unit_weights units[3];
+};
+
+struct convnext_weights {
+    struct conv_weights up;        /* transposed, ratio taps, stride ratio */
+    struct conv_weights depthwise; /* [channels][7] */
+    float *norm, *norm_bias;       /* [channels] */
+    struct conv_weights widen;     /* [4 * channels][channels] */
+    struct conv_weights narrow;    /* [channels][4 * channels] */
+    float *gamma;                  /* [channels] */
+};
+
+struct vocoder_weights {
+    /* Tables of the quantizer: sum and usage as in the file; a row is sum / max(usage, 1e-5). */
+    struct weight table_sum[CONFIG_MAX_CODEBOOKS];   /* [codebook_size][codebook_dim / 2] */
+    float *table_usage[CONFIG_MAX_CODEBOOKS];        /* [codebook_size] */
+    struct weight first_projection, rest_projection; /* [codebook_dim][codebook_dim / 2] */
+    struct conv_weights pre_conv;                    /* [latent][codebook_dim * 3] */
+    struct conv_weights stack_in;                    /* [stack width][latent] */
+    struct stack_weights stack;
+    struct conv_weights stack_out;                   /* [latent][stack width] */
+    struct convnext_weights upsample[CONFIG_MAX_RATES];
+    struct conv_weights first;                       /* [decoder_width][latent * 7] */
+    struct block_weights blocks[CONFIG_MAX_RATES];
+    struct snake_weights last_snake;
+    struct conv_weights last;                        /* [1][channels * 7] */
+};
+
+struct model {
+    struct config *config;
+    struct tensor_set *tensors;       /* model.safetensors */
+    struct tensor_set *codec_tensors; /* speech_tokenizer/model.safetensors */
+    struct talker_weights talker;
+    struct predictor_weights predictor;
+    struct vocoder_weights vocoder;
+    uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
+};
+
+utter_status model_open(struct model **model, const char *folder, utter_error *error);
+void model_close(struct model **model);
+/* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
+bool model_damaged(const struct model *model);
+
+/* One row of a matrix as fp32: out[cols]. `row` must be in range. */
+void weight_row(const struct weight *w, int64_t row, float *out);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The model's config files -> one typed, range-checked struct. Geometry and ids come from here and from
+ * nowhere else. Comes in: a checkpoint folder. Goes out: struct config, immutable. */
+#ifndef WEIGHTS_CONFIG_H
+#define WEIGHTS_CONFIG_H
+
+#include "base/error.h"
+
+enum { CONFIG_MAX_CODEBOOKS = 64, CONFIG_MAX_RATES = 8 };
+
+/* One transformer stack. */
+struct stack_config {
+    int width;        /* hidden size */
+    int inner;        /* MLP width */
+    int n_layers;
+    int n_heads, n_kv_heads;
+    int head;         /* width of one head; heads * head is not width in general */
+    int window;       /* keys that a query sees, itself included; 0: all */
+    float norm_eps;
+    double rope_theta;
+};
+
+/* A name and its id; `dialect` is the language that a preset voice speaks in place of Chinese, or NULL. */
+struct named_id {
+    char *name;
+    int id;
+    char *dialect;
+};
+
+struct sampling_config {
+    bool do_sample;
+    float temperature;
+    int top_k;
+    float top_p;
+    float repetition_penalty;
+};
+
+/* The codec's decoder (the vocoder) and its encoder. */
+struct codec_config {
+    int n_codebooks, n_semantic; /* quantizers in all, and of the first kind */
+    int codebook_size;
+    int codebook_dim;            /* width of the quantizer's sum; a table row is half of it */
+    int latent;
+    int decoder_width;           /* channels after the first convolution of the stack; halved by each block */
+    struct stack_config stack;
+    int n_rates, rates[CONFIG_MAX_RATES];   /* upsampling of the convolution stack: 8, 5, 4, 3 */
+    int n_ratios, ratios[CONFIG_MAX_RATES]; /* upsampling before it: 2, 2 */
+    int frame_samples;           /* product of all of them: 1920 */
+    int sample_rate;             /* 24000 */
+};
+
+struct config {
+    char *kind_name;   /* tts_model_type: "base", "custom_voice", "voice_design" */
+    char *size_name;   /* tts_model_size: "0b6", "1b7" */
+    char *transformers_version; /* NULL when missing: decides the official pre-tokeniser, spec 2.3 */
+    utter_model_kind kind;
+
+    struct stack_config talker, predictor;
+    int max_positions;
+    int text_vocabulary, text_width;
+    int codec_vocabulary;     /* rows of the talker's code table and head: 3072 */
+    int predictor_vocabulary; /* codes of one codebook: 2048 */
+    int n_codebooks;
+
+    int im_start, im_end, assistant;         /* text ids */
+    int tts_pad, tts_bos, tts_eos;
+    int codec_pad, codec_bos, codec_eos;     /* code ids */
+    int think, nothink, think_bos, think_eos;
+
+    struct named_id *languages; /* dialects included */
+    int n_languages;
+    struct named_id *voices;
+    int n_voices;
+
+    struct sampling_config talker_sampling, predictor_sampling;
+    int max_new_tokens;
+
+    bool has_speaker_encoder;
+    int speaker_width;
+
+    struct codec_config codec;
+};
+
+/* Reads config.json, generation_config.json and speech_tokenizer/config.json of a folder. */
+utter_status config_open(struct config **config, const char *folder, utter_error *error);
+void config_close(struct config **config);
+
+/* The index of a language or voice by name, any case; -1 when unknown. */
+int config_find(const struct named_id *list, int n, const char *name);
+/* True for a language that only preset voices select by themselves ("sichuan_dialect"). */
+bool config_is_dialect(const char *language);
+
+#endif
