@@ -64,17 +64,17 @@ UTTER_API const char *utter_version_text(void);
 /* Zero is success, positive values are ordinary outcomes, negative ones are failures. */
 typedef enum utter_status {
     UTTER_OK = 0,
-    UTTER_AGAIN = 1,          /* nothing yet: the stream waits for text, or for utter_model_step */
-    UTTER_END = 2,            /* the stream has given everything */
-    UTTER_E_ARGUMENT = -1,    /* the request is wrong: a value out of range, an unknown voice */
-    UTTER_E_FILE = -2,        /* a file is missing, cannot be read, or is not what it should be */
-    UTTER_E_MODEL = -3,       /* the checkpoint cannot do this, or its parts do not fit together */
-    UTTER_E_MEMORY = -4,      /* out of memory */
-    UTTER_E_IO = -5,          /* writing failed: disk full, pipe closed */
-    UTTER_E_DEVICE = -6,      /* the device failed; every later call on the model says so too */
-    UTTER_E_NUMBER = -7,      /* the weights led to a value that is not a number */
-    UTTER_E_CANCELLED = -8,   /* utter_stream_cancel, or a sink that asked to stop */
-    UTTER_E_INTERNAL = -9,    /* a fault of this library; please report it */
+    UTTER_AGAIN = 1,        /* nothing yet: the stream waits for text, or for utter_model_step */
+    UTTER_END = 2,          /* the stream has given everything */
+    UTTER_E_ARGUMENT = -1,  /* the request is wrong: a value out of range, an unknown voice */
+    UTTER_E_FILE = -2,      /* a file is missing, cannot be read, or is not what it should be */
+    UTTER_E_MODEL = -3,     /* the checkpoint cannot do this, or its parts do not fit together */
+    UTTER_E_MEMORY = -4,    /* out of memory */
+    UTTER_E_IO = -5,        /* writing failed: disk full, pipe closed */
+    UTTER_E_DEVICE = -6,    /* the device failed; every later call on the model says so too */
+    UTTER_E_NUMBER = -7,    /* the weights led to a value that is not a number */
+    UTTER_E_CANCELLED = -8, /* utter_stream_cancel, or a sink that asked to stop */
+    UTTER_E_INTERNAL = -9,  /* a fault of this library; please report it */
 } utter_status;
 
 /* A short static name for a status, never NULL. */
@@ -113,8 +113,8 @@ UTTER_API void utter_model_options_init(utter_model_options *options);
 
 /* Opens a checkpoint folder in the official layout. `options` may be NULL. On success *model is the
  * caller's, to be closed with utter_model_close; on failure *model is NULL. */
-UTTER_API utter_status utter_model_open(utter_model **model, const char *path,
-                                        const utter_model_options *options, utter_error *error);
+UTTER_API utter_status utter_model_open(
+    utter_model **model, const char *path, const utter_model_options *options, utter_error *error);
 
 /* Frees the model and clears the handle. Streams of the model must have been freed before. */
 UTTER_API void utter_model_close(utter_model **model);
@@ -128,24 +128,24 @@ typedef enum utter_model_kind {
 typedef struct utter_model_info {
     size_t size; /* set by the caller to sizeof *info */
     utter_model_kind kind;
-    const char *kind_name;  /* "base", "custom_voice", "voice_design" */
-    const char *size_name;  /* as the checkpoint calls itself: "0b6", "1b7" */
-    const char *device;     /* "cpu" */
-    const char *kernels;    /* the set of kernels in use */
+    const char *kind_name;   /* "base", "custom_voice", "voice_design" */
+    const char *size_name;   /* as the checkpoint calls itself: "0b6", "1b7" */
+    const char *device;      /* "cpu" */
+    const char *kernels;     /* the set of kernels in use */
     const char *all_kernels; /* every set this machine can run, comma separated */
     bool takes_instructions;
-    int sample_rate;        /* 24000 */
-    int frame_samples;      /* samples of one frame: 1920 */
-    int n_codebooks;        /* codes of one frame: 16 */
-    int codebook_size;      /* codes are 0 .. codebook_size - 1 */
+    int sample_rate;   /* 24000 */
+    int frame_samples; /* samples of one frame: 1920 */
+    int n_codebooks;   /* codes of one frame: 16 */
+    int codebook_size; /* codes are 0 .. codebook_size - 1 */
     int n_threads, n_lanes;
     int n_voices, n_languages;
-    int width, n_layers;                     /* of the talker */
+    int width, n_layers; /* of the talker */
     int predictor_width, predictor_layers;
-    int max_positions;                       /* rows and frames of one utterance */
+    int max_positions; /* rows and frames of one utterance */
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
-    uint64_t file_bytes;    /* mapped checkpoint files */
-    uint64_t memory_bytes;  /* taken on top of the files */
+    uint64_t file_bytes;   /* mapped checkpoint files */
+    uint64_t memory_bytes; /* taken on top of the files */
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);
@@ -163,7 +163,7 @@ UTTER_API utter_status utter_model_step(utter_model *model, utter_error *error);
 /* Token ids of a text, as the tokenizer gives them (control tokens in the text included). *ids is the
  * caller's, to be freed with utter_memory_free. */
 UTTER_API utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
-                                            int32_t **ids, size_t *n_ids, utter_error *error);
+    int32_t **ids, size_t *n_ids, utter_error *error);
 UTTER_API void utter_memory_free(void *memory);
 
 /* ---- Voice --------------------------------------------------------------------------------- */
@@ -171,8 +171,8 @@ UTTER_API void utter_memory_free(void *memory);
 typedef struct utter_voice utter_voice;
 
 /* A preset voice of a custom-voice model, by name (any case). Unknown: the error lists the known. */
-UTTER_API utter_status utter_voice_preset(utter_voice **voice, const utter_model *model,
-                                          const char *name, utter_error *error);
+UTTER_API utter_status utter_voice_preset(
+    utter_voice **voice, const utter_model *model, const char *name, utter_error *error);
 UTTER_API const char *utter_voice_name(const utter_voice *voice);
 UTTER_API void utter_voice_free(utter_voice **voice);
 
@@ -181,9 +181,11 @@ UTTER_API void utter_voice_free(utter_voice **voice);
 typedef struct utter_stream utter_stream;
 
 typedef enum utter_layout {
-    UTTER_LAYOUT_AUTO = 0,   /* as the official package: full for preset and designed voices, stream for clones */
-    UTTER_LAYOUT_FULL = 1,   /* the whole text stands before the speech */
-    UTTER_LAYOUT_STREAM = 2, /* one text token goes in with each frame; speech starts with the first token */
+    UTTER_LAYOUT_AUTO =
+        0, /* as the official package: full for preset and designed voices, stream for clones */
+    UTTER_LAYOUT_FULL = 1, /* the whole text stands before the speech */
+    UTTER_LAYOUT_STREAM =
+        2, /* one text token goes in with each frame; speech starts with the first token */
 } utter_layout;
 
 /* How one of the two heads chooses. temperature 0 is greedy; top_k 0 and top_p 1 are off. */
@@ -208,29 +210,30 @@ typedef struct utter_stream_options {
 } utter_stream_options;
 
 /* Fills in the real defaults of this checkpoint. */
-UTTER_API utter_status utter_stream_options_init(utter_stream_options *options, const utter_model *model);
+UTTER_API utter_status utter_stream_options_init(
+    utter_stream_options *options, const utter_model *model);
 
 /* Opens an utterance on a free lane of the model (UTTER_AGAIN when all are taken). The strings and the
  * voice are copied or kept alive; the caller may free them at once. */
-UTTER_API utter_status utter_stream_open(utter_stream **stream, utter_model *model,
-                                         const utter_stream_options *options, utter_error *error);
+UTTER_API utter_status utter_stream_open(
+    utter_stream **stream, utter_model *model, const utter_stream_options *options, utter_error *error);
 
 /* Gives the next piece of text, cut anywhere, also inside a character. Line breaks at the very
  * beginning and end of the whole text are dropped. In the stream layout speech begins as soon as the
  * first token cannot change any more; in the full layout after utter_stream_finish. */
-UTTER_API utter_status utter_stream_text(utter_stream *stream, const char *text, size_t bytes,
-                                         utter_error *error);
+UTTER_API utter_status utter_stream_text(
+    utter_stream *stream, const char *text, size_t bytes, utter_error *error);
 /* No more text will come. An empty text is an error here. */
 UTTER_API utter_status utter_stream_finish(utter_stream *stream, utter_error *error);
 
 /* Takes up to `capacity` samples in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
  * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, see
  * utter_stream_stats for the reason. After a failure every later read fails the same way. */
-UTTER_API utter_status utter_stream_read(utter_stream *stream, float *pcm, size_t capacity, size_t *n,
-                                         utter_error *error);
+UTTER_API utter_status utter_stream_read(
+    utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error);
 /* The same without making new frames: for those who call utter_model_step themselves. */
-UTTER_API utter_status utter_stream_take(utter_stream *stream, float *pcm, size_t capacity, size_t *n,
-                                         utter_error *error);
+UTTER_API utter_status utter_stream_take(
+    utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error);
 
 /* The codes made so far: *n_frames frames of n_codebooks each, frame after frame. Borrowed from the
  * stream; valid until the next call on it. */
@@ -260,12 +263,13 @@ UTTER_API const char *utter_finish_text(utter_finish finish);
 typedef struct utter_stream_stats {
     size_t size; /* set by the caller to sizeof *stats */
     utter_finish finish;
-    int n_frames;         /* frames made */
-    int n_text_tokens;    /* tokens of the text, wrapper not counted */
-    int n_rows;           /* prompt rows before the first frame */
+    int n_frames;      /* frames made */
+    int n_text_tokens; /* tokens of the text, wrapper not counted */
+    int n_rows;        /* prompt rows before the first frame */
     /* Seconds spent so far, by stage. */
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
-    double first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
+    double
+        first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
 } utter_stream_stats;
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);
@@ -276,8 +280,8 @@ UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_
 typedef bool utter_sink_fn(void *user, const float *pcm, size_t n);
 
 /* Speaks `text` to the end. `options` may be NULL. */
-UTTER_API utter_status utter_say(utter_model *model, const char *text, const utter_stream_options *options,
-                                 utter_sink_fn *sink, void *user, utter_error *error);
+UTTER_API utter_status utter_say(utter_model *model, const char *text,
+    const utter_stream_options *options, utter_sink_fn *sink, void *user, utter_error *error);
 
 /* ---- Codec --------------------------------------------------------------------------------- */
 
@@ -289,8 +293,7 @@ typedef enum utter_codec_rule {
 /* Decodes `n_frames` frames of n_codebooks codes; takes a lane while it runs. `chunk` is the number of
  * frames decoded in one call (0: the library's choice); it does not change the samples. */
 UTTER_API utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t n_frames,
-                                          utter_codec_rule rule, int chunk, utter_sink_fn *sink,
-                                          void *user, utter_error *error);
+    utter_codec_rule rule, int chunk, utter_sink_fn *sink, void *user, utter_error *error);
 
 /* ---- Sound files --------------------------------------------------------------------------- */
 
@@ -302,8 +305,9 @@ typedef enum utter_sample { UTTER_SAMPLE_S16 = 0, UTTER_SAMPLE_F32 = 1 } utter_s
  * name. "-" is standard output. The file appears under its name only when it is closed: a crash
  * leaves nothing half written. */
 UTTER_API utter_status utter_sound_create(utter_sound **sound, const char *path, const char *format,
-                                          utter_sample sample, int sample_rate, utter_error *error);
-UTTER_API utter_status utter_sound_write(utter_sound *sound, const float *pcm, size_t n, utter_error *error);
+    utter_sample sample, int sample_rate, utter_error *error);
+UTTER_API utter_status utter_sound_write(
+    utter_sound *sound, const float *pcm, size_t n, utter_error *error);
 /* Completes the file and frees the handle, also when it fails (then no file is left). */
 UTTER_API utter_status utter_sound_close(utter_sound **sound, utter_error *error);
 /* Drops the file and frees the handle. */
@@ -313,7 +317,7 @@ UTTER_API void utter_sound_abort(utter_sound **sound);
 
 /* One line of a verification: how a stage agrees with the golden file. */
 typedef struct utter_check {
-    const char *stage;   /* "tokens", "prompt", "talker", "codes", "samples" ... */
+    const char *stage; /* "tokens", "prompt", "talker", "codes", "samples" ... */
     bool passed;
     double value, limit; /* share of equal codes, or the largest difference, and what is allowed */
     const char *detail;  /* one line for people */
@@ -324,7 +328,7 @@ typedef void utter_check_fn(void *user, const utter_check *check);
 /* Runs what a golden file (tools/oracle) holds on this model and reports stage by stage. UTTER_OK when
  * all stages ran, whether they passed or not. */
 UTTER_API utter_status utter_model_verify(utter_model *model, const char *golden_path,
-                                          utter_check_fn *report, void *user, utter_error *error);
+    utter_check_fn *report, void *user, utter_error *error);
 
 #ifdef __cplusplus
 }

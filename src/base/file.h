@@ -24,7 +24,8 @@ utter_status file_read(const char *path, size_t limit, char **text, size_t *byte
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 /* "folder/name" in out[size]; UTTER_E_FILE when too long. */
-utter_status file_join(char *out, size_t size, const char *folder, const char *name, utter_error *error);
+utter_status file_join(
+    char *out, size_t size, const char *folder, const char *name, utter_error *error);
 
 /* A file that appears under its name only when it is complete: written to a sibling temporary, synced,
  * renamed. `path` "-" is standard output (no temporary). */
@@ -32,8 +33,8 @@ struct file_out;
 utter_status file_out_open(struct file_out **out, const char *path, utter_error *error);
 utter_status file_out_write(struct file_out *out, const void *data, size_t bytes, utter_error *error);
 /* Overwrites bytes already written (a header). Not on standard output. */
-utter_status file_out_patch(struct file_out *out, uint64_t offset, const void *data, size_t bytes,
-                            utter_error *error);
+utter_status file_out_patch(
+    struct file_out *out, uint64_t offset, const void *data, size_t bytes, utter_error *error);
 bool file_out_seekable(const struct file_out *out);
 int file_out_descriptor(const struct file_out *out); /* for a library that writes by itself */
 utter_status file_out_close(struct file_out **out, utter_error *error); /* completes; frees */

@@ -10,7 +10,8 @@
 
 /* Parses `bytes` bytes of text. `what` names the source in the error ("config.json"). *root is the
  * caller's, freed with json_decref. Integers must fit 64 bits; depth at most 64. */
-utter_status json_text(json_t **root, const char *text, size_t bytes, const char *what, utter_error *error);
+utter_status json_text(
+    json_t **root, const char *text, size_t bytes, const char *what, utter_error *error);
 /* The same from a file of at most `limit` bytes. */
 utter_status json_file(json_t **root, const char *path, size_t limit, utter_error *error);
 
@@ -26,9 +27,11 @@ struct json_fields {
 /* Required integer in [low, high]. */
 int64_t json_need_int(struct json_fields *f, const char *key, int64_t low, int64_t high);
 /* Optional integer; `fallback` when the key is missing or null. */
-int64_t json_take_int(struct json_fields *f, const char *key, int64_t low, int64_t high, int64_t fallback);
+int64_t json_take_int(
+    struct json_fields *f, const char *key, int64_t low, int64_t high, int64_t fallback);
 double json_need_number(struct json_fields *f, const char *key, double low, double high);
-double json_take_number(struct json_fields *f, const char *key, double low, double high, double fallback);
+double json_take_number(
+    struct json_fields *f, const char *key, double low, double high, double fallback);
 bool json_take_bool(struct json_fields *f, const char *key, bool fallback);
 /* Borrowed from the object; "" after a failure, `fallback` (may be NULL) when missing or null. */
 const char *json_need_string(struct json_fields *f, const char *key);

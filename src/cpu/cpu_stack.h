@@ -31,11 +31,13 @@ struct cpu_cache {
 
 /* Scratch for up to n_columns columns, shared by all stacks of a backend. */
 struct cpu_scratch;
-struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, int n_shapes, int n_columns, int64_t n_keys, int n_threads);
+struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, int n_shapes,
+    int n_columns, int64_t n_keys, int n_threads);
 void cpu_scratch_free(struct cpu_scratch *scratch);
 
-utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *shape, const struct stack_weights *weights,
-                            const struct kern *kern, struct pool *pool, utter_error *error);
+utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *shape,
+    const struct stack_weights *weights, const struct kern *kern, struct pool *pool,
+    utter_error *error);
 void cpu_stack_fini(struct cpu_stack *stack);
 
 /* A column is one position of one sequence: several positions of one lane (prefill), or one of each of
@@ -47,8 +49,8 @@ struct cpu_column {
 
 /* x[n][width] in and out: through all layers, without the final norm. `tap_name` NULL: no tap. n is at most the scratch's
  * n_columns. A column's result does not depend on n or on the other caches' columns. */
-void cpu_stack_run(const struct cpu_stack *stack, float *x, const struct cpu_column *columns, int n, struct cpu_scratch *scratch,
-                   const struct cpu_tap *tap, const char *tap_name);
+void cpu_stack_run(const struct cpu_stack *stack, float *x, const struct cpu_column *columns, int n,
+    struct cpu_scratch *scratch, const struct cpu_tap *tap, const char *tap_name);
 
 /* y = w * x / sqrt(mean(x^2) + eps) */
 void cpu_norm(float *y, const float *x, const float *w, int64_t n, float eps);

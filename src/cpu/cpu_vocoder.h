@@ -8,8 +8,8 @@
 struct cpu_vocoder;      /* prepared weights, shared by lanes */
 struct cpu_vocoder_lane; /* state of one stream */
 
-utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *model, const struct kern *kern, struct pool *pool,
-                              utter_error *error);
+utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *model,
+    const struct kern *kern, struct pool *pool, utter_error *error);
 void cpu_vocoder_close(struct cpu_vocoder **vocoder);
 
 struct cpu_vocoder_lane *cpu_vocoder_lane_new(const struct cpu_vocoder *vocoder);
@@ -18,9 +18,10 @@ void cpu_vocoder_lane_reset(const struct cpu_vocoder *vocoder, struct cpu_vocode
 
 /* n_frames (1 .. BACKEND_MAX_FEED) frames of codes [n_frames][n_codebooks], each in range, -> pcm[n_frames * frame_samples],
  * clamped to [-1, 1]. False when a sample came out NaN or infinite (then it is written as 0). */
-bool cpu_vocoder_run(struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const int32_t *codes, int n_frames, float *pcm,
-                     const struct cpu_tap *tap);
+bool cpu_vocoder_run(struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const int32_t *codes,
+    int n_frames, float *pcm, const struct cpu_tap *tap);
 
-void cpu_vocoder_memory(const struct cpu_vocoder *vocoder, uint64_t *shared_bytes, uint64_t *lane_bytes);
+void cpu_vocoder_memory(
+    const struct cpu_vocoder *vocoder, uint64_t *shared_bytes, uint64_t *lane_bytes);
 
 #endif

@@ -14,8 +14,8 @@
 
 /* y[c * y_stride + r] = sum over k of w[r * n_k + k] * x[c * x_stride + k],  r0 <= r < r1, 0 <= c < n_c.
  * fp32 sums. w is row-major in the type that the name says. */
-typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0, int64_t r1,
-                            const float *x, int64_t x_stride, int n_c);
+typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
+    int64_t r1, const float *x, int64_t x_stride, int n_c);
 
 /* Convolution over time, channel-first: y[o * y_stride + t] = bias[o] + sum over c, j of
  * w[(o * n_in + c) * taps + j] * x[c * x_stride + t + j * dilation],  o0 <= o < o1, 0 <= t < n_t.
@@ -59,8 +59,8 @@ struct kern {
     void (*gelu)(float *x, int64_t n);
     /* One query head against keys k0 .. k0+n_keys-1 of one kv head: out[head] = softmax(scale q.K) V.
      * keys and values are [position][stride]; scores is scratch of n_keys floats. */
-    void (*attend)(float *out, const float *q, const float *keys, const float *values, int64_t stride, int head,
-                   int64_t n_keys, float scale, float *scores);
+    void (*attend)(float *out, const float *q, const float *keys, const float *values, int64_t stride,
+        int head, int64_t n_keys, float scale, float *scores);
 };
 
 /* The table of that name, or the best for this machine when name is NULL; NULL when it does not exist or
@@ -76,7 +76,7 @@ extern const struct kern kern_avx2, kern_avx512;
 
 /* y = W x for all rows of W on the pool: columns as in kern_matmul_fn. */
 struct pool;
-void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride, const struct weight *w,
-                 const float *x, int64_t x_stride, int n_c);
+void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
+    const struct weight *w, const float *x, int64_t x_stride, int n_c);
 
 #endif

@@ -34,8 +34,9 @@ struct lane_settings {
 
 struct frame_in {
     int lane;
-    int32_t text;          /* text id that joins the codes of the frame before; ignored for the first frame */
-    const int32_t *forced; /* NULL, or n_codebooks codes that the lane goes on with in place of the chosen ones;
+    int32_t text; /* text id that joins the codes of the frame before; ignored for the first frame */
+    const int32_t
+        *forced; /* NULL, or n_codebooks codes that the lane goes on with in place of the chosen ones;
                               the chosen ones are still reported. For comparisons. */
 };
 
@@ -57,7 +58,8 @@ struct lane_out {
  *   "talker.logits"     before any processing                         [1][codec_vocabulary]
  *   "predictor.logits"  codebook `index` (1 ..)                       [1][predictor_vocabulary]
  *   "vocoder.STAGE"     "quantizer", "pre_conv", "stack", "upsample" (index), "first", "block" (index)   [t][channels] */
-typedef void backend_tap_fn(void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols);
+typedef void backend_tap_fn(
+    void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols);
 
 struct backend_memory {
     uint64_t shared_bytes;   /* beside the mapped files */
@@ -67,21 +69,24 @@ struct backend_memory {
 
 struct backend_ops {
     const char *name; /* "cpu" */
-    utter_status (*open)(struct backend **b, const struct model *model, const struct backend_options *options,
-                         utter_error *error);
+    utter_status (*open)(struct backend **b, const struct model *model,
+        const struct backend_options *options, utter_error *error);
     void (*close)(struct backend **b);
     /* A short static description of the kernels in use, and of all that would run here. */
     void (*kernels)(const struct backend *b, const char **used, const char **all, int *n_threads);
 
     /* Empties a lane: positions, history, generator, vocoder state. */
-    utter_status (*lane_reset)(struct backend *b, int lane, const struct lane_settings *settings, utter_error *error);
+    utter_status (*lane_reset)(
+        struct backend *b, int lane, const struct lane_settings *settings, utter_error *error);
     /* Runs n rows through the talker at the lane's next positions and keeps the last hidden state and logits. */
-    utter_status (*prefill)(struct backend *b, int lane, const struct row *rows, int n, utter_error *error);
+    utter_status (*prefill)(
+        struct backend *b, int lane, const struct row *rows, int n, utter_error *error);
     /* One frame for each of n different lanes: (not for the first) a talker step, then the choice of code 0, then
      * the predictor. The frame waits in the lane for vocode. */
     utter_status (*frame)(struct backend *b, const struct frame_in *in, int n, utter_error *error);
     /* Puts known codes, [n_frames][n_codebooks], where frame would have put its own. */
-    utter_status (*feed)(struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error);
+    utter_status (*feed)(
+        struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error);
     /* Decodes all waiting frames of each lane. */
     utter_status (*vocode)(struct backend *b, const int *lanes, int n, utter_error *error);
     utter_status (*collect)(struct backend *b, int lane, struct lane_out *out, utter_error *error);

@@ -8,14 +8,14 @@
 #include "weights/config.h"
 
 struct layer_weights {
-    float *input_norm;       /* [width] */
-    float *post_norm;        /* [width] */
-    struct weight q;         /* [n_heads * head][width] */
-    struct weight k, v;      /* [n_kv_heads * head][width] */
-    struct weight o;         /* [width][n_heads * head] */
-    float *q_norm, *k_norm;  /* [head], NULL in the codec */
-    struct weight gate, up;  /* [inner][width] */
-    struct weight down;      /* [width][inner] */
+    float *input_norm;                  /* [width] */
+    float *post_norm;                   /* [width] */
+    struct weight q;                    /* [n_heads * head][width] */
+    struct weight k, v;                 /* [n_kv_heads * head][width] */
+    struct weight o;                    /* [width][n_heads * head] */
+    float *q_norm, *k_norm;             /* [head], NULL in the codec */
+    struct weight gate, up;             /* [inner][width] */
+    struct weight down;                 /* [width][inner] */
     float *attention_scale, *mlp_scale; /* [width], codec only, else NULL */
 };
 
@@ -32,12 +32,13 @@ struct talker_weights {
     float *text_fc2_bias;          /* [width] */
     struct weight codec_embedding; /* [codec_vocabulary][width] */
     struct stack_weights stack;
-    struct weight head;            /* [codec_vocabulary][width] */
+    struct weight head; /* [codec_vocabulary][width] */
 };
 
 struct predictor_weights {
-    struct weight *embedding; /* [n_codebooks - 1] of [predictor_vocabulary][talker width]; j embeds code j + 1 */
-    struct weight *head;      /* [n_codebooks - 1] of [predictor_vocabulary][width]; j predicts code j + 1 */
+    struct weight
+        *embedding; /* [n_codebooks - 1] of [predictor_vocabulary][talker width]; j embeds code j + 1 */
+    struct weight *head; /* [n_codebooks - 1] of [predictor_vocabulary][width]; j predicts code j + 1 */
     struct weight projection; /* [width][talker width]; data NULL when the widths are equal */
     float *projection_bias;   /* [width] */
     struct stack_weights stack;
@@ -80,12 +81,12 @@ struct vocoder_weights {
     struct conv_weights pre_conv;                    /* [latent][codebook_dim * 3] */
     struct conv_weights stack_in;                    /* [stack width][latent] */
     struct stack_weights stack;
-    struct conv_weights stack_out;                   /* [latent][stack width] */
+    struct conv_weights stack_out; /* [latent][stack width] */
     struct convnext_weights upsample[CONFIG_MAX_RATES];
-    struct conv_weights first;                       /* [decoder_width][latent * 7] */
+    struct conv_weights first; /* [decoder_width][latent * 7] */
     struct block_weights blocks[CONFIG_MAX_RATES];
     struct snake_weights last_snake;
-    struct conv_weights last;                        /* [1][channels * 7] */
+    struct conv_weights last; /* [1][channels * 7] */
 };
 
 struct model {
@@ -96,6 +97,8 @@ struct model {
     struct predictor_weights predictor;
     struct vocoder_weights vocoder;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
+    void **owned; /* every small vector and table that is not in a mapped file */
+    size_t n_owned, owned_capacity;
 };
 
 utter_status model_open(struct model **model, const char *folder, utter_error *error);

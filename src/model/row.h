@@ -14,11 +14,11 @@ enum row_codec {
 };
 
 struct row {
-    int32_t text;          /* text token id, -1: none */
-    int32_t id;            /* ROW_ID */
+    int32_t text; /* text token id, -1: none */
+    int32_t id;   /* ROW_ID */
     enum row_codec codec;
-    const float *vector;   /* ROW_VECTOR, borrowed */
-    const int32_t *codes;  /* ROW_CODES, borrowed */
+    const float *vector;  /* ROW_VECTOR, borrowed */
+    const int32_t *codes; /* ROW_CODES, borrowed */
 };
 
 #endif

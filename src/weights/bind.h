@@ -15,17 +15,18 @@ struct weight {
 
 struct bind {
     const struct tensor_set *set;
-    const char *file;  /* shown in the report: "model.safetensors" */
+    const char *file; /* shown in the report: "model.safetensors" */
     int n_problems;
     size_t n_used;
-    char *report;      /* grows; freed by bind_finish */
+    char *report; /* grows; freed by bind_finish */
     bool out_of_memory;
 };
 
 void bind_begin(struct bind *b, const struct tensor_set *set, const char *file);
 /* A tensor with exactly these dims (n_dims of them); `index` >= 0 replaces the first "{}" in `name`, `index2`
  * the second; pass -1 where there is none. On a mismatch it is noted and an empty weight comes back. */
-struct weight bind_weight(struct bind *b, const char *name, int index, int index2, int n_dims, const int64_t *dims);
+struct weight bind_weight(
+    struct bind *b, const char *name, int index, int index2, int n_dims, const int64_t *dims);
 /* The same as fp32 values in new memory (memory_new; the caller frees), whatever the type in the file:
  * for norms, biases and other small vectors. NULL on mismatch. */
 float *bind_vector(struct bind *b, const char *name, int index, int index2, int64_t n);

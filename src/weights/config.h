@@ -10,12 +10,12 @@ enum { CONFIG_MAX_CODEBOOKS = 64, CONFIG_MAX_RATES = 8 };
 
 /* One transformer stack. */
 struct stack_config {
-    int width;        /* hidden size */
-    int inner;        /* MLP width */
+    int width; /* hidden size */
+    int inner; /* MLP width */
     int n_layers;
     int n_heads, n_kv_heads;
-    int head;         /* width of one head; heads * head is not width in general */
-    int window;       /* keys that a query sees, itself included; 0: all */
+    int head;   /* width of one head; heads * head is not width in general */
+    int window; /* keys that a query sees, itself included; 0: all */
     float norm_eps;
     double rope_theta;
 };
@@ -39,19 +39,19 @@ struct sampling_config {
 struct codec_config {
     int n_codebooks, n_semantic; /* quantizers in all, and of the first kind */
     int codebook_size;
-    int codebook_dim;            /* width of the quantizer's sum; a table row is half of it */
+    int codebook_dim; /* width of the quantizer's sum; a table row is half of it */
     int latent;
-    int decoder_width;           /* channels after the first convolution of the stack; halved by each block */
+    int decoder_width; /* channels after the first convolution of the stack; halved by each block */
     struct stack_config stack;
     int n_rates, rates[CONFIG_MAX_RATES];   /* upsampling of the convolution stack: 8, 5, 4, 3 */
     int n_ratios, ratios[CONFIG_MAX_RATES]; /* upsampling before it: 2, 2 */
-    int frame_samples;           /* product of all of them: 1920 */
-    int sample_rate;             /* 24000 */
+    int frame_samples;                      /* product of all of them: 1920 */
+    int sample_rate;                        /* 24000 */
 };
 
 struct config {
-    char *kind_name;   /* tts_model_type: "base", "custom_voice", "voice_design" */
-    char *size_name;   /* tts_model_size: "0b6", "1b7" */
+    char *kind_name;            /* tts_model_type: "base", "custom_voice", "voice_design" */
+    char *size_name;            /* tts_model_size: "0b6", "1b7" */
     char *transformers_version; /* NULL when missing: decides the official pre-tokeniser, spec 2.3 */
     utter_model_kind kind;
 
@@ -62,9 +62,9 @@ struct config {
     int predictor_vocabulary; /* codes of one codebook: 2048 */
     int n_codebooks;
 
-    int im_start, im_end, assistant;         /* text ids */
+    int im_start, im_end, assistant; /* text ids */
     int tts_pad, tts_bos, tts_eos;
-    int codec_pad, codec_bos, codec_eos;     /* code ids */
+    int codec_pad, codec_bos, codec_eos; /* code ids */
     int think, nothink, think_bos, think_eos;
 
     struct named_id *languages; /* dialects included */

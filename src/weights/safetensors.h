@@ -7,8 +7,19 @@
 #include "base/error.h"
 
 enum dtype {
-    DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64, DTYPE_I64, DTYPE_I32, DTYPE_I16, DTYPE_I8, DTYPE_U8,
-    DTYPE_BOOL, DTYPE_U16, DTYPE_U32, DTYPE_U64,
+    DTYPE_F32,
+    DTYPE_BF16,
+    DTYPE_F16,
+    DTYPE_F64,
+    DTYPE_I64,
+    DTYPE_I32,
+    DTYPE_I16,
+    DTYPE_I8,
+    DTYPE_U8,
+    DTYPE_BOOL,
+    DTYPE_U16,
+    DTYPE_U32,
+    DTYPE_U64,
     N_DTYPES
 };
 const char *dtype_name(enum dtype type); /* "BF16" */
@@ -34,8 +45,8 @@ utter_status tensor_set_open_file(struct tensor_set **set, const char *path, utt
  * in the shard it is said to be in). */
 utter_status tensor_set_open_folder(struct tensor_set **set, const char *folder, utter_error *error);
 /* The same from memory that the caller keeps alive (tests, embedded files). */
-utter_status tensor_set_open_memory(struct tensor_set **set, const void *data, size_t bytes, const char *what,
-                                    utter_error *error);
+utter_status tensor_set_open_memory(
+    struct tensor_set **set, const void *data, size_t bytes, const char *what, utter_error *error);
 void tensor_set_close(struct tensor_set **set);
 
 const struct tensor *tensor_set_find(const struct tensor_set *set, const char *name); /* or NULL */
@@ -51,7 +62,7 @@ bool tensor_set_damaged(const struct tensor_set *set);
 
 /* Writes a safetensors file (atomically): tensors in the order given, data from memory. `metadata` is
  * pairs key, value, ..., NULL, or NULL. */
-utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n, const char *const *metadata,
-                               utter_error *error);
+utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
+    const char *const *metadata, utter_error *error);
 
 #endif

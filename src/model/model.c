@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a checkpoint folder: config, tensors, bindings. */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/numeric.h"
+#include "model/model_bind.h"
+
+void *model_new(struct model_bind *mb, int64_t n, size_t size)
+{
+    struct model *m = mb->model;
+    if (m->n_owned == m->owned_capacity) {
+        size_t capacity = m->owned_capacity ? 2 * m->owned_capacity : 256;
+        void **grown = memory_resize(m->owned, m->owned_capacity, capacity, sizeof *grown);
+        if (!grown) {
+            mb->out_of_memory = true;
+            return NULL;
+        }
+        m->owned = grown;
+        m->owned_capacity = capacity;
+    }
+    void *block = memory_new((size_t)n, size);
+    if (!block) {
+        mb->out_of_memory = true;
+        return NULL;
+    }
+    m->owned[m->n_owned++] = block;
+    return block;
+}
+
+/* Room in the list first, so that a vector cannot be lost between being made and being listed. */
+float *model_vector(struct model_bind *mb, const char *name, int i, int j, int64_t n)
+{
+    void **slot = model_new(mb, 0, 1) ? &mb->model->owned[mb->model->n_owned - 1] : NULL;
+    float *values = bind_vector(&mb->bind, name, i, j, n);
+    if (!slot) {
+        memory_free(values);
+        return NULL;
+    }
+    if (values) {
+        memory_free(*slot);
+        *slot = values;
+    }
+    return values;
+}
+
+struct weight model_matrix(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols)
+{
+    return bind_weight(&mb->bind, name, i, j, 2, (int64_t[]){rows, cols});
+}
+
+struct weight model_exact(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols, int64_t taps)
+{
+    struct weight w = bind_weight(&mb->bind, name, i, j, taps ? 3 : 2, (int64_t[]){rows, cols, taps});
+    if (!w.data || w.type == DTYPE_F32) {
+        return w;
+    }
+    float *values = model_new(mb, w.rows * w.cols, sizeof *values);
+    for (int64_t r = 0; values && r < w.rows; r++) {
+        weight_row(&w, r, values + r * w.cols);
+    }
+    return (struct weight){values, DTYPE_F32, w.rows, w.cols};
+}
+
+static uint64_t count_parameters(const struct tensor_set *set, const char *prefix, const char *except)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < tensor_set_count(set); i++) {
+        const struct tensor *t = tensor_set_at(set, i);
+        if (strncmp(t->name, prefix, strlen(prefix)) == 0 &&
+            !(except && strncmp(t->name, except, strlen(except)) == 0)) {
+            n += t->bytes / dtype_bytes(t->type);
+        }
+    }
+    return n;
+}
+
+static void model_count(struct model *m)
+{
+    static const char predictor[] = "talker.code_predictor.";
+    m->talker_parameters = count_parameters(m->tensors, "talker.", predictor);
+    m->predictor_parameters = count_parameters(m->tensors, predictor, NULL);
+    m->vocoder_parameters = count_parameters(m->codec_tensors, "decoder.", NULL);
+    m->all_parameters =
+        count_parameters(m->tensors, "", NULL) + count_parameters(m->codec_tensors, "", NULL);
+}
+
+/* Binds one tensor set with `bind_all` and reports what does not fit. */
+static utter_status model_bind_set(struct model *m, const struct tensor_set *set, const char *file,
+    void (*bind_all)(struct model_bind *), utter_error *error)
+{
+    struct model_bind mb = {.model = m};
+    bind_begin(&mb.bind, set, file);
+    bind_all(&mb);
+    utter_status status = bind_finish(&mb.bind, error);
+    return status == UTTER_OK && mb.out_of_memory ? error_memory(error, "model") : status;
+}
+
+utter_status model_open(struct model **model, const char *folder, utter_error *error)
+{
+    char codec_folder[4096];
+    struct model *m = memory_new(1, sizeof *m);
+    *model = NULL;
+    if (!m) {
+        return error_memory(error, "model");
+    }
+    utter_status status = config_open(&m->config, folder, error);
+    if (status ||
+        (status = file_join(codec_folder, sizeof codec_folder, folder, "speech_tokenizer", error)) ||
+        (status = tensor_set_open_folder(&m->tensors, folder, error)) ||
+        (status = tensor_set_open_folder(&m->codec_tensors, codec_folder, error)) ||
+        (status = model_bind_set(m, m->tensors, "model.safetensors", model_bind_talker, error)) ||
+        (status = model_bind_set(
+             m, m->codec_tensors, "speech_tokenizer/model.safetensors", model_bind_vocoder, error))) {
+        model_close(&m);
+        return status;
+    }
+    model_count(m);
+    *model = m;
+    return UTTER_OK;
+}
+
+void model_close(struct model **model)
+{
+    struct model *m = *model;
+    if (m) {
+        for (size_t i = 0; i < m->n_owned; i++) {
+            memory_free(m->owned[i]);
+        }
+        memory_free(m->owned);
+        tensor_set_close(&m->tensors);
+        tensor_set_close(&m->codec_tensors);
+        config_close(&m->config);
+        memory_free(m);
+    }
+    *model = NULL;
+}
+
+bool model_damaged(const struct model *model)
+{
+    return tensor_set_damaged(model->tensors) || tensor_set_damaged(model->codec_tensors);
+}
+
+void weight_row(const struct weight *w, int64_t row, float *out)
+{
+    const char *at = (const char *)w->data + (size_t)(row * w->cols) * dtype_bytes(w->type);
+    if (w->type == DTYPE_F32) {
+        memcpy(out, at, (size_t)w->cols * sizeof *out);
+        return;
+    }
+    for (int64_t i = 0; i < w->cols; i++) {
+        uint16_t bits;
+        memcpy(&bits, at + 2 * i, 2);
+        out[i] = w->type == DTYPE_BF16 ? bf16_to_float(bits) : f16_to_float(bits);
+    }
+}

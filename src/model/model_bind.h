@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Binding of a checkpoint's tensors to struct model, inside the room. */
+#ifndef MODEL_MODEL_BIND_H
+#define MODEL_MODEL_BIND_H
+
+#include "model/model.h"
+
+/* One tensor file being bound; what is allocated goes to the model. */
+struct model_bind {
+    struct bind bind;
+    struct model *model;
+    bool out_of_memory;
+};
+
+/* As bind_vector; the model owns the result. */
+float *model_vector(struct model_bind *mb, const char *name, int i, int j, int64_t n);
+/* As bind_weight for a matrix. */
+struct weight model_matrix(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols);
+/* A matrix that the kernels read as fp32, [rows][cols][taps] (taps 0: two dims): kept in the file when it is F32 there. */
+struct weight model_exact(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols, int64_t taps);
+/* n zeroed elements owned by the model; NULL sets out_of_memory. */
+void *model_new(struct model_bind *mb, int64_t n, size_t size);
+
+void model_bind_talker(struct model_bind *mb);  /* talker.* of model.safetensors, predictor too */
+void model_bind_vocoder(struct model_bind *mb); /* decoder.* of the codec */
+
+#endif
