@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text + voice + language + instruction + layout -> rows, and the text ids that go in one with each
+ * frame. Comes in: text in pieces. Goes out: the rows that the talker is prefilled with, as soon as they
+ * are certain, then the trailing ids. The only place that knows modes and layouts. */
+#ifndef PROMPT_PROMPT_H
+#define PROMPT_PROMPT_H
+
+#include "model/model.h"
+#include "model/row.h"
+#include "text/tokenizer.h"
+#include "voice/voice.h"
+
+struct prompt_request {
+    const utter_voice *voice; /* NULL: none */
+    const char *language;     /* NULL or "auto": none */
+    const char *instruct;     /* NULL or "": none */
+    utter_layout layout;
+};
+
+struct prompt;
+
+/* Checks the request (voice, language, instruction, UTF-8) and prepares what does not depend on the text.
+ * config and tokenizer must outlive the prompt. */
+utter_status prompt_open(struct prompt **prompt, const struct config *config, const struct tokenizer *tokenizer,
+                         const struct prompt_request *request, utter_error *error);
+void prompt_close(struct prompt **prompt); /* accepts a handle that is NULL */
+
+/* The next piece of text, cut anywhere. */
+utter_status prompt_text(struct prompt *prompt, const char *text, size_t bytes, utter_error *error);
+/* No more text. An empty text, or one of white space alone, is UTTER_E_ARGUMENT. */
+utter_status prompt_finish(struct prompt *prompt, utter_error *error);
+
+/* The rows to prefill, or NULL while they still depend on text to come. */
+const struct row *prompt_rows(const struct prompt *prompt, int *n_rows);
+
+/* The text id that joins the codes of frame `frame` (0, 1, ...): a trailing text id, or the pad id when the
+ * text is used up; -1 while it depends on text to come. */
+int32_t prompt_trailing(const struct prompt *prompt, int frame);
+/* True when all text has gone in by the time that frame `frame` has been made. */
+bool prompt_consumed(const struct prompt *prompt, int frame);
+
+int prompt_text_tokens(const struct prompt *prompt); /* so far */
+bool prompt_finished(const struct prompt *prompt);
+
+/* A note for the user about the request, or NULL: an instruction that this model does not take. */
+const char *prompt_note(const struct prompt *prompt);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text in pieces -> ids, each handed out as soon as no later text can change it. The ids of all calls
+ * together are those of tokenizer_encode over the whole text. What is settled is forgotten, so that a long
+ * stream costs linear time. */
+#ifndef TEXT_FEED_H
+#define TEXT_FEED_H
+
+#include "text/tokenizer.h"
+
+struct token_feed;
+
+/* The tokenizer must outlive the feed. */
+utter_status token_feed_open(struct token_feed **feed, const struct tokenizer *tokenizer, utter_error *error);
+void token_feed_close(struct token_feed **feed);
+
+/* The next piece, cut anywhere, also inside a character; appends the newly settled ids to *ids. Bytes that cannot
+ * be UTF-8 are UTTER_E_ARGUMENT with their offset in the whole text. */
+utter_status token_feed_text(struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error);
+/* The end of the text: appends all that is left. */
+utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_error *error);
+
+#endif
