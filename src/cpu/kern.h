@@ -46,6 +46,15 @@ struct kern_upconv {
 };
 typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
 
+/* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
+ * `capacity` being slot 0 again. */
+struct kern_attend {
+    const float *keys, *values; /* [capacity][stride], at this kv head */
+    int64_t stride, capacity, first, n_keys;
+    int head;
+    float scale;
+};
+
 struct kern {
     const char *name; /* "c", "avx2", "avx512" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
@@ -57,10 +66,8 @@ struct kern {
     void (*silu_mul)(float *gate, const float *up, int64_t n);
     /* x[i] = gelu(x[i]), exact (erf) */
     void (*gelu)(float *x, int64_t n);
-    /* One query head against keys k0 .. k0+n_keys-1 of one kv head: out[head] = softmax(scale q.K) V.
-     * keys and values are [position][stride]; scores is scratch of n_keys floats. */
-    void (*attend)(float *out, const float *q, const float *keys, const float *values, int64_t stride,
-        int head, int64_t n_keys, float scale, float *scores);
+    /* out[head] = softmax(scale q.K) V for one query head; scores is scratch of n_keys floats. */
+    void (*attend)(const struct kern_attend *attend, float *out, const float *q, float *scores);
 };
 
 /* The table of that name, or the best for this machine when name is NULL; NULL when it does not exist or
@@ -78,5 +85,14 @@ extern const struct kern kern_avx2, kern_avx512;
 struct pool;
 void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
     const struct weight *w, const float *x, int64_t x_stride, int n_c);
+
+/* Several matrices of the same n_k against the same columns, in one run of the pool. */
+struct kern_product {
+    float *y;
+    int64_t y_stride;
+    const struct weight *w;
+};
+void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    int n, const float *x, int64_t x_stride, int n_c);
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which kernels run: the choice by name or by what the machine and its operating system offer; and
+ * matrix products spread over the pool. */
+#include "cpu/kern.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+
+/* __builtin_cpu_supports asks the operating system too (XGETBV): a set whose registers are not saved does not count. */
+static bool can_run(const struct kern *kern)
+{
+    if (kern == &kern_c) {
+        return true;
+    }
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (kern == &kern_avx2) {
+        return avx2;
+    }
+    if (kern == &kern_avx512) {
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    }
+#endif
+    return false;
+}
+
+static const struct kern *const tables[] = {
+    &kern_c,
+#if defined(__x86_64__)
+    &kern_avx2,
+    &kern_avx512,
+#endif
+};
+enum { N_TABLES = sizeof tables / sizeof *tables };
+
+const struct kern *kern_find(const char *name)
+{
+    for (int i = N_TABLES - 1; i >= 0; i--) {
+        if ((!name || strcmp(name, tables[i]->name) == 0) && can_run(tables[i])) {
+            return tables[i];
+        }
+    }
+    return NULL;
+}
+
+const char *kern_all(void)
+{
+    /* Each set contains the one before it. */
+    static const char *const names[] = {"c", "c, avx2", "c, avx2, avx512"};
+    int n = 0;
+    for (int i = 1; i < N_TABLES && can_run(tables[i]); i++) {
+        n = i;
+    }
+    return names[n];
+}
+
+static kern_matmul_fn *matmul_of(const struct kern *kern, const struct weight *w)
+{
+    return w->type == DTYPE_BF16  ? kern->matmul_bf16
+           : w->type == DTYPE_F16 ? kern->matmul_f16
+                                  : kern->matmul_f32;
+}
+
+struct product_job {
+    const struct kern *kern;
+    const struct kern_product *products;
+    int n_products;
+    int64_t n_rows; /* of all products */
+    const float *x;
+    int64_t x_stride;
+    int n_c;
+};
+
+enum { ROW_GRAIN = 8 };
+
+/* The rows of all products, laid end to end, are cut into parts. */
+static void product_part(void *arg, int part, int n_parts)
+{
+    const struct product_job *job = arg;
+    int64_t begin, end, first = 0;
+    pool_slice(job->n_rows, ROW_GRAIN, part, n_parts, &begin, &end);
+    for (int i = 0; i < job->n_products && first < end; i++) {
+        const struct kern_product *p = &job->products[i];
+        int64_t r0 = begin > first ? begin - first : 0,
+                r1 = end - first < p->w->rows ? end - first : p->w->rows;
+        if (r0 < r1) {
+            matmul_of(job->kern, p->w)(
+                p->y, p->y_stride, p->w->data, p->w->cols, r0, r1, job->x, job->x_stride, job->n_c);
+        }
+        first += p->w->rows;
+    }
+}
+
+void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    int n, const float *x, int64_t x_stride, int n_c)
+{
+    struct product_job job = {kern, products, n, 0, x, x_stride, n_c};
+    for (int i = 0; i < n; i++) {
+        job.n_rows += products[i].w->rows;
+    }
+    /* Below this many products of two numbers a part, waking another thread costs more than it gives. */
+    const int64_t part_work = 1 << 16;
+    int64_t n_parts = job.n_rows * products[0].w->cols * n_c / part_work,
+            most = (int64_t)pool_size(pool) * 4;
+    n_parts = n_parts < most ? n_parts : most;
+    if (n_parts <= 1) {
+        product_part(&job, 0, 1);
+    } else {
+        pool_run(pool, product_part, &job, (int)n_parts);
+    }
+}
+
+void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
+    const struct weight *w, const float *x, int64_t x_stride, int n_c)
+{
+    struct kern_product product = {y, y_stride, w};
+    kern_products(kern, pool, &product, 1, x, x_stride, n_c);
+}

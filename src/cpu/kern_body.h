@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every kernel once, over the vector layer. kern_c.c, kern_avx2.c and kern_avx512.c include this after
+ * they have named the table (KERN_TABLE, KERN_NAME); the compiler flags of that file choose the lanes. */
+#include "cpu/kern.h"
+#include "cpu/kern_vector.h"
+
+#include "cpu/kern_conv.h"
+#include "cpu/kern_linear.h"
+
+const struct kern KERN_TABLE = {
+    .name = KERN_NAME,
+    .matmul_bf16 = matmul_bf16,
+    .matmul_f16 = matmul_f16,
+    .matmul_f32 = matmul_f32,
+    .conv = conv,
+    .upconv = upconv,
+    .snake = snake,
+    .silu_mul = silu_mul,
+    .gelu = gelu,
+    .attend = attend,
+};

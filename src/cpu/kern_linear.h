@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernels of the transformer stacks: matrix products, gated activations, attention. Contracts in
+ * cpu/kern.h. Included by kern_body.h. */
+#include <math.h>
+
+/* A dot product is one vector accumulator over k in steps of KERN_LANES, the tail filled up with zeros,
+ * then vf_sum. Tiles only decide which dot products run side by side. */
+enum {
+    TILE_ROWS = 4,
+    TILE_COLUMNS = KERN_LANES == 16  ? 6
+                   : KERN_LANES == 8 ? 3
+                                     : 2, /* TILE_ROWS * this accumulators fit the registers */
+    TALL_ROWS = 8,                        /* for one column: enough sums in flight */
+    BLOCK_BYTES = 128 << 10,              /* of weights that stay in the second cache */
+};
+
+KERN_INLINE size_t weight_bytes(enum dtype type)
+{
+    return type == DTYPE_F32 ? 4 : 2;
+}
+
+KERN_INLINE vf weight_load(enum dtype type, const char *w, int64_t k)
+{
+    if (type == DTYPE_F32) {
+        return vf_load((const float *)(const void *)w + k);
+    }
+    const uint16_t *h = (const uint16_t *)(const void *)w + k;
+    return type == DTYPE_BF16 ? vf_bf16(h) : vf_f16(h);
+}
+
+KERN_INLINE vf weight_load_part(enum dtype type, const char *w, int64_t k, int64_t n)
+{
+    char part[4 * KERN_LANES] = {0};
+    memcpy(part, w + (size_t)k * weight_bytes(type), (size_t)n * weight_bytes(type));
+    return weight_load(type, part, 0);
+}
+
+/* rows x columns dot products; w and y begin at the first row, x and y at the first column. */
+KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t y_stride, const char *w,
+    int64_t n_k, const float *x, int64_t x_stride)
+{
+    vf sum[TALL_ROWS][TILE_COLUMNS];
+    size_t row_bytes = (size_t)n_k * weight_bytes(type);
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (int c = 0; c < columns; c++) {
+            sum[r][c] = (vf){0};
+        }
+    }
+    int64_t k = 0;
+    for (; k + KERN_LANES <= n_k; k += KERN_LANES) {
+        vf xs[TILE_COLUMNS];
+        KERN_UNROLL
+        for (int c = 0; c < columns; c++) {
+            xs[c] = vf_load(x + c * x_stride + k);
+        }
+        KERN_UNROLL
+        for (int r = 0; r < rows; r++) {
+            vf ws = weight_load(type, w + (size_t)r * row_bytes, k);
+            KERN_UNROLL
+            for (int c = 0; c < columns; c++) {
+                sum[r][c] = vf_fma(ws, xs[c], sum[r][c]);
+            }
+        }
+    }
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (int c = 0; c < columns; c++) {
+            if (k < n_k) {
+                vf ws = weight_load_part(type, w + (size_t)r * row_bytes, k, n_k - k);
+                sum[r][c] = vf_fma(ws, vf_load_part(x + c * x_stride + k, n_k - k), sum[r][c]);
+            }
+            y[c * y_stride + r] = vf_sum(sum[r][c]);
+        }
+    }
+}
+
+/* All rows of a block for `columns` columns. */
+KERN_INLINE void strip(enum dtype type, int columns, float *y, int64_t y_stride, const char *w,
+    int64_t n_k, int64_t n_rows, const float *x, int64_t x_stride)
+{
+    size_t row_bytes = (size_t)n_k * weight_bytes(type);
+    int64_t r = 0;
+    for (; columns == 1 && r + TALL_ROWS <= n_rows; r += TALL_ROWS) {
+        tile(type, TALL_ROWS, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+    }
+    for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS) {
+        tile(type, TILE_ROWS, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+    }
+    for (; r < n_rows; r++) {
+        tile(type, 1, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+    }
+}
+
+/* Weights come from memory once: a block of rows stays in the cache while all columns pass over it. */
+KERN_INLINE void matmul(enum dtype type, float *y, int64_t y_stride, const void *w, int64_t n_k,
+    int64_t r0, int64_t r1, const float *x, int64_t x_stride, int n_c)
+{
+    size_t row_bytes = (size_t)n_k * weight_bytes(type);
+    int64_t block = (int64_t)(BLOCK_BYTES / (row_bytes + 1)) / TALL_ROWS * TALL_ROWS;
+    block = block < TALL_ROWS ? TALL_ROWS : block;
+    for (int64_t r = r0; r < r1; r += block) {
+        int64_t n = r1 - r < block ? r1 - r : block;
+        const char *rows = (const char *)w + (size_t)r * row_bytes;
+        int c = 0;
+        for (; c + TILE_COLUMNS <= n_c; c += TILE_COLUMNS) {
+            strip(type, TILE_COLUMNS, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
+                x_stride);
+        }
+        for (; c + 2 <= n_c; c += 2) {
+            strip(type, 2, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
+        }
+        if (c < n_c) {
+            strip(type, 1, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
+        }
+    }
+}
+
+static void matmul_bf16(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0, int64_t r1,
+    const float *x, int64_t x_stride, int n_c)
+{
+    matmul(DTYPE_BF16, y, y_stride, w, n_k, r0, r1, x, x_stride, n_c);
+}
+
+static void matmul_f16(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0, int64_t r1,
+    const float *x, int64_t x_stride, int n_c)
+{
+    matmul(DTYPE_F16, y, y_stride, w, n_k, r0, r1, x, x_stride, n_c);
+}
+
+static void matmul_f32(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0, int64_t r1,
+    const float *x, int64_t x_stride, int n_c)
+{
+    matmul(DTYPE_F32, y, y_stride, w, n_k, r0, r1, x, x_stride, n_c);
+}
+
+KERN_INLINE vf silu(vf x)
+{
+    return x / (1.0f + vf_exp(-x));
+}
+
+static void silu_mul(float *gate, const float *up, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        vf_store(gate + i, silu(vf_load(gate + i)) * vf_load(up + i));
+    }
+    if (i < n) {
+        vf_store_part(
+            gate + i, silu(vf_load_part(gate + i, n - i)) * vf_load_part(up + i, n - i), n - i);
+    }
+}
+
+static void gelu(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = x[i] * 0.5f * (1.0f + erff(x[i] * 0.70710678118654752f));
+    }
+}
+
+KERN_INLINE float dot(const float *a, const float *b, int64_t n)
+{
+    vf sum = {0};
+    int64_t i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        sum = vf_fma(vf_load(a + i), vf_load(b + i), sum);
+    }
+    if (i < n) {
+        sum = vf_fma(vf_load_part(a + i, n - i), vf_load_part(b + i, n - i), sum);
+    }
+    return vf_sum(sum);
+}
+
+/* scores[i] = exp(scores[i] - largest); returns their sum. */
+KERN_INLINE float softmax_terms(float *scores, int64_t n)
+{
+    float largest = scores[0];
+    for (int64_t i = 1; i < n; i++) {
+        largest = scores[i] > largest ? scores[i] : largest;
+    }
+    vf sum = {0};
+    int64_t i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        vf e = vf_exp(vf_load(scores + i) - largest);
+        vf_store(scores + i, e);
+        sum += e;
+    }
+    float rest = 0;
+    if (i < n) {
+        vf_store_part(scores + i, vf_exp(vf_load_part(scores + i, n - i) - largest), n - i);
+        for (; i < n; i++) {
+            rest += scores[i];
+        }
+    }
+    return vf_sum(sum) + rest;
+}
+
+/* out[0 .. n_vectors * KERN_LANES) = scale * sum over i of p[i] * values[slot of i]. */
+KERN_INLINE void weigh(int n_vectors, float *out, const struct kern_attend *a, const float *values,
+    const float *p, float scale)
+{
+    vf sum[4];
+    KERN_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        sum[v] = (vf){0};
+    }
+    int64_t slot = a->first;
+    for (int64_t i = 0; i < a->n_keys; i++) {
+        const float *row = values + slot * a->stride;
+        KERN_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            sum[v] = vf_fma(vf_set(p[i]), vf_load(row + v * KERN_LANES), sum[v]);
+        }
+        slot = slot + 1 == a->capacity ? 0 : slot + 1;
+    }
+    KERN_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        vf_store(out + v * KERN_LANES, sum[v] * scale);
+    }
+}
+
+static void attend(const struct kern_attend *a, float *out, const float *q, float *scores)
+{
+    int64_t slot = a->first;
+    for (int64_t i = 0; i < a->n_keys; i++) {
+        scores[i] = dot(q, a->keys + slot * a->stride, a->head) * a->scale;
+        slot = slot + 1 == a->capacity ? 0 : slot + 1;
+    }
+    float scale = 1.0f / softmax_terms(scores, a->n_keys);
+    int d = 0;
+    for (; d + 4 * KERN_LANES <= a->head; d += 4 * KERN_LANES) {
+        weigh(4, out + d, a, a->values + d, scores, scale);
+    }
+    for (; d + KERN_LANES <= a->head; d += KERN_LANES) {
+        weigh(1, out + d, a, a->values + d, scores, scale);
+    }
+    for (; d < a->head; d++) {
+        float sum = 0;
+        slot = a->first;
+        for (int64_t i = 0; i < a->n_keys; i++) {
+            sum += scores[i] * a->values[slot * a->stride + d];
+            slot = slot + 1 == a->capacity ? 0 : slot + 1;
+        }
+        out[d] = sum * scale;
+    }
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The vector layer under the kernels: KERN_LANES floats at once, in compiler vector extensions, with a
+ * fused multiply-add where the instruction set has one. Everything is a pure function of its lanes, and
+ * sums over lanes go by halves, so a kernel's order of sums is the same wherever it is called from. */
+#ifndef CPU_KERN_VECTOR_H
+#define CPU_KERN_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define KERN_LANES 16
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define KERN_LANES 8
+#else
+#define KERN_LANES 4 /* the width that every 64-bit machine has */
+#endif
+
+#define KERN_INLINE static inline __attribute__((always_inline, unused))
+#if defined(__clang__)
+#define KERN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define KERN_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vf __attribute__((vector_size(4 * KERN_LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * KERN_LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * KERN_LANES)));
+typedef uint16_t vh __attribute__((vector_size(2 * KERN_LANES)));
+
+KERN_INLINE vf vf_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+KERN_INLINE void vf_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* The first n (0 .. KERN_LANES) values, zeros behind them. */
+KERN_INLINE vf vf_load_part(const float *p, int64_t n)
+{
+    float part[KERN_LANES] = {0};
+    memcpy(part, p, (size_t)n * sizeof *p);
+    return vf_load(part);
+}
+
+KERN_INLINE void vf_store_part(float *p, vf v, int64_t n)
+{
+    float part[KERN_LANES];
+    vf_store(part, v);
+    memcpy(p, part, (size_t)n * sizeof *p);
+}
+
+KERN_INLINE vf vf_set(float x)
+{
+    return x - (vf){0}; /* not 0 + x: that would lose the sign of -0 */
+}
+
+KERN_INLINE vu vu_set(uint32_t x)
+{
+    return x - (vu){0};
+}
+
+/* a * b + c; rounded once where the machine can, else after the product and after the sum. */
+KERN_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+#if KERN_LANES == 16
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif KERN_LANES == 8
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* Lane by lane: where mask is all ones a, where it is 0 b. */
+KERN_INLINE vf vf_select(vi mask, vf a, vf b)
+{
+    return (vf)(((vi)a & mask) | ((vi)b & ~mask));
+}
+
+KERN_INLINE vf vf_max(vf a, vf b)
+{
+    return vf_select(a > b, a, b);
+}
+
+KERN_INLINE vf vf_min(vf a, vf b)
+{
+    return vf_select(a < b, a, b);
+}
+
+KERN_INLINE vf vf_abs(vf a)
+{
+    return (vf)((vu)a & 0x7fffffffu);
+}
+
+/* The value of lane i ^ step in lane i, for step 1, 2, 4, 8. */
+KERN_INLINE vf vf_swap(vf v, int step)
+{
+    float in[KERN_LANES], out[KERN_LANES];
+    vf_store(in, v);
+    KERN_UNROLL
+    for (int i = 0; i < KERN_LANES; i++) {
+        out[i] = in[i ^ step];
+    }
+    return vf_load(out);
+}
+
+KERN_INLINE float vf_sum(vf v)
+{
+#if KERN_LANES == 16
+    v = v + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+#elif KERN_LANES == 8
+    v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+#else
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
+#endif
+    return v[0] + v[1];
+}
+
+/* KERN_LANES values of 16 bits as floats. */
+KERN_INLINE vf vf_bf16(const uint16_t *p)
+{
+    vh h;
+    memcpy(&h, p, sizeof h);
+    return (vf)(__builtin_convertvector(h, vu) << 16);
+}
+
+KERN_INLINE vf vf_f16(const uint16_t *p)
+{
+    vh h;
+    memcpy(&h, p, sizeof h);
+    vu bits = __builtin_convertvector(h, vu), sign = (bits & 0x8000u) << 16,
+       value = (bits & 0x7fffu) << 13;
+    /* The exponent is 112 too small: a product with 2^112 sets it, for subnormal numbers too. */
+    vu magnitude = (vu)((vf)value * 0x1p112f);
+    vu special = (vu)(value >= vu_set(0x0f800000u)); /* infinite or not a number */
+    return (vf)(magnitude | (special & 0x7f800000u) | sign);
+}
+
+/* e^x, relative error below 2 ulp; 0 far below, infinite far above, NaN stays. */
+KERN_INLINE vf vf_exp(vf x)
+{
+    const float round = 0x1.8p23f; /* adding it rounds to a whole number */
+    vf low = vf_set(-104.0f), high = vf_set(89.0f);
+    vf y = vf_select(x < low, low, vf_select(x > high, high, x));
+    vf shifted = vf_fma(y, vf_set(0x1.715476p0f), vf_set(round)), n = shifted - round;
+    vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), y); /* ln 2 in two parts; the first times n is exact */
+    r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);
+    vf p = vf_set(0x1.6850e4p-10f);
+    p = vf_fma(p, r, vf_set(0x1.123bccp-7f));
+    p = vf_fma(p, r, vf_set(0x1.555b98p-5f));
+    p = vf_fma(p, r, vf_set(0x1.55548ep-3f));
+    p = vf_fma(p, r, vf_set(0x1.fffff8p-2f));
+    p = vf_fma(p * r, r, r) + 1.0f;
+    /* 2^n in two factors, so that results near the ends of the range come out right. */
+    vi k = (vi)shifted - (vi)vf_set(round), half = k >> 1;
+    vf a = (vf)((half + 127) << 23), b = (vf)((k - half + 127) << 23);
+    return vf_select(x == x, p * a * b, x);
+}
+
+#endif
