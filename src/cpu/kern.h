@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "weights/bind.h"
+#include "model/model.h"
 
 /* y[c * y_stride + r] = sum over k of w[r * n_k + k] * x[c * x_stride + k],  r0 <= r < r1, 0 <= c < n_c.
  * fp32 sums. w is row-major in the type that the name says. */
