@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text that arrives in pieces -> token ids, each given as soon as no later text can change it. All ids
- * together are those of tokenizer_encode on the whole text, wherever it is cut, also inside a character.
- * In prose a word is given when the text after it has begun; a text without a safe border is held back
- * until feed_finish. Time is linear in the text, memory in what is held back. */
+ * Text in pieces -> ids, each handed out as soon as no later text can change it. The ids of all calls
+ * together are those of tokenizer_encode over the whole text. In prose a word is settled when the text
+ * after it has begun; a text without a safe border is held back until the end. What is settled is
+ * forgotten, so that a long stream costs linear time. */
 #ifndef TEXT_FEED_H
 #define TEXT_FEED_H
 
 #include "text/tokenizer.h"
 
-struct feed;
+struct token_feed;
 
-/* The tokenizer is borrowed and must outlive the feed. */
-utter_status feed_new(struct feed **feed, const struct tokenizer *tokenizer, utter_error *error);
-void feed_free(struct feed *feed); /* accepts NULL */
+/* The tokenizer must outlive the feed. */
+utter_status token_feed_open(
+    struct token_feed **feed, const struct tokenizer *tokenizer, utter_error *error);
+void token_feed_close(struct token_feed **feed); /* accepts a pointer to NULL */
 
-/* Takes the next piece and appends the ids that are now settled to *ids. Invalid UTF-8 is
- * UTTER_E_ARGUMENT with the offset in the whole text; characters that are not complete yet are no error.
- * After a failure the feed has no use but feed_free. */
-utter_status feed_text(
-    struct feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error);
-
-/* The text is complete: appends the remaining ids. After success the feed is as new. */
-utter_status feed_finish(struct feed *feed, struct ids *ids, utter_error *error);
+/* The next piece, cut anywhere, also inside a character; appends the newly settled ids to *ids. Bytes
+ * that cannot be UTF-8 are UTTER_E_ARGUMENT with their offset in the whole text. After a failure the feed
+ * can only be closed. */
+utter_status token_feed_text(
+    struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error);
+/* The end of the text: appends all that is left. After success the feed is as new. */
+utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_error *error);
 
 #endif
