@@ -146,6 +146,9 @@ typedef struct utter_model_info {
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     uint64_t file_bytes;   /* mapped checkpoint files */
     uint64_t memory_bytes; /* taken on top of the files */
+    uint64_t
+        frame_bytes; /* weights read to make one frame: talker once, predictor for each code, vocoder */
+    const char *weights; /* the type that most of them are held in: "bf16", "f32" */
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);
