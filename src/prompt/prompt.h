@@ -19,10 +19,12 @@ struct prompt_request {
 
 struct prompt;
 
+bool prompt_takes_instructions(const struct config *config);
+
 /* Checks the request (voice, language, instruction, UTF-8) and prepares what does not depend on the text.
  * config and tokenizer must outlive the prompt. */
-utter_status prompt_open(struct prompt **prompt, const struct config *config, const struct tokenizer *tokenizer,
-                         const struct prompt_request *request, utter_error *error);
+utter_status prompt_open(struct prompt **prompt, const struct config *config,
+    const struct tokenizer *tokenizer, const struct prompt_request *request, utter_error *error);
 void prompt_close(struct prompt **prompt); /* accepts a handle that is NULL */
 
 /* The next piece of text, cut anywhere. */

@@ -17,7 +17,8 @@ static const char *voice_list(char *out, size_t size, const struct config *confi
     return out;
 }
 
-utter_status voice_new_preset(utter_voice **voice, const struct config *config, const char *name, utter_error *error)
+utter_status voice_new_preset(
+    utter_voice **voice, const struct config *config, const char *name, utter_error *error)
 {
     char quoted[96], known[2048];
     *voice = NULL;
@@ -25,8 +26,8 @@ utter_status voice_new_preset(utter_voice **voice, const struct config *config, 
     if (index < 0) {
         error_quote(quoted, sizeof quoted, name, strlen(name));
         if (config->n_voices == 0) {
-            return error_set(error, UTTER_E_ARGUMENT, "unknown voice \"%s\": this %s model has no preset voices%s", quoted,
-                config->kind_name,
+            return error_set(error, UTTER_E_ARGUMENT,
+                "unknown voice \"%s\": this %s model has no preset voices%s", quoted, config->kind_name,
                 config->kind == UTTER_MODEL_VOICE_DESIGN ? " (describe one with the instruction)" : "");
         }
         return error_set(error, UTTER_E_ARGUMENT, "unknown voice \"%s\" (known: %s)", quoted,

@@ -8,11 +8,12 @@
 struct utter_voice {
     int n_users; /* atomic */
     char *name;
-    int preset;  /* index into the config's voices */
+    int preset; /* index into the config's voices */
 };
 
 /* A preset voice by name, any case. */
-utter_status voice_new_preset(utter_voice **voice, const struct config *config, const char *name, utter_error *error);
+utter_status voice_new_preset(
+    utter_voice **voice, const struct config *config, const char *name, utter_error *error);
 utter_voice *voice_share(const utter_voice *voice);
 void voice_free(utter_voice **voice); /* gives one share back; accepts NULL */
 

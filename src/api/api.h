@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files behind utter.h share. */
+#ifndef API_API_H
+#define API_API_H
+
+#include "engine/engine.h"
+
+/* Copies an option or answer struct that may come from a caller built against an older or newer header: the fields that
+ * both know; the rest of *to stays. UTTER_E_ARGUMENT when the size was never set. */
+utter_status api_copy_sized(
+    void *to, size_t to_size, const void *from, size_t from_size, const char *what, utter_error *error);
+
+/* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
+utter_status api_need(const void *pointer, const char *what, utter_error *error);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Models and voices behind utter.h: argument checks, and the choice of the backend. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+
+#define TEXT(x) #x
+#define VERSION_TEXT(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
+
+uint32_t utter_version_number(void)
+{
+    return UTTER_VERSION_MAJOR * 1000000u + UTTER_VERSION_MINOR * 1000u + UTTER_VERSION_PATCH;
+}
+
+const char *utter_version_text(void)
+{
+    return VERSION_TEXT(UTTER_VERSION_MAJOR, UTTER_VERSION_MINOR, UTTER_VERSION_PATCH);
+}
+
+const char *utter_status_text(utter_status status)
+{
+    switch (status) {
+    case UTTER_OK:
+        return "ok";
+    case UTTER_AGAIN:
+        return "again";
+    case UTTER_END:
+        return "end";
+    case UTTER_E_ARGUMENT:
+        return "wrong argument";
+    case UTTER_E_FILE:
+        return "file error";
+    case UTTER_E_MODEL:
+        return "model error";
+    case UTTER_E_MEMORY:
+        return "out of memory";
+    case UTTER_E_IO:
+        return "write error";
+    case UTTER_E_DEVICE:
+        return "device error";
+    case UTTER_E_NUMBER:
+        return "not a number";
+    case UTTER_E_CANCELLED:
+        return "cancelled";
+    case UTTER_E_INTERNAL:
+        return "internal error";
+    }
+    return "unknown status";
+}
+
+utter_status api_copy_sized(
+    void *to, size_t to_size, const void *from, size_t from_size, const char *what, utter_error *error)
+{
+    if (from_size < sizeof(size_t) || from_size > 1 << 16) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "%s: its size is not set (fill it with the _init call)", what);
+    }
+    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    return UTTER_OK;
+}
+
+utter_status api_need(const void *pointer, const char *what, utter_error *error)
+{
+    return pointer ? UTTER_OK : error_set(error, UTTER_E_ARGUMENT, "%s is NULL", what);
+}
+
+/* ---- Opening ---- */
+
+void utter_model_options_init(utter_model_options *options)
+{
+    if (options) {
+        *options = (utter_model_options){.size = sizeof *options, .device = "auto", .n_lanes = 1};
+    }
+}
+
+static utter_status choose_backend(
+    const char *device, const struct backend_ops **ops, utter_error *error)
+{
+    if (!device || strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0) {
+        *ops = &cpu_backend;
+        return UTTER_OK;
+    }
+    char quoted[96];
+    error_quote(quoted, sizeof quoted, device, strlen(device));
+    return error_set(error, UTTER_E_ARGUMENT, "unknown device \"%s\" (known: auto, cpu)", quoted);
+}
+
+static utter_status check_range(const char *what, int value, int low, int high, utter_error *error)
+{
+    if (value < low || value > high) {
+        return error_set(error, UTTER_E_ARGUMENT, "%s %d is not in %d..%d", what, value, low, high);
+    }
+    return UTTER_OK;
+}
+
+utter_status utter_model_open(
+    utter_model **model, const char *path, const utter_model_options *options, utter_error *error)
+{
+    utter_model_options o;
+    struct engine_options engine = {0};
+    utter_model_options_init(&o);
+    if (api_need(model, "model", error)) {
+        return UTTER_E_ARGUMENT;
+    }
+    *model = NULL;
+    utter_status status = api_need(path, "path", error);
+    if (status ||
+        (options && (status = api_copy_sized(
+                         &o, sizeof o, options, options->size, "utter_model_options", error))) ||
+        (status = check_range("n_threads", o.n_threads, 0, 1024, error)) ||
+        (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
+        (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
+        (status = choose_backend(o.device, &engine.ops, error))) {
+        return status;
+    }
+    engine.backend = (struct backend_options){o.n_lanes, o.n_threads, o.cpu_kernels, 0};
+    engine.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
+    if ((status = engine_open(model, path, &engine, error))) {
+        return status;
+    }
+    (*model)->log = o.log;
+    (*model)->log_user = o.log_user;
+    return UTTER_OK;
+}
+
+void utter_model_close(utter_model **model)
+{
+    if (model) {
+        engine_close(model);
+    }
+}
+
+/* ---- What it is ---- */
+
+utter_status utter_model_get_info(const utter_model *model, utter_model_info *info)
+{
+    if (!model || !info) {
+        return UTTER_E_ARGUMENT;
+    }
+    const struct model *m = model->model;
+    const struct config *c = m->config;
+    struct backend_memory memory;
+    utter_model_info full = {.size = info->size};
+    model->ops->memory(model->backend, &memory);
+    model->ops->kernels(model->backend, &full.kernels, &full.all_kernels, &full.n_threads);
+    full.kind = c->kind;
+    full.kind_name = c->kind_name;
+    full.size_name = c->size_name;
+    full.device = model->ops->name;
+    full.takes_instructions = prompt_takes_instructions(c);
+    full.sample_rate = c->codec.sample_rate;
+    full.frame_samples = c->codec.frame_samples;
+    full.n_codebooks = c->n_codebooks;
+    full.codebook_size = c->codec.codebook_size;
+    full.n_lanes = model->n_lanes;
+    full.n_voices = c->n_voices;
+    for (int i = 0; i < c->n_languages; i++) {
+        full.n_languages += !config_is_dialect(c->languages[i].name);
+    }
+    full.width = c->talker.width;
+    full.n_layers = c->talker.n_layers;
+    full.predictor_width = c->predictor.width;
+    full.predictor_layers = c->predictor.n_layers;
+    full.max_positions = c->max_positions;
+    full.talker_parameters = m->talker_parameters;
+    full.predictor_parameters = m->predictor_parameters;
+    full.vocoder_parameters = m->vocoder_parameters;
+    full.all_parameters = m->all_parameters;
+    full.file_bytes = tensor_set_bytes(m->tensors) + tensor_set_bytes(m->codec_tensors);
+    full.memory_bytes = memory.shared_bytes + (uint64_t)model->n_lanes * memory.lane_bytes;
+    return api_copy_sized(info, info->size, &full, sizeof full, "utter_model_info", NULL);
+}
+
+const char *utter_model_voice_name(const utter_model *model, int index)
+{
+    const struct config *c = model ? model->model->config : NULL;
+    return c && index >= 0 && index < c->n_voices ? c->voices[index].name : NULL;
+}
+
+const char *utter_model_voice_dialect(const utter_model *model, int index)
+{
+    const struct config *c = model ? model->model->config : NULL;
+    return c && index >= 0 && index < c->n_voices ? c->voices[index].dialect : NULL;
+}
+
+const char *utter_model_language_name(const utter_model *model, int index)
+{
+    const struct config *c = model ? model->model->config : NULL;
+    for (int i = 0; c && index >= 0 && i < c->n_languages; i++) {
+        if (!config_is_dialect(c->languages[i].name) && index-- == 0) {
+            return c->languages[i].name;
+        }
+    }
+    return NULL;
+}
+
+utter_status utter_model_step(utter_model *model, utter_error *error)
+{
+    utter_status status = api_need(model, "model", error);
+    return status ? status : engine_step(model, error);
+}
+
+utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
+    int32_t **ids, size_t *n_ids, utter_error *error)
+{
+    struct ids list = {0};
+    utter_status status = api_need(model && text && ids && n_ids ? model : NULL, "an argument", error);
+    if (status) {
+        return status;
+    }
+    *ids = NULL;
+    *n_ids = 0;
+    status = tokenizer_encode(model->tokenizer, text, bytes, &list, error);
+    if (status == UTTER_OK && !list.at && !(list.at = memory_new(1, sizeof *list.at))) {
+        status = error_memory(error, "ids");
+    }
+    if (status) {
+        ids_fini(&list);
+        return status;
+    }
+    *ids = list.at;
+    *n_ids = list.n;
+    return UTTER_OK;
+}
+
+void utter_memory_free(void *memory)
+{
+    memory_free(memory);
+}
+
+/* ---- Voices ---- */
+
+utter_status utter_voice_preset(
+    utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
+{
+    utter_status status = api_need(voice && model && name ? voice : NULL, "an argument", error);
+    return status ? status : voice_new_preset(voice, model->model->config, name, error);
+}
+
+const char *utter_voice_name(const utter_voice *voice)
+{
+    return voice ? voice->name : NULL;
+}
+
+void utter_voice_free(utter_voice **voice)
+{
+    if (voice) {
+        voice_free(voice);
+    }
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a checkpoint on a backend and steps its streams. */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+double engine_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The official package replaces the pre-tokeniser for a folder whose config says that it was written by a
+ * library version above 4.57.2 and below 5.0.0, or that does not say. */
+static enum pretokenizer official_pretokenizer(const char *version)
+{
+    int major = 0, minor = 0, patch = 0, n = 0;
+    if (!version || sscanf(version, "%d.%d.%d%n", &major, &minor, &patch, &n) < 2) {
+        return PRETOKENIZER_MISTRAL;
+    }
+    const char *rest = version + n;
+    bool before_release = n > 0 && (strstr(rest, "dev") || strstr(rest, "rc") || strpbrk(rest, "ab"));
+    long number = major * 1000000L + minor * 1000L + patch;
+    bool above = number > 4057002 || (number == 4057002 && strstr(rest, "post"));
+    bool below = number < 5000000 || (number == 5000000 && before_release);
+    return above && below ? PRETOKENIZER_MISTRAL : PRETOKENIZER_NATIVE;
+}
+
+static enum pretokenizer choose_pretokenizer(
+    const struct config *config, const struct engine_options *options)
+{
+    return options->native_pretokenizer ? PRETOKENIZER_NATIVE
+                                        : official_pretokenizer(config->transformers_version);
+}
+
+static utter_status engine_allocate(utter_model *e, int n_lanes, utter_error *error)
+{
+    e->n_lanes = n_lanes;
+    e->streams = memory_new((size_t)n_lanes, sizeof *e->streams);
+    e->reserved = memory_new((size_t)n_lanes, sizeof *e->reserved);
+    e->frames = memory_new((size_t)n_lanes, sizeof *e->frames);
+    e->lanes = memory_new((size_t)n_lanes, sizeof *e->lanes);
+    return e->streams && e->reserved && e->frames && e->lanes ? UTTER_OK : error_memory(error, "lanes");
+}
+
+utter_status engine_open(
+    utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error)
+{
+    utter_model *e = memory_new(1, sizeof *e);
+    *engine = NULL;
+    if (!e) {
+        return error_memory(error, "model");
+    }
+    e->ops = options->ops;
+    utter_status status = engine_allocate(e, options->backend.n_lanes, error);
+    if (status || (status = model_open(&e->model, folder, error)) ||
+        (status = tokenizer_open(
+             &e->tokenizer, folder, choose_pretokenizer(e->model->config, options), error))) {
+        engine_close(&e);
+        return status;
+    }
+    size_t n_ids = tokenizer_vocabulary(e->tokenizer);
+    if (n_ids > (size_t)e->model->config->text_vocabulary) {
+        error_set(error, UTTER_E_MODEL,
+            "the tokenizer knows %zu tokens, the model %d (files of two models are mixed)", n_ids,
+            e->model->config->text_vocabulary);
+        engine_close(&e);
+        return UTTER_E_MODEL;
+    }
+    struct backend_options backend = options->backend;
+    backend.lane_positions = e->model->config->max_positions;
+    if ((status = e->ops->open(&e->backend, e->model, &backend, error))) {
+        engine_close(&e);
+        return status;
+    }
+    *engine = e;
+    return UTTER_OK;
+}
+
+void engine_close(utter_model **engine)
+{
+    utter_model *e = *engine;
+    if (e) {
+        if (e->backend) {
+            e->ops->close(&e->backend);
+        }
+        tokenizer_close(&e->tokenizer);
+        model_close(&e->model);
+        memory_free(e->streams);
+        memory_free(e->reserved);
+        memory_free(e->frames);
+        memory_free(e->lanes);
+        memory_free(e);
+    }
+    *engine = NULL;
+}
+
+utter_status engine_check(utter_model *e, utter_error *error)
+{
+    if (e->broken.code == UTTER_OK && model_damaged(e->model)) {
+        error_set(&e->broken, UTTER_E_FILE,
+            "a file of the model has shrunk while it was in use (open the model again)");
+    }
+    if (e->broken.code != UTTER_OK && error) {
+        *error = e->broken;
+    }
+    return e->broken.code;
+}
+
+utter_status engine_note(utter_model *e, utter_status status, const utter_error *error)
+{
+    if (status == UTTER_E_DEVICE && e->broken.code == UTTER_OK) {
+        error_set(&e->broken, status, "%s", error ? error->text : "the device failed");
+    }
+    return status;
+}
+
+void engine_log(const utter_model *e, const char *line)
+{
+    if (e->log) {
+        e->log(e->log_user, line);
+    }
+}
+
+int engine_free_lane(const utter_model *e)
+{
+    for (int i = 0; i < e->n_lanes; i++) {
+        if (!e->streams[i] && !e->reserved[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Streams that can move now, prefilled where they are new. */
+static int gather(utter_model *e)
+{
+    int n = 0;
+    for (int i = 0; i < e->n_lanes; i++) {
+        utter_stream *s = e->streams[i];
+        utter_error error;
+        if (!s || !stream_ready(s)) {
+            continue;
+        }
+        utter_status status = s->prefilled ? UTTER_OK : stream_prefill(s, &error);
+        if (status) {
+            stream_fail(s, status, &error);
+            continue;
+        }
+        e->lanes[n] = i;
+        e->frames[n++] = stream_frame_in(s);
+    }
+    return n;
+}
+
+static void fail_all(utter_model *e, int n, utter_status status, const utter_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        stream_fail(e->streams[e->lanes[i]], status, error);
+    }
+}
+
+utter_status engine_step(utter_model *e, utter_error *error)
+{
+    utter_error local;
+    utter_error *why = error ? error : &local;
+    utter_status status = engine_check(e, why);
+    if (status) {
+        return status;
+    }
+    int n = gather(e);
+    if (n == 0) {
+        return UTTER_AGAIN;
+    }
+    if ((status = e->ops->frame(e->backend, e->frames, n, why)) ||
+        (status = e->ops->vocode(e->backend, e->lanes, n, why))) {
+        fail_all(e, n, status, why);
+        return engine_note(e, status, why);
+    }
+    for (int i = 0; i < n; i++) {
+        struct lane_out out;
+        utter_stream *s = e->streams[e->lanes[i]];
+        if ((status = e->ops->collect(e->backend, e->lanes[i], &out, why))) {
+            fail_all(e, n, status, why);
+            return engine_note(e, status, why);
+        }
+        stream_take_frame(s, &out);
+    }
+    return engine_check(e, why);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lanes of a model and the step that moves every ready stream one frame. Owns the opened checkpoint,
+ * its tokenizer and its backend. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "engine/stream.h"
+#include "model/backend.h"
+#include "text/tokenizer.h"
+
+struct utter_model {
+    struct model *model;
+    struct tokenizer *tokenizer;
+    const struct backend_ops *ops;
+    struct backend *backend;
+    utter_stream **streams; /* [n_lanes], NULL: the lane is free */
+    bool *reserved;         /* [n_lanes], taken for codec work */
+    int n_lanes;
+    struct frame_in *frames; /* scratch of a step, [n_lanes] each */
+    int *lanes;
+    utter_log_fn *log;
+    void *log_user;
+    utter_error broken; /* code != 0: the device failed; every call says so */
+};
+
+struct engine_options {
+    const struct backend_ops *ops;
+    struct backend_options backend;
+    bool native_pretokenizer; /* instead of what the official package takes */
+};
+
+utter_status engine_open(
+    utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error);
+void engine_close(utter_model **engine);
+
+/* The error of an earlier device failure or of a file that changed under us, or UTTER_OK. */
+utter_status engine_check(utter_model *engine, utter_error *error);
+/* Passes a backend status on; a device failure sticks to the engine. */
+utter_status engine_note(utter_model *engine, utter_status status, const utter_error *error);
+void engine_log(const utter_model *engine, const char *line);
+
+/* A free lane, or -1. */
+int engine_free_lane(const utter_model *engine);
+
+/* One frame for every stream that has what it needs; UTTER_AGAIN when there was none. A stream's own failure ends that
+ * stream only and is returned by its reads. */
+utter_status engine_step(utter_model *engine, utter_error *error);
+
+double engine_seconds(void); /* a monotonic clock */
+
+#endif

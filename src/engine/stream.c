@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One utterance: text -> prompt -> prefill -> frames -> samples in the ring, and its end. */
+#include "engine/stream.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+
+static int n_codebooks(const utter_stream *s)
+{
+    return s->engine->model->config->n_codebooks;
+}
+
+static utter_status check_head(const utter_sampling *u, const char *head, utter_error *error)
+{
+    if (!(u->temperature >= 0 && u->temperature <= 100)) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "%stemperature %g is not in 0..100", head, (double)u->temperature);
+    }
+    if (u->top_k < 0) {
+        return error_set(error, UTTER_E_ARGUMENT, "%stop_k %d is negative (0 is off)", head, u->top_k);
+    }
+    if (!(u->top_p > 0 && u->top_p <= 1)) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "%stop_p %g is not above 0 and at most 1", head, (double)u->top_p);
+    }
+    if (!(u->repetition_penalty > 0 && u->repetition_penalty <= 1000)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%srepetition_penalty %g is not above 0 and at most 1000", head,
+            (double)u->repetition_penalty);
+    }
+    return UTTER_OK;
+}
+
+static utter_status check_options(
+    const utter_model *engine, const utter_stream_options *o, utter_error *error)
+{
+    utter_status status = check_head(&o->talker, "", error);
+    if (status || (status = check_head(&o->predictor, "sub_", error))) {
+        return status;
+    }
+    if (o->max_frames < 1) {
+        return error_set(error, UTTER_E_ARGUMENT, "max_frames %d is not at least 1", o->max_frames);
+    }
+    if (o->layout < UTTER_LAYOUT_AUTO || o->layout > UTTER_LAYOUT_STREAM) {
+        return error_set(error, UTTER_E_ARGUMENT, "layout %d does not exist", (int)o->layout);
+    }
+    if (o->voice && o->voice->preset >= engine->model->config->n_voices) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "the voice \"%s\" belongs to another model", o->voice->name);
+    }
+    return UTTER_OK;
+}
+
+static struct sampling sampling_of(const utter_sampling *u)
+{
+    return (struct sampling){u->temperature, u->top_k, u->top_p, u->repetition_penalty};
+}
+
+/* What lives as long as the stream: all of it is taken here, nothing while it speaks. */
+static utter_status stream_allocate(utter_stream *s, utter_error *error)
+{
+    const struct config *c = s->engine->model->config;
+    s->codes = memory_new((size_t)s->max_frames * (size_t)c->n_codebooks, sizeof *s->codes);
+    s->ring_size = (size_t)STREAM_RING_FRAMES * (size_t)c->codec.frame_samples;
+    s->ring = memory_new(s->ring_size, sizeof *s->ring);
+    return s->codes && s->ring ? UTTER_OK : error_memory(error, "stream");
+}
+
+utter_status stream_open(
+    utter_stream **stream, utter_model *engine, const utter_stream_options *o, utter_error *error)
+{
+    *stream = NULL;
+    utter_status status = check_options(engine, o, error);
+    if (status || (status = engine_check(engine, error))) {
+        return status;
+    }
+    int lane = engine_free_lane(engine);
+    if (lane < 0) {
+        error_set(error, UTTER_AGAIN,
+            "all %d lanes of the model are taken (free a stream, or open it with more)",
+            engine->n_lanes);
+        return UTTER_AGAIN;
+    }
+    utter_stream *s = memory_new(1, sizeof *s);
+    if (!s) {
+        return error_memory(error, "stream");
+    }
+    int positions = engine->model->config->max_positions;
+    s->engine = engine;
+    s->lane = lane;
+    s->voice = voice_share(o->voice);
+    s->settings =
+        (struct lane_settings){sampling_of(&o->talker), sampling_of(&o->predictor), o->seed, 2};
+    s->max_frames = o->max_frames < positions ? o->max_frames : positions;
+    s->use_guard = o->guard;
+    struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
+    if ((status = stream_allocate(s, error)) ||
+        (status = prompt_open(&s->prompt, engine->model->config, engine->tokenizer, &request, error)) ||
+        (status = engine_note(
+             engine, engine->ops->lane_reset(engine->backend, lane, &s->settings, error), error))) {
+        stream_free(&s);
+        return status;
+    }
+    engine->streams[lane] = s;
+    if (prompt_note(s->prompt)) {
+        engine_log(engine, prompt_note(s->prompt));
+    }
+    *stream = s;
+    return UTTER_OK;
+}
+
+void stream_free(utter_stream **stream)
+{
+    utter_stream *s = *stream;
+    if (s) {
+        if (s->engine->streams[s->lane] == s) {
+            s->engine->streams[s->lane] = NULL;
+        }
+        prompt_close(&s->prompt);
+        voice_free(&s->voice);
+        memory_free(s->codes);
+        memory_free(s->ring);
+        memory_free(s);
+    }
+    *stream = NULL;
+}
+
+/* Text calls are timed, and the clock of the first sound starts when the rows became certain. */
+static utter_status text_done(utter_stream *s, double begin, utter_status status)
+{
+    int n_rows;
+    double now = engine_seconds();
+    s->stats.prompt_s += now - begin;
+    if (status == UTTER_OK && s->text_since == 0 && prompt_rows(s->prompt, &n_rows)) {
+        s->text_since = begin;
+    }
+    return status;
+}
+
+utter_status stream_text(utter_stream *s, const char *text, size_t bytes, utter_error *error)
+{
+    double begin = engine_seconds();
+    return text_done(s, begin, prompt_text(s->prompt, text, bytes, error));
+}
+
+utter_status stream_finish(utter_stream *s, utter_error *error)
+{
+    double begin = engine_seconds();
+    return text_done(s, begin, prompt_finish(s->prompt, error));
+}
+
+bool stream_ready(utter_stream *s)
+{
+    int n_rows;
+    if (s->finish != UTTER_FINISH_NONE) {
+        return false;
+    }
+    if (__atomic_load_n(&s->cancelled, __ATOMIC_RELAXED)) {
+        s->finish = UTTER_FINISH_CANCELLED;
+        return false;
+    }
+    bool has_rows = prompt_rows(s->prompt, &n_rows) != NULL;
+    bool has_text = s->n_frames == 0 || prompt_trailing(s->prompt, s->n_frames - 1) >= 0;
+    if (!has_rows || !has_text ||
+        s->ring_n + (size_t)s->engine->model->config->codec.frame_samples > s->ring_size) {
+        return false;
+    }
+    if (s->n_frames >= s->max_frames) {
+        s->finish = UTTER_FINISH_MAX_FRAMES;
+    } else if (s->prefilled && n_rows + s->n_frames >= s->engine->model->config->max_positions) {
+        s->finish = UTTER_FINISH_CONTEXT;
+    }
+    return s->finish == UTTER_FINISH_NONE;
+}
+
+utter_status stream_prefill(utter_stream *s, utter_error *error)
+{
+    int n_rows, positions = s->engine->model->config->max_positions;
+    const struct row *rows = prompt_rows(s->prompt, &n_rows);
+    double begin = engine_seconds();
+    if (n_rows >= positions) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the text takes %d positions, this model has %d (split it)", n_rows, positions);
+    }
+    utter_status status = s->engine->ops->prefill(s->engine->backend, s->lane, rows, n_rows, error);
+    s->prefilled = status == UTTER_OK;
+    s->stats.n_rows = n_rows;
+    s->stats.prefill_s += engine_seconds() - begin;
+    return engine_note(s->engine, status, error);
+}
+
+struct frame_in stream_frame_in(const utter_stream *s)
+{
+    int32_t text = s->n_frames == 0 ? -1 : prompt_trailing(s->prompt, s->n_frames - 1);
+    return (struct frame_in){.lane = s->lane, .text = text};
+}
+
+static void ring_put(utter_stream *s, const float *pcm, size_t n)
+{
+    size_t at = (s->ring_from + s->ring_n) % s->ring_size,
+           first = s->ring_size - at < n ? s->ring_size - at : n;
+    memcpy(s->ring + at, pcm, first * sizeof *pcm);
+    memcpy(s->ring, pcm + first, (n - first) * sizeof *pcm);
+    s->ring_n += n;
+}
+
+void stream_take_frame(utter_stream *s, const struct lane_out *out)
+{
+    size_t n_codes = (size_t)n_codebooks(s);
+    s->stats.talker_s += out->talker_s;
+    s->stats.predictor_s += out->predictor_s;
+    s->stats.vocoder_s += out->vocoder_s;
+    if (out->not_a_number) {
+        utter_error error;
+        stream_fail(s,
+            error_set(&error, UTTER_E_NUMBER,
+                "frame %d came out as something that is not a number (the weights are damaged)",
+                s->n_frames),
+            &error);
+        return;
+    }
+    if (out->end) {
+        s->finish = UTTER_FINISH_EOS;
+        return;
+    }
+    memcpy(s->codes + (size_t)s->n_frames * n_codes, out->codes, n_codes * sizeof *s->codes);
+    ring_put(s, out->pcm, out->n_samples);
+    if (s->n_frames++ == 0) {
+        s->stats.first_sound_s = engine_seconds() - s->text_since;
+    }
+    if (s->use_guard) {
+        s->finish = guard_look(&s->guard, out->codes[0], out->pcm, out->n_samples,
+            prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
+    }
+}
+
+void stream_fail(utter_stream *s, utter_status status, const utter_error *error)
+{
+    s->finish = UTTER_FINISH_ERROR;
+    s->failure = *error;
+    s->failure.code = status;
+}
+
+size_t stream_drain(utter_stream *s, float *pcm, size_t capacity)
+{
+    size_t n = s->ring_n < capacity ? s->ring_n : capacity;
+    size_t first = s->ring_size - s->ring_from < n ? s->ring_size - s->ring_from : n;
+    memcpy(pcm, s->ring + s->ring_from, first * sizeof *pcm);
+    memcpy(pcm + first, s->ring, (n - first) * sizeof *pcm);
+    s->ring_from = (s->ring_from + n) % s->ring_size;
+    s->ring_n -= n;
+    return n;
+}

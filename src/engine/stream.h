@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The state of one utterance, from text to samples. A stream owns its prompt, its codes and a ring of
+ * samples; its lane of the backend holds everything the model remembers. */
+#ifndef ENGINE_STREAM_H
+#define ENGINE_STREAM_H
+
+#include "engine/guard.h"
+#include "model/backend.h"
+#include "prompt/prompt.h"
+
+/* Frames of sound that a stream holds before a step passes it over. */
+enum { STREAM_RING_FRAMES = 64 };
+
+struct utter_stream {
+    utter_model *engine;
+    int lane;
+    utter_voice *voice;
+    struct prompt *prompt;
+    struct lane_settings settings;
+    int max_frames;
+    bool use_guard, prefilled;
+    struct guard guard;
+    int cancelled; /* atomic: any thread may set it */
+
+    int32_t *codes; /* [max_frames][n_codebooks] */
+    int n_frames;
+    float *ring; /* [STREAM_RING_FRAMES * frame_samples] */
+    size_t ring_size, ring_from, ring_n;
+
+    utter_finish finish;
+    utter_error failure; /* code != 0: every read says so */
+    utter_stream_stats stats;
+    double text_since; /* when the text was there that the first frame waited for */
+};
+
+utter_status stream_open(utter_stream **stream, utter_model *engine,
+    const utter_stream_options *options, utter_error *error);
+void stream_free(utter_stream **stream);
+
+utter_status stream_text(utter_stream *s, const char *text, size_t bytes, utter_error *error);
+utter_status stream_finish(utter_stream *s, utter_error *error);
+
+/* True when the next frame can be made now. Ends the stream where a bound is reached. */
+bool stream_ready(utter_stream *s);
+/* Prefills the lane with the prompt's rows. */
+utter_status stream_prefill(utter_stream *s, utter_error *error);
+/* What the backend needs for the next frame. */
+struct frame_in stream_frame_in(const utter_stream *s);
+/* Takes in what the frame gave. */
+void stream_take_frame(utter_stream *s, const struct lane_out *out);
+void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
+
+/* Moves up to `capacity` samples out of the ring. */
+size_t stream_drain(utter_stream *s, float *pcm, size_t capacity);
+
+#endif
