@@ -76,7 +76,7 @@ $(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
 
 # tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
 # file calls go through --wrap, so that a test can fail the n-th one.
-WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename,-Wl$(comma)--wrap=$(f))
+WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
 

@@ -10,7 +10,8 @@
 struct file_map {
     const uint8_t *data;
     size_t size;
-    int slot; /* in the table of the SIGBUS guard; -1: none */
+    int descriptor; /* open while `data` is not NULL: it tells the file's size of today */
+    int slot;       /* in the table of the SIGBUS guard */
 };
 
 utter_status file_map_open(struct file_map *map, const char *path, utter_error *error);
@@ -21,6 +22,10 @@ void file_map_close(struct file_map *map); /* accepts a zeroed map */
  * frees *text with memory_free. */
 utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 
+/* The status and sentence for a system call on `path` that failed with `reason` (an errno): "path: cannot
+ * DO: why (what to do)". */
+utter_status file_error(utter_error *error, const char *path, const char *action, int reason);
+
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 /* "folder/name" in out[size]; UTTER_E_FILE when too long. */
@@ -28,11 +33,12 @@ utter_status file_join(
     char *out, size_t size, const char *folder, const char *name, utter_error *error);
 
 /* A file that appears under its name only when it is complete: written to a sibling temporary, synced,
- * renamed. `path` "-" is standard output (no temporary). */
+ * renamed. `path` "-" is standard output, and what exists and is no regular file (a device, a pipe) is
+ * written directly: no temporary. After a failed write, close fails too. */
 struct file_out;
 utter_status file_out_open(struct file_out **out, const char *path, utter_error *error);
 utter_status file_out_write(struct file_out *out, const void *data, size_t bytes, utter_error *error);
-/* Overwrites bytes already written (a header). Not on standard output. */
+/* Overwrites bytes already written (a header). Only where file_out_seekable. */
 utter_status file_out_patch(
     struct file_out *out, uint64_t offset, const void *data, size_t bytes, utter_error *error);
 bool file_out_seekable(const struct file_out *out);

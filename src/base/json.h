@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON files and texts, through jansson: duplicate keys refused, depth bounded, memory from
- * base/memory. What callers use is the typed getters: each checks type and range and names the field. */
+ * JSON files and texts, through jansson: duplicate keys refused, depth bounded. What callers use is the
+ * typed getters: each checks type and range and names the field. jansson takes its memory from malloc
+ * itself: its hooks belong to the whole process, so to the program that uses this library. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 

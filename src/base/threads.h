@@ -11,6 +11,10 @@ struct pool;
 /* Cores that this process may run on (affinity and cgroup quota respected), at least 1. */
 int threads_available(void);
 
+/* The processor quota in whole cores, rounded to the nearest and at least 1, of the control groups that
+ * `cgroups` (as /proc/self/cgroup) names below `mount` (as /sys/fs/cgroup); 0 when there is none. */
+int threads_quota(const char *cgroups, const char *mount);
+
 /* n_threads >= 1, the caller included. NULL when out of memory or threads. */
 struct pool *pool_new(int n_threads);
 void pool_free(struct pool *pool); /* accepts NULL */

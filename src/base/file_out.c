@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files being written. A regular file grows under a hidden name beside its target and takes the target's
+ * name when it is complete, so that nobody ever sees half a file. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+struct file_out {
+    int fd;
+    int failed; /* errno of the first failed write; 0: none */
+    bool is_stdout;
+    char *path;      /* the target, symbolic links followed */
+    char *temporary; /* where the bytes go until close; NULL: written directly */
+};
+
+static void file_out_free(struct file_out *o)
+{
+    if (o) {
+        if (o->fd >= 0 && !o->is_stdout) {
+            close(o->fd);
+        }
+        memory_free(o->path);
+        memory_free(o->temporary);
+        memory_free(o);
+    }
+}
+
+/* Length of the folder part of a path, with its slash; 0 when there is none. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Opens a new hidden file in the target's folder. */
+static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error *error)
+{
+    static const char pattern[] = ".utter-0123456789abcdef";
+    size_t folder = folder_length(o->path);
+    o->temporary = memory_new(folder + sizeof pattern, 1);
+    if (!o->temporary) {
+        return error_memory(error, "a file name");
+    }
+    memcpy(o->temporary, o->path, folder);
+    for (int attempt = 0; attempt < 16; attempt++) {
+        uint64_t name;
+        if (getrandom(&name, sizeof name, 0) != sizeof name) {
+            return file_error(error, o->path, "create", errno);
+        }
+        snprintf(o->temporary + folder, sizeof pattern, ".utter-%016llx", (unsigned long long)name);
+        o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        if (o->fd >= 0 || errno != EEXIST) {
+            break;
+        }
+    }
+    if (o->fd < 0) {
+        int reason = errno;
+        memory_free(o->temporary); /* nothing to remove */
+        o->temporary = NULL;
+        return file_error(error, o->path, "create", reason);
+    }
+    return UTTER_OK;
+}
+
+/* A target that exists and is not a regular file: bytes go straight to it. */
+static utter_status direct_open(struct file_out *o, const struct stat *about, utter_error *error)
+{
+    if (S_ISDIR(about->st_mode)) {
+        return error_set(error, UTTER_E_FILE, "%s: is a folder (give a file name)", o->path);
+    }
+    o->fd = open(o->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return o->fd < 0 ? file_error(error, o->path, "write", errno) : UTTER_OK;
+}
+
+static utter_status target_open(struct file_out *o, utter_error *error)
+{
+    struct stat about;
+    bool is_there = stat(o->path, &about) == 0;
+    if (is_there && !S_ISREG(about.st_mode)) {
+        return direct_open(o, &about, error);
+    }
+    if (is_there && access(o->path, W_OK) != 0) {
+        return file_error(error, o->path, "write", errno);
+    }
+    utter_status status = temporary_open(o, 0666, error);
+    if (status == UTTER_OK && is_there) {
+        (void)!fchmod(o->fd, about.st_mode & 0777); /* else it has the usual ones */
+    }
+    return status;
+}
+
+utter_status file_out_open(struct file_out **out, const char *path, utter_error *error)
+{
+    *out = NULL;
+    struct file_out *o = memory_new(1, sizeof *o);
+    if (!o) {
+        return error_memory(error, "a file");
+    }
+    o->fd = -1;
+    o->is_stdout = strcmp(path, "-") == 0;
+    char real[PATH_MAX]; /* a link keeps pointing where it did: what it points to is replaced */
+    o->path = memory_string(o->is_stdout ? "standard output" : realpath(path, real) ? real : path);
+    utter_status status;
+    if (!o->path) {
+        status = error_memory(error, "a file name");
+    } else if (o->is_stdout) {
+        o->fd = STDOUT_FILENO;
+        status = UTTER_OK;
+    } else {
+        status = target_open(o, error);
+    }
+    if (status != UTTER_OK) {
+        file_out_free(o);
+        return status;
+    }
+    *out = o;
+    return UTTER_OK;
+}
+
+static utter_status write_failed(struct file_out *o, int reason, utter_error *error)
+{
+    if (!o->failed) {
+        o->failed = reason;
+    }
+    file_error(error, o->path, "write", reason);
+    if (error) {
+        error->code = UTTER_E_IO;
+    }
+    return UTTER_E_IO;
+}
+
+/* Waits until a non-blocking descriptor takes bytes again. */
+static void wait_writable(int fd)
+{
+    struct pollfd wanted = {.fd = fd, .events = POLLOUT};
+    poll(&wanted, 1, -1);
+}
+
+utter_status file_out_write(struct file_out *o, const void *data, size_t bytes, utter_error *error)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t n = write(o->fd, at, bytes);
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            wait_writable(o->fd);
+        } else if (n == 0 || errno != EINTR) {
+            return write_failed(o, n == 0 ? EIO : errno, error);
+        }
+    }
+    return UTTER_OK;
+}
+
+utter_status file_out_patch(
+    struct file_out *o, uint64_t offset, const void *data, size_t bytes, utter_error *error)
+{
+    struct stat about;
+    if (!file_out_seekable(o) || fstat(o->fd, &about) != 0 || offset > (uint64_t)about.st_size ||
+        bytes > (uint64_t)about.st_size - offset) {
+        return error_set(
+            error, UTTER_E_INTERNAL, "%s: cannot overwrite bytes that were never written", o->path);
+    }
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t n = pwrite(o->fd, at, bytes, (off_t)offset);
+        if (n > 0) {
+            at += n;
+            offset += (uint64_t)n;
+            bytes -= (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            return write_failed(o, n == 0 ? EIO : errno, error);
+        }
+    }
+    return UTTER_OK;
+}
+
+bool file_out_seekable(const struct file_out *o)
+{
+    return o->temporary != NULL;
+}
+
+int file_out_descriptor(const struct file_out *o)
+{
+    return o->fd;
+}
+
+/* The folder's entry reaches the disk too. Best effort: after a power cut either the old file or the
+ * new one is there, both whole. */
+static void folder_sync(const char *path)
+{
+    char folder[PATH_MAX];
+    size_t n = folder_length(path);
+    if (n >= sizeof folder) {
+        return;
+    }
+    memcpy(folder, n ? path : ".", n ? n : 1);
+    folder[n ? n : 1] = 0;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+/* Syncs, closes and renames; errno of what failed, or 0. */
+static int file_out_complete(struct file_out *o)
+{
+    if (o->failed) {
+        return o->failed;
+    }
+    if (o->temporary && fsync(o->fd) != 0) {
+        return errno;
+    }
+    int fd = o->fd;
+    o->fd = -1;
+    if (!o->is_stdout && close(fd) != 0 && errno != EINTR) {
+        return errno;
+    }
+    if (o->temporary && rename(o->temporary, o->path) != 0) {
+        return errno;
+    }
+    return 0;
+}
+
+utter_status file_out_close(struct file_out **out, utter_error *error)
+{
+    struct file_out *o = *out;
+    *out = NULL;
+    if (!o) {
+        return UTTER_OK;
+    }
+    utter_status status = UTTER_OK;
+    int reason = file_out_complete(o);
+    if (reason) {
+        status = write_failed(o, reason, error);
+        if (o->temporary) {
+            unlink(o->temporary);
+        }
+    } else if (o->temporary) {
+        folder_sync(o->path);
+    }
+    file_out_free(o);
+    return status;
+}
+
+void file_out_abort(struct file_out **out)
+{
+    struct file_out *o = *out;
+    *out = NULL;
+    if (o && o->temporary) {
+        unlink(o->temporary);
+    }
+    file_out_free(o);
+}
