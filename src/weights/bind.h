@@ -16,9 +16,10 @@ struct weight {
 struct bind {
     const struct tensor_set *set;
     const char *file; /* shown in the report: "model.safetensors" */
-    int n_problems;
+    int n_problems, n_shown;
     size_t n_used;
-    char *report; /* grows; freed by bind_finish */
+    char *report; /* the first n_shown problems; freed by bind_finish */
+    size_t report_bytes;
     bool out_of_memory;
 };
 

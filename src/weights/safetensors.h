@@ -60,8 +60,8 @@ bool tensor_set_damaged(const struct tensor_set *set);
 
 /* ---- Writing ---- */
 
-/* Writes a safetensors file (atomically): tensors in the order given, data from memory. `metadata` is
- * pairs key, value, ..., NULL, or NULL. */
+/* Writes a safetensors file (atomically), data from memory. In the file larger elements come first, so that
+ * all are aligned, and otherwise the order given. `metadata` is pairs key, value, ..., NULL, or NULL. */
 utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
     const char *const *metadata, utter_error *error);
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tensors in memory -> a safetensors file. */
+#include <string.h>
+
+#include "base/file.h"
+#include "weights/safetensors_file.h"
+
+static utter_status header_fails(
+    utter_error *error, const char *path, const char *name, const char *reason)
+{
+    char shown[200];
+    return error_set(error, UTTER_E_ARGUMENT, "%s: cannot write tensor %s: %s", path,
+        error_quote(shown, sizeof shown, name, strlen(name)), reason);
+}
+
+/* {"dtype":..., "shape":[...], "data_offsets":[begin, end]}; NULL when out of memory. */
+static json_t *tensor_info(const struct tensor *t, size_t begin)
+{
+    json_t *info = json_object(), *shape = json_array();
+    int failed = json_object_set_new(info, "dtype", json_string(dtype_name(t->type)));
+    for (int i = 0; i < t->n_dims; i++) {
+        failed |= json_array_append_new(shape, json_integer(t->dims[i]));
+    }
+    failed |= json_object_set_new(info, "shape", shape);
+    failed |= json_object_set_new(
+        info, "data_offsets", json_pack("[I,I]", (json_int_t)begin, (json_int_t)(begin + t->bytes)));
+    if (failed) {
+        json_decref(info);
+        return NULL;
+    }
+    return info;
+}
+
+/* Adds one tensor at *offset, which moves on. */
+static utter_status header_add(
+    json_t *header, const struct tensor *t, size_t *offset, const char *path, utter_error *error)
+{
+    size_t bytes, end;
+    if (t->n_dims < 0 || t->n_dims > TENSOR_MAX_DIMS || !tensor_size(t, &bytes) || bytes != t->bytes ||
+        !memory_add(*offset, bytes, &end)) {
+        return header_fails(error, path, t->name, "its size is not that of its shape");
+    }
+    if (json_object_get(header, t->name) || strcmp(t->name, SAFETENSORS_METADATA) == 0) {
+        return header_fails(error, path, t->name, "the name is taken");
+    }
+    json_t *info = tensor_info(t, *offset);
+    if (!info || json_object_set_new(header, t->name, info) != 0) {
+        return error_memory(error, "the header of a file");
+    }
+    *offset = end;
+    return UTTER_OK;
+}
+
+/* Larger elements first, so that every tensor is aligned without holes. */
+static const size_t element_sizes[] = {8, 4, 2, 1};
+enum { N_ELEMENT_SIZES = sizeof element_sizes / sizeof element_sizes[0] };
+
+static utter_status header_fill(json_t *header, const struct tensor *tensors, size_t n,
+    const char *const *metadata, const char *path, utter_error *error)
+{
+    if (metadata) {
+        json_t *pairs = json_object();
+        int failed = 0;
+        for (; metadata[0]; metadata += 2) {
+            failed |= json_object_set_new(pairs, metadata[0], json_string(metadata[1]));
+        }
+        failed |= json_object_set_new(header, SAFETENSORS_METADATA, pairs);
+        if (failed) {
+            return error_memory(error, "the header of a file");
+        }
+    }
+    size_t offset = 0;
+    for (int s = 0; s < N_ELEMENT_SIZES; s++) {
+        for (size_t i = 0; i < n; i++) {
+            utter_status status = UTTER_OK;
+            if (dtype_bytes(tensors[i].type) == element_sizes[s]) {
+                status = header_add(header, &tensors[i], &offset, path, error);
+            }
+            if (status != UTTER_OK) {
+                return status;
+            }
+        }
+    }
+    return UTTER_OK;
+}
+
+/* The length, the header and the spaces that end it at a multiple of 8. */
+static utter_status header_write(struct file_out *out, const json_t *header, utter_error *error)
+{
+    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = (bytes + 7) & ~(size_t)7;
+    char *text = bytes ? memory_new(8 + padded, 1) : NULL;
+    if (!text || json_dumpb(header, text + 8, bytes, JSON_COMPACT) != bytes) {
+        memory_free(text);
+        return error_memory(error, "the header of a file");
+    }
+    for (int i = 0; i < 8; i++) {
+        text[i] = (char)((uint64_t)padded >> (8 * i) & 0xff);
+    }
+    memset(text + 8 + bytes, ' ', padded - bytes);
+    utter_status status = file_out_write(out, text, 8 + padded, error);
+    memory_free(text);
+    return status;
+}
+
+utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
+    const char *const *metadata, utter_error *error)
+{
+    struct file_out *out = NULL;
+    json_t *header = json_object();
+    utter_status status = header ? header_fill(header, tensors, n, metadata, path, error)
+                                 : error_memory(error, "the header of a file");
+    if (status == UTTER_OK) {
+        status = file_out_open(&out, path, error);
+    }
+    if (status == UTTER_OK) {
+        status = header_write(out, header, error);
+    }
+    for (int s = 0; s < N_ELEMENT_SIZES; s++) {
+        for (size_t i = 0; i < n && status == UTTER_OK; i++) {
+            if (dtype_bytes(tensors[i].type) == element_sizes[s]) {
+                status = file_out_write(out, tensors[i].data, tensors[i].bytes, error);
+            }
+        }
+    }
+    json_decref(header);
+    if (status == UTTER_OK) {
+        return file_out_close(&out, error);
+    }
+    file_out_abort(&out);
+    return status;
+}
