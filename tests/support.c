@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The wrapped calls, and files for tests. The wrappers may run in any thread and in a signal handler. */
+#include "support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Failing calls ---- */
+
+static atomic_long n_calls[N_SUPPORT_CALLS], countdown[N_SUPPORT_CALLS];
+static atomic_bool has_failed;
+static atomic_size_t io_bytes;
+
+void support_fail_off(void)
+{
+    for (int i = 0; i < N_SUPPORT_CALLS; i++) {
+        atomic_store(&countdown[i], 0);
+    }
+    atomic_store(&has_failed, false);
+}
+
+void support_fail_at(enum support_call call, long n)
+{
+    support_fail_off();
+    atomic_store(&countdown[call], n);
+}
+
+bool support_failed(void)
+{
+    return atomic_load(&has_failed);
+}
+
+long support_calls(enum support_call call)
+{
+    return atomic_load(&n_calls[call]);
+}
+
+void support_short_io(size_t bytes)
+{
+    atomic_store(&io_bytes, bytes);
+}
+
+static bool must_fail(enum support_call call)
+{
+    atomic_fetch_add(&n_calls[call], 1);
+    if (atomic_load(&countdown[call]) > 0 && atomic_fetch_sub(&countdown[call], 1) == 1) {
+        atomic_store(&has_failed, true);
+        return true;
+    }
+    return false;
+}
+
+static size_t io_limit(size_t bytes)
+{
+    size_t limit = atomic_load(&io_bytes);
+    return limit && bytes > limit ? limit : bytes;
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *block, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void **block, size_t alignment, size_t bytes);
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_open(const char *path, int flags, ...);
+ssize_t __real_read(int fd, void *data, size_t bytes);
+ssize_t __real_write(int fd, const void *data, size_t bytes);
+int __real_fsync(int fd);
+int __real_rename(const char *from, const char *to);
+int __real_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
+
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *block, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __wrap_read(int fd, void *data, size_t bytes);
+ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+int __wrap_fsync(int fd);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+static int no_luck(int reason)
+{
+    errno = reason;
+    return -1;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *block, size_t bytes)
+{
+    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_realloc(block, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_aligned_alloc(alignment, bytes);
+}
+
+int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    return must_fail(SUPPORT_MALLOC) ? ENOMEM : __real_posix_memalign(block, alignment, bytes);
+}
+
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (must_fail(SUPPORT_MMAP)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(address, bytes, protection, flags, fd, offset);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;
+    va_end(args);
+    return must_fail(SUPPORT_OPEN) ? no_luck(EACCES) : __real_open(path, flags, mode);
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t bytes)
+{
+    return must_fail(SUPPORT_READ) ? no_luck(EIO) : __real_read(fd, data, io_limit(bytes));
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t bytes)
+{
+    return must_fail(SUPPORT_WRITE) ? no_luck(ENOSPC) : __real_write(fd, data, io_limit(bytes));
+}
+
+int __wrap_fsync(int fd)
+{
+    return must_fail(SUPPORT_FSYNC) ? no_luck(EIO) : __real_fsync(fd);
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    return must_fail(SUPPORT_RENAME) ? no_luck(EACCES) : __real_rename(from, to);
+}
+
+int __wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
+{
+    return must_fail(SUPPORT_THREAD) ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
+}
+
+/* ---- Files ---- */
+
+static char folder[4096];
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about, (void)type, (void)place;
+    return remove(path);
+}
+
+static void remove_folder(void)
+{
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *support_folder(void)
+{
+    if (!folder[0]) {
+        const char *parent = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%s/utter-test-XXXXXX", parent ? parent : "/tmp");
+        if (!mkdtemp(folder)) {
+            perror(folder);
+            exit(1);
+        }
+        atexit(remove_folder);
+    }
+    return folder;
+}
+
+const char *support_path(const char *name)
+{
+    static char paths[8][5000];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", support_folder(), name);
+    return path;
+}
+
+void support_write_file(const char *path, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+char *support_read_file(const char *path, size_t *bytes)
+{
+    FILE *f = fopen(path, "rb");
+    struct stat about;
+    if (!f) {
+        return NULL;
+    }
+    if (fstat(fileno(f), &about) != 0) {
+        perror(path);
+        exit(1);
+    }
+    char *data = __real_calloc(1, (size_t)about.st_size + 1);
+    *bytes = data ? fread(data, 1, (size_t)about.st_size, f) : 0;
+    fclose(f);
+    return data;
+}
+
+int support_count_files(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    if (d) {
+        closedir(d);
+    }
+    return n;
+}
