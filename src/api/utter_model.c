@@ -169,6 +169,10 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.vocoder_parameters = m->vocoder_parameters;
     full.all_parameters = m->all_parameters;
     full.file_bytes = tensor_set_bytes(m->tensors) + tensor_set_bytes(m->codec_tensors);
+    full.frame_bytes = m->frame_bytes;
+    full.weights = m->talker.stack.layers[0].q.type == DTYPE_BF16  ? "bf16"
+                   : m->talker.stack.layers[0].q.type == DTYPE_F16 ? "f16"
+                                                                   : "f32";
     full.memory_bytes = memory.shared_bytes + (uint64_t)model->n_lanes * memory.lane_bytes;
     return api_copy_sized(info, info->size, &full, sizeof full, "utter_model_info", NULL);
 }

@@ -67,27 +67,40 @@ struct weight model_exact(
     return (struct weight){values, DTYPE_F32, w.rows, w.cols};
 }
 
-static uint64_t count_parameters(const struct tensor_set *set, const char *prefix, const char *except)
+/* What the tensors whose names begin with `prefix`, but not with `except`, hold together. */
+struct tally {
+    uint64_t values, bytes;
+};
+
+static struct tally tally(const struct tensor_set *set, const char *prefix, const char *except)
 {
-    uint64_t n = 0;
+    struct tally sum = {0, 0};
     for (size_t i = 0; i < tensor_set_count(set); i++) {
         const struct tensor *t = tensor_set_at(set, i);
-        if (strncmp(t->name, prefix, strlen(prefix)) == 0 &&
-            !(except && strncmp(t->name, except, strlen(except)) == 0)) {
-            n += t->bytes / dtype_bytes(t->type);
+        bool left_out = except && strncmp(t->name, except, strlen(except)) == 0;
+        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && !left_out) {
+            sum.values += t->bytes / dtype_bytes(t->type);
+            sum.bytes += t->bytes;
         }
     }
-    return n;
+    return sum;
 }
 
 static void model_count(struct model *m)
 {
     static const char predictor[] = "talker.code_predictor.";
-    m->talker_parameters = count_parameters(m->tensors, "talker.", predictor);
-    m->predictor_parameters = count_parameters(m->tensors, predictor, NULL);
-    m->vocoder_parameters = count_parameters(m->codec_tensors, "decoder.", NULL);
-    m->all_parameters =
-        count_parameters(m->tensors, "", NULL) + count_parameters(m->codec_tensors, "", NULL);
+    const struct tensor_set *main = m->tensors, *codec = m->codec_tensors;
+    uint64_t steps = (uint64_t)m->config->n_codebooks - 1;
+    m->talker_parameters = tally(main, "talker.", predictor).values;
+    m->predictor_parameters = tally(main, predictor, NULL).values;
+    m->vocoder_parameters = tally(codec, "decoder.", NULL).values;
+    m->all_parameters = tally(main, "", NULL).values + tally(codec, "", NULL).values;
+    m->frame_bytes = tally(main, "talker.model.layers.", NULL).bytes +
+                     tally(main, "talker.codec_head.", NULL).bytes +
+                     steps * tally(main, "talker.code_predictor.model.layers.", NULL).bytes +
+                     steps * tally(main, "talker.code_predictor.small_to_mtp_projection.", NULL).bytes +
+                     tally(main, "talker.code_predictor.lm_head.", NULL).bytes +
+                     tally(codec, "decoder.", "decoder.quantizer.").bytes;
 }
 
 /* Binds one tensor set with `bind_all` and reports what does not fit. */

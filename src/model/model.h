@@ -97,6 +97,8 @@ struct model {
     struct predictor_weights predictor;
     struct vocoder_weights vocoder;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
+    uint64_t
+        frame_bytes; /* of weights that one frame reads: talker once, predictor for each code, vocoder once */
     void **owned; /* every small vector and table that is not in a mapped file */
     size_t n_owned, owned_capacity;
 };

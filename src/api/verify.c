@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `utter verify`: runs what a golden file holds on a model and reports how each stage agrees. Ids and codes must be
+ * equal; activations and samples may differ by what fp32 rounding alone does (docs/verify.md gives the limits
+ * and where they come from). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/golden.h"
+#include "base/memory.h"
+
+enum stage {
+    STAGE_IDS,
+    STAGE_PROMPT,
+    STAGE_LAYERS,
+    STAGE_HIDDEN,
+    STAGE_LOGITS,
+    STAGE_SUB_LOGITS,
+    STAGE_CODES,
+    STAGE_FINISH,
+    STAGE_STREAMED,
+    STAGE_SAMPLES_MAX,
+    STAGE_SAMPLES_RMS,
+    N_STAGES
+};
+
+/* `exact`: value is the share of equal items and must be 1. Otherwise it is the largest difference, over the largest
+ * value of the official tensor (samples: and the rms of the difference over the signal's), and must not exceed
+ * the limit. */
+static const struct {
+    const char *name, *unit;
+    bool exact;
+    double limit;
+} STAGES[N_STAGES] = {
+    {"tokens", "texts", true, 1},
+    {"prompt rows", "tensors", false, 1e-4},
+    {"talker layers", "tensors", false, 1e-3},
+    {"talker state", "frames", false, 1e-3},
+    {"talker logits", "frames", false, 1e-3},
+    {"predictor logits", "heads", false, 1e-3},
+    {"codes", "codes", true, 1},
+    {"finish", "cases", true, 1},
+    {"streamed = whole", "cases", true, 1},
+    {"samples, largest", "cases", false, 1e-3},
+    {"samples, rms", "cases", false, 1e-4},
+};
+
+struct tally {
+    uint64_t n, n_equal;
+    double worst;
+    char where[160]; /* the first inequality, or the worst case */
+};
+
+struct verify {
+    utter_model *model;
+    struct golden golden;
+    struct golden_case c;
+    struct tally stages[N_STAGES];
+    int frame;     /* of the running case */
+    bool diverged; /* its codes are no longer the official ones: activations cannot be compared */
+    float *sound;  /* of the running case */
+    size_t n_sound, capacity;
+};
+
+static void count_equal(
+    struct verify *v, enum stage stage, uint64_t n, uint64_t n_equal, const char *where)
+{
+    struct tally *t = &v->stages[stage];
+    if (n_equal < n && !t->where[0]) {
+        snprintf(t->where, sizeof t->where, "first in %s: %s", v->c.name, where);
+    }
+    t->n += n;
+    t->n_equal += n_equal;
+}
+
+static void count_difference(struct verify *v, enum stage stage, double difference)
+{
+    struct tally *t = &v->stages[stage];
+    t->n++;
+    if (!(difference <= t->worst)) { /* NaN too */
+        t->worst = isnan(difference) ? INFINITY : difference;
+        snprintf(t->where, sizeof t->where, "worst in %s, frame %d", v->c.name, v->frame);
+    }
+}
+
+/* The largest difference over the largest official value. */
+static double difference(const float *have, const float *want, int64_t n)
+{
+    double worst = 0, largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = fabs((double)have[i] - (double)want[i]), w = fabs((double)want[i]);
+        worst = d > worst || isnan(d) ? d : worst;
+        largest = w > largest ? w : largest;
+    }
+    return largest > 0 ? worst / largest : worst;
+}
+
+/* Compares [rows][cols] with row `at` and on of an official tensor. */
+static void compare(struct verify *v, enum stage stage, const struct tensor *t, int64_t at,
+    const float *data, int64_t rows, int64_t cols)
+{
+    if (!t) {
+        return;
+    }
+    int64_t width = t->dims[t->n_dims - 1],
+            height = (int64_t)(t->bytes / sizeof(float)) / (width ? width : 1);
+    if (t->type != DTYPE_F32 || cols != width || at + rows > height) {
+        count_difference(v, stage, INFINITY);
+        return;
+    }
+    count_difference(v, stage, difference(data, (const float *)t->data + at * width, rows * cols));
+}
+
+static void look(void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols)
+{
+    struct verify *v = user;
+    if (v->diverged) {
+        return;
+    }
+    if (strcmp(name, "prompt") == 0) {
+        compare(v, STAGE_PROMPT, v->c.prompt, 0, data, rows, cols);
+    } else if (strcmp(name, "talker.layer") == 0 && v->frame == 0) {
+        compare(
+            v, STAGE_LAYERS, golden_tensor(&v->golden, v->c.name, name, index), 0, data, rows, cols);
+    } else if (strcmp(name, "talker.hidden") == 0 && v->frame < v->c.n_frames) {
+        compare(v, STAGE_HIDDEN, v->c.hidden, v->frame, data, rows, cols);
+    } else if (strcmp(name, "talker.logits") == 0 && v->frame < v->c.n_frames) {
+        compare(v, STAGE_LOGITS, v->c.logits, v->frame, data, rows, cols);
+    } else if (strcmp(name, "predictor.logits") == 0 && v->frame < v->c.n_frames) {
+        int heads = v->model->model->config->n_codebooks - 1;
+        compare(v, STAGE_SUB_LOGITS, v->c.sub_logits, (int64_t)v->frame * heads + index - 1, data, rows,
+            cols);
+    }
+}
+
+static bool keep_sound(void *user, const float *pcm, size_t n)
+{
+    struct verify *v = user;
+    if (v->n_sound + n > v->capacity) {
+        size_t capacity = 2 * (v->n_sound + n);
+        float *grown = memory_resize(v->sound, v->capacity, capacity, sizeof *grown);
+        if (!grown) {
+            return false;
+        }
+        v->sound = grown;
+        v->capacity = capacity;
+    }
+    memcpy(v->sound + v->n_sound, pcm, n * sizeof *pcm);
+    v->n_sound += n;
+    return true;
+}
+
+static utter_status check_ids(struct verify *v, utter_error *error)
+{
+    static const char head[] = "<|im_start|>assistant\n",
+                      tail[] = "<|im_end|>\n<|im_start|>assistant\n";
+    size_t bytes = sizeof head - 1 + v->c.text_bytes + sizeof tail - 1;
+    char *wrapped = memory_new(bytes + 1, 1);
+    struct ids ids = {0};
+    if (!wrapped) {
+        return error_memory(error, "text");
+    }
+    snprintf(wrapped, bytes + 1, "%s%s%s", head, v->c.text, tail);
+    utter_status status = tokenizer_encode(v->model->tokenizer, wrapped, bytes, &ids, error);
+    memory_free(wrapped);
+    if (status == UTTER_OK) {
+        bool same =
+            ids.n == (size_t)v->c.ids->dims[0] && memcmp(ids.at, v->c.ids->data, v->c.ids->bytes) == 0;
+        count_equal(v, STAGE_IDS, 1, same, "other ids");
+    }
+    ids_fini(&ids);
+    return status;
+}
+
+/* Compares the codes of the newest frame. */
+static void check_frame(struct verify *v, const int32_t *codes)
+{
+    int n = v->model->model->config->n_codebooks, equal = 0, first = -1;
+    if (v->frame >= v->c.n_frames || v->diverged) {
+        return;
+    }
+    size_t at = (size_t)v->frame * (size_t)n;
+    const int32_t *want = (const int32_t *)v->c.codes->data + at;
+    for (int j = 0; j < n; j++) {
+        equal += codes[at + (size_t)j] == want[j];
+        first = first < 0 && codes[at + (size_t)j] != want[j] ? j : first;
+    }
+    char where[96] = "";
+    if (first >= 0) {
+        snprintf(where, sizeof where, "frame %d codebook %d: %d for %d, margin %.2g", v->frame, first,
+            codes[at + (size_t)first], want[first],
+            (double)((const float *)v->c.margins->data)[at + (size_t)first]);
+        v->diverged = true;
+    }
+    count_equal(v, STAGE_CODES, (uint64_t)n, (uint64_t)equal, where);
+}
+
+static utter_status open_case(
+    struct verify *v, utter_stream **stream, utter_voice **voice, utter_error *error)
+{
+    utter_stream_options o;
+    utter_status status = utter_stream_options_init(&o, v->model);
+    if (status ||
+        (v->c.speaker && (status = utter_voice_preset(voice, v->model, v->c.speaker, error)))) {
+        return status;
+    }
+    o.voice = *voice;
+    o.language = v->c.language;
+    o.instruct = v->c.instruct;
+    o.layout = v->c.layout;
+    o.talker = (utter_sampling){0, 0, 1, v->c.repetition_penalty};
+    o.predictor = (utter_sampling){0, 0, 1, 1};
+    o.max_frames = v->c.max_frames;
+    o.guard = false;
+    if ((status = utter_stream_open(stream, v->model, &o, error)) ||
+        (status = utter_stream_text(*stream, v->c.text, v->c.text_bytes, error))) {
+        return status;
+    }
+    return utter_stream_finish(*stream, error);
+}
+
+/* Speaks a case greedily; its sound is kept. */
+static utter_status run_stream(struct verify *v, utter_stream *stream, utter_error *error)
+{
+    enum { PIECE = 4096 };
+    float pcm[PIECE];
+    size_t n, n_frames;
+    utter_status status;
+    while ((status = utter_stream_read(stream, pcm, PIECE, &n, error)) == UTTER_OK) {
+        const int32_t *codes = utter_stream_codes(stream, &n_frames);
+        while ((size_t)v->frame < n_frames) {
+            check_frame(v, codes);
+            v->frame++;
+        }
+        if (!keep_sound(v, pcm, n)) {
+            return error_memory(error, "sound");
+        }
+    }
+    return status == UTTER_END ? UTTER_OK : status;
+}
+
+static utter_status check_speech(struct verify *v, utter_error *error)
+{
+    utter_stream *stream = NULL;
+    utter_voice *voice = NULL;
+    utter_status status = open_case(v, &stream, &voice, error);
+    if (status == UTTER_OK && (status = run_stream(v, stream, error)) == UTTER_OK) {
+        if (v->frame < v->c.n_frames && !v->diverged) {
+            int n = v->model->model->config->n_codebooks;
+            count_equal(v, STAGE_CODES, (uint64_t)(v->c.n_frames - v->frame) * (uint64_t)n, 0,
+                "the stream ended early");
+            v->diverged = true;
+        }
+        bool same = v->frame == v->c.n_frames && (stream->finish == UTTER_FINISH_EOS) == v->c.ends;
+        count_equal(v, STAGE_FINISH, 1, same, utter_finish_text(stream->finish));
+    }
+    utter_stream_free(&stream);
+    utter_voice_free(&voice);
+    return status;
+}
+
+/* Compares a sound with what the case kept of the official one: its beginning, and samples at a stride. */
+static void compare_sound(struct verify *v, const float *sound, size_t n)
+{
+    const struct golden_case *c = &v->c;
+    double worst = n == c->n_samples ? 0 : INFINITY, peak = 0, square = 0;
+    uint64_t count = 0;
+    for (int k = 0; k < 2; k++) {
+        const struct tensor *t = k ? c->strided : c->samples;
+        size_t stride = k ? c->stride : 1, n_kept = t ? (size_t)t->dims[0] : 0;
+        for (size_t i = 0; i < n_kept && i * stride < n; i++) {
+            double want = ((const float *)t->data)[i], d = fabs(sound[i * stride] - want);
+            worst = d > worst || isnan(d) ? d : worst;
+            peak = fabs(want) > peak ? fabs(want) : peak;
+            square += d * d;
+            count++;
+        }
+    }
+    count_difference(v, STAGE_SAMPLES_MAX, peak > 0 ? worst / peak : worst);
+    count_difference(
+        v, STAGE_SAMPLES_RMS, count && c->rms > 0 ? sqrt(square / (double)count) / c->rms : worst);
+}
+
+/* Decodes the official codes, and compares with the official sound, and with what the stream gave. */
+static utter_status check_sound(struct verify *v, utter_error *error)
+{
+    float *streamed = v->sound;
+    size_t n_streamed = v->n_sound;
+    bool comparable = !v->c.is_decode && !v->diverged && !v->c.official_chunks;
+    v->sound = NULL;
+    v->n_sound = v->capacity = 0;
+    utter_status status = utter_codec_decode(v->model, v->c.codes->data, (size_t)v->c.n_frames,
+        v->c.official_chunks ? UTTER_CODEC_OFFICIAL_CHUNKS : UTTER_CODEC_WHOLE, 0, keep_sound, v,
+        error);
+    if (status == UTTER_OK) {
+        if (comparable) {
+            bool same = n_streamed == v->n_sound &&
+                        memcmp(streamed, v->sound, n_streamed * sizeof *streamed) == 0;
+            count_equal(v, STAGE_STREAMED, 1, same, "other samples");
+        }
+        compare_sound(v, v->sound, v->n_sound);
+    }
+    memory_free(streamed);
+    return status;
+}
+
+static utter_status run_case(struct verify *v, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    v->frame = 0;
+    v->diverged = false;
+    v->n_sound = 0;
+    if (!v->c.is_decode && ((status = check_ids(v, error)) || (status = check_speech(v, error)))) {
+        return status;
+    }
+    return v->c.n_samples ? check_sound(v, error) : UTTER_OK;
+}
+
+static void report_stages(const struct verify *v, utter_check_fn *report, void *user)
+{
+    for (int i = 0; i < N_STAGES; i++) {
+        const struct tally *t = &v->stages[i];
+        char detail[256];
+        if (t->n == 0) {
+            continue;
+        }
+        bool passed = STAGES[i].exact ? t->n_equal == t->n : t->worst <= STAGES[i].limit;
+        double value = STAGES[i].exact ? (double)t->n_equal / (double)t->n : t->worst;
+        if (STAGES[i].exact) {
+            snprintf(detail, sizeof detail, "%llu of %llu %s%s%s", (unsigned long long)t->n_equal,
+                (unsigned long long)t->n, STAGES[i].unit, t->where[0] ? ", " : "", t->where);
+        } else {
+            snprintf(detail, sizeof detail, "%llu %s, %s", (unsigned long long)t->n, STAGES[i].unit,
+                t->where[0] ? t->where : "no difference");
+        }
+        report(user, &(utter_check){STAGES[i].name, passed, value, STAGES[i].limit, detail});
+    }
+}
+
+static utter_status run_all(struct verify *v, utter_error *error)
+{
+    const struct config *c = v->model->model->config;
+    if (strcmp(v->golden.kind, c->kind_name) != 0) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the golden file was made on a %s model, this is a %s model", v->golden.kind, c->kind_name);
+    }
+    utter_status status = UTTER_OK;
+    for (size_t i = 0; status == UTTER_OK && i < golden_count(&v->golden); i++) {
+        status = golden_case(&v->golden, i, c->n_codebooks, &v->c, error);
+        status = status ? status : run_case(v, error);
+    }
+    return status;
+}
+
+utter_status utter_model_verify(
+    utter_model *model, const char *golden_path, utter_check_fn *report, void *user, utter_error *error)
+{
+    utter_status status = api_need(model && golden_path && report ? model : NULL, "an argument", error);
+    struct verify *v = status ? NULL : memory_new(1, sizeof *v);
+    if (!v) {
+        return status ? status : error_memory(error, "verification");
+    }
+    v->model = model;
+    if ((status = golden_open(&v->golden, golden_path, error)) == UTTER_OK) {
+        model->ops->tap(model->backend, look, v);
+        status = run_all(v, error);
+        model->ops->tap(model->backend, NULL, NULL);
+        if (status == UTTER_OK) {
+            report_stages(v, report, user);
+        }
+    }
+    golden_close(&v->golden);
+    memory_free(v->sound);
+    memory_free(v);
+    return status;
+}
