@@ -16,7 +16,7 @@ CUDA    ?= $(if $(shell command -v nvcc 2>/dev/null),1,0)
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wwrite-strings
 CFLAGS  ?= -O2 -g
 # -ffp-contract=off: a product and a sum are rounded as written; kernels that want a fused step say so.
-ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -fvisibility=hidden -fPIC -pthread \
+ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -I. -fvisibility=hidden -fPIC -pthread \
               -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
 ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 

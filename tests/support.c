@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The wrapped calls, and files for tests. The wrappers may run in any thread and in a signal handler. */
-#include "support.h"
+#include "tests/support.h"
 
 #include <dirent.h>
 #include <errno.h>

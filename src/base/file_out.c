@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +54,7 @@ static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error 
     memcpy(o->temporary, o->path, folder);
     for (int attempt = 0; attempt < 16; attempt++) {
         uint64_t name;
-        if (getrandom(&name, sizeof name, 0) != sizeof name) {
+        if (getentropy(&name, sizeof name) != 0) {
             return file_error(error, o->path, "create", errno);
         }
         snprintf(o->temporary + folder, sizeof pattern, ".utter-%016llx", (unsigned long long)name);

@@ -17,7 +17,7 @@
 #endif
 #endif
 #ifdef MEMORY_ASAN
-#include <sanitizer/asan_interface.h>
+void __asan_poison_memory_region(const volatile void *begin, size_t bytes);
 #endif
 
 enum { BLOCK_ALIGN = 64 };
@@ -52,7 +52,7 @@ void *memory_new(size_t n, size_t size)
     char *block = base + ((first & ~(uintptr_t)(BLOCK_ALIGN - 1)) - (uintptr_t)base);
     memcpy(block - sizeof base, &base, sizeof base);
 #ifdef MEMORY_ASAN /* else a write past the end would hide in the slack */
-    ASAN_POISON_MEMORY_REGION(block + bytes, total - bytes - (size_t)(block - base));
+    __asan_poison_memory_region(block + bytes, total - bytes - (size_t)(block - base));
 #endif
     if (bytes >= huge_block) {
         block_use_huge_pages(block, bytes);

@@ -4,8 +4,7 @@
 #ifndef WEIGHTS_SAFETENSORS_FILE_H
 #define WEIGHTS_SAFETENSORS_FILE_H
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "base/memory.h"
 #include "weights/safetensors.h"
 

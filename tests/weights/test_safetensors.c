@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * safetensors files that are right, and every way we know in which they are wrong. */
-#include "../support.h"
+#include "tests/support.h"
 
 #include <stdio.h>
 #include <string.h>
