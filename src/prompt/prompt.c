@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "prompt/edges.h"
@@ -53,11 +54,11 @@ static utter_status choose_language(
     const char *name = r->language ? r->language : "auto";
     const char *dialect = r->voice ? c->voices[r->voice->preset].dialect : NULL;
     *language = config_find(c->languages, c->n_languages, name);
-    bool open = config_find(&(struct named_id){.name = "auto"}, 1, name) == 0;
+    bool open = strcasecmp(name, "auto") == 0;
     if (!open && (*language < 0 || config_is_dialect(name))) {
         return unknown_language(c, name, error);
     }
-    bool chinese = *language >= 0 && config_find(&(struct named_id){.name = "chinese"}, 1, name) == 0;
+    bool chinese = *language >= 0 && strcasecmp(name, "chinese") == 0;
     if (dialect && (open || chinese)) {
         *language = config_find(c->languages, c->n_languages, dialect);
     }
