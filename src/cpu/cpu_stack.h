@@ -34,6 +34,7 @@ struct cpu_scratch;
 struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, int n_shapes,
     int n_columns, int64_t n_keys, int n_threads);
 void cpu_scratch_free(struct cpu_scratch *scratch);
+uint64_t cpu_scratch_bytes(const struct cpu_scratch *scratch);
 
 utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *shape,
     const struct stack_weights *weights, const struct kern *kern, struct pool *pool,

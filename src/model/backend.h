@@ -51,7 +51,8 @@ struct lane_out {
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
 };
 
-/* Named activations for tests; data is [rows][cols] fp32, valid during the call. Names:
+/* Named activations for tests; data is [rows][cols] fp32, valid during the call. A long prompt comes in pieces, each
+ * through all layers before the next; `index` of "prompt" is the first row of the piece. Names:
  *   "prompt"            the embedded rows that prefill starts from     [n][talker width]
  *   "talker.layer"      after layer `index`                           [n][talker width]
  *   "talker.hidden"     after the final norm, last position           [1][talker width]
@@ -82,7 +83,7 @@ struct backend_ops {
     utter_status (*prefill)(
         struct backend *b, int lane, const struct row *rows, int n, utter_error *error);
     /* One frame for each of n different lanes: (not for the first) a talker step, then the choice of code 0, then
-     * the predictor. The frame waits in the lane for vocode. */
+     * the predictor. The frame waits in the lane for vocode, in place of what waited there. */
     utter_status (*frame)(struct backend *b, const struct frame_in *in, int n, utter_error *error);
     /* Puts known codes, [n_frames][n_codebooks], where frame would have put its own. */
     utter_status (*feed)(

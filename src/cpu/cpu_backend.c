@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The backend door on the CPU: checks of what comes in, and the calls that it leads to. Every call is
+ * done when it returns; collect only hands out. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/threads.h"
+#include "cpu/cpu_frame.h"
+
+struct backend {
+    const struct model *model;
+    const struct kern *kern;
+    struct pool *pool;
+    struct cpu_vocoder *vocoder;
+    struct cpu_frame frame;
+    struct cpu_lane *lanes;
+    int n_lanes;
+    struct cpu_lane **chosen; /* [n_lanes]: the lanes of one call */
+};
+
+static void cpu_close(struct backend **at)
+{
+    struct backend *b = *at;
+    *at = NULL;
+    if (!b) {
+        return;
+    }
+    for (int i = 0; b->lanes && i < b->n_lanes; i++) {
+        cpu_lane_fini(&b->lanes[i], b->model);
+    }
+    memory_free(b->lanes);
+    memory_free(b->chosen);
+    cpu_frame_fini(&b->frame);
+    cpu_vocoder_close(&b->vocoder);
+    pool_free(b->pool);
+    memory_free(b);
+}
+
+static utter_status open_parts(
+    struct backend *b, const struct backend_options *options, utter_error *error)
+{
+    b->kern = kern_find(options->cpu_kernels);
+    if (!b->kern) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "kernels \"%s\": this machine cannot run them (it runs %s)", options->cpu_kernels,
+            kern_all());
+    }
+    b->pool = pool_new(options->n_threads > 0 ? options->n_threads : threads_available());
+    b->lanes = memory_new((size_t)options->n_lanes, sizeof *b->lanes);
+    b->chosen = memory_new((size_t)options->n_lanes, sizeof *b->chosen);
+    if (!b->pool || !b->lanes || !b->chosen) {
+        return error_memory(error, "threads and lanes");
+    }
+    b->n_lanes = options->n_lanes;
+    utter_status status = cpu_vocoder_open(&b->vocoder, b->model, b->kern, b->pool, error);
+    if (!status) {
+        status = cpu_frame_init(&b->frame, b->model, b->kern, b->pool, options->lane_positions, error);
+    }
+    for (int i = 0; !status && i < b->n_lanes; i++) {
+        status = cpu_lane_init(&b->lanes[i], b->model, b->vocoder, options->lane_positions, error);
+    }
+    return status;
+}
+
+static utter_status cpu_open(struct backend **at, const struct model *model,
+    const struct backend_options *options, utter_error *error)
+{
+    *at = NULL;
+    if (options->n_lanes < 1 || options->lane_positions < 1) {
+        return error_set(error, UTTER_E_ARGUMENT, "%d lanes of %d positions: at least one of each",
+            options->n_lanes, options->lane_positions);
+    }
+    struct backend *b = memory_new(1, sizeof *b);
+    if (!b) {
+        return error_memory(error, "the backend");
+    }
+    b->model = model;
+    utter_status status = open_parts(b, options, error);
+    if (status) {
+        cpu_close(&b);
+    }
+    *at = b;
+    return status;
+}
+
+static void cpu_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
+{
+    *used = b->kern->name;
+    *all = kern_all();
+    *n_threads = pool_size(b->pool);
+}
+
+static utter_status check_lane(const struct backend *b, int lane, utter_error *error)
+{
+    if (lane < 0 || lane >= b->n_lanes) {
+        return error_set(error, UTTER_E_ARGUMENT, "lane %d: there are %d", lane, b->n_lanes);
+    }
+    return UTTER_OK;
+}
+
+static utter_status cpu_reset(
+    struct backend *b, int lane, const struct lane_settings *settings, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    if (!status) {
+        cpu_lane_reset(&b->lanes[lane], b->model, b->vocoder, settings);
+    }
+    return status;
+}
+
+static utter_status check_room(const struct cpu_lane *lane, int n, utter_error *error)
+{
+    if (n > lane->talker.capacity - lane->position) {
+        return error_set(error, UTTER_E_MODEL, "%lld positions and %d more: a lane holds %lld",
+            (long long)lane->position, n, (long long)lane->talker.capacity);
+    }
+    return UTTER_OK;
+}
+
+static utter_status cpu_prefill(
+    struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    if (status || (status = check_room(&b->lanes[lane], n, error))) {
+        return status;
+    }
+    if (n < 1 || b->lanes[lane].n_frames > 0) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "a prompt of %d rows after %u frames: rows come first", n,
+            (unsigned)b->lanes[lane].n_frames);
+    }
+    for (int i = 0; i < n; i++) {
+        if (!cpu_embed_row_fits(b->model->config, &rows[i])) {
+            return error_set(error, UTTER_E_ARGUMENT, "row %d: an id is outside its table", i);
+        }
+    }
+    cpu_frame_prefill(&b->frame, &b->lanes[lane], rows, n);
+    return UTTER_OK;
+}
+
+static bool codes_fit(const struct backend *b, const int32_t *codes, int n_frames)
+{
+    for (int i = 0; i < n_frames * b->model->config->n_codebooks; i++) {
+        if (codes[i] < 0 || codes[i] >= b->model->config->predictor_vocabulary) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static utter_status check_frame(const struct backend *b, const struct frame_in *in, utter_error *error)
+{
+    utter_status status = check_lane(b, in->lane, error);
+    if (status) {
+        return status;
+    }
+    const struct cpu_lane *lane = &b->lanes[in->lane];
+    if (!lane->ready && (lane->n_frames == 0 || lane->out.end)) {
+        return error_set(error, UTTER_E_ARGUMENT, "lane %d: %s", in->lane,
+            lane->out.end ? "its utterance has ended" : "a frame needs a prompt");
+    }
+    if (!lane->ready && (in->text < -1 || in->text >= b->model->config->text_vocabulary)) {
+        return error_set(error, UTTER_E_ARGUMENT, "text id %d: outside the vocabulary", in->text);
+    }
+    if (in->forced && !codes_fit(b, in->forced, 1)) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "lane %d: a forced code is outside its codebook", in->lane);
+    }
+    return lane->ready ? UTTER_OK : check_room(lane, 1, error);
+}
+
+static utter_status cpu_frame_call(
+    struct backend *b, const struct frame_in *in, int n, utter_error *error)
+{
+    if (n < 0 || n > b->n_lanes) {
+        return error_set(error, UTTER_E_ARGUMENT, "%d frames: there are %d lanes", n, b->n_lanes);
+    }
+    for (int i = 0; i < n; i++) {
+        utter_status status = check_frame(b, &in[i], error);
+        if (status) {
+            return status;
+        }
+        b->chosen[i] = &b->lanes[in[i].lane];
+    }
+    cpu_frame_run(&b->frame, b->chosen, in, n);
+    return UTTER_OK;
+}
+
+static utter_status cpu_feed(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    if (status) {
+        return status;
+    }
+    if (n_frames < 1 || n_frames > BACKEND_MAX_FEED || !codes_fit(b, codes, n_frames)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%d frames of known codes: 1 to %d, each code below %d", n_frames, BACKEND_MAX_FEED,
+            b->model->config->predictor_vocabulary);
+    }
+    struct cpu_lane *l = &b->lanes[lane];
+    size_t bytes = (size_t)(n_frames * b->model->config->n_codebooks) * sizeof *codes;
+    memcpy(l->codes, codes, bytes);
+    memcpy(l->spoken, codes, bytes);
+    l->n_waiting = n_frames;
+    l->out = (struct lane_out){.codes = l->codes, .n_frames = n_frames};
+    return UTTER_OK;
+}
+
+static utter_status cpu_vocode(struct backend *b, const int *lanes, int n, utter_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        utter_status status = check_lane(b, lanes[i], error);
+        if (status) {
+            return status;
+        }
+        struct cpu_lane *lane = &b->lanes[lanes[i]];
+        if (lane->n_waiting == 0) {
+            continue;
+        }
+        double start = cpu_seconds();
+        if (!cpu_vocoder_run(
+                b->vocoder, lane->vocoder, lane->spoken, lane->n_waiting, lane->pcm, &b->frame.tap)) {
+            lane->out.not_a_number = true;
+        }
+        lane->out.vocoder_s = cpu_seconds() - start;
+        lane->out.pcm = lane->pcm;
+        lane->out.n_samples = (size_t)lane->n_waiting * (size_t)b->model->config->codec.frame_samples;
+        lane->n_waiting = 0;
+    }
+    return UTTER_OK;
+}
+
+static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    *out = status ? (struct lane_out){0} : b->lanes[lane].out;
+    return status;
+}
+
+static void cpu_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
+{
+    b->frame.tap = (struct cpu_tap){fn, user};
+}
+
+static void cpu_memory(const struct backend *b, struct backend_memory *memory)
+{
+    const struct config *config = b->model->config;
+    cpu_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
+    memory->shared_bytes += b->frame.bytes;
+    memory->lane_bytes += cpu_lane_fixed_bytes(config);
+    memory->position_bytes = cpu_lane_position_bytes(config);
+}
+
+const struct backend_ops cpu_backend = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .kernels = cpu_kernels,
+    .lane_reset = cpu_reset,
+    .prefill = cpu_prefill,
+    .frame = cpu_frame_call,
+    .feed = cpu_feed,
+    .vocode = cpu_vocode,
+    .collect = cpu_collect,
+    .tap = cpu_tap_set,
+    .memory = cpu_memory,
+};
