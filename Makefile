@@ -29,6 +29,7 @@ LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c sr
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
+MAKER_SRC := $(wildcard tools/maker/*.c)
 EXAMPLE_SRC := $(wildcard examples/*.c)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
@@ -37,7 +38,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check test tools examples install clean
+.PHONY: all help check test checkpoints tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -70,6 +71,16 @@ $(B)/utter: $(CLI_OBJ) $(B)/libutter.a
 tools: $(TOOLS) ## the model maker and other tools in C
 $(B)/tools/%: $(B)/tools/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+# The model maker stands on headers of the library only.
+$(B)/tools/make_model: $(B)/tools/make_model.o $(MAKER_SRC:%.c=$(B)/%.o)
+	$(CC) $(ALL_LDFLAGS) $^ $(call static,jansson) -lm -o $@
+
+checkpoints: build/checkpoints/made ## the small random checkpoints that tests use, in build/checkpoints
+build/checkpoints/made: tests/fixtures/checkpoints $(wildcard tests/fixtures/vocabulary/*) $(B)/tools/make_model
+	@sed -e 's/#.*//' $< | while read -r name shape variant options; do \
+	    [ -z "$$name" ] || $(B)/tools/make_model $$shape $$variant build/checkpoints/$$name $$options || exit 1; \
+	done
+	@touch $@
 examples: $(EXAMPLES) ## the example programs
 $(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
