@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "maker/maker.h"
+#include "tools/maker/maker.h"
 
 _Noreturn void fail(const char *format, ...)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The JSON files of a checkpoint, with the fields of the released ones. */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "maker.h"
+#include "base/json.h"
+#include "tools/maker/maker.h"
 
 struct named_id {
     const char *name;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "maker.h"
+#include "tools/maker/maker.h"
 
 struct scene {
     const struct request *request;

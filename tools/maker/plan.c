@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "maker.h"
+#include "tools/maker/maker.h"
 
 static const float bias_scale = 0.05f, norm_scale = 0.1f, head_gain = 3.0f;
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "maker.h"
+#include "tools/maker/maker.h"
 
 static const float bias_scale = 0.05f, norm_scale = 0.1f, snake_scale = 0.3f;
 /* The layer scales: large enough that every layer is heard. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of shapes, and the options that change one number of it. */
-#include "maker.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "tools/maker/maker.h"
 
 static const struct shape shapes[] = {
     {
@@ -176,6 +177,9 @@ void shape_check(const struct shape *s)
     }
     if (s->conv_width % 16) {
         fail("the convolution width is halved four times: --conv-width must be a multiple of 16");
+    }
+    if (s->codebook_size & (s->codebook_size - 1)) {
+        fail("the official encoder wants a codebook size that is a power of two");
     }
     if (s->codebooks < 2) {
         fail("at least 2 codebooks are needed");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "maker.h"
+#include "tools/maker/maker.h"
 
 /* The sum of four 16-bit uniforms less its mean has this standard deviation: 65536 / sqrt(3). */
 static const float normal_sum_deviation = 37837.226562f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tokenizer files: which ids they give the control tokens, and a copy of them in the checkpoint. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "maker.h"
+#include "base/json.h"
+#include "tools/maker/maker.h"
 
 static json_t *load(const char *folder, const char *name)
 {

@@ -2,7 +2,6 @@
  * Plans -> safetensors files, laid out as the official library does (names sorted, compact header padded with spaces
  * to 8 bytes). Threads take pieces of a million elements and write each where it belongs. */
 #include <fcntl.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/numeric.h"
-#include "maker.h"
+#include "tools/maker/maker.h"
 
 enum { PIECE = 1 << 20 };
 
