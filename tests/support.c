@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,11 @@ int __wrap_pthread_create(
     pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
 {
     return must_fail(SUPPORT_THREAD) ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
+}
+
+void support_leave_sigbus(void)
+{
+    signal(SIGBUS, SIG_DFL);
 }
 
 /* ---- Files ---- */

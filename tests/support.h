@@ -56,6 +56,10 @@ long support_calls(enum support_call call);
 /* read and write move at most `bytes` bytes a call; 0: as many as asked. */
 void support_short_io(size_t bytes);
 
+/* cmocka catches SIGBUS in every test; after this call files that shrink are our guard's business. To be
+ * called before the file is opened. */
+void support_leave_sigbus(void);
+
 /* A new empty folder, the same for the whole program, removed with its content at exit. */
 const char *support_folder(void);
 /* support_folder()/name; valid until 8 more calls. */

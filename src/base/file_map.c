@@ -4,7 +4,7 @@
  * Reading a mapped page that the file no longer has raises SIGBUS. The guard's handler looks for the
  * address in a table of our mappings; if it is there, it maps zeros from the faulting page to the end of
  * the mapping, marks the mapping damaged and lets the read go on. Any other SIGBUS goes to the handler
- * that was there before. The table is the one writable global of the library: a signal handler has no
+ * that was there before. A program that sets its own handler later is expected to pass on to ours. The table is the one writable global of the library: a signal handler has no
  * other way to find it. It takes no lock, because the handler may run at any moment. */
 #include "base/file.h"
 
@@ -28,10 +28,12 @@ struct guard_slot {
 };
 
 static struct {
-    pthread_once_t once;
-    struct sigaction previous;
+    pthread_mutex_t lock; /* of the installation, never taken by the handler */
+    bool is_installed;
+    atomic_uintptr_t previous; /* the handler to pass on to, SIG_DFL or SIG_IGN */
+    bool previous_takes_info;  /* written once, before our handler can run */
     struct guard_slot slots[N_SLOTS];
-} guard = {.once = PTHREAD_ONCE_INIT};
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 enum { SLOT_FREE = 0, SLOT_CHANGING = 1, SLOT_LIVE = 2, SLOT_BITS = 3, SLOT_USE = 4 };
 
@@ -64,12 +66,14 @@ static void guard_handle(int signal_number, siginfo_t *info, void *context)
         errno = kept;
         return;
     }
-    const struct sigaction *previous = &guard.previous;
-    if (previous->sa_flags & SA_SIGINFO) {
-        previous->sa_sigaction(signal_number, info, context);
-    } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
-        previous->sa_handler(signal_number);
-    } else if (previous->sa_handler == SIG_DFL || info->si_code > 0) {
+    uintptr_t previous = atomic_load(&guard.previous);
+    if (previous != (uintptr_t)SIG_DFL && previous != (uintptr_t)SIG_IGN) {
+        if (guard.previous_takes_info) {
+            ((void (*)(int, siginfo_t *, void *))previous)(signal_number, info, context);
+        } else {
+            ((void (*)(int))previous)(signal_number);
+        }
+    } else if (previous == (uintptr_t)SIG_DFL || info->si_code > 0) {
         /* As if we were not here. The signal is blocked until we return, and then ends the process. */
         struct sigaction standard = {.sa_handler = SIG_DFL};
         sigaction(signal_number, &standard, NULL);
@@ -78,19 +82,32 @@ static void guard_handle(int signal_number, siginfo_t *info, void *context)
     errno = kept;
 }
 
+/* Puts our handler in place: the first time over any other, later only where somebody has reset it. */
 static void guard_install(void)
 {
-    struct sigaction action = {
-        .sa_sigaction = guard_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, NULL, &guard.previous); /* before ours can run */
-    sigaction(SIGBUS, &action, NULL);
+    struct sigaction now,
+        ours = {.sa_sigaction = guard_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    sigemptyset(&ours.sa_mask);
+    pthread_mutex_lock(&guard.lock);
+    sigaction(SIGBUS, NULL, &now);
+    bool takes_info = now.sa_flags & SA_SIGINFO;
+    bool is_reset = !takes_info && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
+    if (!guard.is_installed || is_reset) {
+        if (!guard.is_installed) {
+            guard.previous_takes_info = takes_info;
+        }
+        atomic_store(
+            &guard.previous, takes_info ? (uintptr_t)now.sa_sigaction : (uintptr_t)now.sa_handler);
+        sigaction(SIGBUS, &ours, NULL);
+        guard.is_installed = true;
+    }
+    pthread_mutex_unlock(&guard.lock);
 }
 
 /* A slot for [data, data + size), or -1 when all are taken. */
 static int guard_add(const void *data, size_t size)
 {
-    pthread_once(&guard.once, guard_install);
+    guard_install();
     for (int i = 0; i < N_SLOTS; i++) {
         struct guard_slot *slot = &guard.slots[i];
         unsigned state = atomic_load(&slot->state);

@@ -28,11 +28,21 @@ char *memory_string_n(const char *text, size_t bytes);
 /* Checked arithmetic for sizes that come from files: false on overflow, *out untouched. */
 static inline int memory_multiply(size_t a, size_t b, size_t *out)
 {
-    return !__builtin_mul_overflow(a, b, out);
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product)) {
+        return 0;
+    }
+    *out = product;
+    return 1;
 }
 static inline int memory_add(size_t a, size_t b, size_t *out)
 {
-    return !__builtin_add_overflow(a, b, out);
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) {
+        return 0;
+    }
+    *out = sum;
+    return 1;
 }
 
 #endif

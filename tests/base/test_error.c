@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static void error_set_formats_and_returns(void **state)
+{
+    (void)state;
+    utter_error error;
+    assert_int_equal(error_set(&error, UTTER_E_FILE, "%s: %d", "a", 7), UTTER_E_FILE);
+    assert_int_equal(error.code, UTTER_E_FILE);
+    assert_string_equal(error.text, "a: 7");
+    assert_int_equal(error_set(NULL, UTTER_E_IO, "%s", "a"), UTTER_E_IO);
+    assert_int_equal(error_memory(&error, "the cache"), UTTER_E_MEMORY);
+    assert_non_null(strstr(error.text, "the cache"));
+}
+
+/* A reason that is too long ends before the character that no longer fits, for every way to cut it. */
+static void long_reasons_are_cut_at_a_character(void **state)
+{
+    (void)state;
+    static const char *const characters[] = {"a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    for (int c = 0; c < 4; c++) {
+        for (int shift = 0; shift < 4; shift++) {
+            char text[3 * sizeof((utter_error *)0)->text];
+            size_t n = strlen(characters[c]), used = (size_t)shift;
+            memset(text, '.', used);
+            while (used + n < sizeof text) {
+                memcpy(text + used, characters[c], n);
+                used += n;
+            }
+            text[used] = 0;
+            utter_error error;
+            error_set(&error, UTTER_E_FILE, "%s", text);
+            size_t length = strlen(error.text), room = sizeof error.text - 1;
+            assert_int_equal(length, shift + (room - (size_t)shift) / n * n);
+            assert_memory_equal(error.text, text, length);
+        }
+    }
+}
+
+static void quote_escapes_what_does_not_print(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *quoted;
+    } cases[] = {
+        {"", 0, ""}, {"plain", 5, "plain"}, {"a\nb\tc\rd", 7, "a\\nb\\tc\\rd"},
+        {"\0\x1b[0m\x7f", 6, "\\x00\\x1b[0m\\x7f"},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\xc3", 1, "\\xc3"},                            /* ends early */
+        {"\xff\x80", 2, "\\xff\\x80"},                   /* never begins a character */
+        {"\xc0\x80", 2, "\\xc0\\x80"},                   /* longer than needed */
+        {"\xed\xa0\x80", 3, "\\xed\\xa0\\x80"},          /* a surrogate */
+        {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"}, /* beyond U+10FFFF */
+        {"\xc2\x9b"
+         "1m",
+            4, "\\u009b1m"}, /* a terminal would obey */
+        {"\xe2\x80\xae"
+         "x",
+            4, "\\u202ex"},             /* turns the line round */
+        {"\xe2\x80\xa8", 3, "\\u2028"}, /* another line break */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char out[64];
+        assert_ptr_equal(error_quote(out, sizeof out, cases[i].text, cases[i].bytes), out);
+        assert_string_equal(out, cases[i].quoted);
+    }
+}
+
+/* Whatever the room: what fits is unchanged, what does not ends in dots, no character is halved. */
+static void quote_cuts_long_text(void **state)
+{
+    (void)state;
+    static const char text[] = "ab\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n_";
+    static const char whole[] = "ab\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\n_";
+    for (size_t size = 1; size < sizeof whole + 3; size++) {
+        char out[32];
+        memset(out, 'X', sizeof out);
+        error_quote(out, size, text, sizeof text - 1);
+        size_t n = strlen(out);
+        assert_true(n < size);
+        assert_int_equal(out[size], 'X');
+        if (size >= sizeof whole) {
+            assert_string_equal(out, whole);
+        } else if (size > 3) {
+            assert_string_equal(out + n - 3, "...");
+            assert_memory_equal(out, whole, n - 3);
+            assert_true(((unsigned char)whole[n - 3] & 0xc0) != 0x80);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_set_formats_and_returns),
+        cmocka_unit_test(long_reasons_are_cut_at_a_character),
+        cmocka_unit_test(quote_escapes_what_does_not_print),
+        cmocka_unit_test(quote_cuts_long_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

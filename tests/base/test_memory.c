@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Also after the heap has been dirtied with blocks of the same sizes. */
+static void blocks_are_zeroed_and_aligned(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 7, 63, 64, 65, 4096, 100001, 3000000, 40000000};
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            uint8_t *p = memory_new(sizes[i], 1);
+            assert_non_null(p);
+            assert_int_equal((uintptr_t)p % 64, 0);
+            assert_true(is_zero(p, sizes[i]));
+            memset(p, 0xa5, sizes[i]);
+            memory_free(p);
+        }
+    }
+    memory_free(NULL);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    assert_null(memory_new(SIZE_MAX, 2));
+    assert_null(memory_new(SIZE_MAX / 2 + 1, 2));
+    assert_null(memory_new(SIZE_MAX, 1));
+    assert_null(memory_new(1, SIZE_MAX - 70));
+    assert_null(memory_string_n("a", SIZE_MAX));
+    size_t out = 5;
+    assert_false(memory_multiply(SIZE_MAX, 2, &out));
+    assert_false(memory_add(SIZE_MAX, 1, &out));
+    assert_int_equal(out, 5);
+    assert_true(memory_multiply(6, 7, &out));
+    assert_int_equal(out, 42);
+}
+
+static void resize_keeps_and_zeroes(void **state)
+{
+    (void)state;
+    uint32_t *p = memory_resize(NULL, 0, 10, sizeof *p);
+    assert_non_null(p);
+    for (uint32_t i = 0; i < 10; i++) {
+        p[i] = i + 1;
+    }
+    p = memory_resize(p, 10, 10000, sizeof *p);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % 64, 0);
+    for (uint32_t i = 0; i < 10000; i++) {
+        assert_int_equal(p[i], i < 10 ? i + 1 : 0);
+    }
+    assert_null(memory_resize(p, 10000, SIZE_MAX / 2, sizeof *p));
+    support_fail_malloc_at(1);
+    assert_null(memory_resize(p, 10000, 20000, sizeof *p));
+    support_fail_off();
+    assert_int_equal(p[9], 10); /* as it was */
+    p = memory_resize(p, 10000, 3, sizeof *p);
+    assert_non_null(p);
+    assert_int_equal(p[2], 3);
+    memory_free(p);
+}
+
+static void strings_are_copied(void **state)
+{
+    (void)state;
+    char *a = memory_string("abc"), *b = memory_string_n("abcdef", 2), *c = memory_string_n(NULL, 0);
+    assert_string_equal(a, "abc");
+    assert_string_equal(b, "ab");
+    assert_string_equal(c, "");
+    memory_free(a);
+    memory_free(b);
+    memory_free(c);
+    support_fail_malloc_at(1);
+    assert_null(memory_string("abc"));
+    support_fail_off();
+}
+
+/* Bytes of this process in real memory. */
+static size_t resident_bytes(void)
+{
+    size_t all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%zu %zu", &all, &resident), 2);
+    fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void large_blocks_cost_nothing_until_used(void **state)
+{
+    (void)state;
+    size_t bytes = (size_t)600 << 20, before = resident_bytes();
+    uint8_t *p = memory_new(bytes, 1);
+    assert_non_null(p);
+#ifndef __SANITIZE_ADDRESS__ /* which marks every byte of a block in its shadow */
+    assert_true(resident_bytes() < before + ((size_t)8 << 20));
+#endif
+    (void)before;
+    p[0] = p[bytes - 1] = 1;
+    memory_free(p);
+}
+
+static void reserved_space_rests(void **state)
+{
+    (void)state;
+    size_t bytes = (size_t)8 << 30, used = (size_t)32 << 20, before = resident_bytes();
+    uint8_t *p = memory_reserve(bytes);
+    assert_non_null(p);
+    assert_true(is_zero(p, 4096));
+    memset(p, 1, used);
+    assert_true(resident_bytes() >= before + used / 2);
+    p[bytes - 1] = 1;
+    memory_rest(p, bytes);
+    assert_true(resident_bytes() < before + used / 2);
+    assert_true(is_zero(p, used));
+    assert_int_equal(p[bytes - 1], 0);
+    memory_release(p, bytes);
+    memory_release(NULL, 1);
+    p = memory_reserve(0);
+    assert_non_null(p);
+    memory_release(p, 0);
+    support_fail_mmap_at(1);
+    assert_null(memory_reserve(4096));
+    support_fail_off();
+}
+
+static void bytes_never_read_past_the_end(void **state)
+{
+    (void)state;
+    static const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct bytes b = bytes_of(data, sizeof data);
+    assert_int_equal(bytes_number(&b, 2), 0x0201);
+    assert_int_equal(bytes_left(&b), 7);
+    assert_ptr_equal(bytes_take(&b, 3), data + 2);
+    assert_int_equal(bytes_number(&b, 8), 0);
+    assert_true(b.short_read);
+    assert_null(bytes_take(&b, 1)); /* sticky */
+    b = bytes_of(data, sizeof data);
+    assert_true(bytes_number(&b, 8) == 0x0807060504030201u);
+    assert_null(bytes_take(&b, SIZE_MAX));
+    b = bytes_of(NULL, 0);
+    assert_int_equal(bytes_left(&b), 0);
+    assert_int_equal(bytes_number(&b, 1), 0);
+    assert_true(b.short_read);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_zeroed_and_aligned),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(resize_keeps_and_zeroes),
+        cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(large_blocks_cost_nothing_until_used),
+        cmocka_unit_test(reserved_space_rests),
+        cmocka_unit_test(bytes_never_read_past_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
