@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The way of a text to its ids. It is a line of three stations, each with what it still holds back:
+ *
+ *   raw     bytes as they came. An added token ends a stretch of text. What stands before a border of
+ *           normalisation moves on, normalised.
+ *   normal  normalised text, which begins at the beginning of a word. Words that are complete, whatever
+ *           comes behind, move on.
+ *   ids     belong to the caller.
+ *
+ * A whole text and a text in pieces go the same way; `final` says that nothing comes behind. */
+#include "text/feed.h"
+
+#include "base/memory.h"
+#include "text/nfc.h"
+#include "text/tokenizer_parts.h"
+
+/* Text up to here is looked at again with each new piece; beyond, only when it has grown by a quarter, so
+ * that an endless word costs linear time. */
+enum { LOOK_AGAIN_BYTES = 4096 };
+
+struct token_feed {
+    const struct tokenizer *tokenizer;
+    struct pretokens_match *match;
+    struct bpe_scratch scratch;
+    struct chars raw;
+    size_t n_valid;    /* bytes of raw that are whole characters */
+    size_t n_plain;    /* bytes of raw in which no added token begins */
+    size_t n_bordered; /* bytes of raw that end at the last border of normalisation, at most n_plain */
+    struct chars normal;
+    size_t n_searched; /* bytes of normal in which no added token begins */
+    size_t n_patience; /* bytes of normal below which it is not worth to look for words again */
+    uint64_t n_gone;   /* bytes of the whole text before raw */
+};
+
+utter_status token_feed_open(
+    struct token_feed **feed, const struct tokenizer *tokenizer, utter_error *error)
+{
+    *feed = NULL;
+    struct token_feed *f = memory_new(1, sizeof *f);
+    if (!f) {
+        return error_memory(error, "text");
+    }
+    f->tokenizer = tokenizer;
+    utter_status status = pretokens_match_new(&f->match, tokenizer->pretokens, error);
+    if (status == UTTER_OK) {
+        status = chars_reserve(&f->raw, 0, error);
+    }
+    if (status != UTTER_OK) {
+        token_feed_close(&f);
+        return status;
+    }
+    *feed = f;
+    return UTTER_OK;
+}
+
+void token_feed_close(struct token_feed **feed)
+{
+    struct token_feed *f = *feed;
+    if (f) {
+        pretokens_match_free(f->match);
+        bpe_scratch_fini(&f->scratch);
+        chars_fini(&f->raw);
+        chars_fini(&f->normal);
+        memory_free(f);
+    }
+    *feed = NULL;
+}
+
+/* The ids of the words in normal[*begin .. end); *begin becomes the beginning of the first word that is
+ * not certain. `final`: a text ends at `end`. */
+static utter_status take_words(
+    struct token_feed *f, size_t *begin, size_t end, bool final, struct ids *ids, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    while (status == UTTER_OK && *begin < end) {
+        const char *word = f->normal.at + *begin;
+        size_t length;
+        status = pretokens_next(
+            f->tokenizer->pretokens, f->match, word, end - *begin, final, &length, error);
+        if (status == UTTER_OK) {
+            status = bpe_encode(&f->tokenizer->bpe, &f->scratch, word, length, ids, error);
+            *begin += length;
+        }
+    }
+    return status == UTTER_AGAIN ? UTTER_OK : status;
+}
+
+/* Moves what is certain from `normal` to the ids. */
+static utter_status take_normal(struct token_feed *f, bool final, struct ids *ids, utter_error *error)
+{
+    const struct added_tree *tree = &f->tokenizer->added.normal;
+    utter_status status = UTTER_OK;
+    size_t begin = 0;
+    while (status == UTTER_OK && f->n_searched < f->normal.n) {
+        const char *at = f->normal.at + f->n_searched;
+        size_t length;
+        int32_t id;
+        enum added_match match = ADDED_NONE;
+        if (tree->begins[(uint8_t)*at]) {
+            match = added_match(tree, at, f->normal.n - f->n_searched, final, &length, &id);
+        }
+        if (match == ADDED_OPEN) {
+            break;
+        }
+        if (match == ADDED_NONE) {
+            f->n_searched++;
+            continue;
+        }
+        status = take_words(f, &begin, f->n_searched, true, ids, error);
+        if (status == UTTER_OK) {
+            status = ids_add(ids, id, error);
+        }
+        f->n_searched += length;
+        begin = f->n_searched;
+        f->n_patience = 0;
+    }
+    if (status == UTTER_OK && (final || f->n_searched - begin >= f->n_patience)) {
+        status = take_words(f, &begin, f->n_searched, final, ids, error);
+        size_t waiting = f->n_searched - begin;
+        f->n_patience = waiting > LOOK_AGAIN_BYTES ? waiting + waiting / 4 : 0;
+    }
+    chars_drop(&f->normal, begin);
+    f->n_searched -= begin;
+    return status;
+}
+
+/* Normalises `bytes` bytes of raw from `begin` and takes from `normal` what is certain then. */
+static utter_status move_on(
+    struct token_feed *f, size_t begin, size_t bytes, bool final, struct ids *ids, utter_error *error)
+{
+    utter_status status = nfc_add(&f->normal, f->raw.at + begin, bytes, error);
+    return status == UTTER_OK ? take_normal(f, final, ids, error) : status;
+}
+
+/* Whether an added token begins at raw + n_plain. */
+static enum added_match match_added(const struct token_feed *f, bool final, size_t *length, int32_t *id)
+{
+    const struct added_tree *tree = &f->tokenizer->added.raw;
+    const char *at = f->raw.at + f->n_plain;
+    if (!tree->begins[(uint8_t)*at]) {
+        return ADDED_NONE;
+    }
+    return added_match(tree, at, f->n_valid - f->n_plain, final, length, id);
+}
+
+/* Moves what is certain from `raw` on. */
+static utter_status take_raw(struct token_feed *f, bool final, struct ids *ids, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    size_t begin = 0;
+    while (status == UTTER_OK && f->n_plain < f->n_valid) {
+        uint32_t code;
+        size_t length = utf8_get(f->raw.at + f->n_plain, &code), token_length;
+        int32_t id;
+        /* A border before the first character of an added token is one whether or not it is a token. */
+        if (nfc_border_before(code)) {
+            f->n_bordered = f->n_plain;
+        }
+        enum added_match match = match_added(f, final, &token_length, &id);
+        if (match == ADDED_OPEN) {
+            break;
+        }
+        if (match == ADDED_NONE) {
+            f->n_plain += length;
+            if (nfc_border_after(code)) {
+                f->n_bordered = f->n_plain;
+            }
+            continue;
+        }
+        status = move_on(f, begin, f->n_plain - begin, true, ids, error);
+        if (status == UTTER_OK) {
+            status = ids_add(ids, id, error);
+        }
+        f->n_plain += token_length;
+        f->n_bordered = begin = f->n_plain;
+    }
+    size_t end = final ? f->n_plain : f->n_bordered;
+    if (status == UTTER_OK && (end > begin || final)) {
+        status = move_on(f, begin, end - begin, final, ids, error);
+    }
+    chars_drop(&f->raw, end);
+    f->n_gone += end;
+    f->n_valid -= end;
+    f->n_plain -= end;
+    f->n_bordered = 0;
+    return status;
+}
+
+utter_status token_feed_text(
+    struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error)
+{
+    utter_status status = chars_add(&feed->raw, text, bytes, error);
+    if (status != UTTER_OK) {
+        return status;
+    }
+    bool bad;
+    feed->n_valid += utf8_valid(feed->raw.at + feed->n_valid, feed->raw.n - feed->n_valid, &bad);
+    if (bad) {
+        return error_set(error, UTTER_E_ARGUMENT, "the text is not UTF-8 at byte %llu",
+            (unsigned long long)(feed->n_gone + feed->n_valid));
+    }
+    return take_raw(feed, false, ids, error);
+}
+
+utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_error *error)
+{
+    if (feed->n_valid < feed->raw.n) {
+        return error_set(error, UTTER_E_ARGUMENT, "the text ends inside a character at byte %llu",
+            (unsigned long long)(feed->n_gone + feed->n_valid));
+    }
+    utter_status status = take_raw(feed, true, ids, error);
+    feed->n_gone = 0;
+    return status;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens the three files of a tokenizer, and encodes a whole text as a feed of one piece. */
+#include "text/tokenizer.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "text/feed.h"
+#include "text/tokenizer_parts.h"
+
+static utter_status read_files(struct tokenizer *t, const char *folder, utter_error *error)
+{
+    char path[4096];
+    struct vocabulary vocabulary = {0};
+    utter_status status = file_join(path, sizeof path, folder, "vocab.json", error);
+    if (status == UTTER_OK) {
+        status = vocabulary_open(&vocabulary, path, error);
+    }
+    if (status == UTTER_OK) {
+        status = file_join(path, sizeof path, folder, "merges.txt", error);
+    }
+    if (status == UTTER_OK) {
+        status = bpe_open(&t->bpe, &vocabulary, path, error);
+    }
+    if (status == UTTER_OK) {
+        status = file_join(path, sizeof path, folder, "tokenizer_config.json", error);
+    }
+    if (status == UTTER_OK) {
+        status = added_open(&t->added, &vocabulary, path, error);
+    }
+    if (status == UTTER_OK) {
+        int32_t a = t->added.largest_id, v = vocabulary.largest_id;
+        t->n_vocabulary = (size_t)(a > v ? a : v) + 1;
+    }
+    vocabulary_close(&vocabulary);
+    return status;
+}
+
+utter_status tokenizer_open(
+    struct tokenizer **tokenizer, const char *folder, enum pretokenizer pattern, utter_error *error)
+{
+    *tokenizer = NULL;
+    struct tokenizer *t = memory_new(1, sizeof *t);
+    if (!t) {
+        return error_memory(error, "the tokenizer");
+    }
+    utter_status status = pretokens_new(&t->pretokens, pattern, error);
+    if (status == UTTER_OK) {
+        status = read_files(t, folder, error);
+    }
+    if (status != UTTER_OK) {
+        tokenizer_close(&t);
+        return status;
+    }
+    *tokenizer = t;
+    return UTTER_OK;
+}
+
+void tokenizer_close(struct tokenizer **tokenizer)
+{
+    struct tokenizer *t = *tokenizer;
+    if (t) {
+        added_close(&t->added);
+        pretokens_free(t->pretokens);
+        bpe_close(&t->bpe);
+        memory_free(t);
+    }
+    *tokenizer = NULL;
+}
+
+utter_status ids_add(struct ids *ids, int32_t id, utter_error *error)
+{
+    if (ids->n == ids->capacity) {
+        size_t capacity = ids->capacity * 2 + 64;
+        int32_t *at = memory_resize(ids->at, ids->capacity, capacity, sizeof *at);
+        if (!at) {
+            return error_memory(error, "token ids");
+        }
+        ids->at = at;
+        ids->capacity = capacity;
+    }
+    ids->at[ids->n++] = id;
+    return UTTER_OK;
+}
+
+void ids_fini(struct ids *ids)
+{
+    memory_free(ids->at);
+    *ids = (struct ids){0};
+}
+
+utter_status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t bytes,
+    struct ids *ids, utter_error *error)
+{
+    const size_t n_before = ids->n;
+    struct token_feed *feed;
+    utter_status status = token_feed_open(&feed, tokenizer, error);
+    if (status == UTTER_OK) {
+        status = token_feed_text(feed, text, bytes, ids, error);
+    }
+    if (status == UTTER_OK) {
+        status = token_feed_finish(feed, ids, error);
+    }
+    token_feed_close(&feed);
+    if (status != UTTER_OK) {
+        ids->n = n_before;
+    }
+    return status;
+}
+
+size_t tokenizer_vocabulary(const struct tokenizer *tokenizer)
+{
+    return tokenizer->n_vocabulary;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a tokenizer is made of; for this room only. */
+#ifndef TEXT_TOKENIZER_PARTS_H
+#define TEXT_TOKENIZER_PARTS_H
+
+#include "text/added.h"
+#include "text/bpe.h"
+#include "text/pretokens.h"
+
+struct tokenizer {
+    struct added added;
+    struct pretokens *pretokens;
+    struct bpe bpe;
+    size_t n_vocabulary;
+};
+
+#endif
