@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens the model that the options name and prepares what a stream is asked for. */
+#include "checkpoint.h"
+
+#include <string.h>
+
+#include "report.h"
+
+const char *checkpoint_folder(const struct settings *settings)
+{
+    if (!settings->model.given) {
+        fail(1, "no model: this version has no voice of its own "
+                "(give a checkpoint folder with -m DIR; build/release/tools/make_model writes a test "
+                "checkpoint)");
+    }
+    return settings->model.given ? settings->model.text : NULL;
+}
+
+int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes)
+{
+    *model = NULL;
+    const char *folder = checkpoint_folder(settings);
+    if (!folder) {
+        return 1;
+    }
+    utter_model_options options;
+    utter_model_options_init(&options);
+    options.device = settings->device.text;
+    options.n_threads = (int)settings->threads.integer;
+    options.cpu_kernels = settings->kernels.text;
+    options.n_lanes = n_lanes;
+    options.log = settings->quiet.given ? NULL : note_from_library;
+    if (settings->pretokenizer.text && strcmp(settings->pretokenizer.text, "native") == 0) {
+        options.pretokenizer = UTTER_PRETOKENIZER_NATIVE;
+    }
+    utter_error error = {0};
+    utter_status status = utter_model_open(model, folder, &options, &error);
+    return status ? fail_status(status, &error) : 0;
+}
+
+utter_model_info checkpoint_info(const utter_model *model)
+{
+    utter_model_info info = {.size = sizeof info};
+    utter_model_get_info(model, &info);
+    return info;
+}
+
+static void apply_sampling(utter_stream_options *options, const struct settings *s)
+{
+    utter_sampling *talker = &options->talker, *predictor = &options->predictor;
+    talker->temperature = s->temperature.given ? (float)s->temperature.number : talker->temperature;
+    talker->top_k = s->top_k.given ? (int)s->top_k.integer : talker->top_k;
+    talker->top_p = s->top_p.given ? (float)s->top_p.number : talker->top_p;
+    talker->repetition_penalty =
+        s->repetition_penalty.given ? (float)s->repetition_penalty.number : talker->repetition_penalty;
+    predictor->temperature =
+        s->sub_temperature.given ? (float)s->sub_temperature.number : predictor->temperature;
+    predictor->top_k = s->sub_top_k.given ? (int)s->sub_top_k.integer : predictor->top_k;
+    predictor->top_p = s->sub_top_p.given ? (float)s->sub_top_p.number : predictor->top_p;
+    if (s->greedy.given) {
+        talker->temperature = 0;
+        predictor->temperature = 0;
+    }
+}
+
+int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice,
+    const utter_model *model, const struct settings *settings)
+{
+    *voice = NULL;
+    if (settings->greedy.given && (settings->temperature.given || settings->sub_temperature.given)) {
+        return fail(1, "--greedy: contradicts --%s (give one of them)",
+            settings->temperature.given ? "temperature" : "sub-temperature");
+    }
+    utter_error error = {0};
+    utter_status status = utter_stream_options_init(options, model);
+    if (status) {
+        return fail_status(status, &error);
+    }
+    if (settings->voice.given) {
+        status = utter_voice_preset(voice, model, settings->voice.text, &error);
+        if (status) {
+            return fail_status(status, &error);
+        }
+    }
+    options->voice = *voice;
+    options->language = settings->language.text;
+    options->instruct = settings->instruct.text;
+    const char *layout = settings->layout.text ? settings->layout.text : "auto";
+    options->layout = strcmp(layout, "full") == 0     ? UTTER_LAYOUT_FULL
+                      : strcmp(layout, "stream") == 0 ? UTTER_LAYOUT_STREAM
+                                                      : UTTER_LAYOUT_AUTO;
+    apply_sampling(options, settings);
+    options->seed = settings->seed.integer;
+    options->max_frames =
+        settings->max_frames.given ? (int)settings->max_frames.integer : options->max_frames;
+    options->guard = !settings->no_guard.given;
+    return 0;
+}

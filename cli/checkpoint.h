@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the options to an open model. */
+#ifndef CLI_CHECKPOINT_H
+#define CLI_CHECKPOINT_H
+
+#include "options.h"
+#include "utter.h"
+
+/* The folder to open: what -m says. NULL after a message. */
+const char *checkpoint_folder(const struct settings *settings);
+
+/* Opens the model with `n_lanes` lanes. 0, or an exit code after a message. */
+int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes);
+
+/* The info of an open model. */
+utter_model_info checkpoint_info(const utter_model *model);
+
+/* Applies the sampling, length and voice options on the checkpoint's defaults. The voice is the caller's and
+ * must live until the stream is open. 0, or an exit code after a message. */
+int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice,
+    const utter_model *model, const struct settings *settings);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * utter codec decode: codes in, sound out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "codes_file.h"
+#include "commands.h"
+#include "output.h"
+#include "report.h"
+
+struct decoding {
+    struct output output;
+    int code; /* of a write that failed */
+};
+
+static bool take_samples(void *user, const float *pcm, size_t n)
+{
+    struct decoding *decoding = user;
+    decoding->code = output_write(&decoding->output, pcm, n);
+    return decoding->code == 0;
+}
+
+static int decode(
+    utter_model *model, const int32_t *codes, size_t n_frames, const struct settings *settings)
+{
+    struct decoding decoding = {0};
+    utter_codec_rule rule =
+        strcmp(settings->rule.text, "official") == 0 ? UTTER_CODEC_OFFICIAL_CHUNKS : UTTER_CODEC_WHOLE;
+    int code = output_open(&decoding.output, settings, true, checkpoint_info(model).sample_rate);
+    if (code == 0) {
+        utter_error error = {0};
+        utter_status status = utter_codec_decode(model, codes, n_frames, rule,
+            (int)settings->chunk.integer, take_samples, &decoding, &error);
+        code = decoding.code ? decoding.code : status ? fail_status(status, &error) : 0;
+    }
+    if (code == 0) {
+        code = output_close(&decoding.output);
+    }
+    if (code == 0 && !settings->output.given && decoding.output.path) {
+        note("%zu samples are in %s", decoding.output.n_samples, decoding.output.path);
+    }
+    output_abort(&decoding.output);
+    return code;
+}
+
+int command_codec_decode(const struct invocation *invocation)
+{
+    utter_model *model = NULL;
+    int32_t *codes = NULL;
+    size_t n_frames = 0;
+    int code = checkpoint_open(&model, &invocation->settings, 1);
+    if (code == 0) {
+        utter_model_info info = checkpoint_info(model);
+        code = codes_file_read(
+            &codes, &n_frames, invocation->words[0], info.n_codebooks, info.codebook_size);
+    }
+    if (code == 0) {
+        code = decode(model, codes, n_frames, &invocation->settings);
+    }
+    free(codes);
+    utter_model_close(&model);
+    return code;
+}

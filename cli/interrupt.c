@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A signal sets a flag, cancels the stream, and wakes a poll through a pipe. */
+#include "interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t came;
+static utter_stream *volatile watched;
+static int wake[2] = {-1, -1};
+
+static void on_signal(int number)
+{
+    int kept = errno;
+    came = number;
+    if (watched) {
+        utter_stream_cancel(watched);
+    }
+    /* The pipe holds one byte at most; that it is full says the same. */
+    if (write(wake[1], "", 1) < 0) {
+        errno = 0;
+    }
+    errno = kept;
+}
+
+bool interrupt_watch(utter_stream *stream)
+{
+    if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return false;
+    }
+    watched = stream;
+    /* SA_RESETHAND: the second signal does what it would have done without us. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    return sigaction(SIGINT, &action, NULL) == 0 && sigaction(SIGTERM, &action, NULL) == 0;
+}
+
+void interrupt_forget(void)
+{
+    watched = NULL;
+}
+
+int interrupt_signal(void)
+{
+    return came;
+}
+
+bool interrupt_poll(int descriptor, bool wait)
+{
+    struct pollfd polled[] = {{descriptor, POLLIN, 0}, {wake[0], POLLIN, 0}};
+    int n;
+    do {
+        n = poll(polled, 2, wait && !came ? -1 : 0);
+    } while (n < 0 && errno == EINTR && !came);
+    return n > 0 && polled[0].revents != 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * utter voices, info and verify: what a model is, and whether it is right. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "checkpoint.h"
+#include "commands.h"
+#include "report.h"
+
+static void print_voices(const utter_model *model, const utter_model_info *info)
+{
+    if (info->n_voices == 0) {
+        printf("no preset voices: this is a %s model\n", info->kind_name);
+    }
+    for (int i = 0; i < info->n_voices; i++) {
+        const char *dialect = utter_model_voice_dialect(model, i);
+        printf("%s%s%s%s\n", utter_model_voice_name(model, i), dialect ? "  (Chinese: " : "",
+            dialect ? dialect : "", dialect ? ")" : "");
+    }
+    printf("\nlanguages: auto");
+    for (int i = 0; i < info->n_languages; i++) {
+        printf(", %s", utter_model_language_name(model, i));
+    }
+    putchar('\n');
+}
+
+static int print_voices_json(const utter_model *model, const utter_model_info *info)
+{
+    json_t *voices = json_array(), *languages = json_array();
+    for (int i = 0; i < info->n_voices; i++) {
+        json_array_append_new(voices, json_pack("{s:s,s:s?}", "name", utter_model_voice_name(model, i),
+                                          "dialect", utter_model_voice_dialect(model, i)));
+    }
+    for (int i = 0; i < info->n_languages; i++) {
+        json_array_append_new(languages, json_string(utter_model_language_name(model, i)));
+    }
+    return report_json(
+        json_pack("{s:s,s:o,s:o}", "kind", info->kind_name, "voices", voices, "languages", languages));
+}
+
+int command_voices(const struct invocation *invocation)
+{
+    utter_model *model = NULL;
+    int code = checkpoint_open(&model, &invocation->settings, 1);
+    if (code == 0) {
+        utter_model_info info = checkpoint_info(model);
+        if (invocation->settings.json.given) {
+            code = print_voices_json(model, &info);
+        } else {
+            print_voices(model, &info);
+        }
+    }
+    utter_model_close(&model);
+    return code;
+}
+
+static void print_info(const utter_model_info *i)
+{
+    double million = 1e-6;
+    printf("kind         %s, %s%s\n", i->kind_name, i->size_name,
+        i->takes_instructions ? ", takes instructions" : "");
+    printf("voices       %d, languages %d\n", i->n_voices, i->n_languages);
+    printf("talker       %d layers, width %d, %.1f M parameters\n", i->n_layers, i->width,
+        million * (double)i->talker_parameters);
+    printf("predictor    %d layers, width %d, %.1f M parameters\n", i->predictor_layers,
+        i->predictor_width, million * (double)i->predictor_parameters);
+    printf("vocoder      %.1f M parameters\n", million * (double)i->vocoder_parameters);
+    printf("in all       %.1f M parameters\n", million * (double)i->all_parameters);
+    printf("frame        %d samples at %d Hz, %d codes of 0..%d\n", i->frame_samples, i->sample_rate,
+        i->n_codebooks, i->codebook_size - 1);
+    printf("positions    %d\n", i->max_positions);
+    printf("files        %.1f MB mapped, mostly %s\n", million * (double)i->file_bytes, i->weights);
+    printf("memory       %.1f MB on top\n", million * (double)i->memory_bytes);
+    printf("each frame   reads %.1f MB of weights\n", million * (double)i->frame_bytes);
+    printf("device       %s, %d threads\n", i->device, i->n_threads);
+    printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
+}
+
+static int print_info_json(const utter_model_info *i)
+{
+    json_t *object = json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "kind",
+        i->kind_name, "size", i->size_name, "takes_instructions", i->takes_instructions, "voices",
+        i->n_voices, "languages", i->n_languages, "width", i->width, "layers", i->n_layers,
+        "predictor_width", i->predictor_width, "predictor_layers", i->predictor_layers, "codebooks",
+        i->n_codebooks, "codebook_size", i->codebook_size, "frame_samples", i->frame_samples,
+        "sample_rate", i->sample_rate, "positions", i->max_positions);
+    json_t *machine = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:i,s:s,s:s}",
+        "talker_parameters", (json_int_t)i->talker_parameters, "predictor_parameters",
+        (json_int_t)i->predictor_parameters, "vocoder_parameters", (json_int_t)i->vocoder_parameters,
+        "parameters", (json_int_t)i->all_parameters, "file_bytes", (json_int_t)i->file_bytes,
+        "memory_bytes", (json_int_t)i->memory_bytes, "frame_bytes", (json_int_t)i->frame_bytes,
+        "weights", i->weights, "device", i->device, "threads", i->n_threads, "kernels", i->kernels,
+        "all_kernels", i->all_kernels);
+    json_object_update(object, machine);
+    json_decref(machine);
+    return report_json(object);
+}
+
+int command_info(const struct invocation *invocation)
+{
+    utter_model *model = NULL;
+    int code = checkpoint_open(&model, &invocation->settings, 1);
+    if (code == 0) {
+        utter_model_info info = checkpoint_info(model);
+        if (invocation->settings.json.given) {
+            code = print_info_json(&info);
+        } else {
+            print_info(&info);
+        }
+    }
+    utter_model_close(&model);
+    return code;
+}
+
+struct verdict {
+    int n_checks, n_failed;
+    json_t *checks; /* NULL: print lines */
+};
+
+static void take_check(void *user, const utter_check *check)
+{
+    struct verdict *verdict = user;
+    verdict->n_checks++;
+    verdict->n_failed += !check->passed;
+    if (verdict->checks) {
+        json_array_append_new(verdict->checks,
+            /* JSON has no word for what is not a number: null. */
+            json_pack("{s:s,s:b,s:o?,s:o?,s:s?}", "stage", check->stage, "passed", check->passed,
+                "value", json_real(check->value), "limit", json_real(check->limit), "detail",
+                check->detail));
+    } else {
+        printf("%-4s  %-12s %-12.6g (limit %.6g)  %s\n", check->passed ? "ok" : "FAIL", check->stage,
+            check->value, check->limit, check->detail ? check->detail : "");
+        fflush(stdout);
+    }
+}
+
+static int verify(utter_model *model, const struct invocation *invocation)
+{
+    struct verdict verdict = {0};
+    verdict.checks = invocation->settings.json.given ? json_array() : NULL;
+    utter_error error = {0};
+    utter_status status = utter_model_verify(model, invocation->words[0], take_check, &verdict, &error);
+    int code = status ? fail_status(status, &error) : 0;
+    if (code == 0 && verdict.n_checks == 0) {
+        code = fail(1, "%s: holds nothing that can be compared", invocation->words[0]);
+    }
+    if (code == 0 && verdict.checks) {
+        code = report_json(json_pack("{s:i,s:i,s:O}", "checks", verdict.n_checks, "failed",
+            verdict.n_failed, "stages", verdict.checks));
+    } else if (code == 0) {
+        printf("%s: %d of %d stages agree\n", verdict.n_failed ? "DIFFERENT" : "EQUAL",
+            verdict.n_checks - verdict.n_failed, verdict.n_checks);
+    }
+    json_decref(verdict.checks);
+    return code == 0 && verdict.n_failed ? 1 : code;
+}
+
+int command_verify(const struct invocation *invocation)
+{
+    utter_model *model = NULL;
+    int code = checkpoint_open(&model, &invocation->settings, 1);
+    if (code == 0) {
+        code = verify(model, invocation);
+    }
+    utter_model_close(&model);
+    return code;
+}

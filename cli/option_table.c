@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All options of all commands, as data, in the order of the help. */
+#include <float.h>
+
+#include "options.h"
+
+#define AT(field) offsetof(struct settings, field)
+
+enum {
+    SAY = COMMAND_SAY,
+    TOKENS = COMMAND_TOKENS,
+    DECODE = COMMAND_CODEC_DECODE,
+    VOICES = COMMAND_VOICES,
+    INFO = COMMAND_INFO,
+    VERIFY = COMMAND_VERIFY,
+    BENCH = COMMAND_BENCH,
+    ALL = COMMAND_ALL,
+};
+
+/* clang-format off: one row is one option */
+const struct option option_table[] = {
+    {ALL, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
+        "checkpoint folder in the official layout"},
+    {TOKENS, "Model", 0, "pretokenizer", "official|native", OPTION_CHOICE, 0, 0, AT(pretokenizer),
+        "official",
+        "how text is cut before the merges: as the official package does, or as the language models "
+        "do"},
+
+    {SAY | BENCH, "Speech", 'v', "voice", "NAME", OPTION_TEXT, 0, 0, AT(voice), NULL,
+        "a voice of the model (utter voices lists them)"},
+    {SAY | BENCH, "Speech", 'l', "language", "NAME", OPTION_TEXT, 0, 0, AT(language), "auto",
+        "the language of the text, or auto"},
+    {SAY, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0, AT(instruct), NULL,
+        "how to speak; for a voice-design model, the voice in words"},
+    {SAY | TOKENS, "Speech", 'f', "file", "FILE", OPTION_TEXT, 0, 0, AT(file), NULL,
+        "take the text from a file, - is standard input"},
+    {SAY, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout), "auto",
+        "full: the whole text stands before the speech; stream: it goes in while the model speaks; "
+        "auto: as the official package does for this kind of voice"},
+
+    {SAY | DECODE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
+        "the sound file, - is standard output; without it plays, or writes utter.wav where nothing can "
+        "play"},
+    {SAY | DECODE, "Output", 0, "format", "wav|raw|flac|ogg|opus|mp3", OPTION_CHOICE, 0, 0, AT(format),
+        NULL, "kind of file (default by its name; raw on standard output)"},
+    {SAY | DECODE, "Output", 0, "sample", "s16|f32", OPTION_CHOICE, 0, 0, AT(sample), "s16",
+        "kind of samples in wav and raw: 16-bit integers, or 32-bit floats"},
+    {SAY, "Output", 0, "codes", "FILE", OPTION_TEXT, 0, 0, AT(codes), NULL,
+        "also write the codes of the speech as JSON, - is standard output"},
+
+    {SAY, "Sampling", 0, "greedy", NULL, OPTION_FLAG, 0, 0, AT(greedy), NULL,
+        "always the likeliest code, in both models"},
+    {SAY | BENCH, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0, AT(seed), "0",
+        "the same seed gives the same samples"},
+    {SAY, "Sampling", 0, "temperature", "X", OPTION_NUMBER, 0, 100, AT(temperature), NULL,
+        "0 is greedy (default of this and the next six: the checkpoint's generation_config.json)"},
+    {SAY, "Sampling", 0, "top-k", "N", OPTION_INTEGER, 0, 1000000, AT(top_k), NULL,
+        "choose among the N likeliest, 0 is off"},
+    {SAY, "Sampling", 0, "top-p", "X", OPTION_NUMBER, DBL_MIN, 1, AT(top_p), NULL,
+        "choose among the likeliest that make up X, 1 is off"},
+    {SAY, "Sampling", 0, "repetition-penalty", "X", OPTION_NUMBER, DBL_MIN, 100, AT(repetition_penalty),
+        NULL, "1 is off"},
+    {SAY, "Sampling", 0, "sub-temperature", "X", OPTION_NUMBER, 0, 100, AT(sub_temperature), NULL,
+        "the same for the predictor, which makes the finer codes"},
+    {SAY, "Sampling", 0, "sub-top-k", "N", OPTION_INTEGER, 0, 1000000, AT(sub_top_k), NULL, "the same"},
+    {SAY, "Sampling", 0, "sub-top-p", "X", OPTION_NUMBER, DBL_MIN, 1, AT(sub_top_p), NULL, "the same"},
+
+    {SAY, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
+        "at most N frames of 80 ms (default from the checkpoint)"},
+    {SAY, "Length", 0, "no-guard", NULL, OPTION_FLAG, 0, 0, AT(no_guard), NULL,
+        "do not end speech that is stuck, silent without end, or far too long for its text"},
+
+    {DECODE, "Decoding", 0, "rule", "whole|official", OPTION_CHOICE, 0, 0, AT(rule), "whole",
+        "whole: one stream without seams; official: the official package's chunks of 300 frames"},
+    {DECODE, "Decoding", 0, "chunk", "N", OPTION_INTEGER, 1, 32, AT(chunk), NULL,
+        "frames decoded in one call; the samples stay the same (default: the program's choice)"},
+
+    {BENCH, "Measurement", 0, "words", "N[,N...]", OPTION_TEXT, 0, 0, AT(words), "13,53,115",
+        "lengths of the texts, 1 to 1000 words"},
+    {BENCH, "Measurement", 0, "lanes", "N[,N...]", OPTION_TEXT, 0, 0, AT(lanes), "1",
+        "streams that speak at the same time, 1 to 256"},
+    {BENCH, "Measurement", 0, "runs", "N", OPTION_INTEGER, 1, 100000, AT(runs), "10",
+        "measured runs of each row, after 3 that warm up"},
+    {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
+        "at most N frames a stream (default 5 a word, which is ordinary speech)"},
+
+    {ALL & ~(TOKENS | VOICES), "Machine", 0, "device", "auto|cpu", OPTION_CHOICE, 0, 0, AT(device),
+        "auto", "where to compute"},
+    {ALL & ~(TOKENS | VOICES), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads), "0",
+        "0: one for each core; the samples do not depend on it"},
+    {ALL & ~(TOKENS | VOICES), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels), NULL,
+        "a set of kernels that utter info names (default: the best one here)"},
+
+    {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
+        "say on stderr how the speech ended and what took how long"},
+    {ALL & ~DECODE, "Report", 0, "json", NULL, OPTION_FLAG, 0, 0, AT(json), NULL,
+        "the result as JSON on standard output"},
+    {SAY | DECODE | BENCH, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
+        "no progress and no notes"},
+    {ALL, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
+};
+/* clang-format on */
+
+const size_t n_options = sizeof option_table / sizeof *option_table;

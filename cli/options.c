@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads the command line by the table and prints the help from the same table. */
+#include "options.h"
+
+#include <errno.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
+
+/* Changes of one letter (wrong, missing, extra, two swapped) that lead from a to b. */
+static int edit_distance(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    if (n > NAME_MAX_LENGTH || m > NAME_MAX_LENGTH) {
+        return NAME_MAX_LENGTH;
+    }
+    int d[NAME_MAX_LENGTH + 1][NAME_MAX_LENGTH + 1];
+    for (size_t i = 0; i <= n; i++) {
+        for (size_t j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = (int)(i + j);
+                continue;
+            }
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
+            best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                d[i - 2][j - 2] + 1 < best) {
+                best = d[i - 2][j - 2] + 1;
+            }
+            d[i][j] = best;
+        }
+    }
+    return d[n][m];
+}
+
+const char *nearest_name(const char *typed, const char *const *names, size_t n)
+{
+    const char *nearest = NULL;
+    int least = strlen(typed) < 4 ? 2 : 3;
+    for (size_t i = 0; i < n; i++) {
+        int distance = edit_distance(typed, names[i]);
+        if (distance < least) {
+            least = distance;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+static struct setting *setting_of(struct settings *settings, const struct option *option)
+{
+    return (struct setting *)((char *)settings + option->setting);
+}
+
+static bool choice_allows(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *at = choices; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strncmp(at, value, length) == 0 && (at[length] == '|' || at[length] == 0) && length > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_integer(struct setting *setting, const struct option *option, const char *value)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    bool digits = value[0] >= '0' && value[0] <= '9';
+    if (!digits || *end || errno || (double)number < option->low || (double)number > option->high) {
+        fail(1, "--%s: '%s' is not a whole number from %.0f to %.0f", option->name, value, option->low,
+            option->high);
+        return false;
+    }
+    setting->integer = number;
+    return true;
+}
+
+static bool parse_number(struct setting *setting, const struct option *option, const char *value)
+{
+    char *end = NULL;
+    double number = strtod(value, &end);
+    bool written =
+        value[0] && strspn(value, "0123456789.eE+-") == strlen(value) && end != value && !*end;
+    if (!written || !(number >= option->low && number <= option->high)) {
+        bool above = option->low == DBL_MIN;
+        fail(1, "--%s: '%s' is not a number %s %g to %g", option->name, value, above ? "above" : "from",
+            above ? 0 : option->low, option->high);
+        return false;
+    }
+    setting->number = number;
+    return true;
+}
+
+static bool parse_value(struct setting *setting, const struct option *option, const char *value)
+{
+    setting->text = value;
+    switch (option->kind) {
+    case OPTION_INTEGER:
+        return parse_integer(setting, option, value);
+    case OPTION_NUMBER:
+        return parse_number(setting, option, value);
+    case OPTION_CHOICE:
+        if (!choice_allows(option->value, value)) {
+            fail(1, "--%s: '%s' is none of %s", option->name, value, option->value);
+            return false;
+        }
+        return true;
+    case OPTION_TEXT:
+        if (value[0] == 0) {
+            fail(1, "--%s: the value is empty", option->name);
+            return false;
+        }
+        return true;
+    case OPTION_FLAG:
+        break;
+    }
+    return true;
+}
+
+/* The option of this command with the name, or the letter when `letter` is not 0. */
+static const struct option *option_find(
+    const struct command *command, const char *name, size_t length, char letter)
+{
+    for (size_t i = 0; i < n_options; i++) {
+        const struct option *option = &option_table[i];
+        bool same = letter ? option->letter == letter
+                           : strncmp(option->name, name, length) == 0 && option->name[length] == 0;
+        if (same && (option->commands & command->bit)) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static void fail_unknown(const struct command *command, const char *typed)
+{
+    const char *names[64];
+    size_t n = 0;
+    bool elsewhere = false;
+    size_t length = strcspn(typed, "=");
+    for (size_t i = 0; i < n_options; i++) {
+        if (!(option_table[i].commands & command->bit)) {
+            elsewhere = elsewhere ||
+                        (strncmp(typed, "--", 2) == 0 && strlen(option_table[i].name) == length - 2 &&
+                            strncmp(option_table[i].name, typed + 2, length - 2) == 0);
+        } else if (n < sizeof names / sizeof *names) {
+            names[n++] = option_table[i].name;
+        }
+    }
+    char name[NAME_MAX_LENGTH];
+    snprintf(
+        name, sizeof name, "%.*s", (int)(length > 2 ? length - 2 : 0), typed + (length > 2 ? 2 : 0));
+    const char *near = strncmp(typed, "--", 2) == 0 ? nearest_name(name, names, n) : NULL;
+    if (elsewhere) {
+        fail(1, "%s: '%.*s' is an option of other commands (utter %s --help lists its own)",
+            command->name, (int)length, typed, command->name);
+    } else if (near) {
+        fail(1, "%s: no option '%.*s' (did you mean --%s?)", command->name, (int)length, typed, near);
+    } else {
+        fail(1,
+            "%s: no option '%s' (utter %s --help lists them; -- before a text that begins with a dash)",
+            command->name, typed, command->name);
+    }
+}
+
+/* Reads the option at arguments[*i] and its value; moves *i to the last argument that it took. */
+static bool parse_option(struct invocation *invocation, int n, char **arguments, int *i)
+{
+    const char *typed = arguments[*i], *value = NULL;
+    const struct option *option;
+    if (typed[1] == '-') {
+        size_t length = strcspn(typed + 2, "=");
+        option = option_find(invocation->command, typed + 2, length, 0);
+        value = typed[2 + length] == '=' ? typed + 3 + length : NULL;
+    } else {
+        option = option_find(invocation->command, NULL, 0, typed[1]);
+        value = option && typed[2] ? typed + 2 : NULL;
+    }
+    if (!option) {
+        fail_unknown(invocation->command, typed);
+        return false;
+    }
+    if (option->kind == OPTION_FLAG && value) {
+        fail(1, "--%s: takes no value, and '%s' was given", option->name, value);
+        return false;
+    }
+    if (option->kind != OPTION_FLAG && !value) {
+        if (*i + 1 >= n) {
+            fail(1, "--%s: its value is missing (%s)", option->name, option->value);
+            return false;
+        }
+        value = arguments[++*i];
+    }
+    struct setting *setting = setting_of(&invocation->settings, option);
+    setting->given = true;
+    return parse_value(setting, option, value);
+}
+
+static bool check_words(const struct invocation *invocation)
+{
+    const struct command *command = invocation->command;
+    if (invocation->n_words > command->most_words) {
+        fail(1, "%s: '%s' is one argument too many (utter %s --help)", command->name,
+            invocation->words[command->most_words], command->name);
+        return false;
+    }
+    if (invocation->n_words < command->least_words) {
+        fail(1, "%s: something is missing: utter %s %s", command->name, command->name,
+            command->synopsis);
+        return false;
+    }
+    return true;
+}
+
+bool options_parse(
+    struct invocation *invocation, const struct command *command, int n, char **arguments)
+{
+    memset(invocation, 0, sizeof *invocation);
+    invocation->command = command;
+    for (size_t i = 0; i < n_options; i++) {
+        const struct option *option = &option_table[i];
+        if (option->fallback &&
+            !parse_value(setting_of(&invocation->settings, option), option, option->fallback)) {
+            return false;
+        }
+    }
+    invocation->words = calloc((size_t)n + 1, sizeof *invocation->words);
+    if (!invocation->words) {
+        fail(2, "out of memory");
+        return false;
+    }
+    bool ended = false;
+    for (int i = 0; i < n; i++) {
+        if (!ended && strcmp(arguments[i], "--") == 0) {
+            ended = true;
+        } else if (!ended && arguments[i][0] == '-' && arguments[i][1]) {
+            if (!parse_option(invocation, n, arguments, &i)) {
+                return false;
+            }
+        } else {
+            invocation->words[invocation->n_words++] = arguments[i];
+        }
+    }
+    return invocation->settings.help.given || check_words(invocation);
+}
+
+/* Prints `text` from column HELP_COLUMN on, broken between words; the line so far has `column` columns. */
+static void print_wrapped(FILE *out, const char *text, int column)
+{
+    if (column >= HELP_COLUMN - 1) {
+        fputc('\n', out);
+        column = 0;
+    }
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        bool first = column < HELP_COLUMN;
+        if (!first && column + 1 + length > HELP_WIDTH) {
+            fputc('\n', out);
+            column = 0;
+            first = true;
+        }
+        int blanks = first ? HELP_COLUMN - column : 1;
+        column += fprintf(out, "%*s%.*s", blanks, "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void print_option(FILE *out, const struct option *option)
+{
+    char left[96], right[512];
+    char letter[] = {option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
+        option->letter ? ',' : ' ', 0};
+    snprintf(
+        left, sizeof left, "  %s --%s %s", letter, option->name, option->value ? option->value : "");
+    snprintf(right, sizeof right, "%s%s%s%s", option->help, option->fallback ? " (default " : "",
+        option->fallback ? option->fallback : "", option->fallback ? ")" : "");
+    print_wrapped(out, right, fprintf(out, "%s", left));
+}
+
+void options_help(const struct command *command, FILE *out)
+{
+    fprintf(out, "utter %s: %s\n\nUsage: utter %s %s\n\n%s", command->name, command->summary,
+        command->name, command->synopsis, command->about);
+    const char *group = "";
+    for (size_t i = 0; i < n_options; i++) {
+        const struct option *option = &option_table[i];
+        if (!(option->commands & command->bit)) {
+            continue;
+        }
+        if (strcmp(group, option->group) != 0) {
+            group = option->group;
+            fprintf(out, "\n%s\n", group);
+        }
+        print_option(out, option);
+    }
+    fprintf(out, "\nExamples\n  %s\n  %s\n", command->examples[0], command->examples[1]);
+}

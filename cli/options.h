@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The options of all commands: one table (option_table.c) gives parsing, ranges, defaults and help. Comes in:
+ * argv. Goes out: struct settings, whose strings point into argv or the table. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What one option was set to. Without `given` the rest holds the table's default, or zeros. */
+struct setting {
+    bool given;
+    const char *text;
+    uint64_t integer;
+    double number;
+};
+
+struct settings {
+    struct setting help;
+    struct setting model, device, threads, kernels;
+    struct setting voice, language, instruct, file, layout;
+    struct setting output, format, sample, codes;
+    struct setting greedy, seed, temperature, top_k, top_p, repetition_penalty;
+    struct setting sub_temperature, sub_top_k, sub_top_p, max_frames, no_guard;
+    struct setting stats, json, quiet;
+    struct setting pretokenizer;
+    struct setting rule, chunk;
+    struct setting runs, words, lanes;
+};
+
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_TEXT,
+    OPTION_INTEGER, /* low .. high, no sign */
+    OPTION_NUMBER,  /* low .. high; low DBL_MIN means above 0 */
+    OPTION_CHOICE,  /* one of the words of `value`, a|b|c */
+};
+
+struct option {
+    unsigned commands; /* COMMAND_ bits of those that take it */
+    const char *group; /* heading in the help */
+    char letter;       /* or 0 */
+    const char *name;
+    const char *value; /* what stands for the value in the help; NULL for a flag */
+    enum option_kind kind;
+    double low, high;
+    size_t setting;       /* offset in struct settings */
+    const char *fallback; /* NULL, or the default as it would be typed */
+    const char *help;
+};
+
+enum {
+    COMMAND_SAY = 1,
+    COMMAND_TOKENS = 2,
+    COMMAND_CODEC_DECODE = 4,
+    COMMAND_VOICES = 8,
+    COMMAND_INFO = 16,
+    COMMAND_VERIFY = 32,
+    COMMAND_BENCH = 64,
+    COMMAND_ALL = 127,
+};
+
+/* What was typed after the command. `words` are the arguments that are no options. */
+struct invocation {
+    const struct command *command;
+    struct settings settings;
+    const char **words;
+    int n_words;
+};
+
+struct command {
+    unsigned bit;
+    const char *name;     /* "codec decode" */
+    const char *summary;  /* a few words, for the list of commands */
+    const char *synopsis; /* what follows the name */
+    const char *about;    /* paragraphs of the help, lines broken */
+    const char *examples[2];
+    int least_words, most_words; /* how many arguments that are no options */
+    int (*run)(const struct invocation *invocation);
+};
+
+extern const struct option option_table[];
+extern const size_t n_options;
+extern const struct command command_table[];
+extern const size_t n_commands;
+
+/* Fills *invocation from the n arguments after the command's name. False after a message on stderr.
+ * invocation->words is the caller's, to be freed. */
+bool options_parse(
+    struct invocation *invocation, const struct command *command, int n, char **arguments);
+
+/* The help of one command. */
+void options_help(const struct command *command, FILE *out);
+
+/* The nearest of n names to a misspelt one, or NULL when none is near. */
+const char *nearest_name(const char *typed, const char *const *names, size_t n);
+
+#endif

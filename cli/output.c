@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sound out. */
+#include "output.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+/* A place that cannot be written is a fault of the machine, not of the request. */
+static int fail_output(utter_status status, const utter_error *error)
+{
+    fail_status(status, error);
+    return status == UTTER_E_FILE ? 2 : exit_code_of(status);
+}
+
+int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate)
+{
+    *output = (struct output){.path = settings->output.text};
+    if (!settings->output.given && may_play && !settings->format.given) {
+        output->player = player_open(sample_rate);
+        if (output->player) {
+            return 0;
+        }
+    }
+    if (!output->path && settings->format.given && strcmp(settings->format.text, "wav") != 0) {
+        return fail(1, "--format %s: needs a name for the file (-o FILE)", settings->format.text);
+    }
+    output->path = output->path ? output->path : "utter.wav";
+    bool dash = strcmp(output->path, "-") == 0;
+    if (dash && isatty(STDOUT_FILENO)) {
+        return fail(1,
+            "-o -: standard output is a terminal (send it somewhere: | aplay -t raw -f S16_LE -r %d)",
+            sample_rate);
+    }
+    utter_error error = {0};
+    utter_sample sample =
+        strcmp(settings->sample.text, "f32") == 0 ? UTTER_SAMPLE_F32 : UTTER_SAMPLE_S16;
+    utter_status status = utter_sound_create(
+        &output->sound, output->path, settings->format.text, sample, sample_rate, &error);
+    return status ? fail_output(status, &error) : 0;
+}
+
+int output_write(struct output *output, const float *pcm, size_t n)
+{
+    output->n_samples += n;
+    if (output->player) {
+        return player_write(output->player, pcm, n)
+                   ? 0
+                   : fail(2, "the sound device failed (-o FILE writes a file)");
+    }
+    utter_error error = {0};
+    utter_status status = utter_sound_write(output->sound, pcm, n, &error);
+    return status ? fail_output(status, &error) : 0;
+}
+
+int output_close(struct output *output)
+{
+    player_close(output->player, true);
+    output->player = NULL;
+    utter_error error = {0};
+    utter_status status = utter_sound_close(&output->sound, &error);
+    return status ? fail_output(status, &error) : 0;
+}
+
+void output_abort(struct output *output)
+{
+    player_close(output->player, false);
+    output->player = NULL;
+    utter_sound_abort(&output->sound);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where the sound goes: a file, standard output, or the sound device. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "options.h"
+#include "player.h"
+#include "utter.h"
+
+struct output {
+    utter_sound *sound;
+    struct player *player;
+    const char *path; /* of the file; "-" standard output; NULL: it is played */
+    size_t n_samples;
+};
+
+/* 0, or an exit code after a message. With `may_play` and no -o it plays where it can. */
+int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate);
+int output_write(struct output *output, const float *pcm, size_t n);
+/* Completes the file, or plays to the end. */
+int output_close(struct output *output);
+/* Leaves nothing behind. Accepts a zeroed or closed one. */
+void output_abort(struct output *output);
+
+#endif

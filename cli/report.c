@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines on stderr. */
+#include "report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool line_is_open; /* a progress line stands on the terminal */
+
+bool progress_shown(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
+void progress_clear(void)
+{
+    if (line_is_open) {
+        fputs("\r\033[K", stderr);
+        line_is_open = false;
+    }
+}
+
+/* One line whatever happens: names and texts may hold line breaks or control characters. */
+static void print_line(const char *head, const char *format, va_list arguments)
+{
+    char text[sizeof(utter_error) + 256];
+    vsnprintf(text, sizeof text, format, arguments);
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127) {
+            *c = ' ';
+        }
+    }
+    progress_clear();
+    fprintf(stderr, "%s%s\n", head, text);
+}
+
+int fail(int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("utter: ", format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int exit_code_of(utter_status status)
+{
+    switch (status) {
+    case UTTER_OK:
+    case UTTER_AGAIN:
+    case UTTER_END:
+        return 0;
+    case UTTER_E_ARGUMENT:
+    case UTTER_E_FILE:
+    case UTTER_E_MODEL:
+    case UTTER_E_NUMBER:
+        return 1;
+    case UTTER_E_MEMORY:
+    case UTTER_E_IO:
+    case UTTER_E_DEVICE:
+    case UTTER_E_CANCELLED:
+    case UTTER_E_INTERNAL:
+        break;
+    }
+    return 2;
+}
+
+int fail_status(utter_status status, const utter_error *error)
+{
+    return fail(exit_code_of(status), "%s", error->text[0] ? error->text : utter_status_text(status));
+}
+
+void note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("utter: note: ", format, arguments);
+    va_end(arguments);
+}
+
+void note_from_library(void *unused, const char *line)
+{
+    (void)unused;
+    note("%s", line);
+}
+
+void progress(const char *format, ...)
+{
+    if (!progress_shown()) {
+        return;
+    }
+    progress_clear();
+    va_list arguments;
+    va_start(arguments, format);
+    line_is_open = vfprintf(stderr, format, arguments) > 0;
+    va_end(arguments);
+    fflush(stderr);
+}
+
+int finish_output(int code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return fail(2, "standard output: %s", strerror(errno));
+    }
+    return code;
+}
+
+int report_json(json_t *object)
+{
+    if (!object) {
+        return fail(2, "out of memory");
+    }
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+    return 0;
+}
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the program says on stderr: errors, notes and the progress line, one line each. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include <jansson.h>
+
+#include "utter.h"
+
+/* Prints "utter: ..." as one line, whatever the text holds, and returns `code`: 1 when the request is wrong,
+ * 2 when the machine failed. */
+int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for a failure of the library. */
+int fail_status(utter_status status, const utter_error *error);
+/* The exit code that a status of the library leads to. */
+int exit_code_of(utter_status status);
+
+/* "utter: note: ..." */
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void note_from_library(void *unused, const char *line); /* a utter_log_fn */
+
+/* Rewrites the progress line where stderr is a terminal; errors and notes clear it first. */
+void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void progress_clear(void);
+bool progress_shown(void); /* whether stderr is a terminal */
+
+/* Flushes standard output; a message and exit code 2 when that fails, else `code`. */
+int finish_output(int code);
+
+/* Prints the object in one line on standard output and takes it over. 0, or an exit code when it is NULL. */
+int report_json(json_t *object);
+
+/* Seconds of a clock that never jumps. */
+double seconds_now(void);
+
+#endif

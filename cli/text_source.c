@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads the text. */
+#include "text_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum { TEXT_LIMIT = 1 << 28, FIRST_READ = 1 << 16 };
+
+/* The words with one blank between them. */
+static int join_words(struct text_source *source, const struct invocation *invocation)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < invocation->n_words; i++) {
+        bytes += strlen(invocation->words[i]) + 1;
+    }
+    source->text = malloc(bytes);
+    if (!source->text) {
+        return fail(2, "out of memory");
+    }
+    char *at = source->text;
+    for (int i = 0; i < invocation->n_words; i++) {
+        at += sprintf(at, "%s%s", i ? " " : "", invocation->words[i]);
+    }
+    *at = 0;
+    source->bytes = (size_t)(at - source->text);
+    return 0;
+}
+
+int text_source_open(struct text_source *source, const struct invocation *invocation)
+{
+    *source = (struct text_source){.descriptor = -1, .name = "standard input"};
+    const struct setting *file = &invocation->settings.file;
+    if (file->given && invocation->n_words > 0) {
+        return fail(1, "%s: the text is given twice, by --file and as '%s' (give one of them)",
+            invocation->command->name, invocation->words[0]);
+    }
+    if (!file->given && invocation->n_words == 0) {
+        return fail(1, "%s: no text (give it, or - to read standard input)", invocation->command->name);
+    }
+    bool dash = invocation->n_words == 1 && strcmp(invocation->words[0], "-") == 0;
+    if (dash || (file->given && strcmp(file->text, "-") == 0)) {
+        source->descriptor = STDIN_FILENO;
+        return 0;
+    }
+    if (!file->given) {
+        return join_words(source, invocation);
+    }
+    source->name = file->text;
+    source->descriptor = open(file->text, O_RDONLY | O_CLOEXEC);
+    return source->descriptor < 0 ? fail(1, "%s: %s", file->text, strerror(errno)) : 0;
+}
+
+int text_source_read(struct text_source *source, char *piece, size_t capacity, size_t *n)
+{
+    ssize_t got;
+    do {
+        got = read(source->descriptor, piece, capacity);
+    } while (got < 0 && errno == EINTR);
+    *n = got > 0 ? (size_t)got : 0;
+    if (got < 0) {
+        return fail(errno == EISDIR ? 1 : 2, "%s: %s", source->name, strerror(errno));
+    }
+    if (got == 0) {
+        text_source_close(source);
+    }
+    return 0;
+}
+
+int text_source_read_all(struct text_source *source)
+{
+    size_t capacity = 0;
+    while (source->descriptor >= 0) {
+        if (source->bytes + 1 >= capacity) {
+            capacity = capacity ? 2 * capacity : FIRST_READ;
+            char *grown = capacity <= TEXT_LIMIT ? realloc(source->text, capacity) : NULL;
+            if (!grown) {
+                return capacity <= TEXT_LIMIT
+                           ? fail(2, "out of memory")
+                           : fail(1, "%s: more than %d MB of text", source->name, TEXT_LIMIT >> 20);
+            }
+            source->text = grown;
+        }
+        size_t n;
+        int code =
+            text_source_read(source, source->text + source->bytes, capacity - source->bytes - 1, &n);
+        if (code) {
+            return code;
+        }
+        source->bytes += n;
+        source->text[source->bytes] = 0;
+    }
+    return 0;
+}
+
+void text_source_close(struct text_source *source)
+{
+    if (source->descriptor > STDERR_FILENO) {
+        close(source->descriptor);
+    }
+    source->descriptor = -1;
+}
