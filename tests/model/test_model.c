@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checkpoint folders: what opens, and what is said when one does not. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+
+#define CHECKPOINT "build/checkpoints/tiny17-custom_voice"
+
+static void every_variant_opens(void **state)
+{
+    static const char *const names[] = {"tiny06-base", "tiny06-custom_voice", "tiny06-voice_design",
+        "tiny17-base", "tiny17-custom_voice", "tiny17-voice_design", "fine-tuned", "sharded",
+        "unusual"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        struct model *model;
+        utter_error error = {0};
+        snprintf(path, sizeof path, "build/checkpoints/%s", names[i]);
+        utter_status status = model_open(&model, path, &error);
+        assert_string_equal(error.text, "");
+        assert_int_equal(status, UTTER_OK);
+        assert_int_equal(model->predictor.projection.data != NULL,
+            model->config->predictor.width != model->config->talker.width);
+        model_close(&model);
+    }
+}
+
+static void geometry_comes_from_the_files(void **state)
+{
+    struct model *model;
+    (void)state;
+    assert_int_equal(model_open(&model, "build/checkpoints/unusual", NULL), UTTER_OK);
+    const struct config *c = model->config;
+    assert_int_equal(c->n_codebooks, 8);
+    assert_int_equal(c->codec.codebook_size, 32);
+    assert_int_equal(c->talker.n_layers, 3);
+    assert_int_equal(c->talker.head, 20);
+    assert_int_equal(c->talker.n_kv_heads, 1);
+    assert_int_equal(c->codec.stack.window, 9);
+    assert_int_equal(model->talker.stack.layers[2].q.rows, c->talker.n_heads * 20);
+    assert_int_equal(model->talker.stack.layers[2].k.rows, 20);
+    assert_int_equal(c->codec.frame_samples, 1920);
+    model_close(&model);
+}
+
+/* ---- Damaged folders: a copy of a good one with one file changed ---- */
+
+static const char *const FILES[] = {"config.json", "generation_config.json", "model.safetensors",
+    "speech_tokenizer/config.json", "speech_tokenizer/model.safetensors"};
+
+static void copy_checkpoint(const char *to)
+{
+    char command[512];
+    snprintf(command, sizeof command, "rm -rf %s && cp -r " CHECKPOINT " %s", to, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* Replaces the first `from` in a file with `to`. */
+static void replace_in(const char *path, const char *from, const char *to)
+{
+    size_t bytes;
+    char *text = support_read_file(path, &bytes);
+    char *at = text ? memmem(text, bytes, from, strlen(from)) : NULL;
+    assert_non_null(at);
+    char *changed = malloc(bytes + strlen(to) + 1);
+    size_t head = (size_t)(at - text);
+    memcpy(changed, text, head);
+    memcpy(changed + head, to, strlen(to));
+    memcpy(changed + head + strlen(to), at + strlen(from), bytes - head - strlen(from));
+    support_write_file(path, changed, bytes - strlen(from) + strlen(to));
+    free(text);
+    free(changed);
+}
+
+static void refused(
+    const char *file, const char *from, const char *to, utter_status want, const char *say)
+{
+    char path[512];
+    utter_error error = {0};
+    struct model *model;
+    const char *folder = support_path("damaged");
+    copy_checkpoint(folder);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    replace_in(path, from, to);
+    utter_status status = model_open(&model, folder, &error);
+    if (status != want || !strstr(error.text, say)) {
+        fail_msg("%s: \"%s\" -> \"%s\": status %d: %s (wanted %d: %s)", file, from, to, status,
+            error.text, want, say);
+    }
+    assert_null(model);
+}
+
+static void wrong_configs_are_named(void **state)
+{
+    (void)state;
+    refused("config.json", "\"model_type\": \"qwen3_tts\"", "\"model_type\": \"llama\"", UTTER_E_MODEL,
+        "llama");
+    refused("config.json", "\"custom_voice\"", "\"singing\"", UTTER_E_MODEL, "singing");
+    refused("config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 5", UTTER_E_MODEL,
+        "5 heads");
+    refused("config.json", "\"head_dim\": 32", "\"head_dim\": 33", UTTER_E_MODEL, "odd");
+    refused("config.json", "\"hidden_size\": 96", "\"hidden_size\": 999999999", UTTER_E_FILE,
+        "hidden_size");
+    refused("config.json", "\"hidden_size\": 96", "\"hidden_size\": -1", UTTER_E_FILE, "hidden_size");
+    refused("config.json", "\"hidden_size\": 96,", "", UTTER_E_FILE, "hidden_size");
+    refused("config.json", "\"codec_eos_token_id\": 166", "\"codec_eos_token_id\": 1088", UTTER_E_FILE,
+        "codec_eos_token_id");
+    refused("config.json", "\"serena\": 1082", "\"serena\": 4000", UTTER_E_MODEL, "serena");
+    refused("config.json", "\"eric\": \"sichuan_dialect\"", "\"eric\": \"klingon\"", UTTER_E_MODEL,
+        "klingon");
+    refused("config.json", "{", "[", UTTER_E_FILE, "config.json");
+    refused("generation_config.json", "0.9", "-1", UTTER_E_FILE, "temperature");
+    refused("speech_tokenizer/config.json", "\"num_quantizers\": 16", "\"num_quantizers\": 12",
+        UTTER_E_MODEL, "codebooks");
+    refused("speech_tokenizer/config.json", "\"decode_upsample_rate\": 1920",
+        "\"decode_upsample_rate\": 2000", UTTER_E_MODEL, "decode_upsample_rate");
+}
+
+static void every_misfit_is_reported_together(void **state)
+{
+    utter_error error = {0};
+    struct model *model;
+    const char *folder = support_path("misfit");
+    char path[512];
+    (void)state;
+    copy_checkpoint(folder);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    replace_in(path, "\"intermediate_size\": 224", "\"intermediate_size\": 225");
+    assert_int_equal(model_open(&model, folder, &error), UTTER_E_MODEL);
+    assert_non_null(strstr(error.text, "6 tensors"));
+    assert_non_null(strstr(error.text, "talker.model.layers.0.mlp.gate_proj.weight"));
+    assert_non_null(strstr(error.text, "talker.model.layers.1.mlp.down_proj.weight"));
+    assert_non_null(strstr(error.text, "225"));
+    assert_non_null(strstr(error.text, "224"));
+}
+
+static void missing_files_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        char path[512];
+        utter_error error = {0};
+        struct model *model;
+        const char *folder = support_path("missing");
+        copy_checkpoint(folder);
+        snprintf(path, sizeof path, "%s/%s", folder, FILES[i]);
+        assert_int_equal(remove(path), 0);
+        utter_status status = model_open(&model, folder, &error);
+        if (strcmp(FILES[i], "generation_config.json") == 0) { /* the official package can do without */
+            assert_int_equal(status, UTTER_OK);
+            assert_int_equal(model->config->max_new_tokens, 2048);
+            model_close(&model);
+            continue;
+        }
+        assert_int_equal(status, UTTER_E_FILE);
+        const char *slash = strrchr(FILES[i], '/');
+        if (!strstr(error.text, slash ? slash + 1 : FILES[i])) {
+            fail_msg("%s: %s", FILES[i], error.text);
+        }
+    }
+    struct model *model;
+    assert_int_equal(model_open(&model, "build", NULL), UTTER_E_FILE);
+    assert_int_equal(model_open(&model, "Makefile", NULL), UTTER_E_FILE);
+    assert_int_equal(model_open(&model, "/nowhere", NULL), UTTER_E_FILE);
+}
+
+/* Every early call fails once, then ever fewer of the many thousand: most are the same few of the JSON reader. */
+static void failing_calls_leak_nothing(void **state)
+{
+    (void)state;
+    for (int call = SUPPORT_MALLOC; call <= SUPPORT_READ; call++) {
+        bool failed = true;
+        for (long n = 1; failed; n += 1 + n / 16) {
+            struct model *model;
+            utter_error error = {0};
+            support_fail_at((enum support_call)call, n);
+            utter_status status = model_open(&model, CHECKPOINT, &error);
+            failed = support_failed();
+            support_fail_off();
+            assert_int_equal(status == UTTER_OK, model != NULL);
+            if (status != UTTER_OK) {
+                assert_true(error.text[0] != 0);
+            }
+            model_close(&model);
+        }
+    }
+}
+
+static void a_row_is_read_in_every_type(void **state)
+{
+    static const uint16_t bf16[] = {0x3f80, 0xc000, 0x0001}, f16[] = {0x3c00, 0xc000, 0x0001};
+    static const float f32[] = {1, -2, 0.5f};
+    float row[3];
+    (void)state;
+    weight_row(&(struct weight){bf16, DTYPE_BF16, 1, 3}, 0, row);
+    assert_true(row[0] == 1 && row[1] == -2 && row[2] > 0 && row[2] < 1e-38f);
+    weight_row(&(struct weight){f16, DTYPE_F16, 1, 3}, 0, row);
+    assert_true(row[0] == 1 && row[1] == -2 && row[2] == 0x1p-24f);
+    weight_row(&(struct weight){f32, DTYPE_F32, 1, 3}, 0, row);
+    assert_true(row[0] == 1 && row[1] == -2 && row[2] == 0.5f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_variant_opens),
+        cmocka_unit_test(geometry_comes_from_the_files),
+        cmocka_unit_test(wrong_configs_are_named),
+        cmocka_unit_test(every_misfit_is_reported_together),
+        cmocka_unit_test(missing_files_are_named),
+        cmocka_unit_test(failing_calls_leak_nothing),
+        cmocka_unit_test(a_row_is_read_in_every_type),
+    };
+    return cmocka_run_group_tests_name("model", tests, NULL, NULL);
+}
