@@ -221,6 +221,7 @@ const char *support_path(const char *name)
 
 void support_write_file(const char *path, const void *data, size_t bytes)
 {
+    unlink(path); /* else some file systems sync it at once */
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f) != 0) {
         perror(path);

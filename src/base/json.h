@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON files and texts, through jansson: duplicate keys refused, depth bounded. What callers use is the
- * typed getters: each checks type and range and names the field. jansson takes its memory from malloc
- * itself: its hooks belong to the whole process, so to the program that uses this library. */
+ * JSON files and texts, through jansson: duplicate keys refused, depth bounded, memory from
+ * base/memory. What callers use is the typed getters: each checks type and range and names the field.
+ *
+ * jansson's memory hooks belong to the whole process and are set once, when this library is loaded. Ours
+ * end in malloc and free, so that values made before or by others stay good. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 

@@ -82,6 +82,16 @@ void memory_free(void *block)
     }
 }
 
+void *memory_plain_new(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+void memory_plain_free(void *block)
+{
+    free(block);
+}
+
 void *memory_reserve(size_t bytes)
 {
     void *block = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,

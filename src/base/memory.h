@@ -15,6 +15,10 @@ void *memory_new(size_t n, size_t size);
 void *memory_resize(void *block, size_t n_old, size_t n_new, size_t size);
 void memory_free(void *block); /* accepts NULL */
 
+/* Memory for a library that takes its own through hooks: neither zeroed nor aligned beyond malloc's. */
+void *memory_plain_new(size_t bytes);
+void memory_plain_free(void *block); /* accepts NULL */
+
 /* Address space that takes real memory only where it is touched (zeroed), for caches whose final size
  * is not known. NULL when refused. memory_rest gives the real memory back, the addresses stay. */
 void *memory_reserve(size_t bytes);

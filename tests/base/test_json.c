@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+static utter_status parse(json_t **root, const char *text, utter_error *error)
+{
+    return json_text(root, text, strlen(text), "a.json", error);
+}
+
+static void refused_texts_are_named_with_line_and_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"", "a.json: not usable JSON: line 1"},
+        {"nonsense", "line 1, column 8"},
+        {"{\n\"a\": 1,\n}", "line 3, column 1"},
+        {"{\"a\":1} x", "end of file expected"},
+        {"{\"a\":1,\"a\":2}", "duplicate object key"},
+        {"{\"a\":[1,{\"b\":1,\"b\":1}]}", "duplicate object key"},
+        {"{\"a\":99999999999999999999}", "too big integer"},
+        {"{\"a\":1e999}", "real number overflow"},
+        {"{\"a\":NaN}", "invalid token"},
+        {"{\"a\":\"\\ud800\"}", "invalid Unicode"},
+        {"{\"a\":\"\xff\"}", "unable to decode byte 0xff"},
+        {"{\"a\":\"\n\"}", "line 1"},
+        {"\xef\xbb\xbf{}", "line 1"},
+        {"\"a string\"", "line 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *root = (json_t *)1;
+        utter_error error = {.text = ""};
+        utter_status status = parse(&root, cases[i].text, &error);
+        if (status != UTTER_E_FILE || root || !strstr(error.text, cases[i].words) ||
+            strchr(error.text, '\n')) {
+            fail_msg("%s: status %d, \"%s\", want \"%s\"", cases[i].text, status, error.text,
+                cases[i].words);
+        }
+    }
+}
+
+static void depth_is_bounded_outside_strings(void **state)
+{
+    (void)state;
+    char text[512];
+    json_t *root;
+    utter_error error;
+    for (int depth = 63; depth < 67; depth++) {
+        for (int open = 0; open < 2; open++) {
+            char *at = text;
+            for (int i = 0; i < depth; i++) {
+                at += strlen(strcpy(at, open ? "[" : i + 1 == depth ? "{" : "{\"\":"));
+            }
+            for (int i = 0; i < depth; i++) {
+                *at++ = open ? ']' : '}';
+            }
+            *at = 0;
+            assert_int_equal(parse(&root, text, &error), depth <= 64 ? UTTER_OK : UTTER_E_FILE);
+            if (depth > 64) {
+                assert_non_null(strstr(error.text, "line 1: nested deeper than 64"));
+            }
+            json_decref(root);
+        }
+    }
+    /* Brackets in strings, and behind quotes that are escaped, do not count; closed ones count no more. */
+    strcpy(text, "[\"\\\"");
+    memset(text + 4, '[', 100);
+    strcpy(text + 104, "\\\\\",[],[],[[]]]");
+    assert_int_equal(parse(&root, text, &error), UTTER_OK);
+    json_decref(root);
+    memset(text, ']', 100);
+    strcpy(text + 100, "[]");
+    assert_int_equal(parse(&root, text, &error), UTTER_E_FILE);
+}
+
+static void deep_text_is_cheap_to_refuse(void **state)
+{
+    (void)state;
+    static char text[1 << 20];
+    memset(text, '[', sizeof text);
+    text[10] = '\n';
+    json_t *root;
+    utter_error error;
+    assert_int_equal(json_text(&root, text, sizeof text, "a.json", &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "line 2: nested"));
+}
+
+static const char object_text[] =
+    "{\"int\": 7, \"real\": 2.5, \"text\": \"hi\", \"yes\": true, \"null\": null,"
+    " \"object\": {}, \"array\": [], \"large\": 4611686018427387904}";
+
+static void fields_give_values_in_range(void **state)
+{
+    (void)state;
+    json_t *root;
+    utter_error error;
+    assert_int_equal(parse(&root, object_text, &error), UTTER_OK);
+    struct json_fields f = {.object = root, .where = "a.json: part", .error = &error};
+    assert_int_equal(json_need_int(&f, "int", 7, 7), 7);
+    assert_int_equal(json_take_int(&f, "int", 0, 9, 1), 7);
+    assert_int_equal(json_take_int(&f, "null", 0, 9, 12), 12);
+    assert_int_equal(json_take_int(&f, "missing", 0, 9, -3), -3);
+    assert_int_equal(json_need_int(&f, "large", 0, INT64_MAX), 4611686018427387904);
+    assert_true(json_need_number(&f, "real", 2.5, 2.5) == 2.5);
+    assert_true(json_need_number(&f, "int", 0, 10) == 7.0);
+    assert_true(json_take_number(&f, "missing", 0, 10, -1.5) == -1.5);
+    assert_true(json_take_bool(&f, "yes", false));
+    assert_true(json_take_bool(&f, "missing", true));
+    assert_false(json_take_bool(&f, "null", false));
+    assert_string_equal(json_need_string(&f, "text"), "hi");
+    assert_string_equal(json_take_string(&f, "text", NULL), "hi");
+    assert_null(json_take_string(&f, "null", NULL));
+    assert_non_null(json_need_object(&f, "object"));
+    assert_null(json_take_object(&f, "null"));
+    assert_non_null(json_need_array(&f, "array"));
+    assert_int_equal(f.status, UTTER_OK);
+    json_decref(root);
+}
+
+/* Calls one getter that must fail and looks for the words. */
+#define FIELD_FAILS(call, words)                                                                       \
+    do {                                                                                               \
+        f.status = UTTER_OK;                                                                           \
+        error.text[0] = 0;                                                                             \
+        (void)(call);                                                                                  \
+        assert_int_equal(f.status, UTTER_E_FILE);                                                      \
+        assert_string_equal(error.text, "a.json: part: " words);                                       \
+    } while (0)
+
+static void fields_name_what_is_wrong(void **state)
+{
+    (void)state;
+    json_t *root;
+    utter_error error;
+    assert_int_equal(parse(&root, object_text, &error), UTTER_OK);
+    struct json_fields f = {.object = root, .where = "a.json: part", .error = &error};
+    FIELD_FAILS(json_need_int(&f, "int", 8, 9), "\"int\" must be a whole number from 8 to 9, found 7");
+    FIELD_FAILS(json_need_int(&f, "int", 0, 6), "\"int\" must be a whole number from 0 to 6, found 7");
+    FIELD_FAILS(
+        json_need_int(&f, "real", 0, 6), "\"real\" must be a whole number from 0 to 6, found 2.5");
+    FIELD_FAILS(json_take_int(&f, "text", 0, 6, 1),
+        "\"text\" must be a whole number from 0 to 6, found \"hi\"");
+    FIELD_FAILS(
+        json_need_int(&f, "null", 0, 6), "\"null\" must be a whole number from 0 to 6, found null");
+    FIELD_FAILS(
+        json_need_number(&f, "real", 3, 4.5), "\"real\" must be a number from 3 to 4.5, found 2.5");
+    FIELD_FAILS(json_need_number(&f, "missing", 3, 4),
+        "\"missing\" must be a number from 3 to 4, found nothing");
+    FIELD_FAILS(json_take_bool(&f, "int", true), "\"int\" must be true or false, found 7");
+    FIELD_FAILS(json_need_string(&f, "array"), "\"array\" must be a string, found an array");
+    FIELD_FAILS(json_take_string(&f, "yes", ""), "\"yes\" must be a string, found true");
+    FIELD_FAILS(json_need_object(&f, "array"), "\"array\" must be an object, found an array");
+    FIELD_FAILS(json_take_object(&f, "text"), "\"text\" must be an object, found \"hi\"");
+    FIELD_FAILS(json_need_array(&f, "object"), "\"object\" must be an array, found an object");
+    /* What is returned is in range, and the first reason stays. */
+    assert_int_equal(json_need_int(&f, "text", 3, 9), 3);
+    assert_string_equal(json_need_string(&f, "int"), "");
+    assert_string_equal(error.text, "a.json: part: \"object\" must be an array, found an object");
+    json_decref(root);
+}
+
+/* Every prefix and every bit flip ends in a status, and what is accepted can be asked anything. */
+static void broken_texts_are_survived(void **state)
+{
+    (void)state;
+    char text[sizeof object_text];
+    json_t *root;
+    for (size_t n = 0; n < sizeof text - 1; n++) {
+        assert_int_equal(json_text(&root, object_text, n, "a.json", NULL), UTTER_E_FILE);
+    }
+    for (size_t bit = 0; bit < 8 * (sizeof text - 1); bit++) {
+        memcpy(text, object_text, sizeof text);
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        utter_status status = json_text(&root, text, sizeof text - 1, "a.json", NULL);
+        assert_int_equal(status, root ? UTTER_OK : UTTER_E_FILE);
+        struct json_fields f = {.object = root, .where = "a.json"};
+        int64_t value = json_take_int(&f, "int", -3, 12, 5);
+        assert_true(value >= -3 && value <= 12);
+        json_decref(root);
+    }
+}
+
+static void files_are_read_with_a_limit(void **state)
+{
+    (void)state;
+    const char *path = support_path("a.json");
+    json_t *root;
+    utter_error error;
+    support_write_file(path, object_text, sizeof object_text - 1);
+    assert_int_equal(json_file(&root, path, sizeof object_text - 1, &error), UTTER_OK);
+    assert_int_equal(json_object_size(root), 8);
+    json_decref(root);
+    assert_int_equal(json_file(&root, path, sizeof object_text - 2, &error), UTTER_E_FILE);
+    assert_null(root);
+    assert_int_equal(json_file(&root, support_path("b.json"), 100, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "b.json: cannot open"));
+    for (int call = SUPPORT_MALLOC; call <= SUPPORT_READ; call++) {
+        SUPPORT_EACH_FAILURE((enum support_call)call, n)
+        {
+            utter_status status = json_file(&root, path, 1000, &error);
+            assert_int_equal(status == UTTER_OK, !support_failed());
+            assert_int_equal(root != NULL, !support_failed());
+            assert_true(call != SUPPORT_MALLOC || status == UTTER_OK || status == UTTER_E_MEMORY);
+            json_decref(root);
+        }
+    }
+}
+
+int main(void)
+{
+    json_object_seed(1); /* else jansson asks the system for one, with calls that would be counted */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_texts_are_named_with_line_and_reason),
+        cmocka_unit_test(depth_is_bounded_outside_strings),
+        cmocka_unit_test(deep_text_is_cheap_to_refuse),
+        cmocka_unit_test(fields_give_values_in_range),
+        cmocka_unit_test(fields_name_what_is_wrong),
+        cmocka_unit_test(broken_texts_are_survived),
+        cmocka_unit_test(files_are_read_with_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
