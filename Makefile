@@ -4,9 +4,8 @@
 #   make                          build/release/utter and build/release/libutter.a
 #   make SAN=address,undefined    build/san-address-undefined/...
 #   make CUDA=0                   never look for nvcc
-# Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, SAN=..., PREFIX, DESTDIR.
+# Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
 
-CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
 comma   := ,
 CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
 B       := build/$(CONFIG)
@@ -93,8 +92,22 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 
 test-programs: $(TESTS)
 
-check: all test-programs ## all checks that need no official package: tests, layers, sizes
-	@tools/run_tests $(B)
+check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
+	@tools/run_tests $(B) $(ONLY)
+
+VERSION = $(shell sed -n 's/.*UTTER_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/utter.h | paste -sd.)
+
+install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file and manual under PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(B)/utter $(DESTDIR)$(PREFIX)/bin/utter
+	install -m 644 $(B)/libutter.a $(DESTDIR)$(PREFIX)/lib/libutter.a
+	install -m 644 include/utter.h $(DESTDIR)$(PREFIX)/include/utter.h
+	install -m 644 docs/utter.1 $(DESTDIR)$(PREFIX)/share/man/man1/utter.1
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: utter' 'Description: Text to speech with the Qwen3-TTS family' \
+	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
+	    'Libs: -L$${prefix}/lib -lutter -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr -lm -ldl -pthread' \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/utter.pc
 
 clean: ## removes build/
 	rm -rf build
