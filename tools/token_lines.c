@@ -2,14 +2,17 @@
  * Token ids of many texts, for tools/oracle/compare_tokens.py.
  *
  *     token_lines FOLDER mistral|native [SEED]
+ *     token_lines make FIRST N
  *
- * Reads "N\n" and N bytes of text, again and again; writes one line of ids, or "error ...", for each. With
- * a seed the text goes through a feed in pieces of random length. */
+ * The first form reads "BYTES\n" and that many bytes of text, again and again, and writes one line of ids,
+ * or "error ...", for each. With a seed the text goes through a feed in pieces of random length. The second
+ * form writes N lines of tests/text/lines.h in the form that the first one reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/text/lines.h"
 #include "text/feed.h"
 
 static uint64_t state;
@@ -48,10 +51,50 @@ static void print_ids(const struct ids *ids)
     putchar('\n');
 }
 
+static int make_lines(uint64_t first, uint64_t n)
+{
+    static struct line line;
+    for (uint64_t i = first; i < first + n; i++) {
+        line_make(&line, i);
+        printf("%zu\n", line.n);
+        fwrite(line.at, 1, line.n, stdout);
+    }
+    return fflush(stdout) == 0 ? 0 : 2;
+}
+
+/* Reads texts and writes their ids until the input ends. */
+static int encode_texts(const struct tokenizer *tokenizer, bool in_pieces)
+{
+    size_t bytes;
+    while (scanf("%zu", &bytes) == 1 && getchar() == '\n') {
+        char *text = malloc(bytes + 1);
+        if (!text || fread(text, 1, bytes, stdin) != bytes) {
+            fprintf(stderr, "token_lines: the input ends inside a text\n");
+            free(text);
+            return 1;
+        }
+        struct ids ids = {0};
+        utter_error error = {0};
+        utter_status status = in_pieces ? feed_pieces(tokenizer, text, bytes, &ids, &error)
+                                        : tokenizer_encode(tokenizer, text, bytes, &ids, &error);
+        if (status == UTTER_OK) {
+            print_ids(&ids);
+        } else {
+            printf("error %s\n", error.text);
+        }
+        ids_fini(&ids);
+        free(text);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "make") == 0) {
+        return make_lines(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    }
     if (argc < 3 || argc > 4 || (strcmp(argv[2], "mistral") != 0 && strcmp(argv[2], "native") != 0)) {
-        fprintf(stderr, "usage: token_lines FOLDER mistral|native [SEED]\n");
+        fprintf(stderr, "usage: token_lines FOLDER mistral|native [SEED], token_lines make FIRST N\n");
         return 1;
     }
     utter_error error = {0};
@@ -63,24 +106,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "token_lines: %s\n", error.text);
         return 1;
     }
-    size_t bytes;
-    while (scanf("%zu", &bytes) == 1 && getchar() == '\n') {
-        char *text = malloc(bytes + 1);
-        if (!text || fread(text, 1, bytes, stdin) != bytes) {
-            fprintf(stderr, "token_lines: the input ends inside a text\n");
-            return 1;
-        }
-        struct ids ids = {0};
-        utter_status status = argc == 4 ? feed_pieces(tokenizer, text, bytes, &ids, &error)
-                                        : tokenizer_encode(tokenizer, text, bytes, &ids, &error);
-        if (status == UTTER_OK) {
-            print_ids(&ids);
-        } else {
-            printf("error %s\n", error.text);
-        }
-        ids_fini(&ids);
-        free(text);
-    }
+    int exit_code = encode_texts(tokenizer, argc == 4);
     tokenizer_close(&tokenizer);
-    return 0;
+    return exit_code;
 }

@@ -39,6 +39,10 @@ static const struct range ending[] = {{0x0, 0x3b}, {0x3f, 0x40}, {0x5b, 0x60}, {
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
+#define COMPOSE (UTF8PROC_STABLE | UTF8PROC_COMPOSE)
+
+enum { DECOMPOSED_MAX = 8 }; /* Unicode promises 4 */
+
 static bool in_ranges(uint32_t code, const struct range *ranges, size_t n)
 {
     size_t low = 0, high = n;
@@ -67,12 +71,10 @@ static int mark_class(utf8proc_int32_t code)
 static size_t decompose(uint32_t code, utf8proc_int32_t *out, size_t capacity)
 {
     int last_class = 0;
-    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)code, out,
-        (utf8proc_ssize_t)capacity, UTF8PROC_STABLE | UTF8PROC_COMPOSE, &last_class);
+    utf8proc_ssize_t n = utf8proc_decompose_char(
+        (utf8proc_int32_t)code, out, (utf8proc_ssize_t)capacity, COMPOSE, &last_class);
     return n > 0 ? (size_t)n : 0;
 }
-
-enum { DECOMPOSED_MAX = 8 }; /* Unicode promises 4 */
 
 bool nfc_border_before(uint32_t code)
 {
@@ -96,9 +98,16 @@ static bool stands_alone(uint32_t code)
         return true;
     }
     const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)code);
-    bool decomposes = p->decomp_seqindex != UINT16_MAX && p->decomp_type == 0;
-    return is_unknown(code) || (p->combining_class == 0 && !(decomposes && p->comp_exclusion) &&
-                                   !in_ranges(code, joining, N(joining)));
+    if (p->decomp_seqindex != UINT16_MAX && p->decomp_type == 0) {
+        utf8proc_int32_t parts[DECOMPOSED_MAX];
+        size_t n = decompose(code, parts, DECOMPOSED_MAX);
+        bool same = utf8proc_normalize_utf32(parts, (utf8proc_ssize_t)n, COMPOSE) == 1 &&
+                    parts[0] == (utf8proc_int32_t)code;
+        if (!same) {
+            return false;
+        }
+    }
+    return is_unknown(code) || (p->combining_class == 0 && !in_ranges(code, joining, N(joining)));
 }
 
 /* Code points between two borders, decomposed. */
@@ -160,8 +169,7 @@ static utter_status span_flush(struct span *span, struct chars *out, utter_error
             sort_marks(span->code + begin, span->sorted, i - begin);
         }
     }
-    utf8proc_ssize_t n = utf8proc_normalize_utf32(
-        span->code, (utf8proc_ssize_t)span->n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    utf8proc_ssize_t n = utf8proc_normalize_utf32(span->code, (utf8proc_ssize_t)span->n, COMPOSE);
     utter_status status = chars_reserve(out, span->n * 4, error);
     for (utf8proc_ssize_t i = 0; status == UTTER_OK && i < n; i++) {
         out->n += utf8_put((uint32_t)span->code[i], out->at + out->n);
