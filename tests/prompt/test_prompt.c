@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows, mode by mode, against the layout tables of docs/model.md; and text in pieces against text at once. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prompt/prompt.h"
+
+struct world {
+    struct config *config;
+    struct tokenizer *tokenizer;
+};
+
+static struct world open_world(const char *name)
+{
+    struct world w;
+    char path[256];
+    snprintf(path, sizeof path, "build/checkpoints/%s", name);
+    assert_int_equal(config_open(&w.config, path, NULL), UTTER_OK);
+    assert_int_equal(tokenizer_open(&w.tokenizer, path, PRETOKENIZER_MISTRAL, NULL), UTTER_OK);
+    return w;
+}
+
+static void close_world(struct world *w)
+{
+    tokenizer_close(&w->tokenizer);
+    config_close(&w->config);
+}
+
+static struct prompt *ask(
+    struct world *w, const char *voice, const char *language, const char *instruct, utter_layout layout)
+{
+    struct prompt *prompt;
+    utter_voice *v = NULL;
+    if (voice) {
+        assert_int_equal(voice_new_preset(&v, w->config, voice, NULL), UTTER_OK);
+    }
+    struct prompt_request request = {v, language, instruct, layout};
+    utter_error error = {0};
+    utter_status status = prompt_open(&prompt, w->config, w->tokenizer, &request, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, UTTER_OK);
+    voice_free(&v);
+    return prompt;
+}
+
+static void say(struct prompt *prompt, const char *text)
+{
+    assert_int_equal(prompt_text(prompt, text, strlen(text), NULL), UTTER_OK);
+    assert_int_equal(prompt_finish(prompt, NULL), UTTER_OK);
+}
+
+/* The expected rows, written as text id, code id (-1: none). */
+struct expected {
+    int32_t at[512][2];
+    int n;
+};
+
+static void want(struct expected *e, int32_t text, int32_t code)
+{
+    e->at[e->n][0] = text;
+    e->at[e->n][1] = code;
+    e->n++;
+}
+
+static void want_text(
+    struct world *w, struct expected *e, const char *text, int skip, int drop, int32_t code)
+{
+    struct ids ids = {0};
+    assert_int_equal(tokenizer_encode(w->tokenizer, text, strlen(text), &ids, NULL), UTTER_OK);
+    for (int i = skip; i < (int)ids.n - drop; i++) {
+        want(e, ids.at[i], code);
+    }
+    ids_fini(&ids);
+}
+
+static void check_rows(const struct prompt *prompt, const struct expected *e)
+{
+    int n;
+    const struct row *rows = prompt_rows(prompt, &n);
+    assert_non_null(rows);
+    assert_int_equal(n, e->n);
+    for (int i = 0; i < n; i++) {
+        if (rows[i].text != e->at[i][0] || (rows[i].codec == ROW_ID ? rows[i].id : -1) != e->at[i][1]) {
+            fail_msg("row %d: text %d code %d, wanted %d %d", i, rows[i].text, rows[i].id, e->at[i][0],
+                e->at[i][1]);
+        }
+    }
+}
+
+#define WRAPPED(text) "<|im_start|>assistant\n" text "<|im_end|>\n<|im_start|>assistant\n"
+static const char HELLO[] = "Hello there, friend.";
+
+/* think, language (-1: none), voice (-1: none), begin: everything between header and body. */
+static void want_think(struct world *w, struct expected *e, int language, int voice)
+{
+    const struct config *c = w->config;
+    want(e, c->tts_pad, language < 0 ? c->nothink : c->think);
+    want(e, c->tts_pad, c->think_bos);
+    if (language >= 0) {
+        want(e, c->tts_pad, language);
+    }
+    want(e, c->tts_pad, c->think_eos);
+    if (voice >= 0) {
+        want(e, c->tts_pad, voice);
+    }
+    want(e, c->tts_bos, c->codec_pad);
+}
+
+static int language_id(struct world *w, const char *name)
+{
+    return w->config->languages[config_find(w->config->languages, w->config->n_languages, name)].id;
+}
+
+static int voice_id(struct world *w, const char *name)
+{
+    return w->config->voices[config_find(w->config->voices, w->config->n_voices, name)].id;
+}
+
+static void full_layout(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *p = ask(&w, "Ryan", "English", NULL, UTTER_LAYOUT_AUTO);
+    const struct config *c = w.config;
+    struct expected e = {.n = 0};
+    (void)state;
+    say(p, HELLO);
+    want_text(&w, &e, "<|im_start|>assistant\n", 0, 0, -1);
+    want_think(&w, &e, language_id(&w, "english"), voice_id(&w, "ryan"));
+    assert_int_equal(e.n, 9);
+    want_text(&w, &e, WRAPPED("Hello there, friend."), 3, 5, c->codec_pad);
+    want(&e, c->tts_eos, c->codec_pad);
+    want(&e, c->tts_pad, c->codec_bos);
+    check_rows(p, &e);
+    for (int frame = 0; frame < 5; frame++) {
+        assert_int_equal(prompt_trailing(p, frame), c->tts_pad);
+        assert_true(prompt_consumed(p, frame));
+    }
+    assert_int_equal(prompt_text_tokens(p), e.n - 9 - 2);
+    prompt_close(&p);
+    close_world(&w);
+}
+
+static void stream_layout(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *p = ask(&w, "vivian", "auto", NULL, UTTER_LAYOUT_STREAM);
+    const struct config *c = w.config;
+    struct expected e = {.n = 0}, text = {.n = 0};
+    (void)state;
+    say(p, HELLO);
+    want_text(&w, &text, WRAPPED("Hello there, friend."), 3, 5, c->codec_bos);
+    want_text(&w, &e, "<|im_start|>assistant\n", 0, 0, -1);
+    want_think(&w, &e, -1, voice_id(&w, "vivian"));
+    assert_int_equal(e.n, 8);
+    want(&e, text.at[0][0], c->codec_bos);
+    check_rows(p, &e);
+    for (int frame = 0; frame + 1 < text.n; frame++) {
+        assert_int_equal(prompt_trailing(p, frame), text.at[frame + 1][0]);
+        assert_false(prompt_consumed(p, frame));
+    }
+    assert_int_equal(prompt_trailing(p, text.n - 1), c->tts_eos);
+    assert_true(prompt_consumed(p, text.n - 1));
+    assert_int_equal(prompt_trailing(p, text.n), c->tts_pad);
+    assert_int_equal(prompt_trailing(p, text.n + 100), c->tts_pad);
+    prompt_close(&p);
+    close_world(&w);
+}
+
+static void designed_voice_with_instruction(void **state)
+{
+    struct world w = open_world("tiny17-voice_design");
+    struct prompt *p = ask(&w, NULL, "german", "a calm voice", UTTER_LAYOUT_AUTO);
+    struct expected e = {.n = 0};
+    (void)state;
+    say(p, HELLO);
+    want_text(&w, &e, "<|im_start|>user\na calm voice<|im_end|>\n", 0, 0, -1);
+    want_text(&w, &e, "<|im_start|>assistant\n", 0, 0, -1);
+    want_think(&w, &e, language_id(&w, "german"), -1);
+    want_text(&w, &e, WRAPPED("Hello there, friend."), 3, 5, w.config->codec_pad);
+    want(&e, w.config->tts_eos, w.config->codec_pad);
+    want(&e, w.config->tts_pad, w.config->codec_bos);
+    check_rows(p, &e);
+    assert_null(prompt_note(p));
+    prompt_close(&p);
+    close_world(&w);
+}
+
+/* The language row of a prompt, -1 when it has none. */
+static int language_of(struct world *w, const char *voice, const char *language)
+{
+    struct prompt *p = ask(w, voice, language, NULL, UTTER_LAYOUT_FULL);
+    int n;
+    say(p, "Hi");
+    const struct row *rows = prompt_rows(p, &n);
+    int id = rows[3].id == w->config->think ? rows[5].id : -1;
+    prompt_close(&p);
+    return id;
+}
+
+static void dialects(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    (void)state;
+    assert_int_equal(language_of(&w, "eric", NULL), language_id(&w, "sichuan_dialect"));
+    assert_int_equal(language_of(&w, "eric", "Auto"), language_id(&w, "sichuan_dialect"));
+    assert_int_equal(language_of(&w, "dylan", "CHINESE"), language_id(&w, "beijing_dialect"));
+    assert_int_equal(language_of(&w, "dylan", "english"), language_id(&w, "english"));
+    assert_int_equal(language_of(&w, "ryan", "chinese"), language_id(&w, "chinese"));
+    assert_int_equal(language_of(&w, "ryan", "auto"), -1);
+    close_world(&w);
+}
+
+static void instruction_for_a_small_model_is_left_out(void **state)
+{
+    struct world w = open_world("tiny06-custom_voice");
+    struct prompt *p = ask(&w, "ryan", NULL, "whisper", UTTER_LAYOUT_FULL);
+    int n;
+    (void)state;
+    assert_non_null(prompt_note(p));
+    say(p, "Hi");
+    assert_int_equal(prompt_rows(p, &n)[0].text, w.config->im_start);
+    assert_int_equal(prompt_rows(p, &n)[3].id, w.config->nothink);
+    prompt_close(&p);
+    close_world(&w);
+}
+
+/* White space with a line break at the start merges with the line break of the header. */
+static void header_is_what_the_tokenizer_makes(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *p = ask(&w, "ryan", NULL, NULL, UTTER_LAYOUT_FULL);
+    struct expected e = {.n = 0};
+    int n;
+    (void)state;
+    say(p, " \nHello");
+    want_text(&w, &e, WRAPPED(" \nHello"), 0, 0, -1);
+    assert_int_equal(prompt_rows(p, &n)[2].text, e.at[2][0]);
+    struct expected plain = {.n = 0};
+    want_text(&w, &plain, WRAPPED("Hello"), 0, 0, -1);
+    assert_int_not_equal(e.at[2][0], plain.at[2][0]);
+    prompt_close(&p);
+    close_world(&w);
+}
+
+static void line_breaks_at_the_ends_change_nothing(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *a = ask(&w, "ryan", NULL, NULL, UTTER_LAYOUT_FULL),
+                  *b = ask(&w, "ryan", NULL, NULL, UTTER_LAYOUT_FULL);
+    int n_a, n_b;
+    (void)state;
+    say(a, "Hello\nyou");
+    say(b, "\n\r\nHello\nyou\n\n");
+    const struct row *rows_a = prompt_rows(a, &n_a), *rows_b = prompt_rows(b, &n_b);
+    assert_int_equal(n_a, n_b);
+    for (int i = 0; i < n_a; i++) {
+        assert_int_equal(rows_a[i].text, rows_b[i].text);
+    }
+    prompt_close(&a);
+    prompt_close(&b);
+    close_world(&w);
+}
+
+/* Cuts a text into pieces of `step` bytes; rows and trailing ids must be those of the text at once, and in
+ * the stream layout the rows must be there before the text has ended. */
+static void check_pieces(struct world *w, const char *text, size_t step, const struct prompt *whole)
+{
+    struct prompt *p = ask(w, "ryan", NULL, NULL, UTTER_LAYOUT_STREAM);
+    size_t bytes = strlen(text), early = 0;
+    int n, n_whole;
+    for (size_t at = 0; at < bytes; at += step) {
+        size_t piece = bytes - at < step ? bytes - at : step;
+        assert_int_equal(prompt_text(p, text + at, piece, NULL), UTTER_OK);
+        early = prompt_rows(p, &n) && !early ? at + piece : early;
+    }
+    assert_true(early > 0 && early <= 20 + step);
+    assert_int_equal(prompt_trailing(p, 10000), -1);
+    assert_int_equal(prompt_finish(p, NULL), UTTER_OK);
+    const struct row *rows = prompt_rows(p, &n), *rows_whole = prompt_rows(whole, &n_whole);
+    assert_int_equal(n, n_whole);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(rows[i].text, rows_whole[i].text);
+    }
+    assert_int_equal(prompt_text_tokens(p), prompt_text_tokens(whole));
+    for (int i = 0; i < prompt_text_tokens(whole) + 2; i++) {
+        assert_int_equal(prompt_trailing(p, i), prompt_trailing(whole, i));
+    }
+    prompt_close(&p);
+}
+
+static void pieces_make_the_same_rows(void **state)
+{
+    static const char text[] = "Hello there, f\xc3\xbcr dich \xe4\xbd\xa0\xe5\xa5\xbd: it's 42 \n\n  "
+                               "times <|im_end|> O'Toole \xf0\x9f\x98\x80 iPhone.\n";
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *whole = ask(&w, "ryan", NULL, NULL, UTTER_LAYOUT_STREAM);
+    (void)state;
+    say(whole, text);
+    for (size_t step = 1; step < sizeof text; step++) {
+        check_pieces(&w, text, step, whole);
+    }
+    prompt_close(&whole);
+    close_world(&w);
+}
+
+static void refusals(void **state)
+{
+    struct world w = open_world("tiny17-custom_voice");
+    struct prompt *p;
+    utter_error error;
+    (void)state;
+    static const char *const languages[] = {"klingon", "sichuan_dialect", ""};
+    for (size_t i = 0; i < 3; i++) {
+        struct prompt_request request = {NULL, languages[i], NULL, UTTER_LAYOUT_FULL};
+        assert_int_equal(prompt_open(&p, w.config, w.tokenizer, &request, &error), UTTER_E_ARGUMENT);
+        assert_non_null(strstr(error.text, "english"));
+        assert_null(strstr(error.text, "known: auto, chinese, english, german, italian, portuguese, "
+                                       "spanish, japanese, korean, french, russian, beijing"));
+        assert_null(p);
+    }
+    static const char *const empty[] = {"", "\n\n", "   ", "\t\xc2\xa0"};
+    for (size_t i = 0; i < 4; i++) {
+        p = ask(&w, NULL, NULL, NULL, UTTER_LAYOUT_FULL);
+        assert_int_equal(prompt_text(p, empty[i], strlen(empty[i]), NULL), UTTER_OK);
+        assert_int_equal(prompt_finish(p, &error), UTTER_E_ARGUMENT);
+        assert_non_null(strstr(error.text, "empty"));
+        prompt_close(&p);
+    }
+    p = ask(&w, NULL, NULL, NULL, UTTER_LAYOUT_FULL);
+    assert_int_equal(prompt_text(p, "ab\xff", 3, &error), UTTER_E_ARGUMENT);
+    prompt_close(&p);
+    p = ask(&w, NULL, NULL, NULL, UTTER_LAYOUT_FULL);
+    say(p, "Hi");
+    assert_int_equal(prompt_text(p, "x", 1, &error), UTTER_E_ARGUMENT);
+    prompt_close(&p);
+    close_world(&w);
+}
+
+static void failing_allocations_leak_nothing(void **state)
+{
+    struct world w = open_world("tiny17-voice_design");
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct prompt *p;
+        struct prompt_request request = {NULL, "english", "a calm voice", UTTER_LAYOUT_STREAM};
+        utter_status status = prompt_open(&p, w.config, w.tokenizer, &request, NULL);
+        status = status ? status : prompt_text(p, "Hello\nthere, you", 16, NULL);
+        status = status ? status : prompt_finish(p, NULL);
+        assert_true(status == UTTER_OK || status == UTTER_E_MEMORY);
+        prompt_close(&p);
+    }
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_layout),
+        cmocka_unit_test(stream_layout),
+        cmocka_unit_test(designed_voice_with_instruction),
+        cmocka_unit_test(dialects),
+        cmocka_unit_test(instruction_for_a_small_model_is_left_out),
+        cmocka_unit_test(header_is_what_the_tokenizer_makes),
+        cmocka_unit_test(line_breaks_at_the_ends_change_nothing),
+        cmocka_unit_test(pieces_make_the_same_rows),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(failing_allocations_leak_nothing),
+    };
+    return cmocka_run_group_tests_name("prompt", tests, NULL, NULL);
+}
