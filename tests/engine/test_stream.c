@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Streams through utter.h on the small checkpoints: what comes out may depend on nothing but weights, text,
+ * settings and seed; and every stream ends, with its reason. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "utter.h"
+
+#define MODEL "build/checkpoints/tiny17-custom_voice"
+static const char TEXT[] = "Hello there, friend. How are you today?";
+
+struct result {
+    float pcm[200 * 1920];
+    int32_t codes[200 * 16];
+    size_t n_samples, n_frames;
+    utter_finish finish;
+};
+
+static utter_model *open_with(const char *path, int n_threads, int n_lanes)
+{
+    utter_model *model;
+    utter_error error = {0};
+    utter_model_options o;
+    utter_model_options_init(&o);
+    o.n_threads = n_threads;
+    o.n_lanes = n_lanes;
+    utter_status status = utter_model_open(&model, path, &o, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, UTTER_OK);
+    return model;
+}
+
+static utter_stream_options options_of(const utter_model *model, int max_frames, uint64_t seed)
+{
+    utter_stream_options o;
+    assert_int_equal(utter_stream_options_init(&o, model), UTTER_OK);
+    o.max_frames = max_frames;
+    o.seed = seed;
+    return o;
+}
+
+static void take_result(utter_stream *stream, struct result *r)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    const int32_t *codes = utter_stream_codes(stream, &r->n_frames);
+    memcpy(r->codes, codes, r->n_frames * 16 * sizeof *codes);
+    assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+    r->finish = stats.finish;
+    assert_int_equal(stats.n_frames, r->n_frames);
+}
+
+/* Speaks the text in pieces of `piece` bytes, reading `step` samples at a time. */
+static struct result *speak(
+    utter_model *model, const utter_stream_options *o, const char *text, size_t piece, size_t step)
+{
+    struct result *r = calloc(1, sizeof *r);
+    utter_stream *stream;
+    utter_error error = {0};
+    size_t n, bytes = strlen(text);
+    utter_status status = utter_stream_open(&stream, model, o, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, UTTER_OK);
+    for (size_t at = 0; at < bytes; at += piece) {
+        size_t take = bytes - at < piece ? bytes - at : piece;
+        assert_int_equal(utter_stream_text(stream, text + at, take, &error), UTTER_OK);
+        while (
+            (status = utter_stream_read(stream, r->pcm + r->n_samples, step, &n, &error)) == UTTER_OK) {
+            r->n_samples += n;
+        }
+        assert_true(status == UTTER_AGAIN || status == UTTER_END);
+    }
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    while ((status = utter_stream_read(stream, r->pcm + r->n_samples, step, &n, &error)) == UTTER_OK) {
+        r->n_samples += n;
+    }
+    assert_int_equal(status, UTTER_END);
+    take_result(stream, r);
+    utter_stream_free(&stream);
+    assert_null(stream);
+    return r;
+}
+
+/* With so few codes the end token comes by chance: the first seed from *seed on that speaks for all of max_frames. */
+static struct result *speak_long(utter_model *model, utter_stream_options *o)
+{
+    for (;; o->seed++) {
+        struct result *r = speak(model, o, TEXT, sizeof TEXT, 1920);
+        if (r->n_frames == (size_t)o->max_frames) {
+            return r;
+        }
+        free(r);
+        assert_in_range(o->seed, 0, 100);
+    }
+}
+
+static void assert_same(const struct result *a, const struct result *b)
+{
+    assert_int_equal(a->n_frames, b->n_frames);
+    assert_int_equal(a->n_samples, b->n_samples);
+    assert_int_equal(a->finish, b->finish);
+    assert_memory_equal(a->codes, b->codes, a->n_frames * 16 * sizeof *a->codes);
+    assert_memory_equal(a->pcm, b->pcm, a->n_samples * sizeof *a->pcm);
+}
+
+static void nothing_else_changes_the_samples(void **state)
+{
+    (void)state;
+    for (int layout = UTTER_LAYOUT_FULL; layout <= UTTER_LAYOUT_STREAM; layout++) {
+        utter_model *model = open_with(MODEL, 1, 1);
+        utter_stream_options o = options_of(model, 12, 7);
+        o.layout = (utter_layout)layout;
+        struct result *base = speak_long(model, &o);
+        assert_int_equal(base->n_samples, 12 * 1920);
+        assert_int_equal(base->finish, UTTER_FINISH_MAX_FRAMES);
+        static const size_t pieces[] = {1, 3, 7}, steps[] = {1919, 100, 5000};
+        for (int i = 0; i < 3; i++) {
+            struct result *again = speak(model, &o, TEXT, pieces[i], steps[i]);
+            assert_same(base, again);
+            free(again);
+        }
+        utter_model_close(&model);
+        static const int threads[] = {2, 8};
+        for (int i = 0; i < 2; i++) {
+            model = open_with(MODEL, threads[i], 3);
+            struct result *again = speak(model, &o, TEXT, sizeof TEXT, 1920);
+            assert_same(base, again);
+            free(again);
+            utter_model_close(&model);
+        }
+        free(base);
+    }
+}
+
+static void seeds_differ_and_repeat(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options o = options_of(model, 6, 1);
+    (void)state;
+    struct result *one = speak_long(model, &o), *again = speak(model, &o, TEXT, 100, 1920);
+    o.seed++;
+    struct result *two = speak_long(model, &o);
+    assert_same(one, again);
+    assert_memory_not_equal(one->codes, two->codes, 6 * 16 * sizeof *one->codes);
+    free(one);
+    free(again);
+    free(two);
+    utter_model_close(&model);
+}
+
+/* Streams side by side, stepped together, joined at different times, equal each one alone. */
+static void neighbours_change_nothing(void **state)
+{
+    enum { N = 3, FRAMES = 10 };
+    utter_model *model = open_with(MODEL, 2, N);
+    utter_stream *streams[N];
+    struct result *alone[N], *together[N];
+    utter_error error;
+    size_t n;
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        utter_stream_options o = options_of(model, FRAMES, (uint64_t)i);
+        o.layout = i == 1 ? UTTER_LAYOUT_STREAM : UTTER_LAYOUT_FULL;
+        o.talker.temperature = i == 2 ? 0 : 0.9f;
+        alone[i] = speak(model, &o, TEXT + i, 100, 1920);
+        together[i] = calloc(1, sizeof **together);
+    }
+    for (int i = 0; i < N; i++) {
+        utter_stream_options o = options_of(model, FRAMES, (uint64_t)i);
+        o.layout = i == 1 ? UTTER_LAYOUT_STREAM : UTTER_LAYOUT_FULL;
+        o.talker.temperature = i == 2 ? 0 : 0.9f;
+        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(streams[i], TEXT + i, strlen(TEXT + i), &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(utter_model_step(model, &error), UTTER_OK);
+        }
+    }
+    utter_stream *none;
+    assert_int_equal(utter_stream_open(&none, model, NULL, &error), UTTER_AGAIN);
+    while (utter_model_step(model, &error) == UTTER_OK) {
+    }
+    for (int i = 0; i < N; i++) {
+        struct result *r = together[i];
+        while (utter_stream_take(streams[i], r->pcm + r->n_samples, 777, &n, &error) == UTTER_OK) {
+            r->n_samples += n;
+        }
+        take_result(streams[i], r);
+        assert_same(alone[i], r);
+        utter_stream_free(&streams[i]);
+        free(alone[i]);
+        free(r);
+    }
+    utter_model_close(&model);
+}
+
+static void a_full_ring_waits_for_its_reader(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options o = options_of(model, 80, 3);
+    utter_stream *stream;
+    utter_error error;
+    size_t n_frames, n, total = 0;
+    static float pcm[1920];
+    (void)state;
+    struct result *base = speak_long(model, &o);
+    assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    while (utter_model_step(model, &error) == UTTER_OK) {
+    }
+    utter_stream_codes(stream, &n_frames);
+    assert_int_equal(n_frames, 64);
+    while (utter_stream_read(stream, pcm, 1920, &n, &error) == UTTER_OK) {
+        assert_memory_equal(pcm, base->pcm + total, n * sizeof *pcm);
+        total += n;
+    }
+    assert_int_equal(total, base->n_samples);
+    utter_stream_free(&stream);
+    free(base);
+    utter_model_close(&model);
+}
+
+static void every_end_has_its_reason(void **state)
+{
+    static const struct {
+        const char *model;
+        bool guard;
+        int max_frames;
+        utter_finish finish;
+        int n_frames;
+    } cases[] = {
+        {"build/checkpoints/eos-first", true, 100, UTTER_FINISH_EOS, 2},
+        {"build/checkpoints/tiny06-custom_voice", true, 3, UTTER_FINISH_MAX_FRAMES, 3},
+        {"build/checkpoints/loop", true, 200, UTTER_FINISH_LOOP, 126},
+        {"build/checkpoints/loop", false, 140, UTTER_FINISH_MAX_FRAMES, 140},
+        {"build/checkpoints/silent", true, 200, UTTER_FINISH_SILENCE, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        utter_model *model = open_with(cases[i].model, 2, 1);
+        utter_stream_options o = options_of(model, cases[i].max_frames, 0);
+        o.guard = cases[i].guard;
+        struct result *r = speak(model, &o, "Hello", 100, 1920);
+        assert_string_equal(utter_finish_text(r->finish), utter_finish_text(cases[i].finish));
+        if (cases[i].n_frames >= 0) {
+            assert_int_equal(r->n_frames, cases[i].n_frames);
+        } else {
+            assert_in_range(r->n_frames, 62, 80);
+        }
+        free(r);
+        utter_model_close(&model);
+    }
+}
+
+static void what_is_not_a_number_ends_as_an_error(void **state)
+{
+    static const char *const models[] = {"build/checkpoints/nan-scores", "build/checkpoints/nan-sound"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        utter_model *model = open_with(models[i], 1, 1);
+        utter_stream_options o = options_of(model, 10, 0);
+        utter_stream *stream;
+        utter_error error;
+        utter_stream_stats stats = {.size = sizeof stats};
+        static float pcm[1920];
+        size_t n;
+        assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, "Hi", 2, &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+        for (int k = 0; k < 3; k++) {
+            memset(&error, 0, sizeof error);
+            assert_int_equal(utter_stream_read(stream, pcm, 1920, &n, &error), UTTER_E_NUMBER);
+            assert_non_null(strstr(error.text, "not a number"));
+        }
+        assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+        assert_int_equal(stats.finish, UTTER_FINISH_ERROR);
+        utter_stream_free(&stream);
+        utter_model_close(&model);
+    }
+}
+
+static void *cancel(void *stream)
+{
+    utter_stream_cancel(stream);
+    return NULL;
+}
+
+static void another_thread_may_cancel(void **state)
+{
+    utter_model *model = open_with(MODEL, 2, 1);
+    utter_stream_options o = options_of(model, 5000, 0);
+    utter_stream *stream;
+    utter_error error;
+    utter_stream_stats stats = {.size = sizeof stats};
+    pthread_t thread;
+    static float pcm[1920];
+    size_t n;
+    utter_status status;
+    (void)state;
+    o.guard = false;
+    assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, "Hi", 2, &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    assert_int_equal(utter_stream_read(stream, pcm, 1920, &n, &error), UTTER_OK);
+    assert_int_equal(pthread_create(&thread, NULL, cancel, stream), 0);
+    while ((status = utter_stream_read(stream, pcm, 1920, &n, &error)) == UTTER_OK) {
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(status, UTTER_END);
+    assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+    assert_int_equal(stats.finish, UTTER_FINISH_CANCELLED);
+    assert_true(stats.n_frames < 5000);
+    utter_stream_free(&stream);
+    utter_model_close(&model);
+}
+
+static void options_out_of_range_are_refused(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream *stream;
+    utter_error error;
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        utter_stream_options o = options_of(model, 10, 0);
+        o.talker.temperature = i == 0 ? -1 : i == 1 ? NAN : o.talker.temperature;
+        o.talker.top_k = i == 2 ? -1 : 50;
+        o.predictor.top_p = i == 3 ? 0 : i == 4 ? 1.5f : 1;
+        o.talker.repetition_penalty = i == 5 ? 0 : 1;
+        o.max_frames = i == 6 ? 0 : 10;
+        o.language = i == 7 ? "klingon" : NULL;
+        o.size = i == 8 ? 0 : sizeof o;
+        assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_E_ARGUMENT);
+        assert_null(stream);
+    }
+    utter_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_else_changes_the_samples),
+        cmocka_unit_test(seeds_differ_and_repeat),
+        cmocka_unit_test(neighbours_change_nothing),
+        cmocka_unit_test(a_full_ring_waits_for_its_reader),
+        cmocka_unit_test(every_end_has_its_reason),
+        cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
+        cmocka_unit_test(another_thread_may_cancel),
+        cmocka_unit_test(options_out_of_range_are_refused),
+    };
+    return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
+}
