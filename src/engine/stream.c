@@ -47,11 +47,7 @@ static utter_status check_options(
     if (o->layout < UTTER_LAYOUT_AUTO || o->layout > UTTER_LAYOUT_STREAM) {
         return error_set(error, UTTER_E_ARGUMENT, "layout %d does not exist", (int)o->layout);
     }
-    if (o->voice && o->voice->preset >= engine->model->config->n_voices) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "the voice \"%s\" belongs to another model", o->voice->name);
-    }
-    return UTTER_OK;
+    return o->voice ? voice_fits(o->voice, engine->model->config, error) : UTTER_OK;
 }
 
 static struct sampling sampling_of(const utter_sampling *u)

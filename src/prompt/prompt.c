@@ -13,17 +13,21 @@
 #include "prompt/edges.h"
 #include "text/feed.h"
 
+/* How a reference transcript is wrapped; its own header ids are not used. */
+static const char REFERENCE_END[] = "<|im_end|>\n";
 static const char OPENING[] = "<|im_start|>assistant\n";
 static const char CLOSING[] = "<|im_end|>\n<|im_start|>assistant\n";
-enum { OPENING_IDS = 3, CLOSING_IDS = 5 };
+enum { OPENING_IDS = 3, CLOSING_IDS = 5, REFERENCE_END_IDS = 2 };
 
 struct prompt {
     const struct config *config;
     const struct tokenizer *tokenizer;
-    utter_layout layout; /* full or stream */
-    struct ids instruct; /* the wrapped instruction, or none */
-    int32_t codec[8];    /* code ids of the header, the last ones pad and begin */
-    int n_codec;
+    utter_layout layout;  /* full or stream */
+    struct ids instruct;  /* the wrapped instruction, or none */
+    utter_voice *voice;   /* or NULL */
+    struct ids reference; /* text ids of a cloned voice's transcript, or none */
+    struct row header[8]; /* think, language, voice: the rows of pad text */
+    int n_header;
     struct edges edges; /* what is dropped or held back at the ends of the text */
     struct token_feed *feed;
     struct ids ids; /* opening, text, and once finished the closing */
@@ -52,7 +56,8 @@ static utter_status choose_language(
     const struct config *c, const struct prompt_request *r, int *language, utter_error *error)
 {
     const char *name = r->language ? r->language : "auto";
-    const char *dialect = r->voice ? c->voices[r->voice->preset].dialect : NULL;
+    const char *dialect =
+        r->voice && r->voice->kind == VOICE_PRESET ? c->voices[r->voice->preset].dialect : NULL;
     *language = config_find(c->languages, c->n_languages, name);
     bool open = strcasecmp(name, "auto") == 0;
     if (!open && (*language < 0 || config_is_dialect(name))) {
@@ -65,23 +70,29 @@ static utter_status choose_language(
     return UTTER_OK;
 }
 
-/* think, language and speaker, then pad and begin: spec 3.1. */
-static void write_codec_header(struct prompt *p, int language, const utter_voice *voice)
+static struct row id_row(int32_t text, int32_t code)
+{
+    return (struct row){.text = text, .id = code, .codec = code < 0 ? ROW_NONE : ROW_ID};
+}
+
+/* Think, language and voice: spec 3.1. */
+static void write_header(struct prompt *p, int language)
 {
     const struct config *c = p->config;
-    int32_t *at = p->codec;
-    *at++ = language < 0 ? c->nothink : c->think;
-    *at++ = c->think_bos;
+    struct row *at = p->header;
+    *at++ = id_row(c->tts_pad, language < 0 ? c->nothink : c->think);
+    *at++ = id_row(c->tts_pad, c->think_bos);
     if (language >= 0) {
-        *at++ = c->languages[language].id;
+        *at++ = id_row(c->tts_pad, c->languages[language].id);
     }
-    *at++ = c->think_eos;
-    if (voice) {
-        *at++ = c->voices[voice->preset].id;
+    *at++ = id_row(c->tts_pad, c->think_eos);
+    if (p->voice && p->voice->kind == VOICE_PRESET) {
+        *at++ = id_row(c->tts_pad, c->voices[p->voice->preset].id);
+    } else if (p->voice) {
+        *at++ = (struct row){.text = c->tts_pad, .codec = ROW_VECTOR, .vector = p->voice->vector};
     }
-    *at++ = c->codec_pad;
-    *at++ = c->codec_bos;
-    p->n_codec = (int)(at - p->codec);
+    *at++ = id_row(c->tts_bos, c->codec_pad);
+    p->n_header = (int)(at - p->header);
 }
 
 /* The official package drops an instruction for custom voices of the small size without a word, and has no
@@ -92,9 +103,23 @@ bool prompt_takes_instructions(const struct config *c)
            (c->kind == UTTER_MODEL_CUSTOM_VOICE && !strstr("0b6", c->size_name));
 }
 
+/* Appends the ids of head + text + tail, tokenised as one string. */
+static utter_status encode_wrapped(const struct prompt *p, const char *head, const char *text,
+    const char *tail, struct ids *ids, utter_error *error)
+{
+    size_t bytes = strlen(head) + strlen(text) + strlen(tail);
+    char *wrapped = memory_new(bytes + 1, 1);
+    if (!wrapped) {
+        return error_memory(error, "prompt");
+    }
+    snprintf(wrapped, bytes + 1, "%s%s%s", head, text, tail);
+    utter_status status = tokenizer_encode(p->tokenizer, wrapped, bytes, ids, error);
+    memory_free(wrapped);
+    return status;
+}
+
 static utter_status encode_instruct(struct prompt *p, const char *instruct, utter_error *error)
 {
-    static const char head[] = "<|im_start|>user\n", tail[] = "<|im_end|>\n";
     if (!instruct || !*instruct) {
         return UTTER_OK;
     }
@@ -102,17 +127,27 @@ static utter_status encode_instruct(struct prompt *p, const char *instruct, utte
         p->note = "this model takes no instructions; the instruction was left out";
         return UTTER_OK;
     }
-    size_t n = strlen(instruct), bytes = sizeof head - 1 + n + sizeof tail - 1;
-    char *text = memory_new(bytes + 1, 1);
-    if (!text) {
-        return error_memory(error, "instruction");
+    return encode_wrapped(p, "<|im_start|>user\n", instruct, "<|im_end|>\n", &p->instruct, error);
+}
+
+/* The transcript of a cloned voice, sliced out of its wrapper. */
+static utter_status encode_reference(struct prompt *p, utter_error *error)
+{
+    struct ids *ids = &p->reference;
+    if (!p->voice || p->voice->kind != VOICE_CONTEXT) {
+        return UTTER_OK;
     }
-    memcpy(text, head, sizeof head - 1);
-    memcpy(text + sizeof head - 1, instruct, n);
-    memcpy(text + sizeof head - 1 + n, tail, sizeof tail);
-    utter_status status = tokenizer_encode(p->tokenizer, text, bytes, &p->instruct, error);
-    memory_free(text);
-    return status;
+    utter_status status = encode_wrapped(p, OPENING, p->voice->transcript, REFERENCE_END, ids, error);
+    if (status) {
+        return status;
+    }
+    if (ids->n <= OPENING_IDS + REFERENCE_END_IDS) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "the transcript of the voice \"%s\" is empty", p->voice->name);
+    }
+    ids->n -= OPENING_IDS + REFERENCE_END_IDS;
+    memmove(ids->at, ids->at + OPENING_IDS, ids->n * sizeof *ids->at);
+    return UTTER_OK;
 }
 
 utter_status prompt_open(struct prompt **prompt, const struct config *config,
@@ -126,18 +161,20 @@ utter_status prompt_open(struct prompt **prompt, const struct config *config,
     }
     p->config = config;
     p->tokenizer = tokenizer;
+    p->voice = voice_share(request->voice);
     /* Preset and designed voices speak from the whole text, cloned ones step by step: the official defaults. */
     p->layout = request->layout != UTTER_LAYOUT_AUTO ? request->layout
                 : config->kind == UTTER_MODEL_BASE   ? UTTER_LAYOUT_STREAM
                                                      : UTTER_LAYOUT_FULL;
     utter_status status = choose_language(config, request, &language, error);
     if (status || (status = encode_instruct(p, request->instruct, error)) ||
+        (status = encode_reference(p, error)) ||
         (status = token_feed_open(&p->feed, tokenizer, error)) ||
         (status = token_feed_text(p->feed, OPENING, sizeof OPENING - 1, &p->ids, error))) {
         prompt_close(&p);
         return status;
     }
-    write_codec_header(p, language, request->voice);
+    write_header(p, language);
     *prompt = p;
     return UTTER_OK;
 }
@@ -147,6 +184,8 @@ void prompt_close(struct prompt **prompt)
     struct prompt *p = *prompt;
     if (p) {
         ids_fini(&p->instruct);
+        ids_fini(&p->reference);
+        voice_free(&p->voice);
         ids_fini(&p->ids);
         token_feed_close(&p->feed);
         memory_free(p->rows);
@@ -162,47 +201,75 @@ static int text_ids(const struct prompt *p)
     return n > 0 ? n : 0;
 }
 
-static void add_row(struct prompt *p, int32_t text, int32_t codec)
+/* The text side of the body is one list, A: transcript of the voice, text, end. The codec side, B: begin,
+ * then the frames of the voice. */
+static int n_list(const struct prompt *p)
 {
-    p->rows[p->n_rows++] =
-        (struct row){.text = text, .id = codec, .codec = codec < 0 ? ROW_NONE : ROW_ID};
+    return (int)p->reference.n + text_ids(p) + 1;
+}
+
+static int n_frames(const struct prompt *p)
+{
+    return p->reference.n ? p->voice->n_frames : 0;
+}
+
+/* Entry `at` of A: an id; behind the end, the pad; -1 while it depends on text to come. */
+static int32_t list_id(const struct prompt *p, int at)
+{
+    int n_reference = (int)p->reference.n, n = text_ids(p);
+    if (at < n_reference) {
+        return p->reference.at[at];
+    }
+    at -= n_reference;
+    if (at < n) {
+        return p->ids.at[OPENING_IDS + at];
+    }
+    return !p->finished ? -1 : at == n ? p->config->tts_eos : p->config->tts_pad;
+}
+
+/* Entry `at` of B over a text id. */
+static struct row codec_row(const struct prompt *p, int at, int32_t text)
+{
+    if (at == 0) {
+        return id_row(text, p->config->codec_bos);
+    }
+    const int32_t *codes = p->voice->codes + (size_t)(at - 1) * (size_t)p->voice->n_codebooks;
+    return (struct row){.text = text, .codec = ROW_CODES, .codes = codes};
 }
 
 static utter_status write_rows(struct prompt *p, utter_error *error)
 {
     const struct config *c = p->config;
-    int n = text_ids(p), body = p->layout == UTTER_LAYOUT_FULL ? n + 2 : 1;
-    size_t n_rows = p->instruct.n + OPENING_IDS + (size_t)p->n_codec - 1 + (size_t)body;
-    p->rows = memory_new(n_rows, sizeof *p->rows);
+    bool full = p->layout == UTTER_LAYOUT_FULL;
+    int n_a = full ? n_list(p) : 0, n_b = n_frames(p) + 1;
+    size_t n = p->instruct.n + OPENING_IDS + (size_t)p->n_header + (size_t)n_a + (size_t)n_b;
+    struct row *at = p->rows = memory_new(n, sizeof *p->rows);
     if (!p->rows) {
         return error_memory(error, "prompt");
     }
     for (size_t i = 0; i < p->instruct.n; i++) {
-        add_row(p, p->instruct.at[i], -1);
+        *at++ = id_row(p->instruct.at[i], -1);
     }
     for (int i = 0; i < OPENING_IDS; i++) {
-        add_row(p, p->ids.at[i], -1);
+        *at++ = id_row(p->ids.at[i], -1);
     }
-    for (int i = 0; i < p->n_codec - 2; i++) {
-        add_row(p, c->tts_pad, p->codec[i]);
+    memcpy(at, p->header, (size_t)p->n_header * sizeof *at);
+    at += p->n_header;
+    for (int i = 0; i < n_a; i++) {
+        *at++ = id_row(list_id(p, i), c->codec_pad);
     }
-    add_row(p, c->tts_bos, c->codec_pad);
-    if (p->layout == UTTER_LAYOUT_STREAM) {
-        add_row(p, p->ids.at[OPENING_IDS], c->codec_bos);
-        return UTTER_OK;
+    for (int i = 0; i < n_b; i++) {
+        *at++ = codec_row(p, i, full ? c->tts_pad : list_id(p, i));
     }
-    for (int i = 0; i < n; i++) {
-        add_row(p, p->ids.at[OPENING_IDS + i], c->codec_pad);
-    }
-    add_row(p, c->tts_eos, c->codec_pad);
-    add_row(p, c->tts_pad, c->codec_bos);
+    p->n_rows = (int)n;
     return UTTER_OK;
 }
 
-/* Rows are certain in the full layout when the text is; in the stream layout with the first token. */
+/* Rows are certain in the full layout when the text is; in the stream layout when there is text for each of B. */
 static utter_status settle(struct prompt *p, utter_error *error)
 {
-    bool certain = p->finished || (p->layout == UTTER_LAYOUT_STREAM && text_ids(p) > 0);
+    bool certain = p->finished || (p->layout == UTTER_LAYOUT_STREAM && text_ids(p) > 0 &&
+                                      list_id(p, n_frames(p)) >= 0);
     return certain && !p->rows ? write_rows(p, error) : UTTER_OK;
 }
 
@@ -252,20 +319,15 @@ const struct row *prompt_rows(const struct prompt *prompt, int *n_rows)
 
 int32_t prompt_trailing(const struct prompt *prompt, int frame)
 {
-    const struct config *c = prompt->config;
-    if (prompt->layout == UTTER_LAYOUT_FULL) {
-        return c->tts_pad;
-    }
-    int at = frame + 1, n = text_ids(prompt); /* token 0 stood in the prompt */
-    if (at < n) {
-        return prompt->ids.at[OPENING_IDS + at];
-    }
-    return !prompt->finished ? -1 : at == n ? c->tts_eos : c->tts_pad;
+    /* What of A is not in the prompt goes in one with each frame. */
+    return prompt->layout == UTTER_LAYOUT_FULL ? prompt->config->tts_pad
+                                               : list_id(prompt, n_frames(prompt) + 1 + frame);
 }
 
 bool prompt_consumed(const struct prompt *prompt, int frame)
 {
-    return prompt->finished && (prompt->layout == UTTER_LAYOUT_FULL || frame + 1 >= text_ids(prompt));
+    return prompt->finished &&
+           (prompt->layout == UTTER_LAYOUT_FULL || n_frames(prompt) + 2 + frame >= n_list(prompt));
 }
 
 int prompt_text_tokens(const struct prompt *prompt)

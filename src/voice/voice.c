@@ -40,8 +40,81 @@ utter_status voice_new_preset(
         memory_free(copy);
         return error_memory(error, "voice");
     }
-    *v = (utter_voice){.n_users = 1, .name = copy, .preset = index};
+    *v = (utter_voice){.n_users = 1, .name = copy, .kind = VOICE_PRESET, .preset = index};
     *voice = v;
+    return UTTER_OK;
+}
+
+static void *copy_of(const void *data, size_t n, size_t size)
+{
+    void *copy = data ? memory_new(n, size) : NULL;
+    if (copy) {
+        memcpy(copy, data, n * size);
+    }
+    return copy;
+}
+
+utter_status voice_new_clone(utter_voice **voice, const char *name, const float *vector, int width,
+    const int32_t *codes, int n_frames, int n_codebooks, const char *transcript, utter_error *error)
+{
+    *voice = NULL;
+    if (codes && (!transcript || !transcript[strspn(transcript, " \t\r\n")])) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "a voice with codes needs the transcript of its recording");
+    }
+    utter_voice *v = memory_new(1, sizeof *v);
+    if (!v) {
+        return error_memory(error, "voice");
+    }
+    *v = (utter_voice){
+        .n_users = 1, .kind = codes ? VOICE_CONTEXT : VOICE_VECTOR, .preset = -1, .width = width};
+    v->name = memory_string(name);
+    v->vector = copy_of(vector, (size_t)width, sizeof *vector);
+    bool complete = v->name && v->vector;
+    if (codes) {
+        v->n_frames = n_frames;
+        v->n_codebooks = n_codebooks;
+        v->codes = copy_of(codes, (size_t)n_frames * (size_t)n_codebooks, sizeof *codes);
+        v->transcript = memory_string(transcript);
+        complete = complete && v->codes && v->transcript;
+    }
+    if (!complete) {
+        voice_free(&v);
+        return error_memory(error, "voice");
+    }
+    *voice = v;
+    return UTTER_OK;
+}
+
+utter_status voice_fits(const utter_voice *v, const struct config *c, utter_error *error)
+{
+    if (v->kind == VOICE_PRESET) {
+        bool known = v->preset < c->n_voices && strcmp(c->voices[v->preset].name, v->name) == 0;
+        return known ? UTTER_OK
+                     : error_set(error, UTTER_E_ARGUMENT,
+                           "the voice \"%s\" is a preset of another model", v->name);
+    }
+    if (c->kind != UTTER_MODEL_BASE) {
+        return error_set(error, UTTER_E_ARGUMENT, "cloned voices need a base model, this is a %s model",
+            c->kind_name);
+    }
+    if (v->width != c->talker.width) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the voice \"%s\" was made for a model of width %d, this one has %d (clone it again)",
+            v->name, v->width, c->talker.width);
+    }
+    if (v->codes && v->n_codebooks != c->n_codebooks) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the voice \"%s\" has %d codebooks, this model %d (clone it again)", v->name,
+            v->n_codebooks, c->n_codebooks);
+    }
+    for (int i = 0; v->codes && i < v->n_frames * v->n_codebooks; i++) {
+        if (v->codes[i] < 0 || v->codes[i] >= c->codec.codebook_size) {
+            return error_set(error, UTTER_E_ARGUMENT,
+                "the voice \"%s\" holds the code %d, this model has 0..%d", v->name, v->codes[i],
+                c->codec.codebook_size - 1);
+        }
+    }
     return UTTER_OK;
 }
 
@@ -59,6 +132,9 @@ void voice_free(utter_voice **voice)
     utter_voice *v = *voice;
     if (v && __atomic_sub_fetch(&v->n_users, 1, __ATOMIC_ACQ_REL) == 0) {
         memory_free(v->name);
+        memory_free(v->vector);
+        memory_free(v->codes);
+        memory_free(v->transcript);
         memory_free(v);
     }
     *voice = NULL;
