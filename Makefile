@@ -6,6 +6,12 @@
 #   make CUDA=0                   never look for nvcc
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
 
+# `make fuzz` needs clang, and a build that counts what each input reaches.
+ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
+CC      := clang
+SAN     := fuzzer-no-link,address,undefined
+endif
+
 comma   := ,
 CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
 B       := build/$(CONFIG)
@@ -37,7 +43,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check test checkpoints tools examples install clean
+.PHONY: all help check fuzz test test-programs checkpoints tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -90,7 +96,25 @@ WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
 
-test-programs: $(TESTS)
+# tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
+# fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.
+FUZZ_SECONDS ?= 60
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
+FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
+$(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
+
+fuzz: $(FUZZERS) ## looks for inputs that break a parser; FUZZ_SECONDS=60 for each
+	@for target in $(FUZZERS); do \
+	    name=$${target##*/fuzz_}; mkdir -p build/fuzz/$$name; echo "$$name:"; \
+	    $$target -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1 -max_len=4096 \
+	        -artifact_prefix=build/fuzz/$$name- build/fuzz/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+test-programs: $(TESTS) $(REPLAYS)
 
 check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
 	@tools/run_tests $(B) $(ONLY)

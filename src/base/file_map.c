@@ -4,8 +4,10 @@
  * Reading a mapped page that the file no longer has raises SIGBUS. The guard's handler looks for the
  * address in a table of our mappings; if it is there, it maps zeros from the faulting page to the end of
  * the mapping, marks the mapping damaged and lets the read go on. Any other SIGBUS goes to the handler
- * that was there before. A program that sets its own handler later is expected to pass on to ours. The table is the one writable global of the library: a signal handler has no
- * other way to find it. It takes no lock, because the handler may run at any moment. */
+ * that was there before; a program that sets its own handler later is expected to pass on to ours.
+ *
+ * The table is a writable global, because a signal handler has no other way
+ * to find it. It takes no lock, because the handler may run at any moment. */
 #include "base/file.h"
 
 #include <errno.h>

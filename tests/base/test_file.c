@@ -151,13 +151,18 @@ static void paths_are_joined_and_asked(void **state)
 
 enum { PAGE = 4096, N_PAGES = 8 };
 
-static void map_pages(struct file_map *map, const char *path)
+static void write_pages(const char *path)
 {
     static uint8_t data[N_PAGES * PAGE];
     memset(data, 7, sizeof data);
     support_write_file(path, data, sizeof data);
+}
+
+static void map_pages(struct file_map *map, const char *path)
+{
+    write_pages(path);
     assert_int_equal(file_map_open(map, path, NULL), UTTER_OK);
-    assert_int_equal(map->size, sizeof data);
+    assert_int_equal(map->size, N_PAGES * PAGE);
     assert_false(file_map_damaged(map));
 }
 
@@ -222,8 +227,9 @@ static void many_files_are_mapped_and_counted(void **state)
     support_leave_sigbus();
     enum { N = 200 };
     struct file_map maps[N];
+    write_pages(support_path("many"));
     for (int i = 0; i < N; i++) {
-        map_pages(&maps[i], support_path("many"));
+        assert_int_equal(file_map_open(&maps[i], support_path("many"), NULL), UTTER_OK);
     }
     assert_int_equal(truncate(support_path("many"), 0), 0);
     for (int i = 0; i < N; i += 3) {
