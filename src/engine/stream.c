@@ -47,7 +47,7 @@ static utter_status check_options(
     if (o->layout < UTTER_LAYOUT_AUTO || o->layout > UTTER_LAYOUT_STREAM) {
         return error_set(error, UTTER_E_ARGUMENT, "layout %d does not exist", (int)o->layout);
     }
-    return o->voice ? voice_fits(o->voice, engine->model->config, error) : UTTER_OK;
+    return o->voice ? voice_fits(o->voice, engine->model, error) : UTTER_OK;
 }
 
 static struct sampling sampling_of(const utter_sampling *u)

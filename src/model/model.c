@@ -3,6 +3,8 @@
 #include "model/model.h"
 
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -134,6 +136,9 @@ utter_status model_open(struct model **model, const char *folder, utter_error *e
         return status;
     }
     model_count(m);
+    const struct weight *table = &m->vocoder.table_sum[0];
+    m->codec_fingerprint =
+        XXH64(table->data, (size_t)(table->rows * table->cols) * dtype_bytes(table->type), 0);
     *model = m;
     return UTTER_OK;
 }

@@ -99,6 +99,7 @@ struct model {
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     uint64_t
         frame_bytes; /* of weights that one frame reads: talker once, predictor for each code, vocoder once */
+    uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
     void **owned; /* every small vector and table that is not in a mapped file */
     size_t n_owned, owned_capacity;
 };

@@ -86,8 +86,18 @@ utter_status voice_new_clone(utter_voice **voice, const char *name, const float 
     return UTTER_OK;
 }
 
-utter_status voice_fits(const utter_voice *v, const struct config *c, utter_error *error)
+utter_status voice_describe(
+    utter_voice *v, const char *language, const char *provenance, utter_error *error)
 {
+    v->language = language ? memory_string(language) : NULL;
+    v->provenance = provenance ? memory_string(provenance) : NULL;
+    bool complete = (!language || v->language) && (!provenance || v->provenance);
+    return complete ? UTTER_OK : error_memory(error, "voice");
+}
+
+utter_status voice_fits(const utter_voice *v, const struct model *model, utter_error *error)
+{
+    const struct config *c = model->config;
     if (v->kind == VOICE_PRESET) {
         bool known = v->preset < c->n_voices && strcmp(c->voices[v->preset].name, v->name) == 0;
         return known ? UTTER_OK
@@ -107,6 +117,11 @@ utter_status voice_fits(const utter_voice *v, const struct config *c, utter_erro
         return error_set(error, UTTER_E_ARGUMENT,
             "the voice \"%s\" has %d codebooks, this model %d (clone it again)", v->name,
             v->n_codebooks, c->n_codebooks);
+    }
+    if (v->codes && v->codec && v->codec != model->codec_fingerprint) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the voice \"%s\" holds codes of another codec than this model's (clone it again)",
+            v->name);
     }
     for (int i = 0; v->codes && i < v->n_frames * v->n_codebooks; i++) {
         if (v->codes[i] < 0 || v->codes[i] >= c->codec.codebook_size) {
@@ -135,6 +150,8 @@ void voice_free(utter_voice **voice)
         memory_free(v->vector);
         memory_free(v->codes);
         memory_free(v->transcript);
+        memory_free(v->language);
+        memory_free(v->provenance);
         memory_free(v);
     }
     *voice = NULL;

@@ -21,6 +21,9 @@ struct utter_voice {
     int32_t *codes; /* VOICE_CONTEXT: [n_frames][n_codebooks] */
     int n_frames, n_codebooks;
     char *transcript; /* VOICE_CONTEXT: what the recording says */
+    uint64_t codec;   /* VOICE_CONTEXT: fingerprint of the codec whose codes they are */
+    char *language;   /* the recording's, or NULL */
+    char *provenance; /* where the voice comes from, for people; or NULL */
 };
 
 /* A preset voice by name, any case. */
@@ -30,8 +33,11 @@ utter_status voice_new_preset(
  * transcript must say something. */
 utter_status voice_new_clone(utter_voice **voice, const char *name, const float *vector, int width,
     const int32_t *codes, int n_frames, int n_codebooks, const char *transcript, utter_error *error);
+/* Sets what is for people; the strings are copied, NULL leaves one out. */
+utter_status voice_describe(
+    utter_voice *voice, const char *language, const char *provenance, utter_error *error);
 /* UTTER_E_ARGUMENT with the reason when the voice does not fit a model. */
-utter_status voice_fits(const utter_voice *voice, const struct config *config, utter_error *error);
+utter_status voice_fits(const utter_voice *voice, const struct model *model, utter_error *error);
 utter_voice *voice_share(const utter_voice *voice);
 void voice_free(utter_voice **voice); /* gives one share back; accepts NULL */
 

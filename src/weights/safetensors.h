@@ -61,7 +61,8 @@ bool tensor_set_damaged(const struct tensor_set *set);
 /* ---- Writing ---- */
 
 /* Writes a safetensors file (atomically), data from memory. In the file larger elements come first, so that
- * all are aligned, and otherwise the order given. `metadata` is pairs key, value, ..., NULL, or NULL. */
+ * all are aligned, and otherwise the order given. `metadata` is pairs key, value, ..., NULL, or NULL. With
+ * SEAL_KEY among the keys the file is sealed (weights/seal.h). */
 utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
     const char *const *metadata, utter_error *error);
 

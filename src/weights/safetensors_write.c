@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tensors in memory -> a safetensors file. */
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/file.h"
 #include "weights/safetensors_file.h"
+#include "weights/seal.h"
 
 static utter_status header_fails(
     utter_error *error, const char *path, const char *name, const char *reason)
@@ -84,8 +87,37 @@ static utter_status header_fill(json_t *header, const struct tensor *tensors, si
     return UTTER_OK;
 }
 
+/* The file being written, and the hash of what was written so far. */
+struct sealed_out {
+    struct file_out *out;
+    XXH64_state_t hash;
+    size_t seal_at; /* of the digits; 0: the file wants no seal */
+};
+
+static utter_status sealed_write(
+    struct sealed_out *s, const void *data, size_t bytes, utter_error *error)
+{
+    XXH64_update(&s->hash, data, bytes);
+    return file_out_write(s->out, data, bytes, error);
+}
+
+/* Puts the hash where zeros were hashed, and completes the file. */
+static utter_status sealed_close(struct sealed_out *s, utter_error *error)
+{
+    char digits[SEAL_DIGITS];
+    seal_digits(digits, XXH64_digest(&s->hash));
+    utter_status status =
+        s->seal_at ? file_out_patch(s->out, s->seal_at, digits, SEAL_DIGITS, error) : UTTER_OK;
+    if (status) {
+        file_out_abort(&s->out);
+        return status;
+    }
+    return file_out_close(&s->out, error);
+}
+
 /* The length, the header and the spaces that end it at a multiple of 8. */
-static utter_status header_write(struct file_out *out, const json_t *header, utter_error *error)
+static utter_status header_write(
+    struct sealed_out *out, const json_t *header, bool sealed, utter_error *error)
 {
     size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = (bytes + 7) & ~(size_t)7;
     char *text = bytes ? memory_new(8 + padded, 1) : NULL;
@@ -97,7 +129,8 @@ static utter_status header_write(struct file_out *out, const json_t *header, utt
         text[i] = (char)((uint64_t)padded >> (8 * i) & 0xff);
     }
     memset(text + 8 + bytes, ' ', padded - bytes);
-    utter_status status = file_out_write(out, text, 8 + padded, error);
+    out->seal_at = sealed ? seal_find(text, 8 + padded) : 0;
+    utter_status status = sealed_write(out, text, 8 + padded, error);
     memory_free(text);
     return status;
 }
@@ -105,27 +138,32 @@ static utter_status header_write(struct file_out *out, const json_t *header, utt
 utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
     const char *const *metadata, utter_error *error)
 {
-    struct file_out *out = NULL;
+    struct sealed_out out = {0};
+    bool sealed = false;
     json_t *header = json_object();
+    for (size_t i = 0; metadata && metadata[i]; i += 2) {
+        sealed |= strcmp(metadata[i], SEAL_KEY) == 0;
+    }
+    XXH64_reset(&out.hash, 0);
     utter_status status = header ? header_fill(header, tensors, n, metadata, path, error)
                                  : error_memory(error, "the header of a file");
     if (status == UTTER_OK) {
-        status = file_out_open(&out, path, error);
+        status = file_out_open(&out.out, path, error);
     }
     if (status == UTTER_OK) {
-        status = header_write(out, header, error);
+        status = header_write(&out, header, sealed, error);
     }
     for (int s = 0; s < N_ELEMENT_SIZES; s++) {
         for (size_t i = 0; i < n && status == UTTER_OK; i++) {
             if (dtype_bytes(tensors[i].type) == element_sizes[s]) {
-                status = file_out_write(out, tensors[i].data, tensors[i].bytes, error);
+                status = sealed_write(&out, tensors[i].data, tensors[i].bytes, error);
             }
         }
     }
     json_decref(header);
     if (status == UTTER_OK) {
-        return file_out_close(&out, error);
+        return sealed_close(&out, error);
     }
-    file_out_abort(&out);
+    file_out_abort(&out.out);
     return status;
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "voice/voice_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weights/seal.h"
+
+/* What this program writes; it reads this version and all before it. */
+#define VOICE_VERSION "1"
+
+enum { MAX_FRAMES = 1 << 16, MAX_WIDTH = 1 << 16 };
+
+utter_status voice_save(const utter_voice *v, const char *path, utter_error *error)
+{
+    char codec[SEAL_DIGITS + 1] = "";
+    if (v->kind == VOICE_PRESET) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the preset voice \"%s\" lives in its model and cannot be saved", v->name);
+    }
+    seal_digits(codec, v->codec);
+    struct tensor tensors[] = {
+        {"x_vector", DTYPE_F32, 1, {v->width}, v->vector, (size_t)v->width * sizeof *v->vector},
+        {"codes", DTYPE_I32, 2, {v->n_frames, v->n_codebooks}, v->codes,
+            (size_t)v->n_frames * (size_t)v->n_codebooks * sizeof *v->codes},
+    };
+    const char *metadata[] = {"utter_voice", VOICE_VERSION, SEAL_KEY, SEAL_EMPTY, "name", v->name,
+        "provenance", v->provenance ? v->provenance : "", "language",
+        v->language ? v->language : "auto", "codec", codec, v->codes ? "transcript" : NULL,
+        v->transcript, NULL};
+    return tensor_file_write(path, tensors, v->codes ? 2 : 1, metadata, error);
+}
+
+static utter_status broken(const char *path, const char *what, utter_error *error)
+{
+    return error_set(error, UTTER_E_FILE, "%s: not a usable voice file: %s", path, what);
+}
+
+static utter_status check_version(const struct tensor_set *set, const char *path, utter_error *error)
+{
+    const char *version = tensor_set_metadata(set, "utter_voice");
+    if (!version) {
+        return broken(path, "it holds no voice", error);
+    }
+    if (strcmp(version, VOICE_VERSION) != 0) {
+        return error_set(error, UTTER_E_FILE,
+            "%s: voice format %.20s is newer than this program, which knows %s (update utter)", path,
+            version, VOICE_VERSION);
+    }
+    return UTTER_OK;
+}
+
+static bool all_finite(const float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static utter_status read_voice(
+    utter_voice **voice, const struct tensor_set *set, const char *path, utter_error *error)
+{
+    const char *name = tensor_set_metadata(set, "name"),
+               *transcript = tensor_set_metadata(set, "transcript");
+    const char *codec = tensor_set_metadata(set, "codec");
+    const struct tensor *vector = tensor_set_find(set, "x_vector"),
+                        *codes = tensor_set_find(set, "codes");
+    if (!name || !vector || vector->type != DTYPE_F32 || vector->n_dims != 1 || vector->dims[0] < 1 ||
+        vector->dims[0] > MAX_WIDTH || !all_finite(vector->data, vector->dims[0])) {
+        return broken(path, "its name or its x-vector is missing or wrong", error);
+    }
+    if (codes && (codes->type != DTYPE_I32 || codes->n_dims != 2 || codes->dims[0] < 1 ||
+                     codes->dims[0] > MAX_FRAMES || codes->dims[1] < 1 ||
+                     codes->dims[1] > CONFIG_MAX_CODEBOOKS || !transcript)) {
+        return broken(path, "its codes or its transcript are missing or wrong", error);
+    }
+    utter_status status =
+        voice_new_clone(voice, name, vector->data, (int)vector->dims[0], codes ? codes->data : NULL,
+            codes ? (int)codes->dims[0] : 0, codes ? (int)codes->dims[1] : 0, transcript, error);
+    if (status) {
+        return status;
+    }
+    (*voice)->codec = codec ? strtoull(codec, NULL, 16) : 0;
+    status = voice_describe(
+        *voice, tensor_set_metadata(set, "language"), tensor_set_metadata(set, "provenance"), error);
+    if (status) {
+        voice_free(voice);
+    }
+    return status;
+}
+
+utter_status voice_load(utter_voice **voice, const char *path, utter_error *error)
+{
+    struct tensor_set *set = NULL;
+    *voice = NULL;
+    utter_status status = seal_check(path, error);
+    if (status || (status = tensor_set_open_file(&set, path, error))) {
+        return status;
+    }
+    if ((status = check_version(set, path, error)) == UTTER_OK) {
+        status = read_voice(voice, set, path, error);
+    }
+    tensor_set_close(&set);
+    return status;
+}

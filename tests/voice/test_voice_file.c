@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Voice files: what is written is read, every damage is refused, a failed write leaves the old file. */
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "voice/voice_file.h"
+
+enum { WIDTH = 6, FRAMES = 3, BOOKS = 4 };
+static const float vector[WIDTH] = {0.5f, -1, 2, 3, 4, 5};
+static const int32_t codes[FRAMES * BOOKS] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+static utter_voice *make(bool context)
+{
+    utter_voice *voice;
+    assert_int_equal(voice_new_clone(&voice, "Ada \xc3\xa9", vector, WIDTH, context ? codes : NULL,
+                         context ? FRAMES : 0, context ? BOOKS : 0,
+                         context ? "What I said, \"quoted\"." : NULL, NULL),
+        UTTER_OK);
+    voice->codec = context ? 0x0123456789abcdefu : 0;
+    assert_int_equal(voice_describe(voice, "english", "ada.wav, 0.2 s", NULL), UTTER_OK);
+    return voice;
+}
+
+static void what_is_saved_is_loaded(void **state)
+{
+    const char *path = support_path("a.voice");
+    (void)state;
+    for (int context = 0; context < 2; context++) {
+        utter_voice *voice = make(context), *again;
+        assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+        assert_int_equal(voice_load(&again, path, NULL), UTTER_OK);
+        assert_string_equal(again->name, voice->name);
+        assert_string_equal(again->language, "english");
+        assert_string_equal(again->provenance, "ada.wav, 0.2 s");
+        assert_int_equal(again->kind, context ? VOICE_CONTEXT : VOICE_VECTOR);
+        assert_int_equal(again->width, WIDTH);
+        assert_memory_equal(again->vector, vector, sizeof vector);
+        assert_int_equal(again->codec, voice->codec);
+        if (context) {
+            assert_int_equal(again->n_frames, FRAMES);
+            assert_int_equal(again->n_codebooks, BOOKS);
+            assert_memory_equal(again->codes, codes, sizeof codes);
+            assert_string_equal(again->transcript, voice->transcript);
+        }
+        voice_free(&voice);
+        voice_free(&again);
+    }
+}
+
+static void refused(const char *path, const char *data, size_t bytes, const char *what, size_t at)
+{
+    utter_voice *voice;
+    utter_error error = {0};
+    support_write_file(path, data, bytes);
+    if (voice_load(&voice, path, &error) != UTTER_E_FILE || voice || !strstr(error.text, path)) {
+        fail_msg("%s %zu: %s", what, at, error.text);
+    }
+}
+
+static void every_damage_is_refused_by_name(void **state)
+{
+    const char *path = support_path("b.voice");
+    utter_voice *voice = make(true);
+    size_t bytes;
+    (void)state;
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    char *data = support_read_file(path, &bytes);
+    assert_non_null(data);
+    for (size_t bit = 0; bit < 8 * bytes; bit++) {
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        refused(path, data, bytes, "flipped bit", bit);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    for (size_t n = 0; n < bytes; n++) {
+        refused(path, data, n, "cut at", n);
+    }
+    support_write_file(path, data, bytes);
+    utter_voice *again;
+    assert_int_equal(voice_load(&again, path, NULL), UTTER_OK);
+    voice_free(&again);
+    voice_free(&voice);
+    free(data);
+}
+
+static void other_files_are_no_voices(void **state)
+{
+    utter_voice *voice;
+    utter_error error;
+    (void)state;
+    assert_int_equal(voice_load(&voice, "Makefile", &error), UTTER_E_FILE);
+    assert_int_equal(
+        voice_load(&voice, "build/checkpoints/tiny17-base/model.safetensors", &error), UTTER_E_FILE);
+    assert_int_equal(voice_load(&voice, "/nowhere.voice", &error), UTTER_E_FILE);
+    const char *path = support_path("newer.voice");
+    const char *metadata[] = {"utter_voice", "2", "hash", "0000000000000000", "name", "x", NULL};
+    struct tensor t = {"x_vector", DTYPE_F32, 1, {WIDTH}, vector, sizeof vector};
+    assert_int_equal(tensor_file_write(path, &t, 1, metadata, NULL), UTTER_OK);
+    assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "newer"));
+}
+
+static void a_failed_write_leaves_the_old_file(void **state)
+{
+    const char *path = support_path("c.voice");
+    utter_voice *old = make(false), *voice = make(true), *again;
+    (void)state;
+    static const enum support_call calls[] = {
+        SUPPORT_MALLOC, SUPPORT_OPEN, SUPPORT_WRITE, SUPPORT_FSYNC, SUPPORT_RENAME};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        bool failed = true;
+        for (long n = 1; failed; n++) {
+            assert_int_equal(voice_save(old, path, NULL), UTTER_OK);
+            support_fail_at(calls[i], n);
+            utter_status status = voice_save(voice, path, NULL);
+            failed = support_failed();
+            support_fail_off();
+            assert_int_equal(voice_load(&again, path, NULL), UTTER_OK);
+            assert_int_equal(again->kind, status == UTTER_OK ? VOICE_CONTEXT : VOICE_VECTOR);
+            voice_free(&again);
+        }
+    }
+    voice_free(&old);
+    voice_free(&voice);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_saved_is_loaded),
+        cmocka_unit_test(every_damage_is_refused_by_name),
+        cmocka_unit_test(other_files_are_no_voices),
+        cmocka_unit_test(a_failed_write_leaves_the_old_file),
+    };
+    return cmocka_run_group_tests_name("voice files", tests, NULL, NULL);
+}
