@@ -114,7 +114,11 @@ fuzz: $(FUZZERS) ## looks for inputs that break a parser; FUZZ_SECONDS=60 for ea
 	        -artifact_prefix=build/fuzz/$$name- build/fuzz/$$name tests/fuzz/corpus/$$name || exit 1; \
 	done
 
-test-programs: $(TESTS) $(REPLAYS)
+# What the transcripts of the program play on.
+$(B)/tests/cli/libportaudio.so.2: $(B)/tests/cli/portaudio.o
+	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
+
+test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
 
 check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
 	@tools/run_tests $(B) $(ONLY)

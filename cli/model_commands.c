@@ -72,7 +72,7 @@ static void print_info(const utter_model_info *i)
     printf("files        %.1f MB mapped, mostly %s\n", million * (double)i->file_bytes, i->weights);
     printf("memory       %.1f MB on top\n", million * (double)i->memory_bytes);
     printf("each frame   reads %.1f MB of weights\n", million * (double)i->frame_bytes);
-    printf("device       %s, %d threads\n", i->device, i->n_threads);
+    printf("device       %s, threads %d\n", i->device, i->n_threads);
     printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
 }
 

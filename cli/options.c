@@ -76,8 +76,10 @@ static bool parse_integer(struct setting *setting, const struct option *option, 
     unsigned long long number = strtoull(value, &end, 10);
     bool digits = value[0] >= '0' && value[0] <= '9';
     if (!digits || *end || errno || (double)number < option->low || (double)number > option->high) {
-        fail(1, "--%s: '%s' is not a whole number from %.0f to %.0f", option->name, value, option->low,
-            option->high);
+        char high[32];
+        snprintf(high, sizeof high, "%.0f", option->high);
+        fail(1, "--%s: '%s' is not a whole number from %.0f to %s", option->name, value, option->low,
+            option->high < 1e15 ? high : "2^64 - 1");
         return false;
     }
     setting->integer = number;

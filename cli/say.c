@@ -196,9 +196,15 @@ static void tell_end(const struct speech *speech, const utter_stream_stats *s)
 {
     switch (s->finish) {
     case UTTER_FINISH_LOOP:
+        note(
+            "the guard ended the speech: the same codes came over and over (--no-guard lets it go on)");
+        break;
     case UTTER_FINISH_CEILING:
+        note("the guard ended the speech: it was far too long for its text (--no-guard lets it go on)");
+        break;
     case UTTER_FINISH_SILENCE:
-        note("the guard ended the speech: %s (--no-guard lets it go on)", utter_finish_text(s->finish));
+        note(
+            "the guard ended the speech: nothing but silence came any more (--no-guard lets it go on)");
         break;
     case UTTER_FINISH_MAX_FRAMES:
         if (!speech->settings->max_frames.given) {

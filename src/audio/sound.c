@@ -72,12 +72,18 @@ static utter_status format_choose(
     const char *name = asked ? asked : strcmp(path, "-") == 0 ? "raw" : dot ? dot + 1 : "";
     char quoted[256];
     *format = format_find(name);
-    if (!*format) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%s: no sound format '%s' (there are wav, raw, flac, ogg, opus, mp3)",
-            error_quote(quoted, sizeof quoted, path, strlen(path)), asked ? asked : name);
+    if (*format) {
+        return UTTER_OK;
     }
-    return UTTER_OK;
+    error_quote(quoted, sizeof quoted, path, strlen(path));
+    if (!name[0]) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: the name does not tell the format (let it end in .wav, or say the format)", quoted);
+    }
+    char quoted_name[64];
+    return error_set(error, UTTER_E_ARGUMENT,
+        "%s: no sound format '%s' (there are wav, raw, flac, ogg, opus, mp3)", quoted,
+        error_quote(quoted_name, sizeof quoted_name, name, strlen(name)));
 }
 
 static uint8_t *put(uint8_t *at, uint32_t value, int bytes)

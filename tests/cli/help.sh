@@ -1,0 +1,15 @@
+# Every command explains itself, and the manual knows every option.
+for command in say voices info tokens 'codec decode' verify bench; do
+    run "utter $command --help | sed -n '1p;3p;\$p'"
+done
+run 'utter help say | cmp - <(utter say --help)'
+run 'utter -h | cmp - <(utter --help)'
+run 'utter help'
+options_in_help() {
+    for command in say voices info tokens 'codec decode' verify bench; do
+        utter $command --help
+    done | grep -o '^ *\(-.,\)\? *--[a-z-]*' | grep -o -e '--[a-z-]*' | sort -u
+}
+export -f options_in_help
+run 'options_in_help | wc -l'
+run 'for o in $(options_in_help); do grep -qE -e "[^a-z-]${o//-/\\\\-}([^a-z\\\\]|\$)" $ROOT/docs/utter.1 || echo "$o is not in the manual"; done'

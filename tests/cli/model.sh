@@ -1,0 +1,11 @@
+# What is told about a model.
+M=$MODELS/tiny06-custom_voice
+export M
+run 'utter voices -m $M'
+run 'utter voices -m $M --json'
+run 'utter voices -m $MODELS/fine-tuned'
+run 'utter voices -m $MODELS/tiny06-base'
+run 'utter info -m $M --threads 1'
+run 'utter info -m $MODELS/unusual --json --threads 1'
+run 'utter bench -m $M --words 2 --lanes 1,2 --runs 1 --max-frames 4 --threads 1'
+run 'utter bench -m $M --words 2 --runs 2 --json'
