@@ -174,6 +174,7 @@ utter_status prompt_open(struct prompt **prompt, const struct config *config,
         prompt_close(&p);
         return status;
     }
+    token_feed_begin_offsets(p->feed);
     write_header(p, language);
     *prompt = p;
     return UTTER_OK;

@@ -27,9 +27,10 @@ struct token_feed {
     size_t n_plain;    /* bytes of raw in which no added token begins */
     size_t n_bordered; /* bytes of raw that end at the last border of normalisation, at most n_plain */
     struct chars normal;
-    size_t n_searched; /* bytes of normal in which no added token begins */
-    size_t n_patience; /* bytes of normal below which it is not worth to look for words again */
-    uint64_t n_gone;   /* bytes of the whole text before raw */
+    size_t n_searched;  /* bytes of normal in which no added token begins */
+    size_t n_patience;  /* bytes of normal below which it is not worth to look for words again */
+    uint64_t n_gone;    /* bytes of the whole text before raw */
+    uint64_t n_opening; /* bytes of the whole text that offsets in errors do not count */
 };
 
 utter_status token_feed_open(
@@ -186,6 +187,11 @@ static utter_status take_raw(struct token_feed *f, bool final, struct ids *ids, 
     return status;
 }
 
+void token_feed_begin_offsets(struct token_feed *feed)
+{
+    feed->n_opening = feed->n_gone + feed->raw.n;
+}
+
 utter_status token_feed_text(
     struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error)
 {
@@ -197,7 +203,7 @@ utter_status token_feed_text(
     feed->n_valid += utf8_valid(feed->raw.at + feed->n_valid, feed->raw.n - feed->n_valid, &bad);
     if (bad) {
         return error_set(error, UTTER_E_ARGUMENT, "the text is not UTF-8 at byte %llu",
-            (unsigned long long)(feed->n_gone + feed->n_valid));
+            (unsigned long long)(feed->n_gone + feed->n_valid - feed->n_opening));
     }
     return take_raw(feed, false, ids, error);
 }
@@ -206,9 +212,10 @@ utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_e
 {
     if (feed->n_valid < feed->raw.n) {
         return error_set(error, UTTER_E_ARGUMENT, "the text ends inside a character at byte %llu",
-            (unsigned long long)(feed->n_gone + feed->n_valid));
+            (unsigned long long)(feed->n_gone + feed->n_valid - feed->n_opening));
     }
     utter_status status = take_raw(feed, true, ids, error);
     feed->n_gone = 0;
+    feed->n_opening = 0;
     return status;
 }
