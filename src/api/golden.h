@@ -3,8 +3,7 @@
 #ifndef API_GOLDEN_H
 #define API_GOLDEN_H
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "weights/safetensors.h"
 
 /* One case; texts are borrowed from the golden, the tensors too. NULL tensors: the case has none. */

@@ -48,7 +48,8 @@ struct cpu_column {
     int64_t position; /* rotary position and cache slot; columns of one cache come in rising order */
 };
 
-/* x[n][width] in and out: through all layers, without the final norm. `tap_name` NULL: no tap. n is at most the scratch's
+/* x[n][width] in and out: through all layers, without the final norm. `tap_name` NULL: no tap. n is at most the
+ * scratch's
  * n_columns. A column's result does not depend on n or on the other caches' columns. */
 void cpu_stack_run(const struct cpu_stack *stack, float *x, const struct cpu_column *columns, int n,
     struct cpu_scratch *scratch, const struct cpu_tap *tap, const char *tap_name);

@@ -16,8 +16,9 @@ struct cpu_vocoder_lane *cpu_vocoder_lane_new(const struct cpu_vocoder *vocoder)
 void cpu_vocoder_lane_free(struct cpu_vocoder_lane *lane);
 void cpu_vocoder_lane_reset(const struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane);
 
-/* n_frames (1 .. BACKEND_MAX_FEED) frames of codes [n_frames][n_codebooks], each in range, -> pcm[n_frames * frame_samples],
- * clamped to [-1, 1]. False when a sample came out NaN or infinite (then it is written as 0). */
+/* n_frames (1 .. BACKEND_MAX_FEED) frames of codes [n_frames][n_codebooks], each in range, ->
+ * pcm[n_frames * frame_samples], clamped to [-1, 1]. False when a sample came out NaN or infinite (then
+ * it is written as 0). */
 bool cpu_vocoder_run(struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const int32_t *codes,
     int n_frames, float *pcm, const struct cpu_tap *tap);
 

@@ -58,7 +58,8 @@ struct lane_out {
  *   "talker.hidden"     after the final norm, last position           [1][talker width]
  *   "talker.logits"     before any processing                         [1][codec_vocabulary]
  *   "predictor.logits"  codebook `index` (1 ..)                       [1][predictor_vocabulary]
- *   "vocoder.STAGE"     "quantizer", "pre_conv", "stack", "upsample" (index), "first", "block" (index)   [t][channels] */
+ *   "vocoder.STAGE"     "quantizer", "pre_conv", "stack", "upsample" (index), "first", "block" (index):
+ *                       [t][channels] */
 typedef void backend_tap_fn(
     void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols);
 

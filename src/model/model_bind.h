@@ -17,7 +17,8 @@ float *model_vector(struct model_bind *mb, const char *name, int i, int j, int64
 /* As bind_weight for a matrix. */
 struct weight model_matrix(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols);
-/* A matrix that the kernels read as fp32, [rows][cols][taps] (taps 0: two dims): kept in the file when it is F32 there. */
+/* A matrix that the kernels read as fp32, [rows][cols][taps] (taps 0: two dims): kept in the file when it is
+ * F32 there. */
 struct weight model_exact(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols, int64_t taps);
 /* n zeroed elements owned by the model; NULL sets out_of_memory. */

@@ -95,7 +95,8 @@ def report(name, lines, wanted, found):
     different = [i for i in range(len(lines)) if i >= len(found) or wanted[i] != found[i]]
     print(f"{name}: {len(lines)} lines, {sum(map(len, wanted))} ids, {len(different)} different", flush=True)
     for i in different[:5]:
-        print(f"  line {i}: {lines[i]!a}\n    official {wanted[i]}\n    here     {found[i] if i < len(found) else None}")
+        here = found[i] if i < len(found) else None
+        print(f"  line {i}: {lines[i]!a}\n    official {wanted[i]}\n    here     {here}")
     return len(different)
 
 
