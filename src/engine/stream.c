@@ -172,6 +172,26 @@ bool stream_ready(utter_stream *s)
     return s->finish == UTTER_FINISH_NONE;
 }
 
+/* Runs the recording's codes through the vocoder first, so that the speech goes on from its sound; what comes out
+ * is the recording and is dropped. */
+static utter_status prime_vocoder(utter_stream *s, utter_error *error)
+{
+    const utter_voice *v = s->voice;
+    const struct backend_ops *ops = s->engine->ops;
+    utter_status status = UTTER_OK;
+    for (int at = 0; v && v->codes && at < v->n_frames && status == UTTER_OK;) {
+        struct lane_out out;
+        int n = v->n_frames - at < BACKEND_MAX_FEED ? v->n_frames - at : BACKEND_MAX_FEED;
+        const int32_t *codes = v->codes + (size_t)at * (size_t)v->n_codebooks;
+        if ((status = ops->feed(s->engine->backend, s->lane, codes, n, error)) == UTTER_OK &&
+            (status = ops->vocode(s->engine->backend, &s->lane, 1, error)) == UTTER_OK) {
+            status = ops->collect(s->engine->backend, s->lane, &out, error);
+        }
+        at += n;
+    }
+    return status;
+}
+
 utter_status stream_prefill(utter_stream *s, utter_error *error)
 {
     int n_rows, positions = s->engine->model->config->max_positions;
@@ -181,7 +201,10 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
         return error_set(error, UTTER_E_ARGUMENT,
             "the text takes %d positions, this model has %d (split it)", n_rows, positions);
     }
-    utter_status status = s->engine->ops->prefill(s->engine->backend, s->lane, rows, n_rows, error);
+    utter_status status = prime_vocoder(s, error);
+    if (status == UTTER_OK) {
+        status = s->engine->ops->prefill(s->engine->backend, s->lane, rows, n_rows, error);
+    }
     s->prefilled = status == UTTER_OK;
     s->stats.n_rows = n_rows;
     s->stats.prefill_s += engine_seconds() - begin;
