@@ -17,34 +17,51 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
+/* Rows that a convolution reads must be readable this many floats behind their last sample (what lies
+ * there does not matter). */
+enum { KERN_PAD = 32 };
+
 /* Convolution over time, channel-first: y[o * y_stride + t] = bias[o] + sum over c, j of
  * w[(o * n_in + c) * taps + j] * x[c * x_stride + t + j * dilation],  o0 <= o < o1, 0 <= t < n_t.
  * x holds (taps - 1) * dilation samples of the past in front of each channel's first new one. */
 struct kern_conv {
     float *y;
-    const float *x;
+    const float *x; /* KERN_PAD */
     const float *w;
     const float *bias;     /* or NULL */
-    const float *residual; /* NULL, or added to y: same layout as y */
+    const float *residual; /* NULL, or added to y: same layout as y, another place */
     int64_t y_stride, x_stride;
     int n_in, taps, dilation;
     int64_t n_t;
 };
 typedef void kern_conv_fn(const struct kern_conv *conv, int o0, int o1);
 
-/* Transposed convolution, stride s, 2 s taps, channel-first: x has one past sample in front.
- * y[o * y_stride + t * s + j] = bias[o] + sum over c of w[(c * n_out + o) * 2 s + j] * x[c][t + 1]
- *                                                   + w[(c * n_out + o) * 2 s + j + s] * x[c][t]. */
+/* Transposed convolution of stride s with s or 2 s taps: moment t of the input gives
+ * z[o][k] = sum over c of w[(c * n_out + o) * taps + k] * x[c * x_stride + t * x_step],
+ * and y[o * y_stride + (t * s + j) * y_step] = z of t [o][j] + z of t - 1 [o][s + j] + bias[o]. */
 struct kern_upconv {
     float *y;
     const float *x;
     const float *w;
     const float *bias;
-    int64_t y_stride, x_stride;
-    int n_in, n_out, stride;
+    float *tail;     /* [n_out][s]: z[o][s ..] of the last moment, in and out; not used with s taps */
+    float *products; /* scratch of kern_upconv_products(taps) floats */
+    int64_t y_stride, y_step, x_stride, x_step;
+    int n_in, n_out, stride, taps;
     int64_t n_t;
 };
+/* Outputs o0 <= o < o1, o0 a multiple of KERN_UPCONV_GRAIN for full speed. */
 typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
+enum {
+    KERN_UPCONV_GRAIN = 16,
+    KERN_UPCONV_MOMENTS = 96,      /* worked on at once */
+    KERN_UPCONV_FLOATS = 32 << 10, /* of products that stay in the second cache */
+};
+static inline int64_t kern_upconv_products(int taps)
+{
+    int64_t least = (int64_t)KERN_UPCONV_GRAIN * KERN_UPCONV_MOMENTS * taps;
+    return least > KERN_UPCONV_FLOATS ? least : KERN_UPCONV_FLOATS;
+}
 
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
  * `capacity` being slot 0 again. */

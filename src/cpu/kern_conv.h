@@ -1,47 +1,343 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution kernels of the vocoder and its activation. Contracts in cpu/kern.h. */
+ * Convolution kernels of the vocoder and its activation. Contracts in cpu/kern.h. Included by
+ * kern_body.h.
+ *
+ * Every sum of a convolution is one chain of fused steps over channels, then taps, starting at zero: a
+ * lane holds one moment of time and never meets another lane, so no tile, and no border of a call, can be
+ * seen in the result. */
+
 #include <math.h>
 
-static void conv(const struct kern_conv *c, int o0, int o1)
+enum {
+    CONV_ROWS = KERN_LANES == 16 ? 12 : 6, /* outputs side by side, with CONV_VECTORS of time */
+    CONV_VECTORS = 2,
+    CONV_NARROW_ROWS = 12,        /* with one vector of time */
+    CONV_MOMENTS = 256,           /* of time in a block */
+    CONV_BLOCK_FLOATS = 80 << 10, /* of input that stay in the second cache */
+};
+
+/* ---- Convolution ---- */
+
+KERN_INLINE vf conv_load(const float *p, bool whole, int64_t left)
 {
-    for (int o = o0; o < o1; o++) {
-        for (int64_t t = 0; t < c->n_t; t++) {
-            float sum = 0;
-            for (int i = 0; i < c->n_in; i++) {
-                const float *x = c->x + i * c->x_stride + t,
-                            *w = c->w + ((int64_t)o * c->n_in + i) * c->taps;
-                for (int j = 0; j < c->taps; j++) {
-                    sum += w[j] * x[j * c->dilation];
+    return whole || left >= KERN_LANES ? vf_load(p) : left > 0 ? vf_load_part(p, left) : (vf){0};
+}
+
+KERN_INLINE void conv_store(float *p, vf v, bool whole, int64_t left)
+{
+    if (whole || left >= KERN_LANES) {
+        vf_store(p, v);
+    } else if (left > 0) {
+        vf_store_part(p, v, left);
+    }
+}
+
+/* What one tile sums over: channels i0 <= i < i1 of the input. The sums wait in y between blocks. */
+struct conv_block {
+    int i0, i1;
+    int64_t t0, t1;
+};
+
+/* rows outputs from o on, vectors * KERN_LANES moments from t on, of which those before t1 are wanted. */
+KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b, int rows, int vectors,
+    int taps, int o, int64_t t)
+{
+    vf sum[CONV_NARROW_ROWS][CONV_VECTORS];
+    float *y = c->y + o * c->y_stride + t;
+    bool whole = b->t1 - t >= vectors * KERN_LANES;
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            int64_t first = v * KERN_LANES;
+            sum[r][v] =
+                b->i0 ? conv_load(y + r * c->y_stride + first, whole, b->t1 - t - first) : (vf){0};
+        }
+    }
+    int64_t row = (int64_t)c->n_in * taps;
+    const float *w = c->w + o * row + b->i0 * taps, *x = c->x + b->i0 * c->x_stride + t;
+    for (int i = b->i0; i < b->i1; i++, x += c->x_stride) {
+        const float *moved = x;
+        for (int j = 0; j < taps; j++, moved += c->dilation, w++) {
+            vf xs[CONV_VECTORS];
+            KERN_UNROLL
+            for (int v = 0; v < vectors; v++) {
+                xs[v] = vf_load(moved + v * KERN_LANES);
+            }
+            KERN_UNROLL
+            for (int r = 0; r < rows; r++) {
+                vf ws = vf_set(w[r * row]);
+                KERN_UNROLL
+                for (int v = 0; v < vectors; v++) {
+                    sum[r][v] = vf_fma(ws, xs[v], sum[r][v]);
                 }
             }
-            float residual = c->residual ? c->residual[o * c->y_stride + t] : 0;
-            c->y[o * c->y_stride + t] = sum + (c->bias ? c->bias[o] : 0) + residual;
+        }
+    }
+    bool last = b->i1 == c->n_in;
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        float bias = last && c->bias ? c->bias[o + r] : 0;
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            int64_t first = v * KERN_LANES, left = b->t1 - t - first;
+            vf out = sum[r][v];
+            if (last) {
+                out = out + bias;
+                if (c->residual) {
+                    out += conv_load(c->residual + (o + r) * c->y_stride + t + first, whole, left);
+                }
+            }
+            conv_store(y + r * c->y_stride + first, out, whole, left);
         }
     }
 }
 
-static void upconv(const struct kern_upconv *c, int o0, int o1)
+/* All moments of a block for `rows` outputs. */
+KERN_INLINE void conv_rows(
+    const struct kern_conv *c, const struct conv_block *b, int rows, int vectors, int taps, int o)
 {
-    int s = c->stride;
-    for (int o = o0; o < o1; o++) {
-        for (int64_t t = 0; t < c->n_t; t++) {
-            for (int j = 0; j < s; j++) {
-                float sum = 0;
-                for (int i = 0; i < c->n_in; i++) {
-                    const float *x = c->x + i * c->x_stride + t,
-                                *w = c->w + ((int64_t)i * c->n_out + o) * 2 * s + j;
-                    sum += w[0] * x[1] + w[s] * x[0];
-                }
-                c->y[o * c->y_stride + t * s + j] = sum + (c->bias ? c->bias[o] : 0);
+    int64_t t = b->t0;
+    for (; vectors > 1 && b->t1 - t > KERN_LANES; t += vectors * KERN_LANES) {
+        conv_tile(c, b, rows, vectors, taps, o, t);
+    }
+    for (; t < b->t1; t += KERN_LANES) {
+        conv_tile(c, b, rows, 1, taps, o, t);
+    }
+}
+
+KERN_INLINE void conv_outputs(
+    const struct kern_conv *c, const struct conv_block *b, int taps, int o0, int o1)
+{
+    int o = o0;
+    if (b->t1 - b->t0 <= KERN_LANES) {
+        for (; o + CONV_NARROW_ROWS <= o1; o += CONV_NARROW_ROWS) {
+            conv_rows(c, b, CONV_NARROW_ROWS, 1, taps, o);
+        }
+    } else {
+        for (; o + CONV_ROWS <= o1; o += CONV_ROWS) {
+            conv_rows(c, b, CONV_ROWS, CONV_VECTORS, taps, o);
+        }
+    }
+    for (; o < o1; o++) {
+        conv_rows(c, b, 1, CONV_VECTORS, taps, o);
+    }
+}
+
+static void conv(const struct kern_conv *c, int o0, int o1)
+{
+    int64_t reach = (c->taps - 1) * c->dilation;
+    for (int64_t t = 0; t < c->n_t; t += CONV_MOMENTS) {
+        int64_t end = c->n_t - t < CONV_MOMENTS ? c->n_t : t + CONV_MOMENTS;
+        int64_t n_i = CONV_BLOCK_FLOATS / (end - t + reach);
+        n_i = n_i < c->n_in ? n_i : c->n_in;
+        for (int64_t i = 0; i < c->n_in; i += n_i) {
+            int64_t i_end = c->n_in - i < n_i ? c->n_in : i + n_i;
+            struct conv_block b = {(int)i, (int)i_end, t, end};
+            if (c->taps == 1) {
+                conv_outputs(c, &b, 1, o0, o1);
+            } else {
+                conv_outputs(c, &b, c->taps, o0, o1);
             }
         }
     }
+}
+
+/* ---- Transposed convolution ---- */
+
+enum {
+    UPCONV_COLUMNS =
+        KERN_LANES == 16 ? 12 : 6, /* moments side by side, with UPCONV_VECTORS of weights */
+    UPCONV_VECTORS = 2,
+    UPCONV_INPUTS = 16, /* rows of weights read side by side */
+};
+
+/* z[t][k] += sum over inputs i0 <= i < i1 of x[i][t] * w[i][k] for `columns` moments and
+ * vectors * KERN_LANES places k; x, w and z begin there. `part`: only so many places, less than a vector. */
+KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, int vectors, int part, float *z,
+    int64_t z_stride, const float *x, const float *w, int i0, int i1)
+{
+    vf sum[UPCONV_COLUMNS][UPCONV_VECTORS];
+    int64_t row = (int64_t)u->n_out * u->taps;
+    KERN_UNROLL
+    for (int t = 0; t < columns; t++) {
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            float *at = z + t * z_stride + v * KERN_LANES;
+            sum[t][v] = !i0 ? (vf){0} : part ? vf_load_part(at, part) : vf_load(at);
+        }
+    }
+    x += i0 * u->x_stride, w += i0 * row;
+    for (int i = i0; i < i1; i++, x += u->x_stride, w += row) {
+        vf ws[UPCONV_VECTORS];
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            ws[v] = part ? vf_load_part(w, part) : vf_load(w + v * KERN_LANES);
+        }
+        KERN_UNROLL
+        for (int t = 0; t < columns; t++) {
+            vf xs = vf_set(x[t * u->x_step]);
+            KERN_UNROLL
+            for (int v = 0; v < vectors; v++) {
+                sum[t][v] = vf_fma(xs, ws[v], sum[t][v]);
+            }
+        }
+    }
+    KERN_UNROLL
+    for (int t = 0; t < columns; t++) {
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            float *at = z + t * z_stride + v * KERN_LANES;
+            if (part) {
+                vf_store_part(at, sum[t][v], part);
+            } else {
+                vf_store(at, sum[t][v]);
+            }
+        }
+    }
+}
+
+/* All moments of a strip of places. */
+KERN_INLINE void upconv_strip(const struct kern_upconv *u, int vectors, int part, float *z,
+    int64_t z_stride, const float *x, int64_t n_t, const float *w, int i0, int i1)
+{
+    int64_t t = 0, step = u->x_step;
+    for (; t + UPCONV_COLUMNS <= n_t; t += UPCONV_COLUMNS) {
+        upconv_tile(
+            u, UPCONV_COLUMNS, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    }
+    for (; t + 4 <= n_t; t += 4) {
+        upconv_tile(u, 4, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    }
+    for (; t + 2 <= n_t; t += 2) {
+        upconv_tile(u, 2, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    }
+    for (; t < n_t; t++) {
+        upconv_tile(u, 1, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    }
+}
+
+/* z[t][n] = what moment t gives to n places from w on. */
+static void upconv_products(
+    const struct kern_upconv *u, float *z, int64_t n, const float *x, int64_t n_t, const float *w)
+{
+    const int64_t wide = UPCONV_VECTORS * KERN_LANES;
+    int n_i = n_t <= UPCONV_COLUMNS ? UPCONV_INPUTS : 4 * UPCONV_INPUTS;
+    for (int i = 0; i < u->n_in; i += n_i) {
+        int end = u->n_in - i < n_i ? u->n_in : i + n_i;
+        int64_t k = 0;
+        for (; k + wide <= n; k += wide) {
+            upconv_strip(u, UPCONV_VECTORS, 0, z + k, n, x, n_t, w + k, i, end);
+        }
+        for (; k + KERN_LANES <= n; k += KERN_LANES) {
+            upconv_strip(u, 1, 0, z + k, n, x, n_t, w + k, i, end);
+        }
+        if (k < n) {
+            upconv_strip(u, 1, (int)(n - k), z + k, n, x, n_t, w + k, i, end);
+        }
+    }
+}
+
+/* Lays the products of one output over each other: y[t s + j] = z[t][j] + z[t - 1][s + j] + bias. */
+static void upconv_overlap(
+    const struct kern_upconv *u, int o, float *y, const float *z, int64_t z_stride, int64_t n_t)
+{
+    int s = u->stride;
+    float bias = u->bias ? u->bias[o] : 0;
+    const float *past = u->tail + (int64_t)o * s;
+    if (u->taps == s) {
+        for (int64_t t = 0; t < n_t; t++, z += z_stride) {
+            for (int j = 0; j < s; j++, y += u->y_step) {
+                *y = z[j] + bias;
+            }
+        }
+        return;
+    }
+    for (int64_t t = 0; t < n_t; t++, past = z + s, z += z_stride) {
+        for (int j = 0; j < s; j++, y += u->y_step) {
+            *y = z[j] + past[j] + bias;
+        }
+    }
+    memmove(u->tail + (int64_t)o * s, past, (size_t)s * sizeof *past);
+}
+
+static void upconv(const struct kern_upconv *u, int o0, int o1)
+{
+    float *z = u->products;
+    for (int64_t t = 0; t < u->n_t; t += KERN_UPCONV_MOMENTS) {
+        int64_t n_t = u->n_t - t < KERN_UPCONV_MOMENTS ? u->n_t - t : KERN_UPCONV_MOMENTS;
+        int n_o = (int)(KERN_UPCONV_FLOATS / (n_t * u->taps)) / KERN_UPCONV_GRAIN * KERN_UPCONV_GRAIN;
+        n_o = n_o ? n_o : KERN_UPCONV_GRAIN;
+        for (int o = o0; o < o1; o += n_o) {
+            int end = o1 - o < n_o ? o1 : o + n_o;
+            int64_t n = (int64_t)(end - o) * u->taps;
+            upconv_products(u, z, n, u->x + t * u->x_step, n_t, u->w + (int64_t)o * u->taps);
+            for (int i = o; i < end; i++) {
+                float *y = u->y + i * u->y_stride + t * u->stride * u->y_step;
+                upconv_overlap(u, i, y, z + (int64_t)(i - o) * u->taps, n, n_t);
+            }
+        }
+    }
+}
+
+/* ---- Snake ---- */
+
+/* Angles up to here are reduced in vectors, larger ones by the C library, one by one. */
+#define SNAKE_REACH 0x1p12f
+
+KERN_INLINE bool vi_any(vi mask)
+{
+#if KERN_LANES == 16
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif KERN_LANES == 8
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    uint64_t half[2];
+    memcpy(half, &mask, sizeof half);
+    return (half[0] | half[1]) != 0;
+#endif
+}
+
+/* sin(x)^2 for |x| <= SNAKE_REACH, error below 2^-23. x loses a multiple n of pi / 2, which turns the
+ * square into 1 - itself when n is odd: pi / 2 in four parts, the first three with so few bits that n
+ * times each is exact with and without a fused step; then a minimax fit of the sine up to pi / 4. */
+KERN_INLINE vf sine_square(vf x)
+{
+    const float round =
+        0x1.8p23f; /* adding it rounds to a whole number, whose last bit is the last of all */
+    vf shifted = vf_fma(x, vf_set(0x1.45f306p-1f), vf_set(round)), n = shifted - round;
+    vf high = vf_fma(n, vf_set(-0x1.922p+0f), x), second = n * 0x1.2aep-18f, r = high + second;
+    vf low = high - r + second; /* what that sum lost */
+    low = vf_fma(n, vf_set(0x1.deap-31f), low);
+    r += vf_fma(n, vf_set(-0x1.184698p-44f), low);
+    vf square = r * r, p = vf_set(-0x1.991bf4p-13f);
+    p = vf_fma(p, square, vf_set(0x1.1106c6p-7f));
+    p = vf_fma(p, square, vf_set(-0x1.555544p-3f));
+    vf sine = vf_fma(p * square, r, r), even = sine * sine;
+    vi odd = -((vi)shifted & 1);
+    return vf_select(odd, 1.0f - even, even);
+}
+
+KERN_INLINE vf snake_lanes(vf x, float a, float b)
+{
+    vf angle = x * a, square = sine_square(angle);
+    vi far = ~(vi)(vf_abs(angle) <= SNAKE_REACH); /* not a number too */
+    if (__builtin_expect(vi_any(far), 0)) {
+        for (int i = 0; i < KERN_LANES; i++) {
+            float sine = far[i] ? (float)sin((double)angle[i]) : 0;
+            square[i] = far[i] ? sine * sine : square[i];
+        }
+    }
+    return x + square * b;
 }
 
 static void snake(float *y, const float *x, float a, float b, int64_t n)
 {
-    for (int64_t t = 0; t < n; t++) {
-        float s = sinf(a * x[t]);
-        y[t] = x[t] + s * s * b;
+    int64_t t = 0;
+    for (; t + KERN_LANES <= n; t += KERN_LANES) {
+        vf_store(y + t, snake_lanes(vf_load(x + t), a, b));
+    }
+    if (t < n) {
+        vf_store_part(y + t, snake_lanes(vf_load_part(x + t, n - t), a, b), n - t);
     }
 }
