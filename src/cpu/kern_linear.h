@@ -153,10 +153,39 @@ static void silu_mul(float *gate, const float *up, int64_t n)
     }
 }
 
+/* erf, error about 1 ulp: near zero v + v P(v^2), beyond 1 the complement as exp(-Q(|v|)), which is nothing
+ * beyond 4 in fp32. Both polynomials are minimax fits of ours. */
+KERN_INLINE vf vf_erf(vf v)
+{
+    vf square = v * v, p = vf_set(0x1.4771fcp-14f);
+    p = vf_fma(p, square, vf_set(-0x1.a3515ep-11f));
+    p = vf_fma(p, square, vf_set(0x1.53f224p-8f));
+    p = vf_fma(p, square, vf_set(-0x1.b7f71ap-6f));
+    p = vf_fma(p, square, vf_set(0x1.ce2ce6p-4f));
+    p = vf_fma(p, square, vf_set(-0x1.81273ep-2f));
+    p = vf_fma(p, square, vf_set(0x1.06eba8p-3f));
+    vf near = vf_fma(p, v, v), t = vf_min(vf_abs(v), vf_set(4.1f)), q = vf_set(0x1.6bceb6p-16f);
+    q = vf_fma(q, t, vf_set(-0x1.cebf62p-12f));
+    q = vf_fma(q, t, vf_set(0x1.138adap-8f));
+    q = vf_fma(q, t, vf_set(-0x1.9d01ecp-6f));
+    q = vf_fma(q, t, vf_set(0x1.bc14bep-4f));
+    q = vf_fma(q, t, vf_set(0x1.44356ep-1f));
+    q = vf_fma(q, t, vf_set(0x1.212c0cp+0f));
+    q = vf_fma(q, t, vf_set(-0x1.8a574cp-13f));
+    vf far = (vf)((vu)(1.0f - vf_exp(-q)) | ((vu)v & 0x80000000u));
+    return vf_select(t < 1.0f, near, vf_select(v == v, far, v));
+}
+
 static void gelu(float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = x[i] * 0.5f * (1.0f + erff(x[i] * 0.70710678118654752f));
+    int64_t i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        vf v = vf_load(x + i);
+        vf_store(x + i, v * 0.5f * (1.0f + vf_erf(v * 0.70710678118654752f)));
+    }
+    if (i < n) {
+        vf v = vf_load_part(x + i, n - i);
+        vf_store_part(x + i, v * 0.5f * (1.0f + vf_erf(v * 0.70710678118654752f)), n - i);
     }
 }
 
