@@ -160,21 +160,19 @@ static sf_count_t coder_read(void *data, sf_count_t bytes, void *user)
     return 0; /* a file that is written */
 }
 
+/* A failed write is remembered, and the coder goes on into nothing: told of it, libsndfile would leak what it has
+ * allocated, and print. */
 static sf_count_t coder_write(const void *data, sf_count_t bytes, void *user)
 {
     utter_sound *sound = user;
     size_t n = (size_t)bytes;
     uint64_t inside = sound->size - sound->position;
     size_t patched = inside < n ? (size_t)inside : n;
-    utter_status status = UTTER_OK;
-    if (patched > 0) {
-        status = file_out_patch(sound->out, sound->position, data, patched, &sound->failure);
+    if (sound->failure.code == UTTER_OK && patched > 0) {
+        file_out_patch(sound->out, sound->position, data, patched, &sound->failure);
     }
-    if (status == UTTER_OK && n > patched) {
-        status = file_out_write(sound->out, (const char *)data + patched, n - patched, &sound->failure);
-    }
-    if (status != UTTER_OK) {
-        return 0;
+    if (sound->failure.code == UTTER_OK && n > patched) {
+        file_out_write(sound->out, (const char *)data + patched, n - patched, &sound->failure);
     }
     sound->position += n;
     sound->size += n - patched;
@@ -182,13 +180,13 @@ static sf_count_t coder_write(const void *data, sf_count_t bytes, void *user)
 }
 
 /* What went wrong with the coder: the file, or the coder itself. */
-static utter_status coder_failed(const utter_sound *sound, const char *reason, utter_error *error)
+static utter_status coder_failed(const utter_sound *sound, utter_error *error)
 {
     if (sound->failure.code != UTTER_OK) {
         return error_set(error, sound->failure.code, "%s", sound->failure.text);
     }
     return error_set(
-        error, UTTER_E_INTERNAL, "%s: cannot encode %s: %s", sound->name, sound->format->name, reason);
+        error, UTTER_E_INTERNAL, "%s: libsndfile cannot encode %s", sound->name, sound->format->name);
 }
 
 static utter_status coder_open(utter_sound *sound, utter_error *error)
@@ -202,7 +200,11 @@ static utter_status coder_open(utter_sound *sound, utter_error *error)
             sound->format->name, sound->sample_rate);
     }
     sound->coder = sf_open_virtual(&calls, SFM_WRITE, &info, sound);
-    return sound->coder ? UTTER_OK : coder_failed(sound, sf_strerror(NULL), error);
+    if (sound->coder || sound->failure.code != UTTER_OK) {
+        return sound->failure.code == UTTER_OK ? UTTER_OK : coder_failed(sound, error);
+    }
+    return error_set(error, UTTER_E_ARGUMENT, "%s: cannot write %s at %d Hz (use wav)", sound->name,
+        sound->format->name, sound->sample_rate);
 }
 
 static void sound_free(utter_sound *sound)
@@ -315,7 +317,7 @@ static utter_status write_coded(utter_sound *sound, const float *pcm, size_t n, 
     sf_count_t written = whole ? sf_write_short(sound->coder, steps, (sf_count_t)n)
                                : sf_write_float(sound->coder, clipped, (sf_count_t)n);
     if (written != (sf_count_t)n || sound->failure.code != UTTER_OK) {
-        return coder_failed(sound, sf_strerror(sound->coder), error);
+        return coder_failed(sound, error);
     }
     return UTTER_OK;
 }
@@ -345,8 +347,7 @@ static utter_status sound_end(utter_sound *sound, utter_error *error)
     if (sound->coder) {
         int code = sf_close(sound->coder);
         sound->coder = NULL;
-        return code || sound->failure.code ? coder_failed(sound, sf_error_number(code), error)
-                                           : UTTER_OK;
+        return code || sound->failure.code ? coder_failed(sound, error) : UTTER_OK;
     }
     if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out)) {
         uint8_t header[WAV_F32_HEADER];
