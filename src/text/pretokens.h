@@ -9,6 +9,7 @@
 struct pretokens;
 struct pretokens_match; /* scratch of one user; pretokens itself is immutable */
 
+/* `pattern` is MISTRAL or NATIVE. */
 utter_status pretokens_new(struct pretokens **pretokens, enum pretokenizer pattern, utter_error *error);
 void pretokens_free(struct pretokens *pretokens); /* accepts NULL */
 

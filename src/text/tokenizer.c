@@ -7,7 +7,19 @@
 #include "text/feed.h"
 #include "text/tokenizer_parts.h"
 
-static utter_status read_files(struct tokenizer *t, const char *folder, utter_error *error)
+/* The official package patches vocabularies of more than this many entries. */
+enum { PATCHED_ABOVE = 100000 };
+
+static enum pretokenizer choose_pattern(enum pretokenizer wanted, size_t n_entries)
+{
+    if (wanted != PRETOKENIZER_PATCHED) {
+        return wanted;
+    }
+    return n_entries > PATCHED_ABOVE ? PRETOKENIZER_MISTRAL : PRETOKENIZER_NATIVE;
+}
+
+static utter_status read_files(
+    struct tokenizer *t, const char *folder, enum pretokenizer pattern, utter_error *error)
 {
     char path[4096];
     struct vocabulary vocabulary = {0};
@@ -30,6 +42,7 @@ static utter_status read_files(struct tokenizer *t, const char *folder, utter_er
     if (status == UTTER_OK) {
         int32_t a = t->added.largest_id, v = vocabulary.largest_id;
         t->n_vocabulary = (size_t)(a > v ? a : v) + 1;
+        status = pretokens_new(&t->pretokens, choose_pattern(pattern, vocabulary.n), error);
     }
     vocabulary_close(&vocabulary);
     return status;
@@ -43,10 +56,7 @@ utter_status tokenizer_open(
     if (!t) {
         return error_memory(error, "the tokenizer");
     }
-    utter_status status = pretokens_new(&t->pretokens, pattern, error);
-    if (status == UTTER_OK) {
-        status = read_files(t, folder, error);
-    }
+    utter_status status = read_files(t, folder, pattern, error);
     if (status != UTTER_OK) {
         tokenizer_close(&t);
         return status;

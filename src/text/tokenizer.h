@@ -9,10 +9,12 @@
 
 struct tokenizer;
 
-enum pretokenizer { PRETOKENIZER_MISTRAL, PRETOKENIZER_NATIVE };
+/* PATCHED is what the official package makes of a folder whose config.json asks for its patch: MISTRAL when
+ * vocab.json has more than 100,000 entries (as every released one), else NATIVE. */
+enum pretokenizer { PRETOKENIZER_MISTRAL, PRETOKENIZER_NATIVE, PRETOKENIZER_PATCHED };
 
-/* `folder` is the checkpoint folder. Which pattern the official package would use depends on the folder's
- * config.json (spec 2.3); the caller decides and passes it. */
+/* `folder` is the checkpoint folder. Whether the official package would patch depends on the folder's
+ * config.json (spec 2.3); the caller decides and passes PATCHED or NATIVE. */
 utter_status tokenizer_open(
     struct tokenizer **tokenizer, const char *folder, enum pretokenizer pattern, utter_error *error);
 void tokenizer_close(struct tokenizer **tokenizer); /* accepts a pointer to NULL */
