@@ -3,16 +3,24 @@
 #include "cpu/cpu_sample.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/numeric.h"
 
-/* Penalty, minimum length, suppression: what greedy decoding sees too. */
-static void process(const struct sample_in *in, float *scores, bool *bad)
+/* What is left of the logits after the steps that greedy decoding takes too. */
+struct field {
+    int n;    /* ids that can be chosen, */
+    int best; /* and the one with the largest score, lowest id on a tie */
+};
+
+/* Penalty, minimum length, suppression. The possible ids go into `ids`, in rising order. */
+static struct field process(const struct sample_in *in, float *scores, int32_t *ids, bool *bad)
 {
-    float penalty = in->sampling->repetition_penalty;
+    struct field field = {0, 0};
+    float penalty = in->sampling->repetition_penalty, best = -INFINITY;
     for (int i = 0; i < in->n; i++) {
         float s = in->logits[i];
-        if (isnan(s) || s == INFINITY) {
+        if (!(s < INFINITY)) { /* NaN too */
             *bad = true;
             s = -INFINITY;
         }
@@ -20,17 +28,17 @@ static void process(const struct sample_in *in, float *scores, bool *bad)
             s = s < 0 ? s * penalty : s / penalty;
         }
         bool blocked = i == in->keep ? in->keep_blocked : i >= in->suppress_from;
-        scores[i] = blocked ? -INFINITY : s;
+        s = blocked ? -INFINITY : s;
+        scores[i] = s;
+        ids[field.n] = i;
+        field.n += s > -INFINITY;
+        if (s > best) {
+            best = s;
+            field.best = i;
+        }
     }
-}
-
-static int argmax(const float *scores, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++) {
-        best = scores[i] > scores[best] ? i : best;
-    }
-    return best;
+    *bad = *bad || field.n == 0;
+    return field;
 }
 
 /* A number that orders as the float does; -0 as 0. */
@@ -40,24 +48,34 @@ static uint32_t order_key(float f)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* The k-th largest of n scores, 1 <= k <= n: the key is found digit by digit, largest digit first. */
-static float kth_largest(const float *scores, int n, int k)
+/* Drops all but the k largest scores of n ids, 1 <= k <= n; ties with the k-th stay. The key of the k-th is
+ * found digit by digit, largest digit first, and what is below the digits so far goes at once. */
+static int cut_top_k(float *scores, int32_t *ids, int n, int k)
 {
     uint32_t prefix = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
-        int counts[256] = {0};
+        int counts[256] = {0}, digit = 255, kept = 0;
         for (int i = 0; i < n; i++) {
-            uint32_t key = order_key(scores[i]);
-            counts[key >> shift & 255] += (key & mask) == prefix;
+            uint32_t key = order_key(scores[ids[i]]);
+            if ((key & mask) == prefix) {
+                counts[key >> shift & 255]++;
+            }
         }
-        int digit = 255;
         for (; counts[digit] < k; digit--) {
             k -= counts[digit];
         }
         prefix |= (uint32_t)digit << shift;
         mask |= 255u << shift;
+        for (int i = 0; i < n; i++) {
+            int32_t id = ids[i];
+            bool keep = order_key(scores[id]) >= prefix;
+            scores[id] = keep ? scores[id] : -INFINITY;
+            ids[kept] = id;
+            kept += keep;
+        }
+        n = kept;
     }
-    return numeric_from_bits(prefix & 0x80000000u ? prefix & 0x7fffffffu : ~prefix);
+    return n;
 }
 
 /* True when id a comes before id b: smaller score, on a tie smaller id. */
@@ -93,56 +111,40 @@ static void sort_ids(const float *scores, int32_t *ids, int n)
     }
 }
 
-/* Drops the least likely ids whose mass together is at most 1 - top_p; the largest always stays. */
-static void cut_top_p(float *scores, int32_t *ids, int n, float top_p)
+/* Drops the least likely ids whose mass together is at most 1 - top_p; the largest always stays. Leaves ids
+ * in the order of their scores. */
+static int cut_top_p(float *scores, int32_t *ids, int n, float top_p)
 {
     sort_ids(scores, ids, n);
     double largest = scores[ids[n - 1]], sum = 0, mass = 0;
     for (int i = 0; i < n; i++) {
         sum += exp((double)scores[ids[i]] - largest);
     }
-    for (int i = 0; i + 1 < n; i++) {
-        mass += exp((double)scores[ids[i]] - largest) / sum;
+    int dropped = 0;
+    for (; dropped < n - 1; dropped++) {
+        mass += exp((double)scores[ids[dropped]] - largest) / sum;
         if (mass > 1.0 - (double)top_p) {
-            return;
+            break;
         }
-        scores[ids[i]] = -INFINITY;
+        scores[ids[dropped]] = -INFINITY;
     }
+    memmove(ids, ids + dropped, (size_t)(n - dropped) * sizeof *ids);
+    return n - dropped;
 }
 
-static int survivors(const float *scores, int n, int32_t *ids)
+/* Temperature, top-k, top-p on n >= 1 possible ids. Returns the number of ids left. */
+static int narrow(const struct sampling *s, float *scores, int32_t *ids, int n)
 {
-    int kept = 0;
     for (int i = 0; i < n; i++) {
-        ids[kept] = i;
-        kept += scores[i] > -INFINITY;
+        scores[ids[i]] /= s->temperature;
     }
-    return kept;
+    if (s->top_k > 0 && s->top_k < n) {
+        n = cut_top_k(scores, ids, n, s->top_k);
+    }
+    return s->top_p < 1.0f ? cut_top_p(scores, ids, n, s->top_p) : n;
 }
 
-/* Temperature, top-k, top-p. Returns the number of ids left, in rising order in ids. */
-static int narrow(const struct sample_in *in, float *scores, int32_t *ids)
-{
-    const struct sampling *s = in->sampling;
-    if (s->temperature != 1.0f) {
-        for (int i = 0; i < in->n; i++) {
-            scores[i] /= s->temperature;
-        }
-    }
-    if (s->top_k > 0 && s->top_k < in->n) {
-        float least = kth_largest(scores, in->n, s->top_k);
-        for (int i = 0; i < in->n; i++) {
-            scores[i] = scores[i] < least ? -INFINITY : scores[i];
-        }
-    }
-    int n = survivors(scores, in->n, ids);
-    if (s->top_p < 1.0f && n > 1) {
-        cut_top_p(scores, ids, n, s->top_p);
-        n = survivors(scores, in->n, ids);
-    }
-    return n;
-}
-
+/* The draw: lowest id on a tie, whatever the order of ids. */
 static int race(const struct sample_in *in, const float *scores, const int32_t *ids, int n)
 {
     const uint32_t key[2] = {(uint32_t)in->seed, (uint32_t)(in->seed >> 32)};
@@ -158,9 +160,9 @@ static int race(const struct sample_in *in, const float *scores, const int32_t *
         }
         double v = ((double)words[id % 4] + 0.5) / 0x1p32;
         double score = (double)scores[id] - log(-log1p(-v));
-        if (score > best_score) {
+        if (score > best_score || (score == best_score && ids[i] < best)) {
             best_score = score;
-            best = (int)id;
+            best = ids[i];
         }
     }
     return best;
@@ -168,36 +170,30 @@ static int race(const struct sample_in *in, const float *scores, const int32_t *
 
 int sample_choose(const struct sample_in *in, float *scores, int32_t *order, bool *bad)
 {
-    process(in, scores, bad);
-    int best = argmax(scores, in->n);
-    if (scores[best] == -INFINITY) {
-        *bad = true;
-        return best;
+    struct field field = process(in, scores, order, bad);
+    if (field.n == 0 || in->sampling->temperature == 0) {
+        return field.best;
     }
-    if (in->sampling->temperature == 0) {
-        return best;
-    }
-    int n = narrow(in, scores, order);
-    return n ? race(in, scores, order, n) : best;
+    return race(in, scores, order, narrow(in->sampling, scores, order, field.n));
 }
 
 void sample_probabilities(const struct sample_in *in, float *scores, int32_t *order, double *out)
 {
     bool bad = false;
-    process(in, scores, &bad);
-    int best = argmax(scores, in->n), n = 0;
-    if (in->sampling->temperature != 0 && scores[best] > -INFINITY) {
-        n = narrow(in, scores, order);
-    }
-    double largest = scores[best], sum = 0;
+    struct field field = process(in, scores, order, &bad);
     for (int i = 0; i < in->n; i++) {
         out[i] = 0;
     }
+    if (field.n == 0 || in->sampling->temperature == 0) {
+        out[field.best] = 1;
+        return;
+    }
+    int n = narrow(in->sampling, scores, order, field.n);
+    double largest = scores[field.best], sum = 0;
     for (int i = 0; i < n; i++) {
         sum += out[order[i]] = exp((double)scores[order[i]] - largest);
     }
     for (int i = 0; i < n; i++) {
         out[order[i]] /= sum;
     }
-    out[best] = n ? out[best] : 1;
 }
