@@ -62,7 +62,7 @@ utter_status file_error(utter_error *error, const char *path, const char *action
         advice_for(reason));
 }
 
-/* Reads until the end or until `limit` + 1 bytes are there; *text has room for a final zero. */
+/* Reads until the end or until `limit` + 1 bytes are there; *text ends in a zero, as memory_new left it. */
 static utter_status read_all(int fd, const char *path, size_t expected, size_t limit, char **text,
     size_t *bytes, utter_error *error)
 {
@@ -99,9 +99,10 @@ static utter_status read_all(int fd, const char *path, size_t expected, size_t l
     }
     if (used > limit) {
         memory_free(buffer);
-        return error_set(error, UTTER_E_FILE, "%s: too large: more than %zu bytes", path, limit);
+        char name[1024];
+        return error_set(error, UTTER_E_FILE, "%s: too large: more than %zu bytes",
+            error_quote(name, sizeof name, path, strlen(path)), limit);
     }
-    buffer[used] = 0;
     *text = buffer;
     *bytes = used;
     return UTTER_OK;

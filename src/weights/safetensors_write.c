@@ -11,8 +11,9 @@
 static utter_status header_fails(
     utter_error *error, const char *path, const char *name, const char *reason)
 {
-    char shown[200];
-    return error_set(error, UTTER_E_ARGUMENT, "%s: cannot write tensor %s: %s", path,
+    char shown[200], file[512];
+    return error_set(error, UTTER_E_ARGUMENT, "%s: cannot write tensor %s: %s",
+        error_quote(file, sizeof file, path, strlen(path)),
         error_quote(shown, sizeof shown, name, strlen(name)), reason);
 }
 

@@ -103,6 +103,7 @@ static void failures_name_path_and_reason(void **state)
 static void failing_calls_are_reported(void **state)
 {
     (void)state;
+    int n_open = support_count_files("/proc/self/fd");
     const char *path = support_path("text");
     support_write_file(path, "hello", 5);
     for (int call = SUPPORT_MALLOC; call <= SUPPORT_READ; call++) {
@@ -124,6 +125,7 @@ static void failing_calls_are_reported(void **state)
             file_map_close(&map);
         }
     }
+    assert_int_equal(support_count_files("/proc/self/fd"), n_open);
 }
 
 static void paths_are_joined_and_asked(void **state)
@@ -202,6 +204,8 @@ static void shrunk_files_read_as_zeros(void **state)
         assert_int_equal(map.data[i], 0);
     }
     assert_int_equal(other.data[other.size - 1], 7);
+    assert_int_equal(truncate(path, N_PAGES * PAGE), 0); /* it was damaged, whatever it is now */
+    assert_true(file_map_damaged(&map));
     file_map_close(&map);
     file_map_close(&other);
     /* A slot that is used again starts sound. */

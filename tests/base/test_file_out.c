@@ -126,7 +126,7 @@ static void every_failing_call_leaves_nothing(void **state)
     static const enum support_call calls[] = {
         SUPPORT_MALLOC, SUPPORT_OPEN, SUPPORT_WRITE, SUPPORT_FSYNC, SUPPORT_RENAME};
     const char *folder = fresh_folder("fails"), *path = support_path("fails/file");
-    int n_failures = 0;
+    int n_failures = 0, n_open = support_count_files("/proc/self/fd");
     for (int with_old = 0; with_old < 2; with_old++) {
         for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
             SUPPORT_EACH_FAILURE(calls[i], n)
@@ -151,6 +151,7 @@ static void every_failing_call_leaves_nothing(void **state)
         }
     }
     assert_int_equal(n_failures, 2 * (3 + 1 + 1 + 1 + 1));
+    assert_int_equal(support_count_files("/proc/self/fd"), n_open);
 }
 
 static void failed_writes_say_what_to_do(void **state)
@@ -248,6 +249,7 @@ static void standard_output_is_streamed(void **state)
         size_t n_all = 0;
         if (round < 2) {
             char buffer[5000];
+            usleep(20000); /* until the pipe is full */
             for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
                 n_all += (size_t)n;
             }

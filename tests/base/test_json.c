@@ -69,7 +69,14 @@ static void depth_is_bounded_outside_strings(void **state)
     /* Brackets in strings, and behind quotes that are escaped, do not count; closed ones count no more. */
     strcpy(text, "[\"\\\"");
     memset(text + 4, '[', 100);
-    strcpy(text + 104, "\\\\\",[],[],[[]]]");
+    strcpy(text + 104, "\\\\\"]");
+    assert_int_equal(parse(&root, text, &error), UTTER_OK);
+    json_decref(root);
+    strcpy(text, "[0");
+    for (int i = 0; i < 100; i++) {
+        strcpy(text + 2 + 3 * i, i % 2 ? ",[]" : ",{}");
+    }
+    strcpy(text + 302, "]");
     assert_int_equal(parse(&root, text, &error), UTTER_OK);
     json_decref(root);
     memset(text, ']', 100);
@@ -148,6 +155,7 @@ static void fields_name_what_is_wrong(void **state)
         json_need_int(&f, "null", 0, 6), "\"null\" must be a whole number from 0 to 6, found null");
     FIELD_FAILS(
         json_need_number(&f, "real", 3, 4.5), "\"real\" must be a number from 3 to 4.5, found 2.5");
+    FIELD_FAILS(json_need_number(&f, "real", 0, 2), "\"real\" must be a number from 0 to 2, found 2.5");
     FIELD_FAILS(json_need_number(&f, "missing", 3, 4),
         "\"missing\" must be a number from 3 to 4, found nothing");
     FIELD_FAILS(json_take_bool(&f, "int", true), "\"int\" must be true or false, found 7");

@@ -103,6 +103,31 @@ static void each_loop_sees_the_one_before(void **state)
     pool_free(pool);
 }
 
+struct order {
+    atomic_int n_begun;
+    int place[MAX_PARTS];
+};
+
+static void note_place(void *arg, int part, int n_parts)
+{
+    struct order *o = arg;
+    (void)n_parts;
+    o->place[part] = atomic_fetch_add(&o->n_begun, 1);
+}
+
+/* A thread may be late with a part it has claimed, but none is early by more than the other threads. */
+static void parts_are_handed_out_in_order(void **state)
+{
+    (void)state;
+    struct pool *pool = pool_new(3);
+    struct order o = {.n_begun = 0};
+    pool_run(pool, note_place, &o, MAX_PARTS);
+    for (int part = 0; part < MAX_PARTS; part++) {
+        assert_true(o.place[part] >= part - 2);
+    }
+    pool_free(pool);
+}
+
 /* Two parts that wait for each other: they must run at the same time. */
 static void meet(void *arg, int part, int n_parts)
 {
@@ -280,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_part_runs_once),
         cmocka_unit_test(sleepers_wake_up),
         cmocka_unit_test(each_loop_sees_the_one_before),
+        cmocka_unit_test(parts_are_handed_out_in_order),
         cmocka_unit_test(parts_run_at_the_same_time),
         cmocka_unit_test(workers_leave_signals_to_the_program),
         cmocka_unit_test(pools_fail_cleanly),

@@ -88,6 +88,7 @@ static const struct {
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,4]}}", 4, "no data_offsets"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,\"4\"]}}", 4, "no data_offsets"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 4, "cut short"},
+    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}", 4, "bytes 0 to 5 of 4 bytes"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "bytes -4 to 0"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "bytes 4 to 0"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
@@ -138,6 +139,21 @@ static void bad_files_are_refused_with_the_reason(void **state)
                 bad_files[i].words);
         }
     }
+}
+
+/* What has no bytes needs no alignment. */
+static void empty_tensors_may_lie_anywhere(void **state)
+{
+    (void)state;
+    struct image image;
+    struct tensor_set *set;
+    image_make(&image,
+        "{\"v\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
+        "\"w\":{\"dtype\":\"F64\",\"shape\":[0],\"data_offsets\":[3,3]}}",
+        3);
+    assert_int_equal(tensor_set_open_memory(&set, image.bytes, image.n, "x", NULL), UTTER_OK);
+    assert_int_equal(tensor_set_find(set, "w")->bytes, 0);
+    tensor_set_close(&set);
 }
 
 static void header_length_is_bounded(void **state)
@@ -263,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_file_gives_its_tensors),
         cmocka_unit_test(bad_files_are_refused_with_the_reason),
+        cmocka_unit_test(empty_tensors_may_lie_anywhere),
         cmocka_unit_test(header_length_is_bounded),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(every_prefix_is_refused),
