@@ -58,6 +58,7 @@ struct verify {
     struct golden_case c;
     struct tally stages[N_STAGES];
     int frame;     /* of the running case */
+    int row;       /* of its prompt: the first of those that run now */
     bool diverged; /* its codes are no longer the official ones: activations cannot be compared */
     float *sound;  /* of the running case */
     size_t n_sound, capacity;
@@ -119,10 +120,11 @@ static void look(void *user, const char *name, int index, const float *data, int
         return;
     }
     if (strcmp(name, "prompt") == 0) {
-        compare(v, STAGE_PROMPT, v->c.prompt, 0, data, rows, cols);
+        v->row = index;
+        compare(v, STAGE_PROMPT, v->c.prompt, v->row, data, rows, cols);
     } else if (strcmp(name, "talker.layer") == 0 && v->frame == 0) {
-        compare(
-            v, STAGE_LAYERS, golden_tensor(&v->golden, v->c.name, name, index), 0, data, rows, cols);
+        compare(v, STAGE_LAYERS, golden_tensor(&v->golden, v->c.name, name, index), v->row, data, rows,
+            cols);
     } else if (strcmp(name, "talker.hidden") == 0 && v->frame < v->c.n_frames) {
         compare(v, STAGE_HIDDEN, v->c.hidden, v->frame, data, rows, cols);
     } else if (strcmp(name, "talker.logits") == 0 && v->frame < v->c.n_frames) {

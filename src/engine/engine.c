@@ -15,9 +15,7 @@ double engine_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The official package replaces the pre-tokeniser for a folder whose config says that it was written by a
- * library version above 4.57.2 and below 5.0.0, or that does not say. */
-static enum pretokenizer official_pretokenizer(const char *version)
+enum pretokenizer engine_pretokenizer(const char *version)
 {
     int major = 0, minor = 0, patch = 0, n = 0;
     if (!version || sscanf(version, "%d.%d.%d%n", &major, &minor, &patch, &n) < 2) {
@@ -35,7 +33,7 @@ static enum pretokenizer choose_pretokenizer(
     const struct config *config, const struct engine_options *options)
 {
     return options->native_pretokenizer ? PRETOKENIZER_NATIVE
-                                        : official_pretokenizer(config->transformers_version);
+                                        : engine_pretokenizer(config->transformers_version);
 }
 
 static utter_status engine_allocate(utter_model *e, int n_lanes, utter_error *error)

@@ -33,6 +33,10 @@ utter_status engine_open(
     utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error);
 void engine_close(utter_model **engine);
 
+/* What the official package does for a folder whose config.json carries this `transformers_version` (may be NULL):
+ * it patches the pre-tokeniser for versions above 4.57.2 and below 5.0.0, and where there is none. */
+enum pretokenizer engine_pretokenizer(const char *version);
+
 /* The error of an earlier device failure or of a file that changed under us, or UTTER_OK. */
 utter_status engine_check(utter_model *engine, utter_error *error);
 /* Passes a backend status on; a device failure sticks to the engine. */

@@ -53,7 +53,7 @@ struct lane_out {
 
 /* Named activations for tests; data is [rows][cols] fp32, valid during the call. A long prompt comes in pieces, each
  * through all layers before the next; `index` of "prompt" is the first row of the piece. Names:
- *   "prompt"            the embedded rows that prefill starts from     [n][talker width]
+ *   "prompt"            the embedded rows that prefill starts from, row `index` and on   [n][talker width]
  *   "talker.layer"      after layer `index`                           [n][talker width]
  *   "talker.hidden"     after the final norm, last position           [1][talker width]
  *   "talker.logits"     before any processing                         [1][codec_vocabulary]

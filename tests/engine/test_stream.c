@@ -151,6 +151,30 @@ static void seeds_differ_and_repeat(void **state)
     utter_model_close(&model);
 }
 
+/* The predictor draws by its own settings: code 0 of the first frame alike, the others not. */
+static void the_predictor_draws_too(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options o = options_of(model, 2, 1);
+    (void)state;
+    o.talker.temperature = 0;
+    struct result *one = speak(model, &o, TEXT, 100, 1920);
+    o.seed = 2;
+    struct result *two = speak(model, &o, TEXT, 100, 1920);
+    o.predictor.temperature = 0;
+    struct result *greedy = speak(model, &o, TEXT, 100, 1920);
+    o.seed = 3;
+    struct result *greedy_too = speak(model, &o, TEXT, 100, 1920);
+    assert_int_equal(one->codes[0], two->codes[0]);
+    assert_memory_not_equal(one->codes, two->codes, 16 * sizeof *one->codes);
+    assert_same(greedy, greedy_too);
+    free(one);
+    free(two);
+    free(greedy);
+    free(greedy_too);
+    utter_model_close(&model);
+}
+
 /* Streams side by side, stepped together, joined at different times, equal each one alone. */
 static void neighbours_change_nothing(void **state)
 {
@@ -344,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_else_changes_the_samples),
         cmocka_unit_test(seeds_differ_and_repeat),
+        cmocka_unit_test(the_predictor_draws_too),
         cmocka_unit_test(neighbours_change_nothing),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
         cmocka_unit_test(every_end_has_its_reason),

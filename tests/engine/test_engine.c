@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the engine decides by itself, and the codec alone. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+static void the_official_pattern_follows_the_version(void **state)
+{
+    static const struct {
+        const char *version;
+        enum pretokenizer pattern;
+    } cases[] = {
+        {NULL, PRETOKENIZER_PATCHED},
+        {"4.50.0", PRETOKENIZER_NATIVE},
+        {"4.57.2", PRETOKENIZER_NATIVE},
+        {"4.57.3", PRETOKENIZER_PATCHED},
+        {"4.57.6", PRETOKENIZER_PATCHED},
+        {"4.58.0", PRETOKENIZER_PATCHED},
+        {"4.58.0.dev0", PRETOKENIZER_PATCHED},
+        {"5.0.0rc1", PRETOKENIZER_PATCHED},
+        {"5.0.0", PRETOKENIZER_NATIVE},
+        {"5.1.0", PRETOKENIZER_NATIVE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (engine_pretokenizer(cases[i].version) != cases[i].pattern) {
+            fail_msg("transformers_version %s", cases[i].version ? cases[i].version : "missing");
+        }
+    }
+}
+
+struct sound {
+    float pcm[400 * 1920];
+    size_t n;
+};
+
+static bool keep(void *user, const float *pcm, size_t n)
+{
+    struct sound *s = user;
+    memcpy(s->pcm + s->n, pcm, n * sizeof *pcm);
+    s->n += n;
+    return true;
+}
+
+static utter_model *open_tiny(const char *path)
+{
+    utter_model *model;
+    assert_int_equal(utter_model_open(&model, path, NULL, NULL), UTTER_OK);
+    return model;
+}
+
+static int32_t *some_codes(int n_frames)
+{
+    int32_t *codes = malloc((size_t)n_frames * 16 * sizeof *codes);
+    uint32_t x = 1;
+    for (int i = 0; i < n_frames * 16; i++) {
+        x = x * 1664525u + 1013904223u;
+        codes[i] = (int32_t)(x >> 26);
+    }
+    return codes;
+}
+
+static void any_chunking_gives_the_same_samples(void **state)
+{
+    enum { FRAMES = 90 };
+    utter_model *model = open_tiny("build/checkpoints/tiny17-custom_voice");
+    struct sound *whole = calloc(1, sizeof *whole), *other = calloc(1, sizeof *other);
+    int32_t *codes = some_codes(FRAMES);
+    static const int chunks[] = {1, 2, 3, 7, 25, 32};
+    (void)state;
+    assert_int_equal(
+        utter_codec_decode(model, codes, FRAMES, UTTER_CODEC_WHOLE, 0, keep, whole, NULL), UTTER_OK);
+    assert_int_equal(whole->n, FRAMES * 1920);
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        other->n = 0;
+        assert_int_equal(
+            utter_codec_decode(model, codes, FRAMES, UTTER_CODEC_WHOLE, chunks[i], keep, other, NULL),
+            UTTER_OK);
+        assert_int_equal(other->n, whole->n);
+        assert_memory_equal(other->pcm, whole->pcm, whole->n * sizeof *whole->pcm);
+    }
+    free(codes);
+    free(whole);
+    free(other);
+    utter_model_close(&model);
+}
+
+static void the_official_rule_cuts_after_300_frames(void **state)
+{
+    enum { FRAMES = 330 };
+    utter_model *model = open_tiny("build/checkpoints/tiny17-custom_voice");
+    struct sound *whole = calloc(1, sizeof *whole), *cut = calloc(1, sizeof *cut);
+    int32_t *codes = some_codes(FRAMES);
+    (void)state;
+    assert_int_equal(
+        utter_codec_decode(model, codes, FRAMES, UTTER_CODEC_WHOLE, 0, keep, whole, NULL), UTTER_OK);
+    assert_int_equal(
+        utter_codec_decode(model, codes, FRAMES, UTTER_CODEC_OFFICIAL_CHUNKS, 0, keep, cut, NULL),
+        UTTER_OK);
+    assert_int_equal(cut->n, whole->n);
+    assert_memory_equal(cut->pcm, whole->pcm, (size_t)300 * 1920 * sizeof *cut->pcm);
+    assert_memory_not_equal(cut->pcm + (size_t)300 * 1920, whole->pcm + (size_t)300 * 1920,
+        (size_t)30 * 1920 * sizeof *cut->pcm);
+    free(codes);
+    free(whole);
+    free(cut);
+    utter_model_close(&model);
+}
+
+static bool stop_at_once(void *user, const float *pcm, size_t n)
+{
+    (void)pcm;
+    *(size_t *)user += n;
+    return false;
+}
+
+static void codec_refusals(void **state)
+{
+    utter_model *model = open_tiny("build/checkpoints/tiny17-custom_voice");
+    int32_t *codes = some_codes(4);
+    utter_error error;
+    size_t n = 0;
+    (void)state;
+    codes[17] = 64;
+    assert_int_equal(
+        utter_codec_decode(model, codes, 4, UTTER_CODEC_WHOLE, 0, stop_at_once, &n, &error),
+        UTTER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "frame 1, codebook 1"));
+    codes[17] = -1;
+    assert_int_equal(
+        utter_codec_decode(model, codes, 4, UTTER_CODEC_WHOLE, 0, stop_at_once, &n, &error),
+        UTTER_E_ARGUMENT);
+    codes[17] = 1;
+    assert_int_equal(
+        utter_codec_decode(model, codes, 4, UTTER_CODEC_WHOLE, 33, stop_at_once, &n, &error),
+        UTTER_E_ARGUMENT);
+    assert_int_equal(n, 0);
+    assert_int_equal(
+        utter_codec_decode(model, codes, 4, UTTER_CODEC_WHOLE, 1, stop_at_once, &n, &error),
+        UTTER_E_CANCELLED);
+    assert_int_equal(n, 1920);
+    free(codes);
+    utter_model_close(&model);
+}
+
+/* A model file that shrinks while it is mapped ends every later call with a status. */
+static void a_file_that_shrinks_is_an_error(void **state)
+{
+    char command[512], path[512];
+    const char *folder = support_path("shrinks");
+    utter_stream *stream;
+    utter_error error;
+    static float pcm[1920];
+    size_t n;
+    (void)state;
+    snprintf(command, sizeof command, "cp -r build/checkpoints/tiny17-custom_voice %s", folder);
+    assert_int_equal(system(command), 0);
+    utter_model *model = open_tiny(folder);
+    assert_int_equal(utter_stream_open(&stream, model, NULL, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, "Hello", 5, &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_int_equal(truncate(path, 8192), 0);
+    utter_status status = utter_stream_read(stream, pcm, 1920, &n, &error);
+    for (int i = 0; i < 200 && status == UTTER_OK; i++) {
+        status = utter_stream_read(stream, pcm, 1920, &n, &error);
+    }
+    assert_int_equal(status, UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "shrunk"));
+    utter_stream_free(&stream);
+    assert_int_equal(utter_stream_open(&stream, model, NULL, &error), UTTER_E_FILE);
+    utter_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_official_pattern_follows_the_version),
+        cmocka_unit_test(any_chunking_gives_the_same_samples),
+        cmocka_unit_test(the_official_rule_cuts_after_300_frames),
+        cmocka_unit_test(codec_refusals),
+        cmocka_unit_test(a_file_that_shrinks_is_an_error),
+    };
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
