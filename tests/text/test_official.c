@@ -3,7 +3,7 @@
  * compare_tokens.py shows the line. */
 #include "tests/support.h"
 
-#include "tests/text/golden.h"
+#include "tests/text/text_golden.h"
 #include "tests/text/lines.h"
 #include "text/feed.h"
 #include "text/nfc.h"
