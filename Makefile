@@ -43,7 +43,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check fuzz test test-programs checkpoints tools examples install clean
+.PHONY: all help check mutants fuzz test test-programs checkpoints tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -122,6 +122,9 @@ test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
 
 check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
 	@tools/run_tests $(B) $(ONLY)
+
+mutants: ## small wrong changes of tests/mutants, each of which must fail a test
+	@tools/mutants $(ONLY)
 
 VERSION = $(shell sed -n 's/.*UTTER_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/utter.h | paste -sd.)
 
