@@ -43,7 +43,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check mutants fuzz test test-programs checkpoints tools examples install clean
+.PHONY: all help check mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -86,9 +86,15 @@ build/checkpoints/made: tests/fixtures/checkpoints $(wildcard tests/fixtures/voc
 	    [ -z "$$name" ] || $(B)/tools/make_model $$shape $$variant build/checkpoints/$$name $$options || exit 1; \
 	done
 	@touch $@
+
 examples: $(EXAMPLES) ## the example programs
 $(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+
+ORACLE := build/oracle/venv/bin/python
+oracle: all checkpoints ## goldens from the official package, compared with the committed ones and verified by the engine
+	@tools/oracle/install
+	@nice -n 10 $(ORACLE) tools/oracle/make_goldens.py
 
 # tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
 # file calls go through --wrap, so that a test can fail the n-th one.

@@ -79,6 +79,13 @@ static void eos_first(struct scene *s)
         "talker.codec_head.weight");
 }
 
+static void endless(struct scene *s)
+{
+    constant_channel(s);
+    change(s->model, set_row(eos(s), 0, weight_for(-60, s->request->shape.talker.width)),
+        "talker.codec_head.weight");
+}
+
 /* The end token's score spreads wider than the others', so that it is the largest about once in twenty frames. */
 static void eos_sometimes(struct scene *s)
 {
@@ -189,6 +196,7 @@ static const struct {
     void (*apply)(struct scene *);
 } crafts[] = {
     {"eos-first", "the end token always has the best score: 2 frames, the minimum", eos_first},
+    {"endless", "the end token always has the worst score", endless},
     {"eos-sometimes", "speech ends by the end token after some tens of frames", eos_sometimes},
     {"negative-scores", "all scores of the talker are negative", negative_scores},
     {"ties", "every score comes twice, at ids 2n and 2n + 1", ties},

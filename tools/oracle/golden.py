@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Runs the official package on a checkpoint and writes a golden file, for `utter verify`.
+
+usage: golden.py -m DIR -o golden.safetensors [--set NAME] [--frames N] [--only CASE,CASE] [--recipe TEXT] [--threads N]
+
+Without --set: a handful of cases that fit the checkpoint, 24 frames each (about two minutes for a 0.6B model on two
+cores). --set takes a list of cases by name (cases.py has them).
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases as case_lists  # noqa: E402
+import goldenfile  # noqa: E402
+import official  # noqa: E402
+
+CHUNK = 300  # frames that the official decoder takes at once
+
+
+def run_speak(engine, case):
+    arrays, samples = engine.speak(case, case.pop("activations"))
+    first = case.pop("first_samples")
+    n_frames = len(arrays["codes"])
+    case.update(frames=n_frames, finish="eos" if n_frames < case["max_frames"] else "max_frames",
+                n_text_ids=len(arrays["ids"]) - 8, margin=float(arrays["margins"].min()) if n_frames else 1e30)
+    case["sound"], sound = goldenfile.sound_entry(samples, first, "whole" if n_frames <= CHUNK else "official_chunks")
+    return arrays | sound
+
+
+def run_decode(engine, case):
+    decoder = engine.decoder.config
+    codes = case_lists.random_codes(case.pop("seed"), case["frames"], decoder.num_quantizers, decoder.codebook_size)
+    rule, first = case.pop("rule"), case.pop("first_samples")
+    if rule == "whole" and len(codes) > CHUNK:
+        stages, samples = {}, engine.decode_whole(codes)
+    else:
+        stages, samples = engine.decode(codes, case.pop("stages", False))
+    case.pop("stages", None)
+    case["sound"], sound = goldenfile.sound_entry(samples, first, rule)
+    return {"codes": codes, **stages, **sound}
+
+
+def make(folder, out, cases, recipe=None, threads=2):
+    """Runs `cases` (from cases.py) and writes the golden file `out`."""
+    engine = official.Official(folder, threads)
+    tensors, done = {}, []
+    for case in cases:
+        case, start = dict(case), time.time()
+        arrays = run_decode(engine, case) if case["kind"] == "decode" else run_speak(engine, case)
+        tensors |= {f"{case['name']}/{name}": array for name, array in arrays.items()}
+        done.append(case)
+        official.progress(f"  {case['name']}: {case['frames']} frames, {time.time() - start:.1f} s"
+                          + (f", smallest margin {case['margin']:.2g}" if "margin" in case else ""))
+    goldenfile.save(out, official.made_with(), goldenfile.checkpoint(folder, engine.kind, engine.size, recipe), done, tensors)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-m", "--model", required=True, metavar="DIR")
+    parser.add_argument("-o", "--out", required=True, metavar="FILE")
+    parser.add_argument("--set", metavar="NAME", help="a list of cases: " + ", ".join(case_lists.SETS))
+    parser.add_argument("--only", metavar="CASES", help="names of cases, comma separated")
+    parser.add_argument("--frames", type=int, default=24, help="frames of each case of the default list")
+    parser.add_argument("--recipe", help="what make_model was told")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    if args.set:
+        cases = case_lists.SETS[args.set]
+    else:
+        cases = case_lists.for_checkpoint(args.model, args.frames)
+    if args.only:
+        cases = [case for case in cases if case["name"] in args.only.split(",")]
+    if not cases:
+        parser.error("there are no such cases")
+    make(args.model, args.out, cases, args.recipe, args.threads)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Makes the committed golden files afresh, compares them, and lets the engine verify them.
+
+usage: make_goldens.py [--update] [NAME...]
+
+NAME is a test checkpoint of tests/fixtures/checkpoints (built by `make checkpoints`) that has a set in cases.py; all by
+default. Fresh files go to build/oracle/golden. --update copies them over tests/golden: say why in the commit.
+"""
+import argparse
+import concurrent.futures
+import multiprocessing
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+import cases as case_lists  # noqa: E402
+import goldenfile  # noqa: E402
+
+COMMITTED, FRESH, CHECKPOINTS = ROOT / "tests/golden", ROOT / "build/oracle/golden", ROOT / "build/checkpoints"
+SAMPLING = "sampling"  # no checkpoint, nothing for the engine to verify: a unit test reads it
+UTTER = ROOT / "build/release/utter"
+
+
+def recipes():
+    """Checkpoint name -> arguments of make_model."""
+    lines = [line.split("#")[0].split() for line in (ROOT / "tests/fixtures/checkpoints").read_text().splitlines()]
+    return {words[0]: " ".join(words[1:]) for words in lines if words}
+
+
+def make(name, recipe):
+    import golden
+    out = FRESH / f"{name}.safetensors"
+    if name == SAMPLING:
+        import sampling
+        FRESH.mkdir(parents=True, exist_ok=True)
+        sampling.write(out)
+        return out
+    golden.make(CHECKPOINTS / name, out, case_lists.SETS[name], recipe, threads=1)
+    return out
+
+
+def compare(name, fresh):
+    committed = COMMITTED / f"{name}.safetensors"
+    if not committed.exists():
+        return [f"{committed.name} is not in tests/golden"]
+    return [f"{committed.name}: {what}" for what in goldenfile.differences(committed, fresh)]
+
+
+def verify(name, fresh):
+    """What the engine says about a fresh golden: a list of faults."""
+    run = subprocess.run([UTTER, "verify", fresh, "-m", CHECKPOINTS / name], capture_output=True, text=True, check=False)
+    if run.returncode == 0:
+        return []
+    return [f"utter verify {fresh} -m {CHECKPOINTS / name}: exit {run.returncode}\n{run.stdout}{run.stderr}".rstrip()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    args = parser.parse_args()
+    start, faults, all_recipes = time.time(), [], recipes()
+    work = lambda name: -sum(case.get("max_frames", 0) for case in case_lists.SETS.get(name, []))
+    names = sorted(args.names or [*case_lists.SETS, SAMPLING], key=work)  # the longest first
+
+    workers = min(2, len(os.sched_getaffinity(0)))
+    with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        runs = {pool.submit(make, name, all_recipes.get(name)): name for name in names}
+        for run in concurrent.futures.as_completed(runs):
+            name, fresh = runs[run], run.result()
+            if args.update:
+                shutil.copyfile(fresh, COMMITTED / fresh.name)
+            found, verified = compare(name, fresh), UTTER.exists() and name != SAMPLING
+            found += verify(name, fresh) if verified else []
+            print(f"{name}: {'; '.join(found) or 'as committed' + (', verified' if verified else '')}", flush=True)
+            faults += found
+    print(f"{len(names)} golden files in {time.time() - start:.0f} s, {len(faults)} faults")
+    if not UTTER.exists():
+        print(f"SKIPPED: {UTTER.relative_to(ROOT)} is not built, nothing was verified")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
