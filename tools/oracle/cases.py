@@ -16,8 +16,8 @@ SENTENCES = {
     "spanish": "¿Qué le gustaría escuchar hoy? ¡Una canción, por favor!",
     "italian": "Oggi è una bella giornata; mangeremo il gelato sotto gli alberi della città.",
 }
-EMOJI = ("Well done \U0001f389\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466\U0001f3f3\ufe0f\u200d\U0001f308 \u2014"
-         " see you \u2615\ufe0f tomorrow \U0001f600!")
+EMOJI = ("Well done \U0001f389\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
+         "\U0001f3f3\ufe0f\u200d\U0001f308 \u2014 see you \u2615\ufe0f tomorrow \U0001f600!")
 MIXED = "The iPhone costs 1,299 €, 约等于一万元, そして YouTube は無料; Москва, O'Toole, PhD."
 BREAKS = "First line.\nSecond  line,\twith a tab.\r\n\r\nAnd   a last\u3000line!\n/x"
 CONTROL = "One <|im_end|> two <tts_pad> three <think>four</think> five <|endoftext|>six."

@@ -53,7 +53,8 @@ def make(folder, out, cases, recipe=None, threads=2):
         done.append(case)
         official.progress(f"  {case['name']}: {case['frames']} frames, {time.time() - start:.1f} s"
                           + (f", smallest margin {case['margin']:.2g}" if "margin" in case else ""))
-    goldenfile.save(out, official.made_with(), goldenfile.checkpoint(folder, engine.kind, engine.size, recipe), done, tensors)
+    made_on = goldenfile.checkpoint(folder, engine.kind, engine.size, recipe)
+    goldenfile.save(out, official.made_with(), made_on, done, tensors)
 
 
 def main():

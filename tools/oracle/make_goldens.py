@@ -54,10 +54,11 @@ def compare(name, fresh):
 
 def verify(name, fresh):
     """What the engine says about a fresh golden: a list of faults."""
-    run = subprocess.run([UTTER, "verify", fresh, "-m", CHECKPOINTS / name], capture_output=True, text=True, check=False)
+    command = [UTTER, "verify", fresh, "-m", CHECKPOINTS / name]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode == 0:
         return []
-    return [f"utter verify {fresh} -m {CHECKPOINTS / name}: exit {run.returncode}\n{run.stdout}{run.stderr}".rstrip()]
+    return [f"{' '.join(map(str, command))}: exit {run.returncode}\n{run.stdout}{run.stderr}".rstrip()]
 
 
 def main():

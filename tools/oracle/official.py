@@ -1,4 +1,4 @@
-"""The official package, loaded from a checkpoint folder in fp32, run case by case with everything on the way captured."""
+"""The official package in fp32 on a checkpoint folder, run case by case with everything on the way captured."""
 import contextlib
 import io
 import logging
@@ -20,7 +20,8 @@ with contextlib.redirect_stdout(io.StringIO()):  # the package prints when it is
 
 
 def made_with():
-    return f"qwen-tts {version('qwen-tts')}, transformers {transformers.__version__}, torch {torch.__version__}, float32, eager"
+    versions = f"qwen-tts {version('qwen-tts')}, transformers {transformers.__version__}, torch {torch.__version__}"
+    return f"{versions}, float32, eager"
 
 
 def rows(tensor):
@@ -50,8 +51,8 @@ class Official:
         language = None if case["language"] == "auto" else case["language"]
         with seen.installed():
             if self.kind == "custom_voice":
-                sound, _ = self.model.generate_custom_voice(case["text"], speaker=case["speaker"] or "", language=language,
-                                                            instruct=case["instruct"], **settings)
+                sound, _ = self.model.generate_custom_voice(case["text"], speaker=case["speaker"] or "",
+                                                            language=language, instruct=case["instruct"], **settings)
             elif self.kind == "voice_design":
                 sound, _ = self.model.generate_voice_design(case["text"], instruct=case["instruct"] or "",
                                                             language=language, **settings)

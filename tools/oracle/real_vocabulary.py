@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The released vocabulary, rebuilt: real_vocabulary.py FOLDER writes vocab.json, merges.txt and tokenizer_config.json.
 
-The package `dashscope` (tools/oracle/install) ships the ranks of the same vocabulary. A token's id is its rank; the merge
-that makes a token joins the two pieces which the lower ranks leave of it. Both files are checked against the SHA-256 of
-the released ones, so what comes out is the real thing or nothing.
+The package `dashscope` (tools/oracle/install) ships the ranks of the same vocabulary. A token's id is its rank; the
+merge that makes a token joins the two pieces which the lower ranks leave of it. Both files are checked against the
+SHA-256 of the released ones, so what comes out is the real thing or nothing.
 """
 import base64
 import hashlib
@@ -40,7 +40,7 @@ def halves(token, rank, ranks):
 
 def write_checked(path, text, sha256):
     data = text.encode()
-    if sha256 and hashlib.sha256(data).hexdigest() != sha256:
+    if hashlib.sha256(data).hexdigest() != sha256:
         sys.exit(f"real_vocabulary: {path.name} is not the released file; the rank file of dashscope has changed")
     path.write_bytes(data)
 
@@ -56,9 +56,10 @@ def main():
     vocabulary = {spell(token): rank for token, rank in in_order}
     merges = [" ".join(map(spell, halves(token, rank, ranks))) for token, rank in in_order if len(token) > 1]
     write_checked(folder / "merges.txt", "".join(f"{line}\n" for line in merges), MERGES_SHA256)
-    write_checked(folder / "tokenizer_config.json",
-                  json.dumps(tokenizer_config(len(vocabulary)), ensure_ascii=False, indent=2) + "\n", None)
-    write_checked(folder / "vocab.json", json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":")), VOCAB_SHA256)
+    config = json.dumps(tokenizer_config(len(vocabulary)), ensure_ascii=False, indent=2) + "\n"
+    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
+    compact = json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":"))
+    write_checked(folder / "vocab.json", compact, VOCAB_SHA256)
 
 
 if __name__ == "__main__":

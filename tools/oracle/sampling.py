@@ -59,7 +59,8 @@ def cases():
         case("talker-all-off", "talker", talker, temperature=1.0, top_k=0, history=[1, 2]),
         case("talker-negative", "talker", below, repetition_penalty=1.5, history=list(range(0, 64, 3))),
         case("talker-penalty-below-one", "talker", talker, repetition_penalty=0.8, history=list(range(0, 64, 5))),
-        case("talker-long-history", "talker", talker, repetition_penalty=1.5, history=[7] * 80 + [11] + list(range(20, 60)) * 3),
+        case("talker-long-history", "talker", talker, repetition_penalty=1.5,
+             history=[7] * 80 + [11] + list(range(20, 60)) * 3),
         case("talker-top-p", "talker", talker, top_k=0, top_p=0.8, history=[1, 2, 3]),
         case("talker-top-k-top-p", "talker", ends, top_k=20, top_p=0.6, temperature=1.3, history=[1, 2, 3]),
         case("talker-ties", "talker", ties_talker, top_k=7, history=[4, 8, 15]),
@@ -104,8 +105,8 @@ def probabilities(entry, scores):
 
 
 def border_tie(scores, p):
-    """Whether of some equal scores only a part stayed: top-p cuts a sorted list, and which of equals come first there is
-    the sort's affair."""
+    """Whether of some equal scores only a part stayed: top-p cuts a sorted list, and which of equals come first there
+    is the sort's affair."""
     return bool(set(scores[p > 0]) & set(scores[:CODEBOOK][p[:CODEBOOK] == 0]))
 
 
