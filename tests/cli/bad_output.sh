@@ -17,9 +17,23 @@ run 'utter codec decode -m $M -o /dev/full --format raw - <<<"{\"codes\":[[1,2,3
 run 'mkfifo pipe; cat pipe >from_pipe & utter say -m $M -v ryan --max-frames 3 -o pipe --format raw hello; wait; stat -c %s from_pipe; rm pipe from_pipe'
 run 'mkdir real; printf old >real/x.wav; ln -s real/x.wav link.wav; utter say -m $M -v ryan --max-frames 3 -o link.wav hello; readlink link.wav; head -c 4 real/x.wav; echo; rm -r real link.wav'
 run 'printf old >x.wav; utter say -m $MODELS/nan-sound -v ryan -o x.wav hello; cat x.wav; echo; rm x.wav'
-run 'timeout --preserve-status -s INT 0.7 utter say -m $MODELS/loop --no-guard -v ryan --greedy --max-frames 20000 -o x.wav --codes x.json "$long"'
+# Sends the signal when the command has written some sound.
+interrupt() { # signal, command ...
+    local signal=$1 i
+    shift
+    "$@" <&0 &
+    for ((i = 0; i < 600; i++)); do
+        [ "$(cat .utter-* 2>/dev/null | wc -c)" -lt 8000 ] || break
+        sleep 0.05
+    done
+    kill -s "$signal" $!
+    wait $!
+}
+export -f interrupt
+run 'interrupt INT utter say -m $MODELS/loop --no-guard -v ryan --greedy -o x.wav --codes x.json "$long"'
 run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0))'
-run 'head -n 1 x.json | sed "s/[0-9]\{2,\}/N/g"; rm x.wav x.json'
-run '(printf "Hello there, "; sleep 2) | timeout --preserve-status -s TERM 0.7 utter say -m $MODELS/loop --no-guard --greedy -v ryan --layout stream -o x.wav -; echo $?; rm x.wav'
-run '(sleep 2) | timeout --preserve-status -s INT 0.7 utter say -m $M -v ryan -o x.wav -'
+run 'head -n 1 x.json | sed "s/:[0-9]\+/:N/g"; rm x.wav x.json'
+run '(printf "Hello there, "; sleep 3) | interrupt TERM utter say -m $MODELS/loop --greedy -v ryan --layout stream -o x.wav -'
+run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0)); rm x.wav'
+run '(sleep 5) | timeout --preserve-status -s INT 2 utter say -m $M -v ryan -o x.wav -'
 run 'ls -A'
