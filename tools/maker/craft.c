@@ -91,7 +91,7 @@ static void eos_sometimes(struct scene *s)
 {
     float highest =
         sqrtf(2 * logf((float)s->request->shape.codebook_size)); /* of so many normal values, about */
-    change(s->model, (struct change){CHANGE_SCALE, eos(s), 0, -1, 0.6f * highest},
+    change(s->model, (struct change){CHANGE_SCALE, eos(s), 0, -1, 0.45f * highest},
         "talker.codec_head.weight");
 }
 

@@ -112,7 +112,7 @@ SETS = {
         speak("instruct-dropped", SENTENCES["english"], speaker="vivian", instruct=STYLE, frames=16),
         speak("upper-case-names", SENTENCES["german"], "german", speaker="Ono_Anna", frames=16),
         decode("decode-1", 1),
-        decode("decode-stages", 4, stages=True),
+        decode("decode-stages", 2, stages=True),
         decode("decode-110", 110, first=9600),
         decode("decode-whole-340", 340, first=9600, seed=2),
         decode("decode-chunks-340", 340, rule="official_chunks", first=9600, seed=2),
@@ -128,7 +128,6 @@ SETS = {
         speak("instruct-chinese", SENTENCES["chinese"], "chinese", speaker="eric", instruct="用特别愤怒的语气说。\n大声一点。"),
         speak("penalty-1.0", SENTENCES["english"], speaker="ryan", penalty=1.0),
         speak("penalty-1.5-stream", SENTENCES["english"], speaker="ryan", penalty=1.5, layout="stream"),
-        decode("decode-stages", 3, stages=True),
     ],
     "tiny17-voice_design": [
         speak("activations", "Hello there, friend.", instruct=DESIGN, frames=6, activations=True),
@@ -144,7 +143,7 @@ SETS = {
     ],
     "unusual": [speak("english-full", SENTENCES["english"], speaker="ryan", instruct=STYLE, activations=True, frames=8),
                 speak("english-stream", SENTENCES["english"], speaker="eric", layout="stream", frames=40),
-                decode("decode-stages", 12, stages=True, first=9600), decode("decode-60", 60, first=9600)],
+                decode("decode-stages", 2, stages=True), decode("decode-60", 60, first=9600)],
     "tiny06-base": [decode("decode-8", 8)],
     # Crafted checkpoints: what each shows is in `make_model --help`.
     "eos-first": [speak(f"two-frames-{layout}", "Hello.", speaker="ryan", layout=layout, first=3840)
@@ -155,7 +154,7 @@ SETS = {
         speak("beyond-300", SENTENCES["english"], speaker="ryan", frames=312),
     ],
     "eos-sometimes": [speak(f"ends-{speaker}", SENTENCES["english"], speaker=speaker, frames=300)
-                      for speaker in CUSTOM_VOICES[:6]],
+                      for speaker in ("serena", "ryan", "ono_anna", "sohee", "eric", "dylan")],
     "negative-scores": [speak(f"penalty-{penalty}", SENTENCES["english"], speaker="ryan", penalty=penalty, frames=40)
                         for penalty in (1.05, 1.5)],
     "ties": [speak("ties", SENTENCES["english"], speaker="ryan", frames=40)],
