@@ -157,7 +157,8 @@ static utter_status add_token(struct added *added, const struct vocabulary *voca
     const char *content = json_need_string(&f, "content");
     bool special = json_take_bool(&f, "special", false);
     bool normalized = json_take_bool(&f, "normalized", !special);
-    bool stripped = json_take_bool(&f, "lstrip", false) | json_take_bool(&f, "rstrip", false);
+    bool stripped_left = json_take_bool(&f, "lstrip", false);
+    bool stripped_right = json_take_bool(&f, "rstrip", false);
     bool single_word = json_take_bool(&f, "single_word", false);
     if (f.status != UTTER_OK) {
         return f.status;
@@ -167,7 +168,7 @@ static utter_status add_token(struct added *added, const struct vocabulary *voca
         return error_set(
             error, UTTER_E_FILE, "%s: content must have 1 to %d bytes", where, LENGTH_LIMIT);
     }
-    if (stripped || single_word) {
+    if (stripped_left || stripped_right || single_word) {
         return error_set(
             error, UTTER_E_MODEL, "%s: lstrip, rstrip and single_word are not supported", where);
     }
