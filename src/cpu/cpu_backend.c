@@ -5,7 +5,9 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "cpu/cpu_encoder.h"
 #include "cpu/cpu_frame.h"
+#include "cpu/cpu_speaker.h"
 
 struct backend {
     const struct model *model;
@@ -238,6 +240,36 @@ static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *ou
     return status;
 }
 
+static utter_status cpu_encode_call(struct backend *b, const float *pcm, size_t n_samples,
+    int32_t *codes, size_t capacity_frames, size_t *n_frames, backend_progress_fn *progress, void *user,
+    utter_error *error)
+{
+    size_t n = cpu_encoder_frames(b->model->config, n_samples);
+    *n_frames = 0;
+    if (!b->model->has_encoder) {
+        return error_set(error, UTTER_E_MODEL, "this checkpoint has no codec encoder");
+    }
+    if (n < 1 || n > capacity_frames) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "a recording of %zu samples: %zu frames, room for %zu", n_samples, n, capacity_frames);
+    }
+    utter_status status =
+        cpu_encode(b->model, b->kern, b->pool, pcm, n_samples, codes, progress, user, error);
+    *n_frames = status ? 0 : n;
+    return status;
+}
+
+static utter_status cpu_speaker_call(
+    struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
+{
+    if (!b->model->has_speaker) {
+        return error_set(error, UTTER_E_MODEL,
+            "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
+            b->model->config->kind_name);
+    }
+    return cpu_speaker(b->model, b->kern, b->pool, mels, n_mels, vector, error);
+}
+
 static void cpu_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
 {
     b->frame.tap = (struct cpu_tap){fn, user};
@@ -263,6 +295,8 @@ const struct backend_ops cpu_backend = {
     .feed = cpu_feed,
     .vocode = cpu_vocode,
     .collect = cpu_collect,
+    .encode = cpu_encode_call,
+    .speaker = cpu_speaker_call,
     .tap = cpu_tap_set,
     .memory = cpu_memory,
 };

@@ -72,6 +72,17 @@ struct kern_attend {
     float scale;
 };
 
+/* A code table, entries in blocks of KERN_NEAREST_BLOCK: [blocks][dim][KERN_NEAREST_BLOCK], and the sum of squares
+ * of each entry. The squared distance is made as the official program makes it, so that near-ties fall the same way:
+ * dim products of -2 x[k] and the entry, then the column's sum of squares, then the entry's; `terms` of these dim + 2
+ * at a time are summed in one chain, and the chains are added. */
+enum { KERN_NEAREST_BLOCK = 32 };
+struct kern_nearest {
+    const float *table, *norms; /* whole blocks */
+    int64_t n;
+    int dim, terms;
+};
+
 struct kern {
     const char *name; /* "c", "avx2", "avx512" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
@@ -85,6 +96,11 @@ struct kern {
     void (*gelu)(float *x, int64_t n);
     /* out[head] = softmax(scale q.K) V for one query head; scores is scratch of n_keys floats. */
     void (*attend)(const struct kern_attend *attend, float *out, const float *q, float *scores);
+    /* y[i] = x[i] > 0 ? x[i] : e^x[i] - 1; y may be x */
+    void (*elu)(float *y, const float *x, int64_t n);
+    /* index[c] = the first of the entries nearest to x[c * x_stride ..]; x_norm[c] is that column's sum of squares. */
+    void (*nearest)(const struct kern_nearest *table, const float *x, int64_t x_stride,
+        const float *x_norm, int n_c, int32_t *index);
 };
 
 /* The table of that name, or the best for this machine when name is NULL; NULL when it does not exist or

@@ -5,6 +5,7 @@
 #include "cpu/kern_vector.h"
 
 #include "cpu/kern_conv.h"
+#include "cpu/kern_encode.h"
 #include "cpu/kern_linear.h"
 
 const struct kern KERN_TABLE = {
@@ -18,4 +19,6 @@ const struct kern KERN_TABLE = {
     .silu_mul = silu_mul,
     .gelu = gelu,
     .attend = attend,
+    .elu = elu,
+    .nearest = nearest,
 };

@@ -69,6 +69,9 @@ struct backend_memory {
     uint64_t position_bytes; /* each position of a lane, as it is used */
 };
 
+/* Told how much of a long piece of work is done, 0 to 1; false stops it. */
+typedef bool backend_progress_fn(void *user, double done);
+
 struct backend_ops {
     const char *name; /* "cpu" */
     utter_status (*open)(struct backend **b, const struct model *model,
@@ -92,6 +95,17 @@ struct backend_ops {
     /* Decodes all waiting frames of each lane. */
     utter_status (*vocode)(struct backend *b, const int *lanes, int n, utter_error *error);
     utter_status (*collect)(struct backend *b, int lane, struct lane_out *out, utter_error *error);
+
+    /* A recording at the codec's rate, n_samples (at least 1) finite samples, -> *n_frames frames of codes,
+     * ceil(n_samples / frame_samples) of them; UTTER_E_ARGUMENT when that is more than `capacity_frames`, UTTER_E_MODEL
+     * when the checkpoint has no encoder, UTTER_E_CANCELLED when `progress` (may be NULL) says so. */
+    utter_status (*encode)(struct backend *b, const float *pcm, size_t n_samples, int32_t *codes,
+        size_t capacity_frames, size_t *n_frames, backend_progress_fn *progress, void *user,
+        utter_error *error);
+    /* Log-mel features (audio/mel.h), [n_mels][128], at least 5 -> the x-vector, [speaker_width]; UTTER_E_MODEL when the
+     * checkpoint has no speaker encoder. */
+    utter_status (*speaker)(
+        struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error);
 
     void (*tap)(struct backend *b, backend_tap_fn *fn, void *user); /* fn NULL: off */
     void (*memory)(const struct backend *b, struct backend_memory *memory);

@@ -69,6 +69,17 @@ struct weight model_exact(
     return (struct weight){values, DTYPE_F32, w.rows, w.cols};
 }
 
+bool model_bind_has(const struct model_bind *mb, const char *prefix)
+{
+    const struct tensor_set *set = mb->bind.set;
+    for (size_t i = 0; i < tensor_set_count(set); i++) {
+        if (strncmp(tensor_set_at(set, i)->name, prefix, strlen(prefix)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the tensors whose names begin with `prefix`, but not with `except`, hold together. */
 struct tally {
     uint64_t values, bytes;
@@ -116,6 +127,18 @@ static utter_status model_bind_set(struct model *m, const struct tensor_set *set
     return status == UTTER_OK && mb.out_of_memory ? error_memory(error, "model") : status;
 }
 
+static void bind_main(struct model_bind *mb)
+{
+    model_bind_talker(mb);
+    model_bind_speaker(mb);
+}
+
+static void bind_codec(struct model_bind *mb)
+{
+    model_bind_vocoder(mb);
+    model_bind_encoder(mb);
+}
+
 utter_status model_open(struct model **model, const char *folder, utter_error *error)
 {
     char codec_folder[4096];
@@ -129,9 +152,9 @@ utter_status model_open(struct model **model, const char *folder, utter_error *e
         (status = file_join(codec_folder, sizeof codec_folder, folder, "speech_tokenizer", error)) ||
         (status = tensor_set_open_folder(&m->tensors, folder, error)) ||
         (status = tensor_set_open_folder(&m->codec_tensors, codec_folder, error)) ||
-        (status = model_bind_set(m, m->tensors, "model.safetensors", model_bind_talker, error)) ||
+        (status = model_bind_set(m, m->tensors, "model.safetensors", bind_main, error)) ||
         (status = model_bind_set(
-             m, m->codec_tensors, "speech_tokenizer/model.safetensors", model_bind_vocoder, error))) {
+             m, m->codec_tensors, "speech_tokenizer/model.safetensors", bind_codec, error))) {
         model_close(&m);
         return status;
     }

@@ -89,6 +89,46 @@ struct vocoder_weights {
     struct conv_weights last; /* [1][channels * 7] */
 };
 
+struct encoder_stage { /* a residual unit, then a convolution of 2 * rate taps and stride rate */
+    struct conv_weights narrow; /* [channels / compress][channels * residual taps] */
+    struct conv_weights widen;  /* [channels][channels / compress] */
+    struct conv_weights down;   /* [2 * channels][channels * 2 * rate] */
+};
+
+struct encoder_layer { /* LayerNorm, attention, LayerNorm, GELU between two matrices */
+    float *input_norm, *input_norm_bias; /* [width] */
+    float *post_norm, *post_norm_bias;   /* [width] */
+    struct weight q, k, v, o;
+    struct weight fc1;                  /* [inner][width] */
+    struct weight fc2;                  /* [width][inner] */
+    float *attention_scale, *mlp_scale; /* [width] */
+};
+
+struct encoder_weights {
+    struct conv_weights first; /* [filters][first taps] */
+    struct encoder_stage stages[CONFIG_MAX_RATES];
+    struct conv_weights last;                        /* [width][channels * last taps] */
+    struct encoder_layer *layers;                    /* [n_layers] */
+    struct weight down;                              /* [width][width * 4] */
+    struct weight first_projection, rest_projection; /* [codebook_dim][width] */
+    /* As in the file; a row of a table is sum / max(usage, 1e-5). */
+    struct weight table_sum[CONFIG_MAX_CODEBOOKS]; /* [codebook_size][codebook_dim] */
+    float *table_usage[CONFIG_MAX_CODEBOOKS];      /* [codebook_size] */
+};
+
+struct speaker_block {                                 /* the first has conv_in only */
+    struct conv_weights conv_in, conv_out;             /* [channels][channels] */
+    struct conv_weights groups[CONFIG_SPEAKER_GROUPS]; /* [n_groups - 1] of [width][width * taps] */
+    struct conv_weights squeeze, excite;               /* [squeeze][channels], [channels][squeeze] */
+};
+
+struct speaker_weights {
+    struct speaker_block blocks[CONFIG_SPEAKER_BLOCKS];
+    struct conv_weights join;             /* [last][last] */
+    struct conv_weights attend1, attend2; /* [attention][3 * last], [last][attention] */
+    struct conv_weights out;              /* [speaker width][2 * last] */
+};
+
 struct model {
     struct config *config;
     struct tensor_set *tensors;       /* model.safetensors */
@@ -96,11 +136,14 @@ struct model {
     struct talker_weights talker;
     struct predictor_weights predictor;
     struct vocoder_weights vocoder;
+    bool has_encoder, has_speaker; /* the config describes it and its tensors are there */
+    struct encoder_weights encoder;
+    struct speaker_weights speaker;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     uint64_t
         frame_bytes; /* of weights that one frame reads: talker once, predictor for each code, vocoder once */
     uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
-    void **owned; /* every small vector and table that is not in a mapped file */
+    void **owned;               /* every small vector and table that is not in a mapped file */
     size_t n_owned, owned_capacity;
 };
 

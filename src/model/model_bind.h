@@ -26,5 +26,10 @@ void *model_new(struct model_bind *mb, int64_t n, size_t size);
 
 void model_bind_talker(struct model_bind *mb);  /* talker.* of model.safetensors, predictor too */
 void model_bind_vocoder(struct model_bind *mb); /* decoder.* of the codec */
+/* Nothing at all when the config or the file has none. */
+void model_bind_speaker(struct model_bind *mb); /* speaker_encoder.* of model.safetensors */
+void model_bind_encoder(struct model_bind *mb); /* encoder.* of the codec */
+/* True when the file has any tensor whose name begins so. */
+bool model_bind_has(const struct model_bind *mb, const char *prefix);
 
 #endif

@@ -8,12 +8,12 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
+#include "weights/config_parts.h"
 
 enum {
     CONFIG_LIMIT = 16 << 20, /* bytes of a config file */
-    MAX_WIDTH = 1 << 16,
+    MAX_WIDTH = CONFIG_MAX_WIDTH,
     MAX_VOCABULARY = 1 << 22,
     MAX_NAMES = 4096,
     MAX_POSITIONS = 1 << 20,
@@ -24,9 +24,8 @@ static struct json_fields fields_of(const json_t *object, const char *where, utt
     return (struct json_fields){object, where, error, UTTER_OK};
 }
 
-/* The fields that all three stacks share; the key names are the same in all config files. */
-static utter_status read_stack(
-    struct stack_config *s, const json_t *object, const char *where, utter_error *error)
+utter_status config_read_stack(struct stack_config *s, const json_t *object, const char *where,
+    const char *eps_key, utter_error *error)
 {
     struct json_fields f = fields_of(object, where, error);
     s->width = (int)json_need_int(&f, "hidden_size", 2, MAX_WIDTH);
@@ -35,7 +34,7 @@ static utter_status read_stack(
     s->n_heads = (int)json_need_int(&f, "num_attention_heads", 1, 1024);
     s->n_kv_heads = (int)json_take_int(&f, "num_key_value_heads", 1, 1024, s->n_heads);
     s->head = (int)json_need_int(&f, "head_dim", 2, 1024);
-    s->norm_eps = (float)json_need_number(&f, "rms_norm_eps", 1e-12, 1.0);
+    s->norm_eps = (float)json_need_number(&f, eps_key, 1e-12, 1.0);
     s->rope_theta = json_need_number(&f, "rope_theta", 1.0, 1e12);
     if (f.status == UTTER_OK && s->n_heads % s->n_kv_heads != 0) {
         return error_set(error, UTTER_E_MODEL, "%s: %d heads do not divide over %d key-value heads",
@@ -116,7 +115,7 @@ static utter_status read_dialects(struct config *c, const json_t *object, utter_
 static utter_status read_talker(struct config *c, const json_t *object, utter_error *error)
 {
     const char *where = "config.json: talker_config";
-    utter_status status = read_stack(&c->talker, object, where, error);
+    utter_status status = config_read_stack(&c->talker, object, where, "rms_norm_eps", error);
     if (status) {
         return status;
     }
@@ -148,7 +147,7 @@ static utter_status read_talker(struct config *c, const json_t *object, utter_er
         return status;
     }
     where = "config.json: code_predictor_config";
-    if ((status = read_stack(&c->predictor, predictor, where, error))) {
+    if ((status = config_read_stack(&c->predictor, predictor, where, "rms_norm_eps", error))) {
         return status;
     }
     f = fields_of(predictor, where, error);
@@ -214,8 +213,9 @@ static utter_status read_top(struct config *c, const json_t *root, utter_error *
         struct json_fields s = fields_of(speaker, "config.json: speaker_encoder_config", error);
         c->has_speaker_encoder = true;
         c->speaker_width = (int)json_need_int(&s, "enc_dim", 1, MAX_WIDTH);
-        if (s.status) {
-            return s.status;
+        utter_status read = s.status ? s.status : config_read_speaker(&c->speaker, &s);
+        if (read) {
+            return read;
         }
     }
     return f.status;
@@ -254,8 +254,7 @@ static utter_status read_generation(struct config *c, const char *folder, utter_
     return f.status;
 }
 
-/* A list of upsampling factors; multiplies *product. */
-static utter_status read_rates(int *rates, int *n, int *product, struct json_fields *f, const char *key)
+utter_status config_read_rates(int *rates, int *n, int *product, struct json_fields *f, const char *key)
 {
     const json_t *array = json_need_array(f, key);
     if (f->status) {
@@ -283,7 +282,7 @@ static utter_status read_rates(int *rates, int *n, int *product, struct json_fie
 static utter_status read_decoder(struct codec_config *d, const json_t *object, utter_error *error)
 {
     const char *where = "speech_tokenizer/config.json: decoder_config";
-    utter_status status = read_stack(&d->stack, object, where, error);
+    utter_status status = config_read_stack(&d->stack, object, where, "rms_norm_eps", error);
     if (status) {
         return status;
     }
@@ -296,8 +295,8 @@ static utter_status read_decoder(struct codec_config *d, const json_t *object, u
     d->latent = (int)json_need_int(&f, "latent_dim", 1, MAX_WIDTH);
     d->decoder_width = (int)json_need_int(&f, "decoder_dim", 1, MAX_WIDTH);
     d->frame_samples = 1;
-    if (f.status || read_rates(d->rates, &d->n_rates, &d->frame_samples, &f, "upsample_rates") ||
-        read_rates(d->ratios, &d->n_ratios, &d->frame_samples, &f, "upsampling_ratios")) {
+    if (f.status || config_read_rates(d->rates, &d->n_rates, &d->frame_samples, &f, "upsample_rates") ||
+        config_read_rates(d->ratios, &d->n_ratios, &d->frame_samples, &f, "upsampling_ratios")) {
         return f.status;
     }
     if (d->codebook_dim % 2 || d->decoder_width % (1 << d->n_rates)) {
@@ -325,7 +324,11 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     d->sample_rate = (int)json_need_int(&f, "output_sample_rate", 1000, 384000);
     int frame_samples = (int)json_need_int(&f, "decode_upsample_rate", 1, 1 << 20);
     const json_t *decoder = json_need_object(&f, "decoder_config");
+    const json_t *encoder = json_take_object(&f, "encoder_config");
     status = f.status ? f.status : read_decoder(d, decoder, error);
+    if (!status && encoder) {
+        status = config_read_encoder(d, encoder, &f);
+    }
     json_decref(root);
     if (status) {
         return status;

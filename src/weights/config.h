@@ -35,6 +35,28 @@ struct sampling_config {
     float repetition_penalty;
 };
 
+enum { CONFIG_SPEAKER_BLOCKS = 16, CONFIG_SPEAKER_GROUPS = 64 };
+
+/* The codec's encoder: recordings -> codes. Causal convolutions with zeros before the first sample. */
+struct encoder_config {
+    struct stack_config stack; /* LayerNorm, GELU; all keys are seen: its window is 0 (docs/model.md) */
+    int filters;               /* channels after the first convolution; doubled by each stage */
+    int first_taps, residual_taps, last_taps;
+    int compress;                         /* a residual unit is filters / compress wide inside */
+    int n_rates, rates[CONFIG_MAX_RATES]; /* in the order they are applied: 4, 5, 6, 8; then comes 2 */
+    int codebook_dim;                     /* width of a table row */
+};
+
+/* The speaker encoder (ECAPA-TDNN): log-mel features -> one vector. */
+struct speaker_config {
+    int n_mels;
+    int n_blocks; /* the first convolution and the Res2Net blocks */
+    int channels[CONFIG_SPEAKER_BLOCKS], taps[CONFIG_SPEAKER_BLOCKS], dilations[CONFIG_SPEAKER_BLOCKS];
+    int last_channels; /* after the blocks are put together: the sum of all but the first */
+    int groups;        /* of a Res2Net block */
+    int attention_channels, squeeze_channels;
+};
+
 /* The codec's decoder (the vocoder) and its encoder. */
 struct codec_config {
     int n_codebooks, n_semantic; /* quantizers in all, and of the first kind */
@@ -47,6 +69,8 @@ struct codec_config {
     int n_ratios, ratios[CONFIG_MAX_RATES]; /* upsampling before it: 2, 2 */
     int frame_samples;                      /* product of all of them: 1920 */
     int sample_rate;                        /* 24000 */
+    bool has_encoder;
+    struct encoder_config encoder;
 };
 
 struct config {
@@ -76,7 +100,8 @@ struct config {
     int max_new_tokens;
 
     bool has_speaker_encoder;
-    int speaker_width;
+    int speaker_width;             /* of the x-vector: the talker's */
+    struct speaker_config speaker; /* when has_speaker_encoder */
 
     struct codec_config codec;
 };

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sound files in, through libsndfile over bytes that base/file has mapped. The header is believed only as far as
+ * the samples bear it out: seconds are counted while decoding. */
+#include "audio/sound_read.h"
+
+#include <math.h>
+#include <sndfile.h>
+#include <string.h>
+
+#include "audio/resample.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { BLOCK_FRAMES = 4096 };
+
+static const float full_scale = 0.999f;
+
+/* ---- Bytes for libsndfile ---- */
+
+struct source {
+    const uint8_t *data;
+    sf_count_t size, at;
+};
+
+static sf_count_t source_length(void *user)
+{
+    return ((struct source *)user)->size;
+}
+
+static sf_count_t source_seek(sf_count_t offset, int whence, void *user)
+{
+    struct source *s = user;
+    sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->size, to;
+    if (!__builtin_add_overflow(from, offset, &to) && to >= 0 && to <= s->size) {
+        s->at = to;
+    }
+    return s->at;
+}
+
+static sf_count_t source_read(void *to, sf_count_t count, void *user)
+{
+    struct source *s = user;
+    count = count < s->size - s->at ? count : s->size - s->at;
+    if (count <= 0) {
+        return 0;
+    }
+    memcpy(to, s->data + s->at, (size_t)count);
+    s->at += count;
+    return count;
+}
+
+static sf_count_t source_write(const void *from, sf_count_t count, void *user)
+{
+    (void)from, (void)count, (void)user;
+    return 0;
+}
+
+static sf_count_t source_tell(void *user)
+{
+    return ((struct source *)user)->at;
+}
+
+/* ---- Decoding ---- */
+
+struct reader {
+    SNDFILE *file;
+    SF_INFO info;
+    const char *name; /* for messages, quoted */
+    double limit_s;
+    float *block; /* [BLOCK_FRAMES][channels] */
+    float *mono;
+    size_t n, capacity;
+    double squares, peak;
+    uint64_t n_clipped;
+    utter_error *error;
+};
+
+static utter_status too_long(const struct reader *r)
+{
+    return error_set(r->error, UTTER_E_FILE, "%s: longer than %g s (cut it to the part that is needed)",
+        r->name, r->limit_s);
+}
+
+static utter_status check_header(const struct reader *r)
+{
+    if (r->info.samplerate < SOUND_MIN_RATE || r->info.samplerate > SOUND_MAX_RATE) {
+        return error_set(r->error, UTTER_E_FILE, "%s: %d Hz, not %d to %d", r->name, r->info.samplerate,
+            SOUND_MIN_RATE, SOUND_MAX_RATE);
+    }
+    if (r->info.channels < 1 || r->info.channels > SOUND_MAX_CHANNELS) {
+        return error_set(r->error, UTTER_E_FILE, "%s: %d channels, not 1 to %d", r->name,
+            r->info.channels, SOUND_MAX_CHANNELS);
+    }
+    if (r->info.frames != SF_COUNT_MAX && (double)r->info.frames > r->limit_s * r->info.samplerate) {
+        return too_long(r);
+    }
+    return UTTER_OK;
+}
+
+/* The mean of the channels, summed in the order of the official stack. */
+static float mean_of(const float *x, int n)
+{
+    float sum = 0;
+    if (n == 8) {
+        sum = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+    } else {
+        for (int i = 0; i < n; i++) {
+            sum += x[i];
+        }
+    }
+    return sum / (float)n;
+}
+
+static utter_status take_block(struct reader *r, size_t n_frames)
+{
+    if (r->n + n_frames > r->capacity) {
+        size_t capacity = 2 * r->capacity + 16 * BLOCK_FRAMES;
+        float *grown = memory_resize(r->mono, r->capacity, capacity, sizeof *grown);
+        if (!grown) {
+            return error_memory(r->error, "a recording");
+        }
+        r->mono = grown;
+        r->capacity = capacity;
+    }
+    int channels = r->info.channels;
+    for (size_t t = 0; t < n_frames; t++) {
+        const float *x = r->block + t * (size_t)channels;
+        float mean = mean_of(x, channels);
+        if (!isfinite(mean)) {
+            return error_set(r->error, UTTER_E_FILE, "%s: sample %zu is not a number", r->name, r->n);
+        }
+        for (int i = 0; i < channels; i++) {
+            r->n_clipped += fabsf(x[i]) >= full_scale;
+        }
+        r->squares += (double)mean * (double)mean;
+        r->peak = fmax(r->peak, fabs((double)mean));
+        r->mono[r->n++] = mean;
+    }
+    return UTTER_OK;
+}
+
+static utter_status decode(struct reader *r)
+{
+    bool counted = (r->info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && r->info.frames > 0;
+    for (;;) {
+        sf_count_t got = sf_readf_float(r->file, r->block, BLOCK_FRAMES);
+        if (got <= 0) {
+            break;
+        }
+        if ((double)r->n + (double)got > r->limit_s * r->info.samplerate) {
+            return too_long(r);
+        }
+        utter_status status = take_block(r, (size_t)got);
+        if (status) {
+            return status;
+        }
+    }
+    if (sf_error(r->file) != SF_ERR_NO_ERROR) {
+        return error_set(r->error, UTTER_E_FILE, "%s: damaged after %.2f s (%s)", r->name,
+            (double)r->n / r->info.samplerate, sf_strerror(r->file));
+    }
+    if (counted && (sf_count_t)r->n < r->info.frames) {
+        return error_set(r->error, UTTER_E_FILE,
+            "%s: ends after %.2f s of the %.2f s that its header promises (cut off?)", r->name,
+            (double)r->n / r->info.samplerate, (double)r->info.frames / r->info.samplerate);
+    }
+    if (r->n == 0) {
+        return error_set(r->error, UTTER_E_FILE, "%s: holds no samples", r->name);
+    }
+    return UTTER_OK;
+}
+
+static utter_status open_and_decode(struct reader *r, struct source *source)
+{
+    SF_VIRTUAL_IO io = {source_length, source_seek, source_read, source_write, source_tell};
+    if (source->size == 0) {
+        return error_set(r->error, UTTER_E_FILE, "%s: empty", r->name);
+    }
+    r->file = sf_open_virtual(&io, SFM_READ, &r->info, source);
+    if (!r->file) {
+        return error_set(r->error, UTTER_E_FILE,
+            "%s: not a sound file that can be read (wav, flac, ogg, opus and mp3 can)", r->name);
+    }
+    utter_status status = check_header(r);
+    if (status) {
+        return status;
+    }
+    r->block = memory_new(BLOCK_FRAMES * sizeof(float), (size_t)r->info.channels);
+    return r->block ? decode(r) : error_memory(r->error, "a recording");
+}
+
+static void describe(const struct reader *r, struct sound_heard *heard)
+{
+    double rms = sqrt(r->squares / (double)r->n);
+    heard->sample_rate = r->info.samplerate;
+    heard->channels = r->info.channels;
+    heard->seconds = (double)r->n / r->info.samplerate;
+    heard->peak = r->peak;
+    heard->rms_db = rms > 0 ? 20 * log10(rms) : -INFINITY;
+    heard->clipped = (double)r->n_clipped / ((double)r->n * r->info.channels);
+}
+
+utter_status sound_read_memory(float **pcm, size_t *n_samples, struct sound_heard *heard,
+    const void *data, size_t bytes, const char *what, int rate, const struct sound_limits *limits,
+    utter_error *error)
+{
+    char name[256];
+    struct source source = {data, (sf_count_t)bytes, 0};
+    struct reader r = {.name = error_quote(name, sizeof name, what, strlen(what)), .error = error};
+    size_t limit = limits && limits->bytes ? limits->bytes : SOUND_MAX_BYTES;
+    r.limit_s = limits && limits->seconds > 0 ? limits->seconds : SOUND_MAX_SECONDS;
+    *pcm = NULL;
+    *n_samples = 0;
+    if (bytes > limit) {
+        return error_set(error, UTTER_E_FILE,
+            "%s: %zu bytes, more than %zu (cut it, or make it a flac)", r.name, bytes, limit);
+    }
+    utter_status status = open_and_decode(&r, &source);
+    if (r.file) {
+        sf_close(r.file);
+    }
+    if (!status && heard) {
+        describe(&r, heard);
+    }
+    if (!status && rate && rate != r.info.samplerate) {
+        status = resample(pcm, n_samples, r.mono, r.n, r.info.samplerate, rate, error);
+    } else if (!status) {
+        *pcm = r.mono;
+        *n_samples = r.n;
+        r.mono = NULL;
+    }
+    memory_free(r.mono);
+    memory_free(r.block);
+    return status;
+}
+
+utter_status sound_read(float **pcm, size_t *n_samples, struct sound_heard *heard, const char *path,
+    int rate, const struct sound_limits *limits, utter_error *error)
+{
+    struct file_map map;
+    *pcm = NULL;
+    *n_samples = 0;
+    utter_status status = file_map_open(&map, path, error);
+    if (status) {
+        return status;
+    }
+    status = sound_read_memory(pcm, n_samples, heard, map.data, map.size, path, rate, limits, error);
+    if (file_map_damaged(&map)) {
+        memory_free(*pcm);
+        *pcm = NULL;
+        *n_samples = 0;
+        status = error_set(error, UTTER_E_FILE, "%s: became shorter while it was read", path);
+    }
+    file_map_close(&map);
+    return status;
+}
