@@ -18,7 +18,8 @@ void moments_conv_fini(struct moments_conv *c); /* accepts a zeroed one */
 
 enum moments_after { MOMENTS_AS_IS, MOMENTS_ELU, MOMENTS_RELU };
 
-/* y[t][n_out] = after(bias + residual[t][n_out] + w x), column t of x being taps * n_in values from x + t * x_stride on. */
+/* y[t][n_out] = after(bias + residual[t][n_out] + w x); column t of x is taps * n_in values from
+ * x + t * x_stride on. */
 struct moments_run {
     float *y;
     float *plain;          /* NULL, or where the value before `after` goes; may be residual */

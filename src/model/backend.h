@@ -102,8 +102,8 @@ struct backend_ops {
     utter_status (*encode)(struct backend *b, const float *pcm, size_t n_samples, int32_t *codes,
         size_t capacity_frames, size_t *n_frames, backend_progress_fn *progress, void *user,
         utter_error *error);
-    /* Log-mel features (audio/mel.h), [n_mels][128], at least 5 -> the x-vector, [speaker_width]; UTTER_E_MODEL when the
-     * checkpoint has no speaker encoder. */
+    /* Log-mel features (audio/mel.h), [n_mels][128], at least 5 -> the x-vector, [speaker_width];
+     * UTTER_E_MODEL when the checkpoint has no speaker encoder. */
     utter_status (*speaker)(
         struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error);
 
