@@ -35,6 +35,25 @@ KERN_INLINE vf weight_load_part(enum dtype type, const char *w, int64_t k, int64
     return weight_load(type, part, 0);
 }
 
+/* One step of KERN_LANES terms for every sum of a tile. */
+KERN_INLINE void tile_step(enum dtype type, int rows, int columns, vf (*sum)[TILE_COLUMNS],
+    const char *w, size_t row_bytes, const float *x, int64_t x_stride, int64_t k)
+{
+    vf xs[TILE_COLUMNS];
+    KERN_UNROLL
+    for (int c = 0; c < columns; c++) {
+        xs[c] = vf_load(x + c * x_stride + k);
+    }
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vf ws = weight_load(type, w + (size_t)r * row_bytes, k);
+        KERN_UNROLL
+        for (int c = 0; c < columns; c++) {
+            sum[r][c] = vf_fma(ws, xs[c], sum[r][c]);
+        }
+    }
+}
+
 /* rows x columns dot products; w and y begin at the first row, x and y at the first column. */
 KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t y_stride, const char *w,
     int64_t n_k, const float *x, int64_t x_stride)
@@ -49,20 +68,20 @@ KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t 
         }
     }
     int64_t k = 0;
-    for (; k + KERN_LANES <= n_k; k += KERN_LANES) {
-        vf xs[TILE_COLUMNS];
-        KERN_UNROLL
-        for (int c = 0; c < columns; c++) {
-            xs[c] = vf_load(x + c * x_stride + k);
-        }
+    /* With few columns the weights come from memory. Short rows are too many streams for the machine to
+     * foresee: the next tile's are asked for here. */
+    for (; columns <= 2 && k + 32 <= n_k; k += 32) {
         KERN_UNROLL
         for (int r = 0; r < rows; r++) {
-            vf ws = weight_load(type, w + (size_t)r * row_bytes, k);
-            KERN_UNROLL
-            for (int c = 0; c < columns; c++) {
-                sum[r][c] = vf_fma(ws, xs[c], sum[r][c]);
-            }
+            __builtin_prefetch(w + (size_t)(rows + r) * row_bytes + (size_t)k * weight_bytes(type));
         }
+        KERN_UNROLL
+        for (int i = 0; i < 32; i += KERN_LANES) {
+            tile_step(type, rows, columns, sum, w, row_bytes, x, x_stride, k + i);
+        }
+    }
+    for (; k + KERN_LANES <= n_k; k += KERN_LANES) {
+        tile_step(type, rows, columns, sum, w, row_bytes, x, x_stride, k);
     }
     KERN_UNROLL
     for (int r = 0; r < rows; r++) {
