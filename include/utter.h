@@ -176,6 +176,69 @@ typedef struct utter_voice utter_voice;
 /* A preset voice of a custom-voice model, by name (any case). Unknown: the error lists the known. */
 UTTER_API utter_status utter_voice_preset(
     utter_voice **voice, const utter_model *model, const char *name, utter_error *error);
+
+/* Told how much of a long piece of work is done, 0 to 1; false stops it (UTTER_E_CANCELLED). */
+typedef bool utter_progress_fn(void *user, double done);
+
+/* What was heard in a recording, before anything was changed. */
+typedef struct utter_recording {
+    size_t size; /* set by the caller to sizeof *recording */
+    int sample_rate, channels;
+    double seconds;
+    double peak;    /* full scale is 1 */
+    double rms_db;  /* -INFINITY for digital silence */
+    double clipped; /* share of the samples at full scale */
+} utter_recording;
+
+typedef struct utter_clone_options {
+    size_t size;      /* set by _init */
+    const char *name; /* of the voice, for people; NULL: the file's name */
+    const char
+        *transcript; /* what the recording says, word for word: the voice then holds its codes too and
+                               sounds more like it. NULL: the x-vector alone */
+    const char *language;        /* of the recording, for people; NULL: not said */
+    double max_seconds;          /* longer recordings are refused; default 120 */
+    utter_progress_fn *progress; /* default NULL */
+    void *progress_user;
+} utter_clone_options;
+
+UTTER_API void utter_clone_options_init(utter_clone_options *options);
+
+/* A voice from a recording (wav, flac, ogg, opus, mp3; any rate, any number of channels) for a base model. What might
+ * spoil it (too short or long, clipped, silent) is said through the model's log. `options` and `heard` may be NULL. */
+UTTER_API utter_status utter_voice_clone(utter_voice **voice, utter_model *model,
+    const char *sound_path, const utter_clone_options *options, utter_recording *heard,
+    utter_error *error);
+/* The same from samples in memory, mono at the model's rate, each in [-1, 1]. */
+UTTER_API utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model,
+    const float *pcm, size_t n_samples, const utter_clone_options *options, utter_error *error);
+
+/* Voice files: a cloned voice, sealed; docs/voices.md has the format. Saving replaces a file whole or not at all. */
+UTTER_API utter_status utter_voice_save(const utter_voice *voice, const char *path, utter_error *error);
+UTTER_API utter_status utter_voice_load(utter_voice **voice, const char *path, utter_error *error);
+
+/* The weighted mean of the x-vectors of n cloned voices of one width (weights are scaled to sum 1). */
+UTTER_API utter_status utter_voice_mix(utter_voice **voice, const utter_voice *const *voices,
+    const double *weights, size_t n, const char *name, utter_error *error);
+
+typedef enum utter_voice_kind {
+    UTTER_VOICE_PRESET = 0,  /* of a custom-voice model */
+    UTTER_VOICE_VECTOR = 1,  /* cloned: an x-vector */
+    UTTER_VOICE_CONTEXT = 2, /* cloned: an x-vector, codes and transcript of a recording */
+} utter_voice_kind;
+
+/* Everything a voice holds; pointers are the voice's. */
+typedef struct utter_voice_info {
+    size_t size; /* set by the caller to sizeof *info */
+    utter_voice_kind kind;
+    const char *name, *language, *transcript, *provenance; /* NULL where there is none */
+    int width;             /* of the x-vector and of the models that it fits; 0 for presets */
+    const float *x_vector; /* [width] */
+    int n_frames, n_codebooks;
+    const int32_t *codes; /* [n_frames][n_codebooks] */
+} utter_voice_info;
+
+UTTER_API utter_status utter_voice_get_info(const utter_voice *voice, utter_voice_info *info);
 UTTER_API const char *utter_voice_name(const utter_voice *voice);
 UTTER_API void utter_voice_free(utter_voice **voice);
 
@@ -297,6 +360,10 @@ typedef enum utter_codec_rule {
  * frames decoded in one call (0: the library's choice); it does not change the samples. */
 UTTER_API utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t n_frames,
     utter_codec_rule rule, int chunk, utter_sink_fn *sink, void *user, utter_error *error);
+
+/* A recording -> codes: *codes is the caller's, to be freed with utter_memory_free; n_codebooks codes a frame. */
+UTTER_API utter_status utter_codec_encode(utter_model *model, const char *sound_path, int32_t **codes,
+    size_t *n_frames, utter_progress_fn *progress, void *user, utter_error *error);
 
 /* ---- Sound files --------------------------------------------------------------------------- */
 

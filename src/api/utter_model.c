@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Models and voices behind utter.h: argument checks, and the choice of the backend. */
+ * Models behind utter.h: argument checks, and the choice of the backend. */
 #include <stdio.h>
 #include <string.h>
 
@@ -232,25 +232,4 @@ utter_status utter_model_tokenize(const utter_model *model, const char *text, si
 void utter_memory_free(void *memory)
 {
     memory_free(memory);
-}
-
-/* ---- Voices ---- */
-
-utter_status utter_voice_preset(
-    utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
-{
-    utter_status status = api_need(voice && model && name ? voice : NULL, "an argument", error);
-    return status ? status : voice_new_preset(voice, model->model->config, name, error);
-}
-
-const char *utter_voice_name(const utter_voice *voice)
-{
-    return voice ? voice->name : NULL;
-}
-
-void utter_voice_free(utter_voice **voice)
-{
-    if (voice) {
-        voice_free(voice);
-    }
 }

@@ -95,6 +95,49 @@ utter_status voice_describe(
     return complete ? UTTER_OK : error_memory(error, "voice");
 }
 
+static utter_status check_mix(
+    const utter_voice *const *voices, const double *weights, size_t n, double *sum, utter_error *error)
+{
+    *sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!voices[i] || voices[i]->kind == VOICE_PRESET) {
+            return error_set(error, UTTER_E_ARGUMENT, "only cloned voices can be mixed%s%s",
+                voices[i] ? ", not " : "", voices[i] ? voices[i]->name : "");
+        }
+        if (voices[i]->width != voices[0]->width) {
+            return error_set(error, UTTER_E_ARGUMENT,
+                "the voices \"%s\" and \"%s\" fit models of different widths, %d and %d",
+                voices[0]->name, voices[i]->name, voices[0]->width, voices[i]->width);
+        }
+        if (!(weights[i] > 0 && weights[i] <= 1e6)) {
+            return error_set(error, UTTER_E_ARGUMENT, "the weight %g of \"%s\" is not above 0",
+                weights[i], voices[i]->name);
+        }
+        *sum += weights[i];
+    }
+    return n ? UTTER_OK : error_set(error, UTTER_E_ARGUMENT, "no voices to mix");
+}
+
+utter_status voice_new_mix(utter_voice **voice, const utter_voice *const *voices, const double *weights,
+    size_t n, const char *name, utter_error *error)
+{
+    double sum;
+    *voice = NULL;
+    utter_status status = check_mix(voices, weights, n, &sum, error);
+    if (status || (status = voice_new_clone(
+                       voice, name, voices[0]->vector, voices[0]->width, NULL, 0, 0, NULL, error))) {
+        return status;
+    }
+    for (int k = 0; k < (*voice)->width; k++) {
+        double mixed = 0;
+        for (size_t i = 0; i < n; i++) {
+            mixed += weights[i] / sum * (double)voices[i]->vector[k];
+        }
+        (*voice)->vector[k] = (float)mixed;
+    }
+    return UTTER_OK;
+}
+
 utter_status voice_fits(const utter_voice *v, const struct model *model, utter_error *error)
 {
     const struct config *c = model->config;

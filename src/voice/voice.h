@@ -36,6 +36,9 @@ utter_status voice_new_clone(utter_voice **voice, const char *name, const float 
 /* Sets what is for people; the strings are copied, NULL leaves one out. */
 utter_status voice_describe(
     utter_voice *voice, const char *language, const char *provenance, utter_error *error);
+/* The weighted mean of the x-vectors of n >= 1 cloned voices of one width. */
+utter_status voice_new_mix(utter_voice **voice, const utter_voice *const *voices, const double *weights,
+    size_t n, const char *name, utter_error *error);
 /* UTTER_E_ARGUMENT with the reason when the voice does not fit a model. */
 utter_status voice_fits(const utter_voice *voice, const struct model *model, utter_error *error);
 utter_voice *voice_share(const utter_voice *voice);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Voices behind utter.h: presets, clones, files, mixtures; and recordings to codes. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "audio/sound_read.h"
+#include "base/memory.h"
+#include "voice/clone.h"
+#include "voice/voice_file.h"
+
+/* Recordings outside of these work, but rarely well. */
+static const double short_seconds = 3, long_seconds = 30, quiet_db = -45, clipped_share = 0.001;
+
+utter_status utter_voice_preset(
+    utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
+{
+    utter_status status = api_need(voice && model && name ? voice : NULL, "an argument", error);
+    return status ? status : voice_new_preset(voice, model->model->config, name, error);
+}
+
+/* ---- Clones ---- */
+
+void utter_clone_options_init(utter_clone_options *options)
+{
+    if (options) {
+        *options = (utter_clone_options){.size = sizeof *options, .max_seconds = SOUND_MAX_SECONDS};
+    }
+}
+
+static utter_status clone_options(
+    utter_clone_options *to, const utter_clone_options *from, utter_error *error)
+{
+    utter_clone_options_init(to);
+    utter_status status =
+        from ? api_copy_sized(to, sizeof *to, from, from->size, "utter_clone_options", error)
+             : UTTER_OK;
+    if (status == UTTER_OK && !(to->max_seconds > 0 && to->max_seconds <= 3600)) {
+        status = error_set(
+            error, UTTER_E_ARGUMENT, "max_seconds %g is not above 0 and at most 3600", to->max_seconds);
+    }
+    return status;
+}
+
+/* Says through the log what might spoil a voice. */
+static void note_recording(const utter_model *model, const struct sound_heard *h)
+{
+    char line[160];
+    if (h->seconds < short_seconds) {
+        snprintf(line, sizeof line,
+            "the recording is short, %.1f s; 5 to 15 s of speech make a better voice", h->seconds);
+        engine_log(model, line);
+    }
+    if (h->seconds > long_seconds) {
+        snprintf(line, sizeof line,
+            "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
+        engine_log(model, line);
+    }
+    if (h->rms_db < quiet_db) {
+        snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
+            h->rms_db);
+        engine_log(model, line);
+    }
+    if (h->clipped > clipped_share) {
+        snprintf(line, sizeof line, "%.1f%% of the recording is clipped; record it less loud",
+            100 * h->clipped);
+        engine_log(model, line);
+    }
+}
+
+/* The part of a path behind the last slash and before the last dot. */
+static void stem_of(char *out, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), name);
+}
+
+static utter_status make_clone(utter_voice **voice, utter_model *model, const float *pcm, size_t n,
+    const utter_clone_options *o, const char *name, const char *provenance, utter_error *error)
+{
+    struct clone_request request = {o->name ? o->name : name, o->transcript, o->language, provenance,
+        o->progress, o->progress_user};
+    utter_status status = engine_check(model, error);
+    if (status) {
+        return status;
+    }
+    status = clone_voice(voice, model->ops, model->backend, model->model, pcm, n, &request, error);
+    return engine_note(model, status, error);
+}
+
+utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const char *sound_path,
+    const utter_clone_options *options, utter_recording *heard, utter_error *error)
+{
+    utter_clone_options o;
+    struct sound_heard h;
+    float *pcm = NULL;
+    size_t n;
+    char name[256], provenance[512];
+    utter_status status = api_need(voice && model && sound_path ? voice : NULL, "an argument", error);
+    if (status) {
+        return status;
+    }
+    *voice = NULL;
+    struct sound_limits limits = {0};
+    if ((status = clone_options(&o, options, error))) {
+        return status;
+    }
+    limits.seconds = o.max_seconds;
+    if ((status = sound_read(
+             &pcm, &n, &h, sound_path, model->model->config->codec.sample_rate, &limits, error))) {
+        return status;
+    }
+    if (heard) {
+        utter_recording full = {
+            heard->size, h.sample_rate, h.channels, h.seconds, h.peak, h.rms_db, h.clipped};
+        status = api_copy_sized(heard, heard->size, &full, sizeof full, "utter_recording", error);
+    }
+    if (status == UTTER_OK) {
+        note_recording(model, &h);
+        stem_of(name, sizeof name, sound_path);
+        snprintf(provenance, sizeof provenance, "cloned from %.200s, %.2f s at %d Hz, by utter %s",
+            name, h.seconds, h.sample_rate, utter_version_text());
+        status = make_clone(voice, model, pcm, n, &o, name, provenance, error);
+    }
+    memory_free(pcm);
+    return status;
+}
+
+utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model, const float *pcm,
+    size_t n_samples, const utter_clone_options *options, utter_error *error)
+{
+    utter_clone_options o;
+    char provenance[128];
+    utter_status status =
+        api_need(voice && model && pcm && n_samples ? voice : NULL, "an argument", error);
+    if (status) {
+        return status;
+    }
+    *voice = NULL;
+    if ((status = clone_options(&o, options, error))) {
+        return status;
+    }
+    for (size_t i = 0; i < n_samples; i++) {
+        if (!isfinite(pcm[i])) {
+            return error_set(error, UTTER_E_ARGUMENT, "sample %zu of the recording is not a number", i);
+        }
+    }
+    double seconds = (double)n_samples / (double)model->model->config->codec.sample_rate;
+    if (seconds > o.max_seconds) {
+        return error_set(error, UTTER_E_ARGUMENT, "the recording is %.1f s long, more than %.1f s",
+            seconds, o.max_seconds);
+    }
+    snprintf(provenance, sizeof provenance, "cloned from %.2f s of samples, by utter %s", seconds,
+        utter_version_text());
+    return make_clone(voice, model, pcm, n_samples, &o, "clone", provenance, error);
+}
+
+/* ---- Files and mixtures ---- */
+
+utter_status utter_voice_save(const utter_voice *voice, const char *path, utter_error *error)
+{
+    utter_status status = api_need(voice && path ? voice : NULL, "voice or path", error);
+    return status ? status : voice_save(voice, path, error);
+}
+
+utter_status utter_voice_load(utter_voice **voice, const char *path, utter_error *error)
+{
+    utter_status status = api_need(voice && path ? voice : NULL, "voice or path", error);
+    return status ? status : voice_load(voice, path, error);
+}
+
+utter_status utter_voice_mix(utter_voice **voice, const utter_voice *const *voices,
+    const double *weights, size_t n, const char *name, utter_error *error)
+{
+    utter_status status =
+        api_need(voice && voices && weights && name ? voice : NULL, "an argument", error);
+    return status ? status : voice_new_mix(voice, voices, weights, n, name, error);
+}
+
+utter_status utter_voice_get_info(const utter_voice *v, utter_voice_info *info)
+{
+    if (!v || !info) {
+        return UTTER_E_ARGUMENT;
+    }
+    utter_voice_info full = {info->size, (utter_voice_kind)v->kind, v->name, v->language, v->transcript,
+        v->provenance, v->width, v->vector, v->n_frames, v->n_codebooks, v->codes};
+    return api_copy_sized(info, info->size, &full, sizeof full, "utter_voice_info", NULL);
+}
+
+const char *utter_voice_name(const utter_voice *voice)
+{
+    return voice ? voice->name : NULL;
+}
+
+void utter_voice_free(utter_voice **voice)
+{
+    if (voice) {
+        voice_free(voice);
+    }
+}
+
+/* ---- Codes ---- */
+
+utter_status utter_codec_encode(utter_model *model, const char *sound_path, int32_t **codes,
+    size_t *n_frames, utter_progress_fn *progress, void *user, utter_error *error)
+{
+    float *pcm = NULL;
+    size_t n;
+    utter_status status =
+        api_need(model && sound_path && codes && n_frames ? model : NULL, "an argument", error);
+    if (status) {
+        return status;
+    }
+    *codes = NULL;
+    if ((status = engine_check(model, error)) ||
+        (status = sound_read(
+             &pcm, &n, NULL, sound_path, model->model->config->codec.sample_rate, NULL, error))) {
+        return status;
+    }
+    status = clone_codes(
+        codes, n_frames, model->ops, model->backend, model->model, pcm, n, progress, user, error);
+    memory_free(pcm);
+    return engine_note(model, status, error);
+}

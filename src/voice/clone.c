@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "voice/clone.h"
+
+#include "audio/mel.h"
+#include "base/memory.h"
+
+utter_status clone_codes(int32_t **codes, size_t *n_frames, const struct backend_ops *ops,
+    struct backend *backend, const struct model *model, const float *pcm, size_t n_samples,
+    backend_progress_fn *progress, void *user, utter_error *error)
+{
+    const struct config *c = model->config;
+    size_t samples = (size_t)c->codec.frame_samples, capacity = n_samples / samples + 1;
+    *n_frames = 0;
+    *codes = memory_new(capacity * (size_t)c->n_codebooks, sizeof **codes);
+    if (!*codes) {
+        return error_memory(error, "codes");
+    }
+    utter_status status =
+        ops->encode(backend, pcm, n_samples, *codes, capacity, n_frames, progress, user, error);
+    if (status) {
+        memory_free(*codes);
+        *codes = NULL;
+    }
+    return status;
+}
+
+static utter_status clone_vector(float **vector, const struct backend_ops *ops, struct backend *backend,
+    const struct model *model, const float *pcm, size_t n_samples, utter_error *error)
+{
+    float *mels = NULL;
+    size_t n_mels;
+    utter_status status = mel_features(&mels, &n_mels, pcm, n_samples, error);
+    if (status) {
+        return status;
+    }
+    *vector = memory_new((size_t)model->config->speaker_width, sizeof **vector);
+    status =
+        *vector ? ops->speaker(backend, mels, n_mels, *vector, error) : error_memory(error, "x-vector");
+    memory_free(mels);
+    return status;
+}
+
+static utter_status check_model(const struct model *model, bool with_codes, utter_error *error)
+{
+    const struct config *c = model->config;
+    if (c->kind != UTTER_MODEL_BASE || !model->has_speaker) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "this %s model cannot clone voices: it has no speaker encoder (take a Base model)",
+            c->kind_name);
+    }
+    if (with_codes && !model->has_encoder) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the codec of this model has no encoder (clone without a transcript)");
+    }
+    return UTTER_OK;
+}
+
+utter_status clone_voice(utter_voice **voice, const struct backend_ops *ops, struct backend *backend,
+    const struct model *model, const float *pcm, size_t n_samples, const struct clone_request *r,
+    utter_error *error)
+{
+    float *vector = NULL;
+    int32_t *codes = NULL;
+    size_t n_frames = 0;
+    *voice = NULL;
+    utter_status status = check_model(model, r->transcript != NULL, error);
+    if (status || (status = clone_vector(&vector, ops, backend, model, pcm, n_samples, error))) {
+        goto done;
+    }
+    if (r->transcript && (status = clone_codes(&codes, &n_frames, ops, backend, model, pcm, n_samples,
+                              r->progress, r->progress_user, error))) {
+        goto done;
+    }
+    status = voice_new_clone(voice, r->name, vector, model->config->speaker_width, codes, (int)n_frames,
+        model->config->n_codebooks, r->transcript, error);
+    if (status == UTTER_OK) {
+        (*voice)->codec = codes ? model->codec_fingerprint : 0;
+        status = voice_describe(*voice, r->language, r->provenance, error);
+    }
+done:
+    if (status && *voice) {
+        voice_free(voice);
+    }
+    memory_free(vector);
+    memory_free(codes);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A recording -> a cloned voice, through the encoders of a base model. */
+#ifndef VOICE_CLONE_H
+#define VOICE_CLONE_H
+
+#include "model/backend.h"
+#include "voice/voice.h"
+
+struct clone_request {
+    const char *name;                  /* required */
+    const char *transcript;            /* NULL: x-vector only */
+    const char *language, *provenance; /* or NULL */
+    backend_progress_fn *progress;     /* or NULL */
+    void *progress_user;
+};
+
+/* pcm: mono at the codec's rate, finite. */
+utter_status clone_voice(utter_voice **voice, const struct backend_ops *ops, struct backend *backend,
+    const struct model *model, const float *pcm, size_t n_samples, const struct clone_request *request,
+    utter_error *error);
+
+/* The codes of a recording, [*n_frames][n_codebooks]; the caller frees them with memory_free. */
+utter_status clone_codes(int32_t **codes, size_t *n_frames, const struct backend_ops *ops,
+    struct backend *backend, const struct model *model, const float *pcm, size_t n_samples,
+    backend_progress_fn *progress, void *user, utter_error *error);
+
+#endif
