@@ -149,8 +149,7 @@ KERN_INLINE vf vf_bf16(const uint16_t *p)
 
 KERN_INLINE vf vf_f16(const uint16_t *p)
 {
-    vu bits = vu_widen(p), sign = (bits & 0x8000u) << 16,
-       value = (bits & 0x7fffu) << 13;
+    vu bits = vu_widen(p), sign = (bits & 0x8000u) << 16, value = (bits & 0x7fffu) << 13;
     /* The exponent is 112 too small: a product with 2^112 sets it, for subnormal numbers too. */
     vu magnitude = (vu)((vf)value * 0x1p112f);
     vu special = (vu)(value >= vu_set(0x0f800000u)); /* infinite or not a number */

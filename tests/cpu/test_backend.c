@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend door on the CPU with small checkpoints: what may not change a bit (threads, neighbours, the way a
- * prompt comes), what a frame reports, and every request that is wrong. */
+ * prompt comes), what a frame reports. */
 #include "tests/support.h"
 
 #include <math.h>
@@ -9,63 +9,7 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "base/threads.h"
-#include "model/backend.h"
-
-#define MODEL "build/checkpoints/tiny17-custom_voice"
-
-enum { N_ROWS = 150, N_FRAMES = 6, MAX_CODEBOOKS = 16 };
-
-static const struct backend_ops *const cpu = &cpu_backend;
-
-/* Sampling at every head, so that the generator counts too. */
-static const struct lane_settings SETTINGS = {
-    .talker = {0.9f, 20, 0.95f, 1.05f}, .predictor = {0.9f, 20, 1, 1}, .seed = 5, .min_frames = 2};
-
-static struct model *open_model(const char *folder)
-{
-    struct model *model;
-    utter_error error;
-    if (model_open(&model, folder, &error)) {
-        fail_msg("%s", error.text);
-    }
-    return model;
-}
-
-static struct backend *open_backend(const struct model *model, int n_lanes, int n_threads)
-{
-    struct backend *b;
-    utter_error error;
-    struct backend_options options = {n_lanes, n_threads, NULL, N_ROWS + 2 * N_FRAMES};
-    if (cpu->open(&b, model, &options, &error)) {
-        fail_msg("%s", error.text);
-    }
-    return b;
-}
-
-/* Rows of every kind. `kind` makes one prompt differ from another. */
-static void make_rows(const struct config *c, int kind, struct row *rows, int n)
-{
-    static float vector[4096];
-    static int32_t codes[MAX_CODEBOOKS];
-    for (int i = 0; i < c->talker.width; i++) {
-        vector[i] = (float)(i % 7) * 0.1f - 0.3f;
-    }
-    for (int i = 0; i < c->n_codebooks; i++) {
-        codes[i] = (i * 5 + 1) % c->predictor_vocabulary;
-    }
-    for (int i = 0; i < n; i++) {
-        int text = (i * 37 + kind * 11) % c->text_vocabulary;
-        rows[i] = (struct row){.text = i % 5 == 0 ? c->tts_pad : text};
-        rows[i].codec = (enum row_codec)(i % 4);
-        rows[i].id = (i * 13 + kind) % c->codec_vocabulary;
-        rows[i].vector = vector;
-        rows[i].codes = codes;
-        if (i % 11 == 10 && rows[i].codec != ROW_NONE) {
-            rows[i].text = -1;
-        }
-    }
-}
+#include "tests/cpu/backend_run.h"
 
 /* What one utterance gave. */
 struct result {
@@ -73,20 +17,6 @@ struct result {
     float pcm[N_FRAMES * 1920];
     size_t n_samples;
 };
-
-static void start(struct backend *b, const struct config *c, int lane, int kind)
-{
-    struct row rows[N_ROWS];
-    make_rows(c, kind, rows, N_ROWS);
-    assert_int_equal(cpu->lane_reset(b, lane, &SETTINGS, NULL), UTTER_OK);
-    assert_int_equal(cpu->prefill(b, lane, rows, N_ROWS - kind * 3, NULL), UTTER_OK);
-}
-
-/* The text that joins frame t: real text, then padding. */
-static int32_t text_of(const struct config *c, int kind, int t)
-{
-    return t < 4 ? (t * 91 + kind) % c->text_vocabulary : c->tts_pad;
-}
 
 static void step(struct backend *b, const struct config *c, const int *lanes, const int *kinds, int n,
     int t, struct result *results)
@@ -370,7 +300,8 @@ static void test_forced(void **state)
     model_close(&model);
 }
 
-/* The end token: not before min_frames, then at once; no codes with it, and no frame after it. Under force it is only told. */
+/* The end token: not before min_frames, then at once; no codes with it, and no frame after it. Under force
+ * it is only told. */
 static void test_end(void **state)
 {
     (void)state;
@@ -462,114 +393,6 @@ static void test_feed(void **state)
     model_close(&model);
 }
 
-static void test_wrong_requests(void **state)
-{
-    (void)state;
-    struct model *model = open_model(MODEL);
-    const struct config *c = model->config;
-    struct backend *b = NULL;
-    utter_error error;
-    struct backend_options none = {0, 1, NULL, 10}, unknown = {1, 1, "sse9", 10};
-    assert_int_equal(cpu->open(&b, model, &none, &error), UTTER_E_ARGUMENT);
-    assert_null(b);
-    assert_int_equal(cpu->open(&b, model, &unknown, &error), UTTER_E_ARGUMENT);
-    assert_non_null(strstr(error.text, "sse9"));
-    assert_null(b);
-    b = open_backend(model, 2, 1);
-    struct row rows[N_ROWS + 2 * N_FRAMES + 1];
-    make_rows(c, 1, rows, N_ROWS + 2 * N_FRAMES + 1);
-    struct frame_in in[3] = {{0, 0, NULL}, {1, 0, NULL}, {0, 0, NULL}}, far = {2, 0, NULL};
-    struct lane_out out;
-    int two = 2;
-    assert_int_equal(cpu->lane_reset(b, 2, &SETTINGS, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->lane_reset(b, -1, &SETTINGS, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
-    assert_int_equal(cpu->frame(b, in, 1, &error), UTTER_E_ARGUMENT); /* no prompt */
-    assert_int_equal(cpu->frame(b, &far, 1, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->frame(b, in, 3, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->vocode(b, &two, 1, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->collect(b, 2, &out, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->prefill(b, 0, rows, 0, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->prefill(b, 0, rows, N_ROWS + 2 * N_FRAMES + 1, &error), UTTER_E_MODEL);
-    assert_non_null(strstr(error.text, "163"));
-    struct row wrong[] = {{.text = c->text_vocabulary}, {.text = -2},
-        {.text = 0, .codec = ROW_ID, .id = c->codec_vocabulary}, {.text = 0, .codec = ROW_ID, .id = -1},
-        rows[3]};
-    int32_t codes[MAX_CODEBOOKS] = {0};
-    codes[MAX_CODEBOOKS - 1] = c->predictor_vocabulary;
-    wrong[4].codec = ROW_CODES;
-    wrong[4].codes = codes;
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(cpu->prefill(b, 0, &wrong[i], 1, NULL), UTTER_E_ARGUMENT);
-    }
-    assert_int_equal(cpu->feed(b, 0, codes, 1, NULL), UTTER_E_ARGUMENT);
-    codes[MAX_CODEBOOKS - 1] = 0;
-    assert_int_equal(cpu->feed(b, 0, codes, 0, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->feed(b, 0, codes, BACKEND_MAX_FEED + 1, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(
-        cpu->prefill(b, 0, rows, N_ROWS + 2 * N_FRAMES, NULL), UTTER_OK); /* full to the brim */
-    assert_int_equal(cpu->frame(b, in, 1, NULL), UTTER_OK);
-    assert_int_equal(cpu->frame(b, in, 1, NULL), UTTER_E_MODEL);
-    assert_int_equal(cpu->prefill(b, 0, rows, 1, NULL), UTTER_E_MODEL);
-    start(b, c, 1, 1);
-    codes[0] = -1;
-    in[1].forced = codes;
-    assert_int_equal(cpu->frame(b, &in[1], 1, NULL), UTTER_E_ARGUMENT);
-    in[1].forced = NULL;
-    assert_int_equal(cpu->frame(b, &in[1], 1, NULL), UTTER_OK);
-    in[1].text = c->text_vocabulary;
-    assert_int_equal(cpu->frame(b, &in[1], 1, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->prefill(b, 1, rows, 1, NULL), UTTER_E_ARGUMENT); /* rows after frames */
-    cpu->close(&b);
-    cpu->close(&b); /* nothing there */
-    model_close(&model);
-}
-
-static void test_reports(void **state)
-{
-    (void)state;
-    struct model *model = open_model(MODEL);
-    struct backend *b = open_backend(model, 3, 2);
-    struct backend_memory memory;
-    const char *used, *all;
-    int n_threads;
-    cpu->memory(b, &memory);
-    const struct stack_config *s = &model->config->talker;
-    assert_int_equal(memory.position_bytes, 2 * 4 * s->n_layers * s->n_kv_heads * s->head);
-    assert_true(memory.lane_bytes > 0 && memory.shared_bytes > 0);
-    cpu->kernels(b, &used, &all, &n_threads);
-    assert_non_null(strstr(all, used));
-    assert_int_equal(n_threads, 2);
-    cpu->close(&b);
-    model_close(&model);
-}
-
-/* Every allocation and thread that can fail, fails once. */
-static void test_no_memory(void **state)
-{
-    (void)state;
-    static const enum support_call CALLS[] = {SUPPORT_MALLOC, SUPPORT_MMAP, SUPPORT_THREAD};
-    struct model *model = open_model(MODEL);
-    struct backend_options options = {2, 2, NULL, 100};
-    long n_survived = 0, n_before = support_calls(SUPPORT_MALLOC);
-    threads_available(); /* reads files; when that fails it is content with less */
-    long n_tolerated = support_calls(SUPPORT_MALLOC) - n_before;
-    for (int i = 0; i < 3; i++) {
-        SUPPORT_EACH_FAILURE(CALLS[i], n)
-        {
-            struct backend *b = NULL;
-            utter_error error = {0};
-            utter_status status = cpu->open(&b, model, &options, &error);
-            n_survived += support_failed() && status == UTTER_OK;
-            assert_true(
-                status == UTTER_OK ? b != NULL : status == UTTER_E_MEMORY && !b && error.text[0]);
-            cpu->close(&b);
-        }
-    }
-    assert_int_equal(n_survived, n_tolerated);
-    model_close(&model);
-}
-
 /* Nothing is allocated from the first frame on. */
 static void test_no_allocation(void **state)
 {
@@ -617,9 +440,6 @@ int main(void)
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_feed),
-        cmocka_unit_test(test_wrong_requests),
-        cmocka_unit_test(test_reports),
-        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_shapes),
     };
