@@ -37,8 +37,14 @@ const struct command command_table[] = {
             "utter verify -m models/custom --json golden.safetensors"},
         1, 1, command_verify},
     {COMMAND_BENCH, "bench", "measure the speed of a model on this machine", "-m DIR [options]",
-        "One row for each length and number of lanes; docs/speed.md explains the columns. The\n"
-        "speech has no guard and one seed, so every run does the same work.\n",
+        "One row for each length and number of lanes, in ms: ttfc, from the text to the first "
+        "samples;\n"
+        "frame, one step of all lanes; talker, predictor and vocoder, their parts of it; prefill; "
+        "wall.\n"
+        "rtf is wall over the seconds of speech of all lanes. GB/s, the weights that a frame reads "
+        "over\n"
+        "its time, stands against what this machine can read. The guard is off, and every run has the "
+        "same seed.\n",
         {"utter bench -m models/custom",
             "utter bench -m models/custom --words 13 --lanes 1,2,4 --json"},
         0, 0, command_bench},
