@@ -166,6 +166,13 @@ SETS = {
     "silent": [decode("decode-2", 2)],
 }
 
+# On demand (tools/oracle/full_size): a CustomVoice checkpoint of full size with the released vocabulary.
+FULL_SIZE = [
+    speak("mixed-scripts-stream", MIXED, "auto", speaker="eric", layout="stream", frames=50, first=1 << 30),
+    speak("english-instruct", SENTENCES["english"], speaker="ryan", instruct=STYLE, frames=50, activations=True,
+          first=1 << 30),
+]
+
 
 def for_checkpoint(folder, frames):
     """A handful of cases that fit any checkpoint, for a user with released weights."""

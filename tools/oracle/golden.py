@@ -61,13 +61,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-m", "--model", required=True, metavar="DIR")
     parser.add_argument("-o", "--out", required=True, metavar="FILE")
-    parser.add_argument("--set", metavar="NAME", help="a list of cases: " + ", ".join(case_lists.SETS))
+    parser.add_argument("--set", metavar="NAME", choices=["full-size", *case_lists.SETS],
+                        help="a list of cases: full-size, or a test checkpoint")
     parser.add_argument("--only", metavar="CASES", help="names of cases, comma separated")
     parser.add_argument("--frames", type=int, default=24, help="frames of each case of the default list")
     parser.add_argument("--recipe", help="what make_model was told")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    if args.set:
+    if args.set == "full-size":
+        cases = case_lists.FULL_SIZE
+    elif args.set:
         cases = case_lists.SETS[args.set]
     else:
         cases = case_lists.for_checkpoint(args.model, args.frames)
