@@ -78,10 +78,11 @@ static int cut_top_k(float *scores, int32_t *ids, int n, int k)
     return n;
 }
 
-/* True when id a comes before id b: smaller score, on a tie smaller id. */
+/* True when id a comes before id b: smaller score, on a tie larger id, so that the lowest id is the last to
+ * be dropped. */
 static bool before(const float *scores, int32_t a, int32_t b)
 {
-    return scores[a] < scores[b] || (scores[a] == scores[b] && a < b);
+    return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
 }
 
 static void sift(const float *scores, int32_t *heap, int root, int n)
