@@ -52,5 +52,5 @@ utter_status cpu_encode(const struct model *model, const struct kern *kern, stru
         status = encoder_codes(&run, x, (int64_t)n, codes);
     }
     memory_free(x);
-    return status ? status : encoder_report(&run, 1);
+    return status;
 }

@@ -22,9 +22,10 @@ KERN_INLINE vf encode_expm1(vf x)
     return vf_select(x == x, vf_fma(scale, p, scale - 1.0f), x);
 }
 
+/* min has the value that may be NaN last: then it stays. */
 KERN_INLINE vf encode_elu(vf x)
 {
-    return vf_select(x > vf_set(0), x, encode_expm1(vf_min(x, vf_set(0))));
+    return vf_select(x > vf_set(0), x, encode_expm1(vf_min(vf_set(0), x)));
 }
 
 static void elu(float *y, const float *x, int64_t n)
