@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-/* n (at least 1) samples at rate `from` -> *n_out samples at rate `to`, ceil(n * to / from). *out is the caller's, to be
- * freed with memory_free. Equal rates give a copy. */
+/* n (at least 1) samples at rate `from` -> *n_out samples at rate `to`, ceil(n * to / from). *out is the
+ * caller's, to be freed with memory_free. Equal rates give a copy. */
 utter_status resample(
     float **out, size_t *n_out, const float *in, size_t n, int from, int to, utter_error *error);
 

@@ -29,7 +29,8 @@ struct sound_heard {
 };
 
 /* The mean of all channels at `rate` (0: the rate of the file), as the official wrapper makes it. *pcm is
- * the caller's, to be freed with memory_free; *n_samples is at least 1; no sample is NaN or infinite. limits and heard may be NULL. */
+ * the caller's, to be freed with memory_free; *n_samples is at least 1; no sample is NaN or infinite.
+ * `limits` and `heard` may be NULL. */
 utter_status sound_read(float **pcm, size_t *n_samples, struct sound_heard *heard, const char *path,
     int rate, const struct sound_limits *limits, utter_error *error);
 

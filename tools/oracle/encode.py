@@ -4,8 +4,8 @@
 usage: encode.py -m CHECKPOINT -o FILE [--set all|few] [--margin M]
        encode.py --compare FILE FRESH
 
---margin M: a recording where two distances are less than M apart, so that fp32 rounding on another machine could turn the
-choice, gives way to one with another seed. tests/golden/README.md is the format; tests/cpu/test_encoder.c reads it.
+--margin M: a recording where two distances are less than M apart, so that fp32 rounding on another machine could turn
+the choice, gives way to one with another seed. tests/golden/README.md is the format; tests/cpu/test_encoder.c reads it.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Recordings that are made from whole numbers and single roundings, so that tests/cpu/recordings.h makes the same bits."""
+"""Recordings made from whole numbers and single roundings, so that tests/cpu/recordings.h makes the same bits."""
 import numpy as np
 
 SEGMENT = 5  # segments of a recording in a second: notes, syllables
@@ -63,7 +63,8 @@ def chirp(seed, rate, n):
     """From 50 Hz up by 700 Hz a second, folded where it passes half the rate."""
     i = np.arange(n, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        p = np.uint64(turn(50, rate)) * i + np.uint64(turn(700, rate) // rate) * (i * (i - np.uint64(1)) // np.uint64(2))
+        bend = i * (i - np.uint64(1)) // np.uint64(2) * np.uint64(turn(700, rate) // rate)
+        p = np.uint64(turn(50, rate)) * i + bend
     return 0.4 * sine(p) + 0.002 * noise(seed, n)
 
 
