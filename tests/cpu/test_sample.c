@@ -9,11 +9,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "cpu/cpu_sample.h"
 #include "tests/cpu/random.h"
 #include "weights/safetensors.h"
 
-enum { MAX = 4096 };
+enum { MAX = 4096, N_PARTS = 16 };
 
 /* Greedy, nothing suppressed, no penalty. */
 static struct sample_in plain(const float *logits, int n, struct sampling *s)
@@ -207,6 +208,21 @@ static void test_top_p(void **state)
     }
 }
 
+/* Of equal scores on the border of top-p the lowest ids stay. */
+static void test_top_p_tie(void **state)
+{
+    (void)state;
+    float logits[8] = {0};
+    double p[8];
+    struct sampling s;
+    struct sample_in in = plain(logits, 8, &s);
+    s.temperature = 1, s.top_p = 0.25f;
+    probabilities(&in, p);
+    for (int i = 0; i < 8; i++) {
+        assert_true(p[i] == (i < 2 ? 0.5 : 0));
+    }
+}
+
 /* Temperature comes before top-p: a cold one leaves fewer ids in the nucleus. */
 static void test_order(void **state)
 {
@@ -266,24 +282,50 @@ static double chi_limit(int freedom)
     return freedom * z * z * z;
 }
 
-/* n_draws frames of one seed against `want`; ids that are expected less than 5 times share a cell. */
-static void check_draws(const char *name, struct sample_in *in, const double *want, int n_draws)
+struct draws {
+    const struct sample_in *in;
+    int n_draws;
+    int counts[N_PARTS][MAX];
+};
+
+static void draw_part(void *arg, int part, int n_parts)
 {
-    int *counts = calloc((size_t)in->n, sizeof *counts);
-    for (int i = 0; i < n_draws; i++) {
-        in->frame = (uint32_t)i;
-        counts[choose_well(in)]++;
+    struct draws *draws = arg;
+    struct sample_in in = *draws->in;
+    float scores[MAX];
+    int32_t order[MAX];
+    int64_t begin, end;
+    bool bad = false;
+    pool_slice(draws->n_draws, 1, part, n_parts, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        in.frame = (uint32_t)i;
+        draws->counts[part][sample_choose(&in, scores, order, &bad)]++;
     }
+    draws->counts[part][0] += bad ? draws->n_draws : 0; /* spoils the test */
+}
+
+/* n_draws frames of one seed against `want`; ids that are expected less than 5 times share a cell. */
+static void check_draws(const char *name, const struct sample_in *in, const double *want, int n_draws)
+{
+    struct pool *pool = pool_new(threads_available());
+    struct draws *draws = calloc(1, sizeof *draws);
+    draws->in = in;
+    draws->n_draws = n_draws;
+    pool_run(pool, draw_part, draws, N_PARTS);
+    pool_free(pool);
     double chi = 0, rare_want = 0, rare_count = 0;
     int cells = 0;
     for (int i = 0; i < in->n; i++) {
-        double expected = want[i] * n_draws;
-        assert_true(want[i] > 0 || counts[i] == 0);
+        double expected = want[i] * n_draws, count = 0;
+        for (int part = 0; part < N_PARTS; part++) {
+            count += draws->counts[part][i];
+        }
+        assert_true(want[i] > 0 || count == 0);
         if (expected < 5) {
             rare_want += expected;
-            rare_count += counts[i];
+            rare_count += count;
         } else {
-            chi += (counts[i] - expected) * (counts[i] - expected) / expected;
+            chi += (count - expected) * (count - expected) / expected;
             cells++;
         }
     }
@@ -291,10 +333,10 @@ static void check_draws(const char *name, struct sample_in *in, const double *wa
         chi += (rare_count - rare_want) * (rare_count - rare_want) / rare_want;
         cells++;
     }
-    print_message("%s: chi-square %.1f over %d cells (0.1%% limit %.1f)\n", name, chi, cells,
-        cells > 1 ? chi_limit(cells - 1) : 0);
+    print_message("%s: %d draws, chi-square %.1f over %d cells (0.1%% limit %.1f)\n", name, n_draws,
+        chi, cells, cells > 1 ? chi_limit(cells - 1) : 0);
     assert_true(cells <= 1 || chi < chi_limit(cells - 1));
-    free(counts);
+    free(draws);
 }
 
 static void test_draws(void **state)
@@ -427,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_top_k),
         cmocka_unit_test(test_top_k_many),
         cmocka_unit_test(test_top_p),
+        cmocka_unit_test(test_top_p_tie),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_counter),
         cmocka_unit_test(test_draws),
