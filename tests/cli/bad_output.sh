@@ -4,7 +4,7 @@ export M
 long="$(printf 'and then the lamp burned on %.0s' {1..40})"
 export long
 run 'utter say -m $M -v ryan -o no-such-folder/x.wav hello'
-run 'utter say -m $M -v ryan -o /sys/x.wav hello'
+run 'utter say -m $M -v ryan -o /dev/null/x.wav hello'
 run 'utter say -m $M -v ryan -o . hello'
 run 'utter say -m $M -v ryan -o /dev/full hello --format wav'
 run 'utter say -m $M -v ryan -o - hello >/dev/full'
