@@ -1,6 +1,6 @@
 """Pictures for docs/quality.md: spectrograms beside the teacher's, and training curves.
 
-    python3 pictures.py --teacher run/teacher --spoken run/spoken --curves run --indices 0 10 20 30 40 --out ../../docs/img
+    python3 pictures.py --teacher run/teacher --spoken run/spoken --curves run --out ../../docs/img
 """
 import argparse
 import json
