@@ -91,6 +91,12 @@ static utter_status read_speak(struct golden_case *c, struct json_fields *f)
         strcmp(json_need_string(f, "layout"), "stream") == 0 ? UTTER_LAYOUT_STREAM : UTTER_LAYOUT_FULL;
     c->repetition_penalty = (float)json_need_number(f, "repetition_penalty", 1e-3, 1e3);
     c->max_frames = (int)json_need_int(f, "max_frames", 1, 1 << 20);
+    const json_t *reference = json_take_object(f, "reference");
+    if (reference) {
+        struct json_fields r = {reference, f->where, f->error, UTTER_OK};
+        c->is_clone = true;
+        c->transcript = json_take_string(&r, "transcript", NULL);
+    }
     c->ends = strcmp(json_need_string(f, "finish"), "eos") == 0;
     return f->status;
 }
@@ -127,7 +133,14 @@ static utter_status find_tensors(
     c->sub_logits = golden_tensor(g, c->name, "sub_logits", -1);
     c->samples = golden_tensor(g, c->name, "samples", -1);
     c->strided = golden_tensor(g, c->name, "strided", -1);
-    if (!c->codes || (!c->is_decode && (!c->ids || !c->margins)) ||
+    c->vector = golden_tensor(g, c->name, "x_vector", -1);
+    c->reference = golden_tensor(g, c->name, "reference_codes", -1);
+    bool cloned =
+        !c->is_clone ||
+        (c->vector && is_shape(c->vector, DTYPE_F32, c->vector->dims[0], -1) &&
+            !c->transcript == !c->reference &&
+            is_shape(c->reference, DTYPE_I32, c->reference ? c->reference->dims[0] : 0, n_codebooks));
+    if (!cloned || !c->codes || (!c->is_decode && (!c->ids || !c->margins)) ||
         !is_shape(c->codes, DTYPE_I32, c->n_frames, n_codebooks) ||
         !is_shape(c->margins, DTYPE_F32, c->n_frames, n_codebooks) ||
         (c->ids && c->ids->type != DTYPE_I32) || (c->ids && c->ids->n_dims != 1) ||

@@ -15,9 +15,11 @@ struct golden_case {
     utter_layout layout;
     float repetition_penalty;
     int max_frames, n_frames;
+    const char *transcript; /* of a cloned voice; NULL: none */
+    bool is_clone;
     bool ends; /* by the end token */
     const struct tensor *ids, *codes, *margins, *prompt, *hidden, *logits, *sub_logits, *samples,
-        *strided;
+        *strided, *vector, *reference;
     size_t n_samples, stride; /* of the whole sound; 0: no sound in the case */
     double rms;
     bool official_chunks;

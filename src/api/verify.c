@@ -198,13 +198,28 @@ static void check_frame(struct verify *v, const int32_t *codes)
     count_equal(v, STAGE_CODES, (uint64_t)n, (uint64_t)equal, where);
 }
 
+static int reference_frames(const struct golden_case *c)
+{
+    return c->reference ? (int)c->reference->dims[0] : 0;
+}
+
+static utter_status make_voice(const struct verify *v, utter_voice **voice, utter_error *error)
+{
+    const struct golden_case *c = &v->c;
+    if (c->is_clone) {
+        return voice_new_clone(voice, c->name, c->vector->data, (int)c->vector->dims[0],
+            c->reference ? c->reference->data : NULL, reference_frames(c),
+            v->model->model->config->n_codebooks, c->transcript, error);
+    }
+    return c->speaker ? utter_voice_preset(voice, v->model, c->speaker, error) : UTTER_OK;
+}
+
 static utter_status open_case(
     struct verify *v, utter_stream **stream, utter_voice **voice, utter_error *error)
 {
     utter_stream_options o;
     utter_status status = utter_stream_options_init(&o, v->model);
-    if (status ||
-        (v->c.speaker && (status = utter_voice_preset(voice, v->model, v->c.speaker, error)))) {
+    if (status || (status = make_voice(v, voice, error))) {
         return status;
     }
     o.voice = *voice;
@@ -284,25 +299,46 @@ static void compare_sound(struct verify *v, const float *sound, size_t n)
         v, STAGE_SAMPLES_RMS, count && c->rms > 0 ? sqrt(square / (double)count) / c->rms : worst);
 }
 
-/* Decodes the official codes, and compares with the official sound, and with what the stream gave. */
+/* The official codes, behind those of a cloned voice's recording. */
+static int32_t *codes_to_decode(const struct golden_case *c)
+{
+    size_t n_reference = c->reference ? c->reference->bytes : 0;
+    char *codes = memory_new(n_reference + c->codes->bytes, 1);
+    if (codes) {
+        if (c->reference) {
+            memcpy(codes, c->reference->data, n_reference);
+        }
+        memcpy(codes + n_reference, c->codes->data, c->codes->bytes);
+    }
+    return (int32_t *)codes;
+}
+
+/* Decodes them, drops the recording, and compares with the official sound, and with what the stream gave. */
 static utter_status check_sound(struct verify *v, utter_error *error)
 {
     float *streamed = v->sound;
-    size_t n_streamed = v->n_sound;
+    size_t n_streamed = v->n_sound, n_frames = (size_t)(reference_frames(&v->c) + v->c.n_frames);
+    size_t skip =
+        (size_t)reference_frames(&v->c) * (size_t)v->model->model->config->codec.frame_samples;
     bool comparable = !v->c.is_decode && !v->diverged && !v->c.official_chunks;
+    int32_t *codes = codes_to_decode(&v->c);
     v->sound = NULL;
     v->n_sound = v->capacity = 0;
-    utter_status status = utter_codec_decode(v->model, v->c.codes->data, (size_t)v->c.n_frames,
-        v->c.official_chunks ? UTTER_CODEC_OFFICIAL_CHUNKS : UTTER_CODEC_WHOLE, 0, keep_sound, v,
-        error);
+    utter_status status =
+        codes ? utter_codec_decode(v->model, codes, n_frames,
+                    v->c.official_chunks ? UTTER_CODEC_OFFICIAL_CHUNKS : UTTER_CODEC_WHOLE, 0,
+                    keep_sound, v, error)
+              : error_memory(error, "codes");
     if (status == UTTER_OK) {
+        const float *sound = v->sound + skip;
+        size_t n = v->n_sound - skip;
         if (comparable) {
-            bool same = n_streamed == v->n_sound &&
-                        memcmp(streamed, v->sound, n_streamed * sizeof *streamed) == 0;
+            bool same = n_streamed == n && memcmp(streamed, sound, n * sizeof *streamed) == 0;
             count_equal(v, STAGE_STREAMED, 1, same, "other samples");
         }
-        compare_sound(v, v->sound, v->n_sound);
+        compare_sound(v, sound, n);
     }
+    memory_free(codes);
     memory_free(streamed);
     return status;
 }

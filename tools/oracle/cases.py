@@ -28,10 +28,10 @@ DESIGN = "A calm, low voice of an old man who tells a story."
 
 
 def speak(name, text, language="english", *, speaker=None, instruct=None, layout="full", penalty=1.05, frames=32,
-          activations=False, first=960):
+          activations=False, first=960, reference=None):
     return {"name": name, "kind": "speak", "text": text, "language": language, "speaker": speaker, "instruct": instruct,
             "layout": layout, "repetition_penalty": penalty, "max_frames": frames, "activations": activations,
-            "first_samples": first}
+            "first_samples": first, "reference": reference}
 
 
 def decode(name, frames, *, rule="whole", seed=1, stages=False, first=1 << 30):
@@ -98,6 +98,32 @@ def penalties(speaker=None, instruct=None):
             for penalty, frames in ((1.0, 64), (1.05, 80), (1.5, 110)) for layout in ("full", "stream")]
 
 
+TRANSCRIPT = "This is the voice that you shall speak with."
+
+
+def clone(name, text, language="english", *, frames=24, reference_frames=20, transcript=TRANSCRIPT, seed=5, **more):
+    """reference_frames 0: the x-vector alone."""
+    reference = {"frames": reference_frames, "transcript": transcript if reference_frames else None, "seed": seed}
+    return speak(name, text, language, frames=frames, reference=reference, **more)
+
+
+def clones():
+    """Both layouts; transcript and text together longer and shorter than the reference; ten languages."""
+    english, out = SENTENCES["english"], []
+    for i, (language, text) in enumerate(SENTENCES.items()):
+        out += [clone(f"{language}-vector-{('stream', 'full')[i % 2]}", text, language, reference_frames=0, seed=i,
+                      layout=("stream", "full")[i % 2]),
+                clone(f"{language}-context-{('full', 'stream')[i % 2]}", text, language, seed=i,
+                      layout=("full", "stream")[i % 2])]
+    for layout in ("stream", "full"):
+        out += [clone(f"long-reference-{layout}", "Hello there.", layout=layout, reference_frames=120),
+                clone(f"one-frame-{layout}", english, layout=layout, reference_frames=1),
+                clone(f"auto-{layout}", SENTENCES["chinese"], "auto", layout=layout),
+                clone(f"cut-15-of-22-{layout}", english, layout=layout, reference_frames=15, frames=7),
+                clone(f"one-letter-{layout}", "a", layout=layout, reference_frames=3, transcript="b")]
+    return out
+
+
 CUSTOM_VOICES = ["serena", "vivian", "uncle_fu", "ryan", "aiden", "ono_anna", "sohee", "eric", "dylan"]
 STYLE = "Speak slowly, as if you were tired."
 
@@ -144,7 +170,10 @@ SETS = {
     "unusual": [speak("english-full", SENTENCES["english"], speaker="ryan", instruct=STYLE, activations=True, frames=8),
                 speak("english-stream", SENTENCES["english"], speaker="eric", layout="stream", frames=40),
                 decode("decode-stages", 2, stages=True), decode("decode-60", 60, first=9600)],
-    "tiny06-base": [decode("decode-8", 8)],
+    "tiny06-base": [clone("activations", "Hello there, friend.", frames=6, activations=True), *clones(),
+                    decode("decode-8", 8)],
+    "tiny17-base": [clone("activations", "Hello there, friend.", frames=6, layout="full", activations=True), *clones(),
+                    clone("beyond-300", SENTENCES["english"], reference_frames=310, frames=20)],
     # Crafted checkpoints: what each shows is in `make_model --help`.
     "eos-first": [speak(f"two-frames-{layout}", "Hello.", speaker="ryan", layout=layout, first=3840)
                   for layout in ("full", "stream")],
@@ -180,7 +209,9 @@ def for_checkpoint(folder, frames):
     kind, talker = config["tts_model_type"], config["talker_config"]
     languages = [name for name in ("english", "chinese", "german") if name in talker["codec_language_id"]]
     if kind == "base":
-        return [decode("decode", frames, first=1920 * frames)]
+        return [clone(f"{language}-{layout}", SENTENCES[language], language, frames=frames, layout=layout,
+                      reference_frames=n, activations=n == 0, first=1 << 30)
+                for language, layout, n in zip(languages, ("stream", "full", "stream"), (0, 40, 60))]
     voices = list(talker["spk_id"]) or [None]
     dialect = [name for name, value in (talker.get("spk_is_dialect") or {}).items() if value]
     instruct = {"voice_design": DESIGN}.get(kind)

@@ -19,14 +19,35 @@ import official  # noqa: E402
 CHUNK = 300  # frames that the official decoder takes at once
 
 
+FRAME = 1920
+
+
 def run_speak(engine, case):
-    arrays, samples = engine.speak(case, case.pop("activations"))
-    first = case.pop("first_samples")
+    voice, first = None, case.pop("first_samples")
+    if case["reference"]:
+        voice = made_up_voice(engine, case["reference"])
+    arrays, samples = engine.speak(case, case.pop("activations"), voice)
     n_frames = len(arrays["codes"])
+    if voice:
+        arrays |= {"x_vector": voice[0]} | ({} if voice[1] is None else {"reference_codes": voice[1]})
+        # The official cut is one sample early for some lengths (spec 9.3): the last one of the reference.
+        samples = samples[len(samples) - n_frames * FRAME:]
+    n_decoded = n_frames + (case["reference"] or {}).get("frames", 0)
     case.update(frames=n_frames, finish="eos" if n_frames < case["max_frames"] else "max_frames",
                 n_text_ids=len(arrays["ids"]) - 8, margin=float(arrays["margins"].min()) if n_frames else 1e30)
-    case["sound"], sound = goldenfile.sound_entry(samples, first, "whole" if n_frames <= CHUNK else "official_chunks")
+    case["sound"], sound = goldenfile.sound_entry(samples, first, "whole" if n_decoded <= CHUNK else "official_chunks")
     return arrays | sound
+
+
+def made_up_voice(engine, reference):
+    """An x-vector and reference codes from a seed: what the encoders would give is not the question here."""
+    seed, talker = reference.pop("seed"), engine.config.talker_config
+    noise = case_lists.random_codes(seed, 1, talker.hidden_size, 1 << 16)[0]
+    codes = None
+    if reference["frames"]:
+        codes = case_lists.random_codes(seed, reference["frames"], talker.num_code_groups,
+                                        talker.code_predictor_config.vocab_size)
+    return (noise / 32768.0 - 1).astype("float32") * 2, codes
 
 
 def run_decode(engine, case):

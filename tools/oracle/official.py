@@ -16,7 +16,7 @@ with contextlib.redirect_stdout(io.StringIO()):  # the package prints when it is
     import torch
     import transformers
     from importlib.metadata import version
-    from qwen_tts import Qwen3TTSModel
+    from qwen_tts import Qwen3TTSModel, VoiceClonePromptItem
 
 
 def made_with():
@@ -43,8 +43,9 @@ class Official:
         self.kind, self.size = inner.tts_model_type, inner.tts_model_size
         self.config = inner.config
 
-    def speak(self, case, activations=False):
-        """Text to codes and samples, greedy. `case` has the keys of a case object."""
+    def speak(self, case, activations=False, voice=None):
+        """Text to codes and samples, greedy. `case` has the keys of a case object; `voice` is (x_vector, codes or None)
+        for a base model."""
         seen = Recorder(self, activations)
         settings = dict(do_sample=False, subtalker_dosample=False, repetition_penalty=case["repetition_penalty"],
                         max_new_tokens=case["max_frames"] + 1, non_streaming_mode=case["layout"] == "full")
@@ -57,8 +58,17 @@ class Official:
                 sound, _ = self.model.generate_voice_design(case["text"], instruct=case["instruct"] or "",
                                                             language=language, **settings)
             else:
-                raise ValueError(f"goldens of {self.kind} checkpoints hold `decode` cases only")
+                item = self.clone(voice, case["reference"]["transcript"])
+                sound, _ = self.model.generate_voice_clone(case["text"], language=language, voice_clone_prompt=[item],
+                                                           **settings)
         return seen.arrays(), np.asarray(sound[0], dtype=np.float32)
+
+    @staticmethod
+    def clone(voice, transcript):
+        vector, codes = voice
+        codes = None if codes is None else torch.from_numpy(codes.astype(np.int64))
+        return VoiceClonePromptItem(ref_code=codes, ref_spk_embedding=torch.from_numpy(vector), ref_text=transcript,
+                                    x_vector_only_mode=codes is None, icl_mode=codes is not None)
 
     def decode(self, codes, stages=False):
         """Codes [F, K] to samples by the official rule: chunks of 300 frames with 25 of context."""
@@ -163,7 +173,7 @@ class Recorder:
         margins = [margin(scores)[:, None], np.stack([margin(s) for s, _ in self.predicted[:n_frames]])]
         out = dict(self.kept, codes=self.codes, ids=self.tokenized[0], margins=np.concatenate(margins, axis=1))
         if len(self.tokenized) > 1:
-            out["instruct_ids"] = self.tokenized[1]
+            out["reference_ids" if self.official.kind == "base" else "instruct_ids"] = self.tokenized[1]
         if self.activations:
             out["hidden"] = np.concatenate(self.hidden)[:n_frames]
             out["logits"] = torch.cat(self.talked.logits)[:n_frames].numpy()
