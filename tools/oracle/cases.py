@@ -29,9 +29,10 @@ DESIGN = "A calm, low voice of an old man who tells a story."
 
 def speak(name, text, language="english", *, speaker=None, instruct=None, layout="full", penalty=1.05, frames=32,
           activations=False, first=960, reference=None):
-    return {"name": name, "kind": "speak", "text": text, "language": language, "speaker": speaker, "instruct": instruct,
+    case = {"name": name, "kind": "speak", "text": text, "language": language, "speaker": speaker, "instruct": instruct,
             "layout": layout, "repetition_penalty": penalty, "max_frames": frames, "activations": activations,
-            "first_samples": first, "reference": reference}
+            "first_samples": first}
+    return case | ({"reference": reference} if reference else {})
 
 
 def decode(name, frames, *, rule="whole", seed=1, stages=False, first=1 << 30):

@@ -24,7 +24,7 @@ FRAME = 1920
 
 def run_speak(engine, case):
     voice, first = None, case.pop("first_samples")
-    if case["reference"]:
+    if case.get("reference"):
         voice = made_up_voice(engine, case["reference"])
     arrays, samples = engine.speak(case, case.pop("activations"), voice)
     n_frames = len(arrays["codes"])
@@ -32,7 +32,7 @@ def run_speak(engine, case):
         arrays |= {"x_vector": voice[0]} | ({} if voice[1] is None else {"reference_codes": voice[1]})
         # The official cut is one sample early for some lengths (spec 9.3): the last one of the reference.
         samples = samples[len(samples) - n_frames * FRAME:]
-    n_decoded = n_frames + (case["reference"] or {}).get("frames", 0)
+    n_decoded = n_frames + case.get("reference", {}).get("frames", 0)
     case.update(frames=n_frames, finish="eos" if n_frames < case["max_frames"] else "max_frames",
                 n_text_ids=len(arrays["ids"]) - 8, margin=float(arrays["margins"].min()) if n_frames else 1e30)
     case["sound"], sound = goldenfile.sound_entry(samples, first, "whole" if n_decoded <= CHUNK else "official_chunks")
