@@ -27,8 +27,11 @@ struct shape {
     struct stack vocoder;               /* the codec decoder's transformer */
     int latent, code_width, conv_width; /* latent_dim, codebook_dim, decoder_dim */
     int window;
-    struct stack encoder;                               /* the codec encoder's transformer */
-    int filters, encoder_code_width, quantizers;        /* num_filters, codebook_dim, num_quantizers */
+    struct stack encoder;                        /* the codec encoder's transformer */
+    int filters, encoder_code_width, quantizers; /* num_filters, codebook_dim, num_quantizers */
+    /* Mean logarithm of Snake's beta. Snake multiplies rounding errors by up to 1 + alpha / beta; 25 of them on wide
+     * random layers make 1e-4 of fp32 rounding, which trained weights do not. 1 leaves some 1e-6. */
+    float snake_beta;
     int speaker_channels, speaker_last, speaker_narrow; /* enc_channels[0..3], [4], attention and SE */
 };
 

@@ -53,10 +53,11 @@ static void scale(struct plan *plan, int64_t width, const char *prefix, const ch
     plan_add(plan, layer_scale, layer_scale_spread, width, 0, 0, "%s%s", prefix, name);
 }
 
-static void snake(struct plan *plan, int64_t channels, const char *prefix, const char *name)
+static void snake(
+    struct plan *plan, const struct shape *s, int64_t channels, const char *prefix, const char *name)
 {
     plan_add(plan, 0, snake_scale, channels, 0, 0, "%s%s.alpha", prefix, name);
-    plan_add(plan, 0, snake_scale, channels, 0, 0, "%s%s.beta", prefix, name);
+    plan_add(plan, s->snake_beta, snake_scale, channels, 0, 0, "%s%s.beta", prefix, name);
 }
 
 static void usage(struct plan *plan, int64_t n, const char *name)
@@ -132,14 +133,14 @@ static void decoder_convolutions(struct plan *plan, const struct shape *s)
         int64_t out = in / 2;
         char name[96], block[48];
         snprintf(block, sizeof block, "decoder.decoder.%d.block.", b);
-        snake(plan, in, block, "0");
+        snake(plan, s, in, block, "0");
         snprintf(name, sizeof name, "%s1.conv", block);
         transposed(plan, in, out, 2 * rates[b - 1], rates[b - 1], name);
         plan->at[plan->n - 2].scale *= block_gain;
         for (int j = 2; j <= 4; j++) {
             snprintf(name, sizeof name, "%s%d.", block, j);
-            snake(plan, out, name, "act1");
-            snake(plan, out, name, "act2");
+            snake(plan, s, out, name, "act1");
+            snake(plan, s, out, name, "act2");
             snprintf(name, sizeof name, "%s%d.conv1.conv", block, j);
             conv(plan, out, out, 7, true, name);
             snprintf(name, sizeof name, "%s%d.conv2.conv", block, j);
@@ -147,7 +148,7 @@ static void decoder_convolutions(struct plan *plan, const struct shape *s)
         }
         in = out;
     }
-    snake(plan, in, "decoder.decoder.", "5");
+    snake(plan, s, in, "decoder.decoder.", "5");
     conv(plan, 1, in, 7, true, "decoder.decoder.6.conv");
     plan->at[plan->n - 2].scale *= last_gain;
     plan->at[plan->n - 1].scale *= last_gain;
