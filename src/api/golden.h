@@ -29,10 +29,14 @@ struct golden {
     struct tensor_set *set;
     json_t *cases; /* array */
     char *kind;    /* of the checkpoint it was made on */
+    json_t *files; /* its files: {NAME: {"bytes": N, "edges": HEX}} */
 };
 
 utter_status golden_open(struct golden *golden, const char *path, utter_error *error);
 void golden_close(struct golden *golden);
+/* How many of its checkpoint's files `folder` has unchanged, of *n_files; the first other one is named in *other. */
+size_t golden_same_files(
+    const struct golden *golden, const char *folder, size_t *n_files, const char **other);
 size_t golden_count(const struct golden *golden);
 /* Case `index`, shapes checked against n_codebooks. */
 utter_status golden_case(const struct golden *golden, size_t index, int n_codebooks,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 
 enum stage {
+    STAGE_FILES,
     STAGE_IDS,
     STAGE_PROMPT,
     STAGE_LAYERS,
@@ -33,6 +34,7 @@ static const struct {
     bool exact;
     double limit;
 } STAGES[N_STAGES] = {
+    {"checkpoint", "files", true, 1},
     {"tokens", "texts", true, 1},
     {"prompt rows", "tensors", false, 1e-4},
     {"talker layers", "tensors", false, 1e-3},
@@ -383,6 +385,11 @@ static utter_status run_all(struct verify *v, utter_error *error)
         return error_set(error, UTTER_E_ARGUMENT,
             "the golden file was made on a %s model, this is a %s model", v->golden.kind, c->kind_name);
     }
+    size_t n_files;
+    const char *other;
+    size_t n_same = golden_same_files(&v->golden, v->model->folder, &n_files, &other);
+    v->c.name = "another checkpoint than the golden file's";
+    count_equal(v, STAGE_FILES, n_files, n_same, other ? other : "");
     utter_status status = UTTER_OK;
     for (size_t i = 0; status == UTTER_OK && i < golden_count(&v->golden); i++) {
         status = golden_case(&v->golden, i, c->n_codebooks, &v->c, error);

@@ -36,14 +36,17 @@ static enum pretokenizer choose_pretokenizer(
                                         : engine_pretokenizer(config->transformers_version);
 }
 
-static utter_status engine_allocate(utter_model *e, int n_lanes, utter_error *error)
+static utter_status engine_allocate(utter_model *e, const char *folder, int n_lanes, utter_error *error)
 {
     e->n_lanes = n_lanes;
     e->streams = memory_new((size_t)n_lanes, sizeof *e->streams);
     e->reserved = memory_new((size_t)n_lanes, sizeof *e->reserved);
     e->frames = memory_new((size_t)n_lanes, sizeof *e->frames);
     e->lanes = memory_new((size_t)n_lanes, sizeof *e->lanes);
-    return e->streams && e->reserved && e->frames && e->lanes ? UTTER_OK : error_memory(error, "lanes");
+    e->folder = memory_string(folder);
+    return e->folder && e->streams && e->reserved && e->frames && e->lanes
+               ? UTTER_OK
+               : error_memory(error, "lanes");
 }
 
 utter_status engine_open(
@@ -55,7 +58,7 @@ utter_status engine_open(
         return error_memory(error, "model");
     }
     e->ops = options->ops;
-    utter_status status = engine_allocate(e, options->backend.n_lanes, error);
+    utter_status status = engine_allocate(e, folder, options->backend.n_lanes, error);
     if (status || (status = model_open(&e->model, folder, error)) ||
         (status = tokenizer_open(
              &e->tokenizer, folder, choose_pretokenizer(e->model->config, options), error))) {
@@ -89,6 +92,7 @@ void engine_close(utter_model **engine)
         }
         tokenizer_close(&e->tokenizer);
         model_close(&e->model);
+        memory_free(e->folder);
         memory_free(e->streams);
         memory_free(e->reserved);
         memory_free(e->frames);

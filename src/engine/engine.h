@@ -9,6 +9,7 @@
 #include "text/tokenizer.h"
 
 struct utter_model {
+    char *folder; /* of the checkpoint */
     struct model *model;
     struct tokenizer *tokenizer;
     const struct backend_ops *ops;
