@@ -8,6 +8,7 @@ import warnings
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin cost ten times the time on a busy machine
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
