@@ -29,15 +29,12 @@ void vocoder_front_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
         v->projected[i] = vocoder_carve(c, frames * d->codebook_dim);
         v->columns[i] = vocoder_carve(c, (VOCODER_REACH + moments) * latent);
     }
-    v->quantized_stride = vocoder_stride(VOCODER_PRE_REACH + frames);
-    v->quantized = vocoder_carve(c, v->quantized_stride * d->codebook_dim);
-    v->latent_stride = vocoder_stride(frames);
-    v->latent_rows = vocoder_carve(c, v->latent_stride * latent);
+    v->quantized = vocoder_carve(c, vocoder_stride(VOCODER_PRE_REACH + frames) * d->codebook_dim);
+    v->latent_rows = vocoder_carve(c, vocoder_stride(frames) * latent);
     v->narrow = vocoder_carve(c, frames * d->stack.width);
     v->normed = vocoder_carve(c, moments * latent);
     v->wide = vocoder_carve(c, moments * latent * VOCODER_WIDEN);
-    v->first_stride = vocoder_stride(VOCODER_REACH + moments);
-    v->first_rows = vocoder_carve(c, v->first_stride * latent);
+    v->first_rows = vocoder_carve(c, vocoder_stride(VOCODER_REACH + moments) * latent);
     for (int i = 0; i < d->n_ratios; i++) {
         v->upsample[i].taps = vocoder_carve(c, latent * (VOCODER_REACH + 1));
     }
@@ -64,8 +61,8 @@ static void pick_rows(struct cpu_vocoder *v, const int32_t *codes, float *first,
     }
 }
 
-static void run_quantizer(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const int32_t *codes,
-    int n, const struct cpu_tap *tap)
+/* codes -> v->projected[0][n][codebook_dim] */
+static void run_quantizer(struct cpu_vocoder *v, const int32_t *codes, int n, const struct cpu_tap *tap)
 {
     const struct codec_config *d = v->config;
     const struct vocoder_weights *w = &v->model->vocoder;
@@ -82,16 +79,24 @@ static void run_quantizer(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, 
     if (tap->fn) {
         tap->fn(tap->user, "vocoder.quantizer", 0, sum, n, dim);
     }
-    for (int64_t c = 0; c < dim; c++) {
-        float *row = v->quantized + c * v->quantized_stride;
-        for (int t = 0; t < n; t++) {
-            row[VOCODER_PRE_REACH + t] = sum[t * dim + c];
-        }
-        vocoder_join_past(row, lane->pre_past + c * VOCODER_PRE_REACH, VOCODER_PRE_REACH, n);
-    }
 }
 
-/* ---- Transformer ---- */
+/* ---- Columns and rows ---- */
+
+/* Columns x[n][n_channels] -> one row a channel, behind its past. Returns the rows' stride. */
+static int64_t line_up(
+    float *rows, float *past, int64_t n_past, const float *x, int64_t n_channels, int64_t n)
+{
+    int64_t stride = vocoder_stride(n_past + n);
+    for (int64_t c = 0; c < n_channels; c++) {
+        float *row = rows + c * stride;
+        for (int64_t t = 0; t < n; t++) {
+            row[n_past + t] = x[t * n_channels + c];
+        }
+        vocoder_join_past(row, past + c * n_past, n_past, n);
+    }
+    return stride;
+}
 
 struct rows_job {
     struct cpu_vocoder *v;
@@ -106,6 +111,24 @@ static void pre_conv_part(void *arg, int part, int n_parts)
     pool_slice(job->n_out, VOCODER_GRAIN, part, n_parts, &o0, &o1);
     job->v->kern->conv(&job->conv, (int)o0, (int)o1);
 }
+
+/* The first convolution: columns v->projected[0][n][codebook_dim] -> y[n][latent]. */
+static void run_pre_conv(
+    struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, float *y, int n, const struct cpu_tap *tap)
+{
+    int64_t dim = v->config->codebook_dim, latent = v->config->latent;
+    int64_t stride = line_up(v->quantized, lane->pre_past, VOCODER_PRE_REACH, v->projected[0], dim, n);
+    struct rows_job job = {v, vocoder_conv_of(&v->pre_conv, v->quantized, stride), (int)latent};
+    job.conv.y = v->latent_rows, job.conv.y_stride = vocoder_stride(n), job.conv.n_t = n;
+    vocoder_spread(
+        v, pre_conv_part, &job, latent, VOCODER_GRAIN, latent * dim * (VOCODER_PRE_REACH + 1) * n);
+    vocoder_turn(y, v->latent_rows, job.conv.y_stride, latent, n);
+    if (tap->fn) {
+        tap->fn(tap->user, "vocoder.pre_conv", 0, y, n, latent);
+    }
+}
+
+/* ---- Transformer ---- */
 
 static void add_bias(float *x, const float *bias, int64_t n, int64_t width)
 {
@@ -271,17 +294,9 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
 {
     const struct codec_config *d = v->config;
     int64_t latent = d->latent;
-    run_quantizer(v, lane, codes, n_frames, tap);
-    struct rows_job job = {
-        v, vocoder_conv_of(&v->pre_conv, v->quantized, v->quantized_stride), d->latent};
-    job.conv.y = v->latent_rows, job.conv.y_stride = v->latent_stride, job.conv.n_t = n_frames;
-    vocoder_spread(v, pre_conv_part, &job, latent, VOCODER_GRAIN,
-        latent * d->codebook_dim * (VOCODER_PRE_REACH + 1) * n_frames);
+    run_quantizer(v, codes, n_frames, tap);
     float *x = v->columns[0] + VOCODER_REACH * latent;
-    vocoder_turn(x, v->latent_rows, v->latent_stride, latent, n_frames);
-    if (tap->fn) {
-        tap->fn(tap->user, "vocoder.pre_conv", 0, x, n_frames, latent);
-    }
+    run_pre_conv(v, lane, x, n_frames, tap);
     run_transformer(v, lane, x, n_frames, tap);
     int n = n_frames;
     for (int i = 0; i < d->n_ratios; i++) {
@@ -292,12 +307,6 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
             tap->fn(tap->user, "vocoder.upsample", i, x, n, latent);
         }
     }
-    for (int64_t c = 0; c < latent; c++) {
-        float *row = v->first_rows + c * v->first_stride;
-        for (int t = 0; t < n; t++) {
-            row[VOCODER_REACH + t] = x[t * latent + c];
-        }
-        vocoder_join_past(row, lane->first_past + c * VOCODER_REACH, VOCODER_REACH, n);
-    }
+    line_up(v->first_rows, lane->first_past, VOCODER_REACH, x, latent, n);
     return n;
 }

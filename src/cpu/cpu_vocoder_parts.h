@@ -16,7 +16,7 @@ enum {
     VOCODER_WIDEN = 4, /* inner width of a ConvNeXt block */
     VOCODER_REACH = 6, /* past inputs of a convolution of 7 taps */
     VOCODER_PRE_REACH = 2,
-    VOCODER_GRAIN = 12, /* outputs of a convolution that go to one thread together */
+    VOCODER_GRAIN = 6, /* outputs of a convolution that go to one thread together */
 };
 
 /* A convolution as the kernels take it; weights stay where the model has them. */
@@ -47,7 +47,7 @@ struct vocoder_block {
     struct vocoder_unit units[VOCODER_UNITS];
     /* Scratch. Rows of `ready` have room for the longest past in front; rows of all are `stride` apart. */
     float *main, *other, *ready, *inner; /* [n_out][stride] */
-    int64_t stride;
+    int64_t stride;                      /* of the piece at hand */
 };
 
 struct cpu_vocoder {
@@ -67,22 +67,20 @@ struct cpu_vocoder {
     /* Scratch of the front, for BACKEND_MAX_FEED frames. */
     float *picked[2];    /* [frames][codebook_dim / 2]: the first table, the sum of the others */
     float *projected[2]; /* [frames][codebook_dim] */
-    float *quantized;    /* [codebook_dim][quantized_stride], the past in front */
-    float *latent_rows;  /* [latent][latent_stride] */
+    float *quantized;    /* [codebook_dim][2 + frames], the past in front */
+    float *latent_rows;  /* [latent][frames] */
     float *narrow;       /* [frames][stack width] */
     float *columns[2];   /* [VOCODER_REACH + frames * ratios][latent] in turn */
     float *normed;       /* [frames * ratios][latent] */
     float *wide;         /* [frames * ratios][VOCODER_WIDEN * latent] */
-    float *first_rows;   /* [latent][first_stride], the past in front */
+    float *first_rows;   /* [latent][6 + moments], the past in front */
 
     /* Scratch of the wave. */
-    float *wave,
-        *wave_ready; /* [decoder_width][wave_stride] before and after the first block's snake */
-    float *products; /* [n_parts][n_products] for transposed convolutions, both files */
-    float *tapped;   /* [moments][channels] of one piece, turned for a tap */
-    int n_parts;     /* most parts of one parallel loop */
+    float *wave, *wave_ready; /* [decoder_width][moments] before and after the first block's snake */
+    float *products;          /* [n_parts][n_products] for transposed convolutions, both files */
+    float *tapped;            /* [moments][channels] of one piece, turned for a tap */
+    int n_parts;              /* most parts of one parallel loop */
     int64_t n_products;
-    int64_t quantized_stride, latent_stride, first_stride, wave_stride;
     size_t n_tapped;
 };
 

@@ -13,6 +13,12 @@ enum {
     PIECE_GRAIN = 16,
 };
 
+/* Rows of a block lie as close as the piece at hand allows: pages and lines that hold nothing cost. */
+static int64_t block_stride(const struct vocoder_block *b, int64_t n_made)
+{
+    return vocoder_stride(VOCODER_REACH * b->units[VOCODER_UNITS - 1].conv1.dilation + n_made);
+}
+
 static int piece_of(int rate)
 {
     int n = PIECE_OUTPUTS / rate / PIECE_GRAIN * PIECE_GRAIN;
@@ -26,20 +32,17 @@ void vocoder_wave_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
     for (int i = 0; i < d->n_ratios; i++) {
         moments *= d->ratios[i];
     }
-    v->wave_stride = vocoder_stride(moments);
-    v->wave = vocoder_carve(c, v->wave_stride * d->decoder_width);
-    v->wave_ready = vocoder_carve(c, v->wave_stride * d->decoder_width);
+    v->wave = vocoder_carve(c, vocoder_stride(moments) * d->decoder_width);
+    v->wave_ready = vocoder_carve(c, vocoder_stride(moments) * d->decoder_width);
     v->n_tapped = (size_t)(moments * d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
         struct vocoder_block *b = &v->blocks[i];
         b->n_piece = piece_of(b->rate);
-        int64_t outputs = (int64_t)b->n_piece * b->rate,
-                longest = VOCODER_REACH * b->units[VOCODER_UNITS - 1].conv1.dilation;
-        b->stride = vocoder_stride(longest + outputs);
-        b->main = vocoder_carve(c, b->stride * b->n_out);
-        b->other = vocoder_carve(c, b->stride * b->n_out);
-        b->ready = vocoder_carve(c, b->stride * b->n_out);
-        b->inner = vocoder_carve(c, b->stride * b->n_out);
+        int64_t outputs = (int64_t)b->n_piece * b->rate, most = block_stride(b, outputs) * b->n_out;
+        b->main = vocoder_carve(c, most);
+        b->other = vocoder_carve(c, most);
+        b->ready = vocoder_carve(c, most);
+        b->inner = vocoder_carve(c, most);
         size_t n = (size_t)(outputs * b->n_out);
         v->n_tapped = n > v->n_tapped ? n : v->n_tapped;
     }
@@ -175,8 +178,9 @@ static void run_block(struct wave_run *run, int i_block, const float *rows, int6
 static void run_piece(struct wave_run *run, int i_block, const float *rows, int64_t stride, int64_t n)
 {
     struct cpu_vocoder *v = run->v;
-    const struct vocoder_block *b = &v->blocks[i_block];
+    struct vocoder_block *b = &v->blocks[i_block];
     int64_t n_made = n * b->rate;
+    b->stride = block_stride(b, n_made);
     struct wave_job job = {.v = v,
         .n_out = b->n_out,
         .ready = ready_for_unit(run, i_block, 0),
@@ -230,16 +234,16 @@ void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int 
     const struct cpu_tap *tap)
 {
     struct wave_run run = {v, lane, tap, pcm};
+    int64_t stride = vocoder_stride(n_moments);
     struct wave_job job = {.v = v,
-        .conv = vocoder_conv_of(&v->first, v->first_rows, v->first_stride),
+        .conv = vocoder_conv_of(&v->first, v->first_rows, vocoder_stride(VOCODER_REACH + n_moments)),
         .n_out = v->config->decoder_width,
         .ready = {&v->blocks[0].snake, NULL, 0},
         .ready_rows = v->wave_ready,
-        .ready_stride = v->wave_stride,
+        .ready_stride = stride,
         .n_made = n_moments};
-    job.conv.y = v->wave, job.conv.y_stride = v->wave_stride, job.conv.n_t = n_moments;
+    job.conv.y = v->wave, job.conv.y_stride = stride, job.conv.n_t = n_moments;
     run_conv(&job);
-    vocoder_tap_rows(
-        v, tap, "vocoder.first", 0, v->wave, v->wave_stride, n_moments, v->config->decoder_width);
-    run_block(&run, 0, v->wave_ready, v->wave_stride, n_moments);
+    vocoder_tap_rows(v, tap, "vocoder.first", 0, v->wave, stride, n_moments, v->config->decoder_width);
+    run_block(&run, 0, v->wave_ready, stride, n_moments);
 }

@@ -9,11 +9,13 @@
 #include <math.h>
 
 enum {
-    CONV_ROWS = KERN_LANES == 16 ? 12 : 6, /* outputs side by side, with CONV_VECTORS of time */
-    CONV_VECTORS = 2,
-    CONV_NARROW_ROWS = 12,        /* with one vector of time */
-    CONV_MOMENTS = 256,           /* of time in a block */
-    CONV_BLOCK_FLOATS = 80 << 10, /* of input that stay in the second cache */
+    CONV_ROWS = 6, /* outputs side by side: rows of weights often lie apart by */
+                   /* pages, and more than 8 would fight for one set of a cache */
+    CONV_VECTORS = KERN_LANES == 16 ? 4 : 2, /* of time beside each, as registers allow */
+    CONV_LONE_VECTORS = 4,                   /* for one output alone */
+    CONV_MOMENTS = 256,                      /* of time in a block */
+    CONV_BLOCK_FLOATS = 80 << 10,            /* of input that stay in the second cache */
+    CONV_TILE_FLOATS = 4 << 10,              /* of input and weights that stay in the first cache */
 };
 
 /* ---- Convolution ---- */
@@ -42,7 +44,7 @@ struct conv_block {
 KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b, int rows, int vectors,
     int taps, int o, int64_t t)
 {
-    vf sum[CONV_NARROW_ROWS][CONV_VECTORS];
+    vf sum[CONV_ROWS][CONV_LONE_VECTORS];
     float *y = c->y + o * c->y_stride + t;
     bool whole = b->t1 - t >= vectors * KERN_LANES;
     KERN_UNROLL
@@ -59,7 +61,7 @@ KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b
     for (int i = b->i0; i < b->i1; i++, x += c->x_stride) {
         const float *moved = x;
         for (int j = 0; j < taps; j++, moved += c->dilation, w++) {
-            vf xs[CONV_VECTORS];
+            vf xs[CONV_LONE_VECTORS];
             KERN_UNROLL
             for (int v = 0; v < vectors; v++) {
                 xs[v] = vf_load(moved + v * KERN_LANES);
@@ -98,8 +100,11 @@ KERN_INLINE void conv_rows(
     const struct kern_conv *c, const struct conv_block *b, int rows, int vectors, int taps, int o)
 {
     int64_t t = b->t0;
-    for (; vectors > 1 && b->t1 - t > KERN_LANES; t += vectors * KERN_LANES) {
-        conv_tile(c, b, rows, vectors, taps, o, t);
+    for (; vectors == 4 && b->t1 - t > 2 * KERN_LANES; t += 4 * KERN_LANES) {
+        conv_tile(c, b, rows, 4, taps, o, t);
+    }
+    for (; b->t1 - t > KERN_LANES; t += 2 * KERN_LANES) {
+        conv_tile(c, b, rows, 2, taps, o, t);
     }
     for (; t < b->t1; t += KERN_LANES) {
         conv_tile(c, b, rows, 1, taps, o, t);
@@ -110,27 +115,30 @@ KERN_INLINE void conv_outputs(
     const struct kern_conv *c, const struct conv_block *b, int taps, int o0, int o1)
 {
     int o = o0;
-    if (b->t1 - b->t0 <= KERN_LANES) {
-        for (; o + CONV_NARROW_ROWS <= o1; o += CONV_NARROW_ROWS) {
-            conv_rows(c, b, CONV_NARROW_ROWS, 1, taps, o);
-        }
-    } else {
-        for (; o + CONV_ROWS <= o1; o += CONV_ROWS) {
-            conv_rows(c, b, CONV_ROWS, CONV_VECTORS, taps, o);
-        }
+    for (; o + CONV_ROWS <= o1; o += CONV_ROWS) {
+        conv_rows(c, b, CONV_ROWS, CONV_VECTORS, taps, o);
     }
     for (; o < o1; o++) {
-        conv_rows(c, b, 1, CONV_VECTORS, taps, o);
+        conv_rows(c, b, 1, CONV_LONE_VECTORS, taps, o);
     }
+}
+
+/* Channels in a block of n_t moments. With many tiles in a row, what one tile reads of its inputs and
+ * weights stays in the first cache for the next; with few, long rows of weights come faster from memory. */
+static int64_t conv_channels(const struct kern_conv *c, int64_t n_t)
+{
+    int64_t reach = (int64_t)(c->taps - 1) * c->dilation, width = CONV_VECTORS * KERN_LANES;
+    int64_t n = n_t < 4 * width ? CONV_BLOCK_FLOATS / (n_t + reach)
+                                : CONV_TILE_FLOATS / (width + reach + (int64_t)CONV_ROWS * c->taps);
+    n = n < c->n_in ? n : c->n_in;
+    return n ? n : 1;
 }
 
 static void conv(const struct kern_conv *c, int o0, int o1)
 {
-    int64_t reach = (c->taps - 1) * c->dilation;
     for (int64_t t = 0; t < c->n_t; t += CONV_MOMENTS) {
         int64_t end = c->n_t - t < CONV_MOMENTS ? c->n_t : t + CONV_MOMENTS;
-        int64_t n_i = CONV_BLOCK_FLOATS / (end - t + reach);
-        n_i = n_i < c->n_in ? n_i : c->n_in;
+        int64_t n_i = conv_channels(c, end - t);
         for (int64_t i = 0; i < c->n_in; i += n_i) {
             int64_t i_end = c->n_in - i < n_i ? c->n_in : i + n_i;
             struct conv_block b = {(int)i, (int)i_end, t, end};
@@ -147,38 +155,41 @@ static void conv(const struct kern_conv *c, int o0, int o1)
 
 enum {
     UPCONV_COLUMNS =
-        KERN_LANES == 16 ? 12 : 6, /* moments side by side, with UPCONV_VECTORS of weights */
+        KERN_LANES == 16 ? 12 : 6, /* moments side by side, with UPCONV_VECTORS of places */
     UPCONV_VECTORS = 2,
-    UPCONV_INPUTS = 16, /* rows of weights read side by side */
+    UPCONV_WIDE = UPCONV_VECTORS * KERN_LANES,
+    UPCONV_INPUTS = 128,     /* rows of weights that are worked on together */
+    UPCONV_FEW_MOMENTS = 16, /* up to here weights come from memory for little work: then ... */
+    UPCONV_STREAMS = 8,      /* ... so many rows are read side by side, */
+    UPCONV_AHEAD = 64,       /* and asked for so many floats ahead */
 };
 
-/* z[t][k] += sum over inputs i0 <= i < i1 of x[i][t] * w[i][k] for `columns` moments and
- * vectors * KERN_LANES places k; x, w and z begin there. `part`: only so many places, less than a vector. */
-KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, int vectors, int part, float *z,
-    int64_t z_stride, const float *x, const float *w, int i0, int i1)
+/* z[t][k] += sum over n_i inputs i of x[i][t] * w[i][k] for `columns` moments and UPCONV_WIDE places k. */
+KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, float *z, int64_t z_stride,
+    const float *x, const float *w, int64_t w_stride, int n_i, bool first, int ahead)
 {
     vf sum[UPCONV_COLUMNS][UPCONV_VECTORS];
-    int64_t row = (int64_t)u->n_out * u->taps;
     KERN_UNROLL
     for (int t = 0; t < columns; t++) {
         KERN_UNROLL
-        for (int v = 0; v < vectors; v++) {
-            float *at = z + t * z_stride + v * KERN_LANES;
-            sum[t][v] = !i0 ? (vf){0} : part ? vf_load_part(at, part) : vf_load(at);
+        for (int v = 0; v < UPCONV_VECTORS; v++) {
+            sum[t][v] = first ? (vf){0} : vf_load(z + t * z_stride + v * KERN_LANES);
         }
     }
-    x += i0 * u->x_stride, w += i0 * row;
-    for (int i = i0; i < i1; i++, x += u->x_stride, w += row) {
+    for (int i = 0; i < n_i; i++, x += u->x_stride, w += w_stride) {
         vf ws[UPCONV_VECTORS];
+        if (ahead) {
+            __builtin_prefetch(w + ahead);
+        }
         KERN_UNROLL
-        for (int v = 0; v < vectors; v++) {
-            ws[v] = part ? vf_load_part(w, part) : vf_load(w + v * KERN_LANES);
+        for (int v = 0; v < UPCONV_VECTORS; v++) {
+            ws[v] = vf_load(w + v * KERN_LANES);
         }
         KERN_UNROLL
         for (int t = 0; t < columns; t++) {
             vf xs = vf_set(x[t * u->x_step]);
             KERN_UNROLL
-            for (int v = 0; v < vectors; v++) {
+            for (int v = 0; v < UPCONV_VECTORS; v++) {
                 sum[t][v] = vf_fma(xs, ws[v], sum[t][v]);
             }
         }
@@ -186,54 +197,52 @@ KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, int vecto
     KERN_UNROLL
     for (int t = 0; t < columns; t++) {
         KERN_UNROLL
-        for (int v = 0; v < vectors; v++) {
-            float *at = z + t * z_stride + v * KERN_LANES;
-            if (part) {
-                vf_store_part(at, sum[t][v], part);
-            } else {
-                vf_store(at, sum[t][v]);
-            }
+        for (int v = 0; v < UPCONV_VECTORS; v++) {
+            vf_store(z + t * z_stride + v * KERN_LANES, sum[t][v]);
         }
     }
 }
 
-/* All moments of a strip of places. */
-KERN_INLINE void upconv_strip(const struct kern_upconv *u, int vectors, int part, float *z,
-    int64_t z_stride, const float *x, int64_t n_t, const float *w, int i0, int i1)
+/* All moments of UPCONV_WIDE places. */
+KERN_INLINE void upconv_strip(const struct kern_upconv *u, float *z, int64_t z_stride, const float *x,
+    int64_t n_t, const float *w, int64_t w_stride, int n_i, bool first, int ahead)
 {
     int64_t t = 0, step = u->x_step;
-    for (; t + UPCONV_COLUMNS <= n_t; t += UPCONV_COLUMNS) {
-        upconv_tile(
-            u, UPCONV_COLUMNS, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    for (; t + UPCONV_COLUMNS <= n_t; t += UPCONV_COLUMNS, ahead = 0) {
+        upconv_tile(u, UPCONV_COLUMNS, z + t * z_stride, z_stride, x + t * step, w, w_stride, n_i,
+            first, ahead);
     }
-    for (; t + 4 <= n_t; t += 4) {
-        upconv_tile(u, 4, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    for (; t + 4 <= n_t; t += 4, ahead = 0) {
+        upconv_tile(u, 4, z + t * z_stride, z_stride, x + t * step, w, w_stride, n_i, first, ahead);
     }
-    for (; t + 2 <= n_t; t += 2) {
-        upconv_tile(u, 2, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    for (; t + 2 <= n_t; t += 2, ahead = 0) {
+        upconv_tile(u, 2, z + t * z_stride, z_stride, x + t * step, w, w_stride, n_i, first, ahead);
     }
-    for (; t < n_t; t++) {
-        upconv_tile(u, 1, vectors, part, z + t * z_stride, z_stride, x + t * step, w, i0, i1);
+    for (; t < n_t; t++, ahead = 0) {
+        upconv_tile(u, 1, z + t * z_stride, z_stride, x + t * step, w, w_stride, n_i, first, ahead);
     }
 }
 
-/* z[t][n] = what moment t gives to n places from w on. */
-static void upconv_products(
-    const struct kern_upconv *u, float *z, int64_t n, const float *x, int64_t n_t, const float *w)
+/* z[t][n] = what moment t gives to n places from w on; rows of z have room for whole UPCONV_WIDE. */
+static void upconv_products(const struct kern_upconv *u, float *z, int64_t z_stride, int64_t n,
+    const float *x, int64_t n_t, const float *w)
 {
-    const int64_t wide = UPCONV_VECTORS * KERN_LANES;
-    int n_i = n_t <= UPCONV_COLUMNS ? UPCONV_INPUTS : 4 * UPCONV_INPUTS;
-    for (int i = 0; i < u->n_in; i += n_i) {
-        int end = u->n_in - i < n_i ? u->n_in : i + n_i;
+    float rest[UPCONV_INPUTS * UPCONV_WIDE]; /* of rows that end within UPCONV_WIDE, and zeros */
+    int64_t row = (int64_t)u->n_out * u->taps;
+    bool few = n_t <= UPCONV_FEW_MOMENTS;
+    int most = few ? UPCONV_STREAMS : UPCONV_INPUTS, n_i, ahead = few ? UPCONV_AHEAD : 0;
+    for (int i = 0; i < u->n_in; i += n_i, x += n_i * u->x_stride, w += n_i * row) {
+        n_i = u->n_in - i < most ? u->n_in - i : most;
         int64_t k = 0;
-        for (; k + wide <= n; k += wide) {
-            upconv_strip(u, UPCONV_VECTORS, 0, z + k, n, x, n_t, w + k, i, end);
-        }
-        for (; k + KERN_LANES <= n; k += KERN_LANES) {
-            upconv_strip(u, 1, 0, z + k, n, x, n_t, w + k, i, end);
+        for (; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
+            upconv_strip(u, z + k, z_stride, x, n_t, w + k, row, n_i, !i, ahead);
         }
         if (k < n) {
-            upconv_strip(u, 1, (int)(n - k), z + k, n, x, n_t, w + k, i, end);
+            memset(rest, 0, sizeof rest);
+            for (int r = 0; r < n_i; r++) {
+                memcpy(rest + (ptrdiff_t)r * UPCONV_WIDE, w + r * row + k, (size_t)(n - k) * sizeof *w);
+            }
+            upconv_strip(u, z + k, z_stride, x, n_t, rest, UPCONV_WIDE, n_i, !i, 0);
         }
     }
 }
@@ -271,10 +280,11 @@ static void upconv(const struct kern_upconv *u, int o0, int o1)
         for (int o = o0; o < o1; o += n_o) {
             int end = o1 - o < n_o ? o1 : o + n_o;
             int64_t n = (int64_t)(end - o) * u->taps;
-            upconv_products(u, z, n, u->x + t * u->x_step, n_t, u->w + (int64_t)o * u->taps);
+            int64_t z_stride = (n + UPCONV_WIDE - 1) / UPCONV_WIDE * UPCONV_WIDE;
+            upconv_products(u, z, z_stride, n, u->x + t * u->x_step, n_t, u->w + (int64_t)o * u->taps);
             for (int i = o; i < end; i++) {
                 float *y = u->y + i * u->y_stride + t * u->stride * u->y_step;
-                upconv_overlap(u, i, y, z + (int64_t)(i - o) * u->taps, n, n_t);
+                upconv_overlap(u, i, y, z + (int64_t)(i - o) * u->taps, z_stride, n_t);
             }
         }
     }
