@@ -143,6 +143,9 @@ install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file
 	install -m 755 $(B)/utter $(DESTDIR)$(PREFIX)/bin/utter
 	install -m 644 $(B)/libutter.a $(DESTDIR)$(PREFIX)/lib/libutter.a
 	install -m 644 include/utter.h $(DESTDIR)$(PREFIX)/include/utter.h
+	install -d $(DESTDIR)$(PREFIX)/share/utter/builtin/speech_tokenizer
+	install -m 644 voice/builtin/*.* $(DESTDIR)$(PREFIX)/share/utter/builtin
+	install -m 644 voice/builtin/speech_tokenizer/* $(DESTDIR)$(PREFIX)/share/utter/builtin/speech_tokenizer
 	install -m 644 docs/utter.1 $(DESTDIR)$(PREFIX)/share/man/man1/utter.1
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: utter' 'Description: Text to speech with the Qwen3-TTS family' \
 	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \

@@ -2,18 +2,38 @@
  * Opens the model that the options name and prepares what a stream is asked for. */
 #include "checkpoint.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report.h"
 
+/* The voice that comes with the program lies beside it: in the source tree, or where `make install` put it. */
+static const char *built_in_folder(void)
+{
+    static char folder[4096 + 64];
+    static const char *const places[] = {"../share/utter/builtin", "../../voice/builtin"};
+    char program[4096];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = n > 0 ? memrchr(program, '/', (size_t)n) : NULL;
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        snprintf(folder, sizeof folder, "%.*s/%s", (int)(slash - program), program, places[i]);
+        if (access(folder, R_OK) == 0) {
+            return folder;
+        }
+    }
+    return NULL;
+}
+
 const char *checkpoint_folder(const struct settings *settings)
 {
-    if (!settings->model.given) {
-        fail(1, "no model: this version has no voice of its own "
-                "(give a checkpoint folder with -m DIR; build/release/tools/make_model writes a test "
-                "checkpoint)");
+    const char *folder = settings->model.given ? settings->model.text : built_in_folder();
+    if (!folder) {
+        fail(1, "no model: the voice that comes with the program is not beside it (give a checkpoint "
+                "folder with -m DIR, or "
+                "install with make install)");
     }
-    return settings->model.given ? settings->model.text : NULL;
+    return folder;
 }
 
 int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes)
@@ -76,8 +96,10 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     if (status) {
         return fail_status(status, &error);
     }
-    if (settings->voice.given) {
-        status = utter_voice_preset(voice, model, settings->voice.text, &error);
+    /* A model with preset voices was never trained to speak without one. */
+    const char *name = settings->voice.given ? settings->voice.text : utter_model_voice_name(model, 0);
+    if (name) {
+        status = utter_voice_preset(voice, model, name, &error);
         if (status) {
             return fail_status(status, &error);
         }

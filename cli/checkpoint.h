@@ -6,7 +6,7 @@
 #include "options.h"
 #include "utter.h"
 
-/* The folder to open: what -m says. NULL after a message. */
+/* The folder to open: what -m says, or the voice that comes with the program. NULL after a message. */
 const char *checkpoint_folder(const struct settings *settings);
 
 /* Opens the model with `n_lanes` lanes. 0, or an exit code after a message. */
@@ -15,7 +15,8 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
 /* The info of an open model. */
 utter_model_info checkpoint_info(const utter_model *model);
 
-/* Applies the sampling, length and voice options on the checkpoint's defaults. The voice is the caller's and
+/* Applies the sampling, length and voice options on the checkpoint's defaults; without -v the first preset
+ * voice speaks. The voice is the caller's and
  * must live until the stream is open. 0, or an exit code after a message. */
 int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice,
     const utter_model *model, const struct settings *settings);

@@ -5,7 +5,7 @@
 #include "commands.h"
 
 const struct command command_table[] = {
-    {COMMAND_SAY, "say", "speak a text", "-m DIR [-v VOICE] [-o FILE] [options] TEXT...",
+    {COMMAND_SAY, "say", "speak a text", "[-m DIR] [-v VOICE] [-o FILE] [options] TEXT...",
         "TEXT is spoken; several arguments are joined by blanks. - reads the text from standard\n"
         "input as it arrives; with --layout stream, speech starts with its first words.\n"
         "Ctrl-C ends the speech; what was spoken is a complete file, and the exit code is 130.\n",
@@ -13,30 +13,30 @@ const struct command command_table[] = {
             "cat story.txt | utter say -m models/custom --layout stream -o - - | aplay -t raw -f "
             "S16_LE -r 24000"},
         0, INT_MAX, command_say},
-    {COMMAND_VOICES, "voices", "list the voices and languages of a model", "-m DIR [--json]", "",
+    {COMMAND_VOICES, "voices", "list the voices and languages of a model", "[-m DIR] [--json]", "",
         {"utter voices -m models/custom", "utter voices -m models/custom --json"}, 0, 0,
         command_voices},
-    {COMMAND_INFO, "info", "tell what a model is, and what it takes in memory", "-m DIR [options]", "",
-        {"utter info -m models/custom", "utter info -m models/custom --json"}, 0, 0, command_info},
-    {COMMAND_TOKENS, "tokens", "show the token ids of a text", "-m DIR [options] TEXT...",
+    {COMMAND_INFO, "info", "tell what a model is, and what it takes in memory", "[-m DIR] [options]",
+        "", {"utter info -m models/custom", "utter info -m models/custom --json"}, 0, 0, command_info},
+    {COMMAND_TOKENS, "tokens", "show the token ids of a text", "[-m DIR] [options] TEXT...",
         "The ids come on one line. - reads the text from standard input, every byte of it.\n",
         {"utter tokens -m models/custom \"Hello there.\"",
             "utter tokens -m models/custom --pretokenizer native --json -f story.txt"},
         0, INT_MAX, command_tokens},
     {COMMAND_CODEC_DECODE, "codec decode", "turn codes into sound",
-        "-m DIR CODES.json -o FILE [options]",
+        "[-m DIR] CODES.json -o FILE [options]",
         "CODES.json is what utter say --codes writes; - is standard input.\n",
         {"utter codec decode -m models/custom codes.json -o again.wav",
             "utter codec decode -m models/custom --rule official codes.json -o official.wav"},
         1, 1, command_codec_decode},
     {COMMAND_VERIFY, "verify", "compare a model with a golden file, stage by stage",
-        "-m DIR GOLDEN.safetensors [options]",
+        "[-m DIR] GOLDEN.safetensors [options]",
         "The golden file comes from the official package (docs/verify.md). The exit code is 1 when\n"
         "a stage does not agree.\n",
         {"utter verify -m models/custom golden.safetensors",
             "utter verify -m models/custom --json golden.safetensors"},
         1, 1, command_verify},
-    {COMMAND_BENCH, "bench", "measure the speed of a model on this machine", "-m DIR [options]",
+    {COMMAND_BENCH, "bench", "measure the speed of a model on this machine", "[-m DIR] [options]",
         "One row for each length and number of lanes, in ms: ttfc, from the text to the first "
         "samples;\n"
         "frame, one step of all lanes; talker, predictor and vocoder, their parts of it; prefill; "
