@@ -342,6 +342,35 @@ static void another_thread_may_cancel(void **state)
     utter_model_close(&model);
 }
 
+/* The whole way from the folder to samples with one call failing: a status with a reason, and nothing leaks. */
+static void failing_calls_end_as_errors(void **state)
+{
+    (void)state;
+    for (int call = SUPPORT_MALLOC; call <= SUPPORT_READ; call++) {
+        bool failed = true;
+        for (long n = 1; failed; n += 1 + n / 12) {
+            utter_model *model = NULL;
+            utter_stream *stream = NULL;
+            utter_error error = {0};
+            float pcm[16];
+            size_t got;
+            support_fail_at((enum support_call)call, n);
+            utter_status status = utter_model_open(&model, MODEL, NULL, &error);
+            status = status ? status : utter_stream_open(&stream, model, NULL, &error);
+            status = status ? status : utter_stream_text(stream, TEXT, strlen(TEXT), &error);
+            status = status ? status : utter_stream_finish(stream, &error);
+            status = status ? status : utter_stream_read(stream, pcm, 16, &got, &error);
+            failed = support_failed();
+            support_fail_off();
+            if (status != UTTER_OK) {
+                assert_true(failed && status < 0 && error.text[0] != 0);
+            }
+            utter_stream_free(&stream);
+            utter_model_close(&model);
+        }
+    }
+}
+
 static void options_out_of_range_are_refused(void **state)
 {
     utter_model *model = open_with(MODEL, 1, 1);
@@ -374,6 +403,7 @@ int main(void)
         cmocka_unit_test(every_end_has_its_reason),
         cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
         cmocka_unit_test(another_thread_may_cancel),
+        cmocka_unit_test(failing_calls_end_as_errors),
         cmocka_unit_test(options_out_of_range_are_refused),
     };
     return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
