@@ -19,18 +19,24 @@ struct reference_rules {
     bool tanh_gelu;      /* the approximation of gelu */
     bool cut_left;       /* transposed convolutions lose their surplus on the left */
     bool swapped_tables; /* tables 1 and 2 of the rest */
+    bool stack_only;     /* stop after the transformer: no samples */
 };
 
 static inline struct reference_rules reference_rules_of(const struct model *model)
 {
     const struct stack_config *s = &model->config->codec.stack;
-    return (struct reference_rules){
-        s->window, false, (double)s->norm_eps, 1e-6, 1e-5, 1e-9, true, true, false, false, false};
+    return (struct reference_rules){.window = s->window,
+        .stack_eps = (double)s->norm_eps,
+        .layer_norm_eps = 1e-6,
+        .usage_least = 1e-5,
+        .snake_least = 1e-9,
+        .snake_exp = true,
+        .scaled = true};
 }
 
 struct reference_out {
     double *stack; /* [frames][latent] after the transformer */
-    double *pcm;   /* [frames * frame_samples] before the clamp */
+    double *pcm;   /* [frames * frame_samples] before the clamp, or NULL */
 };
 
 /* Rows of channels, [n_rows][n]. */
@@ -368,6 +374,11 @@ static inline struct reference_out reference_run(
     reference_conv(&x, &w->pre_conv, 3, 1, false);
     reference_rows_from(&x, reference_stack(reference_columns(&x), n, model, rules));
     out.stack = reference_columns(&x);
+    out.pcm = NULL;
+    if (rules->stack_only) {
+        free(x.at);
+        return out;
+    }
     for (int i = 0; i < d->n_ratios; i++) {
         reference_upconv(&x, &w->upsample[i].up, d->ratios[i], d->ratios[i], false);
         reference_convnext(&x, &w->upsample[i], rules);
