@@ -25,6 +25,7 @@ FRAME = 1920
 def run_speak(engine, case):
     voice, first = None, case.pop("first_samples")
     if case.get("reference"):
+        case["reference"] = dict(case["reference"])
         voice = made_up_voice(engine, case["reference"])
     arrays, samples = engine.speak(case, case.pop("activations"), voice)
     n_frames = len(arrays["codes"])
