@@ -301,6 +301,10 @@ UTTER_API utter_status utter_stream_read(
 UTTER_API utter_status utter_stream_take(
     utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error);
 
+/* A held stream is passed over by utter_model_step until it is let go: for those who decide themselves which
+ * streams come next. What was made can be read, utter_stream_read gives UTTER_AGAIN after it. Streams begin let go. */
+UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
+
 /* The codes made so far: *n_frames frames of n_codebooks each, frame after frame. Borrowed from the
  * stream; valid until the next call on it. */
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);

@@ -94,6 +94,13 @@ utter_status utter_stream_read(
     return status;
 }
 
+void utter_stream_hold(utter_stream *stream, bool held)
+{
+    if (stream) {
+        stream->held = held;
+    }
+}
+
 const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames)
 {
     if (n_frames) {

@@ -158,6 +158,9 @@ bool stream_ready(utter_stream *s)
         s->finish = UTTER_FINISH_CANCELLED;
         return false;
     }
+    if (s->held) {
+        return false;
+    }
     bool has_rows = prompt_rows(s->prompt, &n_rows) != NULL;
     bool has_text = s->n_frames == 0 || prompt_trailing(s->prompt, s->n_frames - 1) >= 0;
     if (!has_rows || !has_text ||

@@ -21,6 +21,7 @@ struct utter_stream {
     bool use_guard, prefilled;
     struct guard guard;
     int cancelled; /* atomic: any thread may set it */
+    bool held;     /* passed over by the step */
 
     int32_t *codes; /* [max_frames][n_codebooks] */
     int n_frames;

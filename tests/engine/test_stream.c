@@ -248,6 +248,40 @@ static void a_full_ring_waits_for_its_reader(void **state)
     utter_model_close(&model);
 }
 
+static void a_held_stream_stands_still(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options o = options_of(model, 6, 3);
+    utter_stream *streams[2];
+    utter_error error;
+    size_t n, n_frames;
+    static float pcm[1920];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(streams[i], TEXT, strlen(TEXT), &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
+    }
+    utter_stream_hold(streams[1], true);
+    while (utter_model_step(model, &error) == UTTER_OK) {
+    }
+    utter_stream_codes(streams[0], &n_frames);
+    assert_int_equal(n_frames, 6);
+    utter_stream_codes(streams[1], &n_frames);
+    assert_int_equal(n_frames, 0);
+    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_AGAIN);
+    utter_stream_hold(streams[1], false);
+    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_OK);
+    /* An end is not held up. */
+    utter_stream_hold(streams[1], true);
+    utter_stream_cancel(streams[1]);
+    assert_int_equal(utter_model_step(model, &error), UTTER_AGAIN);
+    assert_int_equal(utter_stream_take(streams[1], pcm, 1920, &n, &error), UTTER_END);
+    utter_stream_free(&streams[0]);
+    utter_stream_free(&streams[1]);
+    utter_model_close(&model);
+}
+
 static void every_end_has_its_reason(void **state)
 {
     static const struct {
@@ -400,6 +434,7 @@ int main(void)
         cmocka_unit_test(the_predictor_draws_too),
         cmocka_unit_test(neighbours_change_nothing),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
+        cmocka_unit_test(a_held_stream_stands_still),
         cmocka_unit_test(every_end_has_its_reason),
         cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
         cmocka_unit_test(another_thread_may_cancel),
