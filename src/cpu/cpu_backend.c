@@ -240,6 +240,50 @@ static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *ou
     return status;
 }
 
+/* ---- Snapshots ---- */
+
+static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocoder,
+    struct backend_snapshot **snapshot, utter_error *error)
+{
+    *snapshot = NULL;
+    utter_status status = check_lane(b, lane, error);
+    if (status) {
+        return status;
+    }
+    const struct cpu_lane *l = &b->lanes[lane];
+    if (n_rows < 1 || n_rows > l->position || l->n_frames > 0) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "a snapshot of %d rows: the lane has %lld, and %u frames", n_rows, (long long)l->position,
+            (unsigned)l->n_frames);
+    }
+    *snapshot = cpu_snapshot_new(l, b->model, b->vocoder, n_rows, vocoder);
+    return *snapshot ? UTTER_OK : error_memory(error, "a snapshot");
+}
+
+static utter_status cpu_resume(
+    struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    if (status) {
+        return status;
+    }
+    if (b->lanes[lane].position > 0) {
+        return error_set(error, UTTER_E_ARGUMENT, "lane %d: a snapshot goes into an empty lane", lane);
+    }
+    if ((status = check_room(&b->lanes[lane], cpu_snapshot_rows(snapshot), error))) {
+        return status;
+    }
+    cpu_snapshot_put(snapshot, &b->lanes[lane], b->model, b->vocoder);
+    return UTTER_OK;
+}
+
+static void cpu_snapshot_release(struct backend *b, struct backend_snapshot **snapshot)
+{
+    (void)b;
+    cpu_snapshot_free(*snapshot);
+    *snapshot = NULL;
+}
+
 static utter_status cpu_encode_call(struct backend *b, const float *pcm, size_t n_samples,
     int32_t *codes, size_t capacity_frames, size_t *n_frames, backend_progress_fn *progress, void *user,
     utter_error *error)
@@ -282,6 +326,7 @@ static void cpu_memory(const struct backend *b, struct backend_memory *memory)
     memory->shared_bytes += b->frame.bytes;
     memory->lane_bytes += cpu_lane_fixed_bytes(config);
     memory->position_bytes = cpu_lane_position_bytes(config);
+    memory->kept_bytes = cpu_vocoder_state_bytes(b->vocoder);
 }
 
 const struct backend_ops cpu_backend = {
@@ -295,6 +340,9 @@ const struct backend_ops cpu_backend = {
     .feed = cpu_feed,
     .vocode = cpu_vocode,
     .collect = cpu_collect,
+    .lane_keep = cpu_keep,
+    .lane_resume = cpu_resume,
+    .snapshot_free = cpu_snapshot_release,
     .encode = cpu_encode_call,
     .speaker = cpu_speaker_call,
     .tap = cpu_tap_set,

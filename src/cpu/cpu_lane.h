@@ -31,6 +31,15 @@ void cpu_lane_fini(struct cpu_lane *lane, const struct model *model);
 void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const struct cpu_vocoder *vocoder,
     const struct lane_settings *settings);
 
+/* What a lane holds after its first n_rows positions, and its vocoder's state with `vocoder`. NULL: no memory. */
+struct backend_snapshot *cpu_snapshot_new(const struct cpu_lane *lane, const struct model *model,
+    const struct cpu_vocoder *vocoder, int n_rows, bool with_vocoder);
+/* Into a lane that was just reset and has room for the rows. */
+void cpu_snapshot_put(const struct backend_snapshot *snapshot, struct cpu_lane *lane,
+    const struct model *model, const struct cpu_vocoder *vocoder);
+int cpu_snapshot_rows(const struct backend_snapshot *snapshot);
+void cpu_snapshot_free(struct backend_snapshot *snapshot);
+
 /* Bytes of keys and values for one position of the talker. */
 uint64_t cpu_lane_position_bytes(const struct config *config);
 /* Bytes of a lane beside those, without its vocoder state. */

@@ -252,6 +252,36 @@ void cpu_vocoder_memory(const struct cpu_vocoder *v, uint64_t *shared_bytes, uin
     *lane_bytes = sizeof counted + c.n * sizeof(float);
 }
 
+/* The position, then everything from pre_past on: it is one piece of memory. */
+static size_t state_floats(const struct cpu_vocoder *v)
+{
+    struct cpu_vocoder_lane counted = {0};
+    struct vocoder_carver c = {0};
+    lay_out_lane(v, &counted, &c);
+    return c.n;
+}
+
+enum { POSITION_FLOATS = sizeof(int64_t) / sizeof(float) };
+
+size_t cpu_vocoder_state_bytes(const struct cpu_vocoder *v)
+{
+    return (POSITION_FLOATS + state_floats(v)) * sizeof(float);
+}
+
+void cpu_vocoder_state_get(
+    const struct cpu_vocoder *v, const struct cpu_vocoder_lane *lane, float *state)
+{
+    memcpy(state, &lane->position, sizeof lane->position);
+    memcpy(state + POSITION_FLOATS, lane->pre_past, state_floats(v) * sizeof *state);
+}
+
+void cpu_vocoder_state_put(
+    const struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const float *state)
+{
+    memcpy(&lane->position, state, sizeof lane->position);
+    memcpy(lane->pre_past, state + POSITION_FLOATS, state_floats(v) * sizeof *state);
+}
+
 /* ---- A run ---- */
 
 bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const int32_t *codes,

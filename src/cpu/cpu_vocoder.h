@@ -16,6 +16,13 @@ struct cpu_vocoder_lane *cpu_vocoder_lane_new(const struct cpu_vocoder *vocoder)
 void cpu_vocoder_lane_free(struct cpu_vocoder_lane *lane);
 void cpu_vocoder_lane_reset(const struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane);
 
+/* A lane's state to and from `state`, cpu_vocoder_state_bytes of it. */
+size_t cpu_vocoder_state_bytes(const struct cpu_vocoder *vocoder);
+void cpu_vocoder_state_get(
+    const struct cpu_vocoder *vocoder, const struct cpu_vocoder_lane *lane, float *state);
+void cpu_vocoder_state_put(
+    const struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const float *state);
+
 /* n_frames (1 .. BACKEND_MAX_FEED) frames of codes [n_frames][n_codebooks], each in range, ->
  * pcm[n_frames * frame_samples], clamped to [-1, 1]. False when a sample came out NaN or infinite (then
  * it is written as 0). */

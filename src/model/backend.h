@@ -67,7 +67,11 @@ struct backend_memory {
     uint64_t shared_bytes;   /* beside the mapped files */
     uint64_t lane_bytes;     /* fixed, each lane */
     uint64_t position_bytes; /* each position of a lane, as it is used */
+    uint64_t kept_bytes;     /* of the vocoder's state in a snapshot */
 };
+
+/* What lane_keep took out of a lane; each backend's own. */
+struct backend_snapshot;
 
 /* Told how much of a long piece of work is done, 0 to 1; false stops it. */
 typedef bool backend_progress_fn(void *user, double done);
@@ -95,6 +99,18 @@ struct backend_ops {
     /* Decodes all waiting frames of each lane. */
     utter_status (*vocode)(struct backend *b, const int *lanes, int n, utter_error *error);
     utter_status (*collect)(struct backend *b, int lane, struct lane_out *out, utter_error *error);
+
+    /* Snapshots: what many utterances have in common is computed once. All three are NULL where a backend has none.
+     * lane_keep copies what a prefilled lane holds before its first frame: keys and values of its first n_rows (1 ..
+     * rows prefilled) positions, and the vocoder's state when `vocoder` says so. It takes n_rows * position_bytes, and
+     * kept_bytes for the vocoder. lane_resume puts it into a lane that was just reset; the rows that follow are then
+     * prefilled (at least one), and everything must come out as without the snapshot, to the bit. */
+    utter_status (*lane_keep)(struct backend *b, int lane, int n_rows, bool vocoder,
+        struct backend_snapshot **snapshot, utter_error *error);
+    utter_status (*lane_resume)(
+        struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error);
+    void (*snapshot_free)(
+        struct backend *b, struct backend_snapshot **snapshot); /* accepts NULL in it */
 
     /* A recording at the codec's rate, n_samples (at least 1) finite samples, -> *n_frames frames of codes,
      * ceil(n_samples / frame_samples) of them; UTTER_E_ARGUMENT when that is more than `capacity_frames`, UTTER_E_MODEL
