@@ -107,6 +107,10 @@ typedef struct utter_model_options {
     const char *cpu_kernels;         /* NULL: the best here; else the name of a set, see info */
     utter_log_fn *log;               /* default NULL: notes are dropped */
     void *log_user;
+    /* Most memory, beside the lanes, for what utterances of one voice have in common, a clone's recording
+     * above all: it is computed once and kept, the least recently used is dropped. The samples do not
+     * depend on it. 0: off; default 256 MiB. */
+    uint64_t snapshot_bytes;
 } utter_model_options;
 
 UTTER_API void utter_model_options_init(utter_model_options *options);
@@ -149,6 +153,8 @@ typedef struct utter_model_info {
     uint64_t
         frame_bytes; /* weights read to make one frame: talker once, predictor for each code, vocoder */
     const char *weights; /* the type that most of them are held in: "bf16", "f32" */
+    int n_snapshots;     /* kept now, see utter_model_options.snapshot_bytes */
+    uint64_t snapshot_bytes;
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);
@@ -340,6 +346,7 @@ typedef struct utter_stream_stats {
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
     double
         first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
+    int n_kept_rows; /* of n_rows: taken from a snapshot */
 } utter_stream_stats;
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);

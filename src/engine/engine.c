@@ -79,6 +79,10 @@ utter_status engine_open(
         engine_close(&e);
         return status;
     }
+    e->snapshots = (struct snapshot_store){.ops = e->ops,
+        .backend = e->backend,
+        .config = e->model->config,
+        .limit_bytes = options->snapshot_bytes};
     *engine = e;
     return UTTER_OK;
 }
@@ -87,6 +91,7 @@ void engine_close(utter_model **engine)
 {
     utter_model *e = *engine;
     if (e) {
+        snapshot_store_clear(&e->snapshots);
         if (e->backend) {
             e->ops->close(&e->backend);
         }

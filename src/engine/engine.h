@@ -4,6 +4,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "engine/snapshot.h"
 #include "engine/stream.h"
 #include "model/backend.h"
 #include "text/tokenizer.h"
@@ -19,6 +20,7 @@ struct utter_model {
     int n_lanes;
     struct frame_in *frames; /* scratch of a step, [n_lanes] each */
     int *lanes;
+    struct snapshot_store snapshots;
     utter_log_fn *log;
     void *log_user;
     utter_error broken; /* code != 0: the device failed; every call says so */
@@ -27,6 +29,7 @@ struct utter_model {
 struct engine_options {
     const struct backend_ops *ops;
     struct backend_options backend;
+    uint64_t snapshot_bytes;  /* most that kept beginnings may take */
     bool native_pretokenizer; /* instead of what the official package takes */
 };
 

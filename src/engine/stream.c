@@ -204,12 +204,24 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
         return error_set(error, UTTER_E_ARGUMENT,
             "the text takes %d positions, this model has %d (split it)", n_rows, positions);
     }
-    utter_status status = prime_vocoder(s, error);
+    struct snapshot_store *snapshots = &s->engine->snapshots;
+    struct beginning beginning = {s->voice, rows, prompt_fixed_rows(s->prompt)};
+    bool found;
+    utter_status status = snapshot_resume(snapshots, s->lane, &beginning, &found, error);
+    int n_kept = found ? beginning.n_rows : 0;
+    if (status == UTTER_OK && !found) {
+        status = prime_vocoder(s, error);
+    }
     if (status == UTTER_OK) {
-        status = s->engine->ops->prefill(s->engine->backend, s->lane, rows, n_rows, error);
+        status =
+            s->engine->ops->prefill(s->engine->backend, s->lane, rows + n_kept, n_rows - n_kept, error);
+    }
+    if (status == UTTER_OK && !found) {
+        status = snapshot_keep(snapshots, s->lane, &beginning, error);
     }
     s->prefilled = status == UTTER_OK;
     s->stats.n_rows = n_rows;
+    s->stats.n_kept_rows = n_kept;
     s->stats.prefill_s += engine_seconds() - begin;
     return engine_note(s->engine, status, error);
 }

@@ -318,6 +318,14 @@ const struct row *prompt_rows(const struct prompt *prompt, int *n_rows)
     return prompt->rows;
 }
 
+int prompt_fixed_rows(const struct prompt *p)
+{
+    /* In the stream layout the text is laid over the frames of a voice from the transcript's end on; in the full layout
+     * it stands before them. */
+    size_t n = p->instruct.n + OPENING_IDS + (size_t)p->n_header + p->reference.n;
+    return n < (size_t)p->n_rows ? (int)n : p->n_rows - 1;
+}
+
 int32_t prompt_trailing(const struct prompt *prompt, int frame)
 {
     /* What of A is not in the prompt goes in one with each frame. */

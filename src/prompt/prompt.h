@@ -35,6 +35,11 @@ utter_status prompt_finish(struct prompt *prompt, utter_error *error);
 /* The rows to prefill, or NULL while they still depend on text to come. */
 const struct row *prompt_rows(const struct prompt *prompt, int *n_rows);
 
+/* How many of the first rows do not depend on the text: the same voice, language, instruction and layout give the same
+ * ones (but for texts that merge with the header). At least 1, and not all: what comes last has to be computed. For a
+ * prompt that has its rows. */
+int prompt_fixed_rows(const struct prompt *prompt);
+
 /* The text id that joins the codes of frame `frame` (0, 1, ...): a trailing text id, or the pad id when the
  * text is used up; -1 while it depends on text to come. */
 int32_t prompt_trailing(const struct prompt *prompt, int frame);
