@@ -6,19 +6,9 @@
 /* e^x - 1 for x <= 0, relative error of a few ulp; NaN stays. */
 KERN_INLINE vf encode_expm1(vf x)
 {
-    const float round = 0x1.8p23f; /* adding it rounds to a whole number */
-    vf low = vf_set(-87.0f), y = vf_select(x < low, low, x);
-    vf shifted = vf_fma(y, vf_set(0x1.715476p0f), vf_set(round)), n = shifted - round;
-    vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), y); /* ln 2 in two parts; the first times n is exact */
-    r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);
-    vf p = vf_set(0x1.6850e4p-10f);
-    p = vf_fma(p, r, vf_set(0x1.123bccp-7f));
-    p = vf_fma(p, r, vf_set(0x1.555b98p-5f));
-    p = vf_fma(p, r, vf_set(0x1.55548ep-3f));
-    p = vf_fma(p, r, vf_set(0x1.fffff8p-2f));
-    p = vf_fma(p * r, r, r); /* e^r - 1 */
-    vi k = (vi)shifted - (vi)vf_set(round);
-    vf scale = (vf)((k + 127) << 23); /* 2^n, n from -126 to 0: normal */
+    vf low = vf_set(-87.0f), p;
+    vi n = vf_exp_parts(vf_select(x < low, low, x), &p);
+    vf scale = (vf)((n + 127) << 23); /* 2^n, n from -126 to 0: normal */
     return vf_select(x == x, vf_fma(scale, p, scale - 1.0f), x);
 }
 

@@ -156,25 +156,30 @@ KERN_INLINE vf vf_f16(const uint16_t *p)
     return (vf)(magnitude | (special & 0x7f800000u) | sign);
 }
 
-/* e^x, relative error below 2 ulp; 0 far below, infinite far above, NaN stays. */
-KERN_INLINE vf vf_exp(vf x)
+/* e^x = 2^n (1 + part), x from -104 to 89: returns n. */
+KERN_INLINE vi vf_exp_parts(vf x, vf *part)
 {
     const float round = 0x1.8p23f; /* adding it rounds to a whole number */
-    vf low = vf_set(-104.0f), high = vf_set(89.0f);
-    vf y = vf_select(x < low, low, vf_select(x > high, high, x));
-    vf shifted = vf_fma(y, vf_set(0x1.715476p0f), vf_set(round)), n = shifted - round;
-    vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), y); /* ln 2 in two parts; the first times n is exact */
+    vf shifted = vf_fma(x, vf_set(0x1.715476p0f), vf_set(round)), n = shifted - round;
+    vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), x); /* ln 2 in two parts; the first times n is exact */
     r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);
     vf p = vf_set(0x1.6850e4p-10f);
     p = vf_fma(p, r, vf_set(0x1.123bccp-7f));
     p = vf_fma(p, r, vf_set(0x1.555b98p-5f));
     p = vf_fma(p, r, vf_set(0x1.55548ep-3f));
     p = vf_fma(p, r, vf_set(0x1.fffff8p-2f));
-    p = vf_fma(p * r, r, r) + 1.0f;
+    *part = vf_fma(p * r, r, r);
+    return (vi)shifted - (vi)vf_set(round);
+}
+
+/* e^x, relative error below 2 ulp; 0 far below, infinite far above, NaN stays. */
+KERN_INLINE vf vf_exp(vf x)
+{
+    vf low = vf_set(-104.0f), high = vf_set(89.0f), p;
+    vi n = vf_exp_parts(vf_select(x < low, low, vf_select(x > high, high, x)), &p), half = n >> 1;
     /* 2^n in two factors, so that results near the ends of the range come out right. */
-    vi k = (vi)shifted - (vi)vf_set(round), half = k >> 1;
-    vf a = (vf)((half + 127) << 23), b = (vf)((k - half + 127) << 23);
-    return vf_select(x == x, p * a * b, x);
+    vf a = (vf)((half + 127) << 23), b = (vf)((n - half + 127) << 23);
+    return vf_select(x == x, (p + 1.0f) * a * b, x);
 }
 
 #endif

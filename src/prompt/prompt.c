@@ -104,8 +104,8 @@ bool prompt_takes_instructions(const struct config *c)
 }
 
 /* Appends the ids of head + text + tail, tokenised as one string. */
-static utter_status encode_wrapped(const struct prompt *p, const char *head, const char *text,
-    const char *tail, struct ids *ids, utter_error *error)
+static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char *head,
+    const char *text, const char *tail, struct ids *ids, utter_error *error)
 {
     size_t bytes = strlen(head) + strlen(text) + strlen(tail);
     char *wrapped = memory_new(bytes + 1, 1);
@@ -113,9 +113,15 @@ static utter_status encode_wrapped(const struct prompt *p, const char *head, con
         return error_memory(error, "prompt");
     }
     snprintf(wrapped, bytes + 1, "%s%s%s", head, text, tail);
-    utter_status status = tokenizer_encode(p->tokenizer, wrapped, bytes, ids, error);
+    utter_status status = tokenizer_encode(tokenizer, wrapped, bytes, ids, error);
     memory_free(wrapped);
     return status;
+}
+
+utter_status prompt_wrap(
+    const struct tokenizer *tokenizer, const char *text, struct ids *ids, utter_error *error)
+{
+    return encode_wrapped(tokenizer, OPENING, text, CLOSING, ids, error);
 }
 
 static utter_status encode_instruct(struct prompt *p, const char *instruct, utter_error *error)
@@ -127,7 +133,8 @@ static utter_status encode_instruct(struct prompt *p, const char *instruct, utte
         p->note = "this model takes no instructions; the instruction was left out";
         return UTTER_OK;
     }
-    return encode_wrapped(p, "<|im_start|>user\n", instruct, "<|im_end|>\n", &p->instruct, error);
+    return encode_wrapped(
+        p->tokenizer, "<|im_start|>user\n", instruct, "<|im_end|>\n", &p->instruct, error);
 }
 
 /* The transcript of a cloned voice, sliced out of its wrapper. */
@@ -137,7 +144,8 @@ static utter_status encode_reference(struct prompt *p, utter_error *error)
     if (!p->voice || p->voice->kind != VOICE_CONTEXT) {
         return UTTER_OK;
     }
-    utter_status status = encode_wrapped(p, OPENING, p->voice->transcript, REFERENCE_END, ids, error);
+    utter_status status =
+        encode_wrapped(p->tokenizer, OPENING, p->voice->transcript, REFERENCE_END, ids, error);
     if (status) {
         return status;
     }

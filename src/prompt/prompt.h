@@ -21,6 +21,10 @@ struct prompt;
 
 bool prompt_takes_instructions(const struct config *config);
 
+/* Appends the ids of a whole text in the wrapper that a prompt gives it: 3 before it, 5 behind it. */
+utter_status prompt_wrap(
+    const struct tokenizer *tokenizer, const char *text, struct ids *ids, utter_error *error);
+
 /* Checks the request (voice, language, instruction, UTF-8) and prepares what does not depend on the text.
  * config and tokenizer must outlive the prompt. */
 utter_status prompt_open(struct prompt **prompt, const struct config *config,

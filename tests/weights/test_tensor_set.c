@@ -65,34 +65,19 @@ static void written_files_read_the_same(void **state)
 static void every_type_is_written_and_read(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        size_t bytes;
-    } types[N_DTYPES] = {[DTYPE_F32] = {"F32", 4},
-        [DTYPE_BF16] = {"BF16", 2},
-        [DTYPE_F16] = {"F16", 2},
-        [DTYPE_F64] = {"F64", 8},
-        [DTYPE_I64] = {"I64", 8},
-        [DTYPE_I32] = {"I32", 4},
-        [DTYPE_I16] = {"I16", 2},
-        [DTYPE_I8] = {"I8", 1},
-        [DTYPE_U8] = {"U8", 1},
-        [DTYPE_BOOL] = {"BOOL", 1},
-        [DTYPE_U16] = {"U16", 2},
-        [DTYPE_U32] = {"U32", 4},
-        [DTYPE_U64] = {"U64", 8}};
     const char *path = support_path("types.safetensors");
     struct tensor all[N_DTYPES];
     for (int i = 0; i < N_DTYPES; i++) {
-        assert_string_equal(dtype_name((enum dtype)i), types[i].name);
-        assert_int_equal(dtype_bytes((enum dtype)i), types[i].bytes);
-        all[i] = (struct tensor){types[i].name, (enum dtype)i, 1, {3}, floats, 3 * types[i].bytes};
+        const char *name = dtype_name((enum dtype)i), *bits = strpbrk(name, "0123456789");
+        /* A name ends in its width, but BOOL, a byte. */
+        assert_int_equal(dtype_bytes((enum dtype)i) * 8, bits ? strtoul(bits, NULL, 10) : 8);
+        all[i] = (struct tensor){name, (enum dtype)i, 1, {3}, floats, 3 * dtype_bytes((enum dtype)i)};
     }
     assert_int_equal(tensor_file_write(path, all, N_DTYPES, NULL, NULL), UTTER_OK);
     struct tensor_set *set;
     assert_int_equal(tensor_set_open_file(&set, path, NULL), UTTER_OK);
     for (int i = 0; i < N_DTYPES; i++) {
-        assert_int_equal(tensor_set_find(set, types[i].name)->type, i);
+        assert_int_equal(tensor_set_find(set, all[i].name)->type, i);
     }
     tensor_set_close(&set);
 }
