@@ -170,6 +170,12 @@ static bool is_shape(const struct tensor *t, enum dtype type, int64_t rows, int6
                      (cols < 0 || t->dims[1] == cols));
 }
 
+/* Optional, of the same length as its fp32 counterpart. */
+static bool is_like(const struct tensor *fp64, const struct tensor *fp32)
+{
+    return !fp64 || (fp32 && is_shape(fp64, DTYPE_F32, fp32->dims[0], -1));
+}
+
 static utter_status find_tensors(
     const struct golden *g, struct golden_case *c, int n_codebooks, utter_error *error)
 {
@@ -182,6 +188,8 @@ static utter_status find_tensors(
     c->sub_logits = golden_tensor(g, c->name, "sub_logits", -1);
     c->samples = golden_tensor(g, c->name, "samples", -1);
     c->strided = golden_tensor(g, c->name, "strided", -1);
+    c->samples_fp64 = golden_tensor(g, c->name, "samples_fp64", -1);
+    c->strided_fp64 = golden_tensor(g, c->name, "strided_fp64", -1);
     c->vector = golden_tensor(g, c->name, "x_vector", -1);
     c->reference = golden_tensor(g, c->name, "reference_codes", -1);
     bool cloned =
@@ -194,7 +202,8 @@ static utter_status find_tensors(
         !is_shape(c->margins, DTYPE_F32, c->n_frames, n_codebooks) ||
         (c->ids && c->ids->type != DTYPE_I32) || (c->ids && c->ids->n_dims != 1) ||
         (c->samples && !is_shape(c->samples, DTYPE_F32, c->samples->dims[0], -1)) ||
-        (c->strided && !is_shape(c->strided, DTYPE_F32, c->strided->dims[0], -1))) {
+        (c->strided && !is_shape(c->strided, DTYPE_F32, c->strided->dims[0], -1)) ||
+        !is_like(c->samples_fp64, c->samples) || !is_like(c->strided_fp64, c->strided)) {
         return error_set(error, UTTER_E_FILE,
             "golden case %s: its ids, codes, margins or samples are missing or misshapen", c->name);
     }

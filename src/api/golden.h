@@ -19,7 +19,7 @@ struct golden_case {
     bool is_clone;
     bool ends; /* by the end token */
     const struct tensor *ids, *codes, *margins, *prompt, *hidden, *logits, *sub_logits, *samples,
-        *strided, *vector, *reference;
+        *strided, *samples_fp64, *strided_fp64, *vector, *reference;
     size_t n_samples, stride; /* of the whole sound; 0: no sound in the case */
     double rms;
     bool official_chunks;

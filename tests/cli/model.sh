@@ -12,3 +12,10 @@ run 'utter bench -m $M --words 2 --runs 2 --json'
 run 'utter verify -m $MODELS/eos-first $ROOT/tests/golden/eos-first.safetensors'
 run 'utter verify -m $MODELS/eos-first $ROOT/tests/golden/eos-first.safetensors --json'
 run 'utter verify -m $M $ROOT/tests/golden/eos-first.safetensors'
+# fp64 decides where official fp32 is far: for this sound; against it, for official fp32 is nearer, or both are far.
+move() { python3 "$HERE/arbiter.py" "$ROOT/tests/golden/quiet.safetensors" moved "$@"; }
+export -f move
+run 'move 2e-3 0; utter verify -m $MODELS/quiet moved'
+run 'move 2e-3 2e-3; utter verify -m $MODELS/quiet moved'
+run 'move 1.2e-3 8e-4; utter verify -m $MODELS/quiet moved'
+run 'move 4e-3 1.5e-3; utter verify -m $MODELS/quiet moved'

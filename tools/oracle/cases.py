@@ -28,16 +28,16 @@ DESIGN = "A calm, low voice of an old man who tells a story."
 
 
 def speak(name, text, language="english", *, speaker=None, instruct=None, layout="full", penalty=1.05, frames=32,
-          activations=False, first=960, reference=None):
+          activations=False, first=960, reference=None, fp64=False):
     case = {"name": name, "kind": "speak", "text": text, "language": language, "speaker": speaker, "instruct": instruct,
             "layout": layout, "repetition_penalty": penalty, "max_frames": frames, "activations": activations,
             "first_samples": first}
-    return case | ({"reference": reference} if reference else {})
+    return case | ({"reference": reference} if reference else {}) | ({"fp64": True} if fp64 else {})
 
 
-def decode(name, frames, *, rule="whole", seed=1, stages=False, first=1 << 30):
+def decode(name, frames, *, rule="whole", seed=1, stages=False, first=1 << 30, fp64=False):
     return {"name": name, "kind": "decode", "frames": frames, "rule": rule, "seed": seed, "stages": stages,
-            "first_samples": first}
+            "first_samples": first, "fp64": fp64}
 
 
 def random_codes(seed, n_frames, n_codebooks, codebook_size):
@@ -192,16 +192,21 @@ SETS = {
     "snake": [decode("decode-8", 8)],
     "rare-codes": [decode("decode-8", 8)],
     "quiet": [decode("decode-8", 8)],
-    "loud": [decode("decode-8", 8)],
+    "loud": [decode("decode-8", 8, fp64=True)],
     "silent": [decode("decode-2", 2)],
 }
 
-# On demand (tools/oracle/full_size): a CustomVoice checkpoint of full size with the released vocabulary.
-FULL_SIZE = [
-    speak("mixed-scripts-stream", MIXED, "auto", speaker="eric", layout="stream", frames=50, first=1 << 30),
-    speak("english-instruct", SENTENCES["english"], speaker="ryan", instruct=STYLE, frames=50, activations=True,
-          first=1 << 30),
-]
+# On demand (tools/oracle/full_size): CustomVoice checkpoints of full size with the released vocabulary.
+FULL_SIZE = {
+    "full-size": [
+        speak("mixed-scripts-stream", MIXED, "auto", speaker="eric", layout="stream", frames=50, first=1 << 30,
+              fp64=True),
+        speak("english-instruct", SENTENCES["english"], speaker="ryan", instruct=STYLE, frames=50, activations=True,
+              first=1 << 30, fp64=True),
+    ],
+    # Where fp32 rounding is loud: the sound alone, of codes from a seed.
+    "full-size-sound": [decode("decode-50", 50, fp64=True), decode("decode-300", 300, seed=2, fp64=True)],
+}
 
 
 def for_checkpoint(folder, frames):
@@ -211,12 +216,12 @@ def for_checkpoint(folder, frames):
     languages = [name for name in ("english", "chinese", "german") if name in talker["codec_language_id"]]
     if kind == "base":
         return [clone(f"{language}-{layout}", SENTENCES[language], language, frames=frames, layout=layout,
-                      reference_frames=n, activations=n == 0, first=1 << 30)
+                      reference_frames=n, activations=n == 0, first=1 << 30, fp64=True)
                 for language, layout, n in zip(languages, ("stream", "full", "stream"), (0, 40, 60))]
     voices = list(talker["spk_id"]) or [None]
     dialect = [name for name, value in (talker.get("spk_is_dialect") or {}).items() if value]
     instruct = {"voice_design": DESIGN}.get(kind)
-    common = {"frames": frames, "instruct": instruct, "first": 1 << 30}
+    common = {"frames": frames, "instruct": instruct, "first": 1 << 30, "fp64": True}
     cases = [speak(f"{language}-{layout}", SENTENCES[language], language, speaker=voices[i % len(voices)],
                    layout=layout, activations=i == 0, **common)
              for i, (language, layout) in enumerate(zip(languages, ("full", "stream", "full")))]

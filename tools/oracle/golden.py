@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+import numpy as np
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases as case_lists  # noqa: E402
 import goldenfile  # noqa: E402
@@ -27,6 +29,7 @@ def run_speak(engine, case):
     if case.get("reference"):
         case["reference"] = dict(case["reference"])
         voice = made_up_voice(engine, case["reference"])
+    wants_fp64 = case.pop("fp64", False)
     arrays, samples = engine.speak(case, case.pop("activations"), voice)
     n_frames = len(arrays["codes"])
     if voice:
@@ -36,7 +39,12 @@ def run_speak(engine, case):
     n_decoded = n_frames + case.get("reference", {}).get("frames", 0)
     case.update(frames=n_frames, finish="eos" if n_frames < case["max_frames"] else "max_frames",
                 n_text_ids=len(arrays["ids"]) - 8, margin=float(arrays["margins"].min()) if n_frames else 1e30)
-    case["sound"], sound = goldenfile.sound_entry(samples, first, "whole" if n_decoded <= CHUNK else "official_chunks")
+    rule = "whole" if n_decoded <= CHUNK else "official_chunks"
+    exact = None
+    if wants_fp64 and rule == "whole":
+        codes = arrays["codes"] if n_decoded == n_frames else np.concatenate([voice[1], arrays["codes"]])
+        exact = engine.decode_fp64(codes)[(n_decoded - n_frames) * FRAME:]
+    case["sound"], sound = goldenfile.sound_entry(samples, first, rule, exact)
     return arrays | sound
 
 
@@ -60,7 +68,8 @@ def run_decode(engine, case):
     else:
         stages, samples = engine.decode(codes, case.pop("stages", False))
     case.pop("stages", None)
-    case["sound"], sound = goldenfile.sound_entry(samples, first, rule)
+    exact = engine.decode_fp64(codes) if case.pop("fp64", False) else None
+    case["sound"], sound = goldenfile.sound_entry(samples, first, rule, exact)
     return {"codes": codes, **stages, **sound}
 
 
@@ -83,17 +92,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-m", "--model", required=True, metavar="DIR")
     parser.add_argument("-o", "--out", required=True, metavar="FILE")
-    parser.add_argument("--set", metavar="NAME", choices=["full-size", *case_lists.SETS],
-                        help="a list of cases: full-size, or a test checkpoint")
+    parser.add_argument("--set", metavar="NAME", choices=sorted(case_lists.SETS | case_lists.FULL_SIZE),
+                        help="a list of cases: full-size, full-size-sound, or a test checkpoint")
     parser.add_argument("--only", metavar="CASES", help="names of cases, comma separated")
     parser.add_argument("--frames", type=int, default=24, help="frames of each case of the default list")
     parser.add_argument("--recipe", help="what make_model was told")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    if args.set == "full-size":
-        cases = case_lists.FULL_SIZE
-    elif args.set:
-        cases = case_lists.SETS[args.set]
+    if args.set:
+        cases = (case_lists.SETS | case_lists.FULL_SIZE)[args.set]
     else:
         cases = case_lists.for_checkpoint(args.model, args.frames)
     if args.only:

@@ -33,12 +33,16 @@ def checkpoint(folder, kind, size, recipe):
             "files": {name: edges(folder / name) for name in names if (folder / name).exists()}}
 
 
-def sound_entry(samples, first, rule):
-    """The `sound` object and the tensors that go with it."""
+def sound_entry(samples, first, rule, exact=None):
+    """The `sound` object and the tensors that go with it; `exact` is the same sound from fp64."""
     first = min(first, len(samples))
     rms = float(np.sqrt(np.mean(samples.astype(np.float64) ** 2)))
     entry = {"n": len(samples), "first": first, "stride": STRIDE, "rms": rms, "rule": rule}
-    return entry, {"samples": samples[:first].copy(), "strided": samples[::STRIDE].copy()}
+    tensors = {"samples": samples[:first].copy(), "strided": samples[::STRIDE].copy()}
+    if exact is not None:
+        rounded = exact.astype(np.float32)
+        tensors |= {"samples_fp64": rounded[:first].copy(), "strided_fp64": rounded[::STRIDE].copy()}
+    return entry, tensors
 
 
 def save(path, made_with, checkpoint_entry, cases, tensors):

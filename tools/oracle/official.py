@@ -1,5 +1,6 @@
 """The official package in fp32 on a checkpoint folder, run case by case with everything on the way captured."""
 import contextlib
+import copy
 import io
 import logging
 import os
@@ -18,6 +19,7 @@ with contextlib.redirect_stdout(io.StringIO()):  # the package prints when it is
     import transformers
     from importlib.metadata import version
     from qwen_tts import Qwen3TTSModel, VoiceClonePromptItem
+    from qwen_tts.core.tokenizer_12hz import modeling_qwen3_tts_tokenizer_v2 as codec_code
 
 
 def made_with():
@@ -82,6 +84,12 @@ class Official:
         """The same in one piece, however long."""
         with torch.inference_mode():
             return self.decoder(torch.from_numpy(codes.astype(np.int64)).T[None])[0, 0].numpy().astype(np.float32)
+
+    def decode_fp64(self, codes):
+        """The same in fp64: what the weights say, next to which the rounding of any fp32 decoder can be measured."""
+        decoder = copy.deepcopy(self.decoder).double()
+        with torch.inference_mode(), doubles(codec_code):
+            return decoder(torch.from_numpy(codes.astype(np.int64)).T[None])[0, 0].numpy()
 
 
 class Recorder:
@@ -196,6 +204,23 @@ def wrap(owner, name, replacement):
 
 def hook(module, see):
     return module.register_forward_hook(lambda _module, _inputs, out: see(out)).remove
+
+
+@contextlib.contextmanager
+def doubles(module):
+    """Norms and softmaxes of the package go through float32 whatever comes in; here they go through float64. (The
+    angles of the rotary positions stay as they are, a table of the model.)"""
+    class Doubles:
+        float32 = torch.float64
+
+        def __getattr__(self, name):
+            return getattr(torch, name)
+
+    module.torch = Doubles()
+    try:
+        yield
+    finally:
+        module.torch = torch
 
 
 def progress(text):
