@@ -60,8 +60,8 @@ enum {
 static inline int64_t kern_upconv_products(int taps)
 {
     int64_t least = (int64_t)KERN_UPCONV_GRAIN * KERN_UPCONV_MOMENTS * taps;
-    return (least > KERN_UPCONV_FLOATS ? least : KERN_UPCONV_FLOATS) +
-           KERN_UPCONV_MOMENTS * KERN_PAD; /* rows are filled up to whole vectors */
+    return 2 * ((least > KERN_UPCONV_FLOATS ? least : KERN_UPCONV_FLOATS) +
+                   KERN_UPCONV_MOMENTS * KERN_PAD); /* rows are filled up to whole vectors */
 }
 
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot

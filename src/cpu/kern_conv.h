@@ -2,9 +2,10 @@
  * Convolution kernels of the vocoder and its activation. Contracts in cpu/kern.h. Included by
  * kern_body.h.
  *
- * Every sum of a convolution is one chain of fused steps over channels, then taps, starting at zero: a
- * lane holds one moment of time and never meets another lane, so no tile, and no border of a call, can be
- * seen in the result. */
+ * Every sum of a convolution is made of chains of fused steps over channels, then taps, each starting at
+ * zero and short, because rounding grows with their length; the chains are added in order. A lane holds one
+ * moment of time and never meets another lane, so no tile, and no border of a call, can be seen in the
+ * result. */
 
 #include <math.h>
 
@@ -13,6 +14,7 @@ enum {
                    /* pages, and more than 8 would fight for one set of a cache */
     CONV_VECTORS = KERN_LANES == 16 ? 4 : 2, /* of time beside each, as registers allow */
     CONV_LONE_VECTORS = 4,                   /* for one output alone */
+    CONV_CHAIN = 256,                        /* steps of a chain, at most */
     CONV_MOMENTS = 256,                      /* of time in a block */
     CONV_BLOCK_FLOATS = 80 << 10,            /* of input that stay in the second cache */
     CONV_TILE_FLOATS = 4 << 10,              /* of input and weights that stay in the first cache */
@@ -34,31 +36,27 @@ KERN_INLINE void conv_store(float *p, vf v, bool whole, int64_t left)
     }
 }
 
-/* What one tile sums over: channels i0 <= i < i1 of the input. The sums wait in y between blocks. */
+/* What one tile sums over: channels i0 <= i < i1 of the input, in chains of `chain` channels; i0 begins a
+ * chain. The sums wait in y between blocks. */
 struct conv_block {
-    int i0, i1;
+    int i0, i1, chain;
     int64_t t0, t1;
 };
 
-/* rows outputs from o on, vectors * KERN_LANES moments from t on, of which those before t1 are wanted. */
-KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b, int rows, int vectors,
-    int taps, int o, int64_t t)
+/* total += the sums over n_i channels from w and x on: one chain each. */
+KERN_INLINE void conv_chain(const struct kern_conv *c, int rows, int vectors, int taps, int n_i,
+    vf total[CONV_ROWS][CONV_LONE_VECTORS], const float *w, const float *x)
 {
     vf sum[CONV_ROWS][CONV_LONE_VECTORS];
-    float *y = c->y + o * c->y_stride + t;
-    bool whole = b->t1 - t >= vectors * KERN_LANES;
+    int64_t row = (int64_t)c->n_in * taps;
     KERN_UNROLL
     for (int r = 0; r < rows; r++) {
         KERN_UNROLL
         for (int v = 0; v < vectors; v++) {
-            int64_t first = v * KERN_LANES;
-            sum[r][v] =
-                b->i0 ? conv_load(y + r * c->y_stride + first, whole, b->t1 - t - first) : (vf){0};
+            sum[r][v] = (vf){0};
         }
     }
-    int64_t row = (int64_t)c->n_in * taps;
-    const float *w = c->w + o * row + b->i0 * taps, *x = c->x + b->i0 * c->x_stride + t;
-    for (int i = b->i0; i < b->i1; i++, x += c->x_stride) {
+    for (int i = 0; i < n_i; i++, x += c->x_stride) {
         const float *moved = x;
         for (int j = 0; j < taps; j++, moved += c->dilation, w++) {
             vf xs[CONV_LONE_VECTORS];
@@ -76,6 +74,38 @@ KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b
             }
         }
     }
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            total[r][v] += sum[r][v];
+        }
+    }
+}
+
+/* rows outputs from o on, vectors * KERN_LANES moments from t on, of which those before t1 are wanted. */
+KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b, int rows, int vectors,
+    int taps, int o, int64_t t)
+{
+    vf total[CONV_ROWS][CONV_LONE_VECTORS];
+    float *y = c->y + o * c->y_stride + t;
+    bool whole = b->t1 - t >= vectors * KERN_LANES;
+    KERN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            int64_t first = v * KERN_LANES;
+            total[r][v] =
+                b->i0 ? conv_load(y + r * c->y_stride + first, whole, b->t1 - t - first) : (vf){0};
+        }
+    }
+    int64_t row = (int64_t)c->n_in * taps;
+    const float *w = c->w + o * row + b->i0 * taps, *x = c->x + b->i0 * c->x_stride + t;
+    for (int i = b->i0; i < b->i1; i += b->chain) {
+        int n_i = b->i1 - i < b->chain ? b->i1 - i : b->chain;
+        conv_chain(c, rows, vectors, taps, n_i, total, w, x);
+        w += n_i * taps, x += n_i * c->x_stride;
+    }
     bool last = b->i1 == c->n_in;
     KERN_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -83,7 +113,7 @@ KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b
         KERN_UNROLL
         for (int v = 0; v < vectors; v++) {
             int64_t first = v * KERN_LANES, left = b->t1 - t - first;
-            vf out = sum[r][v];
+            vf out = total[r][v];
             if (last) {
                 out = out + bias;
                 if (c->residual) {
@@ -125,23 +155,23 @@ KERN_INLINE void conv_outputs(
 
 /* Channels in a block of n_t moments. With many tiles in a row, what one tile reads of its inputs and
  * weights stays in the first cache for the next; with few, long rows of weights come faster from memory. */
-static int64_t conv_channels(const struct kern_conv *c, int64_t n_t)
+static int64_t conv_channels(const struct kern_conv *c, int64_t n_t, int64_t chain)
 {
     int64_t reach = (int64_t)(c->taps - 1) * c->dilation, width = CONV_VECTORS * KERN_LANES;
     int64_t n = n_t < 4 * width ? CONV_BLOCK_FLOATS / (n_t + reach)
                                 : CONV_TILE_FLOATS / (width + reach + (int64_t)CONV_ROWS * c->taps);
-    n = n < c->n_in ? n : c->n_in;
-    return n ? n : 1;
+    return n < chain ? chain : n / chain * chain;
 }
 
 static void conv(const struct kern_conv *c, int o0, int o1)
 {
+    int chain = c->taps < CONV_CHAIN ? CONV_CHAIN / c->taps : 1;
     for (int64_t t = 0; t < c->n_t; t += CONV_MOMENTS) {
         int64_t end = c->n_t - t < CONV_MOMENTS ? c->n_t : t + CONV_MOMENTS;
-        int64_t n_i = conv_channels(c, end - t);
+        int64_t n_i = conv_channels(c, end - t, chain);
         for (int64_t i = 0; i < c->n_in; i += n_i) {
             int64_t i_end = c->n_in - i < n_i ? c->n_in : i + n_i;
-            struct conv_block b = {(int)i, (int)i_end, t, end};
+            struct conv_block b = {(int)i, (int)i_end, chain, t, end};
             if (c->taps == 1) {
                 conv_outputs(c, &b, 1, o0, o1);
             } else {
@@ -158,7 +188,7 @@ enum {
         KERN_LANES == 16 ? 12 : 6, /* moments side by side, with UPCONV_VECTORS of places */
     UPCONV_VECTORS = 2,
     UPCONV_WIDE = UPCONV_VECTORS * KERN_LANES,
-    UPCONV_INPUTS = 128,     /* rows of weights that are worked on together */
+    UPCONV_INPUTS = 128,     /* rows of weights that are worked on together: one chain */
     UPCONV_FEW_MOMENTS = 16, /* up to here weights come from memory for little work: then ... */
     UPCONV_STREAMS = 8,      /* ... so many rows are read side by side, */
     UPCONV_AHEAD = 64,       /* and asked for so many floats ahead */
@@ -223,26 +253,40 @@ KERN_INLINE void upconv_strip(const struct kern_upconv *u, float *z, int64_t z_s
     }
 }
 
-/* z[t][n] = what moment t gives to n places from w on; rows of z have room for whole UPCONV_WIDE. */
-static void upconv_products(const struct kern_upconv *u, float *z, int64_t z_stride, int64_t n,
-    const float *x, int64_t n_t, const float *w)
+/* to[t][n] = what n_i inputs give of moment t to n places from w on, one chain each. */
+static void upconv_chain(const struct kern_upconv *u, float *to, int64_t z_stride, int64_t n,
+    const float *x, int64_t n_t, const float *w, int n_i)
 {
     float rest[UPCONV_INPUTS * UPCONV_WIDE]; /* of rows that end within UPCONV_WIDE, and zeros */
     int64_t row = (int64_t)u->n_out * u->taps;
     bool few = n_t <= UPCONV_FEW_MOMENTS;
-    int most = few ? UPCONV_STREAMS : UPCONV_INPUTS, n_i, ahead = few ? UPCONV_AHEAD : 0;
-    for (int i = 0; i < u->n_in; i += n_i, x += n_i * u->x_stride, w += n_i * row) {
-        n_i = u->n_in - i < most ? u->n_in - i : most;
+    int most = few ? UPCONV_STREAMS : UPCONV_INPUTS, ahead = few ? UPCONV_AHEAD : 0;
+    for (int i = 0; i < n_i; i += most, x += most * u->x_stride, w += most * row) {
+        int n_rows = n_i - i < most ? n_i - i : most;
         int64_t k = 0;
         for (; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
-            upconv_strip(u, z + k, z_stride, x, n_t, w + k, row, n_i, !i, ahead);
+            upconv_strip(u, to + k, z_stride, x, n_t, w + k, row, n_rows, !i, ahead);
         }
         if (k < n) {
             memset(rest, 0, sizeof rest);
-            for (int r = 0; r < n_i; r++) {
+            for (int r = 0; r < n_rows; r++) {
                 memcpy(rest + (ptrdiff_t)r * UPCONV_WIDE, w + r * row + k, (size_t)(n - k) * sizeof *w);
             }
-            upconv_strip(u, z + k, z_stride, x, n_t, rest, UPCONV_WIDE, n_i, !i, 0);
+            upconv_strip(u, to + k, z_stride, x, n_t, rest, UPCONV_WIDE, n_rows, !i, 0);
+        }
+    }
+}
+
+/* z[t][n] = what all inputs give; rows of z have room for whole UPCONV_WIDE, `chain` is as large. */
+static void upconv_products(const struct kern_upconv *u, float *z, float *chain, int64_t z_stride,
+    int64_t n, const float *x, int64_t n_t, const float *w)
+{
+    int64_t row = (int64_t)u->n_out * u->taps;
+    for (int64_t i = 0; i < u->n_in; i += UPCONV_INPUTS) {
+        int n_i = u->n_in - i < UPCONV_INPUTS ? (int)(u->n_in - i) : UPCONV_INPUTS;
+        upconv_chain(u, i ? chain : z, z_stride, n, x + i * u->x_stride, n_t, w + i * row, n_i);
+        for (int64_t k = 0; i && k < n_t * z_stride; k += KERN_LANES) {
+            vf_store(z + k, vf_load(z + k) + vf_load(chain + k));
         }
     }
 }
@@ -272,7 +316,7 @@ static void upconv_overlap(
 
 static void upconv(const struct kern_upconv *u, int o0, int o1)
 {
-    float *z = u->products;
+    float *z = u->products, *chain = z + kern_upconv_products(u->taps) / 2;
     for (int64_t t = 0; t < u->n_t; t += KERN_UPCONV_MOMENTS) {
         int64_t n_t = u->n_t - t < KERN_UPCONV_MOMENTS ? u->n_t - t : KERN_UPCONV_MOMENTS;
         int n_o = (int)(KERN_UPCONV_FLOATS / (n_t * u->taps)) / KERN_UPCONV_GRAIN * KERN_UPCONV_GRAIN;
@@ -281,7 +325,8 @@ static void upconv(const struct kern_upconv *u, int o0, int o1)
             int end = o1 - o < n_o ? o1 : o + n_o;
             int64_t n = (int64_t)(end - o) * u->taps;
             int64_t z_stride = (n + UPCONV_WIDE - 1) / UPCONV_WIDE * UPCONV_WIDE;
-            upconv_products(u, z, z_stride, n, u->x + t * u->x_step, n_t, u->w + (int64_t)o * u->taps);
+            upconv_products(
+                u, z, chain, z_stride, n, u->x + t * u->x_step, n_t, u->w + (int64_t)o * u->taps);
             for (int i = o; i < end; i++) {
                 float *y = u->y + i * u->y_stride + t * u->stride * u->y_step;
                 upconv_overlap(u, i, y, z + (int64_t)(i - o) * u->taps, z_stride, n_t);
