@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The product kernel and the packing of its weights. Comes in: rows and prepared weights. Goes out: fp32 values,
+ * rows for the next product, or both.
+ *
+ * A block is 8 warps: `splits` of them sum parts of the same outputs and columns, the others take further columns.
+ * Weights stream from memory into registers in the order of the instruction, several steps ahead and
+ * before the kernel in front has ended; activations come through the first cache. Shared memory only adds the parts
+ * up and turns outputs into rows. */
+#include "cuda/cuda_rows.cuh"
+
+enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4, CONV_FETCH = 24 };
+
+/* Where a warp stands in its steps, and the rows that its columns read there. */
+template <int WN> struct conv_reader {
+    const unsigned char *row[WN];
+    int column[WN], moment[WN], lane[WN];
+    int chunk, tap, group;
+};
+
+template <int WN>
+static __device__ __forceinline__ void reader_point(conv_reader<WN> &r, const cuda_conv &p)
+{
+    int row_bytes = p.product.groups * CONV_GROUP_BYTES;
+    int reach = (p.product.taps - 1) * p.product.dilation, back = reach - r.tap * p.product.dilation;
+    int64_t at = (int64_t)r.chunk * p.product.chunk * CONV_GROUP_BYTES + (threadIdx.x & 3) * 16;
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        const unsigned char *fresh = p.x + (int64_t)(r.column[i] - back) * row_bytes;
+        const unsigned char *old =
+            p.past + r.lane[i] * p.past_stride + (int64_t)(reach + r.moment[i] - back) * row_bytes;
+        r.row[i] = (r.moment[i] >= back ? fresh : old) + at;
+    }
+}
+
+template <int WN>
+static __device__ __forceinline__ void reader_begin(
+    conv_reader<WN> &r, const cuda_conv &p, int first_column, int n_columns, int chunk)
+{
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        int column = first_column + i * 8 + (int)(threadIdx.x & 31) / 4;
+        column = column < n_columns ? column : n_columns - 1;
+        r.column[i] = column;
+        r.moment[i] = column % p.moments;
+        r.lane[i] = p.call->lanes[column / p.moments];
+    }
+    r.chunk = chunk, r.tap = 0, r.group = 0;
+    reader_point(r, p);
+}
+
+/* The next step's operands; the position moves on. */
+template <int WN>
+static __device__ __forceinline__ void reader_next(
+    conv_reader<WN> &r, const cuda_conv &p, uint4 (&b)[WN])
+{
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        b[i] = *(const uint4 *)(r.row[i] + r.group * CONV_GROUP_BYTES);
+    }
+    if (++r.group == p.product.chunk) {
+        r.group = 0;
+        if (++r.tap == p.product.taps) {
+            r.tap = 0;
+            r.chunk++;
+        }
+        reader_point(r, p);
+    }
+}
+
+template <int WM>
+static __device__ __forceinline__ void load_weights(
+    uint4 (&a)[WM][2], const unsigned char *const (&w)[WM], int step)
+{
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+        const uint4 *at = (const uint4 *)(w[i] + (int64_t)step * CONV_STEP_BYTES);
+        a[i][0] = __ldg(at);
+        a[i][1] = __ldg(at + 32);
+    }
+}
+
+/* Three of the four products of halves, the small ones first. */
+template <int WM, int WN>
+static __device__ __forceinline__ void multiply(
+    float (&sum)[WM][WN][4], const uint4 (&a)[WM][2], const uint4 (&b)[WN])
+{
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+#pragma unroll
+        for (int j = 0; j < WN; j++) {
+            ptx_mma(sum[i][j], a[i][1], b[j].x, b[j].y);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+#pragma unroll
+        for (int j = 0; j < WN; j++) {
+            ptx_mma(sum[i][j], a[i][0], b[j].z, b[j].w);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+#pragma unroll
+        for (int j = 0; j < WN; j++) {
+            ptx_mma(sum[i][j], a[i][0], b[j].x, b[j].y);
+        }
+    }
+}
+
+template <int WN>
+static __device__ __forceinline__ void add_squares(float (&square)[WN], const uint4 (&b)[WN])
+{
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        float4 v = rows_join(b[i]);
+        square[i] += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+    }
+}
+
+static __device__ __forceinline__ float4 add4(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+static __device__ __forceinline__ float4 multiply4(float4 a, float4 b)
+{
+    return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w);
+}
+
+static __device__ __forceinline__ float gelu(float x)
+{
+    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+}
+
+static __device__ __forceinline__ float silu(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
+/* Four neighbouring channels of one output moment, from the sum to memory. */
+static __device__ __forceinline__ void finish(const cuda_conv &p, float4 v, int channel, int64_t row)
+{
+    int64_t at = row * p.width + channel;
+    if (p.product.bias) {
+        v = add4(v, *(const float4 *)(p.product.bias + channel));
+    }
+    if (p.after == CONV_GELU) {
+        v = make_float4(gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w));
+    }
+    if (p.scale) {
+        v = multiply4(v, *(const float4 *)(p.scale + channel));
+    }
+    if (p.residual) {
+        v = add4(v, *(const float4 *)(p.residual + at));
+    }
+    if (p.raw) {
+        *(float4 *)(p.raw + at) = v;
+    }
+    if (p.ready) {
+        if (p.snake_a) {
+            float4 a = *(const float4 *)(p.snake_a + channel),
+                   b = *(const float4 *)(p.snake_b + channel);
+            v = make_float4(rows_snake(v.x, a.x, b.x), rows_snake(v.y, a.y, b.y),
+                rows_snake(v.z, a.z, b.z), rows_snake(v.w, a.w, b.w));
+        }
+        *(uint4 *)(p.ready + at * 4) = rows_split(v);
+    }
+}
+
+/* What a thread of the block is for. */
+template <int WM, int WN> struct conv_place {
+    enum {
+        COLUMNS = 8 * WN,
+        PASS = WN < CONV_PASS ? WN : CONV_PASS,
+        QUADS = 4 * WM,
+        STRIDE = 16 * WM + 4
+    };
+    int warp, lane, part, n_steps;
+    int n_subs;           /* warps beside each other */
+    int first, n_columns; /* of the block; of all */
+    const unsigned char *w[WM];
+};
+
+/* Before the kernels in front have ended: the weights of the first steps to registers, and where time is that of their
+ * way from memory, those of the next to the second cache. */
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void begin_weights(
+    const cuda_conv &p, conv_place<WM, WN> &at, uint4 (&a)[DEPTH][WM][2], int n_all)
+{
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+        int tile = (int)blockIdx.x * WM + i;
+        tile = tile < p.product.n_tiles ? tile : p.product.n_tiles - 1;
+        at.w[i] = p.product.w + ((int64_t)tile * n_all + at.part * at.n_steps) * CONV_STEP_BYTES +
+                  at.lane * 16;
+    }
+#pragma unroll
+    for (int d = 0; d < DEPTH; d++) {
+        if (d < at.n_steps) {
+            load_weights(a[d], at.w, d);
+        }
+    }
+    if (WN == 1 && at.lane % 8 == 0) {
+        for (int s = DEPTH; s < at.n_steps && s < DEPTH + CONV_FETCH; s++) {
+            ptx_prefetch(at.w[0] + (int64_t)s * CONV_STEP_BYTES);
+            ptx_prefetch(at.w[0] + (int64_t)s * CONV_STEP_BYTES + 512);
+        }
+    }
+}
+
+/* All steps of a warp; those of the first DEPTH have their weights already. */
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
+    uint4 (&a)[DEPTH][WM][2], float (&sum)[WM][WN][4], float (&square)[WN])
+{
+    conv_reader<WN> reader;
+    uint4 b[DEPTH][WN];
+    reader_begin(reader, p, at.first + at.warp / p.product.splits * at.COLUMNS, at.n_columns,
+        at.n_steps / (p.product.chunk * p.product.taps) * at.part);
+#pragma unroll
+    for (int d = 0; d < DEPTH; d++) {
+        if (d < at.n_steps) {
+            reader_next(reader, p, b[d]);
+        }
+    }
+    for (int s = 0; s < at.n_steps; s += DEPTH) {
+#pragma unroll
+        for (int d = 0; d < DEPTH; d++) {
+            if (s + d < at.n_steps) {
+                if (p.norm_width) {
+                    add_squares(square, b[d]);
+                }
+                multiply(sum, a[d], b[d]);
+                if (s + d + DEPTH < at.n_steps) {
+                    load_weights(a[d], at.w, s + d + DEPTH);
+                    reader_next(reader, p, b[d]);
+                }
+            }
+        }
+    }
+}
+
+/* The squares of a warp's part of its columns. */
+template <int WN>
+static __device__ __forceinline__ void keep_squares(float *squares, float (&square)[WN], int lane)
+{
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        square[i] += __shfl_xor_sync(0xffffffffu, square[i], 1);
+        square[i] += __shfl_xor_sync(0xffffffffu, square[i], 2);
+        if (lane % 4 == 0) {
+            squares[i * 8 + lane / 4] = square[i];
+        }
+    }
+}
+
+static __device__ __forceinline__ float4 scale4(float4 v, float scale)
+{
+    return make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale);
+}
+
+/* Four outputs of a column: `parts` and `squares` are those of the first of `splits` warps. */
+static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float *parts, int parts_step,
+    const float *squares, int squares_step, int tile, int quad, int column)
+{
+    float4 v = make_float4(0, 0, 0, 0), up = v;
+    float total = 0;
+    bool gate = p.after == CONV_GATE;
+    for (int i = 0; i < p.product.splits; i++) {
+        v = add4(v, *(const float4 *)(parts + i * parts_step));
+        if (gate) {
+            up = add4(up, *(const float4 *)(parts + i * parts_step + 8));
+        }
+        if (p.norm_width) {
+            total += squares[i * squares_step];
+        }
+    }
+    if (p.norm_width) {
+        float scale = 1.0f / sqrtf(total / (float)p.norm_width + p.norm_eps);
+        v = scale4(v, scale), up = scale4(up, scale);
+    }
+    if (gate) {
+        v = multiply4(make_float4(silu(v.x), silu(v.y), silu(v.z), silu(v.w)), up);
+        finish(p, v, tile * 8 + quad * 4, column);
+    } else {
+        int output = tile * 16 + quad * 4;
+        finish(p, v, output % p.width, (int64_t)column * p.rate + output / p.width);
+    }
+}
+
+template <int WM, int WN, int DEPTH>
+__global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
+{
+    typedef conv_place<WM, WN> place;
+    __shared__ __align__(16) float parts[CONV_WARPS][8 * place::PASS][place::STRIDE];
+    __shared__ float squares[CONV_WARPS][place::COLUMNS];
+    place at = {};
+    at.warp = (int)threadIdx.x / 32, at.lane = (int)threadIdx.x % 32;
+    int splits = p.product.splits, n_all = p.product.groups * p.product.taps;
+    at.part = at.warp % splits, at.n_subs = CONV_WARPS / splits, at.n_steps = n_all / splits;
+    uint4 a[DEPTH][WM][2];
+    begin_weights<WM, WN, DEPTH>(p, at, a, n_all);
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    at.n_columns = p.call->n * p.moments, at.first = (int)blockIdx.y * at.n_subs * at.COLUMNS;
+    if (at.first >= at.n_columns) {
+        return;
+    }
+    float sum[WM][WN][4] = {}, square[WN] = {};
+    sum_steps<WM, WN, DEPTH>(p, at, a, sum, square);
+    if (p.norm_width) {
+        keep_squares(squares[at.warp], square, at.lane);
+    }
+    /* PASS * 8 columns of each warp at a time go through shared memory. */
+#pragma unroll
+    for (int pass = 0; pass < WN; pass += place::PASS) {
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < WM; i++) {
+#pragma unroll
+            for (int j = 0; j < place::PASS; j++) {
+                int column = j * 8 + at.lane % 4 * 2, output = i * 16 + at.lane / 4;
+                parts[at.warp][column][output] = sum[i][pass + j][0];
+                parts[at.warp][column + 1][output] = sum[i][pass + j][1];
+                parts[at.warp][column][output + 8] = sum[i][pass + j][2];
+                parts[at.warp][column + 1][output + 8] = sum[i][pass + j][3];
+            }
+        }
+        __syncthreads();
+        for (int k = (int)threadIdx.x; k < at.n_subs * 8 * place::PASS * place::QUADS;
+             k += CONV_THREADS) {
+            int quad = k % place::QUADS, c = k / place::QUADS % (8 * place::PASS);
+            int sub = k / place::QUADS / (8 * place::PASS), tile = (int)blockIdx.x * WM + quad / 4;
+            int column = at.first + sub * at.COLUMNS + pass * 8 + c;
+            bool own = p.after != CONV_GATE || quad % 4 < 2; /* the others are used with these */
+            if (own && column < at.n_columns && tile < p.product.n_tiles) {
+                add_parts(p, &parts[sub * splits][c][quad * 4], 8 * place::PASS * place::STRIDE,
+                    &squares[sub * splits][pass * 8 + c], place::COLUMNS, tile, quad % 4, column);
+            }
+        }
+    }
+}
+
+/* ---- Which tile ---- */
+
+struct conv_variant {
+    void (*kernel)(cuda_conv);
+    int tiles, columns; /* of a warp: of 16 outputs, and columns */
+};
+
+static const struct conv_variant variants[] = {
+    {conv_kernel<2, 8, 2>, 2, 64},
+    {conv_kernel<2, 4, 3>, 2, 32},
+    {conv_kernel<1, 4, 4>, 1, 32},
+    {conv_kernel<1, 2, 6>, 1, 16},
+    {conv_kernel<1, 1, 8>, 1, 8},
+};
+enum { N_VARIANTS = sizeof variants / sizeof *variants };
+
+static dim3 grid_of(const struct conv_variant *v, const struct cuda_conv *conv, int n_columns)
+{
+    int columns = v->columns * (CONV_WARPS / conv->product.splits);
+    return dim3((unsigned)((conv->product.n_tiles + v->tiles - 1) / v->tiles),
+        (unsigned)((n_columns + columns - 1) / columns));
+}
+
+/* The largest tile that still fills the device. */
+static const struct conv_variant *choose(const struct cuda_conv *conv, int n_columns, int n_sms)
+{
+    for (int i = 0; i < N_VARIANTS - 1; i++) {
+        dim3 grid = grid_of(&variants[i], conv, n_columns);
+        bool fits = n_columns > variants[i + 1].columns;
+        if (fits && (int64_t)grid.x * grid.y * 4 >= (int64_t)n_sms * (i < 2 ? 8 : 3)) {
+            return &variants[i];
+        }
+    }
+    return &variants[N_VARIANTS - 1];
+}
+
+cudaError_t cuda_conv_run(
+    const struct cuda_conv *conv, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    int n_columns = n_items * conv->moments;
+    const struct conv_variant *v = choose(conv, n_columns, device->n_sms);
+    return rows_launch(
+        v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream, *conv);
+}
+
+/* ---- Weights ---- */
+
+/* Output m (of 16 in a tile) and input c, tap j; false: it is not this tensor's. */
+static __device__ bool pack_value(const cuda_pack &p, int tile, int m, int c, int j, float *value)
+{
+    int output = tile * 16 + m;
+    if (p.half) {
+        if ((m >= 8) != (p.half == 2)) {
+            return false;
+        }
+        output = tile * 8 + m % 8;
+    }
+    int phase = output / p.width, channel = output % p.width, input = c - p.first_in;
+    *value = 0;
+    if (input < 0 || input >= p.n_in) {
+        return p.first_in == 0 && c >= p.n_in; /* padding; what a second tensor owns comes after */
+    }
+    if (phase < p.n_phases && channel < p.n_out) {
+        *value =
+            p.from[p.offset + channel * p.m_step + input * p.c_step + j * p.j_step + phase * p.p_step];
+        if (p.column_scale) {
+            *value *= p.column_scale[input];
+        }
+    }
+    return true;
+}
+
+/* One thread: the eight weights of one lane in one step, both halves. Position i of the eight is, in the
+ * instruction's order, output lane / 4 + i / 2 % 2 * 8 and input 4 (lane % 4) + i / 4 * 2 + i % 2. */
+static __global__ void pack_kernel(cuda_pack p)
+{
+    int n_steps = p.groups * p.taps, step = (int)(blockIdx.x % (unsigned)n_steps),
+        tile = (int)(blockIdx.x / (unsigned)n_steps), lane = (int)threadIdx.x;
+    int per_chunk = p.chunk * p.taps, chunk = step / per_chunk, tap = step % per_chunk / p.chunk;
+    int group = chunk * p.chunk + step % p.chunk;
+    unsigned char *at =
+        p.to + ((int64_t)(p.first_tile + tile) * n_steps + step) * CONV_STEP_BYTES + lane * 16;
+    uint16_t *upper = (uint16_t *)at, *lower = (uint16_t *)(at + 512);
+    for (int i = 0; i < 8; i++) {
+        float v;
+        int m = lane / 4 + i / 2 % 2 * 8, c = group * 16 + lane % 4 * 4 + i / 4 * 2 + i % 2;
+        if (pack_value(p, tile, m, c, tap, &v)) {
+            uint32_t high = pack_bf16(v, 0);
+            upper[i] = (uint16_t)high;
+            lower[i] = (uint16_t)pack_bf16(v - rows_low(high), 0);
+        }
+    }
+}
+
+cudaError_t cuda_conv_pack(const struct cuda_pack *p, cudaStream_t stream)
+{
+    int outputs = p->half ? (p->n_out + 7) / 8 * 16 : p->width * p->n_phases;
+    unsigned blocks = (unsigned)(outputs / 16 * p->groups * p->taps);
+    return rows_launch(pack_kernel, dim3(blocks), 32, false, stream, *p);
+}

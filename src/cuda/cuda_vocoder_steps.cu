@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernels of the vocoder beside its products. Each number is made by one thread or one block in an order that depends
+ * on the shape alone. */
+#include "cuda/cuda_rows.cuh"
+#include "cuda/cuda_vocoder_steps.h"
+
+enum { STEP_THREADS = 256, STEP_WARPS = STEP_THREADS / 32 };
+
+/* ---- The call ---- */
+
+struct call_setting {
+    struct cuda_call *at;
+    struct cuda_call call;
+};
+
+static __global__ void call_kernel(call_setting p)
+{
+    if (threadIdx.x == 0) {
+        *p.at = p.call;
+    }
+}
+
+cudaError_t cuda_call_set(struct cuda_call *at, const struct cuda_call *call, cudaStream_t stream)
+{
+    call_setting p = {at, *call};
+    return rows_launch(call_kernel, dim3(1), 32, false, stream, p);
+}
+
+/* ---- Tables ---- */
+
+static __device__ float gather_channel(const cuda_gather &p, const int32_t *codes, int channel)
+{
+    bool rest = channel >= p.half;
+    if (channel >= 2 * p.half) {
+        return 0;
+    }
+    float sum = 0;
+    for (int g = rest ? p.n_semantic : 0; g < (rest ? p.n_codebooks : p.n_semantic); g++) {
+        int code = codes[g];
+        code = code < 0 ? 0 : code < p.size ? code : p.size - 1;
+        sum += p.tables[((int64_t)g * p.size + code) * p.half + channel - (rest ? p.half : 0)];
+    }
+    return sum;
+}
+
+static __global__ __launch_bounds__(STEP_THREADS) void gather_kernel(cuda_gather p)
+{
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    int column = (int)blockIdx.x, item = column / p.frames;
+    if (item >= p.call->n) {
+        return;
+    }
+    const int32_t *codes = p.call->codes + p.call->lanes[item] * p.call->codes_stride +
+                           (int64_t)(column % p.frames) * p.n_codebooks;
+    for (int quad = (int)threadIdx.x; quad < p.groups * 4; quad += STEP_THREADS) {
+        float4 v =
+            make_float4(gather_channel(p, codes, quad * 4), gather_channel(p, codes, quad * 4 + 1),
+                gather_channel(p, codes, quad * 4 + 2), gather_channel(p, codes, quad * 4 + 3));
+        *(uint4 *)(p.ready + ((int64_t)column * p.groups * 4 + quad) * 16) = rows_split(v);
+    }
+}
+
+cudaError_t cuda_gather_run(
+    const struct cuda_gather *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    return rows_launch(gather_kernel, dim3((unsigned)(n_items * p->frames)), STEP_THREADS,
+        device->overlaps, stream, *p);
+}
+
+/* ---- Attention ---- */
+
+/* Value d of a head at `position`, turned by its angle. */
+static __device__ __forceinline__ float attend_turned(const cuda_attend &p, const float *x, int64_t position, int d)
+{
+    int half = p.head / 2, i = d % half;
+    float angle = (float)position * p.inv_freq[i], a = x[i], b = x[i + half];
+    float c, s;
+    sincosf(angle, &s, &c);
+    return d < half ? a * c - b * s : b * c + a * s;
+}
+
+/* One head of one frame of one lane: what its block works on. */
+struct attend_place {
+    int tid, kv, frame;
+    int64_t begin, position, first; /* of the call, of this frame, of the oldest key that it sees */
+    int n_keys, n_old;              /* seen; of them of earlier calls */
+    int64_t width;                  /* of a slot of the cache */
+    float *keys, *values;           /* the cache of this head */
+    const float *own;               /* the products of the call's first frame */
+    bool keeps;                     /* writes the new key and value to the cache */
+};
+
+static __device__ __forceinline__ attend_place attend_place_of(const cuda_attend &p, int item, int frame)
+{
+    attend_place at;
+    int group = p.n_heads / p.n_kv_heads;
+    int64_t lane = p.call->lanes[item] * p.lane_bytes;
+    at.tid = (int)threadIdx.x, at.kv = (int)blockIdx.x / group, at.frame = frame;
+    at.begin = *(const int64_t *)((const char *)p.position + lane), at.position = at.begin + frame;
+    at.n_keys = at.position + 1 < p.window ? (int)at.position + 1 : p.window;
+    at.n_old = at.n_keys - frame - 1 > 0 ? at.n_keys - frame - 1 : 0;
+    at.first = at.position + 1 - at.n_keys;
+    at.width = (int64_t)p.n_kv_heads * p.head;
+    at.keys = (float *)((char *)p.keys + lane) + at.kv * p.head;
+    at.values = (float *)((char *)p.values + lane) + at.kv * p.head;
+    at.own = p.qkv + (int64_t)item * p.frames * p.stride;
+    at.keeps = (int)blockIdx.x % group == 0;
+    return at;
+}
+
+/* q . key over the threads of `mask`, eight of which share a key: in all of them. */
+static __device__ float attend_score(
+    const float *q, const float *key, int head, unsigned mask, bool any)
+{
+    float sum = 0;
+    for (int d = (int)threadIdx.x % 8; any && d < head; d += 8) {
+        sum += q[d] * key[d];
+    }
+    sum += __shfl_xor_sync(mask, sum, 1);
+    sum += __shfl_xor_sync(mask, sum, 2);
+    return sum + __shfl_xor_sync(mask, sum, 4);
+}
+
+static __device__ void attend_old_keys(
+    const cuda_attend &p, const attend_place &at, const float *q, float *score)
+{
+    for (int k0 = 0; k0 < at.n_old; k0 += STEP_THREADS / 8) {
+        int k = k0 + at.tid / 8;
+        const float *key = at.keys + (at.first + k) % p.capacity * at.width;
+        float sum = attend_score(q, key, p.head, 0xffffffffu, k < at.n_old);
+        if (k < at.n_old && at.tid % 8 == 0) {
+            score[k] = sum * p.scale;
+        }
+    }
+}
+
+/* Keys of this call, turned here; the block of a frame keeps that frame's. */
+static __device__ void attend_own_keys(
+    const cuda_attend &p, const attend_place &at, const float *q, float *key, float *score)
+{
+    for (int k = at.n_old; k < at.n_keys; k++) {
+        int64_t position = at.first + k, slot = position % p.capacity * at.width;
+        const float *row = at.own + (position - at.begin) * p.stride;
+        for (int d = at.tid; d < p.head; d += STEP_THREADS) {
+            key[d] = attend_turned(p, row + p.k_at + at.kv * p.head, position, d);
+            if (position == at.position && at.keeps) {
+                at.keys[slot + d] = key[d];
+                at.values[slot + d] = row[p.v_at + at.kv * p.head + d];
+            }
+        }
+        __syncthreads();
+        if (at.tid < 8) {
+            float sum = attend_score(q, key, p.head, 0xffu, true);
+            if (at.tid == 0) {
+                score[k] = sum * p.scale;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+/* Scores -> e^(score - largest), by one warp. Returns their sum. */
+static __device__ float attend_weights(float *score, int n)
+{
+    int lane = (int)threadIdx.x;
+    float high = -INFINITY, sum = 0;
+    for (int k = lane; k < n; k += 32) {
+        high = fmaxf(high, score[k]);
+    }
+    for (int step = 16; step; step /= 2) {
+        high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, step));
+    }
+    for (int k = lane; k < n; k += 32) {
+        score[k] = expf(score[k] - high);
+        sum += score[k];
+    }
+    for (int step = 16; step; step /= 2) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    }
+    return sum;
+}
+
+/* Value d of the mixed head in thread d; as many parts of the keys as there are threads for. */
+static __device__ float attend_mix(
+    const cuda_attend &p, const attend_place &at, const float *weight, float *sums)
+{
+    int n_parts = STEP_THREADS / p.head, part = at.tid / p.head, d = at.tid % p.head;
+    float sum = 0;
+    for (int k = part; part < n_parts && k < at.n_keys; k += n_parts) {
+        int64_t position = at.first + k;
+        const float *value = position < at.begin
+                                 ? at.values + position % p.capacity * at.width
+                                 : at.own + (position - at.begin) * p.stride + p.v_at + at.kv * p.head;
+        sum += weight[k] * value[d];
+    }
+    sums[at.tid] = sum;
+    __syncthreads();
+    for (int i = 1; at.tid < p.head && i < n_parts; i++) {
+        sum += sums[i * p.head + d];
+    }
+    return sum;
+}
+
+/* One block: one head of one frame of one lane. */
+static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend p)
+{
+    __shared__ float q[ATTEND_MAX_HEAD], key[ATTEND_MAX_HEAD], score[ATTEND_MAX_WINDOW];
+    __shared__ float sums[STEP_THREADS], total;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    int column = (int)blockIdx.y, item = column / p.frames;
+    if (item >= p.call->n) {
+        return;
+    }
+    attend_place at = attend_place_of(p, item, column % p.frames);
+    const float *query = at.own + (int64_t)at.frame * p.stride + (int)blockIdx.x * p.head;
+    for (int d = at.tid; d < p.head; d += STEP_THREADS) {
+        q[d] = attend_turned(p, query, at.position, d);
+    }
+    __syncthreads();
+    attend_old_keys(p, at, q, score);
+    attend_own_keys(p, at, q, key, score);
+    __syncthreads();
+    if (at.tid < 32) {
+        float sum = attend_weights(score, at.n_keys);
+        if (at.tid == 0) {
+            total = sum;
+        }
+    }
+    __syncthreads();
+    float mixed = attend_mix(p, at, score, sums) / total;
+    if (at.tid < p.head) {
+        int channel = (int)blockIdx.x * p.head + at.tid;
+        unsigned char *to =
+            p.ready + ((int64_t)column * p.groups * 4 + channel / 4) * 16 + channel % 4 * 2;
+        uint32_t high = pack_bf16(mixed, 0);
+        *(uint16_t *)to = (uint16_t)high;
+        *(uint16_t *)(to + 8) = (uint16_t)pack_bf16(mixed - rows_low(high), 0);
+    }
+}
+
+cudaError_t cuda_attend_run(
+    const struct cuda_attend *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    return rows_launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),
+        STEP_THREADS, device->overlaps, stream, *p);
+}
+
+/* ---- Depthwise convolution and LayerNorm ---- */
+
+static __device__ double block_sum(double x, double *scratch)
+{
+    int tid = (int)threadIdx.x;
+    for (int step = 16; step; step /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    }
+    __syncthreads();
+    if (tid % 32 == 0) {
+        scratch[tid / 32] = x;
+    }
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < STEP_WARPS; i++) {
+        x += scratch[i];
+    }
+    return x;
+}
+
+static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_depthwise p)
+{
+    __shared__ float y[DEPTHWISE_MAX_CHANNELS];
+    __shared__ double scratch[STEP_WARPS];
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    int column = (int)blockIdx.x, item = column / p.moments, moment = column % p.moments;
+    if (item >= p.call->n) {
+        return;
+    }
+    const float *past = (const float *)((const char *)p.past + p.call->lanes[item] * p.past_stride);
+    double sum = 0, squares = 0;
+    for (int c = (int)threadIdx.x; c < p.channels; c += STEP_THREADS) {
+        float v = 0;
+        for (int j = 0; j < DEPTHWISE_TAPS; j++) {
+            int back = DEPTHWISE_TAPS - 1 - j;
+            const float *row = moment >= back ? p.x + (int64_t)(column - back) * p.width
+                                              : past + (int64_t)(moment + j) * p.width;
+            v = fmaf(p.taps[j * p.width + c], row[c], v);
+        }
+        y[c] = v + p.bias[c];
+        sum += (double)y[c];
+    }
+    double mean = block_sum(sum, scratch) / p.channels;
+    for (int c = (int)threadIdx.x; c < p.channels; c += STEP_THREADS) {
+        double away = (double)y[c] - mean;
+        squares += away * away;
+    }
+    double scale = 1.0 / sqrt(block_sum(squares, scratch) / p.channels + (double)p.eps);
+    for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
+        float v[4];
+        for (int i = 0; i < 4; i++) {
+            int c = quad * 4 + i;
+            v[i] = c < p.channels ? (float)(((double)y[c] - mean) * scale) * p.norm[c] + p.norm_bias[c]
+                                  : 0;
+        }
+        *(uint4 *)(p.ready + ((int64_t)column * (p.width / 4) + quad) * 16) =
+            rows_split(make_float4(v[0], v[1], v[2], v[3]));
+    }
+}
+
+cudaError_t cuda_depthwise_run(
+    const struct cuda_depthwise *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    return rows_launch(depthwise_kernel, dim3((unsigned)(n_items * p->moments)), STEP_THREADS,
+        device->overlaps, stream, *p);
+}
+
+/* ---- The last convolution ---- */
+
+enum { LAST_TAPS = 7, LAST_RUN = 8 }; /* samples of one warp */
+
+static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
+{
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    int per_item = (p.moments + LAST_RUN - 1) / LAST_RUN, lane = (int)threadIdx.x % 32;
+    int run = (int)blockIdx.x * STEP_WARPS + (int)threadIdx.x / 32, item = run / per_item;
+    if (item >= p.call->n) {
+        return;
+    }
+    int t0 = run % per_item * LAST_RUN, row_bytes = p.groups * CONV_GROUP_BYTES;
+    int who = p.call->lanes[item];
+    float sum[LAST_RUN] = {};
+    for (int quad = lane; quad < p.groups * 4; quad += 32) {
+        float4 w[LAST_TAPS];
+#pragma unroll
+        for (int j = 0; j < LAST_TAPS; j++) {
+            w[j] = *(const float4 *)(p.w + j * p.groups * 16 + quad * 4);
+        }
+#pragma unroll
+        for (int i = 0; i < LAST_RUN + LAST_TAPS - 1; i++) {
+            int t = t0 + i - (LAST_TAPS - 1);
+            if (t >= p.moments) {
+                break;
+            }
+            const unsigned char *row =
+                t >= 0 ? p.x + ((int64_t)item * p.moments + t) * row_bytes
+                       : p.past + who * p.past_stride + (int64_t)(LAST_TAPS - 1 + t) * row_bytes;
+            float4 x = rows_join(*(const uint4 *)(row + quad * 16));
+#pragma unroll
+            for (int j = 0; j < LAST_TAPS; j++) {
+                int s = i - j; /* the sample that sees this row through tap j */
+                if (s >= 0 && s < LAST_RUN) {
+                    sum[s] = fmaf(w[j].x, x.x, sum[s]);
+                    sum[s] = fmaf(w[j].y, x.y, sum[s]);
+                    sum[s] = fmaf(w[j].z, x.z, sum[s]);
+                    sum[s] = fmaf(w[j].w, x.w, sum[s]);
+                }
+            }
+        }
+    }
+    float mine = 0;
+#pragma unroll
+    for (int s = 0; s < LAST_RUN; s++) {
+        float v = sum[s];
+        for (int step = 16; step; step /= 2) {
+            v += __shfl_xor_sync(0xffffffffu, v, step);
+        }
+        mine = lane == s ? v + p.bias : mine;
+    }
+    if (lane < LAST_RUN && t0 + lane < p.moments) {
+        if (!isfinite(mine)) {
+            mine = 0;
+            p.call->not_a_number[who] = 1;
+        }
+        p.call->pcm[who * p.call->pcm_stride + t0 + lane] = fminf(fmaxf(mine, -1.0f), 1.0f);
+    }
+}
+
+cudaError_t cuda_last_run(
+    const struct cuda_last *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    int runs = n_items * ((p->moments + LAST_RUN - 1) / LAST_RUN);
+    return rows_launch(last_kernel, dim3((unsigned)((runs + STEP_WARPS - 1) / STEP_WARPS)),
+        STEP_THREADS, device->overlaps, stream, *p);
+}
+
+/* ---- Past ---- */
+
+enum { CARRY_AT_ONCE = 8 };
+
+/* One thread: 16 bytes of every row of a past, oldest first; what it reads lies behind what it has written. */
+static __device__ void carry_piece(
+    const cuda_carry_part &part, unsigned char *past, const unsigned char *fresh)
+{
+    for (int r0 = 0; r0 < part.n_rows; r0 += CARRY_AT_ONCE) {
+        uint4 v[CARRY_AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < CARRY_AT_ONCE; i++) {
+            int from = r0 + i + part.moments; /* in past and fresh rows together */
+            if (r0 + i < part.n_rows) {
+                v[i] = from < part.n_rows
+                           ? *(const uint4 *)(past + (int64_t)from * part.row_bytes)
+                           : *(const uint4 *)(fresh + (int64_t)(from - part.n_rows) * part.row_bytes);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < CARRY_AT_ONCE; i++) {
+            if (r0 + i < part.n_rows) {
+                *(uint4 *)(past + (int64_t)(r0 + i) * part.row_bytes) = v[i];
+            }
+        }
+    }
+}
+
+static __global__ __launch_bounds__(STEP_THREADS) void carry_kernel(
+    const __grid_constant__ cuda_carry p)
+{
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    int item = (int)blockIdx.y, piece = (int)(blockIdx.x * STEP_THREADS + threadIdx.x);
+    if (item >= p.call->n) {
+        return;
+    }
+    unsigned char *state = p.state + p.call->lanes[item] * p.lane_bytes;
+    if (piece == 0) {
+        *(int64_t *)(state + p.position) += p.frames;
+    }
+    if (piece < p.n_pieces) {
+        int i = 0;
+        while (i + 1 < p.n_parts && p.parts[i + 1].first_piece <= piece) {
+            i++;
+        }
+        const cuda_carry_part &part = p.parts[i];
+        int64_t at = (int64_t)(piece - part.first_piece) * 16;
+        carry_piece(part, state + part.past + at,
+            part.fresh + (int64_t)item * part.moments * part.row_bytes + at);
+    }
+}
+
+cudaError_t cuda_carry_run(
+    const struct cuda_carry *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+{
+    unsigned blocks = (unsigned)((p->n_pieces + STEP_THREADS - 1) / STEP_THREADS);
+    return rows_launch(carry_kernel, dim3(blocks ? blocks : 1, (unsigned)n_items), STEP_THREADS,
+        device->overlaps, stream, *p);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shapes and weights of the vocoder on the GPU. Comes in: the bound checkpoint. Goes out: products in the order of the
+ * kernels, small vectors padded with zeros, the layout of a lane's state. */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cuda/cuda_vocoder_parts.h"
+
+enum { PRE_TAPS = 3, CONV_TAPS = 7 };
+
+static const float usage_least = 1e-5f;
+
+/* ---- Shapes ---- */
+
+/* Parts of the steps that are summed apart. Few columns: weights come from memory, and every warp helps to fetch them;
+ * else as many as it takes for one frame to fill a large device. Part of the result: never a device's. */
+static int choose_splits(int n_tiles, int columns, int n_chunks)
+{
+    const int enough_warps = 700;
+    int splits = 1;
+    while (splits < 8 && n_chunks % (2 * splits) == 0 &&
+           (columns <= 8 || n_tiles * ((columns + 15) / 16) * splits < enough_warps)) {
+        splits *= 2;
+    }
+    return splits;
+}
+
+static int choose_chunk(int groups, int taps)
+{
+    if (taps == 1) {
+        return 1;
+    }
+    return groups % 3 == 0 ? 3 : groups % 4 == 0 ? 4 : 1;
+}
+
+/* `columns` of one frame; n_out with padding and all phases. */
+static struct cuda_product product_of(int n_out, int n_in, int taps, int dilation, int columns)
+{
+    struct cuda_product p = {.n_tiles = n_out / CONV_GROUP,
+        .groups = vocoder_pad(n_in) / CONV_GROUP,
+        .taps = taps,
+        .dilation = dilation};
+    p.chunk = choose_chunk(p.groups, taps);
+    p.splits = choose_splits(p.n_tiles, columns, p.groups / p.chunk);
+    return p;
+}
+
+static struct vocoder_past past_of(struct cuda_vocoder *v, int row_bytes, int n_rows)
+{
+    struct vocoder_past past = {v->lane_bytes, row_bytes, n_rows};
+    v->lane_bytes += (int64_t)row_bytes * n_rows;
+    return past;
+}
+
+static int row_bytes(int channels)
+{
+    return vocoder_pad(channels) / CONV_GROUP * CONV_GROUP_BYTES;
+}
+
+static void describe_stack(struct cuda_vocoder *v)
+{
+    const struct codec_config *d = v->config;
+    const struct stack_config *s = &d->stack;
+    int width = vocoder_pad(s->width), q = s->n_heads * s->head, kv = s->n_kv_heads * s->head;
+    v->q_width = vocoder_pad(q), v->kv_width = vocoder_pad(kv);
+    v->stack_in = product_of(width, d->latent, 1, 1, 1);
+    v->stack_out = product_of(vocoder_pad(d->latent), s->width, 1, 1, 1);
+    for (int i = 0; i < s->n_layers; i++) {
+        struct vocoder_layer *l = &v->layers[i];
+        l->qkv = product_of(v->q_width + 2 * v->kv_width, s->width, 1, 1, 1);
+        l->o = product_of(width, q, 1, 1, 1);
+        l->gate_up = product_of((s->inner + 7) / 8 * CONV_GROUP, s->width, 1, 1, 1);
+        l->down = product_of(width, s->inner, 1, 1, 1);
+    }
+}
+
+static void describe_ups(struct cuda_vocoder *v)
+{
+    const struct codec_config *d = v->config;
+    int width = vocoder_pad(d->latent), moments = 1;
+    for (int i = 0; i < d->n_ratios; i++) {
+        struct vocoder_up *u = &v->ups[i];
+        u->ratio = d->ratios[i];
+        u->up = product_of(width * u->ratio, d->latent, 1, 1, moments);
+        moments *= u->ratio;
+        u->moments = moments;
+        u->widen = product_of(vocoder_pad(VOCODER_WIDEN * d->latent), d->latent, 1, 1, moments);
+        u->narrow = product_of(width, VOCODER_WIDEN * d->latent, 1, 1, moments);
+        u->past = past_of(v, width * (int)sizeof(float), DEPTHWISE_TAPS - 1);
+    }
+    v->first = product_of(vocoder_pad(d->decoder_width), d->latent, CONV_TAPS, 1, moments);
+    v->first_past = past_of(v, row_bytes(d->latent), CONV_TAPS - 1);
+}
+
+static void describe_blocks(struct cuda_vocoder *v)
+{
+    const struct codec_config *d = v->config;
+    int moments = v->ups[d->n_ratios - 1].moments;
+    for (int i = 0; i < d->n_rates; i++) {
+        struct vocoder_block *b = &v->blocks[i];
+        b->n_in = d->decoder_width >> i, b->n_out = b->n_in / 2, b->rate = d->rates[i];
+        b->width = vocoder_pad(b->n_out);
+        b->up = product_of(b->width * b->rate, b->n_in, 2, 1, moments);
+        b->past = past_of(v, row_bytes(b->n_in), 1);
+        moments *= b->rate;
+        b->moments = moments;
+        for (int k = 0, dilation = 1; k < VOCODER_UNITS; k++, dilation *= 3) {
+            struct vocoder_unit *u = &b->units[k];
+            u->conv1 = product_of(b->width, b->n_out, CONV_TAPS, dilation, moments);
+            u->conv2 = product_of(b->width, b->n_out, 1, 1, moments);
+            u->past = past_of(v, row_bytes(b->n_out), (CONV_TAPS - 1) * dilation);
+        }
+    }
+    v->last_past = past_of(v, row_bytes(v->blocks[d->n_rates - 1].n_out), CONV_TAPS - 1);
+}
+
+utter_status vocoder_describe(struct cuda_vocoder *v, utter_error *error)
+{
+    const struct codec_config *d = v->config;
+    const struct stack_config *s = &d->stack;
+    if (s->n_layers > VOCODER_MAX_LAYERS || s->head > ATTEND_MAX_HEAD || s->head % 2 || s->window < 1 ||
+        s->window > ATTEND_MAX_WINDOW || d->latent > DEPTHWISE_MAX_CHANNELS || d->n_ratios < 1 ||
+        d->n_rates < 1 || s->n_heads % s->n_kv_heads) {
+        return error_set(error, UTTER_E_MODEL,
+            "cuda: the codec's decoder has a shape that the GPU kernels do not hold: %d layers, heads "
+            "of %d, window "
+            "%d, %d channels (device cpu can run it)",
+            s->n_layers, s->head, s->window, d->latent);
+    }
+    v->lane_bytes = CUDA_ALIGN; /* the position */
+    v->quantizer = product_of(vocoder_pad(d->codebook_dim), d->codebook_dim / 2 * 2, 1, 1, 1);
+    v->pre_conv = product_of(vocoder_pad(d->latent), d->codebook_dim, PRE_TAPS, 1, 1);
+    v->pre_past = past_of(v, row_bytes(d->codebook_dim), PRE_TAPS - 1);
+    describe_stack(v);
+    describe_ups(v);
+    describe_blocks(v);
+    v->past_bytes = v->lane_bytes;
+    v->cache_capacity = s->window + VOCODER_MAX_FRAMES - 1;
+    for (int i = 0; i < s->n_layers; i++) {
+        for (int k = 0; k < 2; k++) {
+            v->cache_at[i][k] = v->lane_bytes;
+            v->lane_bytes +=
+                (int64_t)v->cache_capacity * s->n_kv_heads * s->head * (int64_t)sizeof(float);
+        }
+    }
+    v->lane_bytes = (v->lane_bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+    return UTTER_OK;
+}
+
+/* ---- Memory ---- */
+
+static float *take_floats(struct cuda_arena *arena, int64_t n)
+{
+    return cuda_arena_take(arena, (uint64_t)n * sizeof(float));
+}
+
+static void take_product(struct cuda_arena *arena, struct cuda_product *p, int bias)
+{
+    p->w = cuda_arena_take(
+        arena, (uint64_t)p->n_tiles * (uint64_t)(p->groups * p->taps) * CONV_STEP_BYTES);
+    p->bias = bias ? take_floats(arena, bias) : NULL;
+}
+
+static void take_snake(struct cuda_arena *arena, struct vocoder_snake *s, int width)
+{
+    s->a = take_floats(arena, width);
+    s->b = take_floats(arena, width);
+}
+
+static void take_weights(struct cuda_vocoder *v, struct cuda_arena *a)
+{
+    const struct codec_config *d = v->config;
+    int width = vocoder_pad(d->stack.width), latent = vocoder_pad(d->latent);
+    v->tables = take_floats(a, (int64_t)d->n_codebooks * d->codebook_size * (d->codebook_dim / 2));
+    v->inv_freq = take_floats(a, d->stack.head / 2);
+    v->stack_norm = take_floats(a, width);
+    take_product(a, &v->quantizer, 0);
+    take_product(a, &v->pre_conv, latent);
+    take_product(a, &v->stack_in, width);
+    take_product(a, &v->stack_out, latent);
+    take_product(a, &v->first, vocoder_pad(d->decoder_width));
+    for (int i = 0; i < d->stack.n_layers; i++) {
+        struct vocoder_layer *l = &v->layers[i];
+        take_product(a, &l->qkv, 0);
+        take_product(a, &l->o, 0);
+        take_product(a, &l->gate_up, 0);
+        take_product(a, &l->down, 0);
+        l->input_norm = take_floats(a, width), l->post_norm = take_floats(a, width);
+        l->attention_scale = take_floats(a, width), l->mlp_scale = take_floats(a, width);
+    }
+    for (int i = 0; i < d->n_ratios; i++) {
+        struct vocoder_up *u = &v->ups[i];
+        take_product(a, &u->up, latent);
+        take_product(a, &u->widen, vocoder_pad(VOCODER_WIDEN * d->latent));
+        take_product(a, &u->narrow, latent);
+        u->taps = take_floats(a, (int64_t)DEPTHWISE_TAPS * latent);
+        u->taps_bias = take_floats(a, latent);
+        u->norm = take_floats(a, latent), u->norm_bias = take_floats(a, latent);
+        u->gamma = take_floats(a, latent);
+    }
+    for (int i = 0; i < d->n_rates; i++) {
+        struct vocoder_block *b = &v->blocks[i];
+        take_snake(a, &b->snake, vocoder_pad(b->n_in));
+        take_product(a, &b->up, b->width);
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            take_product(a, &b->units[k].conv1, b->width);
+            take_product(a, &b->units[k].conv2, b->width);
+            take_snake(a, &b->units[k].snake1, b->width);
+            take_snake(a, &b->units[k].snake2, b->width);
+        }
+    }
+    int channels = v->blocks[d->n_rates - 1].width;
+    take_snake(a, &v->last_snake, channels);
+    v->last_w = take_floats(a, (int64_t)CONV_TAPS * channels);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void *take_rows(struct cuda_arena *arena, int64_t n, int channels)
+{
+    return cuda_arena_take(arena, (uint64_t)n * (uint64_t)row_bytes(channels));
+}
+
+/* Activations of n frames. */
+static void take_activations(struct cuda_vocoder *v, struct cuda_arena *a, int64_t n)
+{
+    const struct codec_config *d = v->config;
+    int width = vocoder_pad(d->stack.width), latent = vocoder_pad(d->latent);
+    int64_t most = larger(latent, d->codebook_dim + CONV_GROUP), wave = 0;
+    v->gathered = take_rows(a, n, d->codebook_dim);
+    v->quantized = take_rows(a, n, d->codebook_dim);
+    v->latent = take_rows(a, n, d->latent);
+    v->x = take_floats(a, n * width);
+    v->x_ready = take_rows(a, n, d->stack.width);
+    v->qkv = take_floats(a, n * (v->q_width + 2 * v->kv_width));
+    v->mixed = take_rows(a, n, d->stack.n_heads * d->stack.head);
+    v->inner = take_rows(a, n, d->stack.inner);
+    v->stacked = take_rows(a, n, d->latent);
+    for (int i = 0; i < d->n_ratios; i++) {
+        struct vocoder_up *u = &v->ups[i];
+        u->raw = take_floats(a, n * u->moments * latent);
+        u->normed = take_rows(a, n * u->moments, d->latent);
+        u->wide = take_rows(a, n * u->moments, VOCODER_WIDEN * d->latent);
+        u->ready = take_rows(a, n * u->moments, d->latent);
+        most = larger(most, (int64_t)u->moments * larger(latent, vocoder_pad(d->decoder_width)));
+    }
+    for (int i = 0; i < d->n_rates; i++) {
+        struct vocoder_block *b = &v->blocks[i];
+        b->ready = take_rows(a, n * b->moments / b->rate, b->n_in);
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            b->units[k].ready = take_rows(a, n * b->moments, b->n_out);
+        }
+        wave = larger(wave, (int64_t)b->moments * b->width);
+    }
+    v->last_ready =
+        take_rows(a, n * v->blocks[d->n_rates - 1].moments, v->blocks[d->n_rates - 1].n_out);
+    v->wave = take_floats(a, n * wave);
+    v->unit_inner = cuda_arena_take(a, (uint64_t)(n * wave) * 4);
+    v->tapped = take_floats(a, n * most);
+}
+
+void vocoder_lay_out(struct cuda_vocoder *v, struct cuda_arena *arena)
+{
+    v->call = cuda_arena_take(arena, sizeof *v->call);
+    v->state = cuda_arena_take(arena, (uint64_t)v->lane_bytes * (uint64_t)v->n_lanes);
+    take_weights(v, arena);
+    take_activations(v, arena, v->n_slots);
+}
+
+/* ---- Loading ---- */
+
+struct loader {
+    struct cuda_vocoder *v;
+    struct cuda_upload *upload;
+    void *staging; /* device: one tensor, fp32 as the model has all of the codec */
+    utter_error *error;
+    utter_status status; /* after a failure nothing more happens */
+};
+
+static void load_floats(struct loader *l, const float *to, const float *from, int64_t n)
+{
+    if (!l->status) {
+        l->status =
+            cuda_upload_copy(l->upload, (void *)to, from, (uint64_t)n * sizeof(float), l->error);
+    }
+}
+
+static void load_snake(struct loader *l, struct vocoder_snake *to, const struct snake_weights *w, int n)
+{
+    float *a = memory_new((size_t)n, sizeof *a), *b = memory_new((size_t)n, sizeof *b);
+    if (!a || !b) {
+        l->status = l->status ? l->status : error_memory(l->error, "the vocoder");
+    }
+    for (int i = 0; !l->status && i < n; i++) {
+        a[i] = expf(w->alpha[i]);
+        b[i] = 1.0f / (expf(w->beta[i]) + 1e-9f);
+    }
+    load_floats(l, to->a, a, n);
+    load_floats(l, to->b, b, n);
+    memory_free(a);
+    memory_free(b);
+}
+
+/* One tensor to the staging buffer and from there to its steps. The caller has set the places of the elements. */
+static void load_pack(
+    struct loader *l, const struct cuda_product *p, const struct weight *w, struct cuda_pack pack)
+{
+    if (l->status) {
+        return;
+    }
+    struct cuda_device *device = l->v->device;
+    l->status = cuda_upload_copy(
+        l->upload, l->staging, w->data, (uint64_t)(w->rows * w->cols) * sizeof(float), l->error);
+    if (!l->status) {
+        l->status = cuda_upload_finish(l->upload, l->error);
+    }
+    pack.from = l->staging, pack.to = (unsigned char *)p->w;
+    pack.groups = p->groups, pack.taps = p->taps, pack.chunk = p->chunk;
+    if (!l->status) {
+        l->status = cuda_device_check(
+            device, cuda_conv_pack(&pack, l->v->stream), "pack the vocoder's weights", l->error);
+    }
+    if (!l->status) {
+        l->status = cuda_device_check(
+            device, cudaStreamSynchronize(l->v->stream), "pack the vocoder's weights", l->error);
+    }
+}
+
+/* [out][in * taps] */
+static struct cuda_pack conv_pack(const struct weight *w, int taps)
+{
+    int n_in = (int)(w->cols / taps), n_out = (int)w->rows;
+    return (struct cuda_pack){.n_out = n_out,
+        .n_in = n_in,
+        .n_phases = 1,
+        .width = vocoder_pad(n_out),
+        .m_step = w->cols,
+        .c_step = taps,
+        .j_step = 1};
+}
+
+static void load_conv(struct loader *l, const struct cuda_product *p, const struct conv_weights *w)
+{
+    load_pack(l, p, &w->w, conv_pack(&w->w, p->taps));
+    load_floats(l, p->bias, w->bias, w->w.rows);
+}
+
+/* Transposed, [in][out * taps] with `rate` or 2 * rate taps: phase p of the outputs takes tap p of its own moment and
+ * tap p + rate of the one before, which is tap 0 of the product. */
+static void load_transposed(
+    struct loader *l, const struct cuda_product *p, const struct conv_weights *w, int n_out, int rate)
+{
+    int64_t taps = w->w.cols / n_out;
+    struct cuda_pack pack = {.n_out = n_out,
+        .n_in = (int)w->w.rows,
+        .n_phases = rate,
+        .width = vocoder_pad(n_out),
+        .offset = taps > rate ? rate : 0,
+        .m_step = taps,
+        .c_step = w->w.cols,
+        .j_step = -rate,
+        .p_step = 1};
+    load_pack(l, p, &w->w, pack);
+    load_floats(l, p->bias, w->bias, n_out);
+}
+
+static void load_layer(struct loader *l, struct vocoder_layer *to, const struct layer_weights *w)
+{
+    const struct stack_config *s = &l->v->config->stack;
+    int q_tiles = l->v->q_width / CONV_GROUP, kv_tiles = l->v->kv_width / CONV_GROUP;
+    load_floats(l, to->input_norm, w->input_norm, s->width);
+    load_floats(l, to->post_norm, w->post_norm, s->width);
+    load_floats(l, to->attention_scale, w->attention_scale, s->width);
+    load_floats(l, to->mlp_scale, w->mlp_scale, s->width);
+    const struct weight *qkv[] = {&w->q, &w->k, &w->v};
+    for (int i = 0; i < 3; i++) {
+        struct cuda_pack pack = conv_pack(qkv[i], 1);
+        pack.first_tile = i == 0 ? 0 : q_tiles + (i - 1) * kv_tiles;
+        pack.column_scale = to->input_norm;
+        load_pack(l, &to->qkv, qkv[i], pack);
+    }
+    const struct weight *gate_up[] = {&w->gate, &w->up};
+    for (int i = 0; i < 2; i++) {
+        struct cuda_pack pack = conv_pack(gate_up[i], 1);
+        pack.half = i + 1;
+        pack.column_scale = to->post_norm;
+        load_pack(l, &to->gate_up, gate_up[i], pack);
+    }
+    load_pack(l, &to->o, &w->o, conv_pack(&w->o, 1));
+    load_pack(l, &to->down, &w->down, conv_pack(&w->down, 1));
+}
+
+static void load_tables(struct loader *l)
+{
+    const struct codec_config *d = l->v->config;
+    const struct vocoder_weights *w = &l->v->model->vocoder;
+    int64_t half = d->codebook_dim / 2, size = d->codebook_size;
+    float *table = memory_new((size_t)(size * half), sizeof *table);
+    if (!table) {
+        l->status = l->status ? l->status : error_memory(l->error, "the vocoder");
+    }
+    for (int g = 0; !l->status && g < d->n_codebooks; g++) {
+        for (int64_t e = 0; e < size; e++) {
+            float usage = w->table_usage[g][e], *row = table + e * half;
+            usage = usage < usage_least ? usage_least : usage; /* not a number stays */
+            weight_row(&w->table_sum[g], e, row);
+            for (int64_t i = 0; i < half; i++) {
+                row[i] /= usage;
+            }
+        }
+        load_floats(l, l->v->tables + g * size * half, table, size * half);
+    }
+    memory_free(table);
+    const struct weight *projections[] = {&w->first_projection, &w->rest_projection};
+    for (int i = 0; i < 2; i++) {
+        struct cuda_pack pack = conv_pack(projections[i], 1);
+        pack.first_in = i * (int)half;
+        load_pack(l, &l->v->quantizer, projections[i], pack);
+    }
+}
+
+static void load_stack(struct loader *l)
+{
+    struct cuda_vocoder *v = l->v;
+    const struct vocoder_weights *w = &v->model->vocoder;
+    const struct stack_config *s = &v->config->stack;
+    float inv_freq[ATTEND_MAX_HEAD / 2];
+    for (int i = 0; i < s->head / 2; i++) {
+        /* Rounded to fp32 after the power and after the division, as the official code does. */
+        float power = (float)pow(s->rope_theta, (double)((float)(2 * i) / (float)s->head));
+        inv_freq[i] = 1.0f / power;
+    }
+    load_floats(l, v->inv_freq, inv_freq, s->head / 2);
+    load_floats(l, v->stack_norm, w->stack.norm, s->width);
+    load_conv(l, &v->pre_conv, &w->pre_conv);
+    load_conv(l, &v->stack_in, &w->stack_in);
+    for (int i = 0; i < s->n_layers; i++) {
+        load_layer(l, &v->layers[i], &w->stack.layers[i]);
+    }
+    struct cuda_pack pack = conv_pack(&w->stack_out.w, 1);
+    pack.column_scale = v->stack_norm;
+    load_pack(l, &v->stack_out, &w->stack_out.w, pack);
+    load_floats(l, v->stack_out.bias, w->stack_out.bias, v->config->latent);
+}
+
+/* [channels][taps] -> [taps][width] */
+static void load_turned(struct loader *l, const float *to, const float *w, int channels, int taps)
+{
+    int width = vocoder_pad(channels);
+    float *turned = memory_new((size_t)width * (size_t)taps, sizeof *turned);
+    if (!turned) {
+        l->status = l->status ? l->status : error_memory(l->error, "the vocoder");
+        return;
+    }
+    for (int j = 0; j < taps; j++) {
+        for (int c = 0; c < channels; c++) {
+            turned[j * width + c] = w[c * taps + j];
+        }
+    }
+    load_floats(l, to, turned, (int64_t)width * taps);
+    memory_free(turned);
+}
+
+static void load_ups(struct loader *l)
+{
+    const struct codec_config *d = l->v->config;
+    for (int i = 0; i < d->n_ratios; i++) {
+        struct vocoder_up *u = &l->v->ups[i];
+        const struct convnext_weights *w = &l->v->model->vocoder.upsample[i];
+        load_transposed(l, &u->up, &w->up, d->latent, u->ratio);
+        load_turned(l, u->taps, w->depthwise.w.data, d->latent, DEPTHWISE_TAPS);
+        load_floats(l, u->taps_bias, w->depthwise.bias, d->latent);
+        load_floats(l, u->norm, w->norm, d->latent);
+        load_floats(l, u->norm_bias, w->norm_bias, d->latent);
+        load_conv(l, &u->widen, &w->widen);
+        load_conv(l, &u->narrow, &w->narrow);
+        load_floats(l, u->gamma, w->gamma, d->latent);
+    }
+}
+
+static void load_blocks(struct loader *l)
+{
+    struct cuda_vocoder *v = l->v;
+    const struct vocoder_weights *w = &v->model->vocoder;
+    load_conv(l, &v->first, &w->first);
+    for (int i = 0; i < v->config->n_rates; i++) {
+        struct vocoder_block *b = &v->blocks[i];
+        load_snake(l, &b->snake, &w->blocks[i].snake, b->n_in);
+        load_transposed(l, &b->up, &w->blocks[i].up, b->n_out, b->rate);
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            const struct unit_weights *u = &w->blocks[i].units[k];
+            load_snake(l, &b->units[k].snake1, &u->snake1, b->n_out);
+            load_conv(l, &b->units[k].conv1, &u->conv1);
+            load_snake(l, &b->units[k].snake2, &u->snake2, b->n_out);
+            load_conv(l, &b->units[k].conv2, &u->conv2);
+        }
+    }
+    int channels = v->blocks[v->config->n_rates - 1].n_out;
+    load_snake(l, &v->last_snake, &w->last_snake, channels);
+    load_turned(l, v->last_w, w->last.w.data, channels, CONV_TAPS);
+    v->last_bias = w->last.bias[0];
+}
+
+/* Bytes of the largest tensor that goes through the staging buffer. */
+static uint64_t staging_bytes(const struct cuda_vocoder *v)
+{
+    const struct codec_config *d = v->config;
+    const struct vocoder_weights *w = &v->model->vocoder;
+    int64_t most = larger(w->first.w.rows * w->first.w.cols, w->pre_conv.w.rows * w->pre_conv.w.cols);
+    most = larger(most, w->stack_in.w.rows * w->stack_in.w.cols);
+    most = larger(most, w->first_projection.rows * w->first_projection.cols);
+    for (int i = 0; i < d->n_ratios; i++) {
+        most = larger(most, w->upsample[i].up.w.rows * w->upsample[i].up.w.cols);
+        most = larger(most, w->upsample[i].widen.w.rows * w->upsample[i].widen.w.cols);
+    }
+    for (int i = 0; i < d->n_rates; i++) {
+        most = larger(most, w->blocks[i].up.w.rows * w->blocks[i].up.w.cols);
+        most = larger(most, w->blocks[i].units[0].conv1.w.rows * w->blocks[i].units[0].conv1.w.cols);
+    }
+    for (int i = 0; i < d->stack.n_layers; i++) {
+        const struct layer_weights *l = &w->stack.layers[i];
+        most = larger(most, larger(l->q.rows * l->q.cols, l->gate.rows * l->gate.cols));
+        most = larger(most, l->k.rows * l->k.cols);
+    }
+    return (uint64_t)most * sizeof(float);
+}
+
+utter_status vocoder_load(struct cuda_vocoder *v, utter_error *error)
+{
+    struct loader l = {.v = v, .error = error};
+    l.status = cuda_upload_open(&l.upload, v->device, error);
+    if (!l.status) {
+        l.status = cuda_device_check(v->device, cudaMalloc(&l.staging, staging_bytes(v)),
+            "memory to load the vocoder through", error);
+    }
+    load_tables(&l);
+    load_stack(&l);
+    load_ups(&l);
+    load_blocks(&l);
+    if (!l.status) {
+        l.status = cuda_upload_finish(l.upload, error);
+    }
+    cuda_upload_close(&l.upload);
+    if (l.staging) {
+        cudaFree(l.staging);
+    }
+    return l.status;
+}
