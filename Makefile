@@ -89,8 +89,8 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # One body, one file for each instruction set; which one runs is decided at run time.
-$(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma
-$(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
+$(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -fno-tree-reassoc
+$(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
 $(B)/internal.a: $(LIB_OBJ)

@@ -49,6 +49,10 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
     options.n_threads = (int)settings->threads.integer;
     options.cpu_kernels = settings->kernels.text;
     options.n_lanes = n_lanes;
+    const char *weights = settings->weights.text ? settings->weights.text : "bf16";
+    options.weights = strcmp(weights, "q8") == 0   ? UTTER_WEIGHTS_Q8
+                      : strcmp(weights, "q4") == 0 ? UTTER_WEIGHTS_Q4
+                                                   : UTTER_WEIGHTS_STORED;
     options.log = settings->quiet.given ? NULL : note_from_library;
     if (settings->pretokenizer.text && strcmp(settings->pretokenizer.text, "native") == 0) {
         options.pretokenizer = UTTER_PRETOKENIZER_NATIVE;

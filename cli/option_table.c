@@ -90,6 +90,8 @@ const struct option option_table[] = {
         "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels), NULL,
         "a set of kernels that utter info names (default: the best one here)"},
+    {ALL & ~(TOKENS | VOICES), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE, 0, 0, AT(weights),
+        NULL, "hold what every frame reads in 8 or 4 bits (default, and bf16: as the model has it)"},
 
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},

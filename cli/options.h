@@ -19,7 +19,7 @@ struct setting {
 
 struct settings {
     struct setting help;
-    struct setting model, device, threads, kernels;
+    struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
     struct setting output, format, sample, codes;
     struct setting greedy, seed, temperature, top_k, top_p, repetition_penalty;

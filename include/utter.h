@@ -95,6 +95,14 @@ typedef enum utter_pretokenizer {
     UTTER_PRETOKENIZER_NATIVE = 1,   /* the pattern of the Qwen2 language models */
 } utter_pretokenizer;
 
+/* How the weights that every frame reads are held: 8 and 4 bits are less to read, at a small loss
+ * (docs/quality.md). Embeddings, codec and speaker encoder stay as the checkpoint has them. */
+typedef enum utter_weights {
+    UTTER_WEIGHTS_STORED = 0, /* as the file has them */
+    UTTER_WEIGHTS_Q8 = 1,
+    UTTER_WEIGHTS_Q4 = 2,
+} utter_weights;
+
 /* Notes that are no errors ("this checkpoint takes no instructions"); one line, no line break. */
 typedef void utter_log_fn(void *user, const char *line);
 
@@ -111,6 +119,7 @@ typedef struct utter_model_options {
      * above all: it is computed once and kept, the least recently used is dropped. The samples do not
      * depend on it. 0: off; default 256 MiB. */
     uint64_t snapshot_bytes;
+    utter_weights weights; /* default as stored; else packed while opening */
 } utter_model_options;
 
 UTTER_API void utter_model_options_init(utter_model_options *options);
@@ -152,7 +161,7 @@ typedef struct utter_model_info {
     uint64_t memory_bytes; /* taken on top of the files */
     uint64_t
         frame_bytes; /* weights read to make one frame: talker once, predictor for each code, vocoder */
-    const char *weights; /* the type that most of them are held in: "bf16", "f32" */
+    const char *weights; /* the type that most of them are held in: "bf16", "f32", "q8", "q4" */
     int n_snapshots;     /* kept now, see utter_model_options.snapshot_bytes */
     uint64_t snapshot_bytes;
 } utter_model_info;

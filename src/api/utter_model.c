@@ -116,10 +116,13 @@ utter_status utter_model_open(
         (status = check_range("n_threads", o.n_threads, 0, 1024, error)) ||
         (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
+        (status = check_range("weights", (int)o.weights, 0, 2, error)) ||
         (status = choose_backend(o.device, &engine.ops, error))) {
         return status;
     }
-    engine.backend = (struct backend_options){o.n_lanes, o.n_threads, o.cpu_kernels, 0};
+    engine.backend = (struct backend_options){
+        .n_lanes = o.n_lanes, .n_threads = o.n_threads, .cpu_kernels = o.cpu_kernels};
+    engine.backend.weights = o.weights;
     engine.snapshot_bytes = o.snapshot_bytes;
     engine.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
     if ((status = engine_open(model, path, &engine, error))) {
@@ -175,9 +178,7 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.all_parameters = m->all_parameters;
     full.file_bytes = tensor_set_bytes(m->tensors) + tensor_set_bytes(m->codec_tensors);
     full.frame_bytes = m->frame_bytes;
-    full.weights = m->talker.stack.layers[0].q.type == DTYPE_BF16  ? "bf16"
-                   : m->talker.stack.layers[0].q.type == DTYPE_F16 ? "f16"
-                                                                   : "f32";
+    full.weights = weights_name(m->talker.stack.layers[0].q.type);
     full.n_snapshots = model->snapshots.n;
     full.snapshot_bytes = model->snapshots.used_bytes;
     full.memory_bytes = memory.shared_bytes + (uint64_t)model->n_lanes * memory.lane_bytes;

@@ -15,6 +15,8 @@ struct file_map {
 };
 
 utter_status file_map_open(struct file_map *map, const char *path, utter_error *error);
+/* Gives back the memory of whole pages between data and data + bytes, where they are in the map. */
+void file_map_rest(const struct file_map *map, const void *data, size_t bytes);
 bool file_map_damaged(const struct file_map *map);
 void file_map_close(struct file_map *map); /* accepts a zeroed map */
 

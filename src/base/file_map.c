@@ -177,6 +177,19 @@ utter_status file_map_open(struct file_map *map, const char *path, utter_error *
     return status;
 }
 
+void file_map_rest(const struct file_map *map, const void *data, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)data, end = begin + bytes;
+    uintptr_t map_begin = (uintptr_t)map->data, map_end = map_begin + map->size;
+    begin = begin > map_begin ? begin : map_begin;
+    end = end < map_end ? end : map_end;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (map->data && begin < end && !atomic_load(&guard.slots[map->slot].damaged)) {
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+}
+
 bool file_map_damaged(const struct file_map *map)
 {
     if (!map->data) {

@@ -16,14 +16,14 @@ static void project_text(struct cpu_embed *e, const int32_t *ids, int n)
     for (int i = 0; i < n; i++) {
         weight_row(&w->text_embedding, ids[i], e->text + i * text);
     }
-    kern_matmul(e->kern, e->pool, e->middle, middle, &w->text_fc1, e->text, text, n);
+    kern_matmul(e->kern, e->pool, e->middle, middle, &w->text_fc1, e->text, text, n, NULL);
     for (int i = 0; i < n; i++) {
         for (int64_t j = 0; j < middle; j++) {
             float v = e->middle[i * middle + j] + w->text_fc1_bias[j];
             e->middle[i * middle + j] = v / (1.0f + expf(-v));
         }
     }
-    kern_matmul(e->kern, e->pool, e->projected, width, &w->text_fc2, e->middle, middle, n);
+    kern_matmul(e->kern, e->pool, e->projected, width, &w->text_fc2, e->middle, middle, n, NULL);
     for (int i = 0; i < n; i++) {
         for (int64_t j = 0; j < width; j++) {
             e->projected[i * width + j] += w->text_fc2_bias[j];

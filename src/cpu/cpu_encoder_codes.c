@@ -188,7 +188,7 @@ utter_status encoder_codes(const struct encoder_run *run, const float *x, int64_
             g == c->n_semantic) { /* the two kinds are coded from the same row, independently */
             kern_matmul(run->kern, run->pool, q.left, q.dim,
                 g == 0 ? &run->model->encoder.first_projection : &run->model->encoder.rest_projection,
-                z, width, (int)n_frames);
+                z, width, (int)n_frames, NULL);
         }
         quantize(&q, g, codes);
         status = encoder_report(run, 0.95 + 0.05 * (g + 1) / c->n_codebooks);

@@ -184,10 +184,10 @@ static void run_attention(struct stack_room *r)
     struct kern_product products[] = {
         {r->q, l->q.rows, &l->q}, {r->k, l->k.rows, &l->k}, {r->v, l->v.rows, &l->v}};
     run_norm(r, l->input_norm, l->input_norm_bias);
-    kern_products(run->kern, run->pool, products, 3, r->normed, width, (int)r->n);
+    kern_products(run->kern, run->pool, products, 3, r->normed, width, (int)r->n, NULL);
     pool_run(run->pool, rotate_part, r, pool_size(run->pool));
     pool_run(run->pool, attend_part, r, r->shape->n_heads * ATTEND_PARTS);
-    kern_matmul(run->kern, run->pool, r->normed, width, &l->o, r->mixed, l->q.rows, (int)r->n);
+    kern_matmul(run->kern, run->pool, r->normed, width, &l->o, r->mixed, l->q.rows, (int)r->n, NULL);
     struct add_job add = {r, r->x, r->normed, l->attention_scale, r->n};
     pool_run(run->pool, add_part, &add, pool_size(run->pool));
 }
@@ -216,9 +216,9 @@ static void run_mlp(struct stack_room *r)
         float *y = r->normed + t * width;
         struct gelu_job gelu = {r, n * inner};
         struct add_job add = {r, r->x + t * width, y, l->mlp_scale, n};
-        kern_matmul(run->kern, run->pool, r->inner, inner, &l->fc1, y, width, n);
+        kern_matmul(run->kern, run->pool, r->inner, inner, &l->fc1, y, width, n, NULL);
         pool_run(run->pool, gelu_part, &gelu, pool_size(run->pool));
-        kern_matmul(run->kern, run->pool, y, width, &l->fc2, r->inner, inner, n);
+        kern_matmul(run->kern, run->pool, y, width, &l->fc2, r->inner, inner, n, NULL);
         pool_run(run->pool, add_part, &add, pool_size(run->pool));
     }
 }

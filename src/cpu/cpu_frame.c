@@ -90,7 +90,8 @@ static void finish_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, co
         cpu_norm(f->normed + i * width, x + i * width, f->model->talker.stack.norm, width,
             f->model->config->talker.norm_eps);
     }
-    kern_matmul(f->kern, f->pool, f->logits, vocabulary, &f->model->talker.head, f->normed, width, n);
+    kern_matmul(f->kern, f->pool, f->logits, vocabulary, &f->model->talker.head, f->normed, width, n,
+        cpu_scratch_rounded(f->scratch));
     for (int i = 0; i < n; i++) {
         memcpy(lanes[i]->hidden, f->normed + i * width, (size_t)width * sizeof(float));
         memcpy(lanes[i]->logits, f->logits + i * vocabulary, (size_t)vocabulary * sizeof(float));
@@ -180,7 +181,8 @@ static void project_inputs(struct cpu_frame *f, int n)
         memcpy(f->x, f->input, (size_t)(n * width) * sizeof(float));
         return;
     }
-    kern_matmul(f->kern, f->pool, f->x, width, &w->projection, f->input, talker_width, n);
+    kern_matmul(f->kern, f->pool, f->x, width, &w->projection, f->input, talker_width, n,
+        cpu_scratch_rounded(f->scratch));
     for (int c = 0; c < n; c++) {
         for (int64_t i = 0; i < width; i++) {
             f->x[c * width + i] += w->projection_bias[i];
@@ -224,7 +226,7 @@ static void run_predictor(
                 f->model->predictor.stack.norm, width, c->predictor.norm_eps);
         }
         kern_matmul(f->kern, f->pool, f->logits, vocabulary, &f->model->predictor.head[codebook - 1],
-            f->normed, width, n);
+            f->normed, width, n, cpu_scratch_rounded(f->scratch));
         for (int i = 0; i < n; i++) {
             const float *logits = f->logits + i * vocabulary;
             tap(f, "predictor.logits", codebook, logits, 1, vocabulary);

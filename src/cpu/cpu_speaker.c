@@ -105,7 +105,7 @@ static void row_part(void *arg, int part, int n_parts)
 static void pointwise(const struct speaker_run *r, const struct conv_weights *c, float *y,
     const float *x, int64_t n, bool relu)
 {
-    kern_matmul(r->kern, r->pool, y, c->w.rows, &c->w, x, c->w.cols, (int)n);
+    kern_matmul(r->kern, r->pool, y, c->w.rows, &c->w, x, c->w.cols, (int)n, NULL);
     struct row_job job = {y, c->bias, n, c->w.rows, relu};
     pool_run(r->pool, row_part, &job, pool_size(r->pool));
 }

@@ -23,6 +23,7 @@ struct cpu_scratch {
     float *gate, *up;     /* [n_columns][inner] */
     float *cosine, *sine; /* [n_columns][head / 2] */
     float *scores;        /* [n_parts][n_keys] */
+    struct kern_rounded rounded;
 };
 
 static int larger(int a, int b)
@@ -72,7 +73,18 @@ struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, in
             return NULL;
         }
     }
+    int64_t n_k = larger(larger(width, inner), q);
+    if (!kern_rounded_init(&s->rounded, n_k, n_columns)) {
+        cpu_scratch_free(s);
+        return NULL;
+    }
+    s->bytes += (uint64_t)(n_columns * pack_groups(n_k)) * (PACK_GROUP * 2 + 8);
     return s;
+}
+
+struct kern_rounded *cpu_scratch_rounded(struct cpu_scratch *s)
+{
+    return &s->rounded;
 }
 
 void cpu_scratch_free(struct cpu_scratch *s)
@@ -85,6 +97,7 @@ void cpu_scratch_free(struct cpu_scratch *s)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         memory_free(parts[i]);
     }
+    kern_rounded_fini(&s->rounded);
     memory_free(s);
 }
 
@@ -276,7 +289,7 @@ static void run_attention(struct pass *p)
     norm_columns(p, p->weights->input_norm);
     struct kern_product products[] = {
         {s->q, q, &p->weights->q}, {s->k, kv, &p->weights->k}, {s->v, kv, &p->weights->v}};
-    kern_products(kern, pool, products, 3, s->normed, shape->width, p->n);
+    kern_products(kern, pool, products, 3, s->normed, shape->width, p->n, &s->rounded);
     spread(p, place_columns, p->n / 4 < s->n_parts ? p->n / 4 : s->n_parts);
     for (int c = 0; c < p->n; c++) {
         n_keys += visible_keys(p, &p->columns[c]);
@@ -285,7 +298,7 @@ static void run_attention(struct pass *p)
     int64_t most = (int64_t)p->n * shape->n_kv_heads;
     most = most < s->n_parts ? most : s->n_parts;
     spread(p, attend_tasks, (int)(parts < most ? parts : most));
-    kern_matmul(kern, pool, s->out, shape->width, &p->weights->o, s->mixed, q, p->n);
+    kern_matmul(kern, pool, s->out, shape->width, &p->weights->o, s->mixed, q, p->n, &s->rounded);
     add_columns(p, s->out, p->weights->attention_scale);
 }
 
@@ -304,11 +317,12 @@ static void run_mlp(struct pass *p)
     norm_columns(p, p->weights->post_norm);
     struct kern_product products[] = {
         {s->gate, shape->inner, &p->weights->gate}, {s->up, shape->inner, &p->weights->up}};
-    kern_products(p->stack->kern, p->stack->pool, products, 2, s->normed, shape->width, p->n);
+    kern_products(
+        p->stack->kern, p->stack->pool, products, 2, s->normed, shape->width, p->n, &s->rounded);
     int64_t parts = ((int64_t)p->n * shape->inner) >> 13;
     spread(p, gate_columns, (int)(parts < s->n_parts ? parts : s->n_parts));
     kern_matmul(p->stack->kern, p->stack->pool, s->out, shape->width, &p->weights->down, s->gate,
-        shape->inner, p->n);
+        shape->inner, p->n, &s->rounded);
     add_columns(p, s->out, p->weights->mlp_scale);
 }
 

@@ -35,6 +35,8 @@ struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, in
     int n_columns, int64_t n_keys, int n_threads);
 void cpu_scratch_free(struct cpu_scratch *scratch);
 uint64_t cpu_scratch_bytes(const struct cpu_scratch *scratch);
+/* For products with packed weights of up to the widest matrix of the shapes, between runs of a stack. */
+struct kern_rounded *cpu_scratch_rounded(struct cpu_scratch *scratch);
 
 utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *shape,
     const struct stack_weights *weights, const struct kern *kern, struct pool *pool,

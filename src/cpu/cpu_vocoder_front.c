@@ -71,8 +71,8 @@ static void run_quantizer(struct cpu_vocoder *v, const int32_t *codes, int n, co
         pick_rows(v, codes + t * d->n_codebooks, v->picked[0] + t * half, v->picked[1] + t * half);
     }
     float *sum = v->projected[0];
-    kern_matmul(v->kern, v->pool, sum, dim, &w->first_projection, v->picked[0], half, n);
-    kern_matmul(v->kern, v->pool, v->projected[1], dim, &w->rest_projection, v->picked[1], half, n);
+    kern_matmul(v->kern, v->pool, sum, dim, &w->first_projection, v->picked[0], half, n, NULL);
+    kern_matmul(v->kern, v->pool, v->projected[1], dim, &w->rest_projection, v->picked[1], half, n, NULL);
     for (int64_t i = 0; i < n * dim; i++) {
         sum[i] += v->projected[1][i];
     }
@@ -143,7 +143,7 @@ static void add_bias(float *x, const float *bias, int64_t n, int64_t width)
 static void run_linear(
     struct cpu_vocoder *v, float *y, const struct conv_weights *w, const float *x, int n)
 {
-    kern_matmul(v->kern, v->pool, y, w->w.rows, &w->w, x, w->w.cols, n);
+    kern_matmul(v->kern, v->pool, y, w->w.rows, &w->w, x, w->w.cols, n, NULL);
     add_bias(y, w->bias, n, w->w.rows);
 }
 
@@ -249,7 +249,7 @@ static void run_convnext(struct upsample_job *job, float *x)
     int64_t latent = v->config->latent, wide = VOCODER_WIDEN * latent;
     int n = job->n;
     vocoder_spread(v, depthwise_part, job, n, 1, n * latent * MOMENT_WORK);
-    kern_matmul(v->kern, v->pool, v->wide, wide, &w->widen.w, v->normed, latent, n);
+    kern_matmul(v->kern, v->pool, v->wide, wide, &w->widen.w, v->normed, latent, n, NULL);
     vocoder_spread(v, gelu_part, job, n, 1, n * wide * MOMENT_WORK);
     run_linear(v, v->normed, &w->narrow, v->wide, n);
     for (int t = 0; t < n; t++) {

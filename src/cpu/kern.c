@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/threads.h"
 
 /* __builtin_cpu_supports asks the operating system too (XGETBV): a set whose registers are not saved does not count. */
@@ -63,6 +64,23 @@ static kern_matmul_fn *matmul_of(const struct kern *kern, const struct weight *w
                                   : kern->matmul_f32;
 }
 
+bool kern_rounded_init(struct kern_rounded *room, int64_t n_k, int n_columns)
+{
+    size_t n_groups = (size_t)pack_groups(n_k), n = n_groups * (size_t)n_columns;
+    room->codes = memory_new(n * PACK_GROUP, sizeof *room->codes);
+    room->scales = memory_new(n, sizeof *room->scales);
+    room->sums = memory_new(n, sizeof *room->sums);
+    return room->codes && room->scales && room->sums;
+}
+
+void kern_rounded_fini(struct kern_rounded *room)
+{
+    memory_free(room->codes);
+    memory_free(room->scales);
+    memory_free(room->sums);
+    *room = (struct kern_rounded){0};
+}
+
 struct product_job {
     const struct kern *kern;
     const struct kern_product *products;
@@ -71,39 +89,75 @@ struct product_job {
     const float *x;
     int64_t x_stride;
     int n_c;
+    const struct kern_rounded *room;
 };
 
-enum { ROW_GRAIN = 8 };
+static void product_rows(
+    const struct product_job *job, const struct kern_product *p, int64_t r0, int64_t r1)
+{
+    if (pack_is(p->w->type)) {
+        kern_packed_fn *packed = p->w->type == DTYPE_Q8 ? job->kern->packed_q8 : job->kern->packed_q4;
+        packed(p->y, p->y_stride, p->w, r0, r1, job->room, job->n_c);
+    } else {
+        matmul_of(job->kern, p->w)(
+            p->y, p->y_stride, p->w->data, p->w->cols, r0, r1, job->x, job->x_stride, job->n_c);
+    }
+}
+
+/* The rows of a product as the parts count them, in whole blocks. */
+static int64_t counted_rows(const struct weight *w)
+{
+    return pack_blocks(w->rows) * PACK_ROWS;
+}
 
 /* The rows of all products, laid end to end, are cut into parts. */
 static void product_part(void *arg, int part, int n_parts)
 {
     const struct product_job *job = arg;
     int64_t begin, end, first = 0;
-    pool_slice(job->n_rows, ROW_GRAIN, part, n_parts, &begin, &end);
+    pool_slice(job->n_rows, PACK_ROWS, part, n_parts, &begin, &end);
     for (int i = 0; i < job->n_products && first < end; i++) {
         const struct kern_product *p = &job->products[i];
         int64_t r0 = begin > first ? begin - first : 0,
                 r1 = end - first < p->w->rows ? end - first : p->w->rows;
         if (r0 < r1) {
-            matmul_of(job->kern, p->w)(
-                p->y, p->y_stride, p->w->data, p->w->cols, r0, r1, job->x, job->x_stride, job->n_c);
+            product_rows(job, p, r0, r1);
         }
-        first += p->w->rows;
+        first += counted_rows(p->w);
+    }
+}
+
+static void round_part(void *arg, int part, int n_parts)
+{
+    const struct product_job *job = arg;
+    int64_t begin, end;
+    pool_slice(job->n_c, 1, part, n_parts, &begin, &end);
+    for (int64_t c = begin; c < end; c++) {
+        job->kern->round_column(
+            job->room, (int)c, job->x + c * job->x_stride, job->products[0].w->cols);
     }
 }
 
 void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
-    int n, const float *x, int64_t x_stride, int n_c)
+    int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
 {
-    struct product_job job = {kern, products, n, 0, x, x_stride, n_c};
-    for (int i = 0; i < n; i++) {
-        job.n_rows += products[i].w->rows;
-    }
+    struct product_job job = {kern, products, n, 0, x, x_stride, n_c, NULL};
     /* Below this many products of two numbers a part, waking another thread costs more than it gives. */
-    const int64_t part_work = 1 << 16;
-    int64_t n_parts = job.n_rows * products[0].w->cols * n_c / part_work,
-            most = (int64_t)pool_size(pool) * 4;
+    const int64_t part_work = 1 << 16, n_k = products[0].w->cols, most = (int64_t)pool_size(pool) * 4;
+    for (int i = 0; i < n; i++) {
+        job.n_rows += counted_rows(products[i].w);
+        job.room = pack_is(products[i].w->type) ? room : job.room;
+    }
+    if (job.room) {
+        enum { ALONE = 4 }; /* so few columns are rounded sooner than another thread is there */
+        room->n_groups = pack_groups(n_k);
+        if (n_c <= ALONE) {
+            round_part(&job, 0, 1);
+        } else {
+            pool_run(pool, round_part, &job, n_c < most ? n_c : (int)most);
+        }
+    }
+    int64_t n_parts = job.n_rows * n_k * n_c / part_work;
     n_parts = n_parts < most ? n_parts : most;
     if (n_parts <= 1) {
         product_part(&job, 0, 1);
@@ -113,8 +167,8 @@ void kern_products(const struct kern *kern, struct pool *pool, const struct kern
 }
 
 void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
-    const struct weight *w, const float *x, int64_t x_stride, int n_c)
+    const struct weight *w, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
 {
     struct kern_product product = {y, y_stride, w};
-    kern_products(kern, pool, &product, 1, x, x_stride, n_c);
+    kern_products(kern, pool, &product, 1, x, x_stride, n_c, room);
 }

@@ -17,6 +17,18 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
+/* Columns rounded to 16 bits for products with packed weights: x[c][32 g + i] = codes[c][g][i] * scales[c][g]. The
+ * last group is filled up with zeros. */
+struct kern_rounded {
+    int16_t *codes;   /* [n_c][n_groups][PACK_GROUP] */
+    float *scales;    /* [n_c][n_groups] */
+    int32_t *sums;    /* [n_c][n_groups]: of the codes */
+    int64_t n_groups; /* of a column */
+};
+/* As kern_matmul_fn with packed weights; r0 a multiple of PACK_ROWS, and r1 too or the last row. */
+typedef void kern_packed_fn(float *y, int64_t y_stride, const struct weight *w, int64_t r0, int64_t r1,
+    const struct kern_rounded *x, int n_c);
+
 /* Rows that a convolution reads must be readable this many floats behind their last sample (what lies
  * there does not matter). */
 enum { KERN_PAD = 32 };
@@ -87,6 +99,9 @@ struct kern_nearest {
 struct kern {
     const char *name; /* "c", "avx2", "avx512" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
+    kern_packed_fn *packed_q8, *packed_q4;
+    /* Column c of *to from x[n_k]. */
+    void (*round_column)(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
     kern_conv_fn *conv;
     kern_upconv_fn *upconv;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
@@ -115,10 +130,15 @@ extern const struct kern kern_c;
 extern const struct kern kern_avx2, kern_avx512;
 #endif
 
-/* y = W x for all rows of W on the pool: columns as in kern_matmul_fn. */
+/* Room for n_columns rounded columns of up to n_k numbers; false when out of memory. */
+bool kern_rounded_init(struct kern_rounded *room, int64_t n_k, int n_columns);
+void kern_rounded_fini(struct kern_rounded *room);
+
+/* y = W x for all rows of W on the pool: columns as in kern_matmul_fn. `room` is scratch for packed weights; NULL
+ * where there are none. */
 struct pool;
 void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
-    const struct weight *w, const float *x, int64_t x_stride, int n_c);
+    const struct weight *w, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
 
 /* Several matrices of the same n_k against the same columns, in one run of the pool. */
 struct kern_product {
@@ -127,6 +147,6 @@ struct kern_product {
     const struct weight *w;
 };
 void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
-    int n, const float *x, int64_t x_stride, int n_c);
+    int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
 
 #endif

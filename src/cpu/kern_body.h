@@ -7,12 +7,16 @@
 #include "cpu/kern_conv.h"
 #include "cpu/kern_encode.h"
 #include "cpu/kern_linear.h"
+#include "cpu/kern_packed.h"
 
 const struct kern KERN_TABLE = {
     .name = KERN_NAME,
     .matmul_bf16 = matmul_bf16,
     .matmul_f16 = matmul_f16,
     .matmul_f32 = matmul_f32,
+    .packed_q8 = packed_q8,
+    .packed_q4 = packed_q4,
+    .round_column = round_column,
     .conv = conv,
     .upconv = upconv,
     .snake = snake,

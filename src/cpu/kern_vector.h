@@ -21,8 +21,10 @@
 #define KERN_INLINE static inline __attribute__((always_inline, unused))
 #if defined(__clang__)
 #define KERN_UNROLL _Pragma("clang loop unroll(full)")
+#define KERN_UNROLL_SOME _Pragma("clang loop unroll_count(4)")
 #else
 #define KERN_UNROLL _Pragma("GCC unroll 16")
+#define KERN_UNROLL_SOME _Pragma("GCC unroll 4")
 #endif
 
 typedef float vf __attribute__((vector_size(4 * KERN_LANES)));

@@ -74,6 +74,13 @@ utter_status engine_open(
         return UTTER_E_MODEL;
     }
     struct backend_options backend = options->backend;
+    if (backend.weights != UTTER_WEIGHTS_STORED && e->ops->reads_packed) {
+        enum dtype type = backend.weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
+        if ((status = model_pack(e->model, type, backend.n_threads, error))) {
+            engine_close(&e);
+            return status;
+        }
+    }
     backend.lane_positions = e->model->config->max_positions;
     if ((status = e->ops->open(&e->backend, e->model, &backend, error))) {
         engine_close(&e);

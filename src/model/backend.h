@@ -16,6 +16,9 @@ struct backend_options {
     int n_threads;           /* 0: one for each available core */
     const char *cpu_kernels; /* NULL: the best */
     int lane_positions;      /* rows and frames that a lane must be able to hold */
+    /* What the user asked for. A backend that reads packed weights finds the model packed so (but a file may hold
+     * packed weights whatever was asked); another one makes of them what it likes. */
+    utter_weights weights;
 };
 
 /* temperature 0: greedy. */
@@ -77,7 +80,8 @@ struct backend_snapshot;
 typedef bool backend_progress_fn(void *user, double done);
 
 struct backend_ops {
-    const char *name; /* "cpu" */
+    const char *name;  /* "cpu" */
+    bool reads_packed; /* takes a model whose talker and predictor are packed (weights/pack.h) */
     utter_status (*open)(struct backend **b, const struct model *model,
         const struct backend_options *options, utter_error *error);
     void (*close)(struct backend **b);

@@ -11,6 +11,12 @@
 #include "base/numeric.h"
 #include "model/model_bind.h"
 
+void *model_own(struct model *m, size_t bytes)
+{
+    struct model_bind mb = {.model = m};
+    return model_new(&mb, (int64_t)bytes, 1);
+}
+
 void *model_new(struct model_bind *mb, int64_t n, size_t size)
 {
     struct model *m = mb->model;
@@ -55,6 +61,12 @@ struct weight model_matrix(
     return bind_weight(&mb->bind, name, i, j, 2, (int64_t[]){rows, cols});
 }
 
+struct weight model_linear(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols)
+{
+    return bind_linear(&mb->bind, name, i, j, rows, cols);
+}
+
 struct weight model_exact(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols, int64_t taps)
 {
@@ -80,7 +92,7 @@ bool model_bind_has(const struct model_bind *mb, const char *prefix)
     return false;
 }
 
-/* What the tensors whose names begin with `prefix`, but not with `except`, hold together. */
+/* What the tensors whose names begin with `prefix`, but not with `except`, hold together; packed ones are left out. */
 struct tally {
     uint64_t values, bytes;
 };
@@ -91,7 +103,7 @@ static struct tally tally(const struct tensor_set *set, const char *prefix, cons
     for (size_t i = 0; i < tensor_set_count(set); i++) {
         const struct tensor *t = tensor_set_at(set, i);
         bool left_out = except && strncmp(t->name, except, strlen(except)) == 0;
-        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && !left_out) {
+        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && !left_out && t->type != DTYPE_U32) {
             sum.values += t->bytes / dtype_bytes(t->type);
             sum.bytes += t->bytes;
         }
@@ -99,21 +111,49 @@ static struct tally tally(const struct tensor_set *set, const char *prefix, cons
     return sum;
 }
 
-static void model_count(struct model *m)
+/* What a frame reads of a stack's matrices; what of them is packed in the file is added to *values. */
+static uint64_t stack_bytes(
+    const struct stack_weights *stack, int n_layers, uint64_t *values, bool counted)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < n_layers; i++) {
+        const struct layer_weights *l = &stack->layers[i];
+        const struct weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
+            bytes += matrix_bytes(all[j]);
+            *values += counted ? (uint64_t)(all[j]->rows * all[j]->cols) : 0;
+        }
+    }
+    return bytes;
+}
+
+void model_count(struct model *m)
 {
     static const char predictor[] = "talker.code_predictor.";
     const struct tensor_set *main = m->tensors, *codec = m->codec_tensors;
-    uint64_t steps = (uint64_t)m->config->n_codebooks - 1;
-    m->talker_parameters = tally(main, "talker.", predictor).values;
-    m->predictor_parameters = tally(main, predictor, NULL).values;
+    const struct predictor_weights *p = &m->predictor;
+    uint64_t steps = (uint64_t)m->config->n_codebooks - 1, packed[2] = {0, 0};
+    bool is_packed = m->packed_file;
+    uint64_t talker = stack_bytes(&m->talker.stack, m->config->talker.n_layers, &packed[0], is_packed);
+    uint64_t step = stack_bytes(&p->stack, m->config->predictor.n_layers, &packed[1], is_packed);
+    talker += matrix_bytes(&m->talker.head);
+    packed[0] += is_packed ? (uint64_t)(m->talker.head.rows * m->talker.head.cols) : 0;
+    if (p->projection.data) {
+        step += matrix_bytes(&p->projection);
+        packed[1] += is_packed ? (uint64_t)(p->projection.rows * p->projection.cols) : 0;
+    }
+    uint64_t heads = 0;
+    for (uint64_t j = 0; j < steps; j++) {
+        heads += matrix_bytes(&p->head[j]);
+        packed[1] += is_packed ? (uint64_t)(p->head[j].rows * p->head[j].cols) : 0;
+    }
+    m->talker_parameters = tally(main, "talker.", predictor).values + packed[0];
+    m->predictor_parameters = tally(main, predictor, NULL).values + packed[1];
     m->vocoder_parameters = tally(codec, "decoder.", NULL).values;
-    m->all_parameters = tally(main, "", NULL).values + tally(codec, "", NULL).values;
-    m->frame_bytes = tally(main, "talker.model.layers.", NULL).bytes +
-                     tally(main, "talker.codec_head.", NULL).bytes +
-                     steps * tally(main, "talker.code_predictor.model.layers.", NULL).bytes +
-                     steps * tally(main, "talker.code_predictor.small_to_mtp_projection.", NULL).bytes +
-                     tally(main, "talker.code_predictor.lm_head.", NULL).bytes +
-                     tally(codec, "decoder.", "decoder.quantizer.").bytes;
+    m->all_parameters =
+        tally(main, "", NULL).values + tally(codec, "", NULL).values + packed[0] + packed[1];
+    m->frame_bytes =
+        talker + steps * step + heads + tally(codec, "decoder.", "decoder.quantizer.").bytes;
 }
 
 /* Binds one tensor set with `bind_all` and reports what does not fit. */
@@ -189,6 +229,10 @@ bool model_damaged(const struct model *model)
 
 void weight_row(const struct weight *w, int64_t row, float *out)
 {
+    if (pack_is(w->type)) {
+        pack_row(w->data, w->type, w->cols, row, out);
+        return;
+    }
     const char *at = (const char *)w->data + (size_t)(row * w->cols) * dtype_bytes(w->type);
     if (w->type == DTYPE_F32) {
         memcpy(out, at, (size_t)w->cols * sizeof *out);

@@ -6,6 +6,7 @@
 
 #include "weights/bind.h"
 #include "weights/config.h"
+#include "weights/pack.h"
 
 struct layer_weights {
     float *input_norm;                  /* [width] */
@@ -143,6 +144,7 @@ struct model {
     uint64_t
         frame_bytes; /* of weights that one frame reads: talker once, predictor for each code, vocoder once */
     uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
+    bool packed_file;           /* talker and predictor lie packed in the file */
     void **owned;               /* every small vector and table that is not in a mapped file */
     size_t n_owned, owned_capacity;
 };
@@ -151,6 +153,17 @@ utter_status model_open(struct model **model, const char *folder, utter_error *e
 void model_close(struct model **model);
 /* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
 bool model_damaged(const struct model *model);
+
+/* The matrices that may be packed, in the order a frame reads them; the first n_narrow take the type asked
+ * for, the heads behind them 8 bits at least. The caller frees *list. */
+utter_status model_packable(
+    struct model *model, struct weight ***list, int *n, int *n_narrow, utter_error *error);
+/* Packs them (DTYPE_Q8 or DTYPE_Q4), before a backend is opened. Nothing to do when the file has them so;
+ * UTTER_E_ARGUMENT when it has them packed otherwise. n_threads 0: one for each core. */
+utter_status model_pack(struct model *model, enum dtype type, int n_threads, utter_error *error);
+/* "bf16", "q8" ... */
+const char *weights_name(enum dtype type);
+size_t matrix_bytes(const struct weight *w);
 
 /* One row of a matrix as fp32: out[cols]. `row` must be in range. */
 void weight_row(const struct weight *w, int64_t row, float *out);

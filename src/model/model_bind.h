@@ -17,12 +17,20 @@ float *model_vector(struct model_bind *mb, const char *name, int i, int j, int64
 /* As bind_weight for a matrix. */
 struct weight model_matrix(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols);
+/* As model_matrix, or packed in the file (weights/pack.h). */
+struct weight model_linear(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols);
 /* A matrix that the kernels read as fp32, [rows][cols][taps] (taps 0: two dims): kept in the file when it is
  * F32 there. */
 struct weight model_exact(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols, int64_t taps);
 /* n zeroed elements owned by the model; NULL sets out_of_memory. */
 void *model_new(struct model_bind *mb, int64_t n, size_t size);
+
+/* Zeroed bytes that the model frees; NULL when out of memory. */
+void *model_own(struct model *model, size_t bytes);
+/* Sizes of the parts from what is bound. */
+void model_count(struct model *model);
 
 void model_bind_talker(struct model_bind *mb);  /* talker.* of model.safetensors, predictor too */
 void model_bind_vocoder(struct model_bind *mb); /* decoder.* of the codec */

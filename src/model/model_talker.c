@@ -12,19 +12,19 @@
         const struct stack_config *s = (shape);                                                        \
         int64_t q = (int64_t)s->n_heads * s->head, kv = (int64_t)s->n_kv_heads * s->head;              \
         l->input_norm = model_vector(mb, prefix "layers.{}.input_layernorm.weight", i, -1, s->width);  \
-        l->q = model_matrix(mb, prefix "layers.{}.self_attn.q_proj.weight", i, -1, q, s->width);       \
-        l->k = model_matrix(mb, prefix "layers.{}.self_attn.k_proj.weight", i, -1, kv, s->width);      \
-        l->v = model_matrix(mb, prefix "layers.{}.self_attn.v_proj.weight", i, -1, kv, s->width);      \
-        l->o = model_matrix(mb, prefix "layers.{}.self_attn.o_proj.weight", i, -1, s->width, q);       \
+        l->q = model_linear(mb, prefix "layers.{}.self_attn.q_proj.weight", i, -1, q, s->width);       \
+        l->k = model_linear(mb, prefix "layers.{}.self_attn.k_proj.weight", i, -1, kv, s->width);      \
+        l->v = model_linear(mb, prefix "layers.{}.self_attn.v_proj.weight", i, -1, kv, s->width);      \
+        l->o = model_linear(mb, prefix "layers.{}.self_attn.o_proj.weight", i, -1, s->width, q);       \
         l->q_norm = model_vector(mb, prefix "layers.{}.self_attn.q_norm.weight", i, -1, s->head);      \
         l->k_norm = model_vector(mb, prefix "layers.{}.self_attn.k_norm.weight", i, -1, s->head);      \
         l->post_norm =                                                                                 \
             model_vector(mb, prefix "layers.{}.post_attention_layernorm.weight", i, -1, s->width);     \
         l->gate =                                                                                      \
-            model_matrix(mb, prefix "layers.{}.mlp.gate_proj.weight", i, -1, s->inner, s->width);      \
-        l->up = model_matrix(mb, prefix "layers.{}.mlp.up_proj.weight", i, -1, s->inner, s->width);    \
+            model_linear(mb, prefix "layers.{}.mlp.gate_proj.weight", i, -1, s->inner, s->width);      \
+        l->up = model_linear(mb, prefix "layers.{}.mlp.up_proj.weight", i, -1, s->inner, s->width);    \
         l->down =                                                                                      \
-            model_matrix(mb, prefix "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner);      \
+            model_linear(mb, prefix "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner);      \
     }
 
 static void bind_predictor(struct model_bind *mb)
@@ -40,10 +40,10 @@ static void bind_predictor(struct model_bind *mb)
         p->embedding[j] = model_matrix(mb, PREDICTOR "model.codec_embedding.{}.weight", j, -1,
             c->predictor_vocabulary, c->talker.width);
         p->head[j] =
-            model_matrix(mb, PREDICTOR "lm_head.{}.weight", j, -1, c->predictor_vocabulary, width);
+            model_linear(mb, PREDICTOR "lm_head.{}.weight", j, -1, c->predictor_vocabulary, width);
     }
     if (width != c->talker.width) {
-        p->projection = model_matrix(
+        p->projection = model_linear(
             mb, PREDICTOR "small_to_mtp_projection.weight", -1, -1, width, c->talker.width);
         p->projection_bias = model_vector(mb, PREDICTOR "small_to_mtp_projection.bias", -1, -1, width);
     }
@@ -67,7 +67,7 @@ void model_bind_talker(struct model_bind *mb)
     t->text_fc2_bias = model_vector(mb, TALKER "text_projection.linear_fc2.bias", -1, -1, width);
     t->codec_embedding =
         model_matrix(mb, TALKER "model.codec_embedding.weight", -1, -1, c->codec_vocabulary, width);
-    t->head = model_matrix(mb, TALKER "codec_head.weight", -1, -1, c->codec_vocabulary, width);
+    t->head = model_linear(mb, TALKER "codec_head.weight", -1, -1, c->codec_vocabulary, width);
     t->stack.layers = model_new(mb, c->talker.n_layers, sizeof *t->stack.layers);
     BIND_LAYERS(mb, &t->stack, &c->talker, TALKER "model.")
     t->stack.norm = model_vector(mb, TALKER "model.norm.weight", -1, -1, width);

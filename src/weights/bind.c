@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/numeric.h"
+#include "weights/pack.h"
 
 /* The report is what fits into the error text; the rest is counted. */
 enum { REPORT_BYTES = sizeof(((utter_error *)0)->text) - 256, NAME_BYTES = 256 };
@@ -97,6 +98,22 @@ struct weight bind_weight(
         w.cols *= dims[i]; /* fits: the set has checked the product of all dims */
     }
     return w;
+}
+
+struct weight bind_linear(
+    struct bind *b, const char *pattern, int index, int index2, int64_t rows, int64_t cols)
+{
+    char name[NAME_BYTES];
+    name_make(name, pattern, index, index2);
+    const struct tensor *t = tensor_set_find(b->set, name);
+    for (enum dtype type = DTYPE_Q8; t && t->type == DTYPE_U32 && type <= DTYPE_Q4; type++) {
+        int64_t words = (int64_t)(pack_block_bytes(type, cols) / 4);
+        if (has_dims(t, 2, (int64_t[]){pack_blocks(rows), words})) {
+            b->n_used++;
+            return (struct weight){t->data, type, rows, cols};
+        }
+    }
+    return bind_weight(b, pattern, index, index2, 2, (int64_t[]){rows, cols});
 }
 
 static bool is_float(enum dtype type)

@@ -5,10 +5,11 @@
 
 #include "weights/safetensors.h"
 
-/* A matrix or higher tensor that is used where it lies in the file: row-major, BF16 or F32 or F16. */
+/* A matrix or higher tensor that is used where it lies in the file: row-major, BF16 or F32 or F16; or packed blocks of
+ * one (weights/pack.h), Q8 or Q4. */
 struct weight {
     const void *data;
-    enum dtype type; /* DTYPE_BF16, DTYPE_F32 or DTYPE_F16 */
+    enum dtype type; /* DTYPE_BF16, DTYPE_F32, DTYPE_F16, DTYPE_Q8 or DTYPE_Q4 */
     int64_t rows;    /* dims[0] */
     int64_t cols;    /* product of the other dims */
 };
@@ -28,6 +29,9 @@ void bind_begin(struct bind *b, const struct tensor_set *set, const char *file);
  * the second; pass -1 where there is none. On a mismatch it is noted and an empty weight comes back. */
 struct weight bind_weight(
     struct bind *b, const char *name, int index, int index2, int n_dims, const int64_t *dims);
+/* A matrix as bind_weight has it, or as packed blocks under the same name. */
+struct weight bind_linear(
+    struct bind *b, const char *name, int index, int index2, int64_t rows, int64_t cols);
 /* The same as fp32 values in new memory (memory_new; the caller frees), whatever the type in the file:
  * for norms, biases and other small vectors. NULL on mismatch. */
 float *bind_vector(struct bind *b, const char *name, int index, int index2, int64_t n);

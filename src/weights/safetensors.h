@@ -20,7 +20,10 @@ enum dtype {
     DTYPE_U16,
     DTYPE_U32,
     DTYPE_U64,
-    N_DTYPES
+    N_DTYPES,
+    /* Packed weights (weights/pack.h): no types of a file. */
+    DTYPE_Q8 = N_DTYPES,
+    DTYPE_Q4
 };
 const char *dtype_name(enum dtype type); /* "BF16" */
 size_t dtype_bytes(enum dtype type);
@@ -57,6 +60,9 @@ const char *tensor_set_metadata(const struct tensor_set *set, const char *key);
 uint64_t tensor_set_bytes(const struct tensor_set *set); /* mapped file bytes */
 /* True when a file has shrunk since it was opened: its tensors read as zeros there. */
 bool tensor_set_damaged(const struct tensor_set *set);
+
+/* Gives memory back that holds pages of the file between data and data + bytes; reading them reads the file again. */
+void tensor_set_rest(const struct tensor_set *set, const void *data, size_t bytes);
 
 /* ---- Writing ---- */
 

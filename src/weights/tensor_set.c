@@ -295,6 +295,13 @@ uint64_t tensor_set_bytes(const struct tensor_set *set)
     return bytes;
 }
 
+void tensor_set_rest(const struct tensor_set *set, const void *data, size_t bytes)
+{
+    for (int i = 0; i < set->n_files; i++) {
+        file_map_rest(&set->files[i].map, data, bytes);
+    }
+}
+
 bool tensor_set_damaged(const struct tensor_set *set)
 {
     for (int i = 0; i < set->n_files; i++) {

@@ -31,7 +31,8 @@ static inline struct backend *open_backend(const struct model *model, int n_lane
 {
     struct backend *b;
     utter_error error;
-    struct backend_options options = {n_lanes, n_threads, NULL, N_ROWS + 2 * N_FRAMES};
+    struct backend_options options = {
+        .n_lanes = n_lanes, .n_threads = n_threads, .lane_positions = N_ROWS + 2 * N_FRAMES};
     if (cpu->open(&b, model, &options, &error)) {
         fail_msg("%s", error.text);
     }

@@ -225,13 +225,13 @@ static void test_pool(void **state)
             struct weight head = {p.w, DTYPE_BF16, 100, p.n_k};
             struct weight tail = {p.w + 2 * 100 * p.n_k, DTYPE_BF16, p.n_rows - 100, p.n_k};
             memset(p.y, 0, n * 4);
-            kern_matmul(kern, pool, p.y, p.y_stride, &w, p.x, p.x_stride, p.n_c);
+            kern_matmul(kern, pool, p.y, p.y_stride, &w, p.x, p.x_stride, p.n_c, NULL);
             for (int c = 0; c < p.n_c; c++) {
                 assert_memory_equal(p.y + c * p.y_stride, whole + c * p.y_stride, (size_t)p.n_rows * 4);
             }
             memset(p.y, 0, n * 4);
             struct kern_product parts[] = {{p.y, p.y_stride, &head}, {p.y + 100, p.y_stride, &tail}};
-            kern_products(kern, pool, parts, 2, p.x, p.x_stride, p.n_c);
+            kern_products(kern, pool, parts, 2, p.x, p.x_stride, p.n_c, NULL);
             for (int c = 0; c < p.n_c; c++) {
                 assert_memory_equal(p.y + c * p.y_stride, whole + c * p.y_stride, (size_t)p.n_rows * 4);
             }
