@@ -54,6 +54,7 @@ LIB_SRC += $(wildcard src/cuda/*.c)
 CUDA_SRC := $(wildcard src/cuda/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
+SERVER_SRC := $(wildcard server/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -61,6 +62,12 @@ EXAMPLE_SRC := $(wildcard examples/*.c)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(CUDA_SRC:%.cu=$(B)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+# The server stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
+SERVER_OBJ := $(SERVER_SRC:%.c=$(B)/%.o)
+BASE_OBJ := $(filter $(B)/src/base/%,$(LIB_OBJ))
+SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,sonic) $(call static,mp3lame) \
+               $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
+$(SERVER_OBJ): INC := -I/usr/include/opus
 TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
@@ -80,13 +87,15 @@ FORCE:
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ISA) -MMD -MP -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) -MMD -MP -c $< -o $@
 
 $(B)/cuda_flags: FORCE
 	@mkdir -p $(@D); echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' > $@
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(B)/server/page.o: server/page.html
 
 # One body, one file for each instruction set; which one runs is decided at run time.
 $(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -fno-tree-reassoc
@@ -98,8 +107,8 @@ $(B)/internal.a: $(LIB_OBJ)
 $(B)/libutter.a: $(LIB_OBJ)
 	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && objcopy --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
 
-$(B)/utter: $(CLI_OBJ) $(B)/libutter.a
-	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+$(B)/utter: $(CLI_OBJ) $(SERVER_OBJ) $(BASE_OBJ) $(B)/libutter.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
 
 tools: $(TOOLS) ## the model maker and other tools in C
 $(B)/tools/%: $(B)/tools/%.o $(B)/internal.a

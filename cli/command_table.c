@@ -48,6 +48,14 @@ const struct command command_table[] = {
         {"utter bench -m models/custom",
             "utter bench -m models/custom --words 13 --lanes 1,2,4 --json"},
         0, 0, command_bench},
+    {COMMAND_SERVE, "serve", "speak over HTTP and WebSocket, for many at once", "[-m DIR] [options]",
+        "Speaks the interface of OpenAI (POST /v1/audio/speech), with sound from the first frame on, "
+        "and\n"
+        "WebSocket /v1/audio/speech/stream for text that is still being written. A page for people is "
+        "at /.\n"
+        "One line on standard output says when it is ready. docs/server.md has the whole interface.\n",
+        {"utter serve", "utter serve -m models/custom --host 0.0.0.0 --api-key-file keys --lanes 64"},
+        0, 0, command_serve},
 };
 
 const size_t n_commands = sizeof command_table / sizeof *command_table;

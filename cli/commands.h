@@ -12,5 +12,6 @@ int command_voices(const struct invocation *invocation);
 int command_info(const struct invocation *invocation);
 int command_verify(const struct invocation *invocation);
 int command_bench(const struct invocation *invocation);
+int command_serve(const struct invocation *invocation);
 
 #endif

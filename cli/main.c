@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "report.h"
+#include "server/serve.h"
 #include "utter.h"
 
 /* A closed standard stream would give its number to the next file that is opened. What stands in fails the
@@ -100,6 +101,10 @@ int main(int n, char **arguments)
     if (strcmp(arguments[0], "--version") == 0) {
         printf("utter %s\n", utter_version_text());
         return finish_output(0);
+    }
+    int child = serve_child(n, arguments);
+    if (child >= 0) {
+        return child;
     }
     bool help = is_help(arguments[0]) ||
                 (strcmp(arguments[0], "codec") == 0 && n == 2 && is_help(arguments[1]));

@@ -14,6 +14,7 @@ enum {
     INFO = COMMAND_INFO,
     VERIFY = COMMAND_VERIFY,
     BENCH = COMMAND_BENCH,
+    SERVE = COMMAND_SERVE,
     ALL = COMMAND_ALL,
 };
 
@@ -84,6 +85,25 @@ const struct option option_table[] = {
     {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames a stream (default 5 a word, which is ordinary speech)"},
 
+    {SERVE, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, AT(host), "127.0.0.1",
+        "where to listen; other machines reach it only with --api-key-file or --insecure"},
+    {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
+        "0 takes a free one, which the line at the start names"},
+    {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), "24",
+        "speeches that are made at the same time"},
+    {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
+        "speeches that may wait for a lane; more are refused"},
+    {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,
+        "folder of voice files; uploaded voices are kept there"},
+    {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, AT(api_key_file), NULL,
+        "ask clients for one of the keys in it, one KEY or sha256:HEX a line; SIGHUP reads it again"},
+    {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0, AT(default_format), "mp3",
+        "for requests that name no response_format"},
+    {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, AT(drain), "30",
+        "how long speeches may go on after SIGTERM; a second one ends them at once"},
+    {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, AT(insecure), NULL,
+        "listen on any address without keys, under any name"},
+
     {ALL & ~(TOKENS | VOICES), "Machine", 0, "device", "auto|cpu", OPTION_CHOICE, 0, 0, AT(device),
         "auto", "where to compute"},
     {ALL & ~(TOKENS | VOICES), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads), "0",
@@ -95,10 +115,12 @@ const struct option option_table[] = {
 
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},
-    {ALL & ~DECODE, "Report", 0, "json", NULL, OPTION_FLAG, 0, 0, AT(json), NULL,
+    {ALL & ~(DECODE | SERVE), "Report", 0, "json", NULL, OPTION_FLAG, 0, 0, AT(json), NULL,
         "the result as JSON on standard output"},
     {SAY | DECODE | BENCH, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no progress and no notes"},
+    {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
+        "no log: else each speech is a line of JSON on standard error, without its text"},
     {ALL, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
 };
 /* clang-format on */

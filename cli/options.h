@@ -28,6 +28,7 @@ struct settings {
     struct setting pretokenizer;
     struct setting rule, chunk;
     struct setting runs, words, lanes;
+    struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain, insecure;
 };
 
 enum option_kind {
@@ -59,7 +60,9 @@ enum {
     COMMAND_INFO = 16,
     COMMAND_VERIFY = 32,
     COMMAND_BENCH = 64,
-    COMMAND_ALL = 127,
+    COMMAND_SERVE = 1 << 16,
+    COMMAND_LOAD = 1 << 17,
+    COMMAND_ALL = 127 | COMMAND_SERVE, /* that open a model */
 };
 
 /* What was typed after the command. `words` are the arguments that are no options. */

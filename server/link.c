@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starts, watches, replaces the worker; cuts what it says into messages. */
+#include "server/link.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "server/speech.h"
+#include "server/worker.h"
+
+enum { CHILD_SOCKET = 3, SILENT_S = 30, YOUNG_S = 2 };
+static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
+
+extern char **environ;
+
+struct link {
+    pid_t pid; /* 0: none */
+    struct bufferevent *socket;
+    struct wire_out out;
+    double started, heard, restart_at; /* restart_at 0: not planned */
+    int n_quick_deaths;
+    bool closing;
+};
+
+pid_t link_spawn(char *const *arguments, int socket, int error_pipe)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    pid_t pid = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    if (error_pipe >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, error_pipe, STDERR_FILENO);
+    }
+    if (socket >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, socket, CHILD_SOCKET);
+    }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    sigemptyset(&none);
+    sigfillset(&usual);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ) != 0) {
+        pid = -1;
+    }
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+static void lose_worker(struct server *s, const char *why);
+
+static void take_ready(struct server *s, const struct wire_message *m)
+{
+    uint8_t *kept = memory_new(m->bytes + 1, 1);
+    struct wire_message copy = *m;
+    if (!kept) {
+        lose_worker(s, "out of memory");
+        return;
+    }
+    memcpy(kept, m->body, m->bytes);
+    copy.body = kept;
+    struct wire_ready ready;
+    if (!wire_get_ready(&ready, &copy) || ready.version != WIRE_VERSION) {
+        memory_free(kept);
+        lose_worker(s, "a worker of another version");
+        return;
+    }
+    memory_free(s->ready_bytes);
+    s->ready_bytes = kept;
+    s->ready = ready;
+    s->is_ready = true;
+    log_event(s, "worker_ready",
+        json_pack("{s:i,s:f,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
+            server_now() - s->link->started, "device", ready.device, "lanes", ready.lanes));
+    if (!s->was_ready) {
+        server_announce(s);
+    }
+    speech_worker_ready(s);
+}
+
+static void take_message(struct server *s, const struct wire_message *m)
+{
+    struct wire_beat beat;
+    s->link->heard = server_now();
+    if (m->kind == WIRE_READY) {
+        take_ready(s, m);
+    } else if (m->kind == WIRE_REFUSED) {
+        const char *text = m->bytes > 5 && m->body[m->bytes - 1] == 0 ? (const char *)m->body + 4 : "?";
+        fprintf(stderr, "utter: %s\n", text);
+        if (!s->was_ready) {
+            s->exit_code = 1;
+            event_base_loopbreak(s->base);
+        }
+    } else if (m->kind == WIRE_BEAT && wire_get_beat(&beat, m)) {
+        s->metrics.batch = beat.n_stepped;
+        if (beat.n_stepped > 0) {
+            histogram_add(&s->metrics.step, beat.step_s);
+        }
+    } else {
+        speech_message(s, m);
+    }
+}
+
+static void on_read(struct bufferevent *b, void *user)
+{
+    struct server *s = user;
+    struct evbuffer *in = bufferevent_get_input(b);
+    struct link *link = s->link;
+    while (link->socket == b) {
+        uint8_t head[WIRE_HEADER_BYTES];
+        struct wire_message m;
+        size_t used = 0, n = evbuffer_get_length(in);
+        if (n < sizeof head) {
+            return;
+        }
+        evbuffer_copyout(in, head, sizeof head);
+        size_t need =
+            sizeof head + (size_t)(head[0] | head[1] << 8 | head[2] << 16 | (size_t)head[3] << 24);
+        if (n < need && need <= sizeof head + WIRE_MAX_BODY) {
+            return;
+        }
+        const uint8_t *bytes = evbuffer_pullup(in, (ev_ssize_t)(need <= n ? need : sizeof head));
+        if (!bytes || wire_read(&m, bytes, need <= n ? need : sizeof head, &used) != WIRE_MESSAGE) {
+            lose_worker(s, "the worker sent what is no message");
+            return;
+        }
+        take_message(s, &m);
+        if (link->socket == b) {
+            evbuffer_drain(in, used);
+        }
+    }
+}
+
+static void on_event(struct bufferevent *b, short what, void *user)
+{
+    (void)b;
+    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
+        lose_worker(user, "the worker has ended");
+    }
+}
+
+static bool start_worker(struct server *s)
+{
+    struct link *link = s->link;
+    int pair[2];
+    static char name[] = "utter", command[] = "serve-worker", number[] = "3";
+    char *arguments[] = {name, command, number, NULL};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        return false;
+    }
+    link->pid = link_spawn(arguments, pair[1], -1);
+    close(pair[1]);
+    evutil_make_socket_nonblocking(pair[0]);
+    link->socket =
+        link->pid > 0 ? bufferevent_socket_new(s->base, pair[0], BEV_OPT_CLOSE_ON_FREE) : NULL;
+    if (!link->socket) {
+        close(pair[0]);
+        return false;
+    }
+    s->metrics.worker_starts++;
+    link->started = link->heard = server_now();
+    link->restart_at = 0;
+    bufferevent_setcb(link->socket, on_read, NULL, on_event, s);
+    bufferevent_enable(link->socket, EV_READ | EV_WRITE);
+    const struct serve_options *o = s->options;
+    struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes};
+    wire_put_hello(&link->out, &hello);
+    link_send(s);
+    return true;
+}
+
+/* The worker is of no use any more: its speeches fail, another one is started. */
+static void lose_worker(struct server *s, const char *why)
+{
+    struct link *link = s->link;
+    if (!link->socket) {
+        return;
+    }
+    bool young = server_now() - link->started < YOUNG_S;
+    bufferevent_free(link->socket);
+    link->socket = NULL;
+    if (link->pid > 0) {
+        kill(link->pid, SIGKILL);
+    }
+    link->out.n = 0;
+    link->out.failed = false;
+    s->is_ready = false;
+    if (link->closing) {
+        return;
+    }
+    s->metrics.worker_deaths++;
+    link->n_quick_deaths = young ? link->n_quick_deaths + 1 : 0;
+    int i = link->n_quick_deaths, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
+    link->restart_at = server_now() + restart_pauses[i < last ? i : last];
+    log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
+    speech_worker_lost(s);
+    if (s->was_ready && i == 0) {
+        link_tick(s, server_now());
+    }
+}
+
+bool link_open(struct server *s)
+{
+    s->link = memory_new(1, sizeof *s->link);
+    return s->link && start_worker(s);
+}
+
+void link_close(struct server *s)
+{
+    if (!s->link) {
+        return;
+    }
+    s->link->closing = true;
+    if (s->link->socket) {
+        bufferevent_free(s->link->socket);
+        s->link->socket = NULL;
+    }
+    if (s->link->pid > 0) {
+        kill(s->link->pid, SIGKILL);
+        waitpid(s->link->pid, NULL, 0);
+    }
+    wire_fini(&s->link->out);
+    memory_free(s->link);
+    s->link = NULL;
+}
+
+struct wire_out *link_out(struct server *s)
+{
+    return s->is_ready ? &s->link->out : NULL;
+}
+
+void link_send(struct server *s)
+{
+    struct link *link = s->link;
+    bool good = !link->out.failed && link->socket;
+    if (good && link->out.n) {
+        good = bufferevent_write(link->socket, link->out.bytes, link->out.n) == 0;
+    }
+    link->out.n = 0;
+    link->out.failed = false;
+    if (!good && link->socket) {
+        lose_worker(s, "out of memory");
+    }
+}
+
+void link_tick(struct server *s, double now)
+{
+    struct link *link = s->link;
+    if (!link->socket && link->restart_at > 0 && now >= link->restart_at && !start_worker(s)) {
+        link->restart_at = now + 1;
+    }
+    /* It beats several times a second, but for long prefills and while it opens the model. */
+    if (link->socket && s->is_ready && now - link->heard > SILENT_S) {
+        lose_worker(s, "the worker does not answer");
+    }
+}
+
+void link_reap(struct server *s, pid_t pid, int status)
+{
+    if (!s->link || pid != s->link->pid) {
+        return;
+    }
+    s->link->pid = 0;
+    if (WIFSIGNALED(status)) {
+        log_event(
+            s, "worker_killed", json_pack("{s:i,s:i}", "pid", (int)pid, "signal", WTERMSIG(status)));
+    }
+    if (!s->was_ready && WIFEXITED(status) && WEXITSTATUS(status) != 0 && s->exit_code == 0) {
+        s->exit_code = WEXITSTATUS(status) == 1 ? 1 : 2;
+        event_base_loopbreak(s->base);
+    }
+    lose_worker(s, "the worker has ended");
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of paths, and the short answers. */
+#include "server/route.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/json.h"
+#include "server/keys.h"
+#include "server/page.h"
+#include "server/voices.h"
+
+static void answer_page(struct conn *c)
+{
+    conn_answer_more(c, 200, "text/html; charset=utf-8",
+        "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
+        "'unsafe-inline'; "
+        "connect-src 'self' ws: wss:; img-src data:; media-src blob:\r\nX-Content-Type-Options: "
+        "nosniff\r\n",
+        page_html, page_bytes());
+}
+
+static json_t *model_json(const struct server *s, const char *id, bool whole)
+{
+    json_t *j =
+        json_pack("{s:s,s:s,s:i,s:s}", "id", id, "object", "model", "created", 0, "owned_by", "utter");
+    if (whole && s->was_ready) {
+        json_t *languages = json_array(), *voices = json_array();
+        for (int i = 0; i < s->ready.n_languages; i++) {
+            json_array_append_new(languages, json_string(s->ready.languages[i]));
+        }
+        for (int i = 0; i < s->ready.n_voices; i++) {
+            json_array_append_new(voices, json_string(s->ready.voices[i]));
+        }
+        json_object_set_new(j, "utter",
+            json_pack("{s:s,s:s,s:b,s:i,s:s,s:s,s:i,s:i,s:o,s:o}", "kind", s->ready.kind_name, "size",
+                s->ready.size_name, "takes_instructions", s->ready.takes_instructions, "sample_rate",
+                s->ready.sample_rate, "device", s->ready.device, "weights", s->ready.weights, "lanes",
+                s->ready.lanes, "max_input_chars", FIELDS_MAX_INPUT, "languages", languages, "voices",
+                voices));
+    }
+    return j;
+}
+
+static const char *const model_aliases[] = {"tts-1", "tts-1-hd", "gpt-4o-mini-tts"};
+
+static void answer_models(struct conn *c)
+{
+    const struct server *s = c->server;
+    json_t *list = json_array();
+    json_array_append_new(list, model_json(s, s->model_id, true));
+    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
+        json_array_append_new(list, model_json(s, model_aliases[i], false));
+    }
+    bool audio = strstr(c->head.path, "/audio/") != NULL;
+    conn_answer_json(c, 200,
+        audio ? json_pack("{s:o}", "models", list)
+              : json_pack("{s:s,s:o}", "object", "list", "data", list));
+}
+
+static void answer_model(struct conn *c)
+{
+    const char *id = strrchr(c->head.path, '/') + 1;
+    bool known = strcmp(id, c->server->model_id) == 0;
+    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
+        known = known || strcmp(id, model_aliases[i]) == 0;
+    }
+    if (known) {
+        conn_answer_json(c, 200, model_json(c->server, id, true));
+        return;
+    }
+    struct refusal r;
+    refuse(&r, 404, "model", "the model '%.80s' is not served here", id);
+    r.code = "model_not_found";
+    conn_refuse(c, &r);
+}
+
+static void answer_health(struct conn *c)
+{
+    bool good = c->server->is_ready || !c->server->was_ready;
+    conn_answer_json(c, good ? 200 : 503,
+        json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced"));
+}
+
+static void answer_ready(struct conn *c)
+{
+    const struct server *s = c->server;
+    bool full = s->n_queued >= s->options->queue, good = s->is_ready && !s->draining && !full;
+    conn_answer_json(c, good ? 200 : 503,
+        json_pack("{s:s,s:i,s:i,s:i}", "status",
+            good          ? "ready"
+            : s->draining ? "stopping"
+            : full        ? "full"
+                          : "opening the model",
+            "lanes", s->ready.lanes, "running", s->n_running, "queued", s->n_queued));
+}
+
+static void answer_version(struct conn *c)
+{
+    conn_answer_json(c, 200, json_pack("{s:s}", "version", utter_version_text()));
+}
+
+static void answer_metrics(struct conn *c)
+{
+    const struct server *s = c->server;
+    struct evbuffer *text = evbuffer_new();
+    struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->n_conns, s->is_ready,
+        s->ready.memory_bytes, utter_version_text(), s->model_id,
+        s->ready.device ? s->ready.device : ""};
+    if (text) {
+        metrics_print(&s->metrics, &now, text);
+        size_t n = evbuffer_get_length(text);
+        conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", evbuffer_pullup(text, -1), n);
+        evbuffer_free(text);
+    } else {
+        conn_answer_json(c, 503, NULL);
+    }
+}
+
+static void answer_voices(struct conn *c)
+{
+    char legacy[8];
+    bool names_only =
+        http_query(&c->head, "legacy", legacy, sizeof legacy) && strcmp(legacy, "false") != 0;
+    conn_answer_json(c, 200, voices_list(c->server, names_only));
+}
+
+static const char *voice_of_path(const struct conn *c)
+{
+    return strstr(c->head.path, "/voices/") + strlen("/voices/");
+}
+
+static void answer_voice(struct conn *c)
+{
+    json_t *voice = voices_one(c->server, voice_of_path(c));
+    struct refusal r;
+    if (voice) {
+        conn_answer_json(c, 200, voice);
+        return;
+    }
+    refuse(&r, 404, "name", "no voice '%.80s'", voice_of_path(c));
+    conn_refuse(c, &r);
+}
+
+static void delete_voice(struct conn *c)
+{
+    struct refusal r;
+    if (voices_delete(c->server, voice_of_path(c), &r)) {
+        conn_answer_json(c, 200, json_pack("{s:b,s:s}", "success", 1, "message", "the voice is gone"));
+    } else if (r.status == 404) {
+        json_t *body = refusal_json(&r);
+        json_object_set_new(body, "success", json_false());
+        conn_answer_json(c, 404, body);
+    } else {
+        conn_refuse(c, &r);
+    }
+}
+
+enum access { OPEN, KEY };
+
+static const struct route {
+    const char *method, *path; /* a path that ends with / stands for one more name */
+    enum access access;
+    size_t body_limit;
+    void (*answer)(struct conn *c);
+} routes[] = {
+    {"POST", "/audio/speech", KEY, LIMIT_JSON_SOUND, speech_http_request},
+    {"POST", "/audio/speech/batch", KEY, LIMIT_JSON_SOUND, speech_batch_request},
+    {"GET", "/audio/speech/stream", KEY, 0, session_request},
+    {"GET", "/models", KEY, 0, answer_models},
+    {"GET", "/models/", KEY, 0, answer_model},
+    {"GET", "/audio/models", KEY, 0, answer_models},
+    {"GET", "/audio/voices", KEY, 0, answer_voices},
+    {"POST", "/audio/voices", KEY, LIMIT_UPLOAD + (1 << 20), voices_http_create},
+    {"GET", "/audio/voices/", KEY, 0, answer_voice},
+    {"DELETE", "/audio/voices/", KEY, LIMIT_JSON, delete_voice},
+    {"GET", "/metrics", KEY, 0, answer_metrics},
+    {"GET", "/health", OPEN, 0, answer_health},
+    {"GET", "/ready", OPEN, 0, answer_ready},
+    {"GET", "/version", OPEN, 0, answer_version},
+    {"GET", "/", OPEN, 0, answer_page},
+};
+
+static bool path_fits(const char *pattern, const char *path)
+{
+    size_t n = strlen(pattern);
+    if (n > 1 && pattern[n - 1] == '/') {
+        return strncmp(path, pattern, n) == 0 && path[n];
+    }
+    return strcmp(path, pattern) == 0;
+}
+
+/* *other: the path is there, for another method. */
+static const struct route *find_route(const struct http_head *head, bool *other)
+{
+    const char *path = head->path;
+    const char *method = strcmp(head->method, "HEAD") == 0 ? "GET" : head->method;
+    if (strncmp(path, "/v1/", 4) == 0) {
+        path += 3;
+    }
+    *other = false;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (path_fits(routes[i].path, path)) {
+            if (strcmp(routes[i].method, method) == 0) {
+                return &routes[i];
+            }
+            *other = true;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the Host names this machine: otherwise a web page elsewhere could reach us by a name of its own. */
+static bool host_is_ours(const struct server *s, const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    size_t n = host && host[0] == '[' ? strcspn(host, "]") + 1 : host ? strcspn(host, ":") : 0;
+    bool ours = !host || (strlen(s->options->host) == n && strncasecmp(host, s->options->host, n) == 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ours = ours || (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0);
+    }
+    return ours;
+}
+
+static bool comes_from_us(const struct http_head *head)
+{
+    const char *origin = http_field(head, "Origin"), *host = http_field(head, "Host");
+    const char *name = origin ? strstr(origin, "://") : NULL;
+    return !origin || (name && host && strcasecmp(name + 3, host) == 0);
+}
+
+bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
+{
+    bool other;
+    const struct route *route = find_route(&c->head, &other);
+    struct server *s = c->server;
+    if (!s->keys && !s->options->insecure && !host_is_ours(s, http_field(&c->head, "Host"))) {
+        return refuse(refusal, 403, NULL, "the Host of the request is not this server");
+    }
+    if (!comes_from_us(&c->head)) {
+        return refuse(refusal, 403, NULL, "pages of other sites may not use this server");
+    }
+    if (!route) {
+        return refuse(refusal, other ? 405 : 404, NULL,
+            other ? "this path has no %.20s" : "no such path", c->head.method);
+    }
+    c->key = keys_check(s, &c->head);
+    if (route->access == KEY && c->key < 0) {
+        s->metrics.rejected[METRICS_KEY]++;
+        refuse(refusal, 401, NULL, "an API key is needed (Authorization: Bearer KEY)");
+        refusal->code = "invalid_api_key";
+        return false;
+    }
+    *body_limit = route->body_limit;
+    return true;
+}
+
+void route_request(struct conn *c)
+{
+    bool other;
+    const struct route *route = find_route(&c->head, &other);
+    if (c->head.wants_websocket && route->answer != session_request) {
+        struct refusal r;
+        refuse(&r, 400, NULL, "this path speaks no WebSocket");
+        conn_refuse(c, &r);
+        return;
+    }
+    route->answer(c);
+}
+
+json_t *route_json(struct conn *c)
+{
+    json_t *json = NULL;
+    size_t n = evbuffer_get_length(c->body);
+    const char *text = n ? (const char *)evbuffer_pullup(c->body, -1) : "";
+    utter_error error = {.text = ""};
+    struct refusal r;
+    const char *type = http_field(&c->head, "Content-Type");
+    if (type && *type && strncasecmp(type, "application/json", 16) != 0) {
+        refuse(&r, 415, NULL, "the body must be application/json");
+    } else if (json_text(&json, text, n, "the body", &error) != UTTER_OK) {
+        refuse(&r, 400, NULL, "%s", error.text);
+    } else {
+        return json;
+    }
+    c->server->metrics.rejected[METRICS_INVALID]++;
+    conn_refuse(c, &r);
+    return NULL;
+}

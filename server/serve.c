@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The front end's life: listen, start the worker, serve, drain. */
+#include "server/serve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/listener.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "server/conn.h"
+#include "server/jobs.h"
+#include "server/keys.h"
+#include "server/link.h"
+#include "server/speech.h"
+#include "server/voices.h"
+#include "server/worker.h"
+
+enum { TICK_MS = 100, ENCODER_THREADS = 2, BACKLOG = 1024 };
+
+double server_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void log_event(const struct server *s, const char *event, json_t *fields)
+{
+    struct pollfd polled = {STDERR_FILENO, POLLOUT, 0};
+    struct timespec t;
+    char when[40];
+    size_t n;
+    /* A log that nobody reads must not hold up the loop: then its lines are lost. */
+    if (!s->options->quiet && fields && poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT)) {
+        clock_gettime(CLOCK_REALTIME, &t);
+        n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", gmtime(&(time_t){t.tv_sec}));
+        snprintf(when + n, sizeof when - n, ".%03ldZ", t.tv_nsec / 1000000);
+        json_t *line = json_pack("{s:s,s:s}", "time", when, "event", event);
+        json_object_update(line, fields);
+        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        if (text) {
+            fprintf(stderr, "%s\n", text);
+            memory_plain_free(text);
+        }
+        json_decref(line);
+    }
+    json_decref(fields);
+}
+
+struct fields_model server_fields_model(const struct server *s)
+{
+    static const char *const formats[] = {"wav", "pcm", "mp3", "opus", "flac", "aac"};
+    struct fields_model m = {.id = s->model_id, .kind = "custom_voice", .default_format = ENCODE_MP3};
+    if (s->was_ready) {
+        m.kind = s->ready.kind_name;
+        m.languages = s->ready.languages;
+        m.n_languages = s->ready.n_languages;
+        m.takes_instructions = s->ready.takes_instructions;
+    }
+    for (int i = 0; i < 6; i++) {
+        if (strcmp(formats[i], s->options->format) == 0) {
+            m.default_format = (enum encode_format)i;
+        }
+    }
+    return m;
+}
+
+/* ---- Connections ---- */
+
+static void address_text(char *out, size_t size, const struct sockaddr *address)
+{
+    const void *bytes =
+        address->sa_family == AF_INET6
+            ? (const void *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr
+            : (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (!inet_ntop(address->sa_family, bytes, out, (socklen_t)size)) {
+        snprintf(out, size, "?");
+    }
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t socket, struct sockaddr *address,
+    int bytes, void *user)
+{
+    struct server *s = user;
+    char text[64];
+    (void)listener, (void)bytes;
+    address_text(text, sizeof text, address);
+    if (s->n_conns >= LIMIT_CONNECTIONS || !conn_new(s, socket, text)) {
+        evutil_closesocket(socket);
+    }
+}
+
+static int bound_port(const struct server *s)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address;
+    if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &bytes) != 0) {
+        return s->options->port;
+    }
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)(void *)&address)->sin_port);
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET) {
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    }
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static bool start_listening(struct server *s)
+{
+    const struct serve_options *o = s->options;
+    struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char port[16];
+    snprintf(port, sizeof port, "%d", o->port);
+    int fault = getaddrinfo(o->host, port, &hints, &found);
+    if (fault) {
+        fprintf(stderr, "utter: --host %s: %s\n", o->host, gai_strerror(fault));
+        return false;
+    }
+    if (!is_loopback(found->ai_addr) && !s->keys && !o->insecure) {
+        fprintf(stderr,
+            "utter: --host %s: others could use this server without a key (give --api-key-file FILE, "
+            "or "
+            "--insecure)\n",
+            o->host);
+    } else {
+        s->listener = evconnlistener_new_bind(s->base, on_accept, s,
+            LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, BACKLOG, found->ai_addr,
+            (int)found->ai_addrlen);
+        if (!s->listener) {
+            fprintf(stderr, "utter: %s port %d: %s\n", o->host, o->port, strerror(errno));
+        }
+    }
+    freeaddrinfo(found);
+    return s->listener != NULL;
+}
+
+/* ---- The end ---- */
+
+void server_check_drained(struct server *s)
+{
+    if (!s->draining) {
+        return;
+    }
+    bool busy = s->n_running > 0 || s->n_queued > 0;
+    const struct conn *c;
+    TAILQ_FOREACH(c, &s->conns, entry)
+    {
+        busy = busy || c->state != CONN_LINGER;
+    }
+    if (!busy) {
+        event_base_loopbreak(s->base);
+    }
+}
+
+void server_drain(struct server *s)
+{
+    if (s->draining) {
+        return;
+    }
+    s->draining = true;
+    s->drain_until = server_now() + s->options->drain_s;
+    log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
+    evconnlistener_free(s->listener);
+    s->listener = NULL;
+    conn_drain(s);
+    server_check_drained(s);
+}
+
+static void on_stop(evutil_socket_t number, short what, void *user)
+{
+    struct server *s = user;
+    (void)number, (void)what;
+    if (s->draining) { /* the second signal: now */
+        event_base_loopbreak(s->base);
+    }
+    server_drain(s);
+}
+
+static void on_hangup(evutil_socket_t number, short what, void *user)
+{
+    (void)number, (void)what;
+    keys_read(user);
+}
+
+static void on_child(evutil_socket_t number, short what, void *user)
+{
+    struct server *s = user;
+    int status;
+    (void)number, (void)what;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        link_reap(s, pid, status);
+        voices_reap(s, pid, status);
+    }
+}
+
+void server_announce(struct server *s)
+{
+    const struct serve_options *o = s->options;
+    double most = (double)LIMIT_BODIES + (double)LIMIT_CONNECTIONS * (HTTP_HEAD_BYTES * 3.0) +
+                  (double)(s->ready.lanes + o->queue) * (LIMIT_UNSENT * 4.0);
+    printf("utter: ready on http://%s:%d, model %s (%s, %s), %d lanes, %d may wait, %d connections, "
+           "keys %s, the front "
+           "end takes at most %.0f MB\n",
+        strchr(o->host, ':') ? "[::]" : o->host, bound_port(s), s->model_id, s->ready.device,
+        s->ready.weights, s->ready.lanes, o->queue, LIMIT_CONNECTIONS, s->keys ? "asked for" : "off",
+        most * 1e-6);
+    fflush(stdout);
+    s->was_ready = true;
+}
+
+static void on_tick(evutil_socket_t socket, short what, void *user)
+{
+    struct server *s = user;
+    double now = server_now();
+    (void)socket, (void)what;
+    link_tick(s, now);
+    speech_tick(s, now);
+    conn_tick(s, now);
+    if (s->draining && now > s->drain_until) {
+        event_base_loopbreak(s->base);
+    }
+}
+
+/* ---- Start ---- */
+
+static void name_model(struct server *s)
+{
+    const char *path = s->options->model;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    const char *slash = memrchr(path, '/', n);
+    const char *name = slash ? slash + 1 : path;
+    snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(n - (size_t)(name - path)), name);
+    for (char *c = s->model_id; *c; c++) {
+        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') {
+            *c = '_';
+        }
+    }
+}
+
+static bool start_events(struct server *s)
+{
+    static const struct {
+        int number;
+        event_callback_fn call;
+    } signals[] = {{SIGINT, on_stop}, {SIGTERM, on_stop}, {SIGHUP, on_hangup}, {SIGCHLD, on_child}};
+    struct timeval tick = {0, TICK_MS * 1000};
+    bool good = true;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals && good; i++) {
+        s->signals[i] = evsignal_new(s->base, signals[i].number, signals[i].call, s);
+        good = s->signals[i] && event_add(s->signals[i], NULL) == 0;
+    }
+    s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
+    good = good && s->tick && event_add(s->tick, &tick) == 0;
+    s->jobs = good ? jobs_new(s->base, ENCODER_THREADS) : NULL;
+    if (!s->jobs) {
+        fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
+    }
+    return s->jobs != NULL;
+}
+
+static void allow_connections(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LIMIT_CONNECTIONS + 64) {
+        files.rlim_cur =
+            files.rlim_max < LIMIT_CONNECTIONS + 64 ? files.rlim_max : (rlim_t)LIMIT_CONNECTIONS + 64;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static void server_fini(struct server *s)
+{
+    for (struct conn *c; (c = TAILQ_FIRST(&s->conns));) {
+        conn_drop(c);
+    }
+    link_close(s);
+    /* Without a worker no lane is left: those that nobody wants are freed here. */
+    speech_worker_lost(s);
+    jobs_free(s->jobs);
+    voices_close(s);
+    keys_free(s);
+    for (size_t i = 0; i < sizeof s->signals / sizeof *s->signals; i++) {
+        if (s->signals[i]) {
+            event_free(s->signals[i]);
+        }
+    }
+    if (s->tick) {
+        event_free(s->tick);
+    }
+    if (s->listener) {
+        evconnlistener_free(s->listener);
+    }
+    event_base_free(s->base);
+    memory_free(s->ready_bytes);
+}
+
+int serve_run(const struct serve_options *options)
+{
+    struct server s = {.options = options};
+    uint32_t boot = 0;
+    TAILQ_INIT(&s.conns);
+    TAILQ_INIT(&s.queued);
+    TAILQ_INIT(&s.running);
+    s.base = event_base_new();
+    if (!s.base) {
+        fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
+        return 2;
+    }
+    if (getrandom(&boot, sizeof boot, 0) != (ssize_t)sizeof boot) {
+        boot = (uint32_t)getpid();
+    }
+    snprintf(s.boot, sizeof s.boot, "%08x", boot);
+    name_model(&s);
+    allow_connections();
+    s.exit_code = 0;
+    if (!keys_read(&s) || !start_listening(&s) || !voices_open(&s)) {
+        s.exit_code = 1;
+    } else if (!start_events(&s) || !link_open(&s)) {
+        s.exit_code = 2;
+    } else {
+        event_base_dispatch(s.base);
+    }
+    server_fini(&s);
+    return s.exit_code;
+}
+
+int serve_child(int n, char **arguments)
+{
+    if (n == 2 && strcmp(arguments[0], "serve-worker") == 0) {
+        return worker_main(atoi(arguments[1]));
+    }
+    if (n == 6 && strcmp(arguments[0], "serve-clone") == 0) {
+        return voices_child(arguments + 1);
+    }
+    return -1;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The front end as a whole: what its parts share. One thread; nothing here waits. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "server/fields.h"
+#include "server/metrics.h"
+#include "server/serve.h"
+#include "server/wire.h"
+
+enum {
+    LIMIT_CONNECTIONS = 4096,
+    LIMIT_JSON = 1 << 20,        /* body of a request */
+    LIMIT_JSON_SOUND = 14 << 20, /* with a recording in it (10 MiB in base64) */
+    LIMIT_UPLOAD = 10 << 20,     /* a recording */
+    LIMIT_BODIES = 256 << 20,    /* all bodies being read */
+    LIMIT_WS_MESSAGE = 4 << 20,
+    LIMIT_WS_TEXT = 128 << 10,  /* one message of text */
+    LIMIT_WS_SESSION = 1 << 20, /* text that waits in a session */
+    LIMIT_BATCH = 32,
+    LIMIT_VOICES = 1000,
+    LIMIT_UNSENT = 192 << 10, /* bytes for one client; 4 s of samples */
+    HEAD_S = 5,
+    BODY_S = 30,
+    IDLE_S = 60,
+    STALL_S = 20,
+    WS_CONFIG_S = 10,
+    WS_IDLE_S = 30,
+    LINGER_S = 1,
+    QUEUE_S = 10, /* who would wait longer is refused */
+};
+
+struct conn;
+struct speech;
+struct link;
+struct pool_of_jobs;
+struct voices;
+struct keys;
+
+TAILQ_HEAD(conn_list, conn);
+TAILQ_HEAD(speech_list, speech);
+
+struct server {
+    const struct serve_options *options;
+    struct event_base *base;
+    struct evconnlistener *listener;
+    struct event *tick, *signals[4];
+    struct conn_list conns;
+    int n_conns;
+    size_t body_bytes; /* of all requests being read */
+    uint64_t n_requests;
+    char boot[9]; /* in request ids: differs from run to run */
+
+    struct link *link;       /* to the worker */
+    struct wire_ready ready; /* what it said; strings in ready_bytes */
+    uint8_t *ready_bytes;
+    bool was_ready, is_ready; /* ever; now */
+    char model_id[128];
+
+    struct speech_list queued,
+        running; /* running holds those that were cancelled, until their lane is free */
+    int n_queued, n_running;
+    double hold_s; /* how long a speech keeps its lane, running mean */
+    uint32_t next_id;
+
+    struct jobs *jobs;
+    struct voices *voices;
+    struct keys *keys;
+    struct metrics metrics;
+    bool draining;
+    double drain_until;
+    int exit_code;
+};
+
+double server_now(void); /* seconds, monotonic */
+struct fields_model server_fields_model(const struct server *s);
+/* Says on standard output that the model is ready, and under which limits. */
+void server_announce(struct server *s);
+/* Starts the end: no new connections, idle ones closed, speeches may finish. */
+void server_drain(struct server *s);
+/* Leaves the loop when a drain has nothing left to wait for. */
+void server_check_drained(struct server *s);
+
+/* One line of JSON on stderr. `fields` is taken over and may be NULL. */
+void log_event(const struct server *s, const char *event, json_t *fields);
+
+#endif

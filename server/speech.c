@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Speeches: admission, dispatch to lanes, samples through the encoder, the end. */
+#include "server/speech.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "server/jobs.h"
+#include "server/link.h"
+#include "server/voices.h"
+
+enum { MAX_TRIES = 2, BASE_RETRY_MS = 1000 };
+
+struct speech {
+    TAILQ_ENTRY(speech) entry;
+    struct server *server;
+    uint32_t id;
+    bool queued, cancelled, held;
+    int tries;
+    const struct speech_sink *sink; /* NULL: nobody wants it any more */
+    void *user;
+    enum metrics_endpoint endpoint;
+    /* What was asked: kept whole until the first samples come, so that a new worker can begin again. */
+    struct wire_out opening, text;
+    bool text_ended;
+
+    struct encode *encoder;
+    struct wire_out samples; /* floats that wait for the encoder */
+    struct job job;
+    struct wire_out job_in, job_out;
+    bool job_runs, job_final, job_failed;
+    bool ended, final_done; /* the worker has said all; so has the encoder */
+    struct speech_end end;
+
+    double read_at, started, first_samples, cancelled_at, heard_until;
+};
+
+static const struct speech_sink no_sink;
+
+static void speech_free(struct speech *p)
+{
+    encode_free(p->encoder);
+    wire_fini(&p->opening);
+    wire_fini(&p->text);
+    wire_fini(&p->samples);
+    wire_fini(&p->job_in);
+    wire_fini(&p->job_out);
+    memory_free(p);
+}
+
+static void leave_queue(struct speech *p)
+{
+    TAILQ_REMOVE(&p->server->queued, p, entry);
+    p->server->n_queued--;
+    p->queued = false;
+}
+
+static void leave_lane(struct speech *p)
+{
+    struct server *s = p->server;
+    TAILQ_REMOVE(&s->running, p, entry);
+    s->n_running--;
+    p->started = 0;
+}
+
+/* Nothing refers to it any more: not the worker, not a thread, not who asked. */
+static void free_if_done(struct speech *p)
+{
+    if (p->sink == &no_sink && !p->queued && p->started <= 0 && !p->job_runs) {
+        struct server *s = p->server;
+        speech_free(p);
+        server_check_drained(s);
+    }
+}
+
+static void count_end(struct server *s, const struct speech *p)
+{
+    const struct speech_end *e = &p->end;
+    s->metrics.requests[p->endpoint][e->good ? METRICS_OK : METRICS_ERROR]++;
+    if (e->good) {
+        s->metrics.audio_s += e->audio_s;
+        s->metrics.prefill_s += e->model.prefill_s;
+        s->metrics.talker_s += e->model.talker_s;
+        s->metrics.predictor_s += e->model.predictor_s;
+        s->metrics.vocoder_s += e->model.vocoder_s;
+        s->metrics.runaway += e->finish == UTTER_FINISH_CEILING || e->finish == UTTER_FINISH_LOOP ||
+                              e->finish == UTTER_FINISH_SILENCE;
+        histogram_add(&s->metrics.total, e->total_s);
+        histogram_add(&s->metrics.underrun, e->worst_gap_s);
+    }
+    log_event(s, "speech",
+        json_pack("{s:i,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:s?}", "id", (int)p->id, "good", e->good, "finish",
+            utter_finish_text(e->finish), "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s",
+            e->queue_s, "first_s", e->first_s, "total_s", e->total_s, "error",
+            e->good ? NULL : e->refusal.message));
+}
+
+static void tell_end(struct speech *p)
+{
+    const struct speech_sink *sink = p->sink;
+    p->end.total_s = server_now() - p->read_at;
+    p->sink = &no_sink;
+    count_end(p->server, p);
+    sink->end(p->user, &p->end);
+    free_if_done(p);
+}
+
+static bool is_wanted(const struct speech *p)
+{
+    return p->sink != &no_sink;
+}
+
+static void fail(struct speech *p, int status, const char *why)
+{
+    if (is_wanted(p)) {
+        p->end.good = false;
+        refuse(&p->end.refusal, status, NULL, "%s", why);
+        p->end.refusal.retry_ms = status == 503 ? BASE_RETRY_MS : 0;
+        p->end.finish = UTTER_FINISH_ERROR;
+        tell_end(p);
+    } else {
+        free_if_done(p);
+    }
+}
+
+/* ---- Admission ---- */
+
+/* How long the last of the queue would wait: lanes are given back at the pace of the past. */
+static double estimated_wait(const struct server *s)
+{
+    int free_lanes = s->ready.lanes - s->n_running;
+    int ahead = s->n_queued + 1 - (free_lanes > 0 ? free_lanes : 0);
+    return ahead > 0 && s->ready.lanes > 0 ? s->hold_s * ahead / s->ready.lanes : 0;
+}
+
+static bool admit(struct server *s, struct refusal *r)
+{
+    double wait = estimated_wait(s);
+    if (s->draining) {
+        s->metrics.rejected[METRICS_DRAINING]++;
+        refuse(r, 503, NULL, "the server is about to stop");
+    } else if (!s->was_ready) {
+        s->metrics.rejected[METRICS_NOT_READY]++;
+        refuse(r, 503, NULL, "the model is being opened");
+    } else if (s->n_queued >= s->options->queue || wait > QUEUE_S) {
+        s->metrics.rejected[METRICS_QUEUE_FULL]++;
+        refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);
+        r->never_retry = wait > 0.3;
+    } else {
+        return true;
+    }
+    r->retry_ms = wait > 1 ? (int)(wait * 1000) : BASE_RETRY_MS;
+    return false;
+}
+
+static void write_opening(struct speech *p, const struct fields *f, const struct voices_found *voice)
+{
+    struct wire_open open = {.voice_name = voice->preset,
+        .voice_file = voice->file[0] ? voice->file : NULL,
+        .language = f->language,
+        .instruct = f->instructions,
+        .layout = f->layout,
+        .temperature = f->temperature,
+        .top_p = f->top_p,
+        .repetition_penalty = f->repetition_penalty,
+        .sub_temperature = f->sub_temperature,
+        .sub_top_p = f->sub_top_p,
+        .top_k = f->top_k,
+        .sub_top_k = f->sub_top_k,
+        .seed = f->seed,
+        .max_frames = f->max_frames};
+    wire_put_open(&p->opening, p->id, &open);
+}
+
+static void dispatch(struct server *s);
+
+struct speech *speech_start(struct server *s, const struct fields *fields,
+    enum metrics_endpoint endpoint, double read_at, const struct speech_sink *sink, void *user,
+    struct refusal *refusal)
+{
+    struct voices_found voice;
+    if (!admit(s, refusal) || !voices_find(s, fields, &voice, refusal)) {
+        return NULL;
+    }
+    struct speech *p = memory_new(1, sizeof *p);
+    if (p) {
+        p->encoder = encode_new(&fields->sound, s->ready.sample_rate);
+        p->id = ++s->next_id;
+        write_opening(p, fields, &voice);
+    }
+    if (!p || !p->encoder || p->opening.failed) {
+        if (p) {
+            speech_free(p);
+        }
+        refuse(refusal, 503, NULL, "out of memory");
+        return NULL;
+    }
+    p->server = s;
+    p->sink = sink;
+    p->user = user;
+    p->endpoint = endpoint;
+    p->read_at = read_at;
+    p->queued = true;
+    s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
+    TAILQ_INSERT_TAIL(&s->queued, p, entry);
+    s->n_queued++;
+    return p;
+}
+
+/* ---- To the worker ---- */
+
+static void send_to_lane(struct speech *p)
+{
+    struct server *s = p->server;
+    struct wire_out *out = link_out(s);
+    leave_queue(p);
+    TAILQ_INSERT_TAIL(&s->running, p, entry);
+    s->n_running++;
+    p->tries++;
+    p->started = server_now();
+    p->end.queue_s = p->started - p->read_at;
+    histogram_add(&s->metrics.queue_wait, p->end.queue_s);
+    wire_put(out, p->opening.bytes, p->opening.n);
+    if (p->text.n) {
+        wire_message(out, WIRE_TEXT, p->id, p->text.bytes, p->text.n);
+    }
+    if (p->text_ended) {
+        wire_message(out, WIRE_FINISH, p->id, NULL, 0);
+    }
+    if (p->held) {
+        wire_message(out, WIRE_PAUSE, p->id, NULL, 0);
+    }
+    link_send(s);
+}
+
+static void dispatch(struct server *s)
+{
+    while (link_out(s) && s->n_running < s->ready.lanes && !TAILQ_EMPTY(&s->queued)) {
+        send_to_lane(TAILQ_FIRST(&s->queued));
+    }
+}
+
+/* Sends a message about a speech that has a lane. */
+static void send_one(struct speech *p, enum wire_kind kind, const void *body, size_t n)
+{
+    struct wire_out *out = p->started > 0 && !p->ended ? link_out(p->server) : NULL;
+    if (out) {
+        wire_message(out, kind, p->id, body, n);
+        link_send(p->server);
+    }
+}
+
+void speech_text(struct speech *p, const char *text, size_t n)
+{
+    if (p->first_samples <= 0) {
+        wire_put(&p->text, text, n);
+    }
+    send_one(p, WIRE_TEXT, text, n);
+    if (p->queued) {
+        dispatch(p->server);
+    }
+}
+
+void speech_finish(struct speech *p)
+{
+    p->text_ended = true;
+    send_one(p, WIRE_FINISH, NULL, 0);
+    if (p->queued) {
+        dispatch(p->server);
+    }
+}
+
+void speech_hold(struct speech *p, bool held)
+{
+    if (p->held != held) {
+        p->held = held;
+        send_one(p, held ? WIRE_PAUSE : WIRE_RESUME, NULL, 0);
+    }
+}
+
+void speech_cancel(struct speech *p)
+{
+    struct server *s = p->server;
+    enum metrics_stage stage = p->queued               ? METRICS_QUEUED
+                               : p->first_samples <= 0 ? METRICS_FIRST
+                               : p->held               ? METRICS_PAUSED
+                                                       : METRICS_STREAMING;
+    s->metrics.cancelled[stage]++;
+    s->metrics.requests[p->endpoint][METRICS_CANCELLED]++;
+    p->sink = &no_sink;
+    p->cancelled = true;
+    p->cancelled_at = server_now();
+    log_event(s, "cancelled", json_pack("{s:i,s:i}", "id", (int)p->id, "stage", (int)stage));
+    if (p->queued) {
+        leave_queue(p);
+        histogram_add(&s->metrics.cancel_to_free, 0);
+    }
+    send_one(p, WIRE_CANCEL, NULL, 0);
+    free_if_done(p);
+}
+
+int speech_rate(const struct speech *p)
+{
+    return encode_rate(p->encoder);
+}
+
+/* ---- Samples through the encoder ---- */
+
+static void run_encoder(struct job *job)
+{
+    struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
+    p->job_failed = !encode_feed(p->encoder, (float *)(void *)p->job_in.bytes,
+        p->job_in.n / sizeof(float), p->job_final, &p->job_out);
+}
+
+static void pump(struct speech *p);
+
+static void note_first(struct speech *p)
+{
+    if (p->end.first_s <= 0) {
+        p->end.first_s = server_now() - p->read_at;
+        histogram_add(&p->server->metrics.ttfa, p->end.first_s);
+    }
+}
+
+static void take_encoded(struct job *job)
+{
+    struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
+    bool failed = p->job_failed || p->job_out.failed, final = p->job_final;
+    p->job_in.n = 0;
+    if (is_wanted(p) && !failed && p->job_out.n) {
+        note_first(p);
+        p->sink->bytes(
+            p->user, p->job_out.bytes, p->job_out.n); /* may cancel; the job keeps the speech */
+    }
+    p->job_out.n = 0;
+    p->job_runs = false;
+    if (!is_wanted(p)) {
+        free_if_done(p);
+    } else if (failed) {
+        send_one(p, WIRE_CANCEL, NULL, 0);
+        fail(p, 500, "the encoder failed");
+    } else if (final) {
+        p->end.good = true;
+        tell_end(p);
+    } else {
+        pump(p);
+    }
+}
+
+/* Gives what has come to the encoder, unless it is at work. */
+static void pump(struct speech *p)
+{
+    if (p->job_runs || !is_wanted(p) || (p->samples.n == 0 && !(p->ended && !p->final_done))) {
+        return;
+    }
+    struct wire_out empty = p->job_in;
+    p->job_in = p->samples;
+    p->samples = empty;
+    p->job_final = p->ended;
+    p->final_done = p->ended;
+    p->job.run = run_encoder;
+    p->job.done = take_encoded;
+    p->job_runs = true;
+    if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
+        run_encoder(&p->job);
+        take_encoded(&p->job);
+    }
+}
+
+/* ---- From the worker ---- */
+
+static struct speech *find_running(struct server *s, uint32_t id)
+{
+    struct speech *p;
+    TAILQ_FOREACH(p, &s->running, entry)
+    {
+        if (p->id == id) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static void take_samples(struct speech *p, const struct wire_message *m)
+{
+    double now = server_now(),
+           seconds = (double)(m->bytes / sizeof(float)) / p->server->ready.sample_rate;
+    if (!is_wanted(p)) {
+        return;
+    }
+    if (p->first_samples <= 0) {
+        p->first_samples = p->heard_until = now;
+        wire_fini(&p->text);
+    }
+    if (now - p->heard_until > p->end.worst_gap_s && !p->held) {
+        p->end.worst_gap_s = now - p->heard_until;
+    }
+    p->heard_until = (now > p->heard_until ? now : p->heard_until) + seconds;
+    wire_put(&p->samples, m->body, m->bytes);
+    if (p->samples.failed) {
+        send_one(p, WIRE_CANCEL, NULL, 0);
+        fail(p, 503, "out of memory");
+        return;
+    }
+    pump(p);
+}
+
+static void take_done(struct speech *p, const struct wire_message *m)
+{
+    struct wire_done *done = &p->end.model;
+    if (!is_wanted(p)) {
+        free_if_done(p);
+        return;
+    }
+    p->ended = true;
+    if (!wire_get_done(done, m)) {
+        fail(p, 500, "the worker sent what is no message");
+        return;
+    }
+    p->end.finish = (enum utter_finish)done->finish;
+    p->end.n_frames = done->n_frames;
+    p->end.n_text_tokens = done->n_text_tokens;
+    p->end.audio_s =
+        (double)done->n_frames * p->server->ready.frame_samples / p->server->ready.sample_rate;
+    if (done->n_frames == 0) {
+        fail(p, 500, "the model ended the speech before its first sound (another seed may help)");
+        return;
+    }
+    pump(p);
+}
+
+static void take_failed(struct speech *p, const struct wire_message *m)
+{
+    struct wire_failed failed;
+    p->ended = true;
+    if (!wire_get_failed(&failed, m)) {
+        failed = (struct wire_failed){UTTER_E_INTERNAL, "the worker failed"};
+    }
+    bool asked_wrong = failed.status == UTTER_E_ARGUMENT || failed.status == UTTER_E_MODEL;
+    fail(p, asked_wrong ? 400 : failed.status == UTTER_E_MEMORY ? 503 : 500, failed.text);
+}
+
+void speech_message(struct server *s, const struct wire_message *m)
+{
+    struct speech *p = find_running(s, m->id);
+    if (!p) {
+        return;
+    }
+    if (m->kind == WIRE_PCM) {
+        take_samples(p, m);
+        return;
+    }
+    double held = server_now() - p->started;
+    s->hold_s += (s->hold_s > 0 ? 0.1 : 1) * (held - s->hold_s);
+    if (p->cancelled_at > 0) {
+        histogram_add(&s->metrics.cancel_to_free, server_now() - p->cancelled_at);
+    }
+    leave_lane(p);
+    if (m->kind == WIRE_DONE) {
+        take_done(p, m);
+    } else if (m->kind == WIRE_FAILED) {
+        take_failed(p, m);
+    } else {
+        free_if_done(p);
+    }
+    dispatch(s);
+    server_check_drained(s);
+}
+
+void speech_worker_ready(struct server *s)
+{
+    dispatch(s);
+}
+
+void speech_worker_lost(struct server *s)
+{
+    struct speech *p, *after;
+    struct speech_list lost = TAILQ_HEAD_INITIALIZER(lost);
+    TAILQ_CONCAT(&lost, &s->running, entry);
+    s->n_running = 0;
+    for (p = TAILQ_LAST(&lost, speech_list); p; p = after) {
+        after = TAILQ_PREV(p, speech_list, entry);
+        TAILQ_REMOVE(&lost, p, entry);
+        p->started = 0;
+        if (is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
+            /* Nobody has heard anything yet: the next worker begins again. */
+            TAILQ_INSERT_HEAD(&s->queued, p, entry);
+            s->n_queued++;
+            p->queued = true;
+        } else {
+            fail(p, 503, "the worker ended while it spoke (ask again)");
+        }
+    }
+}
+
+void speech_tick(struct server *s, double now)
+{
+    struct speech *p, *after;
+    for (p = TAILQ_FIRST(&s->queued); p; p = after) {
+        after = TAILQ_NEXT(p, entry);
+        if (now - p->read_at > 2 * QUEUE_S) {
+            s->metrics.rejected[METRICS_QUEUE_FULL]++;
+            leave_queue(p);
+            fail(p, 503, "no lane became free in time");
+        }
+    }
+}

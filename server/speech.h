@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One utterance on its way: the queue, a lane of the worker, the encoder, and whoever asked for it. */
+#ifndef SERVER_SPEECH_H
+#define SERVER_SPEECH_H
+
+#include "server/refusal.h"
+#include "server/server.h"
+
+struct speech;
+
+/* How it went; times in seconds from the request. */
+struct speech_end {
+    bool good; /* else `refusal` says why not */
+    struct refusal refusal;
+    enum utter_finish finish;
+    int n_frames, n_text_tokens;
+    double queue_s, first_s, total_s, audio_s; /* first_s: the first encoded byte was handed over */
+    double worst_gap_s;     /* longest time in which a listener had nothing to hear */
+    struct wire_done model; /* times of the stages */
+};
+
+/* Who asked. `bytes` comes any number of times, then `end` once; after speech_cancel nothing. The speech is gone when
+ * `end` returns. */
+struct speech_sink {
+    void (*bytes)(void *user, const void *bytes, size_t n);
+    void (*end)(void *user, const struct speech_end *end);
+};
+
+/* Queues a speech, without text yet. `read_at`: when the request was there. NULL: refused, *refusal says why. */
+struct speech *speech_start(struct server *s, const struct fields *fields,
+    enum metrics_endpoint endpoint, double read_at, const struct speech_sink *sink, void *user,
+    struct refusal *refusal);
+void speech_text(struct speech *p, const char *text, size_t n);
+void speech_finish(struct speech *p);
+void speech_cancel(struct speech *p);
+/* The client does not read (or does again): the model makes no more for it. */
+void speech_hold(struct speech *p, bool held);
+int speech_rate(const struct speech *p); /* of the encoded samples */
+
+/* From the link. */
+void speech_worker_ready(struct server *s);
+void speech_worker_lost(struct server *s);
+void speech_message(struct server *s, const struct wire_message *m);
+/* Ends those that have waited too long; called a few times a second. */
+void speech_tick(struct server *s, double now);
+
+#endif

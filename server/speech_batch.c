@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * POST /v1/audio/speech/batch: up to 32 speeches, one answer. A bad item does not fail the others. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "server/route.h"
+#include "server/speech_parts.h"
+
+enum { AT_ONCE = 4 }; /* items of one batch in the queue or on lanes: others are served between them */
+
+struct batch;
+
+struct item {
+    struct batch *batch;
+    int index;
+    struct speech *speech;
+    struct fields fields;
+    struct wire_out sound;
+};
+
+struct batch {
+    struct conn *conn;
+    json_t *body, *results;
+    int n, next, n_running, n_good;
+    double read_at;
+    bool starting; /* items that end at once must not start others */
+    struct item items[LIMIT_BATCH];
+};
+
+static void batch_free(struct batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        fields_fini(&b->items[i].fields);
+        wire_fini(&b->items[i].sound);
+    }
+    json_decref(b->body);
+    json_decref(b->results);
+    memory_free(b);
+}
+
+static void set_failed(struct item *item, const struct refusal *r)
+{
+    json_t *result = refusal_json(r);
+    json_object_set_new(result, "index", json_integer(item->index));
+    json_object_set_new(result, "status", json_string("error"));
+    json_array_set_new(item->batch->results, (size_t)item->index, result);
+}
+
+static void set_good(struct item *item, const struct speech_end *e)
+{
+    enum encode_format format = item->fields.sound.format;
+    encode_true_sizes(format, item->sound.bytes, item->sound.n);
+    json_array_set_new(item->batch->results, (size_t)item->index,
+        json_pack("{s:i,s:s,s:o,s:s,s:s,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
+            "success", "audio_data", speech_base64(item->sound.bytes, item->sound.n), "media_type",
+            encode_content_type(format), "finish_reason", speech_finish_reason(e->finish),
+            "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
+            e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+    item->batch->n_good++;
+}
+
+static void go_on(struct batch *b);
+
+static void on_bytes(void *user, const void *bytes, size_t n)
+{
+    struct item *item = user;
+    wire_put(&item->sound, bytes, n);
+}
+
+static void on_end(void *user, const struct speech_end *e)
+{
+    struct item *item = user;
+    struct refusal r = e->refusal;
+    item->speech = NULL;
+    item->batch->n_running--;
+    if (e->good && !item->sound.failed) {
+        set_good(item, e);
+    } else {
+        if (e->good) {
+            refuse(&r, 503, NULL, "out of memory");
+        }
+        set_failed(item, &r);
+    }
+    wire_fini(&item->sound);
+    go_on(item->batch);
+}
+
+static const struct speech_sink sink = {on_bytes, on_end};
+
+/* True when the item is on its way. */
+static bool start_item(struct item *item)
+{
+    struct batch *b = item->batch;
+    struct refusal r;
+    struct fields_model model = server_fields_model(b->conn->server);
+    json_t *object = json_array_get(json_object_get(b->body, "items"), (size_t)item->index);
+    bool good = fields_parse(&item->fields, object, b->body, FIELDS_FOR_SPEECH, &model, &r);
+    if (good && item->fields.ref_audio) {
+        good = refuse(
+            &r, 400, "ref_audio", "\"ref_audio\" is not taken in a batch (upload the voice first)");
+    }
+    if (good) {
+        item->speech =
+            speech_start(b->conn->server, &item->fields, METRICS_BATCH, b->read_at, &sink, item, &r);
+    }
+    if (!item->speech) {
+        set_failed(item, &r);
+        return false;
+    }
+    b->n_running++;
+    speech_text(item->speech, item->fields.input, strlen(item->fields.input));
+    if (item->speech) {
+        speech_finish(item->speech);
+    }
+    return true;
+}
+
+static void go_on(struct batch *b)
+{
+    if (b->starting) {
+        return;
+    }
+    b->starting = true;
+    while (b->next < b->n && b->n_running < AT_ONCE) {
+        start_item(&b->items[b->next++]);
+    }
+    b->starting = false;
+    if (b->n_running > 0 || b->next < b->n) {
+        return;
+    }
+    char id[64];
+    snprintf(id, sizeof id, "speech-batch-%s", b->conn->request_id);
+    conn_answer_json(b->conn, 200,
+        json_pack("{s:s,s:O,s:i,s:i,s:i}", "id", id, "results", b->results, "total", b->n, "succeeded",
+            b->n_good, "failed", b->n - b->n_good));
+    batch_free(b);
+}
+
+static void on_gone(void *user)
+{
+    struct batch *b = user;
+    b->starting = true;
+    for (int i = 0; i < b->n; i++) {
+        if (b->items[i].speech) {
+            speech_cancel(b->items[i].speech);
+        }
+    }
+    batch_free(b);
+}
+
+static const struct conn_owner owner = {on_gone, NULL, NULL, NULL};
+
+void speech_batch_request(struct conn *c)
+{
+    struct refusal r;
+    json_t *body = route_json(c);
+    if (!body) {
+        return;
+    }
+    json_t *items = json_object_get(body, "items");
+    size_t n = json_array_size(items);
+    struct batch *b = n > 0 && n <= LIMIT_BATCH ? memory_new(1, sizeof *b) : NULL;
+    if (!b) {
+        json_decref(body);
+        refuse(&r, n > 0 && n <= LIMIT_BATCH ? 503 : 400, "items",
+            "\"items\" must be a list of 1 to %d objects", LIMIT_BATCH);
+        conn_refuse(c, &r);
+        return;
+    }
+    b->conn = c;
+    b->body = body;
+    b->results = json_array();
+    b->n = (int)n;
+    b->read_at = c->read_at;
+    for (int i = 0; i < b->n; i++) {
+        b->items[i].batch = b;
+        b->items[i].index = i;
+        json_array_append_new(b->results, json_null());
+    }
+    conn_own(c, &owner, b);
+    go_on(b);
+}

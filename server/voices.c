@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of voices: presets from the worker, files from the folder. */
+#include "server/voices.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "server/voices_parts.h"
+
+void voice_entry_free(struct voice_entry *v)
+{
+    if (v) {
+        memory_free(v->name);
+        memory_free(v->file);
+        memory_free(v->transcript);
+        json_decref(v->told);
+        memory_free(v);
+    }
+}
+
+/* What the uploader said lies beside the voice: NAME.json. */
+static json_t *read_told(const char *file)
+{
+    char path[4096];
+    json_t *told = NULL;
+    snprintf(path, sizeof path, "%.*s.json", (int)(strlen(file) - strlen(VOICE_ENDING)), file);
+    if (json_file(&told, path, 1 << 16, NULL) != UTTER_OK || !json_is_object(told)) {
+        json_decref(told);
+        told = json_object();
+    }
+    return told;
+}
+
+struct voice_entry *voice_entry_read(const char *file, utter_error *error)
+{
+    utter_voice *voice = NULL;
+    struct voice_entry *v = NULL;
+    struct stat about;
+    if (utter_voice_load(&voice, file, error) != UTTER_OK) {
+        return NULL;
+    }
+    utter_voice_info info = {.size = sizeof info};
+    if (utter_voice_get_info(voice, &info) == UTTER_OK && (v = memory_new(1, sizeof *v))) {
+        const char *slash = strrchr(file, '/');
+        v->name = memory_string(info.name && info.name[0] ? info.name : slash ? slash + 1 : file);
+        v->file = memory_string(file);
+        v->transcript = info.transcript ? memory_string(info.transcript) : NULL;
+        v->width = info.width;
+        v->made = stat(file, &about) == 0 ? (long long)about.st_mtime : 0;
+        v->told = read_told(file);
+        if (!v->name || !v->file || !v->told) {
+            voice_entry_free(v);
+            v = NULL;
+        }
+    }
+    utter_voice_free(&voice);
+    return v;
+}
+
+struct voice_entry *voices_entry(const struct server *s, const char *name)
+{
+    struct voice_entry *v;
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        if (strcasecmp(v->name, name) == 0) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+void voices_insert(struct server *s, struct voice_entry *v)
+{
+    struct voice_entry *old = voices_entry(s, v->name);
+    if (old) {
+        voices_remove(s, old);
+    }
+    TAILQ_INSERT_TAIL(&s->voices->entries, v, entry);
+    s->voices->n++;
+}
+
+void voices_remove(struct server *s, struct voice_entry *v)
+{
+    TAILQ_REMOVE(&s->voices->entries, v, entry);
+    s->voices->n--;
+    voice_entry_free(v);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static void read_folder(struct server *s, DIR *folder)
+{
+    for (struct dirent *file; (file = readdir(folder)) && s->voices->n < LIMIT_VOICES;) {
+        char path[4096];
+        utter_error error = {.text = ""};
+        if (file->d_name[0] == '.' || !ends_with(file->d_name, VOICE_ENDING) ||
+            snprintf(path, sizeof path, "%s/%s", s->voices->folder, file->d_name) >= (int)sizeof path) {
+            continue;
+        }
+        struct voice_entry *v = voice_entry_read(path, &error);
+        if (v) {
+            voices_insert(s, v);
+        } else {
+            log_event(s, "voice_unreadable", json_pack("{s:s}", "error", error.text));
+        }
+    }
+}
+
+bool voices_open(struct server *s)
+{
+    struct voices *v = memory_new(1, sizeof *v);
+    s->voices = v;
+    if (!v) {
+        fprintf(stderr, "utter: out of memory\n");
+        return false;
+    }
+    TAILQ_INIT(&v->entries);
+    TAILQ_INIT(&v->uploads);
+    snprintf(v->temporary, sizeof v->temporary, "%s/utter-XXXXXX", P_tmpdir);
+    if (!mkdtemp(v->temporary)) {
+        fprintf(stderr, "utter: %s: %s\n", v->temporary, strerror(errno));
+        v->temporary[0] = 0;
+        return false;
+    }
+    if (!s->options->voices) {
+        return true;
+    }
+    DIR *folder = NULL;
+    if ((mkdir(s->options->voices, 0777) != 0 && errno != EEXIST) ||
+        !realpath(s->options->voices, v->folder) || !(folder = opendir(v->folder))) {
+        fprintf(stderr, "utter: --voices %s: %s\n", s->options->voices, strerror(errno));
+        return false;
+    }
+    read_folder(s, folder);
+    closedir(folder);
+    return true;
+}
+
+void voices_close(struct server *s)
+{
+    struct voices *v = s->voices;
+    if (!v) {
+        return;
+    }
+    voices_end_uploads(s);
+    for (struct voice_entry *e; (e = TAILQ_FIRST(&v->entries));) {
+        voices_remove(s, e);
+    }
+    if (v->temporary[0]) {
+        rmdir(v->temporary);
+    }
+    memory_free(v);
+    s->voices = NULL;
+}
+
+static const char *preset_of(const struct server *s, const char *name)
+{
+    for (int i = 0; i < s->ready.n_voices; i++) {
+        if (strcasecmp(s->ready.voices[i], name) == 0) {
+            return s->ready.voices[i];
+        }
+    }
+    return NULL;
+}
+
+static bool refuse_voice(const struct server *s, const char *name, struct refusal *r)
+{
+    char list[512] = "";
+    const struct voice_entry *v;
+    for (int i = 0; i < s->ready.n_voices; i++) {
+        strncat(list, list[0] ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, s->ready.voices[i], sizeof list - strlen(list) - 1);
+    }
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        strncat(list, list[0] ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, v->name, sizeof list - strlen(list) - 1);
+    }
+    return refuse(r, 400, "voice", "\"voice\": no voice '%.80s' (voices: %s)", name,
+        list[0] ? list : "none; upload one with POST /v1/audio/voices");
+}
+
+bool voices_find(
+    struct server *s, const struct fields *fields, struct voices_found *found, struct refusal *refusal)
+{
+    const char *name = fields->voice;
+    *found = (struct voices_found){0};
+    bool needs_none = strcmp(s->ready.kind_name, "voice_design") == 0;
+    if (needs_none) {
+        return true;
+    }
+    if (fields->voice_file) {
+        snprintf(found->file, sizeof found->file, "%s", fields->voice_file);
+        return true;
+    }
+    const struct voice_entry *v = name ? voices_entry(s, name) : NULL;
+    if (v) {
+        snprintf(found->file, sizeof found->file, "%s", v->file);
+        return true;
+    }
+    found->preset = name ? preset_of(s, name) : s->ready.n_voices ? s->ready.voices[0] : NULL;
+    if (!found->preset && name) {
+        found->preset = fields_openai_voice(name, s->ready.voices, s->ready.n_voices);
+    }
+    if (!found->preset && (!name || fields_openai_voice(name, &name, 1))) {
+        /* A base model has no presets: the first voice stands for all names of OpenAI. */
+        v = TAILQ_FIRST(&s->voices->entries);
+        snprintf(found->file, sizeof found->file, "%s", v ? v->file : "");
+    }
+    return found->preset || found->file[0] ? true : refuse_voice(s, name ? name : "alloy", refusal);
+}
+
+json_t *voices_entry_json(const struct voice_entry *v)
+{
+    json_t *j = json_pack("{s:s,s:s,s:s,s:s,s:I,s:s?}", "object", "audio.voice", "id", v->name, "name",
+        v->name, "kind", v->transcript ? "context" : "vector", "created_at", (json_int_t)v->made,
+        "ref_text", v->transcript);
+    if (j && v->told) {
+        json_object_update_missing(j, v->told);
+    }
+    return j;
+}
+
+static void add_name(json_t *list, const char *name, const char *kind, bool legacy)
+{
+    json_array_append_new(
+        list, legacy ? json_string(name)
+                     : json_pack("{s:s,s:s,s:s}", "id", name, "name", name, "kind", kind));
+}
+
+json_t *voices_list(struct server *s, bool legacy)
+{
+    json_t *voices = json_array(), *uploaded = json_array();
+    const struct voice_entry *v;
+    for (int i = 0; i < s->ready.n_voices; i++) {
+        add_name(voices, s->ready.voices[i], "preset", legacy);
+    }
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        add_name(voices, v->name, "uploaded", legacy);
+        json_array_append_new(uploaded, voices_entry_json(v));
+    }
+    for (int i = 0; !legacy && fields_openai_name(i); i++) {
+        add_name(voices, fields_openai_name(i), "alias", legacy);
+    }
+    return json_pack("{s:o,s:o}", "voices", voices, "uploaded_voices", uploaded);
+}
+
+json_t *voices_one(struct server *s, const char *name)
+{
+    const struct voice_entry *v = voices_entry(s, name);
+    const char *preset = v ? NULL : preset_of(s, name);
+    return v        ? voices_entry_json(v)
+           : preset ? json_pack("{s:s,s:s,s:s}", "id", preset, "name", preset, "kind", "preset")
+                    : NULL;
+}
+
+bool voices_delete(struct server *s, const char *name, struct refusal *refusal)
+{
+    struct voice_entry *v = voices_entry(s, name);
+    if (!v) {
+        refuse(refusal, 404, "name", "no uploaded voice '%.80s'", name);
+        return false;
+    }
+    char told[4096];
+    snprintf(told, sizeof told, "%.*s.json", (int)(strlen(v->file) - strlen(VOICE_ENDING)), v->file);
+    if (unlink(v->file) != 0 && errno != ENOENT) {
+        return refuse(
+            refusal, 500, "name", "the file of '%.80s' cannot be removed: %s", name, strerror(errno));
+    }
+    unlink(told);
+    log_event(s, "voice_deleted", json_pack("{s:s}", "name", v->name));
+    voices_remove(s, v);
+    return true;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * WebSocket frames (RFC 6455, no extensions), the server's side. Pure: bytes in, messages out. */
+#ifndef SERVER_WEBSOCKET_H
+#define SERVER_WEBSOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum websocket_kind {
+    WEBSOCKET_CONTINUATION = 0,
+    WEBSOCKET_TEXT = 1,
+    WEBSOCKET_BINARY = 2,
+    WEBSOCKET_CLOSE = 8,
+    WEBSOCKET_PING = 9,
+    WEBSOCKET_PONG = 10,
+};
+
+/* Close codes that are sent from here. */
+enum {
+    WEBSOCKET_NORMAL = 1000,
+    WEBSOCKET_GOING_AWAY = 1001,
+    WEBSOCKET_PROTOCOL = 1002,
+    WEBSOCKET_BAD_DATA = 1007,
+    WEBSOCKET_POLICY = 1008,
+    WEBSOCKET_TOO_BIG = 1009,
+    WEBSOCKET_FAULT = 1011,
+};
+
+/* Reads frames and puts fragments together. `message` holds at most `limit` bytes and grows up to that. Zero it but for
+ * `limit`; free with websocket_fini. */
+struct websocket {
+    size_t limit;
+    uint8_t *message;
+    size_t message_bytes, message_room;
+    int kind; /* of the message being put together, 0: none */
+    uint8_t control[125];
+    size_t control_bytes;
+};
+
+struct websocket_event {
+    enum websocket_kind kind; /* a whole message, or a control frame */
+    const uint8_t *data;      /* valid until the next read */
+    size_t bytes;
+    int close_code; /* of a failure: what to close with */
+    const char *fault;
+};
+
+enum websocket_progress { WEBSOCKET_MORE, WEBSOCKET_EVENT, WEBSOCKET_BAD };
+
+/* Takes one frame from in[0..n) if it is all there: *used bytes are done with. */
+enum websocket_progress websocket_read(
+    struct websocket *w, const uint8_t *in, size_t n, size_t *used, struct websocket_event *event);
+/* Bytes that the frame which begins with in[0..n) takes, as far as these bytes tell. */
+uint64_t websocket_frame_bytes(const uint8_t *in, size_t n);
+void websocket_fini(struct websocket *w);
+
+/* Writes the header of an unmasked, whole frame into out[10]; returns its length. */
+size_t websocket_header(uint8_t out[10], enum websocket_kind kind, size_t bytes);
+
+/* Sec-WebSocket-Accept for a Sec-WebSocket-Key; false when the key is not 16 bytes in base64. */
+bool websocket_accept(char out[29], const char *key);
+
+/* Whether n bytes are UTF-8. */
+bool websocket_is_utf8(const uint8_t *text, size_t n);
+
+#endif

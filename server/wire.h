@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the front end and the worker say to each other over a stream socket: messages of a 12-byte header (body bytes,
+ * kind, speech id; little endian) and a body of numbers and strings. docs/server.md has the table. Pure. */
+#ifndef SERVER_WIRE_H
+#define SERVER_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "utter.h"
+
+enum { WIRE_VERSION = 1, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+
+enum wire_kind {
+    /* to the worker */
+    WIRE_HELLO = 1, /* struct wire_hello: the first message */
+    WIRE_OPEN,      /* struct wire_open: a speech takes a lane */
+    WIRE_TEXT,      /* bytes of its text */
+    WIRE_FINISH,    /* no more text */
+    WIRE_CANCEL,    /* answered by WIRE_FREED, unless the speech has ended meanwhile */
+    WIRE_PAUSE,     /* its client does not read */
+    WIRE_RESUME,
+    /* to the front end */
+    WIRE_READY = 32, /* struct wire_ready: the model is open and warm */
+    WIRE_REFUSED,    /* a string: the model cannot be opened; the worker ends */
+    WIRE_PCM,        /* floats, 24 kHz mono */
+    WIRE_DONE,       /* struct wire_done: the speech has ended, its lane is free */
+    WIRE_FAILED,     /* struct wire_failed: so has this one */
+    WIRE_FREED,      /* cancelled, its lane is free */
+    WIRE_BEAT,       /* struct wire_beat: the worker is alive */
+};
+
+/* A message being written: grows; `failed` sticks when memory ends or a string is too long. */
+struct wire_out {
+    uint8_t *bytes;
+    size_t n, room;
+    size_t header; /* where the open message begins */
+    bool failed;
+};
+
+void wire_begin(struct wire_out *w, enum wire_kind kind, uint32_t id);
+void wire_end(struct wire_out *w); /* fills in the length */
+void wire_put(struct wire_out *w, const void *data, size_t n);
+void wire_put_number(struct wire_out *w, uint64_t value, int n_bytes);
+void wire_put_real(struct wire_out *w, double value);
+void wire_put_string(struct wire_out *w, const char *text); /* NULL goes as NULL */
+/* A message with this body. */
+void wire_message(struct wire_out *w, enum wire_kind kind, uint32_t id, const void *body, size_t n);
+void wire_fini(struct wire_out *w);
+
+struct wire_message {
+    enum wire_kind kind;
+    uint32_t id;
+    const uint8_t *body;
+    size_t bytes;
+};
+
+enum wire_progress { WIRE_MORE, WIRE_MESSAGE, WIRE_BAD };
+
+/* The message at the beginning of in[0..n); *used bytes are done with. */
+enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, size_t n, size_t *used);
+
+/* Bodies. Strings point into the message (they end with a zero there). The readers return false for a body that is not
+ * exactly what it should be. */
+struct wire_hello {
+    uint32_t version;
+    const char *model, *device, *kernels; /* kernels: NULL is the usual */
+    int threads, lanes;
+};
+void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
+bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);
+
+/* Numbers that are NaN, or negative where they count, stand for the checkpoint's own. */
+struct wire_open {
+    const char *voice_name, *voice_file; /* a preset, or a voice file; NULL both: none */
+    const char *language, *instruct;
+    int layout; /* utter_layout */
+    double temperature, top_p, repetition_penalty, sub_temperature, sub_top_p;
+    int top_k, sub_top_k;
+    uint64_t seed;
+    int max_frames;
+};
+void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);
+bool wire_get_open(struct wire_open *open, const struct wire_message *m);
+
+enum { WIRE_MAX_NAMES = 256 };
+
+struct wire_ready {
+    uint32_t version;
+    const char *kind_name, *size_name, *device, *kernels, *weights;
+    bool takes_instructions;
+    int sample_rate, frame_samples, lanes, threads, width;
+    uint64_t memory_bytes;
+    const char *voices[WIRE_MAX_NAMES], *languages[WIRE_MAX_NAMES];
+    int n_voices, n_languages;
+};
+void wire_put_ready(struct wire_out *w, const struct wire_ready *ready);
+bool wire_get_ready(struct wire_ready *ready, const struct wire_message *m);
+
+struct wire_done {
+    int finish; /* utter_finish */
+    int n_frames, n_text_tokens;
+    double prefill_s, talker_s, predictor_s, vocoder_s;
+};
+void wire_put_done(struct wire_out *w, uint32_t id, const struct wire_done *done);
+bool wire_get_done(struct wire_done *done, const struct wire_message *m);
+
+struct wire_failed {
+    int status; /* utter_status */
+    const char *text;
+};
+void wire_put_failed(struct wire_out *w, uint32_t id, int status, const char *text);
+bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m);
+
+struct wire_beat {
+    int n_open, n_stepped; /* speeches on lanes; lanes of the last step */
+    double step_s;         /* its time */
+};
+void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
+bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);
+
+#endif
