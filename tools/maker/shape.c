@@ -6,95 +6,25 @@
 
 #include "tools/maker/maker.h"
 
+/* What the two sizes of a family share: all but the talker. */
+#define TINY                                                                                           \
+    .predictor = {64, 96, 2, 4, 2, 32}, .text_width = 48, .codebooks = 16, .codebook_size = 64,        \
+    .vocoder = {32, 48, 2, 4, 4, 16}, .latent = 48, .code_width = 32, .conv_width = 64, .window = 72,  \
+    .encoder = {32, 64, 2, 4, 4, 8}, .filters = 4, .encoder_code_width = 16, .quantizers = 32,         \
+    .speaker_channels = 64, .speaker_last = 192, .speaker_narrow = 16
+#define RELEASED                                                                                       \
+    .predictor = {1024, 3072, 5, 16, 8, 128}, .text_width = 2048, .text_rows = 151936,                 \
+    .codebooks = 16, .codebook_size = 2048, .vocoder = {512, 1024, 8, 16, 16, 64}, .latent = 1024,     \
+    .code_width = 512, .conv_width = 1536, .snake_beta = 1, .window = 72,                              \
+    .encoder = {512, 2048, 8, 8, 8, 64}, .filters = 64, .encoder_code_width = 256, .quantizers = 32,   \
+    .speaker_channels = 512, .speaker_last = 1536, .speaker_narrow = 128
+
 static const struct shape shapes[] = {
-    {
-        .name = "tiny06",
-        .size = "0b6",
-        .talker = {64, 160, 2, 4, 2, 32},
-        .predictor = {64, 96, 2, 4, 2, 32},
-        .text_width = 48,
-        .codebooks = 16,
-        .codebook_size = 64,
-        .vocoder = {32, 48, 2, 4, 4, 16},
-        .latent = 48,
-        .code_width = 32,
-        .conv_width = 64,
-        .window = 72,
-        .encoder = {32, 64, 2, 4, 4, 8},
-        .filters = 4,
-        .encoder_code_width = 16,
-        .quantizers = 32,
-        .speaker_channels = 64,
-        .speaker_last = 192,
-        .speaker_narrow = 16,
-    },
-    {
-        .name = "tiny17",
-        .size = "1b7", /* a predictor narrower than the talker */
-        .talker = {96, 224, 2, 4, 2, 32},
-        .predictor = {64, 96, 2, 4, 2, 32},
-        .text_width = 48,
-        .codebooks = 16,
-        .codebook_size = 64,
-        .vocoder = {32, 48, 2, 4, 4, 16},
-        .latent = 48,
-        .code_width = 32,
-        .conv_width = 64,
-        .window = 72,
-        .encoder = {32, 64, 2, 4, 4, 8},
-        .filters = 4,
-        .encoder_code_width = 16,
-        .quantizers = 32,
-        .speaker_channels = 64,
-        .speaker_last = 192,
-        .speaker_narrow = 16,
-    },
-    {
-        .name = "0.6b",
-        .size = "0b6",
-        .talker = {1024, 3072, 28, 16, 8, 128},
-        .predictor = {1024, 3072, 5, 16, 8, 128},
-        .text_width = 2048,
-        .text_rows = 151936,
-        .codebooks = 16,
-        .codebook_size = 2048,
-        .vocoder = {512, 1024, 8, 16, 16, 64},
-        .latent = 1024,
-        .code_width = 512,
-        .conv_width = 1536,
-        .snake_beta = 1,
-        .window = 72,
-        .encoder = {512, 2048, 8, 8, 8, 64},
-        .filters = 64,
-        .encoder_code_width = 256,
-        .quantizers = 32,
-        .speaker_channels = 512,
-        .speaker_last = 1536,
-        .speaker_narrow = 128,
-    },
-    {
-        .name = "1.7b",
-        .size = "1b7",
-        .talker = {2048, 6144, 28, 16, 8, 128},
-        .predictor = {1024, 3072, 5, 16, 8, 128},
-        .text_width = 2048,
-        .text_rows = 151936,
-        .codebooks = 16,
-        .codebook_size = 2048,
-        .vocoder = {512, 1024, 8, 16, 16, 64},
-        .latent = 1024,
-        .code_width = 512,
-        .conv_width = 1536,
-        .snake_beta = 1,
-        .window = 72,
-        .encoder = {512, 2048, 8, 8, 8, 64},
-        .filters = 64,
-        .encoder_code_width = 256,
-        .quantizers = 32,
-        .speaker_channels = 512,
-        .speaker_last = 1536,
-        .speaker_narrow = 128,
-    },
+    {.name = "tiny06", .size = "0b6", .talker = {64, 160, 2, 4, 2, 32}, TINY},
+    /* Wider than its predictor. */
+    {.name = "tiny17", .size = "1b7", .talker = {96, 224, 2, 4, 2, 32}, TINY},
+    {.name = "0.6b", .size = "0b6", .talker = {1024, 3072, 28, 16, 8, 128}, RELEASED},
+    {.name = "1.7b", .size = "1b7", .talker = {2048, 6144, 28, 16, 8, 128}, RELEASED},
 };
 
 const char *variant_name(enum variant variant)
