@@ -2,8 +2,8 @@
 """Golden files of what listens: codes and x-vectors of made recordings, by the official package in fp32.
 
 usage: encode.py -m CHECKPOINT -o FILE [--set all|few] [--margin M]
-       encode.py --compare FILE FRESH
 
+make_goldens.py makes the committed files afresh with it, and compares.
 --margin M: a recording where two distances are less than M apart, so that fp32 rounding on another machine could turn
 the choice, gives way to one with another seed. tests/golden/README.md is the format; tests/cpu/test_encoder.c reads it.
 """
@@ -97,31 +97,28 @@ def make(folder, out, names, least_margin):
     pathlib.Path(out).chmod(0o644)
 
 
-def compare(old_path, new_path):
+def differences(old_path, new_path):
+    """What a fresh file says differently: a list of sentences, empty when they agree."""
     (old_meta, old), (new_meta, new) = goldenfile.load(old_path), goldenfile.load(new_path)
     faults = []
-    if set(old) != set(new):
-        faults.append("other cases")
+    cases = lambda meta: [{k: v for k, v in case.items() if k != "margin"} for case in json.loads(meta["cases"])]
+    if set(old) != set(new) or cases(old_meta) != cases(new_meta) or old_meta["checkpoint"] != new_meta["checkpoint"]:
+        faults.append("other recordings, or another checkpoint")
     for name in sorted(set(old) & set(new)):
         a, b = old[name], new[name]
-        if a.shape != b.shape or (name.endswith("codes") and not np.array_equal(a, b)) or \
-                np.abs(a.astype(np.float64) - b).max() > 1e-4 * np.abs(b.astype(np.float64)).max():
+        far = lambda: np.abs(a.astype(np.float64) - b).max() > 1e-4 * np.abs(b.astype(np.float64)).max()
+        if a.shape != b.shape or (not np.array_equal(a, b) if name.endswith("codes") else far()):
             faults.append(f"{name} differs")
     return faults
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-m", dest="folder")
-    parser.add_argument("-o", dest="out")
+    parser.add_argument("-m", dest="folder", required=True)
+    parser.add_argument("-o", dest="out", required=True)
     parser.add_argument("--set", choices=SETS, default="all")
     parser.add_argument("--margin", type=float, default=0)
-    parser.add_argument("--compare", nargs=2, metavar="FILE")
     args = parser.parse_args()
-    if args.compare:
-        faults = compare(*args.compare)
-        print("\n".join(faults) or "equal")
-        sys.exit(bool(faults))
     make(args.folder, args.out, SETS[args.set], args.margin)
 
 

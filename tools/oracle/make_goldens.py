@@ -3,8 +3,8 @@
 
 usage: make_goldens.py [--update] [NAME...]
 
-NAME is a test checkpoint of tests/fixtures/checkpoints (built by `make checkpoints`) that has a set in cases.py; all by
-default. Fresh files go to build/oracle/golden. --update copies them over tests/golden: say why in the commit.
+NAME is a test checkpoint of tests/fixtures/checkpoints (built by `make checkpoints`) that has a set in cases.py, or
+sampling, or encode-NAME; all by default. Fresh files go to build/oracle/golden. --update copies them over tests/golden: say why in the commit.
 """
 import argparse
 import concurrent.futures
@@ -21,10 +21,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 import cases as case_lists  # noqa: E402
+import encode  # noqa: E402
 import goldenfile  # noqa: E402
 
 COMMITTED, FRESH, CHECKPOINTS = ROOT / "tests/golden", ROOT / "build/oracle/golden", ROOT / "build/checkpoints"
-SAMPLING = "sampling"  # no checkpoint, nothing for the engine to verify: a unit test reads it
+# Not for `utter verify`: unit tests read them.
+SAMPLING = "sampling"
+ENCODE = {"encode-tiny06": ("tiny06-base", "all"), "encode-tiny17": ("tiny17-base", "few")}
+ENCODE_MARGIN = 5e-6
 SMALLEST_MARGIN = 1e-5
 UTTER = ROOT / "build/release/utter"
 
@@ -43,6 +47,10 @@ def make(name, recipe):
         FRESH.mkdir(parents=True, exist_ok=True)
         sampling.write(out)
         return out
+    if name in ENCODE:
+        checkpoint, recordings = ENCODE[name]
+        encode.make(CHECKPOINTS / checkpoint, out, encode.SETS[recordings], ENCODE_MARGIN)
+        return out
     golden.make(CHECKPOINTS / name, out, case_lists.SETS[name], recipe, threads=1)
     return out
 
@@ -51,12 +59,29 @@ def compare(name, fresh):
     committed = COMMITTED / f"{name}.safetensors"
     if not committed.exists():
         return [f"{committed.name} is not in tests/golden"]
-    return [f"{committed.name}: {what}" for what in goldenfile.differences(committed, fresh)]
+    differences = encode.differences if name in ENCODE else goldenfile.differences
+    return [f"{committed.name}: {what}" for what in differences(committed, fresh)] + sees_changes(differences, fresh)
+
+
+def sees_changes(differences, fresh):
+    """A comparison that finds nothing is only worth something if it finds one wrong value."""
+    metadata, tensors = goldenfile.load(fresh)
+    kind = lambda name: "f" if tensors[name].dtype.kind == "f" else "i"
+    for name in {kind(name): name for name in tensors if tensors[name].size}.values():  # an integer and a float tensor
+        changed = tensors[name].copy()
+        changed.flat[-1] += changed.dtype.type(1)
+        other = fresh.with_name(fresh.stem + "-changed.safetensors")
+        goldenfile.save_file(tensors | {name: changed}, str(other), metadata=metadata)
+        found = differences(fresh, other)
+        other.unlink()
+        if len(found) != 1 or not found[0].startswith(name):
+            return [f"the comparison does not see that {name} was changed"]
+    return []
 
 
 def near_ties(name, fresh):
     """Choices so close that fp32 rounding on another machine could turn them have no place in a committed file."""
-    if name in (SAMPLING, "ties"):
+    if name in (SAMPLING, "ties", *ENCODE):
         return []
     cases = json.loads(goldenfile.load(fresh)[0]["cases"])
     return [f"case {case['name']}: two scores are only {case['margin']:.2g} apart; take another text"
@@ -79,7 +104,7 @@ def main():
     args = parser.parse_args()
     start, faults, all_recipes = time.time(), [], recipes()
     work = lambda name: -sum(case.get("max_frames", 0) for case in case_lists.SETS.get(name, []))
-    names = sorted(args.names or [*case_lists.SETS, SAMPLING], key=work)  # the longest first
+    names = sorted(args.names or [*case_lists.SETS, SAMPLING, *ENCODE], key=work)  # the longest first
 
     workers = min(2, len(os.sched_getaffinity(0)))
     with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
@@ -88,7 +113,7 @@ def main():
             name, fresh = runs[run], run.result()
             if args.update:
                 shutil.copyfile(fresh, COMMITTED / fresh.name)
-            found, verified = compare(name, fresh), UTTER.exists() and name != SAMPLING
+            found, verified = compare(name, fresh), UTTER.exists() and name in case_lists.SETS
             found += near_ties(name, fresh)
             found += verify(name, fresh) if verified else []
             print(f"{name}: {'; '.join(found) or 'as committed' + (', verified' if verified else '')}", flush=True)
