@@ -4,7 +4,8 @@
 usage: make_goldens.py [--update] [NAME...]
 
 NAME is a test checkpoint of tests/fixtures/checkpoints (built by `make checkpoints`) that has a set in cases.py, or
-sampling, or encode-NAME; all by default. Fresh files go to build/oracle/golden. --update copies them over tests/golden: say why in the commit.
+sampling, or encode-NAME; all by default. Fresh files go to build/oracle/golden. --update copies them over
+tests/golden: say why in the commit.
 """
 import argparse
 import concurrent.futures
