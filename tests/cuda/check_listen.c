@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Both encoders on the GPU against the ones on the CPU. Usage: check_listen FOLDER [seconds]. Goes on after a failure;
+ * prints one line for each recording and ends with the number of failures. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "audio/mel.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "cpu/cpu_encoder.h"
+#include "cpu/cpu_speaker.h"
+#include "cuda/cuda_encoder.h"
+#include "cuda/cuda_speaker.h"
+#include "tests/cpu/recordings.h"
+
+enum { RATE = 24000 };
+
+static const double least_equal = 0.995,
+                    most_off = 2e-5; /* codes; x-vector, of its largest component */
+
+static int n_failures;
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct setting {
+    struct model *model;
+    struct pool *pool;
+    struct cuda_device device;
+    utter_error error;
+};
+
+static void report(bool good, const char *line)
+{
+    n_failures += !good;
+    printf("%s %s\n", good ? "ok  " : "FAIL", line);
+    fflush(stdout);
+}
+
+static void check_codes(struct setting *s, const float *pcm, size_t n)
+{
+    int n_codebooks = s->model->config->codec.n_codebooks;
+    size_t n_frames = cpu_encoder_frames(s->model->config, n), all = n_frames * (size_t)n_codebooks;
+    int32_t *want = calloc(all, sizeof *want), *have = calloc(all, sizeof *have);
+    char line[sizeof s->error.text + 200];
+    int a = cpu_encode(s->model, kern_find(NULL), s->pool, pcm, n, want, NULL, NULL, &s->error);
+    double start = seconds();
+    int b = cuda_encode(s->model, &s->device, pcm, n, have, NULL, NULL, &s->error);
+    double took = seconds() - start;
+    size_t equal = 0, first = all, whole = 0;
+    for (size_t i = 0; i < all; i++) {
+        equal += have[i] == want[i];
+        first = have[i] != want[i] && first == all ? i : first;
+    }
+    for (size_t f = 0; f < n_frames; f++) {
+        whole += memcmp(have + f * (size_t)n_codebooks, want + f * (size_t)n_codebooks,
+                     (size_t)n_codebooks * sizeof *have) == 0;
+    }
+    snprintf(line, sizeof line,
+        "codes of %.3f s: %zu of %zu equal (%.3f%%), %zu of %zu frames, first other at frame %zu code "
+        "%zu; %.1f ms%s%s",
+        (double)n / RATE, equal, all, 100.0 * (double)equal / (double)all, whole, n_frames,
+        first / (size_t)n_codebooks, first % (size_t)n_codebooks, 1e3 * took, a || b ? " " : "",
+        a || b ? s->error.text : "");
+    report(a == 0 && b == 0 && (double)equal >= least_equal * (double)all, line);
+    free(want);
+    free(have);
+}
+
+static void check_vector(struct setting *s, const float *pcm, size_t n)
+{
+    size_t width = (size_t)s->model->config->speaker_width, n_mels = 0;
+    float *mels = NULL, *want = calloc(width, sizeof *want), *have = calloc(width, sizeof *have);
+    char line[sizeof s->error.text + 200];
+    if (mel_features(&mels, &n_mels, pcm, n, &s->error)) {
+        report(false, s->error.text);
+        return;
+    }
+    int a = cpu_speaker(s->model, kern_find(NULL), s->pool, mels, n_mels, want, &s->error);
+    double start = seconds();
+    int b = cuda_speaker(s->model, &s->device, mels, n_mels, have, &s->error);
+    double took = seconds() - start, largest = 0, off = 0;
+    for (size_t i = 0; i < width; i++) {
+        largest = fmax(largest, fabs((double)want[i]));
+        off = fmax(off, fabs((double)want[i] - (double)have[i]));
+    }
+    snprintf(line, sizeof line, "x-vector of %.3f s: off by %.2g, largest component %.3g; %.1f ms%s%s",
+        (double)n / RATE, off, largest, 1e3 * took, a || b ? " " : "", a || b ? s->error.text : "");
+    report(a == 0 && b == 0 && off <= most_off * largest, line);
+    memory_free(mels);
+    free(want);
+    free(have);
+}
+
+int main(int argc, char **argv)
+{
+    struct setting s = {0};
+    if (argc < 2) {
+        fprintf(stderr, "check_listen FOLDER [seconds]\n");
+        return 2;
+    }
+    double longest = argc > 2 ? atof(argv[2]) : 10;
+    if (model_open(&s.model, argv[1], &s.error) || cuda_device_open(&s.device, 0, &s.error)) {
+        printf("FAIL %s\n", s.error.text);
+        return 1;
+    }
+    s.pool = pool_new(threads_available());
+    size_t n = (size_t)(longest * RATE);
+    const size_t lengths[] = {1, 959, 1921, n / 8, n, n};
+    float *pcm = recording_make("speech", 7, RATE, n);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (s.model->has_encoder && lengths[i] <= n) {
+            check_codes(&s, pcm, lengths[i]);
+        }
+        if (s.model->has_speaker && lengths[i] >= 1280 && lengths[i] <= n) {
+            check_vector(&s, pcm, lengths[i]);
+        }
+    }
+    free(pcm);
+    pool_free(s.pool);
+    model_close(&s.model);
+    printf("%s: %d failures\n", argv[1], n_failures);
+    return n_failures != 0;
+}
