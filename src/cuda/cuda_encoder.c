@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A recording through the codec's encoder on the GPU: convolutions, transformer, quantizer. The convolutions work in
  * pieces of positions (960 samples each), every piece with as many positions in front as its first one can see, which
- * are made again and thrown away; so memory does not grow with the recording, and the numbers are those of one piece. */
+ * are made again and thrown away: memory for them does not grow with the recording, and the numbers are those of one
+ * piece. */
 #include "cuda/cuda_encoder.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernels of both encoders, in fp32 without tensor cores: their results are compared with tables, and near-ties must
- * fall as they do on the CPU. Activations are [moments][channels]. Every number is summed in one order that depends on
- * the shape alone. */
+ * The kernels of both encoders, in fp32 without tensor cores: their results are compared with tables, and near-ties
+ * must fall as they do on the CPU. Activations are [moments][channels]. Every number is summed in one order that
+ * depends on the shape alone. */
 #ifndef CUDA_CUDA_LISTEN_H
 #define CUDA_CUDA_LISTEN_H
 
