@@ -44,7 +44,8 @@ ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -
 ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 
 # Debian's archives where it ships them; the rest by name.
-static   = $(firstword $(wildcard /usr/lib/*/lib$(1).a) -l$(1))
+MULTIARCH := $(shell uname -m)-linux-gnu# libraries of other machines may lie beside ours
+static   = $(firstword $(wildcard /usr/lib/$(MULTIARCH)/lib$(1).a) -l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
