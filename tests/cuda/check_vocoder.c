@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vocoder on the GPU against the one on the CPU. Usage: check_vocoder FOLDER [frames [bench]]. Goes on after a
- * failure; prints one line for each question and ends with the number of failures. */
+ * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes on
+ * after a failure; prints one line for each question and ends with the number of failures. "bench" adds times, "choices"
+ * measures other tiles, "once" does one run kernel by kernel for a profiler. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,35 +381,78 @@ static void measure(struct setting *s, int n_lanes, int n_frames)
     cudaEventDestroy(end);
 }
 
+/* One run, kernel by kernel, for a profiler. */
+static void run_once(struct setting *s, int n_lanes)
+{
+    struct stages none = {0};
+    int lanes[LANES];
+    for (int i = 0; i < n_lanes; i++) {
+        lanes[i] = i;
+    }
+    cuda_vocoder_tap(s->cuda, note_stage, &none);
+    run(s, lanes, n_lanes, 0, 0, 1);
+    finish(s);
+    for (int i = 0; i < none.n; i++) {
+        free(none.stage[i].data);
+    }
+}
+
+/* Times with other choices than the device's own: tiles for another number of multiprocessors, no overlap. */
+static void compare_choices(struct setting *s)
+{
+    static const int percent[] = {25, 50, 200, 400, 100};
+    int n_sms = s->device.n_sms;
+    bool overlaps = s->device.overlaps;
+    for (size_t i = 0; i < sizeof percent / sizeof *percent; i++) {
+        s->device.n_sms = n_sms * percent[i] / 100;
+        s->device.overlaps = overlaps && percent[i] != 100;
+        cuda_vocoder_close(&s->cuda);
+        need(s, cuda_vocoder_open(&s->cuda, s->model, &s->device, LANES, &s->error), "open");
+        printf("     tiles for %d multiprocessors%s:\n", s->device.n_sms,
+            s->device.overlaps ? "" : ", no overlap");
+        measure(s, 1, 1);
+        measure(s, 1, 8);
+        measure(s, 8, 1);
+        measure(s, 64, 1);
+    }
+    s->device.n_sms = n_sms;
+    s->device.overlaps = overlaps;
+}
+
+static void measure_all(struct setting *s)
+{
+    static const int sizes[][2] = {
+        {1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {32, 1}, {64, 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (sizes[i][1] <= s->n_frames) {
+            measure(s, sizes[i][0], sizes[i][1]);
+        }
+    }
+}
+
+/* FOLDER [frames [bench | choices | once N]] */
 int main(int argc, char **argv)
 {
     struct setting s = {0};
     if (argc < 2) {
-        fprintf(stderr, "check_vocoder FOLDER [frames [bench]]\n");
+        fprintf(stderr, "check_vocoder FOLDER [frames [bench | choices | once LANES]]\n");
         return 2;
     }
-    int n_frames = argc > 2 ? atoi(argv[2]) : 110;
+    int n_frames = argc > 2 ? atoi(argv[2]) : 110, once = argc > 4 ? atoi(argv[4]) : 0;
     bool bench = argc > 3 && strcmp(argv[3], "bench") == 0,
-         once = argc > 3 && strcmp(argv[3], "once") == 0;
-    setting_open(&s, argv[1], n_frames, bench ? LANES : 5);
-    if (once) { /* one eager run, for a profiler */
-        struct stages none = {0};
-        cuda_vocoder_tap(s.cuda, note_stage, &none);
-        run(&s, (int[]){0}, 1, 0, 0, 1);
-        finish(&s);
-        return 0;
+         choices = argc > 3 && strcmp(argv[3], "choices") == 0;
+    setting_open(&s, argv[1], n_frames, bench || choices ? LANES : once ? once : 5);
+    if (once) {
+        run_once(&s, once);
+    } else if (choices) {
+        compare_choices(&s);
+    } else {
+        check_stages(&s, 4);
+        check_cuts(&s);
+        check_lanes(&s, bench ? 20 : 5);
     }
-    check_stages(&s, 4);
-    check_cuts(&s);
-    check_lanes(&s, bench ? 20 : 5);
     if (bench) {
-        static const int sizes[][2] = {
-            {1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {32, 1}, {64, 1}};
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            if (sizes[i][1] <= n_frames) {
-                measure(&s, sizes[i][0], sizes[i][1]);
-            }
-        }
+        measure_all(&s);
     }
     setting_close(&s);
     printf("%s: %d failures\n", argv[1], n_failures);
