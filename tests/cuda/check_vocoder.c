@@ -2,6 +2,7 @@
  * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes on
  * after a failure; prints one line for each question and ends with the number of failures. "bench" adds times, "choices"
  * measures other tiles, "once" does one run kernel by kernel for a profiler. */
+#include <cuda_profiler_api.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,8 +391,10 @@ static void run_once(struct setting *s, int n_lanes)
         lanes[i] = i;
     }
     cuda_vocoder_tap(s->cuda, note_stage, &none);
+    cudaProfilerStart();
     run(s, lanes, n_lanes, 0, 0, 1);
     finish(s);
+    cudaProfilerStop();
     for (int i = 0; i < none.n; i++) {
         free(none.stage[i].data);
     }
