@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes on
- * after a failure; prints one line for each question and ends with the number of failures. "bench" adds times, "choices"
- * measures other tiles, "once" does one run kernel by kernel for a profiler. */
+ * after a failure; prints one line for each question and ends with the number of failures. "bench" adds times,
+ * "choices" measures other tiles, "once" does one run kernel by kernel for a profiler. */
 #include <cuda_profiler_api.h>
 #include <math.h>
 #include <stdio.h>
