@@ -31,9 +31,9 @@ CUDA_LIBS  := $(CUDA_HOME)/lib64/libcudart_static.a -lrt
 CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) \
               $(foreach a,$(patsubst %a,%,$(lastword $(CUDA_ARCH))),-gencode=arch=compute_$(a),code=compute_$(a))
 # Products and sums are fused (-fmad) as the kernels' checks against the CPU allow; functions of one variable stay exact.
-NVCC_FLAGS := -std=c++17 -O3 -lineinfo -Iinclude -Isrc -I. $(CUDA_CODE) -Xptxas -warn-spills \
+NVCC_FLAGS := -std=c++17 -O3 -lineinfo -Iinclude -Isrc -I. $(CUDA_CODE) \
               $(if $(WERROR),-Werror all-warnings) \
-              -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-pthread
+              -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-pthread
 endif
 
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wwrite-strings
@@ -73,7 +73,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: all help check check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -169,6 +169,14 @@ test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
 
 check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
 	@tools/run_tests $(B) $(ONLY)
+
+# Programs of their own, which need a GPU: the kernels and whole frames against the CPU. MODELS names the checkpoints.
+CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(filter 1,$(CUDA)),$(wildcard tests/cuda/check_*.c)))
+CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
+$(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
+	@for program in $(CUDA_CHECKS); do $$program $(addprefix build/checkpoints/,$(CUDA_MODELS)) || exit 1; done
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)

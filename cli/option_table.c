@@ -104,8 +104,8 @@ const struct option option_table[] = {
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, AT(insecure), NULL,
         "listen on any address without keys, under any name"},
 
-    {ALL & ~(TOKENS | VOICES), "Machine", 0, "device", "auto|cpu", OPTION_CHOICE, 0, 0, AT(device),
-        "auto", "where to compute"},
+    {ALL & ~(TOKENS | VOICES), "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT, 0, 0, AT(device),
+        "auto", "where to compute; auto: on the first GPU where it can be used, else on the CPU"},
     {ALL & ~(TOKENS | VOICES), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads), "0",
         "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels), NULL,

@@ -108,7 +108,8 @@ typedef void utter_log_fn(void *user, const char *line);
 
 typedef struct utter_model_options {
     size_t size;                     /* set by _init */
-    const char *device;              /* "auto" (default), "cpu" */
+    /* "auto" (default): the first GPU where it can be used, else the CPU; "cpu"; "cuda", "cuda:N" */
+    const char *device;
     int n_threads;                   /* 0 (default): one for each core this process may use */
     int n_lanes;                     /* streams that may be open at once; default 1 */
     utter_pretokenizer pretokenizer; /* default official */
@@ -143,7 +144,7 @@ typedef struct utter_model_info {
     utter_model_kind kind;
     const char *kind_name;   /* "base", "custom_voice", "voice_design" */
     const char *size_name;   /* as the checkpoint calls itself: "0b6", "1b7" */
-    const char *device;      /* "cpu" */
+    const char *device;      /* "cpu", "cuda" */
     const char *kernels;     /* the set of kernels in use */
     const char *all_kernels; /* every set this machine can run, comma separated */
     bool takes_instructions;

@@ -5,6 +5,9 @@
 
 #include "api/api.h"
 #include "base/memory.h"
+#ifdef UTTER_CUDA
+#include "cuda/cuda_device.h"
+#endif
 
 #define TEXT(x) #x
 #define VERSION_TEXT(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
@@ -79,16 +82,77 @@ void utter_model_options_init(utter_model_options *options)
     }
 }
 
-static utter_status choose_backend(
-    const char *device, const struct backend_ops **ops, utter_error *error)
+/* What the `device` option asks for. */
+struct device_choice {
+    bool gpu, cpu; /* which may be taken; both: the GPU where it can be used */
+    int index;     /* of the GPU */
+};
+
+static bool is_gpu(const char *device, int *index)
 {
-    if (!device || strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0) {
-        *ops = &cpu_backend;
+    char end;
+    if (strcmp(device, "cuda") == 0) {
+        *index = 0;
+        return true;
+    }
+    return strncmp(device, "cuda:", 5) == 0 && device[5] >= '0' && device[5] <= '9' &&
+           sscanf(device + 5, "%3d%c", index, &end) == 1;
+}
+
+static utter_status choose_device(
+    const char *device, const utter_model_options *o, struct device_choice *choice, utter_error *error)
+{
+    *choice = (struct device_choice){0};
+    if (!device || strcmp(device, "auto") == 0) {
+        /* CPU kernels by name, and packed weights, are for the CPU. */
+        *choice =
+            (struct device_choice){!o->cpu_kernels && o->weights == UTTER_WEIGHTS_STORED, true, 0};
+        return UTTER_OK;
+    }
+    choice->cpu = strcmp(device, "cpu") == 0;
+    choice->gpu = is_gpu(device, &choice->index);
+    if (choice->cpu || choice->gpu) {
         return UTTER_OK;
     }
     char quoted[96];
     error_quote(quoted, sizeof quoted, device, strlen(device));
-    return error_set(error, UTTER_E_ARGUMENT, "unknown device \"%s\" (known: auto, cpu)", quoted);
+    return error_set(
+        error, UTTER_E_ARGUMENT, "unknown device \"%s\" (known: auto, cpu, cuda, cuda:N)", quoted);
+}
+
+/* Opens on the GPU where the choice allows it. UTTER_AGAIN: the CPU's turn; *note says why where that is news. */
+static utter_status open_on_gpu(utter_model **model, const char *path,
+    const struct engine_options *options, const struct device_choice *choice, utter_error *note,
+    utter_error *error)
+{
+    *note = (utter_error){0};
+    if (!choice->gpu) {
+        return UTTER_AGAIN;
+    }
+#ifdef UTTER_CUDA
+    utter_error local;
+    struct engine_options gpu = *options;
+    gpu.ops = &cuda_backend;
+    gpu.backend.device = choice->index;
+    if (choice->cpu && cuda_device_count() == 0) {
+        return UTTER_AGAIN;
+    }
+    utter_status status = engine_open(model, path, &gpu, &local);
+    if (status && choice->cpu && status != UTTER_E_FILE) {
+        error_set(note, status, "the GPU is not used: %s", local.text);
+        return UTTER_AGAIN;
+    }
+    if (status && error) {
+        *error = local;
+    }
+    return status;
+#else
+    (void)model, (void)path, (void)options;
+    return choice->cpu ? UTTER_AGAIN
+                       : error_set(error, UTTER_E_DEVICE,
+                             "device cuda: this program was built without it (make with nvcc, or take "
+                             "device cpu)");
+#endif
 }
 
 static utter_status check_range(const char *what, int value, int low, int high, utter_error *error)
@@ -103,7 +167,9 @@ utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error)
 {
     utter_model_options o;
-    struct engine_options engine = {0};
+    utter_error note;
+    struct device_choice choice;
+    struct engine_options engine = {.ops = &cpu_backend};
     utter_model_options_init(&o);
     if (api_need(model, "model", error)) {
         return UTTER_E_ARGUMENT;
@@ -117,7 +183,7 @@ utter_status utter_model_open(
         (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, 2, error)) ||
-        (status = choose_backend(o.device, &engine.ops, error))) {
+        (status = choose_device(o.device, &o, &choice, error))) {
         return status;
     }
     engine.backend = (struct backend_options){
@@ -125,11 +191,18 @@ utter_status utter_model_open(
     engine.backend.weights = o.weights;
     engine.snapshot_bytes = o.snapshot_bytes;
     engine.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
-    if ((status = engine_open(model, path, &engine, error))) {
+    status = open_on_gpu(model, path, &engine, &choice, &note, error);
+    if (status == UTTER_AGAIN) {
+        status = engine_open(model, path, &engine, error);
+    }
+    if (status) {
         return status;
     }
     (*model)->log = o.log;
     (*model)->log_user = o.log_user;
+    if (note.code) {
+        engine_log(*model, note.text);
+    }
     return UTTER_OK;
 }
 

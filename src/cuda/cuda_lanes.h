@@ -29,6 +29,13 @@ struct cuda_lane {
     int32_t going[CONFIG_MAX_CODEBOOKS]; /* the last frame as the lane goes on with it */
 };
 
+/* What a frame gave, in mapped host memory; complete when `sequence` is that of the frame. */
+struct cuda_frame_out {
+    int32_t codes[CONFIG_MAX_CODEBOOKS]; /* as chosen */
+    int32_t end, not_a_number;
+    uint64_t sequence;
+};
+
 /* Pointers into device memory; index lane first. Strides are in elements. */
 struct cuda_lanes {
     int n;
@@ -51,6 +58,36 @@ struct cuda_lanes {
     float *predictor_cache;
     uint64_t predictor_floats; /* of one lane */
 };
+
+/* Bytes of what a lane always has, and of one page of the talker's cache. */
+uint64_t cuda_lanes_lane_bytes(const struct model *model);
+uint64_t cuda_lanes_page_bytes(const struct model *model);
+/* The pages that n lanes should have: enough for CUDA_LANE_POSITIONS of each, and for one lane as far as it goes. */
+int cuda_lanes_pages(const struct model *model, int n_lanes, int lane_positions);
+enum { CUDA_LANE_POSITIONS = 2048, CUDA_LONE_POSITIONS = 8704 };
+
+/* The host's side of the pages: which are free, and which a lane holds. */
+struct cuda_pages {
+    struct cuda_device *device;
+    struct cuda_lanes *lanes;
+    struct cuda_arena arena;
+    int32_t *table;  /* pinned copy of lanes->pages */
+    int32_t *unused; /* [n_unused], a stack */
+    int n_unused;
+    int *held; /* [n]: pages of each lane */
+};
+
+/* All-zero pages and lanes in. */
+utter_status cuda_lanes_open(struct cuda_pages *pages, struct cuda_lanes *lanes,
+    const struct model *model, struct cuda_device *device, int n_lanes, int n_pages, int lane_positions,
+    utter_error *error);
+void cuda_lanes_close(struct cuda_pages *pages);
+/* Sees to it that a lane has pages for n_positions positions; what is new is queued. UTTER_E_MEMORY when there are no
+ * more. */
+utter_status cuda_lanes_grow(
+    struct cuda_pages *pages, int lane, int n_positions, cudaStream_t stream, utter_error *error);
+/* Takes a lane's pages back. */
+void cuda_lanes_empty(struct cuda_pages *pages, int lane);
 
 #ifdef __cplusplus
 }

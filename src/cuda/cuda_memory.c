@@ -167,6 +167,11 @@ utter_status cuda_upload_copy(
     return UTTER_OK;
 }
 
+cudaStream_t cuda_upload_stream(struct cuda_upload *u)
+{
+    return u->stream;
+}
+
 utter_status cuda_upload_finish(struct cuda_upload *u, utter_error *error)
 {
     return cuda_device_check(u->device, cudaStreamSynchronize(u->stream), "upload", error);

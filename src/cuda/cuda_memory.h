@@ -46,6 +46,8 @@ utter_status cuda_upload_send(struct cuda_upload *upload, void *to, uint64_t byt
 /* `bytes` bytes from host memory as they are. */
 utter_status cuda_upload_copy(
     struct cuda_upload *upload, void *to, const void *from, uint64_t bytes, utter_error *error);
+/* Kernels that work on what was sent are queued here. */
+cudaStream_t cuda_upload_stream(struct cuda_upload *upload);
 /* Waits until everything has arrived. */
 utter_status cuda_upload_finish(struct cuda_upload *upload, utter_error *error);
 

@@ -157,6 +157,16 @@ utter_status cuda_vocoder_reset(
         "empty a lane of the vocoder", error);
 }
 
+void *cuda_vocoder_state(const struct cuda_vocoder *v, int lane)
+{
+    return v->state + lane * v->lane_bytes;
+}
+
+uint64_t cuda_vocoder_state_bytes(const struct cuda_vocoder *v)
+{
+    return (uint64_t)v->lane_bytes;
+}
+
 static int step_for(int n)
 {
     int step = 0;

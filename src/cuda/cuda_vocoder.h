@@ -42,6 +42,10 @@ struct cuda_vocoder_job {
 utter_status cuda_vocoder_run(struct cuda_vocoder *vocoder, const struct cuda_vocoder_job *job,
     cudaStream_t stream, utter_error *error);
 
+/* The whole state of a lane in device memory, for copies of it. */
+void *cuda_vocoder_state(const struct cuda_vocoder *vocoder, int lane);
+uint64_t cuda_vocoder_state_bytes(const struct cuda_vocoder *vocoder);
+
 /* Bytes held now. */
 void cuda_vocoder_memory(
     const struct cuda_vocoder *vocoder, uint64_t *shared_bytes, uint64_t *lane_bytes);

@@ -19,6 +19,7 @@ struct backend_options {
     /* What the user asked for. A backend that reads packed weights finds the model packed so (but a file may hold
      * packed weights whatever was asked); another one makes of them what it likes. */
     utter_weights weights;
+    int device;              /* which one, where there are several: cuda:N */
 };
 
 /* temperature 0: greedy. */
@@ -132,6 +133,9 @@ struct backend_ops {
 };
 
 extern const struct backend_ops cpu_backend;
+#ifdef UTTER_CUDA
+extern const struct backend_ops cuda_backend;
+#endif
 
 /* feed and vocode take at most this many frames of a lane at once. */
 enum { BACKEND_MAX_FEED = 32 };

@@ -34,7 +34,8 @@ static inline struct listener listener_open(const char *folder, const char *kern
 {
     struct listener l;
     utter_error error;
-    struct backend_options options = {1, n_threads, kernels, 8, 0};
+    struct backend_options options = {
+        .n_lanes = 1, .n_threads = n_threads, .cpu_kernels = kernels, .lane_positions = 8};
     if (model_open(&l.model, folder, &error) ||
         cpu_backend.open(&l.backend, l.model, &options, &error)) {
         fail_msg("%s: %s", folder, error.text);

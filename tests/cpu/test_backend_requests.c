@@ -13,7 +13,8 @@ static void test_wrong_options(void **state)
     struct model *model = open_model(MODEL);
     struct backend *b = NULL;
     utter_error error;
-    struct backend_options none = {0, 1, NULL, 10, 0}, unknown = {1, 1, "sse9", 10, 0};
+    struct backend_options none = {.n_threads = 1, .lane_positions = 10},
+                           unknown = {.n_lanes = 1, .n_threads = 1, .cpu_kernels = "sse9", .lane_positions = 10};
     assert_int_equal(cpu->open(&b, model, &none, &error), UTTER_E_ARGUMENT);
     assert_null(b);
     assert_int_equal(cpu->open(&b, model, &unknown, &error), UTTER_E_ARGUMENT);
@@ -130,7 +131,7 @@ static void test_no_memory(void **state)
     (void)state;
     static const enum support_call CALLS[] = {SUPPORT_MALLOC, SUPPORT_MMAP, SUPPORT_THREAD};
     struct model *model = open_model(MODEL);
-    struct backend_options options = {2, 2, NULL, 100, 0};
+    struct backend_options options = {.n_lanes = 2, .n_threads = 2, .lane_positions = 100};
     long n_survived = 0, n_before = support_calls(SUPPORT_MALLOC);
     threads_available(); /* reads files; when that fails it is content with less */
     long n_tolerated = support_calls(SUPPORT_MALLOC) - n_before;

@@ -94,7 +94,7 @@ static void codec_without_encoder(void **state)
         assert_int_equal(status, UTTER_OK);
         assert_false(model->has_encoder);
         assert_true(model->has_speaker);
-        struct backend_options options = {1, 1, NULL, 8, 0};
+        struct backend_options options = {.n_lanes = 1, .n_threads = 1, .lane_positions = 8};
         assert_int_equal(cpu_backend.open(&b, model, &options, NULL), UTTER_OK);
         float pcm[100] = {0};
         int32_t codes[16];

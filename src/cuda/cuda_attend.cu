@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention of some vectors over the keys of their lanes. A block takes one kv head of one vector and every
+ * CUDA_SPLITS-th page of its keys; the block that ends last puts the parts together, in the order of the pages'
+ * blocks. Its four warps take four neighbouring keys each. Keys and values are fp32, as in the CPU's cache. */
+#include "cuda/cuda_launch.cuh"
+#include "cuda/cuda_steps.h"
+
+namespace {
+
+enum {
+    N_WARPS = 4,
+    N_THREADS = N_WARPS * 32,
+    KEYS = 4 /* of a warp at once */,
+    PAIR = 2 /* query heads at once */
+};
+
+struct task {
+    struct cuda_attend a;
+    int n_heads, n_kv_heads, head, n_splits;
+    float eps, scale;
+    const float *q_norm, *k_norm, *inv_freq;
+};
+
+__device__ __forceinline__ int lane_of(const struct cuda_attend &a, int v)
+{
+    return a.lanes[a.prompt ? 0 : v / a.each];
+}
+
+__device__ __forceinline__ int position_of(const struct cuda_attend &a, int v)
+{
+    return a.positions ? a.positions[v] : a.first_position + (a.prompt ? v : v % a.each);
+}
+
+/* The keys of a page of one kv head; its values stand page_size * head floats behind. */
+__device__ __forceinline__ float *page_of(const struct task &task, int lane, int kv_head, int page)
+{
+    const struct cuda_attend &a = task.a;
+    int64_t number = a.pages ? a.pages[(int64_t)lane * a.pages_stride + page] : lane;
+    int64_t head = ((int64_t)a.layer * task.n_kv_heads + kv_head) * 2 * a.page_size * task.head;
+    return a.cache + number * (int64_t)a.page_floats + head;
+}
+
+/* One head, normed and rotated by one warp: out[head], in shared or global memory; `work` is [head] in shared. */
+__device__ void place_head(
+    const struct task &task, const float *x, const float *norm, int position, float *work, float *out)
+{
+    const int lane = (int)threadIdx.x % 32, half = task.head / 2;
+    float sum = 0;
+    for (int i = lane; i < task.head; i += 32) {
+        sum += x[i] * x[i];
+    }
+    sum = warp_sum(sum);
+    float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
+    for (int i = lane; i < task.head; i += 32) {
+        work[i] = norm[i] * (x[i] * scale);
+    }
+    __syncwarp();
+    for (int i = lane; i < half; i += 32) {
+        float sine, cosine, a = work[i], b = work[i + half];
+        sincosf((float)position * task.inv_freq[i], &sine, &cosine);
+        out[i] = a * cosine - b * sine;
+        out[i + half] = b * cosine + a * sine;
+    }
+    __syncwarp();
+}
+
+/* The key and value of vector v, by one warp. */
+__device__ void place_key(const struct task &task, int v, int kv_head, float *work)
+{
+    const struct cuda_attend &a = task.a;
+    const int lane = (int)threadIdx.x % 32, position = position_of(a, v), size = a.page_size;
+    const float *k = a.qkv + v * a.qkv_stride + (int64_t)(task.n_heads + kv_head) * task.head;
+    const float *value = k + (int64_t)task.n_kv_heads * task.head;
+    float *page =
+        page_of(task, lane_of(a, v), kv_head, position / size) + (int64_t)(position % size) * task.head;
+    place_head(task, k, task.k_norm, position, work, page);
+    for (int i = lane; i < task.head; i += 32) {
+        page[(int64_t)size * task.head + i] = value[i];
+    }
+}
+
+__global__ void __launch_bounds__(32) place_kernel(struct task task)
+{
+    __shared__ float work[CUDA_MAX_HEAD];
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    if (lane_of(task.a, (int)blockIdx.y) >= 0) {
+        place_key(task, (int)blockIdx.y, (int)blockIdx.x, work);
+    }
+}
+
+/* A softmax in the making, of PAIR query heads, and what it weighs: DIMS values of a head in each thread. */
+template <int DIMS> struct running {
+    float largest[PAIR], sum[PAIR], out[PAIR][DIMS];
+};
+
+/* KEYS keys from slot `slot` on, of which those below n count. */
+template <int DIMS>
+__device__ void take_keys(struct running<DIMS> &r, const struct task &task, const float *page, int slot,
+    int n, const float *q)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const float *values = page + (int64_t)task.a.page_size * task.head;
+    float key[KEYS][DIMS], value[KEYS][DIMS], score[PAIR][KEYS];
+#pragma unroll
+    for (int i = 0; i < KEYS; i++) {
+#pragma unroll
+        for (int d = 0; d < DIMS; d++) {
+            bool there = slot + i < n && d * 32 + lane < task.head;
+            int64_t at = (int64_t)(slot + i) * task.head + d * 32 + lane;
+            key[i][d] = there ? page[at] : 0.0f;
+            value[i][d] = there ? values[at] : 0.0f;
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < PAIR; h++) {
+        float largest = r.largest[h];
+#pragma unroll
+        for (int i = 0; i < KEYS; i++) {
+            float dot = 0;
+#pragma unroll
+            for (int d = 0; d < DIMS; d++) {
+                dot += d * 32 + lane < task.head ? key[i][d] * q[h * task.head + d * 32 + lane] : 0.0f;
+            }
+            dot = warp_sum(dot) * task.scale;
+            score[h][i] = slot + i < n ? dot : -INFINITY;
+            largest = fmaxf(largest, score[h][i]);
+        }
+        float keep = expf(r.largest[h] - largest); /* at least one key counts: `largest` is a number */
+        r.largest[h] = largest;
+        r.sum[h] *= keep;
+#pragma unroll
+        for (int d = 0; d < DIMS; d++) {
+            r.out[h][d] *= keep;
+        }
+#pragma unroll
+        for (int i = 0; i < KEYS; i++) {
+            float weight = expf(score[h][i] - largest);
+            r.sum[h] += weight;
+#pragma unroll
+            for (int d = 0; d < DIMS; d++) {
+                r.out[h][d] += weight * value[i][d];
+            }
+        }
+    }
+}
+
+/* Puts n parts {largest, sum, out[head]} of one head together: number d of `out`, and the sum of weights. */
+__device__ float join_parts(
+    const float *parts, int64_t stride, int n, int d, float *largest, float *sum)
+{
+    float most = -INFINITY, total = 0, out = 0;
+    for (int i = 0; i < n; i++) {
+        most = fmaxf(most, __ldcg(parts + i * stride));
+    }
+    for (int i = 0; i < n; i++) {
+        const float *part = parts + i * stride;
+        float factor = __ldcg(part + 1) > 0 ? expf(__ldcg(part) - most) : 0.0f;
+        total += factor * __ldcg(part + 1);
+        out += factor > 0 ? factor * __ldcg(part + 2 + d) : 0.0f;
+    }
+    *largest = most;
+    *sum = total;
+    return out;
+}
+
+/* The same for the warps of a block, whose parts stand in shared memory. */
+__device__ float join_warps(const float *parts, int stride, int d, float *largest, float *sum)
+{
+    float most = -INFINITY, total = 0, out = 0;
+    for (int i = 0; i < N_WARPS; i++) {
+        most = fmaxf(most, parts[i * stride]);
+    }
+    for (int i = 0; i < N_WARPS; i++) {
+        const float *part = parts + i * stride;
+        float factor = part[1] > 0 ? expf(part[0] - most) : 0.0f;
+        total += factor * part[1];
+        out += factor > 0 ? factor * part[2 + d] : 0.0f;
+    }
+    *largest = most;
+    *sum = total;
+    return out;
+}
+
+/* All keys of this block for the query heads from `first` on, at most PAIR; their parts go to `parts` in shared
+ * memory, [N_WARPS][PAIR][head + 2]. */
+template <int DIMS>
+__device__ void attend_pair(
+    const struct task &task, int lane, int kv_head, int split, int n_keys, const float *q, float *parts)
+{
+    const int warp = (int)threadIdx.x / 32, me = (int)threadIdx.x % 32, size = task.a.page_size;
+    struct running<DIMS> r;
+#pragma unroll
+    for (int h = 0; h < PAIR; h++) {
+        r.largest[h] = -INFINITY;
+        r.sum[h] = 0;
+#pragma unroll
+        for (int d = 0; d < DIMS; d++) {
+            r.out[h][d] = 0;
+        }
+    }
+    for (int page = split; page * size < n_keys; page += task.n_splits) {
+        const float *keys = page_of(task, lane, kv_head, page);
+        int n = min(size, n_keys - page * size);
+        for (int slot = warp * KEYS; slot < n; slot += N_WARPS * KEYS) {
+            take_keys<DIMS>(r, task, keys, slot, n, q);
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < PAIR; h++) {
+        float *part = parts + (warp * PAIR + h) * (task.head + 2);
+        if (me == 0) {
+            part[0] = r.largest[h];
+            part[1] = r.sum[h];
+        }
+#pragma unroll
+        for (int d = 0; d < DIMS; d++) {
+            if (d * 32 + me < task.head) {
+                part[2 + d * 32 + me] = r.out[h][d];
+            }
+        }
+    }
+}
+
+/* True in all threads of the block that is the last of `n` to come here. */
+__device__ bool last_to_arrive(uint32_t *arrived, int n)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(arrived, 1u) + 1 == (uint32_t)n;
+        if (last) {
+            *arrived = 0;
+        }
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+/* What all splits of vector v have, put together. */
+__device__ void join_splits(const struct task &task, int v, int kv_head, int n_parts)
+{
+    const struct cuda_attend &a = task.a;
+    const int group = task.n_heads / task.n_kv_heads, stride = task.head + 2;
+    for (int i = (int)threadIdx.x; i < group * task.head; i += N_THREADS) {
+        int of = kv_head * group + i / task.head, d = i % task.head;
+        float largest, sum;
+        float out = join_parts(a.partial + ((int64_t)v * task.n_heads + of) * CUDA_SPLITS * stride,
+            stride, n_parts, d, &largest, &sum);
+        a.mixed[v * a.mixed_stride + (int64_t)of * task.head + d] = out / sum;
+    }
+}
+
+/* What the warps have of `n` heads from `of` on: the result, or this split's part of it. */
+__device__ void hand_on(
+    const struct task &task, const float *parts, int v, int of, int n, int split, int n_parts)
+{
+    const struct cuda_attend &a = task.a;
+    const int stride = task.head + 2;
+    for (int i = (int)threadIdx.x; i < n * task.head; i += N_THREADS) {
+        int h = i / task.head, d = i % task.head;
+        float largest, sum;
+        float out = join_warps(parts + h * stride, PAIR * stride, d, &largest, &sum);
+        if (n_parts == 1) {
+            a.mixed[v * a.mixed_stride + (int64_t)(of + h) * task.head + d] = out / sum;
+            continue;
+        }
+        float *part = a.partial + (((int64_t)v * task.n_heads + of + h) * CUDA_SPLITS + split) * stride;
+        part[2 + d] = out;
+        if (d == 0) {
+            part[0] = largest;
+            part[1] = sum;
+        }
+    }
+}
+
+template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct task task)
+{
+    constexpr int HEAD = DIMS * 32;
+    __shared__ float q[PAIR * HEAD];
+    __shared__ float work[N_WARPS][HEAD];
+    __shared__ float parts[N_WARPS * PAIR * (HEAD + 2)];
+    const struct cuda_attend &a = task.a;
+    const int warp = (int)threadIdx.x / 32, v = (int)blockIdx.y, group = task.n_heads / task.n_kv_heads;
+    const int kv_head = (int)blockIdx.x / task.n_splits, split = (int)blockIdx.x % task.n_splits;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const int lane = lane_of(a, v);
+    if (lane < 0) {
+        return;
+    }
+    const int n_keys = position_of(a, v) + 1, n_pages = (n_keys + a.page_size - 1) / a.page_size;
+    const int n_parts = min(task.n_splits, n_pages);
+    if (split >= n_parts) {
+        return;
+    }
+    if (!a.prompt && (n_pages - 1) % task.n_splits == split) {
+        for (int j = v - v % a.each + warp; j <= v; j += N_WARPS) {
+            place_key(task, j, kv_head, work[warp]);
+        }
+    }
+    for (int first = 0; first < group; first += PAIR) {
+        const int n = min((int)PAIR, group - first), of = kv_head * group + first;
+        __syncthreads();
+        for (int h = warp; h < PAIR; h += N_WARPS) { /* an odd group computes its last head twice */
+            const float *x = a.qkv + v * a.qkv_stride + (int64_t)(of + min(h, n - 1)) * task.head;
+            place_head(task, x, task.q_norm, n_keys - 1, work[warp], q + h * task.head);
+        }
+        __syncthreads();
+        attend_pair<DIMS>(task, lane, kv_head, split, n_keys, q, parts);
+        __syncthreads();
+        hand_on(task, parts, v, of, n, split, n_parts);
+    }
+    if (n_parts > 1 && last_to_arrive(a.arrived + v * task.n_kv_heads + kv_head, n_parts)) {
+        join_splits(task, v, kv_head, n_parts);
+    }
+}
+
+} // namespace
+
+uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors)
+{
+    return (uint64_t)n_vectors * (uint64_t)stack->n_heads * CUDA_SPLITS * (uint64_t)(stack->head + 2);
+}
+
+cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
+{
+    const struct cuda_stack *s = attend->stack;
+    const struct cuda_layer *layer = &s->layers[attend->layer];
+    struct task task = {*attend, s->n_heads, s->n_kv_heads, s->head, attend->partial ? CUDA_SPLITS : 1,
+        s->norm_eps, (float)(1.0 / sqrt((double)s->head)), layer->q_norm, layer->k_norm, s->inv_freq};
+    task.a.stack = NULL;
+    if (attend->prompt) {
+        cudaError_t result =
+            launch(place_kernel, dim3((unsigned)s->n_kv_heads, (unsigned)attend->n_vectors), 32,
+                queue->overlaps, queue->stream, task);
+        if (result != cudaSuccess) {
+            return result;
+        }
+    }
+    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits), (unsigned)attend->n_vectors);
+    return s->head <= 128
+               ? launch(attend_kernel<4>, grid, N_THREADS, queue->overlaps, queue->stream, task)
+               : launch(attend_kernel<8>, grid, N_THREADS, queue->overlaps, queue->stream, task);
+}

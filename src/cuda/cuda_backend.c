@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The backend door on the GPU: checks of what comes in, and the calls that it leads to. Work of all lanes is
+ * queued on one CUDA stream; collect waits for it, with an end to its patience. */
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "cuda/cuda_backend_parts.h"
+
+/* A device that has not done a frame, a prompt or a feed in this time hangs. */
+enum { PATIENCE_S = 20 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Waiting ---- */
+
+/* Until all that was queued is done. Spins while an answer is near, then sleeps in between. */
+static utter_status wait_all(struct backend *b, utter_error *error)
+{
+    const double start = seconds();
+    if (!b->busy) {
+        return UTTER_OK;
+    }
+    utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
+    while (!status) {
+        cudaError_t result = cudaEventQuery(b->done);
+        if (result == cudaSuccess) {
+            b->busy = false;
+            return UTTER_OK;
+        }
+        if (result != cudaErrorNotReady) {
+            return backend_check(b, result, "a frame", error);
+        }
+        double waited = seconds() - start;
+        if (waited > PATIENCE_S) {
+            return cuda_device_fail(&b->device, "the GPU does not answer", error);
+        }
+        if (waited > 0.01) {
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        } else {
+            sched_yield();
+        }
+    }
+    return status;
+}
+
+static void cuda_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
+{
+    *used = b->name;
+    *all = b->name;
+    *n_threads = 1;
+}
+
+/* ---- Lanes ---- */
+
+utter_status backend_enter(struct backend *b, int lane, utter_error *error)
+{
+    utter_status status = cuda_device_enter(&b->device, error);
+    if (!status && (lane < 0 || lane >= b->lanes.n)) {
+        return error_set(error, UTTER_E_ARGUMENT, "lane %d: there are %d", lane, b->lanes.n);
+    }
+    return status;
+}
+
+static utter_status cuda_reset(
+    struct backend *b, int lane, const struct lane_settings *settings, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    if (status) {
+        return status;
+    }
+    struct lane *l = &b->of[lane];
+    *l = (struct lane){.codes = l->codes};
+    cuda_lanes_empty(&b->pages, lane);
+    b->busy = true;
+    status = cuda_frame_renew(b->frame, lane, settings, error);
+    return status ? status : cuda_vocoder_reset(b->vocoder, lane, b->stream, error);
+}
+
+static bool row_fits(const struct config *config, const struct row *row)
+{
+    if (row->text < -1 || row->text >= config->text_vocabulary) {
+        return false;
+    }
+    if (row->codec == ROW_ID) {
+        return row->id >= 0 && row->id < config->codec_vocabulary;
+    }
+    for (int j = 0; row->codec == ROW_CODES && j < config->n_codebooks; j++) {
+        int limit = j == 0 ? config->codec_vocabulary : config->predictor_vocabulary;
+        if (row->codes[j] < 0 || row->codes[j] >= limit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static utter_status check_room(const struct backend *b, const struct lane *l, int n, utter_error *error)
+{
+    int most = b->lanes.pages_stride * CUDA_PAGE;
+    if (n > most - l->position) {
+        return error_set(
+            error, UTTER_E_MODEL, "%d positions and %d more: a lane holds %d", l->position, n, most);
+    }
+    return UTTER_OK;
+}
+
+static utter_status cuda_prefill(
+    struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    struct lane *l = status ? NULL : &b->of[lane];
+    if (status || (status = check_room(b, l, n, error))) {
+        return status;
+    }
+    if (n < 1 || l->n_frames > 0) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "a prompt of %d rows after %d frames: rows come first", n, l->n_frames);
+    }
+    for (int i = 0; i < n; i++) {
+        if (!row_fits(b->model->config, &rows[i])) {
+            return error_set(error, UTTER_E_ARGUMENT, "row %d: an id is outside its table", i);
+        }
+    }
+    if ((status = cuda_lanes_grow(&b->pages, lane, l->position + n, b->stream, error))) {
+        return status;
+    }
+    b->busy = true;
+    status = cuda_frame_prefill(b->frame, lane, l->position, rows, n, error);
+    l->position += n;
+    l->ready = !status;
+    return status;
+}
+
+/* ---- Frames ---- */
+
+static bool codes_fit(const struct backend *b, const int32_t *codes, int n_frames)
+{
+    for (int i = 0; i < n_frames * b->model->config->n_codebooks; i++) {
+        if (codes[i] < 0 || codes[i] >= b->model->config->predictor_vocabulary) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static utter_status check_frame(struct backend *b, const struct frame_in *in, utter_error *error)
+{
+    utter_status status = backend_enter(b, in->lane, error);
+    if (status) {
+        return status;
+    }
+    const struct lane *l = &b->of[in->lane];
+    if (!l->ready && (l->n_frames == 0 || l->ended)) {
+        return error_set(error, UTTER_E_ARGUMENT, "lane %d: %s", in->lane,
+            l->ended ? "its utterance has ended" : "a frame needs a prompt");
+    }
+    if (!l->ready && (in->text < -1 || in->text >= b->model->config->text_vocabulary)) {
+        return error_set(error, UTTER_E_ARGUMENT, "text id %d: outside the vocabulary", in->text);
+    }
+    if (in->forced && !codes_fit(b, in->forced, 1)) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "lane %d: a forced code is outside its codebook", in->lane);
+    }
+    status = l->ready ? UTTER_OK : check_room(b, l, 1, error);
+    return status || l->ready ? status
+                              : cuda_lanes_grow(&b->pages, in->lane, l->position + 1, b->stream, error);
+}
+
+/* At most CUDA_MAX_SLOTS lanes. */
+static utter_status frame_group(struct backend *b, const struct frame_in *in, int n, utter_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        struct lane *l = &b->of[in[i].lane];
+        b->in[i] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
+    }
+    b->busy = true;
+    utter_status status = cuda_frame_run(b->frame, b->in, n, error);
+    for (int i = 0; i < n && !status; i++) {
+        struct lane *l = &b->of[in[i].lane];
+        l->position += b->in[i].step;
+        l->ready = false;
+        l->framed = true;
+        l->vocoded = false;
+        l->n_frames++;
+        l->n_waiting = 1;
+        l->out = (struct lane_out){.codes = l->codes};
+    }
+    return status;
+}
+
+static utter_status cuda_frame_call(
+    struct backend *b, const struct frame_in *in, int n, utter_error *error)
+{
+    utter_status status = cuda_device_enter(&b->device, error);
+    if (!status && (n < 0 || n > b->lanes.n)) {
+        return error_set(error, UTTER_E_ARGUMENT, "%d frames: there are %d lanes", n, b->lanes.n);
+    }
+    for (int i = 0; i < n && !status; i++) {
+        status = check_frame(b, &in[i], error);
+    }
+    for (int i = 0; i < n && !status; i += CUDA_MAX_SLOTS) {
+        status = frame_group(b, in + i, n - i < CUDA_MAX_SLOTS ? n - i : CUDA_MAX_SLOTS, error);
+    }
+    return status;
+}
+
+static utter_status cuda_feed(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    if (status) {
+        return status;
+    }
+    if (n_frames < 1 || n_frames > BACKEND_MAX_FEED || !codes_fit(b, codes, n_frames)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%d frames of known codes: 1 to %d, each code below %d", n_frames, BACKEND_MAX_FEED,
+            b->model->config->predictor_vocabulary);
+    }
+    if ((status = wait_all(b, error))) { /* the pinned codes may still be on their way */
+        return status;
+    }
+    struct lane *l = &b->of[lane];
+    size_t bytes = (size_t)(n_frames * b->model->config->n_codebooks) * sizeof *codes;
+    int32_t *from = b->fed + (size_t)lane * backend_lane_codes(b);
+    memcpy(from, codes, bytes);
+    memcpy(l->codes, codes, bytes);
+    l->n_waiting = n_frames;
+    l->framed = l->vocoded = false;
+    l->out = (struct lane_out){.codes = l->codes, .n_frames = n_frames};
+    b->busy = true;
+    return backend_check(b,
+        cudaMemcpyAsync(b->lanes.codes + (size_t)lane * backend_lane_codes(b), from, bytes,
+            cudaMemcpyHostToDevice, b->stream),
+        "feed", error);
+}
+
+/* ---- Sound ---- */
+
+/* Decodes those of the lanes that have n_frames frames waiting. */
+static utter_status vocode_group(
+    struct backend *b, const int *lanes, int n, int n_frames, utter_error *error)
+{
+    int some[CUDA_MAX_SLOTS], m = 0;
+    utter_status status = UTTER_OK;
+    for (int i = 0; i <= n && !status; i++) {
+        if (m > 0 && (i == n || m == CUDA_MAX_SLOTS)) {
+            struct cuda_vocoder_job job = {some, m, n_frames, b->lanes.codes,
+                (int64_t)backend_lane_codes(b), b->pcm_at, (int64_t)backend_lane_samples(b), b->bad_at};
+            status = cuda_vocoder_run(b->vocoder, &job, b->stream, error);
+            m = 0;
+        }
+        if (i < n && b->of[lanes[i]].n_waiting == n_frames) {
+            some[m++] = lanes[i];
+        }
+    }
+    for (int i = 0; i < n && !status; i++) {
+        struct lane *l = &b->of[lanes[i]];
+        if (l->n_waiting == n_frames) {
+            l->n_waiting = 0;
+            l->vocoded = true;
+            l->out.n_samples = (size_t)n_frames * (size_t)b->model->config->codec.frame_samples;
+        }
+    }
+    return status;
+}
+
+static utter_status cuda_vocode(struct backend *b, const int *lanes, int n, utter_error *error)
+{
+    utter_status status = cuda_device_enter(&b->device, error);
+    for (int i = 0; i < n && !status; i++) {
+        status = backend_enter(b, lanes[i], error);
+        if (!status && b->of[lanes[i]].n_waiting > 0) {
+            b->bad[lanes[i]] = 0;
+        }
+    }
+    if (!status) {
+        status = backend_check(b, cudaEventRecord(b->sound[0], b->stream), "vocode", error);
+    }
+    for (int i = 0; i < n && !status; i++) {
+        int n_frames = b->of[lanes[i]].n_waiting;
+        if (n_frames > 0) {
+            b->busy = true;
+            status = vocode_group(b, lanes, n, n_frames, error);
+        }
+    }
+    return status ? status : backend_check(b, cudaEventRecord(b->sound[1], b->stream), "vocode", error);
+}
+
+static void take_frame(struct backend *b, int lane)
+{
+    struct lane *l = &b->of[lane];
+    const struct cuda_frame_out *from = cuda_frame_result(b->frame, lane);
+    l->out.end = l->ended = from->end != 0;
+    l->out.not_a_number = from->not_a_number != 0;
+    l->out.n_frames = !l->ended;
+    memcpy(l->codes, from->codes, (size_t)b->model->config->n_codebooks * sizeof *l->codes);
+    cuda_frame_times(b->frame, &l->out.talker_s, &l->out.predictor_s);
+    l->framed = false;
+}
+
+static void take_sound(struct backend *b, int lane)
+{
+    struct lane *l = &b->of[lane];
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, b->sound[0], b->sound[1]) != cudaSuccess) {
+        cudaGetLastError(); /* a later vocode runs: no time */
+    }
+    l->out.vocoder_s = 1e-3 * (double)ms;
+    l->out.not_a_number = l->out.not_a_number || b->bad[lane] != 0;
+    l->out.pcm = l->ended ? NULL : b->pcm + (size_t)lane * backend_lane_samples(b);
+    l->out.n_samples = l->ended ? 0 : l->out.n_samples;
+    l->vocoded = false;
+}
+
+static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    *out = (struct lane_out){0};
+    utter_status status = backend_enter(b, lane, error);
+    if (status || (status = wait_all(b, error))) {
+        return status;
+    }
+    struct lane *l = &b->of[lane];
+    if (l->framed) {
+        take_frame(b, lane);
+    }
+    if (l->vocoded) {
+        take_sound(b, lane);
+    }
+    *out = l->out;
+    return UTTER_OK;
+}
+
+/* ---- Recordings ---- */
+
+static utter_status cuda_encode_call(struct backend *b, const float *pcm, size_t n_samples,
+    int32_t *codes, size_t capacity_frames, size_t *n_frames, backend_progress_fn *progress, void *user,
+    utter_error *error)
+{
+    size_t frame = (size_t)b->model->config->codec.frame_samples, n = (n_samples + frame - 1) / frame;
+    utter_status status = cuda_device_enter(&b->device, error);
+    *n_frames = 0;
+    if (status) {
+        return status;
+    }
+    if (!b->model->has_encoder) {
+        return error_set(error, UTTER_E_MODEL, "this checkpoint has no codec encoder");
+    }
+    if (n < 1 || n > capacity_frames) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "a recording of %zu samples: %zu frames, room for %zu", n_samples, n, capacity_frames);
+    }
+    (void)pcm, (void)codes, (void)progress, (void)user;
+    return error_set(error, UTTER_E_MODEL, "recordings are not encoded on the GPU (use --device cpu)");
+}
+
+static utter_status cuda_speaker_call(
+    struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
+{
+    utter_status status = cuda_device_enter(&b->device, error);
+    if (status) {
+        return status;
+    }
+    if (!b->model->has_speaker) {
+        return error_set(error, UTTER_E_MODEL,
+            "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
+            b->model->config->kind_name);
+    }
+    (void)mels, (void)n_mels, (void)vector;
+    return error_set(error, UTTER_E_MODEL, "recordings are not encoded on the GPU (use --device cpu)");
+}
+
+/* ---- Seeing it ---- */
+
+static void cuda_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
+{
+    cuda_frame_tap(b->frame, fn, user);
+    cuda_vocoder_tap(b->vocoder, fn, user);
+}
+
+static void cuda_memory(const struct backend *b, struct backend_memory *memory)
+{
+    uint64_t cache = (uint64_t)b->lanes.n_pages * b->lanes.page_floats * sizeof(float);
+    *memory = (struct backend_memory){0};
+    cuda_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
+    memory->shared_bytes += b->weights.arena.size + cuda_frame_plan(b->model) + cache;
+    memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
+    memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);
+    memory->position_bytes = b->lanes.page_floats * sizeof(float) / CUDA_PAGE;
+}
+
+const struct backend_ops cuda_backend = {
+    .name = "cuda",
+    .open = backend_open,
+    .close = backend_close,
+    .kernels = cuda_kernels,
+    .lane_reset = cuda_reset,
+    .prefill = cuda_prefill,
+    .frame = cuda_frame_call,
+    .feed = cuda_feed,
+    .vocode = cuda_vocode,
+    .collect = cuda_collect,
+    .lane_keep = backend_lane_keep,
+    .lane_resume = backend_lane_resume,
+    .snapshot_free = backend_snapshot_free,
+    .encode = cuda_encode_call,
+    .speaker = cuda_speaker_call,
+    .tap = cuda_tap_set,
+    .memory = cuda_memory,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of the GPU backend: how much memory, what opens and closes in which order. */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "cuda/cuda_backend_parts.h"
+
+void backend_close(struct backend **at)
+{
+    struct backend *b = *at;
+    *at = NULL;
+    if (!b) {
+        return;
+    }
+    if (b->stream) {
+        cudaSetDevice(b->device.index);
+        cudaStreamSynchronize(b->stream);
+    }
+    cuda_vocoder_close(&b->vocoder);
+    cuda_frame_close(&b->frame);
+    cuda_lanes_close(&b->pages);
+    cuda_weights_close(&b->weights);
+    cuda_pinned_close(b->fed);
+    cuda_pinned_close(b->pcm);
+    cuda_pinned_close(b->bad);
+    for (int i = 0; b->of && i < b->lanes.n; i++) {
+        memory_free(b->of[i].codes);
+    }
+    memory_free(b->of);
+    for (int i = 0; i < 2; i++) {
+        if (b->sound[i]) {
+            cudaEventDestroy(b->sound[i]);
+        }
+    }
+    if (b->done) {
+        cudaEventDestroy(b->done);
+    }
+    if (b->stream) {
+        cudaStreamDestroy(b->stream);
+    }
+    memory_free(b);
+}
+
+/* Says what is missing before anything is allocated, and what would fit. */
+static utter_status check_memory(
+    struct backend *b, int n_lanes, int lane_positions, int *n_pages, utter_error *error)
+{
+    uint64_t vocoder = 0, vocoder_lane = 0, available = cuda_device_free_bytes(&b->device);
+    cuda_vocoder_plan(b->model, &vocoder, &vocoder_lane);
+    /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
+    uint64_t fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + available / 50;
+    uint64_t lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane,
+             page = cuda_lanes_page_bytes(b->model);
+    /* 512 positions of each lane (40 seconds) are the least that makes sense. */
+    uint64_t least = lane + 512 / CUDA_PAGE * page,
+             fit = available > fixed ? (available - fixed) / least : 0;
+    if ((uint64_t)n_lanes > fit) {
+        return error_set(error, UTTER_E_MEMORY,
+            "cuda:%d: %d lanes need %.1f GB and %s has %.1f GB free (%s)", b->device.index, n_lanes,
+            1e-9 * (double)(fixed + (uint64_t)n_lanes * least), b->device.name,
+            1e-9 * (double)available, fit > 0 ? "fewer lanes would fit" : "use device cpu");
+    }
+    uint64_t most = (available - fixed - (uint64_t)n_lanes * lane) / page;
+    int wanted = cuda_lanes_pages(b->model, n_lanes, lane_positions);
+    *n_pages = (uint64_t)wanted < most ? wanted : (int)most;
+    return UTTER_OK;
+}
+
+static utter_status open_host(struct backend *b, int n_lanes, utter_error *error)
+{
+    void *unused;
+    uint64_t samples = (uint64_t)n_lanes * backend_lane_samples(b),
+             codes = (uint64_t)n_lanes * backend_lane_codes(b);
+    b->of = memory_new((size_t)n_lanes, sizeof *b->of);
+    for (int i = 0; b->of && i < n_lanes; i++) {
+        b->of[i].codes = memory_new(backend_lane_codes(b), sizeof(int32_t));
+        if (!b->of[i].codes) {
+            return error_memory(error, "lanes");
+        }
+    }
+    if (!b->of) {
+        return error_memory(error, "lanes");
+    }
+    utter_status status = cuda_pinned_open(
+        &b->device, samples * sizeof(float), (void **)&b->pcm, (void **)&b->pcm_at, "samples", error);
+    if (!status) {
+        status = cuda_pinned_open(
+            &b->device, codes * sizeof(int32_t), (void **)&b->fed, &unused, "codes", error);
+    }
+    if (!status) {
+        status = cuda_pinned_open(&b->device, (uint64_t)n_lanes * sizeof *b->bad, (void **)&b->bad,
+            (void **)&b->bad_at, "flags", error);
+    }
+    for (int i = 0; i < 2 && !status; i++) {
+        status = backend_check(b, cudaEventCreate(&b->sound[i]), "an event", error);
+    }
+    return status ? status
+                  : backend_check(b, cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming),
+                        "an event", error);
+}
+
+static utter_status open_parts(struct backend *b, const struct backend_options *o, utter_error *error)
+{
+    int n_pages = 0;
+    utter_status status = cuda_device_open(&b->device, o->device, error);
+    if (status || (status = cuda_weights_fit(b->model, error)) ||
+        (status = check_memory(b, o->n_lanes, o->lane_positions, &n_pages, error)) ||
+        (status = backend_check(
+             b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "a stream", error)) ||
+        (status = cuda_weights_open(&b->weights, b->model, &b->device, error)) ||
+        (status = cuda_lanes_open(&b->pages, &b->lanes, b->model, &b->device, o->n_lanes, n_pages,
+             o->lane_positions, error)) ||
+        (status = open_host(b, o->n_lanes, error)) ||
+        (status = cuda_frame_open(
+             &b->frame, &b->weights, b->model, &b->device, &b->lanes, b->stream, error)) ||
+        (status = cuda_vocoder_open(&b->vocoder, b->model, &b->device, o->n_lanes, error))) {
+        return status;
+    }
+    snprintf(b->name, sizeof b->name, "graph (%s, sm_%d%d)", b->device.name, b->device.major,
+        b->device.minor);
+    return UTTER_OK;
+}
+
+utter_status backend_open(struct backend **at, const struct model *model,
+    const struct backend_options *options, utter_error *error)
+{
+    *at = NULL;
+    if (options->n_lanes < 1 || options->lane_positions < 1) {
+        return error_set(error, UTTER_E_ARGUMENT, "%d lanes of %d positions: at least one of each",
+            options->n_lanes, options->lane_positions);
+    }
+    struct backend *b = memory_new(1, sizeof *b);
+    if (!b) {
+        return error_memory(error, "the backend");
+    }
+    b->model = model;
+    utter_status status = open_parts(b, options, error);
+    if (status) {
+        backend_close(&b);
+    }
+    *at = b;
+    return status;
+}

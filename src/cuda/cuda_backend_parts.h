@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPU behind the backend door: what its files share. */
+#ifndef CUDA_CUDA_BACKEND_PARTS_H
+#define CUDA_CUDA_BACKEND_PARTS_H
+
+#include "cuda/cuda_encoder.h"
+#include "cuda/cuda_frame.h"
+#include "cuda/cuda_speaker.h"
+#include "cuda/cuda_vocoder.h"
+
+/* The host's side of a lane. */
+struct lane {
+    int position;  /* the talker's next */
+    bool ready;    /* hidden and logits wait for the choice of code 0 */
+    bool ended;    /* the end token was chosen */
+    bool framed;   /* a frame was queued that collect has not handed out */
+    bool vocoded;  /* and its samples too */
+    int n_frames;  /* chosen so far */
+    int n_waiting; /* frames of codes that vocode has not seen */
+    struct lane_out out;
+    int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
+};
+
+struct backend {
+    const struct model *model;
+    struct cuda_device device;
+    struct cuda_weights weights;
+    struct cuda_lanes lanes;
+    struct cuda_pages pages;
+    struct cuda_frame *frame;
+    struct cuda_vocoder *vocoder;
+    cudaStream_t stream;
+    cudaEvent_t done;     /* after all that was queued */
+    cudaEvent_t sound[2]; /* around the last vocode */
+    struct lane *of;      /* [n_lanes] */
+    struct cuda_frame_in in[CUDA_MAX_SLOTS];
+    int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */
+    float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */
+    uint32_t *bad, *bad_at; /* mapped: [n_lanes], a sample was no number */
+    bool busy;              /* something is queued since the last wait */
+    char name[300];         /* of the device and its kernels */
+};
+
+utter_status backend_open(struct backend **b, const struct model *model,
+    const struct backend_options *options, utter_error *error);
+void backend_close(struct backend **b);
+
+/* The first line of every call: the device is this thread's and whole, and the lane is there. */
+utter_status backend_enter(struct backend *b, int lane, utter_error *error);
+
+/* Snapshots, as in the door. */
+utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,
+    struct backend_snapshot **snapshot, utter_error *error);
+utter_status backend_lane_resume(
+    struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error);
+void backend_snapshot_free(struct backend *b, struct backend_snapshot **snapshot);
+
+static inline utter_status backend_check(
+    struct backend *b, cudaError_t result, const char *what, utter_error *error)
+{
+    return cuda_device_check(&b->device, result, what, error);
+}
+
+/* Samples and codes that a lane has room for on their way to and from the host. */
+static inline size_t backend_lane_samples(const struct backend *b)
+{
+    return BACKEND_MAX_FEED * (size_t)b->model->config->codec.frame_samples;
+}
+
+static inline size_t backend_lane_codes(const struct backend *b)
+{
+    return BACKEND_MAX_FEED * (size_t)b->model->config->n_codebooks;
+}
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The choice of one code for each slot: the same rules, order and random numbers as on the CPU (sample_choose), one
+ * block for each slot. Then what follows from the code: the predictor's next input, the sum of embeddings for the
+ * talker's next step, and at the end of a frame the report to the host. */
+#include "cuda/cuda_launch.cuh"
+#include "cuda/cuda_steps.h"
+
+#include "base/numeric.h"
+
+namespace {
+
+enum { N_THREADS = 512, N_WARPS = N_THREADS / 32, EACH = CUDA_MAX_CODES / N_THREADS };
+
+struct shared {
+    float scores[CUDA_MAX_CODES]; /* -INFINITY: cannot be chosen */
+    uint16_t ids[CUDA_MAX_CODES];
+    double terms[N_THREADS];
+    double score[N_WARPS]; /* of the best of each warp */
+    int id[N_WARPS];
+    int counts[N_WARPS][3];
+    int n, code, bad;
+    double sum;
+};
+
+struct rules {
+    struct sampling sampling;
+    const float *logits;
+    const uint8_t *seen; /* or NULL */
+    int n, suppress_from, keep;
+    bool keep_blocked;
+    uint64_t seed;
+    uint32_t frame, codebook;
+};
+
+/* The sum over the block, in all threads. */
+__device__ int count_all(struct shared &s, int mine)
+{
+    int sum = warp_sum(mine);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+        s.counts[threadIdx.x / 32][0] = sum;
+    }
+    __syncthreads();
+    sum = 0;
+    for (int w = 0; w < N_WARPS; w++) {
+        sum += s.counts[w][0];
+    }
+    return sum;
+}
+
+/* The id with the largest score, lowest id on a tie, over all threads' candidates; -1: nobody has one. */
+__device__ int best_of_block(struct shared &s, double score, int id)
+{
+    for (int step = 16; step > 0; step /= 2) {
+        double other = __shfl_xor_sync(0xffffffffu, score, step);
+        int other_id = __shfl_xor_sync(0xffffffffu, id, step);
+        if (other_id >= 0 && (id < 0 || other > score || (other == score && other_id < id))) {
+            score = other;
+            id = other_id;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+        s.score[threadIdx.x / 32] = score;
+        s.id[threadIdx.x / 32] = id;
+    }
+    __syncthreads();
+    score = s.score[0];
+    id = s.id[0];
+    for (int w = 1; w < N_WARPS; w++) {
+        if (s.id[w] >= 0 && (id < 0 || s.score[w] > score || (s.score[w] == score && s.id[w] < id))) {
+            score = s.score[w];
+            id = s.id[w];
+        }
+    }
+    return id;
+}
+
+/* Penalty, minimum length, suppression. Returns the number of possible ids. */
+__device__ int process(struct shared &s, const struct rules &r)
+{
+    int n = 0;
+    for (int i = (int)threadIdx.x; i < r.n; i += N_THREADS) {
+        float v = r.logits[i];
+        if (!(v < INFINITY)) { /* NaN too */
+            s.bad = 1;
+            v = -INFINITY;
+        }
+        if (r.seen && r.seen[i]) {
+            v = v < 0 ? v * r.sampling.repetition_penalty : v / r.sampling.repetition_penalty;
+        }
+        bool blocked = i == r.keep ? r.keep_blocked : i >= r.suppress_from;
+        v = blocked ? -INFINITY : v;
+        s.scores[i] = v;
+        n += v > -INFINITY;
+    }
+    return count_all(s, n);
+}
+
+/* A number that orders as the float does; -0 as 0. */
+__device__ __forceinline__ uint32_t order_key(float f)
+{
+    uint32_t bits = __float_as_uint(f + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+/* Drops all but the k largest scores; ties with the k-th stay. Its key is found two bits at a time. */
+__device__ void cut_top_k(struct shared &s, int n_ids, int k)
+{
+    uint32_t keys[EACH], prefix = 0;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        int i = e * N_THREADS + (int)threadIdx.x;
+        keys[e] =
+            i < n_ids && s.scores[i] > -INFINITY ? order_key(s.scores[i]) : 0; /* no score has key 0 */
+    }
+    for (int shift = 30; shift >= 0; shift -= 2) {
+        int count[3] = {0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+#pragma unroll
+            for (uint32_t digit = 1; digit <= 3; digit++) {
+                count[digit - 1] += keys[e] >= (prefix | digit << shift);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int digit = 0; digit < 3; digit++) {
+            int sum = warp_sum(count[digit]);
+            if (threadIdx.x % 32 == 0) {
+                s.counts[threadIdx.x / 32][digit] = sum;
+            }
+        }
+        __syncthreads();
+        uint32_t chosen = 0;
+        for (uint32_t digit = 1; digit <= 3; digit++) {
+            int sum = 0;
+            for (int w = 0; w < N_WARPS; w++) {
+                sum += s.counts[w][digit - 1];
+            }
+            chosen = sum >= k ? digit : chosen; /* counts fall with the digit */
+        }
+        prefix |= chosen << shift;
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        int i = e * N_THREADS + (int)threadIdx.x;
+        if (i < n_ids && keys[e] < prefix) {
+            s.scores[i] = -INFINITY;
+        }
+    }
+    __syncthreads();
+}
+
+/* True when id a comes before id b: smaller score, on a tie larger id. What is no id comes last. */
+__device__ __forceinline__ bool before(const struct shared &s, uint16_t a, uint16_t b)
+{
+    if (a == 0xffffu || b == 0xffffu) {
+        return a != 0xffffu;
+    }
+    return s.scores[a] < s.scores[b] || (s.scores[a] == s.scores[b] && a > b);
+}
+
+/* Possible ids in the order of their scores, smallest first: a bitonic sort. Returns their number. */
+__device__ int sort_ids(struct shared &s, int n_ids)
+{
+    int mine = 0, size = 2;
+    for (int i = (int)threadIdx.x; i < CUDA_MAX_CODES; i += N_THREADS) {
+        bool possible = i < n_ids && s.scores[i] > -INFINITY;
+        s.ids[i] = possible ? (uint16_t)i : (uint16_t)0xffffu;
+        mine += possible;
+    }
+    int n = count_all(s, mine);
+    while (size < n_ids) {
+        size *= 2;
+    }
+    for (int run = 2; run <= size; run *= 2) {
+        for (int step = run / 2; step > 0; step /= 2) {
+            __syncthreads();
+            for (int i = (int)threadIdx.x; i < size; i += N_THREADS) {
+                int j = i ^ step;
+                bool rising = (i & run) == 0;
+                if (j > i && before(s, s.ids[j], s.ids[i]) == rising &&
+                    before(s, s.ids[i], s.ids[j]) != rising) {
+                    uint16_t swap = s.ids[i];
+                    s.ids[i] = s.ids[j];
+                    s.ids[j] = swap;
+                }
+            }
+        }
+    }
+    __syncthreads();
+    return n;
+}
+
+/* Drops the least likely ids whose mass together is at most 1 - top_p; the largest always stays. Sums are made one
+ * by one in the order of the scores, as on the CPU. */
+__device__ void cut_top_p(struct shared &s, int n_ids, float top_p)
+{
+    const int n = sort_ids(s, n_ids);
+    const double largest = s.scores[s.ids[n - 1]];
+    double total = 0, mass = 0;
+    bool done = false;
+    int dropped = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int from = 0; from < n; from += N_THREADS) {
+            int i = from + (int)threadIdx.x;
+            s.terms[threadIdx.x] = i < n ? exp((double)s.scores[s.ids[i]] - largest) : 0;
+            __syncthreads();
+            for (int j = 0; threadIdx.x == 0 && j < N_THREADS && from + j < n && !done; j++) {
+                if (pass == 0) {
+                    total += s.terms[j];
+                    continue;
+                }
+                mass += s.terms[j] / total;
+                done = mass > 1.0 - (double)top_p || dropped == n - 1;
+                dropped += !done;
+            }
+            __syncthreads();
+        }
+    }
+    if (threadIdx.x == 0) {
+        s.n = dropped;
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < s.n; i += N_THREADS) {
+        s.scores[s.ids[i]] = -INFINITY;
+    }
+    __syncthreads();
+}
+
+/* The race of exponentials (cpu_sample.h). */
+__device__ int race(struct shared &s, const struct rules &r)
+{
+    const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
+    double best = 0;
+    int best_id = -1;
+    for (int id = (int)threadIdx.x; id < r.n; id += N_THREADS) {
+        if (!(s.scores[id] > -INFINITY)) {
+            continue;
+        }
+        uint32_t words[4];
+        const uint32_t counter[4] = {r.frame, r.codebook, (uint32_t)id / 4, 0};
+        philox(counter, key, words);
+        uint32_t word = id % 4 == 0   ? words[0]
+                        : id % 4 == 1 ? words[1]
+                        : id % 4 == 2 ? words[2]
+                                      : words[3];
+        double v = ((double)word + 0.5) / 4294967296.0;
+        double score = (double)s.scores[id] - log(-log1p(-v));
+        if (best_id < 0 || score > best) {
+            best = score;
+            best_id = id;
+        }
+    }
+    return best_of_block(s, best, best_id);
+}
+
+__device__ int choose_code(struct shared &s, const struct rules &r)
+{
+    const int n = process(s, r);
+    if (threadIdx.x == 0 && n == 0) {
+        s.bad = 1;
+    }
+    if (n == 0 || r.sampling.temperature == 0) {
+        float best = -INFINITY;
+        int best_id = -1;
+        for (int i = (int)threadIdx.x; i < r.n; i += N_THREADS) {
+            if (s.scores[i] > best) {
+                best = s.scores[i];
+                best_id = i;
+            }
+        }
+        return max(best_of_block(s, best, best_id), 0);
+    }
+    for (int i = (int)threadIdx.x; i < r.n; i += N_THREADS) {
+        s.scores[i] /= r.sampling.temperature;
+    }
+    __syncthreads();
+    if (r.sampling.top_k > 0 && r.sampling.top_k < n) {
+        cut_top_k(s, r.n, r.sampling.top_k);
+    }
+    if (r.sampling.top_p < 1.0f) {
+        cut_top_p(s, r.n, r.sampling.top_p);
+    }
+    return max(race(s, r), 0);
+}
+
+/* The result of a slot's frame, for the host: last the sequence number. */
+__device__ void report(const struct cuda_choose &c, int slot, int lane, bool end)
+{
+    struct cuda_frame_out *out = &c.out[lane];
+    for (int j = 0; j < c.n_codebooks; j++) {
+        out->codes[j] = c.slots->codes[slot][j];
+    }
+    out->end = end;
+    out->not_a_number = c.slots->bad[slot];
+    __threadfence_system();
+    *(volatile uint64_t *)&out->sequence = c.slots->sequence;
+}
+
+/* Notes the code, by one thread. Returns the code that the lane goes on with, or -1: its utterance has ended. */
+__device__ int note_code(const struct cuda_choose &c, int slot, int lane, int code, int bad)
+{
+    struct cuda_slots *slots = c.slots;
+    struct cuda_lane *state = &c.lanes.state[lane];
+    bool forced = slots->forced[slot] != 0;
+    int going = forced ? slots->going[slot][c.codebook] : code;
+    slots->codes[slot][c.codebook] = code;
+    slots->bad[slot] |= bad;
+    if (c.codebook == 0) {
+        if (code == c.keep && !forced) {
+            slots->alive[slot] = -1;
+            state->ended = 1;
+            report(c, slot, lane, true);
+            return -1;
+        }
+        c.lanes.seen[(int64_t)lane * c.n + going] = 1;
+        slots->alive[slot] = lane;
+    }
+    state->going[c.codebook] = going;
+    c.lanes.codes[(int64_t)lane * BACKEND_MAX_FEED * c.n_codebooks + c.codebook] = going;
+    if (c.codebook == c.n_codebooks - 1) {
+        state->n_frames++;
+        report(c, slot, lane, false);
+    }
+    return going;
+}
+
+/* The vectors that follow from a code. */
+__device__ void lead_on(const struct cuda_choose &c, int slot, int lane, int going)
+{
+    float *sum = c.lanes.sum + (int64_t)lane * c.sum_stride;
+    const uint16_t *row = c.table + (int64_t)going * c.width;
+    float *input = c.input + (int64_t)(c.codebook == 0 ? 2 * slot : slot) * c.input_stride;
+    for (int i = (int)threadIdx.x; i < c.width; i += N_THREADS) {
+        float e = bf16_value(row[i]);
+        sum[i] = c.codebook == 0 ? e : sum[i] + e;
+        if (c.codebook == 0) {
+            input[i] = c.lanes.hidden[(int64_t)lane * c.hidden_stride + i];
+            input[c.input_stride + i] = e;
+        } else if (c.codebook < c.n_codebooks - 1) {
+            input[i] = e;
+        }
+    }
+}
+
+__global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
+{
+    __shared__ struct shared s;
+    const int slot = (int)blockIdx.x;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const int lane = c.codebook == 0 ? c.slots->lane[slot] : c.slots->alive[slot];
+    if (lane < 0) {
+        return;
+    }
+    const struct cuda_lane *state = &c.lanes.state[lane];
+    struct rules r;
+    r.sampling = c.codebook == 0 ? state->settings.talker : state->settings.predictor;
+    r.logits = c.logits + (int64_t)(c.codebook == 0 ? lane : slot) * c.logits_stride;
+    r.seen = c.codebook == 0 ? c.lanes.seen + (int64_t)lane * c.n : NULL;
+    r.n = c.n;
+    r.suppress_from = c.suppress_from;
+    r.keep = c.keep;
+    r.keep_blocked = state->n_frames < (uint32_t)state->settings.min_frames;
+    r.seed = state->settings.seed;
+    r.frame = state->n_frames;
+    r.codebook = (uint32_t)c.codebook;
+    if (threadIdx.x == 0) {
+        s.bad = 0;
+    }
+    __syncthreads();
+    int code = choose_code(s, r);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        s.code = note_code(c, slot, lane, code, s.bad);
+    }
+    __syncthreads();
+    if (s.code >= 0) {
+        lead_on(c, slot, lane, s.code);
+    }
+}
+
+} // namespace
+
+cudaError_t cuda_choose_queue(const struct cuda_queue *queue, const struct cuda_choose *choose)
+{
+    return launch(choose_kernel, dim3((unsigned)choose->n_slots), N_THREADS, queue->overlaps,
+        queue->stream, *choose);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows, text ids and codes -> the talker's input vectors; the order that begins a frame; tiles from rows of
+ * weights. All small: a block for each vector, lane or tile. */
+#include "cuda/cuda_launch.cuh"
+#include "cuda/cuda_steps.h"
+
+namespace {
+
+enum { N_THREADS = 256 };
+
+__global__ void __launch_bounds__(N_THREADS) text_kernel(struct cuda_text p)
+{
+    const int v = (int)blockIdx.x;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const int id = *(const int32_t *)((const char *)p.text + v * p.text_stride);
+    const bool there = id >= 0 && id < p.n_ids;
+    for (int i = (int)threadIdx.x; i < p.width; i += N_THREADS) {
+        p.x[v * p.x_stride + i] = there ? bf16_value(p.table[(int64_t)id * p.width + i]) : 0.0f;
+    }
+}
+
+/* Number i of the codec part of a row; codes are summed in order, as the official code does. */
+__device__ float codec_part(const struct cuda_embed &p, const struct cuda_row *row, int v, int i)
+{
+    if (row->codec == ROW_ID) {
+        return bf16_value(p.code_table[0][(int64_t)row->id * p.width + i]);
+    }
+    if (row->codec == ROW_VECTOR) {
+        return p.vectors[(int64_t)v * p.width + i];
+    }
+    float sum = bf16_value(p.code_table[0][(int64_t)row->codes[0] * p.width + i]);
+    for (int j = 1; j < p.n_codebooks; j++) {
+        sum += bf16_value(p.code_table[j][(int64_t)row->codes[j] * p.width + i]);
+    }
+    return sum;
+}
+
+__global__ void __launch_bounds__(N_THREADS) embed_kernel(struct cuda_embed p)
+{
+    const int v = (int)blockIdx.x;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    float *x = p.x + v * p.x_stride;
+    const float *text = p.text + v * p.text_stride;
+    if (p.rows) {
+        const struct cuda_row *row = &p.rows[v];
+        for (int i = (int)threadIdx.x; i < p.width; i += N_THREADS) {
+            float value = row->text < 0 ? 0.0f : text[i];
+            x[i] = row->codec == ROW_NONE ? value : value + codec_part(p, row, v, i);
+        }
+        return;
+    }
+    const int lane = p.slots->step_lane[v], id = p.slots->text[v];
+    if (lane < 0) {
+        return;
+    }
+    text = id == p.pad_id ? p.pad : text;
+    for (int i = (int)threadIdx.x; i < p.width; i += N_THREADS) {
+        x[i] = (id < 0 ? 0.0f : text[i]) + p.sum[(int64_t)lane * p.sum_stride + i];
+    }
+}
+
+__global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin p)
+{
+    const int i = (int)threadIdx.x;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const struct cuda_order *o = p.order;
+    struct cuda_slots *s = p.slots;
+    const bool used = i < o->n;
+    const int lane = used ? o->slots[i].lane : -1;
+    const bool step = used && o->slots[i].step;
+    s->lane[i] = lane;
+    s->alive[i] = lane;
+    s->step_lane[i] = step ? lane : -1;
+    s->step_position[i] = step ? o->slots[i].position : 0;
+    if (used) {
+        p.lanes[lane].position = o->slots[i].position + step;
+    }
+    s->text[i] = used ? o->slots[i].text : -1;
+    s->forced[i] = used ? o->slots[i].forced : 0;
+    s->bad[i] = 0;
+    for (int j = 0; used && j < CONFIG_MAX_CODEBOOKS; j++) {
+        s->going[i][j] = o->slots[i].codes[j];
+        s->codes[i][j] = 0;
+    }
+    if (i == 0) {
+        s->sequence = o->sequence;
+    }
+}
+
+__global__ void __launch_bounds__(N_THREADS) renew_kernel(struct cuda_renew p)
+{
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    if (threadIdx.x == 0) {
+        struct cuda_lane *lane = &p.lanes.state[p.lane];
+        lane->settings = p.settings;
+        lane->position = 0;
+        lane->n_frames = 0;
+        lane->ended = 0;
+        for (int j = 0; j < CONFIG_MAX_CODEBOOKS; j++) {
+            lane->going[j] = 0;
+        }
+    }
+    for (int i = (int)threadIdx.x; i < p.codec_vocabulary; i += N_THREADS) {
+        p.lanes.seen[(int64_t)p.lane * p.codec_vocabulary + i] = 0;
+    }
+}
+
+__device__ __forceinline__ uint32_t two_weights(const struct cuda_pack &p, int row, bool there, int col)
+{
+    if (!there || col >= p.cols) {
+        return 0;
+    }
+    const uint16_t *at = p.raw + (int64_t)row * p.cols + col;
+    return at[0] | (col + 1 < p.cols ? (uint32_t)at[1] << 16 : 0u);
+}
+
+__global__ void __launch_bounds__(N_THREADS) pack_kernel(struct cuda_pack p)
+{
+    const int64_t warp = ((int64_t)blockIdx.x * N_THREADS + threadIdx.x) / 32;
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int i = (int)(warp / p.n_k_tiles), k = (int)(warp % p.n_k_tiles);
+    if (i >= p.n_row_tiles) {
+        return;
+    }
+    const int upper = p.halves ? i * 8 + g : i * CUDA_TILE + g;
+    const int lower = p.halves ? p.rows + upper : upper + 8;
+    const bool has_upper = upper < p.rows, has_lower = p.halves ? has_upper : lower < p.rows;
+    const int col = k * CUDA_TILE + 2 * t;
+    uint4 v;
+    v.x = two_weights(p, upper, has_upper, col);
+    v.y = two_weights(p, lower, has_lower, col);
+    v.z = two_weights(p, upper, has_upper, col + 8);
+    v.w = two_weights(p, lower, has_lower, col + 8);
+    ((uint4 *)p.tiles)[warp * 32 + lane] = v;
+}
+
+} // namespace
+
+cudaError_t cuda_text_queue(const struct cuda_queue *q, const struct cuda_text *text)
+{
+    return launch(
+        text_kernel, dim3((unsigned)text->n_vectors), N_THREADS, q->overlaps, q->stream, *text);
+}
+
+cudaError_t cuda_embed_queue(const struct cuda_queue *q, const struct cuda_embed *embed)
+{
+    return launch(
+        embed_kernel, dim3((unsigned)embed->n_vectors), N_THREADS, q->overlaps, q->stream, *embed);
+}
+
+cudaError_t cuda_begin_queue(const struct cuda_queue *q, const struct cuda_begin *begin)
+{
+    return launch(begin_kernel, dim3(1), CUDA_MAX_SLOTS, q->overlaps, q->stream, *begin);
+}
+
+cudaError_t cuda_renew_queue(const struct cuda_queue *q, const struct cuda_renew *renew)
+{
+    return launch(renew_kernel, dim3(1), N_THREADS, q->overlaps, q->stream, *renew);
+}
+
+cudaError_t cuda_pack_queue(const struct cuda_queue *q, const struct cuda_pack *pack)
+{
+    int64_t n_tiles = (int64_t)pack->n_row_tiles * pack->n_k_tiles;
+    return launch(pack_kernel, dim3((unsigned)((n_tiles + N_THREADS / 32 - 1) / (N_THREADS / 32))),
+        N_THREADS, false, q->stream, *pack);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files behind cuda_frame.h share: the buffers of a frame, and the queues of its steps. */
+#ifndef CUDA_CUDA_FRAME_PARTS_H
+#define CUDA_CUDA_FRAME_PARTS_H
+
+#include "cuda/cuda_frame.h"
+#include "cuda/cuda_steps.h"
+
+enum {
+    FRAME_SIZES = 7,  /* graphs for 1, 2, 4 .. 64 slots */
+    FRAME_ORDERS = 4, /* that may wait for the device */
+    FRAME_STAGES = 2, /* pieces of prompts that may wait for the device */
+};
+
+/* Device memory of a frame; vectors of the predictor's first step are two for each slot. */
+struct frame_buffers {
+    struct cuda_slots *slots;
+    int32_t *lane_ids;         /* [n_lanes]: 0, 1, 2 .. */
+    float *x;                  /* [CUDA_MAX_VECTORS][talker width_padded] */
+    float *text_in, *text_mid; /* [CUDA_MAX_VECTORS][text_padded] */
+    float *text;               /* [CUDA_MAX_VECTORS][talker width_padded]: projected */
+    float *pad;                /* [talker width_padded]: the projected padding text */
+    float *input; /* [2 CUDA_MAX_SLOTS][talker width_padded]: the predictor's, before its projection */
+    float *px;    /* [2 CUDA_MAX_SLOTS][predictor width_padded] */
+    float *qkv, *mixed, *gate; /* [2 CUDA_MAX_SLOTS][the larger stack's] */
+    float *logits;             /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
+    float *partial;            /* of the talker's attention */
+    uint32_t *arrived;
+    int qkv_stride, mixed_stride, gate_stride;
+};
+
+/* Rows of a prompt on their way to the device. */
+struct frame_stage {
+    struct cuda_row *rows, *rows_at;
+    float *vectors, *vectors_at;
+    cudaEvent_t taken;
+};
+
+struct cuda_frame {
+    const struct cuda_weights *weights;
+    const struct model *model;
+    struct cuda_device *device;
+    struct cuda_lanes lanes;
+    struct cuda_queue queue;
+    struct cuda_arena arena;
+    struct frame_buffers b;
+    struct cuda_order *orders, *orders_at; /* [FRAME_ORDERS], mapped */
+    cudaEvent_t order_taken[FRAME_ORDERS];
+    int next_order, next_stage;
+    struct frame_stage stages[FRAME_STAGES];
+    struct cuda_frame_out *out, *out_at; /* [n_lanes], mapped */
+    uint64_t sequence;
+    cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
+    cudaEvent_t times[3]; /* before, between, after */
+    backend_tap_fn *tap;
+    void *tap_user;
+    float *tap_memory; /* host */
+    int64_t tap_floats;
+};
+
+/* Each queues work on the frame's stream; with a tap they wait and call it. */
+utter_status frame_queue_begin(
+    struct cuda_frame *f, const struct cuda_order *order_at, utter_error *error);
+/* The text of `n` vectors: from ids that stand text_stride bytes apart. */
+utter_status frame_queue_text(
+    struct cuda_frame *f, const void *ids, int64_t text_stride, int n, float *to, utter_error *error);
+utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *error);
+utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
+    int position, int n, bool last, int first_row, utter_error *error);
+utter_status frame_queue_predictor(struct cuda_frame *f, int n_slots, utter_error *error);
+
+/* Gives device data to the tap, if there is one. */
+utter_status frame_tap(struct cuda_frame *f, const char *name, int index, const float *at, int64_t rows,
+    int64_t cols, int64_t stride, utter_error *error);
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPU backend against the CPU backend, and its speed. A program of its own, not a unit test: it needs a GPU,
+ * goes on after a failure, and says where the first difference is.
+ * Usage: check_cuda [-t] CHECKPOINT ...   -t: times too. Ends with `N passed, N failed`. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/backend.h"
+
+enum { N_LANES = 5, N_ROWS = 75, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 400, MAX_CODEBOOKS = 64 };
+
+static int n_passed, n_failed;
+static const char *folder;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+__attribute__((format(printf, 2, 3))) static void result(bool good, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    printf("%s %s: ", good ? "ok  " : "FAIL", strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder);
+    vprintf(format, list);
+    printf("\n");
+    fflush(stdout);
+    va_end(list);
+    n_passed += good;
+    n_failed += !good;
+}
+
+/* ---- Two backends ---- */
+
+struct run {
+    const struct backend_ops *ops;
+    struct backend *b;
+    const struct config *config;
+};
+
+static bool said(utter_status status, const utter_error *error, const char *what)
+{
+    if (status) {
+        result(false, "%s: %s", what, error->text);
+    }
+    return status == UTTER_OK;
+}
+
+static bool open_run(
+    struct run *r, const struct backend_ops *ops, const struct model *model, int n_lanes)
+{
+    utter_error error;
+    struct backend_options options = {.n_lanes = n_lanes, .n_threads = 2, .lane_positions = POSITIONS};
+    *r = (struct run){ops, NULL, model->config};
+    return said(ops->open(&r->b, model, &options, &error), &error, "open");
+}
+
+/* Rows of every kind. `kind` makes one prompt differ from another. */
+static void make_rows(const struct config *c, int kind, struct row *rows, int n)
+{
+    static float vector[8192];
+    static int32_t codes[MAX_CODEBOOKS];
+    for (int i = 0; i < c->talker.width; i++) {
+        vector[i] = (float)(i % 7) * 0.1f - 0.3f;
+    }
+    for (int i = 0; i < c->n_codebooks; i++) {
+        codes[i] = (i * 5 + 1) % c->predictor_vocabulary;
+    }
+    for (int i = 0; i < n; i++) {
+        int text = (i * 37 + kind * 11) % c->text_vocabulary;
+        rows[i] = (struct row){.text = i % 5 == 0 ? c->tts_pad : text};
+        rows[i].codec = (enum row_codec)(i % 4);
+        rows[i].id = (i * 13 + kind) % c->codec_vocabulary;
+        rows[i].vector = vector;
+        rows[i].codes = codes;
+        if (i % 11 == 10 && rows[i].codec != ROW_NONE) {
+            rows[i].text = -1;
+        }
+    }
+}
+
+static int32_t text_of(const struct config *c, int kind, int t)
+{
+    return t < 4 ? (t * 91 + kind) % c->text_vocabulary : c->tts_pad;
+}
+
+static bool start(struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)
+{
+    utter_error error;
+    struct row rows[N_ROWS];
+    make_rows(r->config, kind, rows, n_rows);
+    return said(r->ops->lane_reset(r->b, lane, settings, &error), &error, "reset") &&
+           said(r->ops->prefill(r->b, lane, rows, n_rows, &error), &error, "prefill");
+}
+
+/* ---- Taps ---- */
+
+struct stage {
+    char name[40];
+    float *data;
+    int64_t n;
+};
+
+struct record {
+    struct stage stages[MAX_STAGES];
+    int n;
+};
+
+static void keep(void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols)
+{
+    struct record *r = user;
+    if (r->n == MAX_STAGES || strncmp(name, "vocoder", 7) == 0) {
+        return;
+    }
+    struct stage *s = &r->stages[r->n++];
+    snprintf(s->name, sizeof s->name, "%s %d", name, index);
+    s->n = rows * cols;
+    s->data = malloc((size_t)s->n * sizeof *s->data);
+    memcpy(s->data, data, (size_t)s->n * sizeof *s->data);
+}
+
+static void forget(struct record *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        free(r->stages[i].data);
+    }
+    r->n = 0;
+}
+
+static int64_t largest(const float *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++) {
+        best = x[i] > x[best] ? i : best;
+    }
+    return best;
+}
+
+/* |a - b| / |b| over a stage, and where the largest difference is. */
+static double distance(const struct stage *a, const struct stage *b, int64_t *where)
+{
+    double d = 0, n = 0, most = -1;
+    for (int64_t i = 0; i < a->n; i++) {
+        double e = (double)a->data[i] - (double)b->data[i];
+        if (isnan(a->data[i]) && isnan(b->data[i])) {
+            continue; /* of a checkpoint that has them */
+        }
+        d += e * e;
+        n += (double)b->data[i] * (double)b->data[i];
+        if (!(fabs(e) <= most)) {
+            most = fabs(e);
+            *where = i;
+        }
+    }
+    return sqrt(d / (n > 0 ? n : 1));
+}
+
+/* Activations of both runs: the worst stage, the first one that is far off, and how many heads agree. */
+static void compare_records(const struct record *gpu, const struct record *cpu, const char *what)
+{
+    double worst = 0;
+    int at = -1, first_bad = -1, heads = 0, equal = 0;
+    int64_t where = 0, where_bad = 0;
+    for (int i = 0; i < cpu->n && i < gpu->n; i++) {
+        const struct stage *a = &gpu->stages[i], *b = &cpu->stages[i];
+        if (strcmp(a->name, b->name) != 0 || a->n != b->n) {
+            result(false, "%s: stage %d is \"%s\" of %lld, on the CPU \"%s\" of %lld", what, i, a->name,
+                (long long)a->n, b->name, (long long)b->n);
+            return;
+        }
+        double d = distance(a, b, &where);
+        if (!(d <= worst)) {
+            worst = d;
+            at = i;
+        }
+        if (!(d <= 1e-4) && first_bad < 0) {
+            first_bad = i;
+            where_bad = where;
+        }
+        if (strstr(b->name, "logits")) {
+            heads++;
+            equal += largest(a->data, a->n) == largest(b->data, b->n);
+        }
+    }
+    result(first_bad < 0 && gpu->n == cpu->n,
+        "%s: %d stages, worst %.2e in \"%s\"; %d of %d heads agree", what, cpu->n, worst,
+        at >= 0 ? cpu->stages[at].name : "-", equal, heads);
+    if (first_bad >= 0) {
+        printf("     first far off: \"%s\" [%lld of %lld] gpu %g cpu %g\n", cpu->stages[first_bad].name,
+            (long long)where_bad, (long long)cpu->stages[first_bad].n,
+            (double)gpu->stages[first_bad].data[where_bad],
+            (double)cpu->stages[first_bad].data[where_bad]);
+    }
+}
+
+/* One frame on one lane; codes go to out. False at the end of the utterance or after a failure. */
+static bool one_frame(
+    struct run *r, int lane, int32_t text, const int32_t *forced, struct lane_out *out)
+{
+    utter_error error;
+    struct frame_in in = {lane, text, forced};
+    return said(r->ops->frame(r->b, &in, 1, &error), &error, "frame") &&
+           said(r->ops->vocode(r->b, &lane, 1, &error), &error, "vocode") &&
+           said(r->ops->collect(r->b, lane, out, &error), &error, "collect") && !out->end;
+}
+
+static const struct lane_settings GREEDY = {{0, 50, 1, 1.05f}, {0, 50, 1, 1}, 7, 2};
+
+static void check_forced(struct run *gpu, struct run *cpu, int n_rows)
+{
+    static struct record a, b;
+    int32_t forced[MAX_CODEBOOKS];
+    char what[64];
+    cpu->ops->tap(cpu->b, keep, &b);
+    gpu->ops->tap(gpu->b, keep, &a);
+    snprintf(what, sizeof what, "prompt of %d rows", n_rows);
+    if (start(cpu, 0, 1, &GREEDY, n_rows) && start(gpu, 0, 1, &GREEDY, n_rows)) {
+        compare_records(&a, &b, what);
+    }
+    for (int t = 0; t < 3; t++) {
+        struct lane_out of_gpu, of_cpu;
+        forget(&a);
+        forget(&b);
+        for (int j = 0; j < cpu->config->n_codebooks; j++) {
+            forced[j] = (t * 31 + j * 17 + 3) % cpu->config->predictor_vocabulary;
+        }
+        bool both = one_frame(cpu, 0, text_of(cpu->config, 1, t), forced, &of_cpu) &&
+                    one_frame(gpu, 0, text_of(cpu->config, 1, t), forced, &of_gpu);
+        snprintf(what, sizeof what, "frame %d, forced", t);
+        if (both) {
+            compare_records(&a, &b, what);
+        }
+    }
+    forget(&a);
+    forget(&b);
+    cpu->ops->tap(cpu->b, NULL, NULL);
+    gpu->ops->tap(gpu->b, NULL, NULL);
+}
+
+/* ---- Codes ---- */
+
+static void check_free(
+    struct run *gpu, struct run *cpu, const char *what, const struct lane_settings *s, int n)
+{
+    int same = 0, t = 0;
+    double signal = 0, noise = 0;
+    if (!start(cpu, 0, 2, s, N_ROWS - 5) || !start(gpu, 0, 2, s, N_ROWS - 5)) {
+        return;
+    }
+    for (; t < n; t++) {
+        struct lane_out a, b;
+        bool go_gpu = one_frame(gpu, 0, text_of(cpu->config, 2, t), NULL, &a);
+        bool go_cpu = one_frame(cpu, 0, text_of(cpu->config, 2, t), NULL, &b);
+        if (go_gpu != go_cpu) {
+            printf("     frame %d: the end on the GPU %d, on the CPU %d\n", t, !go_gpu, !go_cpu);
+            break;
+        }
+        if (!go_gpu) {
+            same = n;
+            break;
+        }
+        int j = 0;
+        while (j < cpu->config->n_codebooks && a.codes[j] == b.codes[j]) {
+            j++;
+        }
+        if (j < cpu->config->n_codebooks) {
+            printf("     frame %d, codebook %d: %d, on the CPU %d\n", t, j, a.codes[j], b.codes[j]);
+            break;
+        }
+        same++;
+        for (size_t i = 0; i < b.n_samples && a.n_samples == b.n_samples; i++) {
+            signal += (double)b.pcm[i] * (double)b.pcm[i];
+            noise += ((double)a.pcm[i] - (double)b.pcm[i]) * ((double)a.pcm[i] - (double)b.pcm[i]);
+        }
+    }
+    result(same == n, "%s: %d of %d frames have the CPU's codes; sound %.1f dB over the difference",
+        what, same, n, 10 * log10(signal / (noise > 0 ? noise : 1e-30)));
+}
+
+struct speech {
+    int32_t codes[N_FRAMES][MAX_CODEBOOKS];
+    float pcm[N_FRAMES * 1920];
+};
+
+/* n lanes at once, lane i with prompt kind[i], beginning i frames later than lane 0. */
+static bool speak(struct run *r, const int *lanes, const int *kinds, int n, struct speech *out)
+{
+    const struct lane_settings s = {{0.9f, 20, 0.95f, 1.05f}, {0.9f, 20, 1, 1}, 5, N_FRAMES};
+    memset(out, 0, (size_t)n * sizeof *out);
+    for (int t = 0; t < N_FRAMES + n; t++) {
+        struct frame_in in[N_LANES];
+        int who[N_LANES], some[N_LANES], m = 0;
+        utter_error error;
+        for (int i = 0; i < n; i++) {
+            if (t == i && !start(r, lanes[i], kinds[i], &s, N_ROWS - kinds[i] * 3)) {
+                return false;
+            }
+            if (t >= i && t - i < N_FRAMES) {
+                in[m] = (struct frame_in){lanes[i], text_of(r->config, kinds[i], t - i), NULL};
+                some[m] = lanes[i];
+                who[m++] = i;
+            }
+        }
+        if (!said(r->ops->frame(r->b, in, m, &error), &error, "frame") ||
+            !said(r->ops->vocode(r->b, some, m, &error), &error, "vocode")) {
+            return false;
+        }
+        for (int k = 0; k < m; k++) {
+            struct lane_out o;
+            struct speech *to = &out[who[k]];
+            if (!said(r->ops->collect(r->b, some[k], &o, &error), &error, "collect")) {
+                return false;
+            }
+            memcpy(to->codes[t - who[k]], o.codes, (size_t)r->config->n_codebooks * sizeof(int32_t));
+            if (o.pcm && o.n_samples <= 1920) {
+                memcpy(to->pcm + (t - who[k]) * 1920, o.pcm, o.n_samples * sizeof(float));
+            }
+        }
+    }
+    return true;
+}
+
+static void check_lanes(struct run *gpu)
+{
+    static struct speech together[N_LANES], alone[N_LANES];
+    static const int lanes[N_LANES] = {3, 0, 4, 1, 2}, kinds[N_LANES] = {1, 2, 3, 4, 5};
+    if (!speak(gpu, lanes, kinds, N_LANES, together)) {
+        return;
+    }
+    for (int i = 0; i < N_LANES; i++) {
+        int lane = (lanes[i] + 1) % N_LANES;
+        if (!speak(gpu, &lane, &kinds[i], 1, &alone[i])) {
+            return;
+        }
+        bool codes = memcmp(together[i].codes, alone[i].codes, sizeof alone[i].codes) == 0;
+        bool pcm = memcmp(together[i].pcm, alone[i].pcm, sizeof alone[i].pcm) == 0;
+        result(codes && pcm, "lane %d next to %d others: codes %s, samples %s", i, N_LANES - 1,
+            codes ? "as alone" : "differ", pcm ? "as alone" : "differ");
+    }
+}
+
+/* ---- What is refused ---- */
+
+static void check_errors(struct run *gpu)
+{
+    utter_error error;
+    struct row rows[N_ROWS];
+    struct lane_out out;
+    struct frame_in in = {0, 0, NULL};
+    int bad_lane = N_LANES;
+    make_rows(gpu->config, 1, rows, N_ROWS);
+    result(gpu->ops->lane_reset(gpu->b, bad_lane, &GREEDY, &error) == UTTER_E_ARGUMENT,
+        "a lane that is not there");
+    gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error);
+    result(gpu->ops->frame(gpu->b, &in, 1, &error) == UTTER_E_ARGUMENT, "a frame without a prompt");
+    rows[1].text = gpu->config->text_vocabulary;
+    result(gpu->ops->prefill(gpu->b, 0, rows, 2, &error) == UTTER_E_ARGUMENT,
+        "a text id outside the vocabulary");
+    rows[1].text = 0;
+    utter_status status = UTTER_OK;
+    for (int i = 0; i < 10 && !status; i++) {
+        status = gpu->ops->prefill(gpu->b, 0, rows, N_ROWS, &error);
+    }
+    result(status == UTTER_E_MODEL, "more rows than a lane holds: %s", status ? error.text : "taken");
+    result(gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_OK, "and the lane goes on");
+}
+
+/* ---- Speed ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n, double at)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[(int)(at * (n - 1) + 0.5)];
+}
+
+/* Prompts of 30 rows (a text of 13 words) into all lanes, each twice so that nothing is cold: seconds of the last
+ * one, and from prompt to the first frame's samples on lane 0. */
+static void time_starts(struct run *r, int n_lanes, double *prefill, double *first)
+{
+    struct lane_settings s = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 5, 1 << 20};
+    utter_error error;
+    struct lane_out out;
+    double t0 = 0;
+    for (int i = 0; i < 2 * n_lanes; i++) {
+        s.seed = (uint64_t)i;
+        t0 = now();
+        if (!start(r, i % n_lanes, i % 7, &s, 30)) {
+            return;
+        }
+        r->ops->collect(r->b, i % n_lanes, &out, &error);
+        *prefill = now() - t0;
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        t0 = now();
+        if (start(r, 0, 1, &s, 30) && one_frame(r, 0, 0, NULL, &out)) {
+            *first = now() - t0;
+        }
+    }
+}
+
+enum { TIMED = 400 };
+struct times {
+    double whole[TIMED], talker[TIMED], predictor[TIMED], vocoder[TIMED];
+};
+
+static bool time_frame(
+    struct run *r, const int *lanes, const struct frame_in *in, int n, struct times *times, int t)
+{
+    utter_error error;
+    struct lane_out out = {0};
+    double t0 = now();
+    if (!said(r->ops->frame(r->b, in, n, &error), &error, "frame") ||
+        !said(r->ops->vocode(r->b, lanes, n, &error), &error, "vocode")) {
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!said(r->ops->collect(r->b, i, &out, &error), &error, "collect")) {
+            return false;
+        }
+    }
+    times->whole[t] = now() - t0;
+    times->talker[t] = out.talker_s;
+    times->predictor[t] = out.predictor_s;
+    times->vocoder[t] = out.vocoder_s;
+    return true;
+}
+
+/* Frames of n lanes, one after the other. */
+static void time_frames(const struct model *model, int n_lanes, int n_frames)
+{
+    static struct times times;
+    struct run r;
+    int lanes[64], n = 0;
+    struct frame_in in[64];
+    double began = now(), prefill = 0, first = 0;
+    if (!open_run(&r, &cuda_backend, model, n_lanes)) {
+        return;
+    }
+    double opened = now() - began;
+    for (int i = 0; i < n_lanes; i++) {
+        lanes[i] = i;
+        in[i] = (struct frame_in){i, r.config->tts_pad, NULL};
+    }
+    time_starts(&r, n_lanes, &prefill, &first);
+    while (n < n_frames && time_frame(&r, lanes, in, n_lanes, &times, n)) {
+        n++;
+    }
+    double frame = n > 0 ? median(times.whole, n, 0.5) : 0,
+           slow = n > 0 ? median(times.whole, n, 0.95) : 0;
+    printf("time %s, %d lanes: open %.2f s, prefill of 30 %.2f ms, first sound %.2f ms; frame %.3f ms "
+           "(p95 %.3f): "
+           "talker %.3f predictor %.3f vocoder %.3f; %.0f x real time\n",
+        strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder, n_lanes, opened, 1e3 * prefill,
+        1e3 * first, 1e3 * frame, 1e3 * slow, 1e3 * median(times.talker, n, 0.5),
+        1e3 * median(times.predictor, n, 0.5), 1e3 * median(times.vocoder, n, 0.5),
+        frame > 0 ? 0.08 * n_lanes / frame : 0);
+    fflush(stdout);
+    r.ops->close(&r.b);
+}
+
+static void check_model(bool checks, bool times, int n_frames)
+{
+    utter_error error;
+    struct model *model;
+    struct run gpu = {0}, cpu = {0};
+    static const struct lane_settings sampled = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 11, 2},
+                                      narrow = {{0.7f, 0, 0.8f, 1.3f}, {1.3f, 7, 0.9f, 1}, 12, 2};
+    if (!said(model_open(&model, folder, &error), &error, "open")) {
+        return;
+    }
+    if (checks && open_run(&gpu, &cuda_backend, model, N_LANES) &&
+        open_run(&cpu, &cpu_backend, model, 1)) {
+        check_forced(&gpu, &cpu, 9);
+        check_forced(&gpu, &cpu, N_ROWS);
+        check_free(&gpu, &cpu, "greedy", &GREEDY, n_frames);
+        check_free(&gpu, &cpu, "sampled", &sampled, n_frames);
+        check_free(&gpu, &cpu, "top-p", &narrow, n_frames);
+        check_lanes(&gpu);
+        check_errors(&gpu);
+    }
+    if (gpu.b) {
+        gpu.ops->close(&gpu.b);
+    }
+    if (cpu.b) {
+        cpu.ops->close(&cpu.b);
+    }
+    for (int n = 1; times && n <= 64; n *= 8) {
+        time_frames(model, n, n == 1 ? 200 : 40);
+    }
+    model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    bool times = false, checks = true;
+    int n_frames = 24;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-t") == 0) {
+            times = true;
+        } else if (strcmp(argv[i], "-T") == 0) {
+            times = true;
+            checks = false;
+        } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
+            n_frames = atoi(argv[++i]);
+        } else {
+            folder = argv[i];
+            check_model(checks, times, n_frames);
+        }
+    }
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed + (int)times == 0;
+}
