@@ -56,6 +56,13 @@ const struct command command_table[] = {
         "One line on standard output says when it is ready. docs/server.md has the whole interface.\n",
         {"utter serve", "utter serve -m models/custom --host 0.0.0.0 --api-key-file keys --lanes 64"},
         0, 0, command_serve},
+    {COMMAND_LOAD, "load", "ask a server for much speech, and tell what listeners heard", "[options]",
+        "Texts are asked for as PCM, as OpenAI's interface has it. First sound: its first byte. "
+        "Audible: the\n"
+        "first sample above -50 dB, as a player would play it. Underrun: a player that starts with the "
+        "first\n"
+        "byte had nothing left.\n",
+        {"utter load --rate 5 --seconds 30", "utter load --listeners 20 --json"}, 0, 0, command_load},
 };
 
 const size_t n_commands = sizeof command_table / sizeof *command_table;

@@ -13,5 +13,6 @@ int command_info(const struct invocation *invocation);
 int command_verify(const struct invocation *invocation);
 int command_bench(const struct invocation *invocation);
 int command_serve(const struct invocation *invocation);
+int command_load(const struct invocation *invocation);
 
 #endif

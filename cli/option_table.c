@@ -15,6 +15,7 @@ enum {
     VERIFY = COMMAND_VERIFY,
     BENCH = COMMAND_BENCH,
     SERVE = COMMAND_SERVE,
+    LOAD = COMMAND_LOAD,
     ALL = COMMAND_ALL,
 };
 
@@ -85,6 +86,24 @@ const struct option option_table[] = {
     {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames a stream (default 5 a word, which is ordinary speech)"},
 
+    {LOAD, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, AT(server_host), "127.0.0.1",
+        "where it listens"},
+    {LOAD, "Server", 0, "port", "N", OPTION_INTEGER, 1, 65535, AT(server_port), "8080", "and its port"},
+    {LOAD, "Server", 0, "key", "KEY", OPTION_TEXT, 0, 0, AT(key), NULL, "an API key"},
+    {LOAD, "Load", 0, "rate", "X", OPTION_NUMBER, DBL_MIN, 100000, AT(rate), NULL,
+        "requests a second, at random times that wait for no answer"},
+    {LOAD, "Load", 0, "listeners", "N", OPTION_INTEGER, 1, 10000, AT(listeners), NULL,
+        "instead: so many listeners, each asks again when it has heard the last answer out (default "
+        "8)"},
+    {LOAD, "Load", 0, "seconds", "X", OPTION_NUMBER, DBL_MIN, 86400, AT(seconds), "20",
+        "how long requests are sent"},
+    {LOAD, "Load", 0, "words", "N[-N]", OPTION_TEXT, 0, 0, AT(load_words), "5-60", "words of a text"},
+    {LOAD, "Load", 'v', "voice", "NAME", OPTION_TEXT, 0, 0, AT(voice), NULL, "who speaks"},
+    {LOAD, "Load", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0, AT(seed), "0",
+        "the same seed sends the same texts at the same times"},
+    {LOAD, "Load", 0, "limit", "MS", OPTION_NUMBER, 0, 1e6, AT(limit), "300",
+        "goodput counts answers that are audible within MS and never run dry"},
+
     {SERVE, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, AT(host), "127.0.0.1",
         "where to listen; other machines reach it only with --api-key-file or --insecure"},
     {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
@@ -97,8 +116,8 @@ const struct option option_table[] = {
         "folder of voice files; uploaded voices are kept there"},
     {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, AT(api_key_file), NULL,
         "ask clients for one of the keys in it, one KEY or sha256:HEX a line; SIGHUP reads it again"},
-    {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0, AT(default_format), "mp3",
-        "for requests that name no response_format"},
+    {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0,
+        AT(default_format), "mp3", "for requests that name no response_format"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, AT(drain), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, AT(insecure), NULL,
@@ -115,13 +134,13 @@ const struct option option_table[] = {
 
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},
-    {ALL & ~(DECODE | SERVE), "Report", 0, "json", NULL, OPTION_FLAG, 0, 0, AT(json), NULL,
+    {(ALL | LOAD) & ~(DECODE | SERVE), "Report", 0, "json", NULL, OPTION_FLAG, 0, 0, AT(json), NULL,
         "the result as JSON on standard output"},
     {SAY | DECODE | BENCH, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no progress and no notes"},
     {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
-    {ALL, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
+    {ALL | LOAD, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
 };
 /* clang-format on */
 

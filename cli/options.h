@@ -28,7 +28,9 @@ struct settings {
     struct setting pretokenizer;
     struct setting rule, chunk;
     struct setting runs, words, lanes;
-    struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain, insecure;
+    struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain,
+        insecure;
+    struct setting rate, listeners, seconds, key, limit, load_words, server_port, server_host;
 };
 
 enum option_kind {

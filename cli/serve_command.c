@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter serve: from options to the server. */
+ * utter serve and utter load: from options to the server and to its measurement. */
+#include <stdio.h>
+
 #include "checkpoint.h"
 #include "commands.h"
+#include "report.h"
+#include "server/load.h"
 #include "server/serve.h"
 
 int command_serve(const struct invocation *invocation)
@@ -22,4 +26,33 @@ int command_serve(const struct invocation *invocation)
         .insecure = s->insecure.given,
         .quiet = s->quiet.given};
     return options.model ? serve_run(&options) : 1;
+}
+
+int command_load(const struct invocation *invocation)
+{
+    const struct settings *s = &invocation->settings;
+    int least = 0, most = 0, end = 0;
+    int n = sscanf(s->load_words.text, "%d%n-%d%n", &least, &end, &most, &end);
+    most = n == 1 ? least : most;
+    if (n < 1 || s->load_words.text[end] || least < 1 || most < least || most > 500) {
+        return fail(1, "--words: '%s' is not N or N-N, 1 to 500", s->load_words.text);
+    }
+    if (s->rate.given && s->listeners.given) {
+        return fail(1, "--rate: contradicts --listeners (give one of them)");
+    }
+    struct load_options options = {.host = s->server_host.text,
+        .voice = s->voice.text,
+        .key = s->key.text,
+        .port = (int)s->server_port.integer,
+        .rate = s->rate.given ? s->rate.number : 0,
+        .listeners = s->rate.given        ? 0
+                     : s->listeners.given ? (int)s->listeners.integer
+                                          : 8,
+        .seconds = s->seconds.number,
+        .least_words = least,
+        .most_words = most,
+        .seed = s->seed.integer,
+        .limit_ms = s->limit.number,
+        .json = s->json.given};
+    return load_run(&options);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `utter load`: asks a server for speech as listeners would, and says what they heard. */
+#ifndef SERVER_LOAD_H
+#define SERVER_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct load_options {
+    const char *host, *voice, *key; /* voice, key: NULL is none */
+    int port;
+    double rate;    /* requests a second, Poisson arrivals; or 0 and */
+    int listeners;  /* each asks again when it has heard the last one out */
+    double seconds; /* in which requests are sent */
+    int least_words, most_words;
+    uint64_t seed;
+    double limit_ms; /* goodput: first audible sound within it, and never a gap */
+    bool json;
+};
+
+int load_run(const struct load_options *options);
+
+#endif
