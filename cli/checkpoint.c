@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "voice_lookup.h"
 
 /* The voice that comes with the program lies beside it: in the source tree, or where `make install` put it. */
 static const char *built_in_folder(void)
@@ -40,9 +41,12 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
 {
     *model = NULL;
     const char *folder = checkpoint_folder(settings);
-    if (!folder) {
-        return 1;
-    }
+    return folder ? checkpoint_open_folder(model, folder, settings, n_lanes) : 1;
+}
+
+int checkpoint_open_folder(
+    utter_model **model, const char *folder, const struct settings *settings, int n_lanes)
+{
     utter_model_options options;
     utter_model_options_init(&options);
     options.device = settings->device.text;
@@ -53,6 +57,7 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
     options.weights = strcmp(weights, "q8") == 0   ? UTTER_WEIGHTS_Q8
                       : strcmp(weights, "q4") == 0 ? UTTER_WEIGHTS_Q4
                                                    : UTTER_WEIGHTS_STORED;
+    options.snapshot_bytes = settings->snapshots.integer << 20;
     options.log = settings->quiet.given ? NULL : note_from_library;
     if (settings->pretokenizer.text && strcmp(settings->pretokenizer.text, "native") == 0) {
         options.pretokenizer = UTTER_PRETOKENIZER_NATIVE;
@@ -103,9 +108,9 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     /* A model with preset voices was never trained to speak without one. */
     const char *name = settings->voice.given ? settings->voice.text : utter_model_voice_name(model, 0);
     if (name) {
-        status = utter_voice_preset(voice, model, name, &error);
-        if (status) {
-            return fail_status(status, &error);
+        int code = voice_lookup(voice, model, settings, name);
+        if (code) {
+            return code;
         }
     }
     options->voice = *voice;

@@ -12,6 +12,10 @@ const char *checkpoint_folder(const struct settings *settings);
 /* Opens the model with `n_lanes` lanes. 0, or an exit code after a message. */
 int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes);
 
+/* The same for a folder that is not that of -m. */
+int checkpoint_open_folder(
+    utter_model **model, const char *folder, const struct settings *settings, int n_lanes);
+
 /* The info of an open model. */
 utter_model_info checkpoint_info(const utter_model *model);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter codec decode: codes in, sound out. */
+ * utter codec decode and encode: codes in, sound out, and the other way. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint.h"
 #include "codes_file.h"
 #include "commands.h"
+#include "long_work.h"
 #include "output.h"
 #include "report.h"
 
@@ -59,6 +60,42 @@ int command_codec_decode(const struct invocation *invocation)
         code = decode(model, codes, n_frames, &invocation->settings);
     }
     free(codes);
+    utter_model_close(&model);
+    return code;
+}
+
+static int encode(utter_model *model, const char *sound, const struct settings *settings)
+{
+    struct long_work work;
+    int32_t *codes = NULL;
+    size_t n_frames = 0;
+    utter_error error = {0};
+    int code = long_work_begin(&work, "encoding", settings);
+    if (code) {
+        return code;
+    }
+    utter_status status =
+        utter_codec_encode(model, sound, &codes, &n_frames, long_work_progress, &work, &error);
+    struct codes_file out = {0};
+    if ((code = long_work_end(status, &error)) == 0) {
+        code = codes_file_create(&out, settings->output.given ? settings->output.text : "-");
+    }
+    if (code == 0) {
+        /* The recording ended by itself. */
+        code = codes_file_finish(
+            &out, codes, n_frames, checkpoint_info(model).n_codebooks, UTTER_FINISH_EOS);
+    }
+    utter_memory_free(codes);
+    return code;
+}
+
+int command_codec_encode(const struct invocation *invocation)
+{
+    utter_model *model = NULL;
+    int code = checkpoint_open(&model, &invocation->settings, 1);
+    if (code == 0) {
+        code = encode(model, invocation->words[0], &invocation->settings);
+    }
     utter_model_close(&model);
     return code;
 }

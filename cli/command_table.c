@@ -13,8 +13,34 @@ const struct command command_table[] = {
             "cat story.txt | utter say -m models/custom --layout stream -o - - | aplay -t raw -f "
             "S16_LE -r 24000"},
         0, INT_MAX, command_say},
-    {COMMAND_VOICES, "voices", "list the voices and languages of a model", "[-m DIR] [--json]", "",
-        {"utter voices -m models/custom", "utter voices -m models/custom --json"}, 0, 0,
+    {COMMAND_CLONE, "clone", "make a voice from a recording",
+        "[-m DIR] SOUND [--text TRANSCRIPT] -o NAME.voice [options]",
+        "SOUND is wav, flac, ogg, opus or mp3; 5 to 15 seconds of clean speech are best. With --text\n"
+        "the voice holds the recording itself and sounds more like it; the transcript must say what\n"
+        "the recording says, word for word. Takes a base model. --json prints frames, codes, "
+        "x-vector.\n",
+        {"utter clone -m models/base me.wav --text \"What I said.\" -o me.voice",
+            "utter clone -m models/base me.mp3 -o me.voice"},
+        1, 1, command_clone},
+    {COMMAND_DESIGN, "design", "make a voice from a description, and keep it",
+        "-m VOICEDESIGN --for BASE --instruct TEXT -o NAME.voice [options]",
+        "The voice-design model speaks a reference, which the base model clones; from then on the\n"
+        "base model speaks with the voice. Another seed gives another voice of this description.\n",
+        {"utter design -m models/design --for models/base --instruct \"A calm old man.\" -o old.voice",
+            "utter design -m models/design --for models/base --instruct \"Hell, jung.\" -l german -o "
+            "jung.voice"},
+        0, 0, command_design},
+    {COMMAND_VOICES_MIX, "voices mix", "mix cloned voices by weight",
+        "VOICE[:WEIGHT]... -o NAME.voice [options]",
+        "The x-vectors are mixed; codes cannot be, so a mixture is like clones without transcript.\n",
+        {"utter voices mix ann.voice:0.7 bob.voice:0.3 -o both.voice",
+            "utter voices mix ann bob -o both.voice"},
+        1, 256, command_voices_mix},
+    {COMMAND_VOICES, "voices", "list voices and languages, or tell what a voice file holds",
+        "[-m DIR] [VOICE] [options]",
+        "Lists the preset voices of the model and the voice files on the search path. With VOICE, a\n"
+        "file or its name, tells what is in it, and with -m whether it fits the model.\n",
+        {"utter voices -m models/custom", "utter voices -m models/base me.voice --json"}, 0, 1,
         command_voices},
     {COMMAND_INFO, "info", "tell what a model is, and what it takes in memory", "[-m DIR] [options]",
         "", {"utter info -m models/custom", "utter info -m models/custom --json"}, 0, 0, command_info},
@@ -29,6 +55,13 @@ const struct command command_table[] = {
         {"utter codec decode -m models/custom codes.json -o again.wav",
             "utter codec decode -m models/custom --rule official codes.json -o official.wav"},
         1, 1, command_codec_decode},
+    {COMMAND_CODEC_ENCODE, "codec encode", "turn a recording into codes",
+        "[-m DIR] SOUND [-o CODES.json] [options]",
+        "SOUND is wav, flac, ogg, opus or mp3. utter codec decode turns the codes into sound again.\n",
+        {"utter codec encode -m models/base me.wav -o codes.json",
+            "utter codec encode -m models/base me.wav | utter codec decode -m models/base - -o "
+            "again.wav"},
+        1, 1, command_codec_encode},
     {COMMAND_VERIFY, "verify", "compare a model with a golden file, stage by stage",
         "[-m DIR] GOLDEN.safetensors [options]",
         "The golden file comes from the official package (docs/verify.md). The exit code is 1 when\n"

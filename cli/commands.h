@@ -8,6 +8,10 @@
 int command_say(const struct invocation *invocation);
 int command_tokens(const struct invocation *invocation);
 int command_codec_decode(const struct invocation *invocation);
+int command_codec_encode(const struct invocation *invocation);
+int command_clone(const struct invocation *invocation);
+int command_design(const struct invocation *invocation);
+int command_voices_mix(const struct invocation *invocation);
 int command_voices(const struct invocation *invocation);
 int command_info(const struct invocation *invocation);
 int command_verify(const struct invocation *invocation);

@@ -7,7 +7,7 @@
 
 #include "utter.h"
 
-/* From now on the first signal cancels the stream. False when the system refuses. */
+/* From now on the first signal cancels the stream, if it is not NULL. False when the system refuses. */
 bool interrupt_watch(utter_stream *stream);
 /* Before the stream is freed. A later signal is only noted. */
 void interrupt_forget(void);

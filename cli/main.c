@@ -63,7 +63,7 @@ static const struct command *command_find(int n, char **arguments, int *n_taken)
 
 static int fail_command(int n, char **arguments)
 {
-    const char *names[16];
+    const char *names[32];
     for (size_t i = 0; i < n_commands; i++) {
         names[i] = command_table[i].name;
     }
@@ -71,7 +71,8 @@ static int fail_command(int n, char **arguments)
     bool two = strcmp(arguments[0], "codec") == 0 && n > 1 && arguments[1][0] != '-';
     snprintf(typed, sizeof typed, "%s%s%s", arguments[0], two ? " " : "", two ? arguments[1] : "");
     if (strcmp(typed, "codec") == 0) {
-        return fail(1, "codec: what should it do? (utter codec decode --help)");
+        return fail(
+            1, "codec: what should it do? (utter codec decode --help, utter codec encode --help)");
     }
     const char *near = nearest_name(typed, names, n_commands);
     if (near) {
@@ -90,8 +91,9 @@ static bool is_help(const char *word)
 int main(int n, char **arguments)
 {
     open_standard_streams();
-    /* A closed pipe is an error of the write, reported as every other. */
+    /* A closed pipe and a file that may not grow are errors of the write, reported as every other. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (n < 2) {
         print_help(stderr);
         return 1;

@@ -1,58 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter voices, info and verify: what a model is, and whether it is right. */
+ * utter info and verify: what a model is, and whether it is right. */
 #include <jansson.h>
 #include <stdio.h>
 
 #include "checkpoint.h"
 #include "commands.h"
 #include "report.h"
-
-static void print_voices(const utter_model *model, const utter_model_info *info)
-{
-    if (info->n_voices == 0) {
-        printf("no preset voices: this is a %s model\n", info->kind_name);
-    }
-    for (int i = 0; i < info->n_voices; i++) {
-        const char *dialect = utter_model_voice_dialect(model, i);
-        printf("%s%s%s%s\n", utter_model_voice_name(model, i), dialect ? "  (Chinese: " : "",
-            dialect ? dialect : "", dialect ? ")" : "");
-    }
-    printf("\nlanguages: auto");
-    for (int i = 0; i < info->n_languages; i++) {
-        printf(", %s", utter_model_language_name(model, i));
-    }
-    putchar('\n');
-}
-
-static int print_voices_json(const utter_model *model, const utter_model_info *info)
-{
-    json_t *voices = json_array(), *languages = json_array();
-    for (int i = 0; i < info->n_voices; i++) {
-        json_array_append_new(voices, json_pack("{s:s,s:s?}", "name", utter_model_voice_name(model, i),
-                                          "dialect", utter_model_voice_dialect(model, i)));
-    }
-    for (int i = 0; i < info->n_languages; i++) {
-        json_array_append_new(languages, json_string(utter_model_language_name(model, i)));
-    }
-    return report_json(
-        json_pack("{s:s,s:o,s:o}", "kind", info->kind_name, "voices", voices, "languages", languages));
-}
-
-int command_voices(const struct invocation *invocation)
-{
-    utter_model *model = NULL;
-    int code = checkpoint_open(&model, &invocation->settings, 1);
-    if (code == 0) {
-        utter_model_info info = checkpoint_info(model);
-        if (invocation->settings.json.given) {
-            code = print_voices_json(model, &info);
-        } else {
-            print_voices(model, &info);
-        }
-    }
-    utter_model_close(&model);
-    return code;
-}
 
 static void print_info(const utter_model_info *i)
 {

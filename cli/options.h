@@ -27,10 +27,11 @@ struct settings {
     struct setting stats, json, quiet;
     struct setting pretokenizer;
     struct setting rule, chunk;
-    struct setting runs, words, lanes;
+    struct setting runs, words, lanes, snapshots;
     struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain,
         insecure;
     struct setting rate, listeners, seconds, key, limit, load_words, server_port, server_host;
+    struct setting text, name, base;
 };
 
 enum option_kind {
@@ -62,9 +63,13 @@ enum {
     COMMAND_INFO = 16,
     COMMAND_VERIFY = 32,
     COMMAND_BENCH = 64,
+    COMMAND_CODEC_ENCODE = 128,
+    COMMAND_CLONE = 256,
+    COMMAND_DESIGN = 512,
+    COMMAND_VOICES_MIX = 1024,
     COMMAND_SERVE = 1 << 16,
     COMMAND_LOAD = 1 << 17,
-    COMMAND_ALL = 127 | COMMAND_SERVE, /* that open a model */
+    COMMAND_ALL = 2047 | COMMAND_SERVE, /* that open a model */
 };
 
 /* What was typed after the command. `words` are the arguments that are no options. */

@@ -60,8 +60,9 @@ static int speech_open(struct speech *speech, const struct invocation *invocatio
     if ((code = checkpoint_stream_options(&options, &speech->voice, speech->model, settings))) {
         return code;
     }
-    if (speech->info.kind == UTTER_MODEL_BASE && !settings->quiet.given) {
-        note("a base model speaks with cloned voices; without one the voice is left to chance");
+    if (speech->info.kind == UTTER_MODEL_BASE && !speech->voice && !settings->quiet.given) {
+        note("a base model speaks with cloned voices (-v NAME.voice); without one the voice is left to "
+             "chance");
     }
     utter_error error = {0};
     utter_status status = utter_stream_open(&speech->stream, speech->model, &options, &error);

@@ -229,6 +229,24 @@ UTTER_API utter_status utter_voice_clone(utter_voice **voice, utter_model *model
 UTTER_API utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model,
     const float *pcm, size_t n_samples, const utter_clone_options *options, utter_error *error);
 
+typedef struct utter_design_options {
+    size_t size;          /* set by _init */
+    const char *name;     /* of the voice, for people; NULL: "designed" */
+    const char *text;     /* what the reference says; NULL: two sentences in `language` */
+    const char *language; /* of the reference; NULL or "auto": the text decides, English without one */
+    uint64_t seed;        /* another seed, another voice of the same description; default 0 */
+    utter_progress_fn *progress; /* default NULL */
+    void *progress_user;
+} utter_design_options;
+
+UTTER_API void utter_design_options_init(utter_design_options *options);
+
+/* A voice described in words that stays: the voice-design model speaks a reference, which becomes a cloned voice (with
+ * its transcript) for the base model. Takes a lane of `designer` while it runs (UTTER_AGAIN when all are taken). A
+ * reference that the model does not end by itself is refused: its sound would not match its text. */
+UTTER_API utter_status utter_voice_design(utter_voice **voice, utter_model *designer,
+    const char *instruct, utter_model *base, const utter_design_options *options, utter_error *error);
+
 /* Voice files: a cloned voice, sealed; docs/voices.md has the format. Saving replaces a file whole or not at all. */
 UTTER_API utter_status utter_voice_save(const utter_voice *voice, const char *path, utter_error *error);
 UTTER_API utter_status utter_voice_load(utter_voice **voice, const char *path, utter_error *error);
@@ -254,6 +272,9 @@ typedef struct utter_voice_info {
     const int32_t *codes; /* [n_frames][n_codebooks] */
 } utter_voice_info;
 
+/* UTTER_OK when the model can speak with the voice, else the reason why not. */
+UTTER_API utter_status utter_voice_fits(
+    const utter_voice *voice, const utter_model *model, utter_error *error);
 UTTER_API utter_status utter_voice_get_info(const utter_voice *voice, utter_voice_info *info);
 UTTER_API const char *utter_voice_name(const utter_voice *voice);
 UTTER_API void utter_voice_free(utter_voice **voice);

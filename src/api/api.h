@@ -13,4 +13,7 @@ utter_status api_copy_sized(
 /* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
 utter_status api_need(const void *pointer, const char *what, utter_error *error);
 
+/* UTTER_E_ARGUMENT when a text of a voice is not UTF-8. Accepts NULL. */
+utter_status api_need_text(const char *text, const char *what, utter_error *error);
+
 #endif

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "audio/sound_read.h"
 #include "base/memory.h"
+#include "text/chars.h"
 #include "voice/clone.h"
 #include "voice/voice_file.h"
 
@@ -18,6 +19,15 @@ utter_status utter_voice_preset(
 {
     utter_status status = api_need(voice && model && name ? voice : NULL, "an argument", error);
     return status ? status : voice_new_preset(voice, model->model->config, name, error);
+}
+
+utter_status api_need_text(const char *text, const char *what, utter_error *error)
+{
+    bool bad;
+    size_t bytes = text ? strlen(text) : 0, n = bytes ? utf8_valid(text, bytes, &bad) : 0;
+    return n == bytes ? UTTER_OK
+                      : error_set(error, UTTER_E_ARGUMENT,
+                            "the %s of a voice is not UTF-8: byte %zu (convert it)", what, n);
 }
 
 /* ---- Clones ---- */
@@ -40,7 +50,11 @@ static utter_status clone_options(
         status = error_set(
             error, UTTER_E_ARGUMENT, "max_seconds %g is not above 0 and at most 3600", to->max_seconds);
     }
-    return status;
+    if (status || (status = api_need_text(to->name, "name", error)) ||
+        (status = api_need_text(to->transcript, "transcript", error))) {
+        return status;
+    }
+    return api_need_text(to->language, "language", error);
 }
 
 /* Says through the log what might spoil a voice. */
@@ -57,7 +71,9 @@ static void note_recording(const utter_model *model, const struct sound_heard *h
             "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
         engine_log(model, line);
     }
-    if (h->rms_db < quiet_db) {
+    if (!isfinite(h->rms_db)) {
+        engine_log(model, "the recording is silent: is it the right one?");
+    } else if (h->rms_db < quiet_db) {
         snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
             h->rms_db);
         engine_log(model, line);
@@ -69,12 +85,12 @@ static void note_recording(const utter_model *model, const struct sound_heard *h
     }
 }
 
-/* The part of a path behind the last slash and before the last dot. */
+/* The part of a path behind the last slash and before the last dot, as UTF-8 whatever its bytes are. */
 static void stem_of(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), name);
+    error_quote(out, size, name, n);
 }
 
 static utter_status make_clone(utter_voice **voice, utter_model *model, const float *pcm, size_t n,
@@ -108,7 +124,8 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         return status;
     }
     limits.seconds = o.max_seconds;
-    if ((status = sound_read(
+    if ((status = clone_check(model->model, o.transcript != NULL, error)) ||
+        (status = sound_read(
              &pcm, &n, &h, sound_path, model->model->config->codec.sample_rate, &limits, error))) {
         return status;
     }
@@ -120,8 +137,8 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
     if (status == UTTER_OK) {
         note_recording(model, &h);
         stem_of(name, sizeof name, sound_path);
-        snprintf(provenance, sizeof provenance, "cloned from %.200s, %.2f s at %d Hz, by utter %s",
-            name, h.seconds, h.sample_rate, utter_version_text());
+        snprintf(provenance, sizeof provenance, "cloned from %s, %.2f s at %d Hz, by utter %s", name,
+            h.seconds, h.sample_rate, utter_version_text());
         status = make_clone(voice, model, pcm, n, &o, name, provenance, error);
     }
     memory_free(pcm);
@@ -171,12 +188,39 @@ utter_status utter_voice_load(utter_voice **voice, const char *path, utter_error
     return status ? status : voice_load(voice, path, error);
 }
 
+/* "mixed from ann 0.7, bob 0.3, by utter ..." */
+static utter_status describe_mix(utter_voice *mixed, const utter_voice *const *voices,
+    const double *weights, size_t n, utter_error *error)
+{
+    char text[1024], part[128];
+    size_t at = (size_t)snprintf(text, sizeof text, "mixed from ");
+    for (size_t i = 0; i < n && at < sizeof text - 200; i++) {
+        error_quote(part, sizeof part, voices[i]->name, strlen(voices[i]->name));
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s %g, ", part, weights[i]);
+    }
+    snprintf(text + at, sizeof text - at, "by utter %s", utter_version_text());
+    return voice_describe(mixed, NULL, text, error);
+}
+
 utter_status utter_voice_mix(utter_voice **voice, const utter_voice *const *voices,
     const double *weights, size_t n, const char *name, utter_error *error)
 {
     utter_status status =
         api_need(voice && voices && weights && name ? voice : NULL, "an argument", error);
-    return status ? status : voice_new_mix(voice, voices, weights, n, name, error);
+    if (status || (status = api_need_text(name, "name", error))) {
+        return status;
+    }
+    if ((status = voice_new_mix(voice, voices, weights, n, name, error)) == UTTER_OK &&
+        (status = describe_mix(*voice, voices, weights, n, error))) {
+        voice_free(voice);
+    }
+    return status;
+}
+
+utter_status utter_voice_fits(const utter_voice *voice, const utter_model *model, utter_error *error)
+{
+    utter_status status = api_need(voice && model ? voice : NULL, "voice or model", error);
+    return status ? status : voice_fits(voice, model->model, error);
 }
 
 utter_status utter_voice_get_info(const utter_voice *v, utter_voice_info *info)

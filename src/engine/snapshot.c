@@ -117,8 +117,8 @@ static uint64_t bytes_of(const struct snapshot_store *store, const struct beginn
 utter_status snapshot_keep(
     struct snapshot_store *store, int lane, const struct beginning *beginning, utter_error *error)
 {
-    uint64_t bytes = store->ops->lane_keep ? bytes_of(store, beginning) : UINT64_MAX;
-    if (bytes > store->limit_bytes) {
+    uint64_t bytes = bytes_of(store, beginning);
+    if (!store->ops->lane_keep || bytes > store->limit_bytes) {
         return UTTER_OK;
     }
     make_room(store, bytes);

@@ -40,7 +40,7 @@ static utter_status clone_vector(float **vector, const struct backend_ops *ops, 
     return status;
 }
 
-static utter_status check_model(const struct model *model, bool with_codes, utter_error *error)
+utter_status clone_check(const struct model *model, bool with_codes, utter_error *error)
 {
     const struct config *c = model->config;
     if (c->kind != UTTER_MODEL_BASE || !model->has_speaker) {
@@ -63,7 +63,7 @@ utter_status clone_voice(utter_voice **voice, const struct backend_ops *ops, str
     int32_t *codes = NULL;
     size_t n_frames = 0;
     *voice = NULL;
-    utter_status status = check_model(model, r->transcript != NULL, error);
+    utter_status status = clone_check(model, r->transcript != NULL, error);
     if (status || (status = clone_vector(&vector, ops, backend, model, pcm, n_samples, error))) {
         goto done;
     }

@@ -14,6 +14,9 @@ struct clone_request {
     void *progress_user;
 };
 
+/* UTTER_E_ARGUMENT with the reason when a model cannot clone. */
+utter_status clone_check(const struct model *model, bool with_codes, utter_error *error);
+
 /* pcm: mono at the codec's rate, finite. */
 utter_status clone_voice(utter_voice **voice, const struct backend_ops *ops, struct backend *backend,
     const struct model *model, const float *pcm, size_t n_samples, const struct clone_request *request,

@@ -86,8 +86,11 @@ static utter_status read_voice(
         return status;
     }
     (*voice)->codec = codec ? strtoull(codec, NULL, 16) : 0;
-    status = voice_describe(
-        *voice, tensor_set_metadata(set, "language"), tensor_set_metadata(set, "provenance"), error);
+    /* What was not said when the file was written stands there as "auto" and "". */
+    const char *language = tensor_set_metadata(set, "language"),
+               *provenance = tensor_set_metadata(set, "provenance");
+    status = voice_describe(*voice, language && strcmp(language, "auto") ? language : NULL,
+        provenance && *provenance ? provenance : NULL, error);
     if (status) {
         voice_free(voice);
     }

@@ -48,7 +48,7 @@ utter_status seal_check(const char *path, utter_error *error)
         at = seal_find(map.data, 8 + (size_t)header);
     }
     if (at == 0) {
-        status = error_set(error, UTTER_E_FILE, "%s: damaged or cut short: its seal is missing", path);
+        status = error_set(error, UTTER_E_FILE, "%s: no sealed file, or damaged: its seal is missing", path);
     } else {
         seal_digits(digits, hash_around(map.data, map.size, at));
         if (memcmp(digits, map.data + at, SEAL_DIGITS) != 0 || file_map_damaged(&map)) {

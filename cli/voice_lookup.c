@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a name to a voice. */
+#include "voice_lookup.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "report.h"
+
+static const char ending[] = ".voice";
+
+static bool ends_as_voice(const char *path)
+{
+    size_t n = strlen(path), m = sizeof ending - 1;
+    return n > m && strcmp(path + n - m, ending) == 0;
+}
+
+bool voice_folder(char *folder, size_t size, const struct settings *settings, int index)
+{
+    if (settings->voices.given && index-- == 0) {
+        return snprintf(folder, size, "%s", settings->voices.text) < (int)size;
+    }
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (index != 0) {
+        return false;
+    }
+    /* The standard wants absolute paths and tells to ignore others. */
+    if (data && data[0] == '/') {
+        return snprintf(folder, size, "%s/utter/voices", data) < (int)size;
+    }
+    return home && home[0] == '/' &&
+           snprintf(folder, size, "%s/.local/share/utter/voices", home) < (int)size;
+}
+
+/* NAME.voice in one of the folders. */
+static bool find_named(char *path, size_t size, const struct settings *settings, const char *name)
+{
+    char folder[4096];
+    for (int i = 0; voice_folder(folder, sizeof folder, settings, i); i++) {
+        if (snprintf(path, size, "%s/%s%s", folder, name, ending) < (int)size &&
+            access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_path(const char *typed)
+{
+    return strchr(typed, '/') || ends_as_voice(typed);
+}
+
+bool voice_file_path(char *path, size_t size, const struct settings *settings, const char *typed)
+{
+    char folder[4096];
+    if (!is_path(typed) && find_named(path, size, settings, typed)) {
+        return true;
+    }
+    if (is_path(typed) || access(typed, F_OK) == 0) {
+        return snprintf(path, size, "%s", typed) < (int)size;
+    }
+    bool any = voice_folder(folder, sizeof folder, settings, 0);
+    fail(1, "unknown voice \"%s\": no %s%s in %s (utter voices lists what there is)", typed, typed,
+        ending, any ? folder : "the search path, which is empty");
+    return false;
+}
+
+static bool is_preset(const utter_model *model, const char *name)
+{
+    const char *known;
+    for (int i = 0; (known = model ? utter_model_voice_name(model, i) : NULL); i++) {
+        if (strcasecmp(known, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int voice_lookup(
+    utter_voice **voice, const utter_model *model, const struct settings *settings, const char *typed)
+{
+    char path[4096 + 256];
+    utter_error error = {0};
+    utter_status status;
+    bool has_presets = model && utter_model_voice_name(model, 0);
+    *voice = NULL;
+    /* What is neither is an unknown preset where the model has some: the message lists them. */
+    if (!is_path(typed) &&
+        (is_preset(model, typed) || (has_presets && !find_named(path, sizeof path, settings, typed)))) {
+        status = utter_voice_preset(voice, model, typed, &error);
+    } else if (voice_file_path(path, sizeof path, settings, typed)) {
+        status = utter_voice_load(voice, path, &error);
+    } else {
+        return 1;
+    }
+    return status ? fail_status(status, &error) : 0;
+}
+
+void voice_stem(char *name, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path;
+    size_t n = strlen(from) - (ends_as_voice(from) ? sizeof ending - 1 : 0);
+    snprintf(name, size, "%.*s", (int)n, from);
+}
