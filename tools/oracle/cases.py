@@ -27,11 +27,16 @@ WORDS_300 = " ".join(f"{word} {number}" for number, word in enumerate(
 DESIGN = "A calm, low voice of an old man who tells a story."
 
 
-def speak(name, text, language="english", *, speaker=None, instruct=None, layout="full", penalty=1.05, frames=32,
+# Most utterances are cut. In the stream layout the end of the text must come before the end of the frames.
+FRAMES = {"full": 12, "stream": 32}
+CLONE_FRAMES = {"full": 10, "stream": 24}
+
+
+def speak(name, text, language="english", *, speaker=None, instruct=None, layout="full", penalty=1.05, frames=None,
           activations=False, first=960, reference=None, fp64=False):
     case = {"name": name, "kind": "speak", "text": text, "language": language, "speaker": speaker, "instruct": instruct,
-            "layout": layout, "repetition_penalty": penalty, "max_frames": frames, "activations": activations,
-            "first_samples": first}
+            "layout": layout, "repetition_penalty": penalty, "max_frames": frames or FRAMES[layout],
+            "activations": activations, "first_samples": first}
     return case | ({"reference": reference} if reference else {}) | ({"fp64": True} if fp64 else {})
 
 
@@ -87,8 +92,8 @@ def texts(speaker=None, instruct=None):
         case("spaces-around", "  Hello there.   ", layout="stream", frames=12),
         case("control-tokens", CONTROL, frames=20),
         case("combining-marks", MARKS, frames=20),
-        case("words-300", WORDS_300, frames=60),
-        case("words-300-stream", WORDS_300, layout="stream", frames=100),
+        case("words-300", WORDS_300, frames=24),
+        case("words-300-stream", WORDS_300, layout="stream", frames=40),
     ]
 
 
@@ -96,16 +101,18 @@ def penalties(speaker=None, instruct=None):
     text = SENTENCES["english"]
     return [speak(f"penalty-{penalty}-{layout}", text, speaker=speaker, instruct=instruct, layout=layout,
                   penalty=penalty, frames=frames)
-            for penalty, frames in ((1.0, 64), (1.05, 80), (1.5, 110)) for layout in ("full", "stream")]
+            for penalty, frames in ((1.0, 32), (1.05, 64), (1.5, 80)) for layout in ("full", "stream")]
 
 
 TRANSCRIPT = "This is the voice that you shall speak with."
 
 
-def clone(name, text, language="english", *, frames=24, reference_frames=20, transcript=TRANSCRIPT, seed=5, **more):
+def clone(name, text, language="english", *, layout="full", frames=None, reference_frames=20, transcript=TRANSCRIPT,
+          seed=5, **more):
     """reference_frames 0: the x-vector alone."""
     reference = {"frames": reference_frames, "transcript": transcript if reference_frames else None, "seed": seed}
-    return speak(name, text, language, frames=frames, reference=reference, **more)
+    return speak(name, text, language, layout=layout, frames=frames or CLONE_FRAMES[layout], reference=reference,
+                 **more)
 
 
 def clones():
@@ -180,15 +187,14 @@ SETS = {
                   for layout in ("full", "stream")],
     "endless": [
         *penalties(speaker="sohee"),
-        speak("words-300", WORDS_300, speaker="aiden", layout="stream", frames=160),
-        speak("beyond-300", SENTENCES["english"], speaker="ryan", frames=312),
+        speak("words-300", WORDS_300, speaker="aiden", layout="stream", frames=64),
     ],
     "eos-sometimes": [speak(f"ends-{speaker}", SENTENCES["english"], speaker=speaker, frames=300)
-                      for speaker in ("serena", "ryan", "ono_anna", "sohee", "eric", "dylan")],
-    "negative-scores": [speak(f"penalty-{penalty}", SENTENCES["english"], speaker="ryan", penalty=penalty, frames=40)
+                      for speaker in ("serena", "ryan", "ono_anna", "sohee", "eric")],
+    "negative-scores": [speak(f"penalty-{penalty}", SENTENCES["english"], speaker="ryan", penalty=penalty, frames=24)
                         for penalty in (1.05, 1.5)],
-    "ties": [speak("ties", SENTENCES["english"], speaker="ryan", frames=40)],
-    "loop": [speak("loop", SENTENCES["english"], speaker="ryan", frames=40)],
+    "ties": [speak("ties", SENTENCES["english"], speaker="ryan", frames=24)],
+    "loop": [speak("loop", SENTENCES["english"], speaker="ryan", frames=24)],
     "snake": [decode("decode-8", 8)],
     "rare-codes": [decode("decode-8", 8)],
     "quiet": [decode("decode-8", 8)],
