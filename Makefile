@@ -167,7 +167,10 @@ $(B)/tests/cli/libportaudio.so.2: $(B)/tests/cli/portaudio.o
 
 test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
 
-check: all test-programs checkpoints ## all checks that need no official package: tests, layers, sizes
+# With ONLY, just the programs that have one of its words in their path.
+named  = $(if $(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),$(1))
+CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(program)),$(program)))
+check: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2 checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 
 # Programs of their own, which need a GPU: the kernels and whole frames against the CPU. MODELS names the checkpoints.
