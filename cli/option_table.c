@@ -26,7 +26,7 @@ enum {
 /* clang-format off: one row is one option */
 const struct option option_table[] = {
     {ALL & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
-        "checkpoint folder in the official layout"},
+        "checkpoint folder in the official layout (default: the voice that comes with the program)"},
     {DESIGN, "Model", 0, "for", "DIR", OPTION_TEXT, 0, 0, AT(base), NULL,
         "the base model that will speak with the voice"},
     {TOKENS, "Model", 0, "pretokenizer", "official|native", OPTION_CHOICE, 0, 0, AT(pretokenizer),

@@ -292,8 +292,8 @@ static void print_option(FILE *out, const struct option *option)
 
 void options_help(const struct command *command, FILE *out)
 {
-    fprintf(out, "utter %s: %s\n\nUsage: utter %s %s\n\n%s", command->name, command->summary,
-        command->name, command->synopsis, command->about);
+    fprintf(out, "utter %s: %s\n\nUsage: utter %s %s\n%s%s", command->name, command->summary,
+        command->name, command->synopsis, command->about[0] ? "\n" : "", command->about);
     const char *group = "";
     for (size_t i = 0; i < n_options; i++) {
         const struct option *option = &option_table[i];
