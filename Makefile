@@ -141,6 +141,10 @@ oracle: all checkpoints ## goldens from the official package, compared with the 
 WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
+$(B)/server.a: $(SERVER_OBJ)
+	@rm -f $@; $(AR) rcsT $@ $^
+$(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
 # fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.
@@ -149,10 +153,10 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
 PARSERS  := $(filter $(addprefix $(B)/src/,base/% weights/% text/% audio/% voice/%),$(LIB_OBJ))
-$(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS)
-	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
-$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS)
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
+$(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(SERVER_LIBS) $(LIBS) -o $@
 
 fuzz: $(FUZZERS) ## looks for inputs that break a parser; FUZZ_SECONDS=60 for each
 	@for target in $(FUZZERS); do \

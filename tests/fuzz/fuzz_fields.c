@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any JSON as the fields of a speech: values within their ranges, or a refusal that says why. Any text as what is cut
+ * into sentences. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "server/fields.h"
+#include "server/sentence.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void check(const struct fields *f)
+{
+    bool ranged = f->sound.speed >= 0.25 && f->sound.speed <= 4 && f->sound.volume >= 0 &&
+                  f->sound.volume <= 4 &&
+                  (f->sound.sample_rate == 0 ||
+                      (f->sound.sample_rate >= 8000 && f->sound.sample_rate <= 48000)) &&
+                  f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES && f->top_k >= -1 &&
+                  (isnan(f->temperature) || (f->temperature >= 0 && f->temperature <= 100));
+    if (!ranged || (f->input && f->input_chars > FIELDS_MAX_INPUT)) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const char *const languages[] = {"english", "chinese"};
+    static const char *const kinds[] = {"custom_voice", "base", "voice_design"};
+    json_t *root = NULL;
+    if (sentence_bytes((const char *)data, bytes, bytes % 2) > bytes) {
+        abort();
+    }
+    if (json_text(&root, (const char *)data, bytes, "fuzz", NULL) != UTTER_OK) {
+        return 0;
+    }
+    for (int i = 0; i < 6; i++) {
+        struct fields_model model = {"m", kinds[i % 3], languages, 2, i == 2, ENCODE_MP3};
+        struct fields f;
+        struct refusal refusal = {0};
+        if (fields_parse(&f, root, NULL, (enum fields_for)(i / 3), &model, &refusal)) {
+            check(&f);
+        } else if (refusal.status < 400 || !refusal.message[0] || strchr(refusal.message, '\n')) {
+            abort();
+        }
+        fields_fini(&f);
+    }
+    json_decref(root);
+    return 0;
+}

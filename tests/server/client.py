@@ -1,0 +1,158 @@
+# What the tests of the server share: the program as a child, HTTP by the standard library, a small WebSocket client.
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+
+class Server:
+    def __init__(self, program, *options):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([program, "serve", "--port", "0", *options], stdout=subprocess.PIPE,
+                                        stderr=self.log)
+        self.ready = self.process.stdout.readline().decode()
+        self.port = int(self.ready.split("http://127.0.0.1:")[1].split(",")[0]) if "ready" in self.ready else 0
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read().decode()
+
+    def stop(self, signum=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(signum)
+        code = self.process.wait(20)
+        self.process.stdout.close()
+        return code
+
+    def workers(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+            return [int(pid) for pid in f.read().split()]
+
+    def ask(self, method, path, body=None, headers=None, timeout=30):
+        """status, headers, body."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            if isinstance(body, (dict, list)):
+                body, headers = json.dumps(body), {"Content-Type": "application/json", **(headers or {})}
+            c.request(method, path, body, headers or {})
+            r = c.getresponse()
+            return r.status, r.headers, r.read()
+        finally:
+            c.close()
+
+    def speak(self, **fields):
+        return self.ask("POST", "/v1/audio/speech", {"response_format": "pcm", **fields})
+
+    def raw(self, data, seconds=3):
+        """Sends bytes, returns what comes until the other end closes or the time is up."""
+        s = socket.create_connection(("127.0.0.1", self.port))
+        s.settimeout(seconds)
+        got = b""
+        try:
+            s.sendall(data)
+            while piece := s.recv(65536):
+                got += piece
+        except OSError:
+            pass
+        s.close()
+        return got
+
+    def metric(self, name):
+        text = self.ask("GET", "/metrics")[2].decode()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("tts_" + name))
+
+
+class Socket:
+    def __init__(self, server, path="/v1/audio/speech/stream", headers=""):
+        self.s = socket.create_connection(("127.0.0.1", server.port))
+        self.s.settimeout(20)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.s.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: Upgrade\r\n"
+                        f"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+                        f"{headers}\r\n").encode())
+        self.buffer = b""
+        while b"\r\n\r\n" not in self.buffer:
+            self.buffer += self.s.recv(4096) or b"\r\n\r\n"
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        self.status = int(head.split()[1])
+
+    def take(self, n):
+        while len(self.buffer) < n:
+            piece = self.s.recv(65536)
+            if not piece:
+                raise EOFError
+            self.buffer += piece
+        out, self.buffer = self.buffer[:n], self.buffer[n:]
+        return out
+
+    def send(self, message, kind=1, first=None):
+        data = json.dumps(message).encode() if isinstance(message, dict) else message
+        mask = os.urandom(4)
+        n = len(data)
+        size = struct.pack(">BH", 0xFE, n) if n < 65536 else struct.pack(">BQ", 0xFF, n)
+        size = bytes([0x80 | n]) if n < 126 else size
+        self.s.sendall(bytes([first or 0x80 | kind]) + size + mask + bytes(c ^ mask[i % 4] for i, c in enumerate(data)))
+
+    def receive(self):
+        """An object, bytes of sound, or ("close", code)."""
+        first, n = self.take(2)
+        if n == 126:
+            n, = struct.unpack(">H", self.take(2))
+        elif n == 127:
+            n, = struct.unpack(">Q", self.take(8))
+        data = self.take(n)
+        if first & 15 == 8:
+            return "close", struct.unpack(">H", data[:2])[0]
+        if first & 15 == 10:
+            return "pong", data
+        return json.loads(data) if first & 15 == 1 else data
+
+    def until(self, kind):
+        """Messages up to one of this type: (messages, sound)."""
+        messages, sound = [], b""
+        while True:
+            m = self.receive()
+            if isinstance(m, bytes):
+                sound += m
+            else:
+                messages.append(m)
+                if isinstance(m, tuple) or m["type"] == kind:
+                    return messages, sound
+
+    def close(self):
+        self.s.close()
+
+
+class Checks:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def run(self, name, test, *arguments):
+        try:
+            test(*arguments)
+            self.passed += 1
+        except Exception as e:  # a test that breaks is a failure with its reason
+            self.failed += 1
+            at = e.__traceback__
+            while at.tb_next:
+                at = at.tb_next
+            print(f"FAIL server/{name}: line {at.tb_lineno}: {type(e).__name__}: {e}")
+
+    def end(self):
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed or not self.passed else 0
+
+
+def wait_for(what, seconds=5):
+    end = time.time() + seconds
+    while time.time() < end:
+        if what():
+            return True
+        time.sleep(0.01)
+    return False

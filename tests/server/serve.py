@@ -1,0 +1,397 @@
+# The tests of tests/server/run. Usage: serve.py PROGRAM CHECKPOINTS
+import base64
+import io
+import json
+import math
+import os
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+import wave
+
+from client import Checks, Server, Socket, wait_for
+
+program, checkpoints = sys.argv[1:3]
+TEXT = "Hello there."
+LONG = "The quick brown fox jumps over the lazy dog near the river bank. " * 4
+
+
+def speech_is_that_of_the_program(s):
+    status, headers, pcm = s.speak(input=TEXT, voice="clara", seed=3)
+    assert status == 200 and headers["x-sample-rate"] == "24000" and headers["x-request-id"], headers
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.raw")
+        assert os.spawnl(os.P_WAIT, program, "utter", "say", "-q", "-v", "clara", "--seed", "3", "-o", path, TEXT) == 0
+        with open(path, "rb") as f:
+            assert f.read() == pcm
+
+
+def every_format_and_way(s):
+    wav = s.speak(input=TEXT, response_format="wav", stream=False)[2]
+    with wave.open(io.BytesIO(wav)) as w:
+        n, rate = w.getnframes(), w.getframerate()
+    assert rate == 24000 and n * 2 + 44 == len(wav)
+    pcm = s.speak(input=TEXT)[2]
+    assert wav[44:] == pcm
+    for kind, begin in (("mp3", b"\xff"), ("opus", b"OggS"), ("flac", b"fLaC"), ("aac", b"\xff"), ("wav", b"RIFF")):
+        status, headers, sound = s.speak(input=TEXT, response_format=kind)
+        assert status == 200 and sound.startswith(begin) and len(sound) > 2000, kind
+    status, headers, sound = s.speak(input=TEXT, sample_rate=16000, speed=2.0)
+    assert abs(len(sound) - len(pcm) / 3) < 4000, len(sound)
+
+
+def events_carry_the_same_sound(s):
+    status, headers, body = s.speak(input=TEXT, stream_format="sse")
+    assert headers["content-type"] == "text/event-stream"
+    events = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ")]
+    assert [e["type"] for e in events[:-1]] == ["speech.audio.delta"] * (len(events) - 1)
+    assert events[-1]["type"] == "speech.audio.done" and events[-1]["usage"]["output_tokens"] > 0
+    assert b"".join(base64.b64decode(e["audio"]) for e in events[:-1]) == s.speak(input=TEXT)[2]
+
+
+def alone_and_in_a_crowd_the_same(s):
+    alone = [s.speak(input=f"{TEXT} Number {i}.", seed=i)[2] for i in range(8)]
+    together = [None] * 8
+
+    def ask(i):
+        together[i] = s.speak(input=f"{TEXT} Number {i}.", seed=i)[2]
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert together == alone
+
+
+def bad_fields_are_named(s):
+    for field, value in (("input", None), ("input", " "), ("input", 5), ("input", "x" * 4097),
+                         ("voice", "nobody"), ("voice", 3), ("voice", {"id": ""}), ("response_format", "midi"),
+                         ("speed", 0.1), ("speed", 5), ("speed", "fast"), ("sample_rate", 7999), ("sample_rate", 48001),
+                         ("sample_rate", 1.5), ("stream_format", "x"), ("stream", "yes"), ("language", "klingon"),
+                         ("temperature", -1), ("top_p", 0), ("top_p", 2), ("top_k", -1), ("seed", -1), ("seed", 1.5),
+                         ("repetition_penalty", 0), ("max_new_tokens", 0), ("max_new_tokens", 5000),
+                         ("volume_multiplier", 9), ("instructions", 4), ("instructions", "y" * 4097),
+                         ("task_type", "Base"), ("ref_audio", "AAAA"), ("word_timestamps", True),
+                         ("speaker_embedding", [1.0]), ("non_streaming_mode", 1), ("split_granularity", "word"),
+                         ("initial_codec_chunk_frames", 0), ("subtalker_top_p", 7), ("subtalker_temperature", "x")):
+        status, headers, body = s.ask("POST", "/v1/audio/speech", {"input": TEXT, field: value})
+        error = json.loads(body)["error"]
+        assert status == 400 and error["param"] == field and field in error["message"], (field, value, status, body)
+        assert error["type"] == "invalid_request_error"
+    status, _, body = s.speak(input=TEXT, model="gpt-9")
+    assert status == 404 and json.loads(body)["error"]["code"] == "model_not_found"
+    assert s.speak(input=TEXT, something_new=1, max_new_tokens=2)[0] == 200
+
+
+def bad_bodies_are_refused(s):
+    json_type = {"Content-Type": "application/json"}
+    for body in (b"", b"{", b"[]", b"null", b'{"input":"a","input":"b"}', b'{"input":"a\\u0000b"}',
+                 b'{"input":"\xff"}', b"[" * 100 + b"]" * 100):
+        status, _, answer = s.ask("POST", "/v1/audio/speech", body, json_type)
+        assert status == 400 and json.loads(answer)["error"]["message"], (body, status)
+    assert s.ask("POST", "/v1/audio/speech", b"input=x", {"Content-Type": "text/plain"})[0] == 415
+    for path, method, want in (("/v1/nothing", "GET", 404), ("/v1/audio/speech", "GET", 405),
+                               ("/v1/audio/speech/stream", "GET", 426), ("/v1/models/x", "GET", 404),
+                               ("/v1/audio/voices/x", "DELETE", 404), ("/v1/audio/voices/x", "GET", 404)):
+        assert s.ask(method, path)[0] == want, path
+
+
+def bad_http_is_refused(s):
+    host = b"Host: localhost\r\n"
+    for request, want in ((b"GARBAGE\r\n\r\n", b"400"), (b"GET / HTTP/3.0\r\n" + host + b"\r\n", b"505"),
+                          (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+                          (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"403"),
+                          (b"GET / HTTP/1.1\r\n" + host + b"Origin: http://evil.example\r\n\r\n", b"403"),
+                          (b"POST /v1/audio/speech HTTP/1.1\r\n" + host +
+                           b"Content-Length: 2147483648\r\n\r\n", b"413"),
+                          (b"POST /v1/audio/speech HTTP/1.1\r\n" + host +
+                           b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+                          (b"POST /v1/audio/speech HTTP/1.1\r\n" + host +
+                           b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", b"400"),
+                          (b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * 20000 + b"\r\n\r\n", b"431")):
+        got = s.raw(request)
+        assert got.split(b" ", 2)[1] == want, (request[:60], got[:80])
+
+
+def chunks_pipelines_and_continue_work(s):
+    body = json.dumps({"input": "Hi.", "max_new_tokens": 2, "response_format": "pcm"}).encode()
+    head = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\n"
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % c for c in body) + b"0\r\n\r\n"
+    last = head + b"Expect: 100-continue\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    got = s.raw(chunked + last)
+    assert got.count(b"HTTP/1.1 200 OK") == 2 and b"100 Continue" in got and got.count(b"X-Finish-Reason: length") == 2
+    old = s.raw(b"GET /health HTTP/1.0\r\n\r\n")
+    assert old.endswith(b'{"status":"ok"}')
+    assert s.ask("HEAD", "/")[2] == b""
+
+
+def a_batch_answers_each_item(s):
+    status, _, body = s.ask("POST", "/v1/audio/speech/batch", {
+        "response_format": "pcm", "voice": "miles", "max_new_tokens": 3,
+        "items": [{"input": "One."}, {"input": ""}, {"input": "Three.", "speed": 99}, {"input": "Four."}, 7]})
+    answer = json.loads(body)
+    assert status == 200 and answer["total"] == 5 and answer["succeeded"] == 2 and answer["failed"] == 3
+    assert [r["status"] for r in answer["results"]] == ["success", "error", "error", "success", "error"]
+    assert answer["results"][2]["error"]["param"] == "speed"
+    alone = s.speak(input="One.", voice="miles", max_new_tokens=3)[2]
+    assert base64.b64decode(answer["results"][0]["audio_data"]) == alone
+    for items in ([], [{}] * 33, "x"):
+        assert s.ask("POST", "/v1/audio/speech/batch", {"items": items})[0] == 400
+
+
+def sessions_speak_while_text_arrives(s):
+    w = Socket(s)
+    w.send({"type": "input.text", "text": "x"})
+    assert w.receive()["error"]["param"] == "type"
+    w.send({"type": "session.config", "voice": "clara", "seed": 1})
+    assert w.receive()["type"] == "session.created"
+    w.send({"type": "input.text", "text": "The quick brown fox jumps over the lazy"})
+    assert w.receive()["type"] == "audio.start"  # before the sentence has an end
+    assert isinstance(w.receive(), bytes)
+    w.send({"type": "input.text", "text": " dog near the river."})
+    w.send({"type": "input.done"})
+    messages, sound = w.until("session.done")
+    assert messages[-2]["type"] == "audio.done" and messages[-2]["finish"] == "eos", messages
+    w.send({"type": "input.text", "text": TEXT})
+    w.send({"type": "input.done"})
+    messages, sound = w.until("session.done")
+    assert messages[0]["utterance_index"] == 1 and len(sound) == messages[-2]["total_bytes"]
+    whole = s.speak(input=TEXT, voice="clara", seed=1, non_streaming_mode=False)[2]
+    assert sound == whole
+    w.send(b"are you there", 9)
+    assert w.receive() == ("pong", b"are you there")
+    w.send({"type": "session.close"})
+    assert w.receive() == ("close", 1000)
+    w.close()
+
+
+def sessions_cancel_and_cut(s):
+    w = Socket(s)
+    w.send({"type": "session.config", "split_granularity": "sentence", "max_new_tokens": 4})
+    w.send({"type": "input.text", "text": "One is one. Two is two. "})
+    w.send({"type": "input.done"})
+    messages, _ = w.until("session.done")
+    assert [m["type"] for m in messages] == ["session.created"] + ["audio.start", "audio.done"] * 2 + ["session.done"]
+    assert messages[-1]["total_sentences"] == 2
+    w.send({"type": "session.config", "max_new_tokens": 4000})
+    w.receive()
+    w.send({"type": "input.text", "text": LONG})
+    w.send({"type": "input.done"})
+    w.until("audio.start")
+    w.send({"type": "input.cancel"})
+    messages, _ = w.until("audio.cancelled")
+    assert messages[-1]["utterance_index"] == 1
+    assert wait_for(lambda: s.metric("requests_running") == 0)
+    w.send({"type": "nonsense"})
+    assert w.receive()["error"]["param"] == "type"
+    w.send(b"{", 1)
+    assert w.receive()["type"] == "error"
+    w.send(b"\xff\xfe", 1)
+    assert w.receive() == ("close", 1007)
+    w.close()
+    for first, data, code in ((0x83, b"", 1002), (0xC1, b"", 1002), (0x82, b"x", 1003), (0x80, b"x", 1002)):
+        w = Socket(s)
+        w.send(data, first=first)
+        assert w.receive() == ("close", code)
+        w.close()
+
+
+def who_leaves_frees_the_lane(s):
+    before = s.metric("cancelled_total")
+    for i in range(10):
+        c = socket.create_connection(("127.0.0.1", s.port))
+        body = json.dumps({"input": LONG, "response_format": "pcm"}).encode()
+        c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        if i % 2:
+            c.recv(1000)
+        assert wait_for(lambda: s.metric("requests_running") > 0 or i % 2 == 0)
+        c.close()
+    assert wait_for(lambda: s.metric("cancelled_total") >= before + 10)
+    assert wait_for(lambda: s.metric("requests_running") == 0)
+    assert s.metric("cancel_to_free_seconds_count") >= 10
+
+
+def who_does_not_read_is_paused(s):
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    body = json.dumps({"input": LONG * 12, "response_format": "pcm", "max_new_tokens": 4000}).encode()
+    c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    assert wait_for(lambda: s.metric("batch_size") == 0 and s.metric("requests_running") == 1, 20)
+    steps = s.metric("step_seconds_count")
+    time.sleep(0.3)
+    assert s.metric("step_seconds_count") == steps and s.metric("requests_running") == 1
+    c.close()
+    assert wait_for(lambda: s.metric("requests_running") == 0)
+    assert s.metric('cancelled_total{stage="paused"}') == 1
+
+
+def a_dead_worker_is_replaced(s):
+    results = []
+
+    def ask(i):
+        try:
+            status, headers, body = s.ask("POST", "/v1/audio/speech", {"input": LONG, "response_format": "pcm"})
+            results.append((status, len(body)))
+        except Exception as e:
+            results.append((type(e).__name__, 0))
+    for signum in (signal.SIGKILL, signal.SIGSEGV):
+        results.clear()
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
+        for t in threads:
+            t.start()
+        wait_for(lambda: s.metric("requests_running") > 2)
+        time.sleep(0.1)
+        os.kill(s.workers()[0], signum)
+        assert wait_for(lambda: s.metric("ready") == 1 and s.ask("GET", "/ready")[0] == 200, 3)
+        for t in threads:
+            t.join(60)
+        whole = len(s.speak(input=LONG)[2])
+        assert len(results) == 6 and all(r[0] in (503, "IncompleteRead") or r == (200, whole) for r in results), results
+
+
+def too_many_are_refused(s):
+    clients = []
+    body = json.dumps({"input": LONG, "response_format": "pcm"}).encode()
+    for i in range(3):
+        c = socket.create_connection(("127.0.0.1", s.port))
+        c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        clients.append(c)
+        assert wait_for(lambda: s.metric("requests_running") + s.metric("requests_queued") == i + 1)
+    assert s.ask("GET", "/ready")[0] == 503
+    status, headers, answer = s.speak(input=TEXT)
+    assert status == 503 and json.loads(answer)["error"]["type"] == "overloaded_error"
+    assert int(headers["retry-after"]) > 0
+    clients.pop().close()  # a queued one leaves: its place is free
+    assert wait_for(lambda: s.metric("requests_queued") == 0)
+    for c in clients:
+        c.close()
+    assert wait_for(lambda: s.speak(input=TEXT)[0] == 200)
+
+
+def keys_are_asked_for(s):
+    assert s.speak(input=TEXT)[0] == 401
+    assert s.ask("GET", "/health")[0] == 200 and s.ask("GET", "/metrics")[0] == 401
+    for header, value in (("Authorization", "Bearer sesame"), ("X-API-Key", "sesame"), ("xi-api-key", "hashed")):
+        assert s.ask("GET", "/v1/models", headers={header: value})[0] == 200
+    assert s.ask("GET", "/v1/models", headers={"Authorization": "Bearer sesam"})[0] == 401
+    assert Socket(s).status == 401 and Socket(s, "/v1/audio/speech/stream?api_key=sesame").status == 101
+
+
+def speeches_end_before_the_server(s):
+    got = []
+    t = threading.Thread(target=lambda: got.append(s.speak(input=LONG)))
+    t.start()
+    assert wait_for(lambda: s.metric("requests_running") == 1)
+    w = Socket(s)
+    w.send({"type": "session.config"})
+    w.receive()
+    s.process.send_signal(signal.SIGTERM)
+    assert w.receive() == ("close", 1001)
+    w.close()
+    t.join()
+    assert got[0][0] == 200 and len(got[0][2]) > 100000
+    assert s.process.wait(10) == 0
+
+
+def tone(seconds, rate=24000):
+    out = io.BytesIO()
+    with wave.open(out, "wb") as w:
+        w.setparams((1, 2, rate, 0, "NONE", ""))
+        w.writeframes(b"".join(struct.pack("<h", int(9000 * math.sin(i * 0.06) * math.sin(i * 0.0007)))
+                               for i in range(int(seconds * rate))))
+    return out.getvalue()
+
+
+def form(fields):
+    body = b""
+    for name, value in fields.items():
+        value = value if isinstance(value, bytes) else value.encode()
+        extra = b'; filename="a.wav"' if name == "audio_sample" else b""
+        body += b'--XX\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (name.encode(), extra, value)
+    return body + b"--XX--\r\n", {"Content-Type": "multipart/form-data; boundary=XX"}
+
+
+def voices_are_made_and_kept(s, folder):
+    sound = tone(2)
+    fields = {"name": "Anna B", "audio_sample": sound, "consent": "yes"}
+    status, _, body = s.ask("POST", "/v1/audio/voices", *form(fields))
+    voice = json.loads(body)
+    assert status == 200 and voice["name"] == "Anna B" and voice["success"] and voice["consent"] == "yes", body
+    assert s.ask("POST", "/v1/audio/voices", *form({"name": "anna b", "audio_sample": sound}))[0] == 409
+    first = s.speak(input=TEXT, voice="ANNA B", max_new_tokens=3)
+    assert first[0] == 200 and len(first[2]) == 3 * 3840
+    assert s.speak(input=TEXT, voice="alloy", max_new_tokens=2)[0] == 200
+    once = base64.b64encode(sound).decode()
+    direct = s.speak(input=TEXT, ref_audio="data:audio/wav;base64," + once, max_new_tokens=3)
+    assert direct[0] == 200 and direct[2] == first[2]
+    assert s.stop() == 0
+    again = Server(program, "-m", s.model, "--voices", folder)
+    try:
+        assert again.speak(input=TEXT, voice="anna b", max_new_tokens=3)[2] == first[2]
+        listed = json.loads(again.ask("GET", "/v1/audio/voices")[2])
+        assert listed["uploaded_voices"][0]["consent"] == "yes"
+        assert again.ask("DELETE", "/v1/audio/voices/Anna%20B")[0] == 200
+        assert again.speak(input=TEXT, voice="anna b")[0] == 400 and os.listdir(folder) == []
+    finally:
+        again.stop()
+
+
+def hostile_uploads_are_refused(s):
+    header = tone(1)[:44]
+    for sound in (b"x", b"RIFF", header, header[:40] + b"\xff\xff\xff\xff",
+                  header[:22] + b"\0\0" + header[24:] + b"x" * 99,
+                  header[:24] + b"\xff\xff\xff\x7f" + header[28:] + b"x" * 99, b"OggS" + b"\0" * 100, tone(31)):
+        status, _, body = s.ask("POST", "/v1/audio/voices", *form({"name": "x", "audio_sample": sound}))
+        assert status == 400 and json.loads(body)["error"]["param"] == "audio_sample", (sound[:50], status, body)
+        assert b"/tmp" not in body
+    for name in ("", ".", "../x", "a/b", "a\\b", "a\nb", "n" * 101):
+        status, _, body = s.ask("POST", "/v1/audio/voices", *form({"name": name, "audio_sample": b"x"}))
+        assert status == 400 and json.loads(body)["error"]["param"] == "name", name
+    assert s.ask("POST", "/v1/audio/voices", *form({"name": "x"}))[0] == 400
+    assert s.ask("POST", "/v1/audio/voices", b"--XX", {"Content-Type": "multipart/form-data; boundary=XX"})[0] == 400
+
+
+def wrong_starts_say_why():
+    for options, word in ((["-m", "/nowhere"], "nowhere"), (["--host", "0.0.0.0"], "--insecure"),
+                          (["--api-key-file", "/nowhere"], "nowhere"), (["--host", "no such host"], "--host")):
+        s = Server(program, *options)
+        assert s.stop() == 1 and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
+
+
+def main():
+    checks = Checks()
+    s = Server(program)
+    for test in (speech_is_that_of_the_program, every_format_and_way, events_carry_the_same_sound,
+                 alone_and_in_a_crowd_the_same, bad_fields_are_named, bad_bodies_are_refused, bad_http_is_refused,
+                 chunks_pipelines_and_continue_work, a_batch_answers_each_item, sessions_speak_while_text_arrives,
+                 sessions_cancel_and_cut, who_leaves_frees_the_lane, who_does_not_read_is_paused,
+                 a_dead_worker_is_replaced, speeches_end_before_the_server):
+        checks.run(test.__name__, test, s)
+    s.stop()
+    s = Server(program, "--lanes", "2", "--queue", "1", "-q")
+    checks.run("too_many_are_refused", too_many_are_refused, s)
+    s.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        keys = os.path.join(folder, "keys")
+        with open(keys, "w") as f:
+            f.write("# mine\nsesame\nsha256:ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1\n".replace(
+                "ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1", __import__("hashlib").sha256(b"hashed").hexdigest()))
+        s = Server(program, "--api-key-file", keys)
+        checks.run("keys_are_asked_for", keys_are_asked_for, s)
+        s.stop()
+        voices = os.path.join(folder, "voices")
+        model = os.path.join(checkpoints, "tiny06-base")
+        s = Server(program, "-m", model, "--voices", voices)
+        s.model = model
+        checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
+        checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
+        s.stop()
+    checks.run("wrong_starts_say_why", wrong_starts_say_why)
+    sys.exit(checks.end())
+
+
+main()
