@@ -43,9 +43,8 @@ ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -
               -ffp-contract=off -fno-math-errno $(CUDA_FLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
 ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 
-# Debian's archives where it ships them; the rest by name.
-MULTIARCH := $(shell uname -m)-linux-gnu# libraries of other machines may lie beside ours
-static   = $(firstword $(wildcard /usr/lib/$(MULTIARCH)/lib$(1).a) -l$(1))
+# Debian's archives where it ships them for the machine that is compiled for; the rest by name.
+static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
@@ -99,8 +98,11 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 $(B)/server/page.o: server/page.html
 
 # One body, one file for each instruction set; which one runs is decided at run time.
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -fno-tree-reassoc
+$(B)/src/cpu/kern_vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
 $(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
+endif
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
 $(B)/internal.a: $(LIB_OBJ)

@@ -16,15 +16,14 @@ static bool can_run(const struct kern *kern)
     }
 #if defined(__x86_64__)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (kern == &kern_avx2) {
-        return avx2;
-    }
-    if (kern == &kern_avx512) {
-        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    }
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return kern == &kern_avx2     ? avx2
+           : kern == &kern_avx512 ? avx512
+                                  : avx512 && __builtin_cpu_supports("avx512vnni");
+#else
+    return true; /* every machine of this kind has what is in the list */
 #endif
-    return false;
 }
 
 static const struct kern *const tables[] = {
@@ -32,6 +31,9 @@ static const struct kern *const tables[] = {
 #if defined(__x86_64__)
     &kern_avx2,
     &kern_avx512,
+    &kern_vnni,
+#elif defined(__aarch64__)
+    &kern_neon,
 #endif
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
@@ -49,7 +51,12 @@ const struct kern *kern_find(const char *name)
 const char *kern_all(void)
 {
     /* Each set contains the one before it. */
-    static const char *const names[] = {"c", "c, avx2", "c, avx2, avx512"};
+#if defined(__aarch64__)
+    static const char *const names[] = {"c", "c, neon"};
+#else
+    static const char *const names[] = {
+        "c", "c, avx2", "c, avx2, avx512", "c, avx2, avx512, avx512vnni"};
+#endif
     int n = 0;
     for (int i = 1; i < N_TABLES && can_run(tables[i]); i++) {
         n = i;

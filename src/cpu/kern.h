@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
  * operating system offer. kern_body.h holds each kernel once, over a small vector layer; kern_c.c,
- * kern_avx2.c and kern_avx512.c compile it for one set each. The plain C table is the specification.
+ * kern_avx2.c, kern_avx512.c, kern_vnni.c and kern_neon.c compile it for one set each. The plain C table is the
+ * specification.
  *
  * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
  * asked for, nor on the thread that runs it. */
@@ -97,7 +98,7 @@ struct kern_nearest {
 };
 
 struct kern {
-    const char *name; /* "c", "avx2", "avx512" */
+    const char *name; /* "c", "avx2", "avx512", "avx512vnni", "neon" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
     kern_packed_fn *packed_q8, *packed_q4;
     /* Column c of *to from x[n_k]. */
@@ -127,7 +128,9 @@ const char *kern_all(void);
 
 extern const struct kern kern_c;
 #if defined(__x86_64__)
-extern const struct kern kern_avx2, kern_avx512;
+extern const struct kern kern_avx2, kern_avx512, kern_vnni;
+#elif defined(__aarch64__)
+extern const struct kern kern_neon;
 #endif
 
 /* Room for n_columns rounded columns of up to n_k numbers; false when out of memory. */

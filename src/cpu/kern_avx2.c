@@ -4,4 +4,6 @@
 #define KERN_TABLE kern_avx2
 #define KERN_NAME "avx2"
 #include "cpu/kern_body.h"
+#else
+#include "cpu/kern.h" /* a file must hold something */
 #endif

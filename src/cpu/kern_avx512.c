@@ -4,4 +4,6 @@
 #define KERN_TABLE kern_avx512
 #define KERN_NAME "avx512"
 #include "cpu/kern_body.h"
+#else
+#include "cpu/kern.h" /* a file must hold something */
 #endif

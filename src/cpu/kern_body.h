@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kernel once, over the vector layer. kern_c.c, kern_avx2.c and kern_avx512.c include this after
+ * Every kernel once, over the vector layer. kern_c.c, kern_avx2.c and their like include this after
  * they have named the table (KERN_TABLE, KERN_NAME); the compiler flags of that file choose the lanes. */
 #include "cpu/kern.h"
 #include "cpu/kern_vector.h"

@@ -68,6 +68,10 @@ KERN_INLINE vi pairs_dot(vi sum, pairs a, pairs b)
     return sum + (vi)_mm512_madd_epi16(a, b);
 #elif KERN_LANES == 8
     return sum + (vi)_mm256_madd_epi16(a, b);
+#elif defined(KERN_NEON)
+    int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return sum + (vi)vpaddq_s32(low, high);
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 #endif

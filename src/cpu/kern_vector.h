@@ -15,6 +15,9 @@
 #include <immintrin.h>
 #define KERN_LANES 8
 #else
+#if defined(KERN_NEON)
+#include <arm_neon.h>
+#endif
 #define KERN_LANES 4 /* the width that every 64-bit machine has */
 #endif
 
@@ -76,6 +79,8 @@ KERN_INLINE vf vf_fma(vf a, vf b, vf c)
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif KERN_LANES == 8
     return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(KERN_NEON)
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     return a * b + c;
 #endif

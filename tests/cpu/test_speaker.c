@@ -78,9 +78,9 @@ static void vectors_are_the_official_ones(void **state)
 
 static void vectors_with_every_table(void **state)
 {
-    static const char *const tables[] = {"c", "avx2", "avx512"};
+    static const char *const tables[] = {"c", "avx2", "avx512", "avx512vnni", "neon"};
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         if (kern_find(tables[i])) {
             assert_true(compare(MODEL17, GOLDEN17, tables[i], false));
         }

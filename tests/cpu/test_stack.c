@@ -240,7 +240,7 @@ static void run_stack(const struct net *net, const struct setting *setting, floa
     pool_free(pool);
 }
 
-static const char *const KERNELS[] = {"c", "avx2", "avx512"};
+static const char *const KERNELS[] = {"c", "avx2", "avx512", "avx512vnni", "neon"};
 
 static void check_exact(bool codec)
 {
@@ -255,7 +255,7 @@ static void check_exact(bool codec)
         }
     }
     exact_run(&net, want, N_POSITIONS);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 5; k++) {
         struct setting setting = {KERNELS[k], 1, N_POSITIONS, N_POSITIONS + 10};
         if (!kern_find(KERNELS[k])) {
             continue;
@@ -288,7 +288,7 @@ static void check_same(bool codec, const struct setting *settings, int n)
 {
     float want[N_POSITIONS * MAX_WIDTH], have[N_POSITIONS * MAX_WIDTH];
     struct net net = net_new(codec);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 5; k++) {
         if (!kern_find(KERNELS[k])) {
             continue;
         }
