@@ -72,7 +72,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: all help check clients check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -186,6 +186,12 @@ $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
 	@for program in $(CUDA_CHECKS); do $$program $(addprefix build/checkpoints/,$(CUDA_MODELS)) || exit 1; done
+
+CLIENTS := build/clients/venv/bin/python
+clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium
+	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
+	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
+	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)

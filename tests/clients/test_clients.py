@@ -1,0 +1,159 @@
+# Programs that others wrote, pointed at the server as they are. Usage: test_clients.py PROGRAM; needs curl, ffmpeg and
+# chromium, and the packages of requirements.txt. Ends with `N passed, N failed`.
+import asyncio
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import wave
+
+root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / "tests/server"))
+from client import Checks, Server  # noqa: E402
+
+TEXT = "Hello there, how are you today?"
+
+
+def curl_and_ffmpeg(s):
+    want = len(s.speak(input=TEXT)[2]) / 48000
+    for kind in ("wav", "mp3", "opus", "flac", "aac"):
+        body = json.dumps({"input": TEXT, "response_format": kind})
+        sound = subprocess.run(["curl", "-sSf", "-H", "Content-Type: application/json", "-d", body,
+                                f"http://127.0.0.1:{s.port}/v1/audio/speech"], check=True, capture_output=True).stdout
+        decoded = subprocess.run(["ffmpeg", "-v", "error", "-i", "-", "-f", "s16le", "-ar", "24000", "-ac", "1", "-"],
+                                 input=sound, check=True, capture_output=True)
+        # Within one frame of 80 ms; mp3 and aac say nothing about the silence that their coding adds.
+        assert decoded.stderr == b"" and abs(len(decoded.stdout) / 48000 - want) < 0.09, (kind, decoded)
+
+
+def curl_uploads_with_continue(s):
+    with tempfile.NamedTemporaryFile(suffix=".wav") as f:
+        f.write(b"RIFF" + b"x" * 2000000)
+        f.flush()
+        answer = subprocess.run(["curl", "-sS", "-F", "name=x", "-F", f"audio_sample=@{f.name}", "-m", "5",
+                                 f"http://127.0.0.1:{s.port}/v1/audio/voices"], check=True, capture_output=True)
+    assert "only a base model" in json.loads(answer.stdout)["error"]["message"], answer
+
+
+def openai_speaks_all_formats(s):
+    import openai
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="none")
+    assert "tts-1" in [m.id for m in client.models.list()]
+    for voice in ("alloy", "ash", "ballad", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer", "verse",
+                  "marin", "cedar"):
+        with client.audio.speech.with_streaming_response.create(
+                model="gpt-4o-mini-tts", voice=voice, input="Hi.", response_format="pcm") as answer:
+            assert sum(len(piece) for piece in answer.iter_bytes(24000)) > 3000
+    for kind in ("mp3", "opus", "aac", "flac", "wav", "pcm"):
+        sound = client.audio.speech.create(model="tts-1", voice="nova", input=TEXT, response_format=kind).content
+        assert len(sound) > 5000, kind
+    for wrong, kind in (({"voice": "nobody"}, openai.BadRequestError), ({"model": "x"}, openai.NotFoundError),
+                        ({"speed": 9}, openai.BadRequestError)):
+        try:
+            client.audio.speech.create(**{"model": "tts-1", "voice": "nova", "input": TEXT, **wrong})
+            raise AssertionError(wrong)
+        except kind as e:
+            assert e.body["param"] in wrong and e.request_id, e.body
+
+
+def websockets_cancels_and_goes_on(s):
+    import websockets
+
+    async def talk():
+        async with websockets.connect(f"ws://127.0.0.1:{s.port}/v1/audio/speech/stream") as w:
+            await w.send(json.dumps({"type": "session.config", "voice": "alloy"}))
+            for word in (TEXT * 9).split():
+                await w.send(json.dumps({"type": "input.text", "text": word + " "}))
+            await w.send(json.dumps({"type": "input.done"}))
+            while not isinstance(await w.recv(), bytes):
+                pass
+            await w.send(json.dumps({"type": "input.cancel"}))
+            await w.send(json.dumps({"type": "input.text", "text": TEXT}))
+            await w.send(json.dumps({"type": "input.done"}))
+            types, sound = [], 0
+            while not types or types[-1] != "session.done":
+                m = await w.recv()
+                if isinstance(m, bytes):
+                    sound += len(m) if "audio.cancelled" in types else 0
+                else:
+                    types.append(json.loads(m)["type"])
+            assert types[-4:] == ["audio.cancelled", "audio.start", "audio.done", "session.done"] and sound > 50000
+    asyncio.run(asyncio.wait_for(talk(), 30))
+
+
+def pipecat_stock_class(s):
+    from pipecat.frames.frames import EndFrame, ErrorFrame, TTSAudioRawFrame, TTSSpeakFrame
+    from pipecat.pipeline.pipeline import Pipeline
+    from pipecat.pipeline.runner import PipelineRunner
+    from pipecat.pipeline.task import PipelineTask
+    from pipecat.processors.frame_processor import FrameProcessor
+    from pipecat.services.openai.tts import OpenAITTSService
+
+    class Ear(FrameProcessor):
+        n_bytes = n_errors = 0
+
+        async def process_frame(self, frame, direction):
+            await super().process_frame(frame, direction)
+            self.n_bytes += len(frame.audio) if isinstance(frame, TTSAudioRawFrame) else 0
+            self.n_errors += isinstance(frame, ErrorFrame)
+            await self.push_frame(frame, direction)
+
+    async def talk():
+        ear = Ear()
+        service = OpenAITTSService(api_key="none", base_url=f"http://127.0.0.1:{s.port}/v1",
+                                   settings=OpenAITTSService.Settings(voice="nova"))
+        task = PipelineTask(Pipeline([service, ear]))
+        await task.queue_frames([TTSSpeakFrame(TEXT), TTSSpeakFrame("And again."), EndFrame()])
+        await PipelineRunner(handle_sigint=False).run(task)
+        assert ear.n_errors == 0 and ear.n_bytes > 100000, (ear.n_errors, ear.n_bytes)
+    asyncio.run(asyncio.wait_for(talk(), 60))
+
+
+def livekit_stock_class(s):
+    import aiohttp
+    from livekit.agents.utils import http_context
+    from livekit.plugins import openai as plugin
+
+    async def talk():
+        service = plugin.TTS(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="none", voice="ash")
+        seconds = 0
+        async with service.synthesize(TEXT) as stream:
+            async for piece in stream:
+                seconds += piece.frame.duration
+        await service.aclose()
+        assert 1 < seconds < 5, seconds
+    assert aiohttp and http_context
+    asyncio.run(asyncio.wait_for(talk(), 60))
+
+
+def the_agent_of_the_examples(s):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "agent.wav")
+        subprocess.run([sys.executable, root / "examples/agent/agent.py", "--url", f"http://127.0.0.1:{s.port}/v1",
+                        "--out", out, "hello", "what time is it", "goodbye"],
+                       check=True, capture_output=True, timeout=90)
+        with wave.open(out) as w:
+            assert w.getnframes() / w.getframerate() > 4
+
+
+def main():
+    checks, s = Checks(), Server(sys.argv[1])
+    tests = [curl_and_ffmpeg, curl_uploads_with_continue, openai_speaks_all_formats, websockets_cancels_and_goes_on]
+    if importlib.util.find_spec("pipecat"):
+        tests += [pipecat_stock_class, the_agent_of_the_examples]
+    if importlib.util.find_spec("livekit.plugins.openai"):
+        tests.append(livekit_stock_class)
+    if shutil.which("chromium"):
+        from browser import TESTS
+        tests += TESTS
+    for test in tests:
+        checks.run(test.__name__, test, s)
+    s.stop()
+    sys.exit(checks.end())
+
+
+main()
