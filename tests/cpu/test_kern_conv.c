@@ -93,9 +93,15 @@ static void conv_case_free(struct conv_case *c)
     free(c->y);
 }
 
-static void check_conv(const struct conv_case *c)
+/* Squares of the differences, and of the values, over all outputs. */
+struct squares {
+    double off, all;
+};
+
+static struct squares check_conv(const struct conv_case *c)
 {
     const struct kern_conv *k = &c->conv;
+    struct squares squares = {0};
     for (int64_t o = 0; o < c->n_out; o++) {
         for (int64_t t = 0; t < k->n_t; t++) {
             double sum = 0, size = 0;
@@ -111,7 +117,32 @@ static void check_conv(const struct conv_case *c)
                    (k->residual ? (double)k->residual[o * k->y_stride + t] : 0);
             double got = (double)k->y[o * k->y_stride + t];
             assert_true(fabs(got - sum) <= allowed(size + fabs(sum), (int64_t)k->n_in * k->taps));
+            squares.off += (got - sum) * (got - sum);
+            squares.all += sum * sum;
         }
+    }
+    return squares;
+}
+
+/* One chain of n roundings is off by sqrt(n / 6) of 2^-24 (rms), and chains of `chain` that are added by
+ * sqrt((chain + n / chain) / 6): the difference that fp64 shows in the vocoder's sound (docs/quality.md). */
+static void check_chains(struct squares squares, int64_t n, int64_t chain)
+{
+    double one = sqrt((double)n / 6), many = sqrt((double)(chain + n / chain) / 6);
+    double off = sqrt(squares.off / squares.all) * 0x1p24;
+    assert_true(2 * many < one); /* else this says nothing */
+    assert_true(off < 1.4 * many);
+}
+
+static void conv_rounding(void **state)
+{
+    (void)state;
+    EACH_TABLE(kern)
+    {
+        struct conv_case c = conv_case_new(&(struct conv_shape){768, 24, 7, 1, 64, false, false});
+        kern->conv(&c.conv, 0, c.n_out);
+        check_chains(check_conv(&c), 768 * 7, 252);
+        conv_case_free(&c);
     }
 }
 
@@ -172,14 +203,10 @@ struct upconv_shape {
 };
 
 static const struct upconv_shape UPCONVS[] = {
-    {1, 1, 1, 2, 1, false},
-    {7, 5, 3, 6, 11, false},
-    {40, 37, 5, 10, 20, false},
-    {70, 48, 8, 16, 4, false},
-    {33, 20, 4, 8, 230, false}, /* several blocks of time */
-    {24, 24, 2, 2, 3, true},
-    {10, 9, 3, 3, 1, true},
-    {9, 4, 64, 128, 7, false},
+    {1, 1, 1, 2, 1, false}, {7, 5, 3, 6, 11, false}, {40, 37, 5, 10, 20, false},
+    {70, 48, 8, 16, 4, false}, {33, 20, 4, 8, 230, false}, /* several blocks of time */
+    {24, 24, 2, 2, 3, true}, {10, 9, 3, 3, 1, true}, {9, 4, 64, 128, 7, false},
+    {300, 11, 4, 8, 19, false}, /* several chains */
 };
 
 struct upconv_case {
@@ -228,9 +255,10 @@ static void upconv_case_free(struct upconv_case *c)
 }
 
 /* The transposed convolution by its definition, cut on the right: y[t s + k] gets w[k] x[t]. */
-static void check_upconv(const struct upconv_case *c)
+static struct squares check_upconv(const struct upconv_case *c)
 {
     const struct kern_upconv *u = &c->up;
+    struct squares squares = {0};
     int64_t moments = u->n_t * u->stride;
     for (int64_t o = 0; o < u->n_out; o++) {
         for (int64_t at = 0; at < moments; at++) {
@@ -246,7 +274,22 @@ static void check_upconv(const struct upconv_case *c)
             }
             double got = (double)u->y[o * u->y_stride + at * u->y_step];
             assert_true(fabs(got - sum) <= allowed(size, 2 * u->n_in));
+            squares.off += (got - sum) * (got - sum);
+            squares.all += sum * sum;
         }
+    }
+    return squares;
+}
+
+static void upconv_rounding(void **state)
+{
+    (void)state;
+    EACH_TABLE(kern)
+    {
+        struct upconv_case c = upconv_case_new(&(struct upconv_shape){1536, 24, 4, 8, 20, false});
+        kern->upconv(&c.up, 0, c.up.n_out);
+        check_chains(check_upconv(&c), 1536, 128);
+        upconv_case_free(&c);
     }
 }
 
@@ -394,8 +437,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_sums),
+        cmocka_unit_test(conv_rounding),
         cmocka_unit_test(conv_borders_do_not_show),
         cmocka_unit_test(upconv_sums),
+        cmocka_unit_test(upconv_rounding),
         cmocka_unit_test(upconv_borders_do_not_show),
         cmocka_unit_test(snake_values),
         cmocka_unit_test(snake_near_its_zeros),
