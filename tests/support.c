@@ -19,7 +19,7 @@
 /* ---- Failing calls ---- */
 
 static atomic_long n_calls[N_SUPPORT_CALLS], countdown[N_SUPPORT_CALLS];
-static atomic_bool has_failed;
+static atomic_bool has_failed, crashes;
 static atomic_size_t io_bytes;
 
 void support_fail_off(void)
@@ -28,12 +28,19 @@ void support_fail_off(void)
         atomic_store(&countdown[i], 0);
     }
     atomic_store(&has_failed, false);
+    atomic_store(&crashes, false);
 }
 
 void support_fail_at(enum support_call call, long n)
 {
     support_fail_off();
     atomic_store(&countdown[call], n);
+}
+
+void support_crash_at(enum support_call call, long n)
+{
+    support_fail_at(call, n);
+    atomic_store(&crashes, true);
 }
 
 bool support_failed(void)
@@ -55,6 +62,9 @@ static bool must_fail(enum support_call call)
 {
     atomic_fetch_add(&n_calls[call], 1);
     if (atomic_load(&countdown[call]) > 0 && atomic_fetch_sub(&countdown[call], 1) == 1) {
+        if (atomic_load(&crashes)) {
+            kill(getpid(), SIGKILL);
+        }
         atomic_store(&has_failed, true);
         return true;
     }

@@ -34,6 +34,8 @@ enum support_call {
 
 /* The n-th (1 is the next) call of this kind fails; 0: none. Forgets what failed before. */
 void support_fail_at(enum support_call call, long n);
+/* The process is killed in place of the n-th such call. For a child. */
+void support_crash_at(enum support_call call, long n);
 bool support_failed(void); /* the call that support_fail_at chose was made, and failed */
 void support_fail_off(void);
 /* Calls of this kind since the program began. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Voice files: what is written is read, every damage is refused, a failed write leaves the old file. */
+ * Voice files: what is written is read, every damage is refused, a failed write or a crash leaves the
+ * old file or the new one. */
 #include "tests/support.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "voice/voice_file.h"
 
@@ -125,6 +128,40 @@ static void a_failed_write_leaves_the_old_file(void **state)
     voice_free(&voice);
 }
 
+/* Killed at each call that touches the file, with many small writes: a reader finds the old voice or the new one. */
+static void a_crash_leaves_the_old_file_or_the_new(void **state)
+{
+    const char *path = support_path("d.voice");
+    utter_voice *old = make(false), *voice = make(true), *again;
+    int n_old = 0, n_new = 0;
+    (void)state;
+    static const enum support_call calls[] = {
+        SUPPORT_OPEN, SUPPORT_WRITE, SUPPORT_FSYNC, SUPPORT_RENAME};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        int ended = -1;
+        for (long n = 1; ended != 0; n++) {
+            assert_int_equal(voice_save(old, path, NULL), UTTER_OK);
+            pid_t child = fork();
+            if (child == 0) {
+                support_short_io(16);
+                support_crash_at(calls[i], n);
+                _exit(voice_save(voice, path, NULL) == UTTER_OK ? 0 : 3);
+            }
+            assert_int_equal(waitpid(child, &ended, 0), child);
+            assert_true(ended == 0 || (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL));
+            assert_int_equal(voice_load(&again, path, NULL), UTTER_OK);
+            assert_true(ended != 0 || again->kind == VOICE_CONTEXT);
+            n_old += again->kind == VOICE_VECTOR;
+            n_new += again->kind == VOICE_CONTEXT;
+            voice_free(&again);
+        }
+    }
+    /* The folder is synced behind the rename: a crash there finds the new file. */
+    assert_true(n_old > 20 && n_new > 4);
+    voice_free(&old);
+    voice_free(&voice);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +169,7 @@ int main(void)
         cmocka_unit_test(every_damage_is_refused_by_name),
         cmocka_unit_test(other_files_are_no_voices),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
+        cmocka_unit_test(a_crash_leaves_the_old_file_or_the_new),
     };
     return cmocka_run_group_tests_name("voice files", tests, NULL, NULL);
 }
