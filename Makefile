@@ -72,7 +72,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check clients check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: all help check chosen clients check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -176,7 +176,8 @@ test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
 # With ONLY, just the programs that have one of its words in their path.
 named  = $(if $(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),$(1))
 CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(program)),$(program)))
-check: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2 checkpoints ## all checks that need no official package
+chosen: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2
+check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 
 # Programs of their own, which need a GPU: the kernels and whole frames against the CPU. MODELS names the checkpoints.
