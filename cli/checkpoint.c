@@ -44,6 +44,14 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
     return folder ? checkpoint_open_folder(model, folder, settings, n_lanes) : 1;
 }
 
+utter_weights checkpoint_weights(const struct settings *settings)
+{
+    const char *weights = settings->weights.text ? settings->weights.text : "bf16";
+    return strcmp(weights, "q8") == 0   ? UTTER_WEIGHTS_Q8
+           : strcmp(weights, "q4") == 0 ? UTTER_WEIGHTS_Q4
+                                        : UTTER_WEIGHTS_STORED;
+}
+
 int checkpoint_open_folder(
     utter_model **model, const char *folder, const struct settings *settings, int n_lanes)
 {
@@ -53,10 +61,7 @@ int checkpoint_open_folder(
     options.n_threads = (int)settings->threads.integer;
     options.cpu_kernels = settings->kernels.text;
     options.n_lanes = n_lanes;
-    const char *weights = settings->weights.text ? settings->weights.text : "bf16";
-    options.weights = strcmp(weights, "q8") == 0   ? UTTER_WEIGHTS_Q8
-                      : strcmp(weights, "q4") == 0 ? UTTER_WEIGHTS_Q4
-                                                   : UTTER_WEIGHTS_STORED;
+    options.weights = checkpoint_weights(settings);
     options.snapshot_bytes = settings->snapshots.integer << 20;
     options.log = settings->quiet.given ? NULL : note_from_library;
     if (settings->pretokenizer.text && strcmp(settings->pretokenizer.text, "native") == 0) {

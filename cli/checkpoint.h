@@ -25,4 +25,7 @@ utter_model_info checkpoint_info(const utter_model *model);
 int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice,
     const utter_model *model, const struct settings *settings);
 
+/* What --weights says. */
+utter_weights checkpoint_weights(const struct settings *settings);
+
 #endif

@@ -19,6 +19,8 @@ int command_serve(const struct invocation *invocation)
         .threads = (int)s->threads.integer,
         .lanes = (int)s->serve_lanes.integer,
         .queue = (int)s->queue.integer,
+        .weights = (int)checkpoint_weights(s),
+        .snapshot_bytes = s->snapshots.integer << 20,
         .voices = s->voices.text,
         .key_file = s->api_key_file.text,
         .format = s->default_format.text,

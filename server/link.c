@@ -177,7 +177,8 @@ static bool start_worker(struct server *s)
     bufferevent_setcb(link->socket, on_read, NULL, on_event, s);
     bufferevent_enable(link->socket, EV_READ | EV_WRITE);
     const struct serve_options *o = s->options;
-    struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes};
+    struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes,
+        o->weights, o->snapshot_bytes};
     wire_put_hello(&link->out, &hello);
     link_send(s);
     return true;

@@ -4,10 +4,13 @@
 #define SERVER_SERVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct serve_options {
     const char *model, *host, *device, *kernels; /* kernels: NULL is the usual */
     int port, threads, lanes, queue;
+    int weights; /* utter_weights */
+    uint64_t snapshot_bytes;
     const char *voices;   /* folder of voice files, or NULL */
     const char *key_file; /* or NULL: no keys */
     const char *format;   /* response_format of those who name none */

@@ -161,6 +161,8 @@ void wire_put_hello(struct wire_out *w, const struct wire_hello *h)
     wire_put_string(w, h->kernels);
     put_int(w, h->threads);
     put_int(w, h->lanes);
+    put_int(w, h->weights);
+    wire_put_number(w, h->snapshot_bytes, 8);
     wire_end(w);
 }
 
@@ -173,6 +175,8 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
     h->kernels = get_string(&b);
     h->threads = get_int(&b);
     h->lanes = get_int(&b);
+    h->weights = get_int(&b);
+    h->snapshot_bytes = bytes_number(&b, 8);
     return is_all(&b) && h->model && h->device;
 }
 

@@ -66,7 +66,8 @@ enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, si
 struct wire_hello {
     uint32_t version;
     const char *model, *device, *kernels; /* kernels: NULL is the usual */
-    int threads, lanes;
+    int threads, lanes, weights;          /* weights: utter_weights */
+    uint64_t snapshot_bytes;
 };
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
 bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);

@@ -405,6 +405,8 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     options.cpu_kernels = hello->kernels;
     options.n_threads = hello->threads;
     options.n_lanes = hello->lanes;
+    options.weights = (utter_weights)hello->weights;
+    options.snapshot_bytes = hello->snapshot_bytes;
     utter_status status = utter_model_open(&w->model, hello->model, &options, error);
     if (status) {
         return status;
