@@ -1,4 +1,4 @@
-# What the server must show, measured: python3 tests/server/measure.py PROGRAM streams|leave|silent|kill [N].
+# What the server must show, measured: python3 tests/server/figures.py PROGRAM streams|leave|silent|kill [N].
 # Not part of the tests: it wants the machine alone. Prints one line of JSON for each figure.
 import json
 import os
@@ -35,8 +35,8 @@ def show(name, **values):
 
 def streams(s):
     r = load(s, "--listeners", str(number or 20), "--seconds", "20")
-    show("streams", listeners=number or 20, requests=r["requests"], underruns=r["underruns"], audible_ms=r["audible_ms"],
-         first_ms=r["first_ms"], gap_ms=r["gap_ms"])
+    show("streams", listeners=number or 20, requests=r["requests"], underruns=r["underruns"],
+         audible_ms=r["audible_ms"], first_ms=r["first_ms"], gap_ms=r["gap_ms"], underrun_ms=r["underrun_ms"])
 
 
 def percentile_of(s, name, share):
