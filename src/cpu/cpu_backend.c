@@ -240,6 +240,22 @@ static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *ou
     return status;
 }
 
+static utter_status cpu_prime(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    utter_status status = check_lane(b, lane, error);
+    if (status) {
+        return status;
+    }
+    if (n_frames < 1 || !codes_fit(b, codes, n_frames)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%d frames of known codes: at least 1, each code below %d", n_frames,
+            b->model->config->predictor_vocabulary);
+    }
+    cpu_vocoder_prime(b->vocoder, b->lanes[lane].vocoder, codes, n_frames, b->lanes[lane].pcm);
+    return UTTER_OK;
+}
+
 /* ---- Snapshots ---- */
 
 static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocoder,
@@ -341,6 +357,7 @@ const struct backend_ops cpu_backend = {
     .feed = cpu_feed,
     .vocode = cpu_vocode,
     .collect = cpu_collect,
+    .prime = cpu_prime,
     .lane_keep = cpu_keep,
     .lane_resume = cpu_resume,
     .snapshot_free = cpu_snapshot_release,

@@ -300,3 +300,38 @@ bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const
     }
     return finite;
 }
+
+/* How many frames the wave part must hear until nothing in its state depends on what it held before. Counted are the
+ * moments of a block's output that still do: a transposed convolution looks back by one input, the three units by the
+ * sum of their reaches, and the last convolution keeps a reach more. */
+static int wave_memory(const struct cpu_vocoder *v)
+{
+    int64_t n_old = 0;
+    for (int i = 0; i < v->config->n_rates; i++) {
+        const struct vocoder_block *b = &v->blocks[i];
+        n_old = (n_old + 1) * b->rate;
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            n_old += (int64_t)VOCODER_REACH * b->units[k].conv1.dilation;
+        }
+    }
+    n_old += VOCODER_REACH;
+    return (int)((n_old + v->config->frame_samples - 1) / v->config->frame_samples);
+}
+
+void cpu_vocoder_prime(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const int32_t *codes,
+    int n_frames, float *scratch)
+{
+    static const struct cpu_tap no_tap = {0};
+    int n_front = n_frames > wave_memory(v) ? n_frames - wave_memory(v) : 0;
+    for (int at = 0, n; at < n_frames; at += n) {
+        int end = at < n_front ? n_front : n_frames;
+        n = end - at < BACKEND_MAX_FEED ? end - at : BACKEND_MAX_FEED;
+        const int32_t *of = codes + (int64_t)at * v->model->config->n_codebooks;
+        if (at < n_front) {
+            vocoder_front_run(v, lane, of, n, &no_tap);
+            lane->position += n;
+        } else {
+            cpu_vocoder_run(v, lane, of, n, scratch, &no_tap);
+        }
+    }
+}

@@ -29,6 +29,11 @@ void cpu_vocoder_state_put(
 bool cpu_vocoder_run(struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const int32_t *codes,
     int n_frames, float *pcm, const struct cpu_tap *tap);
 
+/* The state that cpu_vocoder_run would leave behind n_frames (any number) of codes, without their samples. `scratch`
+ * is as large as the pcm of BACKEND_MAX_FEED frames. */
+void cpu_vocoder_prime(struct cpu_vocoder *vocoder, struct cpu_vocoder_lane *lane, const int32_t *codes,
+    int n_frames, float *scratch);
+
 void cpu_vocoder_memory(
     const struct cpu_vocoder *vocoder, uint64_t *shared_bytes, uint64_t *lane_bytes);
 

@@ -182,9 +182,13 @@ static utter_status prime_vocoder(utter_stream *s, utter_error *error)
     const utter_voice *v = s->voice;
     const struct backend_ops *ops = s->engine->ops;
     utter_status status = UTTER_OK;
-    for (int at = 0; v && v->codes && at < v->n_frames && status == UTTER_OK;) {
+    int n_frames = v && v->codes ? v->n_frames : 0;
+    if (n_frames && ops->prime) {
+        return ops->prime(s->engine->backend, s->lane, v->codes, n_frames, error);
+    }
+    for (int at = 0; at < n_frames && status == UTTER_OK;) {
         struct lane_out out;
-        int n = v->n_frames - at < BACKEND_MAX_FEED ? v->n_frames - at : BACKEND_MAX_FEED;
+        int n = n_frames - at < BACKEND_MAX_FEED ? n_frames - at : BACKEND_MAX_FEED;
         const int32_t *codes = v->codes + (size_t)at * (size_t)v->n_codebooks;
         if ((status = ops->feed(s->engine->backend, s->lane, codes, n, error)) == UTTER_OK &&
             (status = ops->vocode(s->engine->backend, &s->lane, 1, error)) == UTTER_OK) {

@@ -19,7 +19,7 @@ struct backend_options {
     /* What the user asked for. A backend that reads packed weights finds the model packed so (but a file may hold
      * packed weights whatever was asked); another one makes of them what it likes. */
     utter_weights weights;
-    int device;              /* which one, where there are several: cuda:N */
+    int device; /* which one, where there are several: cuda:N */
 };
 
 /* temperature 0: greedy. */
@@ -104,6 +104,11 @@ struct backend_ops {
     /* Decodes all waiting frames of each lane. */
     utter_status (*vocode)(struct backend *b, const int *lanes, int n, utter_error *error);
     utter_status (*collect)(struct backend *b, int lane, struct lane_out *out, utter_error *error);
+
+    /* The same as feed and vocode over any number of frames, but no samples are wanted: only the vocoder's state that
+     * is left counts, and must be the same to the bit. NULL: the backend has no shorter way. */
+    utter_status (*prime)(
+        struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error);
 
     /* Snapshots: what many utterances have in common is computed once. All three are NULL where a backend has none.
      * lane_keep copies what a prefilled lane holds before its first frame: keys and values of its first n_rows (1 ..

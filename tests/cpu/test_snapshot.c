@@ -28,6 +28,16 @@ static void prime(struct backend *b, const struct config *c, int lane)
     }
 }
 
+/* The codes that prime() gives the vocoder, all of them. */
+static int32_t *known_codes(const struct config *c, int n_frames)
+{
+    int32_t *codes = calloc((size_t)(n_frames * c->n_codebooks), sizeof *codes);
+    for (int i = 0; i < n_frames * c->n_codebooks; i++) {
+        codes[i] = (i * 31 + i / 7) % c->predictor_vocabulary;
+    }
+    return codes;
+}
+
 static struct heard go_on(struct backend *b, const struct config *c, int lane)
 {
     size_t frame_samples = (size_t)c->codec.frame_samples;
@@ -100,6 +110,42 @@ static void test_rows_and_vocoder(void **state)
     keep_and_resume(70, true);
 }
 
+/* The vocoder's state is that of a lane that made all the samples, for few frames and many, and for a second piece. */
+static void test_prime(void **state)
+{
+    (void)state;
+    static const int lengths[] = {1, 2, 3, 4, 5, 6, 9, 33, 75, 110};
+    struct model *model = open_model(MODEL);
+    const struct config *c = model->config;
+    struct backend *b = open_backend(model, 2, 2);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        int32_t *codes = known_codes(c, lengths[i]);
+        for (int piece = 0; piece < 2; piece++) {
+            for (int lane = 0; lane < 2 && piece == 0; lane++) {
+                start(b, c, lane, 0);
+            }
+            for (int at = 0, n; at < lengths[i]; at += n) {
+                int one = 0;
+                n = lengths[i] - at < BACKEND_MAX_FEED ? lengths[i] - at : BACKEND_MAX_FEED;
+                assert_int_equal(cpu->feed(b, 0, codes + at * c->n_codebooks, n, NULL), UTTER_OK);
+                assert_int_equal(cpu->vocode(b, &one, 1, NULL), UTTER_OK);
+            }
+            assert_int_equal(cpu->prime(b, 1, codes, lengths[i], NULL), UTTER_OK);
+        }
+        struct heard wanted = go_on(b, c, 0), have = go_on(b, c, 1);
+        same(c, &wanted, &have);
+        free(wanted.pcm);
+        free(have.pcm);
+        free(codes);
+    }
+    int32_t bad[MAX_CODEBOOKS] = {-1};
+    assert_int_equal(cpu->prime(b, 2, bad, 1, NULL), UTTER_E_ARGUMENT);
+    assert_int_equal(cpu->prime(b, 0, bad, 1, NULL), UTTER_E_ARGUMENT);
+    assert_int_equal(cpu->prime(b, 0, bad, 0, NULL), UTTER_E_ARGUMENT);
+    cpu->close(&b);
+    model_close(&model);
+}
+
 static void test_wrong_requests(void **state)
 {
     (void)state;
@@ -132,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_rows_and_vocoder),
+        cmocka_unit_test(test_prime),
         cmocka_unit_test(test_wrong_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
