@@ -53,8 +53,7 @@ static void begin(struct answer *a)
 {
     char more[256];
     bool sse = a->fields.streaming == FIELDS_SSE;
-    snprintf(more, sizeof more, "X-Sample-Rate: %d\r\nX-Queue-Time-Ms: %.1f\r\n%s",
-        speech_rate(a->speech), 0.0,
+    snprintf(more, sizeof more, "X-Sample-Rate: %d\r\n%s", speech_rate(a->speech),
         sse ? "" : "Trailer: X-Finish-Reason, X-Utter-Finish, Server-Timing, X-Audio-Seconds\r\n");
     conn_begin(
         a->conn, 200, sse ? "text/event-stream" : encode_content_type(a->fields.sound.format), more);
