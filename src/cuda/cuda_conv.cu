@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The product kernel and the packing of its weights. Comes in: rows and prepared weights. Goes out: fp32 values,
+ * The product kernel. Comes in: rows and prepared weights. Goes out: fp32 values,
  * rows for the next product, or both.
  *
  * A block is 8 warps: `splits` of them sum parts of the same outputs and columns, the others take further columns.
@@ -8,7 +8,7 @@
  * up and turns outputs into rows. */
 #include "cuda/cuda_rows.cuh"
 
-enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4, CONV_FETCH = 24 };
+enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4 };
 
 /* Where a warp stands in its steps, and the rows that its columns read there. */
 template <int WN> struct conv_reader {
@@ -42,10 +42,23 @@ static __device__ __forceinline__ void reader_begin(
         column = column < n_columns ? column : n_columns - 1;
         r.column[i] = column;
         r.moment[i] = column % p.moments;
-        r.lane[i] = p.call->lanes[column / p.moments];
+        r.lane[i] = p.product.taps > 1 ? p.call->lanes[column / p.moments] : 0;
     }
     r.chunk = chunk, r.tap = 0, r.group = 0;
     reader_point(r, p);
+}
+
+template <int WN>
+static __device__ __forceinline__ void reader_move(conv_reader<WN> &r, const cuda_conv &p)
+{
+    if (++r.group == p.product.chunk) {
+        r.group = 0;
+        if (++r.tap == p.product.taps) {
+            r.tap = 0;
+            r.chunk++;
+        }
+        reader_point(r, p);
+    }
 }
 
 /* The next step's operands; the position moves on. */
@@ -57,14 +70,7 @@ static __device__ __forceinline__ void reader_next(
     for (int i = 0; i < WN; i++) {
         b[i] = *(const uint4 *)(r.row[i] + r.group * CONV_GROUP_BYTES);
     }
-    if (++r.group == p.product.chunk) {
-        r.group = 0;
-        if (++r.tap == p.product.taps) {
-            r.tap = 0;
-            r.chunk++;
-        }
-        reader_point(r, p);
-    }
+    reader_move(r, p);
 }
 
 template <int WM>
@@ -137,33 +143,57 @@ static __device__ __forceinline__ float silu(float x)
     return x / (1.0f + expf(-x));
 }
 
-/* Four neighbouring channels of one output moment, from the sum to memory. */
-static __device__ __forceinline__ void finish(const cuda_conv &p, float4 v, int channel, int64_t row)
+/* What four neighbouring channels of one output moment need beside their sum, read all at once. */
+struct conv_operands {
+    int64_t at;
+    float4 bias, scale, residual, a, b;
+};
+
+static __device__ __forceinline__ conv_operands operands_of(
+    const cuda_conv &p, int channel, int64_t row)
 {
-    int64_t at = row * p.width + channel;
+    conv_operands o = {};
+    o.at = row * p.width + channel;
     if (p.product.bias) {
-        v = add4(v, *(const float4 *)(p.product.bias + channel));
+        o.bias = __ldg((const float4 *)(p.product.bias + channel));
+    }
+    if (p.scale) {
+        o.scale = __ldg((const float4 *)(p.scale + channel));
+    }
+    if (p.residual) {
+        o.residual = *(const float4 *)(p.residual + o.at);
+    }
+    if (p.snake_a) {
+        o.a = __ldg((const float4 *)(p.snake_a + channel));
+        o.b = __ldg((const float4 *)(p.snake_b + channel));
+    }
+    return o;
+}
+
+/* From the sum to memory. */
+static __device__ __forceinline__ void finish(const cuda_conv &p, float4 v, const conv_operands &o)
+{
+    if (p.product.bias) {
+        v = add4(v, o.bias);
     }
     if (p.after == CONV_GELU) {
         v = make_float4(gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w));
     }
     if (p.scale) {
-        v = multiply4(v, *(const float4 *)(p.scale + channel));
+        v = multiply4(v, o.scale);
     }
     if (p.residual) {
-        v = add4(v, *(const float4 *)(p.residual + at));
+        v = add4(v, o.residual);
     }
     if (p.raw) {
-        *(float4 *)(p.raw + at) = v;
+        *(float4 *)(p.raw + o.at) = v;
     }
     if (p.ready) {
         if (p.snake_a) {
-            float4 a = *(const float4 *)(p.snake_a + channel),
-                   b = *(const float4 *)(p.snake_b + channel);
-            v = make_float4(rows_snake(v.x, a.x, b.x), rows_snake(v.y, a.y, b.y),
-                rows_snake(v.z, a.z, b.z), rows_snake(v.w, a.w, b.w));
+            v = make_float4(rows_snake(v.x, o.a.x, o.b.x), rows_snake(v.y, o.a.y, o.b.y),
+                rows_snake(v.z, o.a.z, o.b.z), rows_snake(v.w, o.a.w, o.b.w));
         }
-        *(uint4 *)(p.ready + at * 4) = rows_split(v);
+        *(uint4 *)(p.ready + o.at * 4) = rows_split(v);
     }
 }
 
@@ -181,11 +211,21 @@ template <int WM, int WN> struct conv_place {
     const unsigned char *w[WM];
 };
 
-/* Before the kernels in front have ended: the weights of the first steps to registers, and where time is that of their
- * way from memory, those of the next to the second cache. */
-template <int WM, int WN, int DEPTH>
-static __device__ __forceinline__ void begin_weights(
-    const cuda_conv &p, conv_place<WM, WN> &at, uint4 (&a)[DEPTH][WM][2], int n_all)
+/* Where the operands of the steps to come wait. Few columns: the time is that of the weights' way from memory, and each
+ * thread copies what it will need to shared memory many steps ahead. Many columns: registers, one or two steps. */
+template <int WM, int WN, int DEPTH> struct conv_ahead {
+    enum { BYTES = 0, AHEAD = DEPTH };
+    uint4 a[DEPTH][WM][2], b[DEPTH][WN];
+};
+
+template <int WM, int WN, int DEPTH> struct conv_queue {
+    enum { QUADS = 2 * WM + WN, BYTES = DEPTH * QUADS * CONV_THREADS * 16, AHEAD = DEPTH };
+    uint4 *at; /* this thread's first */
+};
+
+template <int WM, int WN>
+static __device__ __forceinline__ void begin_place(
+    const cuda_conv &p, conv_place<WM, WN> &at, int n_all)
 {
 #pragma unroll
     for (int i = 0; i < WM; i++) {
@@ -194,33 +234,75 @@ static __device__ __forceinline__ void begin_weights(
         at.w[i] = p.product.w + ((int64_t)tile * n_all + at.part * at.n_steps) * CONV_STEP_BYTES +
                   at.lane * 16;
     }
+}
+
+/* The small vectors that the end of the kernel needs, on their way from memory meanwhile. */
+static __device__ __forceinline__ void fetch_operands(const cuda_conv &p, int first_output, int lane)
+{
+    const float *vectors[] = {p.product.bias, p.scale, p.snake_a, p.snake_b};
 #pragma unroll
-    for (int d = 0; d < DEPTH; d++) {
-        if (d < at.n_steps) {
-            load_weights(a[d], at.w, d);
-        }
-    }
-    if (WN == 1 && at.lane % 8 == 0) {
-        for (int s = DEPTH; s < at.n_steps && s < DEPTH + CONV_FETCH; s++) {
-            ptx_prefetch(at.w[0] + (int64_t)s * CONV_STEP_BYTES);
-            ptx_prefetch(at.w[0] + (int64_t)s * CONV_STEP_BYTES + 512);
+    for (int i = 0; i < 4; i++) {
+        if (lane == i && vectors[i]) {
+            ptx_prefetch(vectors[i] + first_output % p.width);
         }
     }
 }
 
-/* All steps of a warp; those of the first DEPTH have their weights already. */
-template <int WM, int WN, int DEPTH>
-static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
-    uint4 (&a)[DEPTH][WM][2], float (&sum)[WM][WN][4], float (&square)[WN])
+template <int WM, int WN>
+static __device__ __forceinline__ void begin_reader(
+    conv_reader<WN> &reader, const cuda_conv &p, const conv_place<WM, WN> &at)
 {
-    conv_reader<WN> reader;
-    uint4 b[DEPTH][WN];
-    reader_begin(reader, p, at.first + at.warp / p.product.splits * at.COLUMNS, at.n_columns,
+    reader_begin(reader, p, at.first + at.warp / p.product.splits * at.COLUMNS, p.most_columns,
         at.n_steps / (p.product.chunk * p.product.taps) * at.part);
+}
+
+/* Before the kernels in front have ended: the weights of the first steps. */
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void begin_weights(
+    conv_ahead<WM, WN, DEPTH> &ahead, const conv_place<WM, WN> &at)
+{
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
         if (d < at.n_steps) {
-            reader_next(reader, p, b[d]);
+            load_weights(ahead.a[d], at.w, d);
+        }
+    }
+}
+
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void queue_weights(
+    const conv_queue<WM, WN, DEPTH> &queue, const conv_place<WM, WN> &at, int step, int slot)
+{
+    uint4 *to = queue.at + slot * queue.QUADS * CONV_THREADS;
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+        const unsigned char *from = at.w[i] + (int64_t)step * CONV_STEP_BYTES;
+        bool shared = at.n_subs > 1; /* by warps beside this one */
+        ptx_copy(to + 2 * i * CONV_THREADS, from, shared);
+        ptx_copy(to + (2 * i + 1) * CONV_THREADS, from + CONV_STEP_BYTES / 2, shared);
+    }
+}
+
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void begin_weights(
+    conv_queue<WM, WN, DEPTH> &queue, const conv_place<WM, WN> &at)
+{
+    for (int d = 0; d < DEPTH && d < at.n_steps; d++) {
+        queue_weights(queue, at, d, d);
+    }
+}
+
+/* All steps of a warp. */
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
+    conv_ahead<WM, WN, DEPTH> &ahead, float (&sum)[WM][WN][4], float (&square)[WN])
+{
+    conv_reader<WN> reader;
+    begin_reader(reader, p, at);
+#pragma unroll
+    for (int d = 0; d < DEPTH; d++) {
+        if (d < at.n_steps) {
+            reader_next(reader, p, ahead.b[d]);
         }
     }
     for (int s = 0; s < at.n_steps; s += DEPTH) {
@@ -228,15 +310,66 @@ static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_
         for (int d = 0; d < DEPTH; d++) {
             if (s + d < at.n_steps) {
                 if (p.norm_width) {
-                    add_squares(square, b[d]);
+                    add_squares(square, ahead.b[d]);
                 }
-                multiply(sum, a[d], b[d]);
+                multiply(sum, ahead.a[d], ahead.b[d]);
                 if (s + d + DEPTH < at.n_steps) {
-                    load_weights(a[d], at.w, s + d + DEPTH);
-                    reader_next(reader, p, b[d]);
+                    load_weights(ahead.a[d], at.w, s + d + DEPTH);
+                    reader_next(reader, p, ahead.b[d]);
                 }
             }
         }
+    }
+}
+
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void queue_columns(
+    const conv_queue<WM, WN, DEPTH> &queue, conv_reader<WN> &reader, const cuda_conv &p, int slot)
+{
+    uint4 *to = queue.at + (slot * queue.QUADS + 2 * WM) * CONV_THREADS;
+#pragma unroll
+    for (int i = 0; i < WN; i++) {
+        ptx_copy(to + i * CONV_THREADS, reader.row[i] + reader.group * CONV_GROUP_BYTES, true);
+    }
+    reader_move(reader, p);
+}
+
+/* A thread reads only what it has copied itself, so no barrier is needed; a place is filled again when what lay there
+ * has been multiplied. */
+template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
+    conv_queue<WM, WN, DEPTH> &queue, float (&sum)[WM][WN][4], float (&square)[WN])
+{
+    conv_reader<WN> reader;
+    begin_reader(reader, p, at);
+    for (int d = 0; d < DEPTH; d++) {
+        if (d < at.n_steps) {
+            queue_columns(queue, reader, p, d);
+        }
+        ptx_copy_end();
+    }
+    for (int s = 0, slot = 0; s < at.n_steps; s++) {
+        ptx_copy_wait<DEPTH - 1>();
+        const uint4 *from = queue.at + slot * queue.QUADS * CONV_THREADS;
+        uint4 a[WM][2], b[WN];
+#pragma unroll
+        for (int i = 0; i < WM; i++) {
+            a[i][0] = from[2 * i * CONV_THREADS], a[i][1] = from[(2 * i + 1) * CONV_THREADS];
+        }
+#pragma unroll
+        for (int i = 0; i < WN; i++) {
+            b[i] = from[(2 * WM + i) * CONV_THREADS];
+        }
+        if (p.norm_width) {
+            add_squares(square, b);
+        }
+        multiply(sum, a, b);
+        if (s + DEPTH < at.n_steps) {
+            queue_weights(queue, at, s + DEPTH, slot);
+            queue_columns(queue, reader, p, slot);
+        }
+        ptx_copy_end();
+        slot = slot + 1 == DEPTH ? 0 : slot + 1;
     }
 }
 
@@ -266,6 +399,9 @@ static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float
     float4 v = make_float4(0, 0, 0, 0), up = v;
     float total = 0;
     bool gate = p.after == CONV_GATE;
+    int output = tile * (gate ? 8 : 16) + quad * 4;
+    conv_operands operands =
+        operands_of(p, output % p.width, (int64_t)column * p.rate + output / p.width);
     for (int i = 0; i < p.product.splits; i++) {
         v = add4(v, *(const float4 *)(parts + i * parts_step));
         if (gate) {
@@ -281,33 +417,49 @@ static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float
     }
     if (gate) {
         v = multiply4(make_float4(silu(v.x), silu(v.y), silu(v.z), silu(v.w)), up);
-        finish(p, v, tile * 8 + quad * 4, column);
-    } else {
-        int output = tile * 16 + quad * 4;
-        finish(p, v, output % p.width, (int64_t)column * p.rate + output / p.width);
     }
+    finish(p, v, operands);
+}
+
+static __device__ __forceinline__ void place_queue(...)
+{
 }
 
 template <int WM, int WN, int DEPTH>
+static __device__ __forceinline__ void place_queue(
+    conv_queue<WM, WN, DEPTH> *queue, unsigned char *shared)
+{
+    queue->at = (uint4 *)shared + threadIdx.x;
+}
+
+/* Dynamic shared memory: the queue, and after the steps the parts. */
+template <int WM, int WN, typename A>
 __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 {
     typedef conv_place<WM, WN> place;
-    __shared__ __align__(16) float parts[CONV_WARPS][8 * place::PASS][place::STRIDE];
+    extern __shared__ __align__(16) unsigned char conv_shared[];
+    float(*parts)[8 * place::PASS][place::STRIDE] =
+        (float(*)[8 * place::PASS][place::STRIDE])(void *)conv_shared;
     __shared__ float squares[CONV_WARPS][place::COLUMNS];
     place at = {};
     at.warp = (int)threadIdx.x / 32, at.lane = (int)threadIdx.x % 32;
     int splits = p.product.splits, n_all = p.product.groups * p.product.taps;
     at.part = at.warp % splits, at.n_subs = CONV_WARPS / splits, at.n_steps = n_all / splits;
-    uint4 a[DEPTH][WM][2];
-    begin_weights<WM, WN, DEPTH>(p, at, a, n_all);
+    A ahead;
+    place_queue(&ahead, conv_shared);
+    begin_place(p, at, n_all);
+    begin_weights(ahead, at);
+    if (at.warp == 0 && p.after != CONV_GATE) {
+        fetch_operands(p, (int)blockIdx.x * WM * 16, at.lane);
+    }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     at.n_columns = p.call->n * p.moments, at.first = (int)blockIdx.y * at.n_subs * at.COLUMNS;
-    if (at.first >= at.n_columns) {
+    if (at.first > 0 && at.first >= at.n_columns) {
         return;
     }
     float sum[WM][WN][4] = {}, square[WN] = {};
-    sum_steps<WM, WN, DEPTH>(p, at, a, sum, square);
+    sum_steps(p, at, ahead, sum, square);
     if (p.norm_width) {
         keep_squares(squares[at.warp], square, at.lane);
     }
@@ -346,14 +498,22 @@ __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 struct conv_variant {
     void (*kernel)(cuda_conv);
     int tiles, columns; /* of a warp: of 16 outputs, and columns */
+    int shared_bytes;
 };
 
+template <int WM, int WN, typename A> static constexpr conv_variant variant_of()
+{
+    typedef conv_place<WM, WN> place;
+    int parts = CONV_WARPS * 8 * place::PASS * place::STRIDE * (int)sizeof(float);
+    return {conv_kernel<WM, WN, A>, WM, 8 * WN, parts > A::BYTES ? parts : A::BYTES};
+}
+
 static const struct conv_variant variants[] = {
-    {conv_kernel<2, 8, 2>, 2, 64},
-    {conv_kernel<2, 4, 3>, 2, 32},
-    {conv_kernel<1, 4, 4>, 1, 32},
-    {conv_kernel<1, 2, 6>, 1, 16},
-    {conv_kernel<1, 1, 8>, 1, 8},
+    variant_of<2, 8, conv_ahead<2, 8, 2>>(),
+    variant_of<2, 4, conv_ahead<2, 4, 3>>(),
+    variant_of<1, 4, conv_queue<1, 4, 4>>(),
+    variant_of<1, 2, conv_queue<1, 2, 6>>(),
+    variant_of<1, 1, conv_queue<1, 1, 8>>(),
 };
 enum { N_VARIANTS = sizeof variants / sizeof *variants };
 
@@ -382,62 +542,16 @@ cudaError_t cuda_conv_run(
 {
     int n_columns = n_items * conv->moments;
     const struct conv_variant *v = choose(conv, n_columns, device->n_sms);
-    return rows_launch(
-        v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream, *conv);
+    return rows_launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream,
+        *conv, v->shared_bytes);
 }
 
-/* ---- Weights ---- */
-
-/* Output m (of 16 in a tile) and input c, tap j; false: it is not this tensor's. */
-static __device__ bool pack_value(const cuda_pack &p, int tile, int m, int c, int j, float *value)
+cudaError_t cuda_conv_prepare(void)
 {
-    int output = tile * 16 + m;
-    if (p.half) {
-        if ((m >= 8) != (p.half == 2)) {
-            return false;
-        }
-        output = tile * 8 + m % 8;
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; !result && i < N_VARIANTS; i++) {
+        result = cudaFuncSetAttribute((const void *)variants[i].kernel,
+            cudaFuncAttributeMaxDynamicSharedMemorySize, variants[i].shared_bytes);
     }
-    int phase = output / p.width, channel = output % p.width, input = c - p.first_in;
-    *value = 0;
-    if (input < 0 || input >= p.n_in) {
-        return p.first_in == 0 && c >= p.n_in; /* padding; what a second tensor owns comes after */
-    }
-    if (phase < p.n_phases && channel < p.n_out) {
-        *value =
-            p.from[p.offset + channel * p.m_step + input * p.c_step + j * p.j_step + phase * p.p_step];
-        if (p.column_scale) {
-            *value *= p.column_scale[input];
-        }
-    }
-    return true;
-}
-
-/* One thread: the eight weights of one lane in one step, both halves. Position i of the eight is, in the
- * instruction's order, output lane / 4 + i / 2 % 2 * 8 and input 4 (lane % 4) + i / 4 * 2 + i % 2. */
-static __global__ void pack_kernel(cuda_pack p)
-{
-    int n_steps = p.groups * p.taps, step = (int)(blockIdx.x % (unsigned)n_steps),
-        tile = (int)(blockIdx.x / (unsigned)n_steps), lane = (int)threadIdx.x;
-    int per_chunk = p.chunk * p.taps, chunk = step / per_chunk, tap = step % per_chunk / p.chunk;
-    int group = chunk * p.chunk + step % p.chunk;
-    unsigned char *at =
-        p.to + ((int64_t)(p.first_tile + tile) * n_steps + step) * CONV_STEP_BYTES + lane * 16;
-    uint16_t *upper = (uint16_t *)at, *lower = (uint16_t *)(at + 512);
-    for (int i = 0; i < 8; i++) {
-        float v;
-        int m = lane / 4 + i / 2 % 2 * 8, c = group * 16 + lane % 4 * 4 + i / 4 * 2 + i % 2;
-        if (pack_value(p, tile, m, c, tap, &v)) {
-            uint32_t high = pack_bf16(v, 0);
-            upper[i] = (uint16_t)high;
-            lower[i] = (uint16_t)pack_bf16(v - rows_low(high), 0);
-        }
-    }
-}
-
-cudaError_t cuda_conv_pack(const struct cuda_pack *p, cudaStream_t stream)
-{
-    int outputs = p->half ? (p->n_out + 7) / 8 * 16 : p->width * p->n_phases;
-    unsigned blocks = (unsigned)(outputs / 16 * p->groups * p->taps);
-    return rows_launch(pack_kernel, dim3(blocks), 32, false, stream, *p);
+    return result;
 }

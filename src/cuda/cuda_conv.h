@@ -53,6 +53,7 @@ enum cuda_conv_after { CONV_AS_IS, CONV_GELU, CONV_GATE };
 struct cuda_conv {
     struct cuda_product product;
     const struct cuda_call *call;
+    int most_columns;       /* of which activations may be read, whatever the call says */
     int moments;            /* columns of one item */
     const unsigned char *x; /* rows [items * moments] */
     const unsigned char
@@ -87,6 +88,8 @@ struct cuda_pack {
     const float *column_scale; /* [n_in] device, or NULL */
 };
 
+/* Once, before the first run: lets the kernels have their shared memory. */
+cudaError_t cuda_conv_prepare(void);
 cudaError_t cuda_conv_run(
     const struct cuda_conv *conv, int n_items, const struct cuda_device *device, cudaStream_t stream);
 /* Elements that belong to another tensor are left as they are. */

@@ -33,6 +33,30 @@ static __device__ __forceinline__ void ptx_prefetch(const void *at)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
+/* 16 bytes from global to shared memory, in the background; `keep`: through the first cache. A thread sees its own
+ * copies after ptx_copy_wait of the groups that hold them. */
+static __device__ __forceinline__ void ptx_copy(void *shared, const void *global, bool keep)
+{
+    uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+    if (keep) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+    } else {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+    }
+}
+
+/* Ends a group of copies. */
+static __device__ __forceinline__ void ptx_copy_end()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until at most N of this thread's groups are under way. */
+template <int N> static __device__ __forceinline__ void ptx_copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
 /* Waits until the kernels that this one depends on have ended and all that they wrote can be seen. Every kernel of the
  * room calls it before it reads or writes anything that is not a weight. */
 static __device__ __forceinline__ void ptx_wait_for_earlier()

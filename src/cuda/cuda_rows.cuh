@@ -42,8 +42,8 @@ static __device__ __forceinline__ float rows_snake(float x, float a, float b)
 #ifndef UTTER_CUDA_EMULATED
 /* A kernel of one parameter; where the device can, it may begin before the one in front of it has ended. */
 template <typename P>
-static cudaError_t rows_launch(
-    void (*kernel)(P), dim3 grid, int threads, bool overlaps, cudaStream_t stream, const P &parameter)
+static cudaError_t rows_launch(void (*kernel)(P), dim3 grid, int threads, bool overlaps,
+    cudaStream_t stream, const P &parameter, int shared_bytes = 0)
 {
     cudaLaunchAttribute attribute;
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -52,6 +52,7 @@ static cudaError_t rows_launch(
     config.gridDim = grid;
     config.blockDim = dim3((unsigned)threads);
     config.stream = stream;
+    config.dynamicSmemBytes = (size_t)shared_bytes;
     config.attrs = &attribute;
     config.numAttrs = overlaps ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, parameter);

@@ -53,8 +53,10 @@ static void tap(
 static struct cuda_conv conv_of(const struct queue *q, const struct cuda_product *product, int moments,
     const unsigned char *x, int width)
 {
+    int most_items = q->n_items < q->v->n_lanes ? q->n_items : q->v->n_lanes;
     return (struct cuda_conv){.product = *product,
         .call = q->v->call,
+        .most_columns = most_items * moments * q->frames,
         .moments = moments * q->frames,
         .x = x,
         .width = width,

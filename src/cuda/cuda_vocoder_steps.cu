@@ -34,25 +34,30 @@ static __device__ float gather_channel(const cuda_gather &p, const int32_t *code
     if (channel >= 2 * p.half) {
         return 0;
     }
+    const float *table = p.tables + channel - (rest ? p.half : 0);
     float sum = 0;
+#pragma unroll 8
     for (int g = rest ? p.n_semantic : 0; g < (rest ? p.n_codebooks : p.n_semantic); g++) {
-        int code = codes[g];
-        code = code < 0 ? 0 : code < p.size ? code : p.size - 1;
-        sum += p.tables[((int64_t)g * p.size + code) * p.half + channel - (rest ? p.half : 0)];
+        sum += table[((int64_t)g * p.size + codes[g]) * p.half];
     }
     return sum;
 }
 
 static __global__ __launch_bounds__(STEP_THREADS) void gather_kernel(cuda_gather p)
 {
+    __shared__ int32_t codes[CONFIG_MAX_CODEBOOKS];
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     int column = (int)blockIdx.x, item = column / p.frames;
     if (item >= p.call->n) {
         return;
     }
-    const int32_t *codes = p.call->codes + p.call->lanes[item] * p.call->codes_stride +
-                           (int64_t)(column % p.frames) * p.n_codebooks;
+    if ((int)threadIdx.x < p.n_codebooks) {
+        int32_t code = p.call->codes[p.call->lanes[item] * p.call->codes_stride +
+                                     (int64_t)(column % p.frames) * p.n_codebooks + threadIdx.x];
+        codes[threadIdx.x] = code < 0 ? 0 : code < p.size ? code : p.size - 1;
+    }
+    __syncthreads();
     for (int quad = (int)threadIdx.x; quad < p.groups * 4; quad += STEP_THREADS) {
         float4 v =
             make_float4(gather_channel(p, codes, quad * 4), gather_channel(p, codes, quad * 4 + 1),
@@ -71,7 +76,8 @@ cudaError_t cuda_gather_run(
 /* ---- Attention ---- */
 
 /* Value d of a head at `position`, turned by its angle. */
-static __device__ __forceinline__ float attend_turned(const cuda_attend &p, const float *x, int64_t position, int d)
+static __device__ __forceinline__ float attend_turned(
+    const cuda_attend &p, const float *x, int64_t position, int d)
 {
     int half = p.head / 2, i = d % half;
     float angle = (float)position * p.inv_freq[i], a = x[i], b = x[i + half];
@@ -91,7 +97,8 @@ struct attend_place {
     bool keeps;                     /* writes the new key and value to the cache */
 };
 
-static __device__ __forceinline__ attend_place attend_place_of(const cuda_attend &p, int item, int frame)
+static __device__ __forceinline__ attend_place attend_place_of(
+    const cuda_attend &p, int item, int frame)
 {
     attend_place at;
     int group = p.n_heads / p.n_kv_heads;
@@ -267,9 +274,39 @@ static __device__ double block_sum(double x, double *scratch)
     return x;
 }
 
+/* The sums of four channels; padding stays 0. */
+static __device__ __forceinline__ float4 depthwise_quad(
+    const cuda_depthwise &p, const float *past, int column, int moment, int quad)
+{
+    float4 taps[DEPTHWISE_TAPS], rows[DEPTHWISE_TAPS], v = make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int j = 0; j < DEPTHWISE_TAPS; j++) {
+        int back = DEPTHWISE_TAPS - 1 - j;
+        const float *row = moment >= back ? p.x + (int64_t)(column - back) * p.width
+                                          : past + (int64_t)(moment + j) * p.width;
+        taps[j] = __ldg((const float4 *)(p.taps + j * p.width) + quad);
+        rows[j] = *((const float4 *)row + quad);
+    }
+    float4 bias = __ldg((const float4 *)p.bias + quad);
+#pragma unroll
+    for (int j = 0; j < DEPTHWISE_TAPS; j++) {
+        v.x = fmaf(taps[j].x, rows[j].x, v.x);
+        v.y = fmaf(taps[j].y, rows[j].y, v.y);
+        v.z = fmaf(taps[j].z, rows[j].z, v.z);
+        v.w = fmaf(taps[j].w, rows[j].w, v.w);
+    }
+    return make_float4(v.x + bias.x, v.y + bias.y, v.z + bias.z, v.w + bias.w);
+}
+
+static __device__ __forceinline__ double square_away(float x, double mean, bool counts)
+{
+    double away = (double)x - mean;
+    return counts ? away * away : 0;
+}
+
 static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_depthwise p)
 {
-    __shared__ float y[DEPTHWISE_MAX_CHANNELS];
+    __shared__ __align__(16) float4 y[DEPTHWISE_MAX_CHANNELS / 4];
     __shared__ double scratch[STEP_WARPS];
     ptx_let_next_begin();
     ptx_wait_for_earlier();
@@ -279,32 +316,27 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
     }
     const float *past = (const float *)((const char *)p.past + p.call->lanes[item] * p.past_stride);
     double sum = 0, squares = 0;
-    for (int c = (int)threadIdx.x; c < p.channels; c += STEP_THREADS) {
-        float v = 0;
-        for (int j = 0; j < DEPTHWISE_TAPS; j++) {
-            int back = DEPTHWISE_TAPS - 1 - j;
-            const float *row = moment >= back ? p.x + (int64_t)(column - back) * p.width
-                                              : past + (int64_t)(moment + j) * p.width;
-            v = fmaf(p.taps[j * p.width + c], row[c], v);
-        }
-        y[c] = v + p.bias[c];
-        sum += (double)y[c];
+    for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
+        float4 v = depthwise_quad(p, past, column, moment, quad);
+        y[quad] = v;
+        sum += (double)v.x + (double)v.y + (double)v.z + (double)v.w;
     }
     double mean = block_sum(sum, scratch) / p.channels;
-    for (int c = (int)threadIdx.x; c < p.channels; c += STEP_THREADS) {
-        double away = (double)y[c] - mean;
-        squares += away * away;
+    for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
+        float4 v = y[quad];
+        int left = p.channels - quad * 4; /* padding does not count */
+        squares += square_away(v.x, mean, left > 0) + square_away(v.y, mean, left > 1) +
+                   square_away(v.z, mean, left > 2) + square_away(v.w, mean, left > 3);
     }
     double scale = 1.0 / sqrt(block_sum(squares, scratch) / p.channels + (double)p.eps);
     for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
-        float v[4];
-        for (int i = 0; i < 4; i++) {
-            int c = quad * 4 + i;
-            v[i] = c < p.channels ? (float)(((double)y[c] - mean) * scale) * p.norm[c] + p.norm_bias[c]
-                                  : 0;
-        }
-        *(uint4 *)(p.ready + ((int64_t)column * (p.width / 4) + quad) * 16) =
-            rows_split(make_float4(v[0], v[1], v[2], v[3]));
+        float4 v = y[quad], w = __ldg((const float4 *)p.norm + quad),
+               bias = __ldg((const float4 *)p.norm_bias + quad);
+        v.x = (float)(((double)v.x - mean) * scale) * w.x + bias.x;
+        v.y = (float)(((double)v.y - mean) * scale) * w.y + bias.y;
+        v.z = (float)(((double)v.z - mean) * scale) * w.z + bias.z;
+        v.w = (float)(((double)v.w - mean) * scale) * w.w + bias.w;
+        *(uint4 *)(p.ready + ((int64_t)column * (p.width / 4) + quad) * 16) = rows_split(v);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Both encoders on the GPU against the ones on the CPU. Usage: check_listen FOLDER [seconds]. Goes on after a failure;
- * prints one line for each recording and ends with the number of failures. */
+ * Both encoders on the GPU against the ones on the CPU. Goes on after a failure; prints one line for each recording and
+ * ends with the number of failures. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,33 +99,47 @@ static void check_vector(struct setting *s, const float *pcm, size_t n)
     free(have);
 }
 
-int main(int argc, char **argv)
+static void check(const char *folder, double longest)
 {
     struct setting s = {0};
-    if (argc < 2) {
-        fprintf(stderr, "check_listen FOLDER [seconds]\n");
-        return 2;
-    }
-    double longest = argc > 2 ? atof(argv[2]) : 10;
-    if (model_open(&s.model, argv[1], &s.error) || cuda_device_open(&s.device, 0, &s.error)) {
-        printf("FAIL %s\n", s.error.text);
-        return 1;
+    if (model_open(&s.model, folder, &s.error) || cuda_device_open(&s.device, 0, &s.error)) {
+        report(false, s.error.text);
+        return;
     }
     s.pool = pool_new(threads_available());
     size_t n = (size_t)(longest * RATE);
     const size_t lengths[] = {1, 959, 1921, n / 8, n, n};
     float *pcm = recording_make("speech", 7, RATE, n);
+    printf("     %s\n", folder);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         if (s.model->has_encoder && lengths[i] <= n) {
             check_codes(&s, pcm, lengths[i]);
         }
-        if (s.model->has_speaker && lengths[i] >= 1280 && lengths[i] <= n) {
+        if (s.model->has_speaker && lengths[i] >= MEL_MIN_SAMPLES && lengths[i] <= n) {
             check_vector(&s, pcm, lengths[i]);
         }
     }
     free(pcm);
     pool_free(s.pool);
     model_close(&s.model);
-    printf("%s: %d failures\n", argv[1], n_failures);
+}
+
+/* Folders, and before them --seconds N of the longest recording. */
+int main(int argc, char **argv)
+{
+    int i = 1;
+    double longest = 12;
+    if (argc > 2 && strcmp(argv[1], "--seconds") == 0) {
+        longest = atof(argv[2]);
+        i = 3;
+    }
+    if (i >= argc || longest < 0.1) {
+        fprintf(stderr, "check_listen [--seconds N] FOLDER...\n");
+        return 2;
+    }
+    for (; i < argc; i++) {
+        check(argv[i], longest);
+    }
+    printf("encoders: %d failures\n", n_failures);
     return n_failures != 0;
 }

@@ -15,7 +15,7 @@
 #include "cuda/cuda_vocoder.h"
 #include "tests/cpu/random.h"
 
-enum { MAX_STAGES = 32, LANES = 64 };
+enum { MAX_STAGES = 32, LANES = 64, FEW_LANES = 5, MANY_LANES = 20 };
 
 static const double least_snr = 50; /* dB, of samples against the CPU's */
 
@@ -65,7 +65,7 @@ static size_t lane_samples(const struct setting *s)
     return (size_t)s->n_frames * (size_t)s->shape->frame_samples;
 }
 
-static void setting_open(struct setting *s, const char *folder, int n_frames, int n_lanes)
+static void setting_open(struct setting *s, const char *folder, int n_frames, int n_lanes, int n_sms)
 {
     need(s, model_open(&s->model, folder, &s->error), "model");
     s->shape = &s->model->config->codec;
@@ -73,6 +73,7 @@ static void setting_open(struct setting *s, const char *folder, int n_frames, in
     s->pool = pool_new(threads_available());
     need(s, cpu_vocoder_open(&s->cpu, s->model, kern_find(NULL), s->pool, &s->error), "cpu");
     need(s, cuda_device_open(&s->device, 0, &s->error), "device");
+    s->device.n_sms = n_sms ? n_sms : s->device.n_sms;
     double start = seconds();
     need(s, cuda_vocoder_open(&s->cuda, s->model, &s->device, n_lanes, &s->error), "open");
     uint64_t shared, lane;
@@ -433,31 +434,62 @@ static void measure_all(struct setting *s)
     }
 }
 
-/* FOLDER [frames [bench | choices | once N]] */
-int main(int argc, char **argv)
+struct choice {
+    int n_frames, once, n_sms; /* n_sms: 0, or tiles are chosen for so many multiprocessors */
+    bool bench, choices;
+};
+
+static void check(const char *folder, const struct choice *choice)
 {
     struct setting s = {0};
-    if (argc < 2) {
-        fprintf(stderr, "check_vocoder FOLDER [frames [bench | choices | once LANES]]\n");
-        return 2;
-    }
-    int n_frames = argc > 2 ? atoi(argv[2]) : 110, once = argc > 4 ? atoi(argv[4]) : 0;
-    bool bench = argc > 3 && strcmp(argv[3], "bench") == 0,
-         choices = argc > 3 && strcmp(argv[3], "choices") == 0;
-    setting_open(&s, argv[1], n_frames, bench || choices ? LANES : once ? once : 5);
-    if (once) {
-        run_once(&s, once);
-    } else if (choices) {
-        compare_choices(&s);
+    setting_open(&s, folder, choice->n_frames,
+        choice->bench || choice->choices ? LANES
+        : choice->once                   ? choice->once
+                                         : FEW_LANES,
+        choice->n_sms);
+    if (choice->once) {
+        run_once(&s, choice->once);
     } else {
         check_stages(&s, 4);
         check_cuts(&s);
-        check_lanes(&s, bench ? 20 : 5);
+        check_lanes(&s, choice->bench ? MANY_LANES : FEW_LANES);
     }
-    if (bench) {
+    if (choice->bench) {
         measure_all(&s);
     }
+    if (choice->choices) {
+        compare_choices(&s);
+    }
     setting_close(&s);
-    printf("%s: %d failures\n", argv[1], n_failures);
+}
+
+/* Folders, and before them --frames N (at least 4), --bench, --choices, --once LANES, --sms N. */
+int main(int argc, char **argv)
+{
+    struct choice choice = {.n_frames = 110};
+    int i = 1;
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
+        bool number = i + 1 < argc;
+        if (strcmp(argv[i], "--frames") == 0 && number) {
+            choice.n_frames = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--once") == 0 && number) {
+            choice.once = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--sms") == 0 && number) {
+            choice.n_sms = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--bench") == 0) {
+            choice.bench = true;
+        } else if (strcmp(argv[i], "--choices") == 0) {
+            choice.choices = true;
+        }
+    }
+    if (i >= argc || choice.n_frames < 4) {
+        fprintf(stderr,
+            "check_vocoder [--frames N] [--bench] [--choices] [--once LANES] [--sms N] FOLDER...\n");
+        return 2;
+    }
+    for (; i < argc; i++) {
+        check(argv[i], &choice);
+    }
+    printf("vocoder: %d failures\n", n_failures);
     return n_failures != 0;
 }
