@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The product kernel. Comes in: rows and prepared weights. Goes out: fp32 values,
- * rows for the next product, or both.
+ * The product kernel. Comes in: rows and prepared weights. Goes out: fp32 values, rows for the next product, or both.
  *
  * A block is 8 warps: `splits` of them sum parts of the same outputs and columns, the others take further columns.
- * Weights stream from memory into registers in the order of the instruction, several steps ahead and
- * before the kernel in front has ended; activations come through the first cache. Shared memory only adds the parts
- * up and turns outputs into rows. */
+ * Weights come in the order of the instruction, several steps ahead and before the kernel in front has ended. Shared
+ * memory holds what waits, and in the end adds the parts up and turns outputs into rows. */
 #include "cuda/cuda_rows.cuh"
 
 enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4 };
@@ -530,7 +528,8 @@ static const struct conv_variant *choose(const struct cuda_conv *conv, int n_col
     for (int i = 0; i < N_VARIANTS - 1; i++) {
         dim3 grid = grid_of(&variants[i], conv, n_columns);
         bool fits = n_columns > variants[i + 1].columns;
-        if (fits && (int64_t)grid.x * grid.y * 4 >= (int64_t)n_sms * (i < 2 ? 8 : 3)) {
+        int enough = i < 2 ? 50 : 150; /* blocks for 100 multiprocessors, as measured */
+        if (fits && (int64_t)grid.x * grid.y * 100 >= (int64_t)n_sms * enough) {
             return &variants[i];
         }
     }
