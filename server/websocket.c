@@ -92,7 +92,7 @@ static enum websocket_progress take_control(
 static bool make_room(struct websocket *w, size_t more)
 {
     size_t need = w->message_bytes + more;
-    if (need <= w->message_room) {
+    if (need <= w->message_room && w->message) {
         return true;
     }
     size_t room = w->message_room ? w->message_room : 1024;
