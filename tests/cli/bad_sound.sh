@@ -9,9 +9,9 @@ done
 # A header that promises more than there is: what is there counts.
 run 'utter clone -m $B long-promise.wav -o x.voice; rm x.voice'
 # Too long, by its bytes or by what comes out of it.
-run 'timeout 20 utter clone -m $B large.wav -o x.voice'
+run 'timeout 100 utter clone -m $B large.wav -o x.voice'
 utter codec decode -q -m $MODELS/silent silence.json -o bomb.flac
-run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 20 utter clone -m $B bomb.flac -o x.voice'
+run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 100 utter clone -m $B bomb.flac -o x.voice'
 run 'utter codec encode -m $B bomb.flac -o x.json'
 # What works, but is said.
 run 'utter clone -m $B silence.wav -o x.voice; rm x.voice'
