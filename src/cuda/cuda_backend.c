@@ -354,8 +354,9 @@ static utter_status cuda_encode_call(struct backend *b, const float *pcm, size_t
         return error_set(error, UTTER_E_ARGUMENT,
             "a recording of %zu samples: %zu frames, room for %zu", n_samples, n, capacity_frames);
     }
-    (void)pcm, (void)codes, (void)progress, (void)user;
-    return error_set(error, UTTER_E_MODEL, "recordings are not encoded on the GPU (use --device cpu)");
+    status = cuda_encode(b->model, &b->device, pcm, n_samples, codes, progress, user, error);
+    *n_frames = status ? 0 : n;
+    return status;
 }
 
 static utter_status cuda_speaker_call(
@@ -370,8 +371,7 @@ static utter_status cuda_speaker_call(
             "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
             b->model->config->kind_name);
     }
-    (void)mels, (void)n_mels, (void)vector;
-    return error_set(error, UTTER_E_MODEL, "recordings are not encoded on the GPU (use --device cpu)");
+    return cuda_speaker(b->model, &b->device, mels, n_mels, vector, error);
 }
 
 /* ---- Seeing it ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The GPU backend against the CPU backend, and its speed. A program of its own, not a unit test: it needs a GPU,
- * goes on after a failure, and says where the first difference is.
- * Usage: check_cuda [-t] CHECKPOINT ...   -t: times too. Ends with `N passed, N failed`. */
+ * goes on after a failure, and says where the first difference is. Ends with `N passed, N failed`.
+ * Usage: check_cuda [-n FRAMES] [-t LANES] [-T] CHECKPOINT ...  -t: times of 1, 8 .. LANES lanes too;
+ * -T: only those. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -470,7 +471,7 @@ static void time_frames(const struct model *model, int n_lanes, int n_frames)
     r.ops->close(&r.b);
 }
 
-static void check_model(bool checks, bool times, int n_frames)
+static void check_model(bool checks, int timed_lanes, int n_frames)
 {
     utter_error error;
     struct model *model;
@@ -496,7 +497,7 @@ static void check_model(bool checks, bool times, int n_frames)
     if (cpu.b) {
         cpu.ops->close(&cpu.b);
     }
-    for (int n = 1; times && n <= 64; n *= 8) {
+    for (int n = 1; n <= timed_lanes; n *= 8) {
         time_frames(model, n, n == 1 ? 200 : 40);
     }
     model_close(&model);
@@ -504,21 +505,20 @@ static void check_model(bool checks, bool times, int n_frames)
 
 int main(int argc, char **argv)
 {
-    bool times = false, checks = true;
-    int n_frames = 24;
+    bool checks = true;
+    int n_frames = 24, timed_lanes = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-t") == 0) {
-            times = true;
+        if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
+            timed_lanes = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-T") == 0) {
-            times = true;
             checks = false;
         } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             n_frames = atoi(argv[++i]);
         } else {
             folder = argv[i];
-            check_model(checks, times, n_frames);
+            check_model(checks, timed_lanes, n_frames);
         }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);
-    return n_failed > 0 || n_passed + (int)times == 0;
+    return n_failed > 0 || n_passed + timed_lanes == 0;
 }
