@@ -40,32 +40,38 @@ __device__ __forceinline__ float *page_of(const struct task &task, int lane, int
     return a.cache + number * (int64_t)a.page_floats + head;
 }
 
+/* Cosines, then sines, of one position for half a head: angles[head]. By threads `from`, from + step, ... */
+__device__ void find_angles(const struct task &task, int position, float *angles, int from, int step)
+{
+    const int half = task.head / 2;
+    for (int i = from; i < half; i += step) {
+        sincosf((float)position * task.inv_freq[i], &angles[half + i], &angles[i]);
+    }
+}
+
 /* One head, normed and rotated by one warp: out[head], in shared or global memory; `work` is [head] in shared. */
-__device__ void place_head(
-    const struct task &task, const float *x, const float *norm, int position, float *work, float *out)
+__device__ void place_head(const struct task &task, const float *x, const float *norm,
+    const float *angles, float *work, float *out)
 {
     const int lane = (int)threadIdx.x % 32, half = task.head / 2;
     float sum = 0;
     for (int i = lane; i < task.head; i += 32) {
-        sum += x[i] * x[i];
+        float value = x[i];
+        sum += value * value;
+        work[i] = value * norm[i];
     }
     sum = warp_sum(sum);
-    float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
-    for (int i = lane; i < task.head; i += 32) {
-        work[i] = norm[i] * (x[i] * scale);
-    }
-    __syncwarp();
+    const float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
     for (int i = lane; i < half; i += 32) {
-        float sine, cosine, a = work[i], b = work[i + half];
-        sincosf((float)position * task.inv_freq[i], &sine, &cosine);
-        out[i] = a * cosine - b * sine;
-        out[i + half] = b * cosine + a * sine;
+        float a = work[i] * scale, b = work[i + half] * scale;
+        out[i] = a * angles[i] - b * angles[half + i];
+        out[i + half] = b * angles[i] + a * angles[half + i];
     }
     __syncwarp();
 }
 
 /* The key and value of vector v, by one warp. */
-__device__ void place_key(const struct task &task, int v, int kv_head, float *work)
+__device__ void place_key(const struct task &task, int v, int kv_head, const float *angles, float *work)
 {
     const struct cuda_attend &a = task.a;
     const int lane = (int)threadIdx.x % 32, position = position_of(a, v), size = a.page_size;
@@ -73,19 +79,22 @@ __device__ void place_key(const struct task &task, int v, int kv_head, float *wo
     const float *value = k + (int64_t)task.n_kv_heads * task.head;
     float *page =
         page_of(task, lane_of(a, v), kv_head, position / size) + (int64_t)(position % size) * task.head;
-    place_head(task, k, task.k_norm, position, work, page);
     for (int i = lane; i < task.head; i += 32) {
         page[(int64_t)size * task.head + i] = value[i];
     }
+    place_head(task, k, task.k_norm, angles, work, page);
 }
 
 __global__ void __launch_bounds__(32) place_kernel(struct task task)
 {
-    __shared__ float work[CUDA_MAX_HEAD];
+    __shared__ float work[CUDA_MAX_HEAD], angles[CUDA_MAX_HEAD];
+    const int v = (int)blockIdx.y;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    if (lane_of(task.a, (int)blockIdx.y) >= 0) {
-        place_key(task, (int)blockIdx.y, (int)blockIdx.x, work);
+    if (lane_of(task.a, v) >= 0) {
+        find_angles(task, position_of(task.a, v), angles, (int)threadIdx.x, 32);
+        __syncwarp();
+        place_key(task, v, (int)blockIdx.x, angles, work);
     }
 }
 
@@ -276,15 +285,34 @@ __device__ void hand_on(
     }
 }
 
+/* Queries of the heads from `of` on, n of them, into q; with `keys`, also the keys of that many vectors up to v. Each
+ * by one warp; angles are those of v, and of the vectors before it, [head] each. */
+__device__ void place_all(const struct task &task, int v, int kv_head, int of, int n, int keys,
+    const float *angles, float *work, float *q)
+{
+    const struct cuda_attend &a = task.a;
+    for (int job = (int)threadIdx.x / 32; job < PAIR + keys; job += N_WARPS) {
+        if (job < PAIR) { /* an odd group computes its last head twice */
+            const float *x = a.qkv + v * a.qkv_stride + (int64_t)(of + min(job, n - 1)) * task.head;
+            place_head(task, x, task.q_norm, angles, work, q + job * task.head);
+        } else {
+            place_key(task, v - (job - PAIR), kv_head, angles + (job - PAIR) * task.head, work);
+        }
+    }
+}
+
 template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct task task)
 {
     constexpr int HEAD = DIMS * 32;
-    __shared__ float q[PAIR * HEAD];
-    __shared__ float work[N_WARPS][HEAD];
+    __shared__ float q[PAIR * HEAD], work[N_WARPS][HEAD], angles[2 * HEAD];
     __shared__ float parts[N_WARPS * PAIR * (HEAD + 2)];
     const struct cuda_attend &a = task.a;
-    const int warp = (int)threadIdx.x / 32, v = (int)blockIdx.y, group = task.n_heads / task.n_kv_heads;
+    const int me = (int)threadIdx.x, v = (int)blockIdx.y, group = task.n_heads / task.n_kv_heads;
     const int kv_head = (int)blockIdx.x / task.n_splits, split = (int)blockIdx.x % task.n_splits;
+    const bool known = !a.positions; /* positions that no kernel writes: their angles need not wait */
+    if (known) {
+        find_angles(task, position_of(a, v), angles, me, N_THREADS);
+    }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     const int lane = lane_of(a, v);
@@ -296,18 +324,18 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     if (split >= n_parts) {
         return;
     }
-    if (!a.prompt && (n_pages - 1) % task.n_splits == split) {
-        for (int j = v - v % a.each + warp; j <= v; j += N_WARPS) {
-            place_key(task, j, kv_head, work[warp]);
-        }
+    if (!known) {
+        find_angles(task, n_keys - 1, angles, me, N_THREADS);
+    }
+    const bool places = !a.prompt && (n_pages - 1) % task.n_splits == split;
+    const int n_placed = places ? v % a.each + 1 : 0; /* at most 2: the predictor's first step */
+    if (n_placed > 1) {
+        find_angles(task, n_keys - 2, angles + task.head, me, N_THREADS);
     }
     for (int first = 0; first < group; first += PAIR) {
         const int n = min((int)PAIR, group - first), of = kv_head * group + first;
         __syncthreads();
-        for (int h = warp; h < PAIR; h += N_WARPS) { /* an odd group computes its last head twice */
-            const float *x = a.qkv + v * a.qkv_stride + (int64_t)(of + min(h, n - 1)) * task.head;
-            place_head(task, x, task.q_norm, n_keys - 1, work[warp], q + h * task.head);
-        }
+        place_all(task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q);
         __syncthreads();
         attend_pair<DIMS>(task, lane, kv_head, split, n_keys, q, parts);
         __syncthreads();

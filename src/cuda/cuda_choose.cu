@@ -17,9 +17,8 @@ struct shared {
     double terms[N_THREADS];
     double score[N_WARPS]; /* of the best of each warp */
     int id[N_WARPS];
-    int counts[N_WARPS][3];
-    int n, code, bad;
-    double sum;
+    uint32_t counts[2][N_WARPS];
+    int n, bad;
 };
 
 struct rules {
@@ -32,20 +31,31 @@ struct rules {
     uint32_t frame, codebook;
 };
 
+/* The sum over a warp, in all threads. */
+__device__ __forceinline__ uint32_t warp_total(uint32_t v)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(0xffffffffu, v);
+#else
+    return warp_sum(v);
+#endif
+}
+
 /* The sum over the block, in all threads. */
 __device__ int count_all(struct shared &s, int mine)
 {
-    int sum = warp_sum(mine);
+    uint32_t sum = warp_total((uint32_t)mine);
     __syncthreads();
     if (threadIdx.x % 32 == 0) {
-        s.counts[threadIdx.x / 32][0] = sum;
+        s.counts[1][threadIdx.x / 32] = sum;
     }
     __syncthreads();
     sum = 0;
+#pragma unroll
     for (int w = 0; w < N_WARPS; w++) {
-        sum += s.counts[w][0];
+        sum += s.counts[1][w];
     }
-    return sum;
+    return (int)sum;
 }
 
 /* The id with the largest score, lowest id on a tie, over all threads' candidates; -1: nobody has one. */
@@ -115,31 +125,28 @@ __device__ void cut_top_k(struct shared &s, int n_ids, int k)
             i < n_ids && s.scores[i] > -INFINITY ? order_key(s.scores[i]) : 0; /* no score has key 0 */
     }
     for (int shift = 30; shift >= 0; shift -= 2) {
-        int count[3] = {0, 0, 0};
+        uint32_t count = 0; /* of keys at or above each of the three digits: ten bits each */
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
 #pragma unroll
             for (uint32_t digit = 1; digit <= 3; digit++) {
-                count[digit - 1] += keys[e] >= (prefix | digit << shift);
+                count += (keys[e] >= (prefix | digit << shift) ? 1u : 0u) << 10 * (digit - 1);
             }
         }
+        count = warp_total(count);
+        uint32_t(&counts)[N_WARPS] = s.counts[shift / 2 % 2]; /* the other one may still be read */
+        if (threadIdx.x % 32 == 0) {
+            counts[threadIdx.x / 32] = count;
+        }
         __syncthreads();
+        int sums[3] = {0, 0, 0};
 #pragma unroll
-        for (int digit = 0; digit < 3; digit++) {
-            int sum = warp_sum(count[digit]);
-            if (threadIdx.x % 32 == 0) {
-                s.counts[threadIdx.x / 32][digit] = sum;
-            }
+        for (int w = 0; w < N_WARPS; w++) {
+            sums[0] += counts[w] & 1023u;
+            sums[1] += counts[w] >> 10 & 1023u;
+            sums[2] += counts[w] >> 20;
         }
-        __syncthreads();
-        uint32_t chosen = 0;
-        for (uint32_t digit = 1; digit <= 3; digit++) {
-            int sum = 0;
-            for (int w = 0; w < N_WARPS; w++) {
-                sum += s.counts[w][digit - 1];
-            }
-            chosen = sum >= k ? digit : chosen; /* counts fall with the digit */
-        }
+        uint32_t chosen = sums[2] >= k ? 3 : sums[1] >= k ? 2 : sums[0] >= k ? 1 : 0; /* they fall */
         prefix |= chosen << shift;
     }
 #pragma unroll
@@ -299,21 +306,21 @@ __device__ void report(const struct cuda_choose &c, int slot, int lane, bool end
     *(volatile uint64_t *)&out->sequence = c.slots->sequence;
 }
 
-/* Notes the code, by one thread. Returns the code that the lane goes on with, or -1: its utterance has ended. */
-__device__ int note_code(const struct cuda_choose &c, int slot, int lane, int code, int bad)
+/* Notes the code, by one thread; `going` is the one that the lane goes on with, or -1: its utterance has ended. */
+__device__ void note_code(const struct cuda_choose &c, int slot, int lane, int code, int going, int bad)
 {
     struct cuda_slots *slots = c.slots;
     struct cuda_lane *state = &c.lanes.state[lane];
-    bool forced = slots->forced[slot] != 0;
-    int going = forced ? slots->going[slot][c.codebook] : code;
     slots->codes[slot][c.codebook] = code;
-    slots->bad[slot] |= bad;
+    if (bad) {
+        slots->bad[slot] = 1;
+    }
     if (c.codebook == 0) {
-        if (code == c.keep && !forced) {
+        if (going < 0) {
             slots->alive[slot] = -1;
             state->ended = 1;
             report(c, slot, lane, true);
-            return -1;
+            return;
         }
         c.lanes.seen[(int64_t)lane * c.n + going] = 1;
         slots->alive[slot] = lane;
@@ -324,7 +331,6 @@ __device__ int note_code(const struct cuda_choose &c, int slot, int lane, int co
         state->n_frames++;
         report(c, slot, lane, false);
     }
-    return going;
 }
 
 /* The vectors that follow from a code. */
@@ -356,6 +362,8 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
         return;
     }
     const struct cuda_lane *state = &c.lanes.state[lane];
+    const bool forced = c.slots->forced[slot] != 0;
+    const int given = c.slots->going[slot][c.codebook];
     struct rules r;
     r.sampling = c.codebook == 0 ? state->settings.talker : state->settings.predictor;
     r.logits = c.logits + (int64_t)(c.codebook == 0 ? lane : slot) * c.logits_stride;
@@ -373,12 +381,13 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     __syncthreads();
     int code = choose_code(s, r);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        s.code = note_code(c, slot, lane, code, s.bad);
+    const bool end = code == c.keep && !forced;
+    const int going = end ? -1 : forced ? given : code;
+    if (going >= 0) {
+        lead_on(c, slot, lane, going);
     }
-    __syncthreads();
-    if (s.code >= 0) {
-        lead_on(c, slot, lane, s.code);
+    if (threadIdx.x == 0) {
+        note_code(c, slot, lane, code, going, s.bad);
     }
 }
 
