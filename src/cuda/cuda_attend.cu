@@ -10,8 +10,10 @@ namespace {
 enum {
     N_WARPS = 4,
     N_THREADS = N_WARPS * 32,
-    KEYS = 4 /* of a warp at once */,
-    PAIR = 2 /* query heads at once */
+    KEYS = 4,          /* of a warp at once */
+    PAIR = 2,          /* query heads at once */
+    AHEAD_BLOCKS = 96, /* that fetch weights ahead, for up to so many */
+    AHEAD_VECTORS = 4, /* vectors */
 };
 
 struct task {
@@ -50,27 +52,39 @@ __device__ void find_angles(const struct task &task, int position, float *angles
 }
 
 /* One head, normed and rotated by one warp: out[head], in shared or global memory; `work` is [head] in shared. */
+template <int DIMS>
 __device__ void place_head(const struct task &task, const float *x, const float *norm,
     const float *angles, float *work, float *out)
 {
     const int lane = (int)threadIdx.x % 32, half = task.head / 2;
-    float sum = 0;
-    for (int i = lane; i < task.head; i += 32) {
-        float value = x[i];
-        sum += value * value;
-        work[i] = value * norm[i];
+    float values[DIMS], sum = 0;
+#pragma unroll
+    for (int d = 0; d < DIMS; d++) {
+        values[d] = d * 32 + lane < task.head ? x[d * 32 + lane] : 0.0f;
+    }
+#pragma unroll
+    for (int d = 0; d < DIMS; d++) {
+        sum += values[d] * values[d];
+        if (d * 32 + lane < task.head) {
+            work[d * 32 + lane] = values[d] * norm[d * 32 + lane];
+        }
     }
     sum = warp_sum(sum);
     const float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
-    for (int i = lane; i < half; i += 32) {
-        float a = work[i] * scale, b = work[i + half] * scale;
-        out[i] = a * angles[i] - b * angles[half + i];
-        out[i + half] = b * angles[i] + a * angles[half + i];
+#pragma unroll
+    for (int d = 0; d < (DIMS + 1) / 2; d++) {
+        const int i = d * 32 + lane;
+        if (i < half) {
+            float first = work[i] * scale, second = work[i + half] * scale;
+            out[i] = first * angles[i] - second * angles[half + i];
+            out[i + half] = second * angles[i] + first * angles[half + i];
+        }
     }
     __syncwarp();
 }
 
 /* The key and value of vector v, by one warp. */
+template <int DIMS>
 __device__ void place_key(const struct task &task, int v, int kv_head, const float *angles, float *work)
 {
     const struct cuda_attend &a = task.a;
@@ -79,13 +93,16 @@ __device__ void place_key(const struct task &task, int v, int kv_head, const flo
     const float *value = k + (int64_t)task.n_kv_heads * task.head;
     float *page =
         page_of(task, lane_of(a, v), kv_head, position / size) + (int64_t)(position % size) * task.head;
-    for (int i = lane; i < task.head; i += 32) {
-        page[(int64_t)size * task.head + i] = value[i];
+#pragma unroll
+    for (int d = 0; d < DIMS; d++) {
+        if (d * 32 + lane < task.head) {
+            page[(int64_t)size * task.head + d * 32 + lane] = value[d * 32 + lane];
+        }
     }
-    place_head(task, k, task.k_norm, angles, work, page);
+    place_head<DIMS>(task, k, task.k_norm, angles, work, page);
 }
 
-__global__ void __launch_bounds__(32) place_kernel(struct task task)
+template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct task task)
 {
     __shared__ float work[CUDA_MAX_HEAD], angles[CUDA_MAX_HEAD];
     const int v = (int)blockIdx.y;
@@ -94,7 +111,7 @@ __global__ void __launch_bounds__(32) place_kernel(struct task task)
     if (lane_of(task.a, v) >= 0) {
         find_angles(task, position_of(task.a, v), angles, (int)threadIdx.x, 32);
         __syncwarp();
-        place_key(task, v, (int)blockIdx.x, angles, work);
+        place_key<DIMS>(task, v, (int)blockIdx.x, angles, work);
     }
 }
 
@@ -155,20 +172,27 @@ __device__ void take_keys(struct running<DIMS> &r, const struct task &task, cons
 }
 
 /* Puts n parts {largest, sum, out[head]} of one head together: number d of `out`, and the sum of weights. */
-__device__ float join_parts(
-    const float *parts, int64_t stride, int n, int d, float *largest, float *sum)
+__device__ float join_parts(const float *parts, int64_t stride, int n, int d, float *sum)
 {
-    float most = -INFINITY, total = 0, out = 0;
-    for (int i = 0; i < n; i++) {
-        most = fmaxf(most, __ldcg(parts + i * stride));
-    }
-    for (int i = 0; i < n; i++) {
+    float largest[CUDA_SPLITS], weight[CUDA_SPLITS], value[CUDA_SPLITS], most = -INFINITY, total = 0,
+                                                                         out = 0;
+#pragma unroll
+    for (int i = 0; i < CUDA_SPLITS; i++) { /* all on their way at once */
         const float *part = parts + i * stride;
-        float factor = __ldcg(part + 1) > 0 ? expf(__ldcg(part) - most) : 0.0f;
-        total += factor * __ldcg(part + 1);
-        out += factor > 0 ? factor * __ldcg(part + 2 + d) : 0.0f;
+        largest[i] = i < n ? __ldcg(part) : -INFINITY;
+        weight[i] = i < n ? __ldcg(part + 1) : 0.0f;
+        value[i] = i < n ? __ldcg(part + 2 + d) : 0.0f;
     }
-    *largest = most;
+#pragma unroll
+    for (int i = 0; i < CUDA_SPLITS; i++) {
+        most = fmaxf(most, largest[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < CUDA_SPLITS; i++) {
+        float factor = weight[i] > 0 ? expf(largest[i] - most) : 0.0f;
+        total += factor * weight[i];
+        out += factor > 0 ? factor * value[i] : 0.0f;
+    }
     *sum = total;
     return out;
 }
@@ -255,9 +279,9 @@ __device__ void join_splits(const struct task &task, int v, int kv_head, int n_p
     const int group = task.n_heads / task.n_kv_heads, stride = task.head + 2;
     for (int i = (int)threadIdx.x; i < group * task.head; i += N_THREADS) {
         int of = kv_head * group + i / task.head, d = i % task.head;
-        float largest, sum;
+        float sum;
         float out = join_parts(a.partial + ((int64_t)v * task.n_heads + of) * CUDA_SPLITS * stride,
-            stride, n_parts, d, &largest, &sum);
+            stride, n_parts, d, &sum);
         a.mixed[v * a.mixed_stride + (int64_t)of * task.head + d] = out / sum;
     }
 }
@@ -287,6 +311,7 @@ __device__ void hand_on(
 
 /* Queries of the heads from `of` on, n of them, into q; with `keys`, also the keys of that many vectors up to v. Each
  * by one warp; angles are those of v, and of the vectors before it, [head] each. */
+template <int DIMS>
 __device__ void place_all(const struct task &task, int v, int kv_head, int of, int n, int keys,
     const float *angles, float *work, float *q)
 {
@@ -294,9 +319,22 @@ __device__ void place_all(const struct task &task, int v, int kv_head, int of, i
     for (int job = (int)threadIdx.x / 32; job < PAIR + keys; job += N_WARPS) {
         if (job < PAIR) { /* an odd group computes its last head twice */
             const float *x = a.qkv + v * a.qkv_stride + (int64_t)(of + min(job, n - 1)) * task.head;
-            place_head(task, x, task.q_norm, angles, work, q + job * task.head);
+            place_head<DIMS>(task, x, task.q_norm, angles, work, q + job * task.head);
         } else {
-            place_key(task, v - (job - PAIR), kv_head, angles + (job - PAIR) * task.head, work);
+            place_key<DIMS>(task, v - (job - PAIR), kv_head, angles + (job - PAIR) * task.head, work);
+        }
+    }
+}
+
+/* Few threads compute here, so others bring the weights of the kernels that follow nearer. */
+__device__ void fetch_ahead(const struct cuda_attend &a, int block, int n_blocks)
+{
+    for (int i = 0; i < CUDA_AHEAD; i++) {
+        const char *from = (const char *)a.ahead[i].tiles;
+        const int64_t bytes = (int64_t)a.ahead[i].n_row_tiles * a.ahead[i].n_k_tiles * CUDA_TILE_BYTES;
+        for (int64_t at = ((int64_t)block * N_THREADS + threadIdx.x) * 128; from && at < bytes;
+             at += (int64_t)n_blocks * N_THREADS * 128) {
+            ptx_prefetch(from + at);
         }
     }
 }
@@ -309,6 +347,14 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     const struct cuda_attend &a = task.a;
     const int me = (int)threadIdx.x, v = (int)blockIdx.y, group = task.n_heads / task.n_kv_heads;
     const int kv_head = (int)blockIdx.x / task.n_splits, split = (int)blockIdx.x % task.n_splits;
+    if (kv_head >= task.n_kv_heads) {
+        const int n_attend = task.n_kv_heads * task.n_splits;
+        ptx_let_next_begin();
+        if (v == 0) {
+            fetch_ahead(a, (int)blockIdx.x - n_attend, (int)gridDim.x - n_attend);
+        }
+        return;
+    }
     const bool known = !a.positions; /* positions that no kernel writes: their angles need not wait */
     if (known) {
         find_angles(task, position_of(a, v), angles, me, N_THREADS);
@@ -335,7 +381,7 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     for (int first = 0; first < group; first += PAIR) {
         const int n = min((int)PAIR, group - first), of = kv_head * group + first;
         __syncthreads();
-        place_all(task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q);
+        place_all<DIMS>(task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q);
         __syncthreads();
         attend_pair<DIMS>(task, lane, kv_head, split, n_keys, q, parts);
         __syncthreads();
@@ -360,16 +406,19 @@ cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_
     struct task task = {*attend, s->n_heads, s->n_kv_heads, s->head, attend->partial ? CUDA_SPLITS : 1,
         s->norm_eps, (float)(1.0 / sqrt((double)s->head)), layer->q_norm, layer->k_norm, s->inv_freq};
     task.a.stack = NULL;
+    const bool narrow = s->head <= 128;
     if (attend->prompt) {
+        dim3 grid((unsigned)s->n_kv_heads, (unsigned)attend->n_vectors);
         cudaError_t result =
-            launch(place_kernel, dim3((unsigned)s->n_kv_heads, (unsigned)attend->n_vectors), 32,
-                queue->overlaps, queue->stream, task);
+            narrow ? launch(place_kernel<4>, grid, 32, queue->overlaps, queue->stream, task)
+                   : launch(place_kernel<8>, grid, 32, queue->overlaps, queue->stream, task);
         if (result != cudaSuccess) {
             return result;
         }
     }
-    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits), (unsigned)attend->n_vectors);
-    return s->head <= 128
-               ? launch(attend_kernel<4>, grid, N_THREADS, queue->overlaps, queue->stream, task)
-               : launch(attend_kernel<8>, grid, N_THREADS, queue->overlaps, queue->stream, task);
+    /* With many vectors the products are not short of weights. */
+    const int n_ahead = attend->n_vectors <= AHEAD_VECTORS && attend->ahead[0].tiles ? AHEAD_BLOCKS : 0;
+    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits + n_ahead), (unsigned)attend->n_vectors);
+    return narrow ? launch(attend_kernel<4>, grid, N_THREADS, queue->overlaps, queue->stream, task)
+                  : launch(attend_kernel<8>, grid, N_THREADS, queue->overlaps, queue->stream, task);
 }

@@ -9,7 +9,13 @@
 
 namespace {
 
-enum { N_THREADS = 512, N_WARPS = N_THREADS / 32, EACH = CUDA_MAX_CODES / N_THREADS };
+enum {
+    N_THREADS = 512,
+    N_WARPS = N_THREADS / 32,
+    EACH = CUDA_MAX_CODES / N_THREADS,
+    N_BINS = 2048,
+    BIN_SHIFT = 21, /* of a key: sign, exponent, two bits of the fraction */
+};
 
 struct shared {
     float scores[CUDA_MAX_CODES]; /* -INFINITY: cannot be chosen */
@@ -18,6 +24,10 @@ struct shared {
     double score[N_WARPS]; /* of the best of each warp */
     int id[N_WARPS];
     uint32_t counts[2][N_WARPS];
+    uint32_t bins[N_BINS]; /* scores by the upper bits of their keys; zeros at first */
+    float listed[N_THREADS];
+    uint32_t n_listed; /* ids in `ids`, with their scores in `listed` */
+    uint32_t lowest;   /* bin of the list */
     int n, bad;
 };
 
@@ -86,7 +96,7 @@ __device__ int best_of_block(struct shared &s, double score, int id)
     return id;
 }
 
-/* Penalty, minimum length, suppression. Returns the number of possible ids. */
+/* Penalty, minimum length, suppression, temperature. Returns the number of possible ids. */
 __device__ int process(struct shared &s, const struct rules &r)
 {
     int n = 0;
@@ -101,6 +111,7 @@ __device__ int process(struct shared &s, const struct rules &r)
         }
         bool blocked = i == r.keep ? r.keep_blocked : i >= r.suppress_from;
         v = blocked ? -INFINITY : v;
+        v = r.sampling.temperature == 0 ? v : v / r.sampling.temperature;
         s.scores[i] = v;
         n += v > -INFINITY;
     }
@@ -157,6 +168,85 @@ __device__ void cut_top_k(struct shared &s, int n_ids, int k)
         }
     }
     __syncthreads();
+}
+
+/* The bin in which the k-th largest score lies, largest first; one thread finds it. */
+__device__ void find_bin(struct shared &s, int k)
+{
+    constexpr int RUN = N_BINS / N_THREADS;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32,
+              top = N_BINS - 1 - (int)threadIdx.x * RUN;
+    uint32_t mine = 0, below = 0;
+    for (int j = 0; j < RUN; j++) {
+        mine += s.bins[top - j];
+    }
+    uint32_t sum = mine; /* of this thread and those before it in the warp */
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_sync(0xffffffffu, sum, lane < step ? lane : lane - step);
+        sum += lane < step ? 0 : other;
+    }
+    if (lane == 31) {
+        s.counts[0][warp] = sum;
+    }
+    __syncthreads();
+    for (int w = 0; w < warp; w++) {
+        below += s.counts[0][w];
+    }
+    sum += below;
+    if (sum >= (uint32_t)k && sum - mine < (uint32_t)k) {
+        uint32_t so_far = sum - mine;
+        int j = 0;
+        while ((so_far += s.bins[top - j]) < (uint32_t)k) {
+            j++;
+        }
+        s.lowest = (uint32_t)(top - j);
+    }
+    __syncthreads();
+}
+
+/* The same as cut_top_k by another way, where few scores share the bin of the k-th: lists all of that bin and above,
+ * and drops those that k others surpass. False, and nothing done, when the list does not hold them. */
+__device__ bool list_top_k(struct shared &s, int n_ids, int k)
+{
+    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
+        if (s.scores[i] > -INFINITY) {
+            atomicAdd(&s.bins[order_key(s.scores[i]) >> BIN_SHIFT], 1u);
+        }
+    }
+    __syncthreads();
+    find_bin(s, k);
+    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
+        float score = s.scores[i];
+        if (score > -INFINITY && order_key(score) >> BIN_SHIFT >= s.lowest) {
+            uint32_t at = atomicAdd(&s.n_listed, 1u);
+            if (at < N_THREADS) {
+                s.ids[at] = (uint16_t)i;
+                s.listed[at] = score;
+            }
+        }
+    }
+    __syncthreads();
+    const int n = (int)s.n_listed;
+    if (n > N_THREADS) {
+        return false;
+    }
+    if ((int)threadIdx.x < n) {
+        int above = 0;
+        for (int j = 0; j < n; j++) {
+            above += s.listed[j] > s.listed[threadIdx.x];
+        }
+        if (above >= k) {
+            s.scores[s.ids[threadIdx.x]] = -INFINITY;
+        }
+    }
+    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
+        float score = s.scores[i];
+        if (score > -INFINITY && order_key(score) >> BIN_SHIFT < s.lowest) {
+            s.scores[i] = -INFINITY;
+        }
+    }
+    __syncthreads();
+    return true;
 }
 
 /* True when id a comes before id b: smaller score, on a tie larger id. What is no id comes last. */
@@ -236,28 +326,32 @@ __device__ void cut_top_p(struct shared &s, int n_ids, float top_p)
     __syncthreads();
 }
 
-/* The race of exponentials (cpu_sample.h). */
-__device__ int race(struct shared &s, const struct rules &r)
+/* What an id runs with in the race of exponentials (cpu_sample.h). */
+__device__ double time_of(const struct rules &r, int id, float score)
 {
     const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
+    const uint32_t counter[4] = {r.frame, r.codebook, (uint32_t)id / 4, 0};
+    uint32_t words[4];
+    philox(counter, key, words);
+    uint32_t word = id % 4 == 0 ? words[0] : id % 4 == 1 ? words[1] : id % 4 == 2 ? words[2] : words[3];
+    double v = ((double)word + 0.5) / 4294967296.0;
+    return (double)score - log(-log1p(-v));
+}
+
+/* The race, of the listed ids or of all. */
+__device__ int race(struct shared &s, const struct rules &r, bool listed)
+{
     double best = 0;
     int best_id = -1;
-    for (int id = (int)threadIdx.x; id < r.n; id += N_THREADS) {
-        if (!(s.scores[id] > -INFINITY)) {
-            continue;
-        }
-        uint32_t words[4];
-        const uint32_t counter[4] = {r.frame, r.codebook, (uint32_t)id / 4, 0};
-        philox(counter, key, words);
-        uint32_t word = id % 4 == 0   ? words[0]
-                        : id % 4 == 1 ? words[1]
-                        : id % 4 == 2 ? words[2]
-                                      : words[3];
-        double v = ((double)word + 0.5) / 4294967296.0;
-        double score = (double)s.scores[id] - log(-log1p(-v));
-        if (best_id < 0 || score > best) {
-            best = score;
-            best_id = id;
+    const int n = listed ? (int)s.n_listed : r.n;
+    for (int i = (int)threadIdx.x; i < n; i += N_THREADS) {
+        const int id = listed ? s.ids[i] : i;
+        if (s.scores[id] > -INFINITY) {
+            double score = time_of(r, id, s.scores[id]);
+            if (best_id < 0 || score > best) { /* ids of one thread rise where a tie could matter */
+                best = score;
+                best_id = id;
+            }
         }
     }
     return best_of_block(s, best, best_id);
@@ -280,17 +374,18 @@ __device__ int choose_code(struct shared &s, const struct rules &r)
         }
         return max(best_of_block(s, best, best_id), 0);
     }
-    for (int i = (int)threadIdx.x; i < r.n; i += N_THREADS) {
-        s.scores[i] /= r.sampling.temperature;
-    }
-    __syncthreads();
+    bool listed = false;
     if (r.sampling.top_k > 0 && r.sampling.top_k < n) {
-        cut_top_k(s, r.n, r.sampling.top_k);
+        listed = list_top_k(s, r.n, r.sampling.top_k);
+        if (!listed) {
+            cut_top_k(s, r.n, r.sampling.top_k);
+        }
     }
     if (r.sampling.top_p < 1.0f) {
         cut_top_p(s, r.n, r.sampling.top_p);
+        listed = false;
     }
-    return max(race(s, r), 0);
+    return max(race(s, r, listed), 0);
 }
 
 /* The result of a slot's frame, for the host: last the sequence number. */
@@ -355,6 +450,13 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 {
     __shared__ struct shared s;
     const int slot = (int)blockIdx.x;
+    for (int i = (int)threadIdx.x; i < N_BINS; i += N_THREADS) {
+        s.bins[i] = 0;
+    }
+    if (threadIdx.x == 0) {
+        s.bad = 0;
+        s.n_listed = 0;
+    }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     const int lane = c.codebook == 0 ? c.slots->lane[slot] : c.slots->alive[slot];
@@ -375,9 +477,6 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     r.seed = state->settings.seed;
     r.frame = state->n_frames;
     r.codebook = (uint32_t)c.codebook;
-    if (threadIdx.x == 0) {
-        s.bad = 0;
-    }
     __syncthreads();
     int code = choose_code(s, r);
     __syncthreads();

@@ -74,8 +74,8 @@ __device__ __forceinline__ void ask_for_weights(uint4 (&weights)[DEPTH], const u
     }
 }
 
-/* How a warp goes through its columns: so many tiles at once that the activations of all vectors fill its piece of shared
- * memory. Each thread brings ITEMS times 4 activations there: of vector v, tile i, and the columns of thread t. */
+/* How a warp goes through its columns: so many tiles at once that the activations of all vectors fill its piece of
+ * shared memory. Each thread brings ITEMS times 4 activations there: of vector v, tile i, and the columns of thread t. */
 template <int N_TILES> struct pace {
     static constexpr int TILES = N_TILES < 8 ? N_TILES : 8; /* of vectors, at once */
     static constexpr int GROUPS = N_TILES / TILES;          /* of vectors, one after the other */
@@ -140,8 +140,8 @@ __device__ __forceinline__ struct item load_norm(
     return norm;
 }
 
-/* Puts items where the tensor cores' operand is read; with a norm, its weights go into x, and the squares of x are added up
- * tile after tile. All steps are rounded as written, so that every number of vectors gives the same. */
+/* Puts items where the tensor cores' operand is read; with a norm, its weights go into x, and the squares of x are
+ * added up tile after tile. All steps are rounded as written, so that every number of vectors gives the same. */
 template <int N_TILES, bool NORM>
 __device__ __forceinline__ void stage_items(
     uint2 (&staged)[8][32], struct item (&items)[4], const struct item &norm, float (&square)[4])

@@ -12,7 +12,7 @@
 
 #include "model/backend.h"
 
-enum { N_LANES = 5, N_ROWS = 75, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 400, MAX_CODEBOOKS = 64 };
+enum { N_LANES = 5, N_ROWS = 75, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 800, MAX_CODEBOOKS = 64 };
 
 static int n_passed, n_failed;
 static const char *folder;
@@ -57,7 +57,7 @@ static bool open_run(
     struct run *r, const struct backend_ops *ops, const struct model *model, int n_lanes)
 {
     utter_error error;
-    struct backend_options options = {.n_lanes = n_lanes, .n_threads = 2, .lane_positions = POSITIONS};
+    struct backend_options options = {.n_lanes = n_lanes, .n_threads = 0, .lane_positions = POSITIONS};
     *r = (struct run){ops, NULL, model->config};
     return said(ops->open(&r->b, model, &options, &error), &error, "open");
 }
@@ -284,6 +284,34 @@ static void check_free(
         what, same, n, 10 * log10(signal / (noise > 0 ? noise : 1e-30)));
 }
 
+/* The GPU goes on with the CPU's codes, frame by frame: how many of its own choices are the same. */
+static void check_heads(struct run *gpu, struct run *cpu, int n_frames)
+{
+    int32_t going[MAX_CODEBOOKS];
+    int n = cpu->config->n_codebooks, heads = 0, equal = 0;
+    const struct lane_settings endless = {GREEDY.talker, GREEDY.predictor, 7, 1 << 20};
+    if (!start(cpu, 0, 3, &endless, N_ROWS) || !start(gpu, 0, 3, &endless, N_ROWS)) {
+        return;
+    }
+    for (int t = 0; t < n_frames; t++) {
+        struct lane_out a, b;
+        int32_t text = text_of(cpu->config, 3, t);
+        if (!one_frame(cpu, 0, text, NULL, &b)) {
+            break;
+        }
+        memcpy(going, b.codes, (size_t)n * sizeof *going);
+        if (!one_frame(gpu, 0, text, going, &a)) {
+            break;
+        }
+        for (int j = 0; j < n; j++) {
+            equal += a.codes[j] == going[j];
+        }
+        heads += n;
+    }
+    result(heads > 0 && equal >= 0.999 * heads, "teacher-forced: %d of %d heads choose as the CPU",
+        equal, heads);
+}
+
 struct speech {
     int32_t codes[N_FRAMES][MAX_CODEBOOKS];
     float pcm[N_FRAMES * 1920];
@@ -365,7 +393,7 @@ static void check_errors(struct run *gpu)
         "a text id outside the vocabulary");
     rows[1].text = 0;
     utter_status status = UTTER_OK;
-    for (int i = 0; i < 10 && !status; i++) {
+    for (int i = 0; i < 20 && !status; i++) {
         status = gpu->ops->prefill(gpu->b, 0, rows, N_ROWS, &error);
     }
     result(status == UTTER_E_MODEL, "more rows than a lane holds: %s", status ? error.text : "taken");
@@ -485,6 +513,7 @@ static void check_model(bool checks, int timed_lanes, int n_frames)
         open_run(&cpu, &cpu_backend, model, 1)) {
         check_forced(&gpu, &cpu, 9);
         check_forced(&gpu, &cpu, N_ROWS);
+        check_heads(&gpu, &cpu, n_frames);
         check_free(&gpu, &cpu, "greedy", &GREEDY, n_frames);
         check_free(&gpu, &cpu, "sampled", &sampled, n_frames);
         check_free(&gpu, &cpu, "top-p", &narrow, n_frames);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Single kernels of a frame against plain arithmetic and the CPU's sampler, on random data. Needs a GPU; goes on after
+ * a failure. Usage: check_steps [ROUNDS]. Ends with `N passed, N failed`. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/numeric.h"
+#include "cpu/cpu_sample.h"
+#include "cuda/cuda_steps.h"
+
+static int n_passed, n_failed;
+static struct cuda_device device;
+static struct cuda_queue queue;
+static uint64_t state = 88172645463325252u;
+
+static void result(bool good, const char *what, double value)
+{
+    printf("%s %s: %.3g\n", good ? "ok  " : "FAIL", what, value);
+    fflush(stdout);
+    n_passed += good;
+    n_failed += !good;
+}
+
+/* ---- Data ---- */
+
+static double uniform(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+static float normal(void)
+{
+    double u = uniform();
+    return (float)(sqrt(-2 * log(u > 0 ? u : 1e-12)) * cos(6.283185307179586 * uniform()));
+}
+
+static void *to_device(const void *data, size_t bytes)
+{
+    void *at = NULL;
+    if (cudaMalloc(&at, bytes) != cudaSuccess ||
+        (data ? cudaMemcpy(at, data, bytes, cudaMemcpyHostToDevice) : cudaMemset(at, 0, bytes)) !=
+            cudaSuccess) {
+        printf("no device memory\n");
+        exit(2);
+    }
+    return at;
+}
+
+static void from_device(void *to, const void *at, size_t bytes)
+{
+    if (cudaStreamSynchronize(queue.stream) != cudaSuccess ||
+        cudaMemcpy(to, at, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) {
+        printf("FAIL the device: %s\n", cudaGetErrorString(cudaGetLastError()));
+        exit(2);
+    }
+}
+
+/* ---- Products ---- */
+
+enum { MOST_VECTORS = 100 };
+
+struct product {
+    int rows, cols, padded; /* padded: stride of x */
+    bool halves, norm;
+    enum cuda_linear_kind kind;
+    uint16_t *w;
+    float *x, *norm_weights, *bias, *first; /* first: y of vector 0 in the first run */
+    struct cuda_linear linear;
+};
+
+static float silu(double v)
+{
+    return (float)(v / (1 + exp(-v)));
+}
+
+static double dot(const struct product *p, int row, const float *x, double scale)
+{
+    double sum = 0;
+    for (int k = 0; k < p->cols; k++) {
+        double v = p->norm ? (double)x[k] * (double)p->norm_weights[k] * scale : (double)x[k];
+        sum += (double)bf16_to_float(p->w[(int64_t)row * p->cols + k]) * v;
+    }
+    return sum;
+}
+
+static float expected(const struct product *p, int row, const float *x)
+{
+    double squares = 0, scale = 1;
+    for (int k = 0; k < p->cols; k++) {
+        squares += (double)x[k] * (double)x[k];
+    }
+    scale = 1 / sqrt(squares / p->cols + (double)p->linear.eps);
+    double v = dot(p, row, x, scale);
+    switch (p->kind) {
+    case CUDA_GATE:
+        return (float)((double)silu(v) * dot(p, p->rows + row, x, scale));
+    case CUDA_ADD:
+        return (float)(v + 1);
+    case CUDA_STORE_SILU:
+        return silu(v + (double)p->bias[row]);
+    default:
+        return (float)(v + (p->norm ? 0 : (double)p->bias[row]));
+    }
+}
+
+static void make_product(struct product *p)
+{
+    int all = p->halves ? 2 * p->rows : p->rows;
+    p->padded = (p->cols + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE;
+    p->w = malloc((size_t)all * (size_t)p->cols * sizeof *p->w);
+    p->x = calloc(MOST_VECTORS * (size_t)p->padded, sizeof *p->x);
+    p->norm_weights = calloc((size_t)p->padded, sizeof(float));
+    p->bias = calloc((size_t)p->rows + CUDA_TILE, sizeof(float));
+    p->first = calloc((size_t)p->rows, sizeof(float));
+    for (int i = 0; i < all * p->cols; i++) {
+        p->w[i] = bf16_from_float(normal() / sqrtf((float)p->cols));
+    }
+    for (int i = 0; i < p->cols; i++) {
+        p->norm_weights[i] = 1 + 0.1f * normal();
+        for (int v = 0; v < MOST_VECTORS; v++) {
+            p->x[v * p->padded + i] = normal() * (float)(1 + v % 3);
+        }
+    }
+    for (int i = 0; i < p->rows; i++) {
+        p->bias[i] = normal();
+    }
+    int rows = p->halves ? 2 * ((p->rows + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE) : p->rows;
+    struct cuda_matrix m = {.rows = rows, .cols = p->cols};
+    m.n_row_tiles = (rows + CUDA_TILE - 1) / CUDA_TILE;
+    m.n_k_tiles = p->padded / CUDA_TILE;
+    void *tiles = to_device(NULL, (size_t)m.n_row_tiles * (size_t)m.n_k_tiles * CUDA_TILE_BYTES);
+    m.tiles = tiles;
+    struct cuda_pack pack = {to_device(p->w, (size_t)all * (size_t)p->cols * 2), p->rows, p->cols,
+        p->halves, tiles, m.n_row_tiles, m.n_k_tiles};
+    cuda_pack_queue(&queue, &pack);
+    int64_t stride = (p->rows + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE;
+    p->linear = (struct cuda_linear){
+        .matrix = m,
+        .kind = p->kind,
+        .x = to_device(p->x, MOST_VECTORS * (size_t)p->padded * sizeof(float)),
+        .x_stride = p->padded,
+        .norm = p->norm ? to_device(p->norm_weights, (size_t)p->padded * sizeof(float)) : NULL,
+        .eps = 1e-6f,
+        .bias =
+            p->norm || p->kind == CUDA_ADD ? NULL : to_device(p->bias, (size_t)p->rows * sizeof(float)),
+        .y = to_device(NULL, MOST_VECTORS * (size_t)stride * sizeof(float)),
+        .y_stride = stride,
+    };
+}
+
+/* The largest difference over all vectors, by the size of the results; and whether vector 0 is the same as alone. */
+static void run_product(struct product *p, int n, double *worst, bool *same)
+{
+    int64_t stride = p->linear.y_stride;
+    float *y = malloc(MOST_VECTORS * (size_t)stride * sizeof *y);
+    double most = 0, norm = 0;
+    for (int64_t i = 0; i < MOST_VECTORS * stride; i++) {
+        y[i] = 1;
+    }
+    cudaMemcpy(p->linear.y, y, MOST_VECTORS * (size_t)stride * sizeof *y, cudaMemcpyHostToDevice);
+    p->linear.n_vectors = n;
+    cudaError_t status = cuda_linear_queue(&queue, &p->linear);
+    from_device(y, p->linear.y, MOST_VECTORS * (size_t)stride * sizeof *y);
+    for (int v = 0; v < n && status == cudaSuccess; v += 1 + n / 5) {
+        for (int r = 0; r < p->rows; r += 1 + p->rows / 97) {
+            double e = expected(p, r, p->x + (int64_t)v * p->padded),
+                   d = fabs((double)y[v * stride + r] - e);
+            most = d > most ? d : most;
+            norm = fabs(e) > norm ? fabs(e) : norm;
+        }
+    }
+    *worst = status == cudaSuccess ? most / norm : 1e9;
+    if (n == 1) {
+        memcpy(p->first, y, (size_t)p->rows * sizeof *y);
+    }
+    *same = memcmp(p->first, y, (size_t)p->rows * sizeof *y) == 0;
+    free(y);
+}
+
+static void check_products(void)
+{
+    static const int counts[] = {1, 2, 4, 5, 8, 16, 17, 33, 64, 100};
+    struct product all[] = {
+        {.rows = 100, .cols = 72, .kind = CUDA_STORE},
+        {.rows = 256, .cols = 1024, .kind = CUDA_STORE, .norm = true},
+        {.rows = 88, .cols = 72, .kind = CUDA_GATE, .halves = true, .norm = true},
+        {.rows = 64, .cols = 3072, .kind = CUDA_ADD},
+        {.rows = 48, .cols = 2048, .kind = CUDA_STORE_SILU},
+        {.rows = 96, .cols = 6144, .kind = CUDA_GATE, .halves = true, .norm = true},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct product *p = &all[i];
+        double worst = 0, one;
+        bool all_same = true, same;
+        char what[96];
+        make_product(p);
+        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
+            run_product(p, counts[j], &one, &same);
+            worst = one > worst ? one : worst;
+            all_same = all_same && same;
+        }
+        snprintf(what, sizeof what, "product %d x %d, kind %d%s: largest error%s", p->rows, p->cols,
+            (int)p->kind, p->norm ? ", norm" : "",
+            all_same ? "" : "; NOT the same for any number of vectors");
+        result(worst < 1e-5 && all_same, what, worst);
+    }
+}
+
+/* ---- Choice ---- */
+
+enum { N_SLOTS = 8, WIDTH = 24 };
+
+struct choice {
+    struct cuda_choose choose;
+    float *logits; /* [N_SLOTS][n] */
+    uint8_t *seen; /* [N_SLOTS][n] */
+    struct cuda_lane lanes[N_SLOTS];
+    struct cuda_slots slots;
+    int n;
+};
+
+static void open_choice(struct choice *c, int codebook, int n)
+{
+    uint16_t *table = calloc((size_t)n * WIDTH, sizeof *table);
+    *c = (struct choice){.n = n};
+    c->logits = calloc(N_SLOTS * (size_t)n, sizeof(float));
+    c->seen = calloc(N_SLOTS, (size_t)n);
+    c->choose = (struct cuda_choose){
+        .slots = to_device(NULL, sizeof c->slots),
+        .n_slots = N_SLOTS,
+        .codebook = codebook,
+        .n_codebooks = 2,
+        .logits = to_device(NULL, N_SLOTS * (size_t)n * sizeof(float)),
+        .logits_stride = n,
+        .n = n,
+        .suppress_from = codebook == 0 ? n - 1000 : n,
+        .keep = codebook == 0 ? n - 900 : -1,
+        .table = to_device(table, (size_t)n * WIDTH * sizeof *table),
+        .width = WIDTH,
+        .hidden_stride = WIDTH,
+        .sum_stride = WIDTH,
+        .input = to_device(NULL, 2 * N_SLOTS * WIDTH * sizeof(float)),
+        .input_stride = WIDTH,
+        .out = to_device(NULL, N_SLOTS * sizeof(struct cuda_frame_out)),
+    };
+    c->choose.lanes = (struct cuda_lanes){
+        .n = N_SLOTS,
+        .state = to_device(NULL, sizeof c->lanes),
+        .hidden = to_device(NULL, N_SLOTS * WIDTH * sizeof(float)),
+        .seen = to_device(NULL, N_SLOTS * (size_t)n),
+        .sum = to_device(NULL, N_SLOTS * WIDTH * sizeof(float)),
+        .codes = to_device(NULL, N_SLOTS * BACKEND_MAX_FEED * 2 * sizeof(int32_t)),
+    };
+    free(table);
+}
+
+/* Logits of many forms: plain, with many ties, nearly all alike, with values that cannot be chosen. */
+static void random_logits(float *logits, int n, int form)
+{
+    float spread = form % 3 == 0 ? 3.0f : form % 3 == 1 ? 0.01f : 30.0f;
+    for (int i = 0; i < n; i++) {
+        float v = spread * normal();
+        logits[i] = form % 5 == 1 ? rintf(v * 2) / 2 : form % 5 == 2 ? (float)(i % 3) : v;
+        if (form % 7 == 3 && i % 4 == 0) {
+            logits[i] = -INFINITY;
+        }
+    }
+    if (form % 11 == 5) {
+        logits[form % n] = NAN;
+    }
+}
+
+static struct sampling random_sampling(int n)
+{
+    static const int ks[] = {0, 1, 2, 7, 50, 50, 50, 300, 1000};
+    static const float ps[] = {1, 1, 1, 0.95f, 0.5f, 0.01f};
+    struct sampling s = {(float)(0.3 + 1.5 * uniform()), ks[(int)(uniform() * 9)],
+        ps[(int)(uniform() * 6)], uniform() < 0.5 ? 1.0f : 1.3f};
+    s.temperature = uniform() < 0.15 ? 0 : s.temperature;
+    s.top_k = uniform() < 0.1 ? n - 1 : s.top_k;
+    return s;
+}
+
+static int cpu_choice(const struct choice *c, int i, bool *bad)
+{
+    static float scores[CUDA_MAX_CODES];
+    static int32_t order[CUDA_MAX_CODES];
+    bool first = c->choose.codebook == 0;
+    const struct cuda_lane *lane = &c->lanes[i];
+    struct sample_in in = {
+        .logits = c->logits + (int64_t)i * c->n,
+        .n = c->n,
+        .sampling = first ? &lane->settings.talker : &lane->settings.predictor,
+        .seen = first ? c->seen + (int64_t)i * c->n : NULL,
+        .suppress_from = c->choose.suppress_from,
+        .keep = c->choose.keep,
+        .keep_blocked = lane->n_frames < (uint32_t)lane->settings.min_frames,
+        .seed = lane->settings.seed,
+        .frame = lane->n_frames,
+        .codebook = (uint32_t)c->choose.codebook,
+    };
+    *bad = false;
+    return sample_choose(&in, scores, order, bad);
+}
+
+/* One call with N_SLOTS random cases; the number of those that equal the CPU's. */
+static int run_choice(struct choice *c, int round)
+{
+    int equal = 0;
+    for (int i = 0; i < N_SLOTS; i++) {
+        struct cuda_lane *lane = &c->lanes[i];
+        random_logits(c->logits + (int64_t)i * c->n, c->n, round * N_SLOTS + i);
+        lane->settings = (struct lane_settings){random_sampling(c->n), random_sampling(c->n), state, 2};
+        lane->n_frames = (uint32_t)(round % 5);
+        c->slots.lane[i] = c->slots.alive[i] = i;
+        for (int j = 0; j < c->n; j++) {
+            c->seen[(int64_t)i * c->n + j] = uniform() < 0.1;
+        }
+    }
+    cudaMemcpy((void *)c->choose.logits, c->logits, N_SLOTS * (size_t)c->n * sizeof(float),
+        cudaMemcpyHostToDevice);
+    cudaMemcpy(c->choose.lanes.seen, c->seen, N_SLOTS * (size_t)c->n, cudaMemcpyHostToDevice);
+    cudaMemcpy(c->choose.lanes.state, c->lanes, sizeof c->lanes, cudaMemcpyHostToDevice);
+    cudaMemcpy(c->choose.slots, &c->slots, sizeof c->slots, cudaMemcpyHostToDevice);
+    struct cuda_slots after;
+    cudaError_t status = cuda_choose_queue(&queue, &c->choose);
+    from_device(&after, c->choose.slots, sizeof after);
+    for (int i = 0; i < N_SLOTS; i++) {
+        bool bad;
+        int wanted = cpu_choice(c, i, &bad), got = after.codes[i][c->choose.codebook];
+        if (status == cudaSuccess && wanted == got && bad == (after.bad[i] != 0)) {
+            equal++;
+            continue;
+        }
+        const struct sampling *s =
+            c->choose.codebook == 0 ? &c->lanes[i].settings.talker : &c->lanes[i].settings.predictor;
+        printf("     round %d slot %d: %d, on the CPU %d (temperature %g top_k %d top_p %g penalty %g; "
+               "bad %d %d)\n",
+            round, i, got, wanted, (double)s->temperature, s->top_k, (double)s->top_p,
+            (double)s->repetition_penalty, after.bad[i], bad);
+    }
+    return equal;
+}
+
+static void check_choices(int rounds)
+{
+    static const int sizes[2] = {3072, 2048};
+    for (int codebook = 0; codebook < 2; codebook++) {
+        static struct choice c;
+        int equal = 0;
+        open_choice(&c, codebook, sizes[codebook]);
+        for (int i = 0; i < rounds; i++) {
+            equal += run_choice(&c, i);
+        }
+        char what[64];
+        snprintf(what, sizeof what, "%d choices of codebook %d, of which others", rounds * N_SLOTS,
+            codebook);
+        result(equal == rounds * N_SLOTS, what, rounds * N_SLOTS - equal);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    utter_error error;
+    if (cuda_device_open(&device, 0, &error) ||
+        cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking) != cudaSuccess) {
+        printf("FAIL %s\n0 passed, 1 failed\n", error.text);
+        return 1;
+    }
+    queue.overlaps = device.overlaps;
+    check_products();
+    check_choices(argc > 1 ? atoi(argv[1]) : 100);
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0;
+}
