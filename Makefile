@@ -180,19 +180,16 @@ chosen: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2
 check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 
-# Programs of their own, which need a GPU: the kernels and whole frames against the CPU. MODELS names the checkpoints.
+# Programs of their own, which need a GPU: single kernels, the codec, and whole frames against the CPU.
 CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(filter 1,$(CUDA)),$(wildcard tests/cuda/check_*.c)))
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
-	@for program in $(CUDA_CHECKS); do $$program $(addprefix build/checkpoints/,$(CUDA_MODELS)) || exit 1; done
-
-CLIENTS := build/clients/venv/bin/python
-clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium
-	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
-	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
-	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
+	$(B)/tests/cuda/check_steps
+	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
+	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
+	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)

@@ -277,7 +277,7 @@ static void print_head(const struct bench *bench)
     const utter_model_info *i = &bench->info;
     printf("%s %s, %s, weights %s, kernels %s, threads %d\n", i->size_name, i->kind_name, i->device,
         i->weights, i->kernels, i->n_threads);
-    printf("this machine reads %.2f GB/s; a frame reads %.1f MB of weights\n", bench->limit_gb,
+    printf("the memory gives %.2f GB/s; a frame reads %.1f MB of weights\n", bench->limit_gb,
         1e-6 * (double)i->frame_bytes);
     printf("times in ms, median and 95th percentile of %d runs after %d that warm up\n\n",
         (int)bench->settings->runs.integer, WARM_UPS);
@@ -343,6 +343,9 @@ int command_bench(const struct invocation *invocation)
     int code = checkpoint_open(&bench.model, bench.settings, most_lanes);
     if (code == 0) {
         bench.info = checkpoint_info(bench.model);
+        if (bench.info.device_gb_per_s > 0) {
+            bench.limit_gb = bench.info.device_gb_per_s;
+        }
         if (!bench.settings->json.given) {
             print_head(&bench);
         }

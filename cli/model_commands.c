@@ -27,6 +27,9 @@ static void print_info(const utter_model_info *i)
     printf("each frame   reads %.1f MB of weights\n", million * (double)i->frame_bytes);
     printf("device       %s, threads %d\n", i->device, i->n_threads);
     printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
+    if (i->most_lanes > 0) {
+        printf("lanes        up to %d fit into the GPU's memory\n", i->most_lanes);
+    }
 }
 
 static int print_info_json(const utter_model_info *i)

@@ -153,6 +153,8 @@ const struct option option_table[] = {
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",
         "most memory for what utterances of one voice have in common, 0 is off"},
 
+    {SAY, "Report", 0, "trace", "FILE", OPTION_TEXT, 0, 0, AT(trace), NULL,
+        "write where the time went, frame by frame, as a JSON trace for chrome://tracing"},
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},
     {(ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE), "Report", 0, "json", NULL, OPTION_FLAG,

@@ -24,7 +24,7 @@ struct settings {
     struct setting output, format, sample, codes;
     struct setting greedy, seed, temperature, top_k, top_p, repetition_penalty;
     struct setting sub_temperature, sub_top_k, sub_top_p, max_frames, no_guard;
-    struct setting stats, json, quiet;
+    struct setting stats, trace, json, quiet;
     struct setting pretokenizer;
     struct setting rule, chunk;
     struct setting runs, words, lanes, snapshots;

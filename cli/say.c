@@ -11,6 +11,7 @@
 #include "output.h"
 #include "report.h"
 #include "text_source.h"
+#include "trace.h"
 
 /* For the progress line only: frames that a text token takes in ordinary speech. */
 static const double frames_a_token = 4;
@@ -24,6 +25,7 @@ struct speech {
     utter_stream *stream;
     struct output output;
     struct codes_file codes;
+    struct trace trace;
     double begin_s, end_s, told_s; /* on the clock: the first text, the end, the last progress line */
 };
 
@@ -75,6 +77,9 @@ static int speech_open(struct speech *speech, const struct invocation *invocatio
     if ((code = output_open(&speech->output, settings, true, speech->info.sample_rate))) {
         return code;
     }
+    if (settings->trace.given && (code = trace_open(&speech->trace, settings->trace.text))) {
+        return code;
+    }
     return settings->codes.given ? codes_file_create(&speech->codes, settings->codes.text) : 0;
 }
 
@@ -83,6 +88,7 @@ static void speech_close(struct speech *speech)
     interrupt_forget();
     output_abort(&speech->output);
     codes_file_abort(&speech->codes);
+    trace_close(&speech->trace);
     utter_stream_free(&speech->stream);
     utter_voice_free(&speech->voice);
     utter_model_close(&speech->model);
@@ -153,8 +159,11 @@ static int speak(struct speech *speech)
         }
         size_t n = 0;
         utter_error error = {0};
+        double read_s = seconds_now();
         utter_status status =
             utter_stream_read(speech->stream, pcm, sizeof pcm / sizeof *pcm, &n, &error);
+        utter_stream_stats stats = stats_of(speech);
+        trace_call(&speech->trace, &stats, read_s, seconds_now());
         needs_text = status == UTTER_AGAIN;
         if (status == UTTER_END || (needs_text && interrupt_signal())) {
             break;
@@ -238,6 +247,9 @@ static int speech_finish(struct speech *speech)
     }
     utter_stream_stats stats = stats_of(speech);
     int code = output_close(&speech->output);
+    if (code == 0) {
+        code = trace_close(&speech->trace);
+    }
     if (code == 0 && speech->codes.file) {
         size_t n_frames = 0;
         const int32_t *codes = utter_stream_codes(speech->stream, &n_frames);

@@ -107,7 +107,7 @@ typedef enum utter_weights {
 typedef void utter_log_fn(void *user, const char *line);
 
 typedef struct utter_model_options {
-    size_t size;                     /* set by _init */
+    size_t size; /* set by _init */
     /* "auto" (default): the first GPU where it can be used, else the CPU; "cpu"; "cuda", "cuda:N" */
     const char *device;
     int n_threads;                   /* 0 (default): one for each core this process may use */
@@ -165,6 +165,8 @@ typedef struct utter_model_info {
     const char *weights; /* the type that most of them are held in: "bf16", "f32", "q8", "q4" */
     int n_snapshots;     /* kept now, see utter_model_options.snapshot_bytes */
     uint64_t snapshot_bytes;
+    int most_lanes;         /* that the memory of the GPU would hold; 0: no such bound */
+    double device_gb_per_s; /* 1e9 bytes a second that the memory of the GPU can give; 0: not known */
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);

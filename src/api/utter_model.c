@@ -222,7 +222,7 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     }
     const struct model *m = model->model;
     const struct config *c = m->config;
-    struct backend_memory memory;
+    struct backend_memory memory = {0};
     utter_model_info full = {.size = info->size};
     model->ops->memory(model->backend, &memory);
     model->ops->kernels(model->backend, &full.kernels, &full.all_kernels, &full.n_threads);
@@ -254,6 +254,8 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.weights = weights_name(m->talker.stack.layers[0].q.type);
     full.n_snapshots = model->snapshots.n;
     full.snapshot_bytes = model->snapshots.used_bytes;
+    full.most_lanes = memory.most_lanes;
+    full.device_gb_per_s = 1e-9 * memory.bytes_per_s;
     full.memory_bytes = memory.shared_bytes + (uint64_t)model->n_lanes * memory.lane_bytes;
     return api_copy_sized(info, info->size, &full, sizeof full, "utter_model_info", NULL);
 }

@@ -10,10 +10,8 @@ namespace {
 enum {
     N_WARPS = 4,
     N_THREADS = N_WARPS * 32,
-    KEYS = 4,          /* of a warp at once */
-    PAIR = 2,          /* query heads at once */
-    AHEAD_BLOCKS = 96, /* that fetch weights ahead, for up to so many */
-    AHEAD_VECTORS = 4, /* vectors */
+    KEYS = 4, /* of a warp at once */
+    PAIR = 2, /* query heads at once */
 };
 
 struct task {
@@ -326,19 +324,6 @@ __device__ void place_all(const struct task &task, int v, int kv_head, int of, i
     }
 }
 
-/* Few threads compute here, so others bring the weights of the kernels that follow nearer. */
-__device__ void fetch_ahead(const struct cuda_attend &a, int block, int n_blocks)
-{
-    for (int i = 0; i < CUDA_AHEAD; i++) {
-        const char *from = (const char *)a.ahead[i].tiles;
-        const int64_t bytes = (int64_t)a.ahead[i].n_row_tiles * a.ahead[i].n_k_tiles * CUDA_TILE_BYTES;
-        for (int64_t at = ((int64_t)block * N_THREADS + threadIdx.x) * 128; from && at < bytes;
-             at += (int64_t)n_blocks * N_THREADS * 128) {
-            ptx_prefetch(from + at);
-        }
-    }
-}
-
 template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct task task)
 {
     constexpr int HEAD = DIMS * 32;
@@ -347,14 +332,6 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     const struct cuda_attend &a = task.a;
     const int me = (int)threadIdx.x, v = (int)blockIdx.y, group = task.n_heads / task.n_kv_heads;
     const int kv_head = (int)blockIdx.x / task.n_splits, split = (int)blockIdx.x % task.n_splits;
-    if (kv_head >= task.n_kv_heads) {
-        const int n_attend = task.n_kv_heads * task.n_splits;
-        ptx_let_next_begin();
-        if (v == 0) {
-            fetch_ahead(a, (int)blockIdx.x - n_attend, (int)gridDim.x - n_attend);
-        }
-        return;
-    }
     const bool known = !a.positions; /* positions that no kernel writes: their angles need not wait */
     if (known) {
         find_angles(task, position_of(a, v), angles, me, N_THREADS);
@@ -416,9 +393,7 @@ cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_
             return result;
         }
     }
-    /* With many vectors the products are not short of weights. */
-    const int n_ahead = attend->n_vectors <= AHEAD_VECTORS && attend->ahead[0].tiles ? AHEAD_BLOCKS : 0;
-    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits + n_ahead), (unsigned)attend->n_vectors);
+    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits), (unsigned)attend->n_vectors);
     return narrow ? launch(attend_kernel<4>, grid, N_THREADS, queue->overlaps, queue->stream, task)
                   : launch(attend_kernel<8>, grid, N_THREADS, queue->overlaps, queue->stream, task);
 }

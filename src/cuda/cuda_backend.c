@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend door on the GPU: checks of what comes in, and the calls that it leads to. Work of all lanes is
- * queued on one CUDA stream; collect waits for it, with an end to its patience. */
+ * queued on one CUDA stream; collect waits for it, with an end to its patience. NVTX ranges name what is queued, for
+ * NVIDIA's profilers. */
+#include <nvtx3/nvToolsExt.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -130,7 +132,9 @@ static utter_status cuda_prefill(
         return status;
     }
     b->busy = true;
+    nvtxRangePushA("prefill");
     status = cuda_frame_prefill(b->frame, lane, l->position, rows, n, error);
+    nvtxRangePop();
     l->position += n;
     l->ready = !status;
     return status;
@@ -179,7 +183,9 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
         b->in[i] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
     }
     b->busy = true;
+    nvtxRangePushA("frame");
     utter_status status = cuda_frame_run(b->frame, b->in, n, error);
+    nvtxRangePop();
     for (int i = 0; i < n && !status; i++) {
         struct lane *l = &b->of[in[i].lane];
         l->position += b->in[i].step;
@@ -251,7 +257,9 @@ static utter_status vocode_group(
         if (m > 0 && (i == n || m == CUDA_MAX_SLOTS)) {
             struct cuda_vocoder_job job = {some, m, n_frames, b->lanes.codes,
                 (int64_t)backend_lane_codes(b), b->pcm_at, (int64_t)backend_lane_samples(b), b->bad_at};
+            nvtxRangePushA("vocode");
             status = cuda_vocoder_run(b->vocoder, &job, b->stream, error);
+            nvtxRangePop();
             m = 0;
         }
         if (i < n && b->of[lanes[i]].n_waiting == n_frames) {
@@ -390,6 +398,9 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     memory->shared_bytes += b->weights.arena.size + cuda_frame_plan(b->model) + cache;
     memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
     memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);
+    memory->bytes_per_s = b->device.bytes_per_s;
+    memory->most_lanes =
+        b->lanes.n + (int)(cuda_device_free_bytes(&b->device) / backend_least_lane_bytes(b->model));
     memory->position_bytes = b->lanes.page_floats * sizeof(float) / CUDA_PAGE;
 }
 

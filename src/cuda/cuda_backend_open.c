@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of the GPU backend: how much memory, what opens and closes in which order. */
 #include <stdio.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
@@ -41,6 +42,13 @@ void backend_close(struct backend **at)
     memory_free(b);
 }
 
+uint64_t backend_least_lane_bytes(const struct model *model)
+{
+    uint64_t shared, lane;
+    cuda_vocoder_plan(model, &shared, &lane);
+    return cuda_lanes_lane_bytes(model) + lane + 512 / CUDA_PAGE * cuda_lanes_page_bytes(model);
+}
+
 /* Says what is missing before anything is allocated, and what would fit. */
 static utter_status check_memory(
     struct backend *b, int n_lanes, int lane_positions, int *n_pages, utter_error *error)
@@ -51,14 +59,14 @@ static utter_status check_memory(
     uint64_t fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + available / 50;
     uint64_t lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane,
              page = cuda_lanes_page_bytes(b->model);
-    /* 512 positions of each lane (40 seconds) are the least that makes sense. */
-    uint64_t least = lane + 512 / CUDA_PAGE * page,
-             fit = available > fixed ? (available - fixed) / least : 0;
+    uint64_t least = backend_least_lane_bytes(b->model);
+    uint64_t fit = available > fixed ? (available - fixed) / least : 0;
     if ((uint64_t)n_lanes > fit) {
         return error_set(error, UTTER_E_MEMORY,
-            "cuda:%d: %d lanes need %.1f GB and %s has %.1f GB free (%s)", b->device.index, n_lanes,
-            1e-9 * (double)(fixed + (uint64_t)n_lanes * least), b->device.name,
-            1e-9 * (double)available, fit > 0 ? "fewer lanes would fit" : "use device cpu");
+            "cuda:%d: a model with %d lanes needs %.1f GB, and %.1f GB of %s are free (%d lanes would "
+            "fit)",
+            b->device.index, n_lanes, 1e-9 * (double)(fixed + (uint64_t)n_lanes * least),
+            1e-9 * (double)available, b->device.name, (int)fit);
     }
     uint64_t most = (available - fixed - (uint64_t)n_lanes * lane) / page;
     int wanted = cuda_lanes_pages(b->model, n_lanes, lane_positions);
@@ -99,9 +107,17 @@ static utter_status open_host(struct backend *b, int n_lanes, utter_error *error
                         "an event", error);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static utter_status open_parts(struct backend *b, const struct backend_options *o, utter_error *error)
 {
     int n_pages = 0;
+    double begin = seconds();
     utter_status status = cuda_device_open(&b->device, o->device, error);
     if (status || (status = cuda_weights_fit(b->model, error)) ||
         (status = check_memory(b, o->n_lanes, o->lane_positions, &n_pages, error)) ||
@@ -116,8 +132,9 @@ static utter_status open_parts(struct backend *b, const struct backend_options *
         (status = cuda_vocoder_open(&b->vocoder, b->model, &b->device, o->n_lanes, error))) {
         return status;
     }
-    snprintf(b->name, sizeof b->name, "graph (%s, sm_%d%d)", b->device.name, b->device.major,
-        b->device.minor);
+    /* Weights are there, and every graph has run. */
+    snprintf(b->name, sizeof b->name, "graph (%s, sm_%d%d, warm after %.1f s)", b->device.name,
+        b->device.major, b->device.minor, seconds() - begin);
     return UTTER_OK;
 }
 

@@ -41,6 +41,8 @@ struct backend {
     char name[300];         /* of the device and its kernels */
 };
 
+/* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */
+uint64_t backend_least_lane_bytes(const struct model *model);
 utter_status backend_open(struct backend **b, const struct model *model,
     const struct backend_options *options, utter_error *error);
 void backend_close(struct backend **b);

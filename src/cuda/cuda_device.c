@@ -100,7 +100,7 @@ utter_status cuda_device_fail(struct cuda_device *d, const char *why, utter_erro
     return UTTER_E_DEVICE;
 }
 
-uint64_t cuda_device_free_bytes(struct cuda_device *d)
+uint64_t cuda_device_free_bytes(const struct cuda_device *d)
 {
     size_t available = 0, total = 0;
     (void)d;

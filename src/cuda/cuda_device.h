@@ -45,7 +45,7 @@ utter_status cuda_device_check(
 utter_status cuda_device_fail(struct cuda_device *device, const char *why, utter_error *error);
 
 /* Bytes that can be allocated now. */
-uint64_t cuda_device_free_bytes(struct cuda_device *device);
+uint64_t cuda_device_free_bytes(const struct cuda_device *device);
 
 #ifdef __cplusplus
 }

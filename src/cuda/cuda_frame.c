@@ -121,6 +121,9 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     status = check(f,
         cudaMemcpy(f->b.lane_ids, ids, (size_t)f->lanes.n * sizeof *ids, cudaMemcpyHostToDevice),
         "upload", error);
+    if (!status) { /* the copy may still be on its way, and other streams do not wait for it */
+        status = check(f, cudaDeviceSynchronize(), "upload", error);
+    }
     memory_free(ids);
     return status;
 }

@@ -88,8 +88,7 @@ struct pass {
     float *x;
     int n_vectors;
     struct cuda_attend attend;
-    const struct cuda_matrix *after; /* what is read when the layers are done */
-    const char *tap_name;            /* or NULL */
+    const char *tap_name; /* or NULL */
 };
 
 static utter_status run_attention(struct cuda_frame *f, struct pass *p, int layer, utter_error *error)
@@ -117,10 +116,6 @@ static utter_status run_attention(struct cuda_frame *f, struct pass *p, int laye
         .y_stride = s->width_padded,
     };
     p->attend.layer = layer;
-    p->attend.ahead[0] = l->o;
-    p->attend.ahead[1] = l->gate_up;
-    p->attend.ahead[2] = l->down;
-    p->attend.ahead[3] = layer + 1 < s->n_layers ? s->layers[layer + 1].qkv : *p->after;
     utter_status status = product(f, &qkv, error);
     if (status || (status = check(f, cuda_attend_queue(&f->queue, &p->attend), error))) {
         return status;
@@ -253,8 +248,7 @@ utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *
         .pad_id = f->model->config->tts_pad,
         .n_vectors = n_slots,
     };
-    struct pass pass = {&f->weights->talker, f->b.x, n_slots, talker_attend(f),
-        &f->weights->talker_head, "talker.layer"};
+    struct pass pass = {&f->weights->talker, f->b.x, n_slots, talker_attend(f), "talker.layer"};
     pass.attend.lanes = f->b.slots->step_lane;
     pass.attend.positions = f->b.slots->step_position;
     utter_status status = embed(f, &e, error);
@@ -282,8 +276,7 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
 {
     const int64_t width = f->weights->talker.width_padded;
     struct cuda_embed e = {.rows = stage->rows_at, .vectors = stage->vectors_at, .n_vectors = n};
-    struct pass pass = {
-        &f->weights->talker, f->b.x, n, talker_attend(f), &f->weights->talker_head, "talker.layer"};
+    struct pass pass = {&f->weights->talker, f->b.x, n, talker_attend(f), "talker.layer"};
     pass.attend.lanes = f->b.lane_ids + lane;
     pass.attend.first_position = position;
     pass.attend.prompt = true;
@@ -354,7 +347,7 @@ static utter_status predict(struct cuda_frame *f, int n_slots, int codebook, utt
     const struct cuda_weights *w = f->weights;
     const struct cuda_stack *s = &w->predictor;
     int each = codebook == 1 ? 2 : 1;
-    struct pass pass = {s, f->b.px, n_slots * each, {0}, &w->predictor_head[codebook - 1], NULL};
+    struct pass pass = {s, f->b.px, n_slots * each, {0}, NULL};
     pass.attend.each = each;
     pass.attend.lanes = f->b.slots->alive;
     pass.attend.first_position = codebook == 1 ? 0 : codebook;

@@ -75,7 +75,7 @@ __device__ __forceinline__ void ask_for_weights(uint4 (&weights)[DEPTH], const u
 }
 
 /* How a warp goes through its columns: so many tiles at once that the activations of all vectors fill its piece of
- * shared memory. Each thread brings ITEMS times 4 activations there: of vector v, tile i, and the columns of thread t. */
+ * shared memory. Each thread brings ITEMS times 4 activations there: of a vector, a tile, and the thread's columns. */
 template <int N_TILES> struct pace {
     static constexpr int TILES = N_TILES < 8 ? N_TILES : 8; /* of vectors, at once */
     static constexpr int GROUPS = N_TILES / TILES;          /* of vectors, one after the other */

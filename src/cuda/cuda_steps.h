@@ -19,8 +19,7 @@ struct cuda_queue {
 enum {
     CUDA_MAX_VECTORS = 64,
     /* of one product */ CUDA_MAX_CODES = 4096, /* that can be chosen among */
-    CUDA_MAX_HEAD = 256,
-    CUDA_AHEAD = 4
+    CUDA_MAX_HEAD = 256
 };
 
 /* ---- Products: y = W x, after a norm of x where there is one ---- */
@@ -72,8 +71,6 @@ struct cuda_attend {
     int pages_stride;
     float *partial; /* scratch of cuda_attend_floats; NULL where one block takes all pages of a head */
     uint32_t *arrived; /* [n_vectors][n_kv_heads], zeros before and after */
-    /* Matrices of the steps that follow, to be brought into the second cache meanwhile; none: no tiles in the first. */
-    struct cuda_matrix ahead[CUDA_AHEAD];
 };
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);

@@ -72,6 +72,8 @@ struct backend_memory {
     uint64_t lane_bytes;     /* fixed, each lane */
     uint64_t position_bytes; /* each position of a lane, as it is used */
     uint64_t kept_bytes;     /* of the vocoder's state in a snapshot */
+    int most_lanes;          /* that the device's memory would hold; 0: no such bound */
+    double bytes_per_s;      /* that the device's memory can give; 0: not known */
 };
 
 /* What lane_keep took out of a lane; each backend's own. */

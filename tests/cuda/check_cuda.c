@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The GPU backend against the CPU backend, and its speed. A program of its own, not a unit test: it needs a GPU,
  * goes on after a failure, and says where the first difference is. Ends with `N passed, N failed`.
- * Usage: check_cuda [-n FRAMES] [-t LANES] [-T] CHECKPOINT ...  -t: times of 1, 8 .. LANES lanes too;
- * -T: only those. */
+ * Usage: check_cuda [-n FRAMES] [-f FORCED FRAMES] [-t LANES] [-T] CHECKPOINT ...
+ * -t: times of 1, 8 .. LANES lanes too; -T: only those. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -374,6 +374,32 @@ static void check_lanes(struct run *gpu)
     }
 }
 
+/* A lane that goes on from another one's beginning gives what that one gives. */
+static void check_snapshot(struct run *gpu)
+{
+    enum { KEPT = 37 };
+    struct row rows[N_ROWS];
+    struct backend_snapshot *snapshot = NULL;
+    utter_error error;
+    struct lane_settings s = {{0.9f, 20, 1, 1.05f}, {0.9f, 20, 1, 1}, 5, N_FRAMES};
+    make_rows(gpu->config, 4, rows, N_ROWS);
+    bool same =
+        start(gpu, 0, 4, &s, N_ROWS) &&
+        said(gpu->ops->lane_keep(gpu->b, 0, KEPT, true, &snapshot, &error), &error, "keep") &&
+        said(gpu->ops->lane_reset(gpu->b, 1, &s, &error), &error, "reset") &&
+        said(gpu->ops->lane_resume(gpu->b, 1, snapshot, &error), &error, "resume") &&
+        said(gpu->ops->prefill(gpu->b, 1, rows + KEPT, N_ROWS - KEPT, &error), &error, "prefill");
+    for (int t = 0; t < 4 && same; t++) {
+        struct lane_out a, b;
+        int32_t text = text_of(gpu->config, 4, t);
+        same = one_frame(gpu, 0, text, NULL, &a) && one_frame(gpu, 1, text, NULL, &b) &&
+               memcmp(a.codes, b.codes, (size_t)gpu->config->n_codebooks * sizeof(int32_t)) == 0 &&
+               a.n_samples == b.n_samples && memcmp(a.pcm, b.pcm, a.n_samples * sizeof(float)) == 0;
+    }
+    result(same, "a lane from a snapshot of %d rows gives the same", KEPT);
+    gpu->ops->snapshot_free(gpu->b, &snapshot);
+}
+
 /* ---- What is refused ---- */
 
 static void check_errors(struct run *gpu)
@@ -499,7 +525,7 @@ static void time_frames(const struct model *model, int n_lanes, int n_frames)
     r.ops->close(&r.b);
 }
 
-static void check_model(bool checks, int timed_lanes, int n_frames)
+static void check_model(bool checks, int timed_lanes, int n_frames, int n_forced)
 {
     utter_error error;
     struct model *model;
@@ -513,11 +539,12 @@ static void check_model(bool checks, int timed_lanes, int n_frames)
         open_run(&cpu, &cpu_backend, model, 1)) {
         check_forced(&gpu, &cpu, 9);
         check_forced(&gpu, &cpu, N_ROWS);
-        check_heads(&gpu, &cpu, n_frames);
+        check_heads(&gpu, &cpu, n_forced);
         check_free(&gpu, &cpu, "greedy", &GREEDY, n_frames);
         check_free(&gpu, &cpu, "sampled", &sampled, n_frames);
         check_free(&gpu, &cpu, "top-p", &narrow, n_frames);
         check_lanes(&gpu);
+        check_snapshot(&gpu);
         check_errors(&gpu);
     }
     if (gpu.b) {
@@ -535,17 +562,19 @@ static void check_model(bool checks, int timed_lanes, int n_frames)
 int main(int argc, char **argv)
 {
     bool checks = true;
-    int n_frames = 24, timed_lanes = 0;
+    int n_frames = 24, n_forced = 24, timed_lanes = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
             timed_lanes = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-T") == 0) {
             checks = false;
+        } else if (strcmp(argv[i], "-f") == 0 && i + 1 < argc) {
+            n_forced = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             n_frames = atoi(argv[++i]);
         } else {
             folder = argv[i];
-            check_model(checks, timed_lanes, n_frames);
+            check_model(checks, timed_lanes, n_frames, n_forced);
         }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);

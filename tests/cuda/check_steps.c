@@ -137,6 +137,7 @@ static void make_product(struct product *p)
     m.tiles = tiles;
     struct cuda_pack pack = {to_device(p->w, (size_t)all * (size_t)p->cols * 2), p->rows, p->cols,
         p->halves, tiles, m.n_row_tiles, m.n_k_tiles};
+    cudaDeviceSynchronize();
     cuda_pack_queue(&queue, &pack);
     int64_t stride = (p->rows + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE;
     p->linear = (struct cuda_linear){
@@ -163,6 +164,7 @@ static void run_product(struct product *p, int n, double *worst, bool *same)
         y[i] = 1;
     }
     cudaMemcpy(p->linear.y, y, MOST_VECTORS * (size_t)stride * sizeof *y, cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize(); /* the kernel's stream does not wait for copies */
     p->linear.n_vectors = n;
     cudaError_t status = cuda_linear_queue(&queue, &p->linear);
     from_device(y, p->linear.y, MOST_VECTORS * (size_t)stride * sizeof *y);
@@ -328,6 +330,7 @@ static int run_choice(struct choice *c, int round)
     cudaMemcpy(c->choose.lanes.state, c->lanes, sizeof c->lanes, cudaMemcpyHostToDevice);
     cudaMemcpy(c->choose.slots, &c->slots, sizeof c->slots, cudaMemcpyHostToDevice);
     struct cuda_slots after;
+    cudaDeviceSynchronize();
     cudaError_t status = cuda_choose_queue(&queue, &c->choose);
     from_device(&after, c->choose.slots, sizeof after);
     for (int i = 0; i < N_SLOTS; i++) {

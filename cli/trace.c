@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { CALLS = 1, STAGES = 2 }; /* lines of the trace */
+
+int trace_open(struct trace *t, const char *path)
+{
+    *t = (struct trace){.path = path, .begin_s = seconds_now()};
+    t->file = fopen(path, "w");
+    if (!t->file) {
+        return fail(1, "--trace: %s: cannot be written: %s", path, strerror(errno));
+    }
+    fprintf(t->file,
+        "[{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"calls\"}},\n"
+        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stages\"}}",
+        CALLS, STAGES);
+    return 0;
+}
+
+static void event(struct trace *t, const char *name, int line, double from_s, double length_s)
+{
+    fprintf(t->file, ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
+        name, line, 1e6 * (from_s - t->begin_s), 1e6 * length_s);
+}
+
+void trace_call(struct trace *t, const utter_stream_stats *now, double from_s, double to_s)
+{
+    if (!t->file) {
+        return;
+    }
+    const utter_stream_stats *before = &t->before;
+    const struct {
+        const char *name;
+        double length_s;
+    } stages[] = {
+        {"prompt", now->prompt_s - before->prompt_s},
+        {"prefill", now->prefill_s - before->prefill_s},
+        {"talker", now->talker_s - before->talker_s},
+        {"predictor", now->predictor_s - before->predictor_s},
+        {"vocoder", now->vocoder_s - before->vocoder_s},
+    };
+    double at = to_s;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        at -= stages[i].length_s;
+    }
+    event(t, now->n_frames > before->n_frames ? "frame" : "call", CALLS, from_s, to_s - from_s);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        if (stages[i].length_s > 0) {
+            event(t, stages[i].name, STAGES, at, stages[i].length_s);
+        }
+        at += stages[i].length_s;
+    }
+    t->before = *now;
+}
+
+int trace_close(struct trace *t)
+{
+    if (!t->file) {
+        return 0;
+    }
+    fprintf(t->file, "]\n");
+    bool bad = ferror(t->file) != 0;
+    bad = fclose(t->file) != 0 || bad;
+    t->file = NULL;
+    return bad ? fail(2, "--trace: %s: cannot be written", t->path) : 0;
+}
