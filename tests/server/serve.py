@@ -362,6 +362,10 @@ def wrong_starts_say_why():
         assert s.stop() == 1 and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
 
 
+def ends_cleanly(s):
+    assert s.stop() == 0 and "Sanitizer" not in s.said(), s.said()[-2000:]
+
+
 def main():
     checks = Checks()
     s = Server(program)
@@ -371,10 +375,10 @@ def main():
                  sessions_cancel_and_cut, who_leaves_frees_the_lane, who_does_not_read_is_paused,
                  a_dead_worker_is_replaced, speeches_end_before_the_server):
         checks.run(test.__name__, test, s)
-    s.stop()
+    checks.run("ends_cleanly", ends_cleanly, s)
     s = Server(program, "--lanes", "2", "--queue", "1", "-q")
     checks.run("too_many_are_refused", too_many_are_refused, s)
-    s.stop()
+    checks.run("ends_cleanly", ends_cleanly, s)
     with tempfile.TemporaryDirectory() as folder:
         keys = os.path.join(folder, "keys")
         with open(keys, "w") as f:
@@ -382,14 +386,14 @@ def main():
                 "ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1", __import__("hashlib").sha256(b"hashed").hexdigest()))
         s = Server(program, "--api-key-file", keys)
         checks.run("keys_are_asked_for", keys_are_asked_for, s)
-        s.stop()
+        checks.run("ends_cleanly", ends_cleanly, s)
         voices = os.path.join(folder, "voices")
         model = os.path.join(checkpoints, "tiny06-base")
         s = Server(program, "-m", model, "--voices", voices)
         s.model = model
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
-        s.stop()
+        checks.run("ends_cleanly", ends_cleanly, s)
     checks.run("wrong_starts_say_why", wrong_starts_say_why)
     sys.exit(checks.end())
 
