@@ -2,8 +2,9 @@
 
     python3 encode_speech.py --codec run/codec.pt --speech speech/slt --out codes/slt
 
-OUT/codes.npy holds [frames, codebooks] of all utterances one after another (LEAD silent frames first in each, which
-the full-text layout leaves out), OUT/lengths.npy the frames of each.
+OUT/NNNNN.codes.npy holds [frames, codebooks] of the utterances of --group shards one after another (LEAD silent frames
+first in each, which the full-text layout leaves out), OUT/NNNNN.lengths.npy, written last, the frames of each. Parts that
+are there already are kept; with --shards it waits for the shards that are still being made.
 """
 import argparse
 import os
@@ -41,25 +42,35 @@ def encode_all(codec, voice, with_sound=False):
 def load_codec(path, device):
     state = torch.load(path, map_location=device)
     codec = Codec(state["shape"]).to(device).eval()
-    codec.load_state_dict(state["codec"])
+    codec.load_state_dict({k: v.float() for k, v in state["codec"].items()})
     return codec
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--codec", required=True)
-    options.add_argument("--speech", required=True)
+    options.add_argument("--speech", nargs="+", required=True, help="folders made by speech.py")
     options.add_argument("--shards", type=int, default=0, help="0: all that are there")
-    options.add_argument("--out", required=True)
+    options.add_argument("--group", type=int, default=40, help="shards in one part")
+    options.add_argument("--out", nargs="+", required=True, help="as many folders")
     args = options.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    os.makedirs(args.out, exist_ok=True)
-    shards = sound.wait_for(args.speech, args.shards) if args.shards else sound.all_shards(args.speech)
-    voice = sound.Speech(shards, device)
-    codes, _ = encode_all(load_codec(args.codec, device), voice)
-    np.save(os.path.join(args.out, "codes.npy"), codes.cpu().numpy())
-    np.save(os.path.join(args.out, "lengths.npy"), voice.frames(np.arange(len(voice))).astype(np.int32))
-    print(f"{len(voice)} utterances, {voice.hours():.2f} hours", flush=True)
+    codec = load_codec(args.codec, device)
+    most = args.shards or max(len(sound.all_shards(folder)) for folder in args.speech)
+    for first in range(0, most, args.group):
+        for folder, out in zip(args.speech, args.out):
+            os.makedirs(out, exist_ok=True)
+            path = os.path.join(out, f"{first:05d}")
+            names = sound.wait_for(folder, min(first + args.group, args.shards), first) if args.shards else \
+                sound.all_shards(folder)[first:first + args.group]
+            if os.path.exists(path + ".lengths.npy") or not names:
+                continue
+            voice = sound.Speech(names, device)
+            codes, _ = encode_all(codec, voice)
+            np.save(path + ".codes.npy", codes.cpu().numpy())
+            np.save(path + ".part.npy", voice.frames(np.arange(len(voice))).astype(np.int32))
+            os.replace(path + ".part.npy", path + ".lengths.npy")
+            print(f"{path}: {len(voice)} utterances, {voice.hours():.2f} hours", flush=True)
 
 
 if __name__ == "__main__":

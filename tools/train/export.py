@@ -16,8 +16,7 @@ import shapes
 from shapes import FRAME, SAMPLE_RATE
 
 TOKENIZER_FILES = ["vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json"]
-# Heads are written this much sharper: the released temperature of 0.9 then acts as 0.3.
-HEAD_GAIN = 3.
+HEAD_GAIN = 3.                          # heads are written this much sharper: temperature 0.9 then acts as 0.3
 GENERATION = {"do_sample": True, "repetition_penalty": 1.05, "temperature": 0.9, "top_p": 1.0, "top_k": 50,
               "subtalker_dosample": True, "subtalker_temperature": 0.9, "subtalker_top_p": 1.0, "subtalker_top_k": 50,
               "max_new_tokens": 8192}
@@ -89,11 +88,11 @@ def write_json(path, value, **style):
 
 def export_codec(path, out):
     state = torch.load(path, map_location="cpu")
-    c, weights = state["shape"], state["codec"]
+    c, weights = state["shape"], {k: v.float() for k, v in state["codec"].items()}
     tensors = {k: v for k, v in weights.items() if not k.startswith("quantizer.")}
     tensors.update(quantizer_tensors(c, weights))
     os.makedirs(out, exist_ok=True)
-    save_file({k: v.float().contiguous() for k, v in tensors.items()}, os.path.join(out, "model.safetensors"),
+    save_file({k: v.half().contiguous() for k, v in tensors.items()}, os.path.join(out, "model.safetensors"),
               metadata={"format": "pt"})
     write_json(os.path.join(out, "config.json"), codec_config(c), indent=2)
     write_json(os.path.join(out, "preprocessor_config.json"), dict(
@@ -136,12 +135,13 @@ def talker_config(t, ids):
         spk_is_dialect={name: False for name in ids["speakers"]}, code_predictor_config=predictor_config(t))
 
 
-def sharpened(name, tensor):
-    head = name == "codec_head.weight" or ".lm_head." in name
-    return tensor * HEAD_GAIN if head else tensor
+def sharpened(name, tensor, gains):
+    if name == "codec_head.weight":
+        return tensor * gains[0]
+    return tensor * gains[1] if ".lm_head." in name else tensor
 
 
-def export_talker(path, tokenizer, out):
+def export_talker(path, tokenizer, out, gains):
     state = torch.load(path, map_location="cpu")
     t, text, ids = state["shape"], state["text"], shapes.control_ids(state["shape"]["entries"])
     write_json(os.path.join(out, "config.json"), dict(
@@ -151,7 +151,7 @@ def export_talker(path, tokenizer, out):
         assistant_token_id=text["assistant"], tts_pad_token_id=text["tts_pad"], tts_bos_token_id=text["tts_bos"],
         tts_eos_token_id=text["tts_eos"]), indent=2)
     write_released_defaults(os.path.join(out, "generation_config.json"))
-    tensors = {"talker." + k: sharpened(k, v.float()).bfloat16().contiguous() for k, v in state["talker"].items()}
+    tensors = {"talker." + k: sharpened(k, v.float(), gains).bfloat16().contiguous() for k, v in state["talker"].items()}
     save_file(tensors, os.path.join(out, "model.safetensors"), metadata={"format": "pt"})
     for name in TOKENIZER_FILES:
         shutil.copy(os.path.join(tokenizer, name), out)
@@ -162,14 +162,16 @@ def main():
     options.add_argument("--codec", required=True)
     options.add_argument("--talker")
     options.add_argument("--tokenizer", help="folder of the tokenizer files")
+    options.add_argument("--gains", nargs=2, type=float, default=[HEAD_GAIN, HEAD_GAIN], help="of the two parts' heads")
     options.add_argument("--out", required=True)
     args = options.parse_args()
     export_codec(args.codec, os.path.join(args.out, "speech_tokenizer"))
     if args.talker:
-        export_talker(args.talker, args.tokenizer, args.out)
+        export_talker(args.talker, args.tokenizer, args.out, args.gains)
     for folder, _, names in sorted(os.walk(args.out)):
         for name in sorted(names):
             path = os.path.join(folder, name)
+            os.chmod(path, 0o644)
             print(f"{os.path.getsize(path):>10} {os.path.relpath(path, args.out)}")
 
 

@@ -21,8 +21,14 @@ class Schedule:
             self.start = time.time()
         return time.time() - self.start
 
+    def restart(self, until=None):
+        """The clock starts now; with `until`, the piece ends at that time."""
+        self.start = time.time()
+        if until:
+            self.seconds = max(1., until - self.start)
+
     def part(self):
-        return self.begin + (self.end - self.begin) * min(1., self.elapsed() / self.seconds)
+        return self.begin + (self.end - self.begin) * min(1., self.elapsed() / max(self.seconds, .001))
 
     def over(self):
         return self.elapsed() >= self.seconds

@@ -13,9 +13,9 @@ from speech import RATE
 PIECE = 120 * RATE                     # resampled in pieces, so that memory stays small
 
 
-def wait_for(folder, shards):
-    """Blocks until the first `shards` shards are there (they may be finished in any order); returns their names."""
-    names = [os.path.join(folder, f"{i:05d}") for i in range(shards)]
+def wait_for(folder, shards, first=0):
+    """Blocks until the shards `first` to `shards` - 1 are there (finished in any order); returns their names."""
+    names = [os.path.join(folder, f"{i:05d}") for i in range(first, shards)]
     while not all(os.path.exists(name + ".len") for name in names):
         time.sleep(.2)
     return names

@@ -40,9 +40,9 @@ class RowCache:
 def prompt(voice, tokens, speaker, stream, auto):
     """Text ids, codec ids of one prompt, and the text that comes with the frames."""
     ids, special = voice.ids, voice.tokenizer.special
-    position = torch.arange(9)[None]
-    text, codec, size = layout.header(ids, special, torch.tensor([speaker]), torch.tensor([auto]), position)
-    text, codec = text[0, :size[0, 0]].tolist(), codec[0, :size[0, 0]].tolist()
+    header = layout.Header(ids, special, "cpu")
+    text, codec, size = header.rows(torch.tensor(speaker), torch.tensor(auto), torch.arange(9))
+    text, codec = text[:size].tolist(), codec[:size].tolist()
     if stream:
         return text + tokens[:1], codec + [ids["bos"]], tokens[1:] + [special["tts_eos"]]
     body = tokens + [special["tts_eos"], special["tts_pad"]]

@@ -7,9 +7,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from codec import GatedMlp, RmsNorm
+from layout import NOTHING
 
 EPSILON = 1e-6
 THETA = 1e6
+CONTROLS = 64                           # control ids that prompts may hold, counted from the last code
+CONTROLS_TRAINED = 8                    # ids after the codes that the head learns: EOS is among them, the rest never said
 
 
 def rotary(positions, width):
@@ -25,6 +28,16 @@ def rotary(positions, width):
 def turn(x, cos, sin):
     half = x.shape[-1] // 2
     return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+
+
+def one_hot(ids, size):
+    """Rows for a matrix product that looks vectors up: no scatter in the backward pass. Negative ids give zeros."""
+    hot = ids[..., None] == torch.arange(size, device=ids.device)
+    return hot.to(torch.bfloat16 if ids.is_cuda else torch.float32)
+
+
+def lighter(table):
+    return table.to(torch.bfloat16) if table.is_cuda else table.float()
 
 
 class Attention(nn.Module):
@@ -151,32 +164,43 @@ class Talker(nn.Module):
         return torch.stack([first] + [e.weight for e in self.code_predictor.model.codec_embedding])
 
     def embed_codes(self, tables, codes):
-        """codes [n, books] -> [books, n, D], as one-hot products: no scatter in the backward pass."""
-        kind = torch.bfloat16 if codes.is_cuda else tables.dtype
-        return torch.bmm(F.one_hot(codes.T, self.shape["entries"]).to(kind), tables.to(kind))
+        """codes [.., books] (-1: nothing) -> the sum of their vectors [.., D], as one product with one-hot rows."""
+        return one_hot(codes, tables.shape[1]).flatten(-2) @ lighter(tables).flatten(0, 1)
+
+    def embed_each(self, tables, codes):
+        """codes [n, books] -> [n, books, D]"""
+        return torch.bmm(one_hot(codes.T, tables.shape[1]), lighter(tables[:codes.shape[1]])).transpose(0, 1)
 
     def inputs(self, text, codec):
-        """Sum of the two streams [batch, time, D]; -1 stands for nothing."""
+        """Sum of the two streams [batch, time, D]; -1 stands for nothing. Codec ids are control ids here."""
         texts = self.text_projection(self.model.text_embedding.weight)
-        codecs = self.model.codec_embedding.weight.to(texts.dtype)
-        return F.embedding(text.clamp(min=0), texts) * (text >= 0)[..., None] + \
-            F.embedding(codec.clamp(min=0), codecs) * (codec >= 0)[..., None]
+        first = self.shape["entries"]
+        controls = self.model.codec_embedding.weight[first:first + CONTROLS]
+        return one_hot(text, len(texts)) @ lighter(texts) + one_hot(codec - first, CONTROLS) @ lighter(controls)
+
+    def hidden(self, rows):
+        """The stack's output [rows, time, D] for packed rows: a position sees those of its own utterance before it."""
+        time = rows.text.shape[1]
+        entering = self.embed_codes(self.tables(), rows.entering)
+        x = self.inputs(rows.text, rows.codec)
+        i = torch.arange(time, device=x.device)
+        seen = (rows.owner[:, :, None] == rows.owner[:, None]) & (i[:, None] >= i)
+        mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device).masked_fill(~seen, -torch.inf)[:, None]
+        return self.model.run(x + entering, i, mask=mask.expand(-1, self.shape["heads"], -1, -1))
 
     def forward(self, rows, chosen):
-        """rows: see layout.Rows; chosen: which frames train the predictor -> (c0 loss, losses of c1.., c0 right)."""
-        batch, time = rows.text.shape
-        tables = self.tables()
-        x = self.inputs(rows.text, rows.codec)
-        frames = self.embed_codes(tables, rows.codes_in).sum(0)
-        x = x.reshape(batch * time, -1).index_add(0, rows.enters, frames.to(x.dtype)).view(batch, time, -1)
-        h = self.model.run(x, torch.arange(time, device=x.device)).reshape(batch * time, -1)
-        logits = self.codec_head(h[rows.decides])
-        loss_first = F.cross_entropy(logits.float(), rows.target)
-        right = (logits.argmax(-1) == rows.target).float().mean()
-        codes = rows.codes[chosen]
-        vectors = self.embed_codes(tables, codes)[:-1].transpose(0, 1)
-        logits = self.code_predictor.logits(h[rows.makes[chosen]], vectors)
+        """Packed rows (layout.Rows) and the flat positions that train the predictor -> (c0 loss, losses of c1..,
+        share of right c0, shares of right c1..)."""
+        h = self.hidden(rows).flatten(0, 1)
+        target = rows.target.flatten()
+        logits = F.linear(h, self.codec_head.weight[:self.shape["entries"] + CONTROLS_TRAINED].to(h.dtype)).float()
+        loss_first = F.cross_entropy(logits, target, ignore_index=NOTHING)
+        wanted = target != NOTHING
+        right = ((logits.argmax(-1) == target) & wanted).sum() / wanted.sum()
+        codes, weight = rows.codes.flatten(0, 1)[chosen], rows.made.flatten()[chosen].float()
+        logits = self.code_predictor.logits(h[chosen], self.embed_each(self.tables(), codes[:, :-1])).float()
         wanted = codes[:, 1:].T
-        loss_rest = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none")
-        right_rest = (logits.argmax(-1) == wanted).float().mean(1)
-        return loss_first, loss_rest.view(len(wanted), -1).mean(1), right.detach(), right_rest.detach()
+        loss_rest = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(wanted), -1)
+        right_rest = (logits.argmax(-1) == wanted).float()
+        scale = weight / weight.sum()
+        return loss_first, (loss_rest * scale).sum(1), right.detach(), (right_rest * scale).sum(1).detach()

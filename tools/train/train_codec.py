@@ -46,6 +46,7 @@ class Stage:
 
     def ready(self, parameters):
         self.parameters = list(parameters)
+        self.average = [p.detach().clone() for p in self.parameters]
         self.optimiser = pieces.adam(self.parameters, (.8, .99), 1e-3, self.device)
         self.judge_optimiser = pieces.adam(self.judges.parameters(), (.5, .9), 1e-3, self.device)
         if "judges" in self.state:
@@ -57,6 +58,17 @@ class Stage:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.)
         self.optimiser.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(self.average, self.parameters, 1 - self.args.average)
+
+    @torch.no_grad()
+    def with_average(self, action):
+        """Runs `action` with the averaged weights in place."""
+        own = [p.detach().clone() for p in self.parameters]
+        torch._foreach_copy_(self.parameters, self.average)
+        result = action()
+        torch._foreach_copy_(self.parameters, own)
+        return result
 
     def show(self, **values):
         """Keeps values in fixed tensors, to be read after a replay."""
@@ -72,7 +84,7 @@ class Stage:
     def adversarial_step(self):
         made, real, further = self.forward()
         distance = self.loss(made, real)
-        window = min(self.samples, 25 * FRAME)
+        window = min(made.shape[1], 25 * FRAME)
         made_part, real_part = made[:, -window:], real[:, -window:]
         with self.autocast():
             verdict = spectral.hinge_for_judges(self.judges(real_part), self.judges(made_part.detach()))
@@ -93,11 +105,15 @@ class Stage:
 
     def run(self):
         args = self.args
-        schedule = pieces.Schedule(args.begin, args.end, args.seconds, args.rate)
+        before = self.state.get("parts", {}).get(args.stage, 0.)
+        begin = max(args.begin, before if args.begin <= before < args.end else 0.)
+        schedule = pieces.Schedule(begin, args.end, args.seconds * (args.end - begin) / (args.end - args.begin),
+                                   args.rate)
         curve = pieces.Curve(os.path.join(args.out, f"codec_{args.stage}.json"))
-        first = self.plain if args.begin < args.adversarial else self.adversarial
+        first = self.plain if begin < args.adversarial else self.adversarial
         first(self.refill)                                              # compile before the clock starts
-        curve.add(step=0, part=args.begin, **self.validate())
+        schedule.restart(args.until)
+        curve.add(step=0, part=begin, **self.with_average(self.validate))
         next_look, total = args.look, self.state.get("steps", {}).get(args.stage, 0)
         while not schedule.over() and schedule.steps < args.steps:
             rate = schedule.rate()
@@ -109,17 +125,22 @@ class Stage:
                 torch.cuda.synchronize()
             if schedule.elapsed() >= next_look:
                 next_look += args.look
-                curve.add(step=total + schedule.steps, part=schedule.part(), **self.validate(), **self.seen())
-        curve.add(step=total + schedule.steps, part=schedule.part(), **self.validate(), **self.seen())
-        self.save(total + schedule.steps)
+                curve.add(step=total + schedule.steps, part=schedule.part(), **self.with_average(self.validate),
+                          **self.seen())
+                self.save(total + schedule.steps, schedule.part())
+        curve.add(step=total + schedule.steps, part=schedule.part(), **self.with_average(self.validate), **self.seen())
+        self.save(total + schedule.steps, schedule.part())
 
     def seen(self):
         return {"train_" + k: v.item() for k, v in self.shown.items()}
 
-    def save(self, steps):
+    def save(self, steps, part):
+        """The averaged weights; a run that is started again goes on from them."""
         counts = dict(self.state.get("steps", {}), **{self.args.stage: steps})
-        pieces.save(os.path.join(self.args.out, "codec.pt"), shape=self.codec.shape, steps=counts,
-                    codec={k: v.cpu() for k, v in self.codec.state_dict().items()},
+        parts = dict(self.state.get("parts", {}), **{self.args.stage: part})
+        weights = self.with_average(lambda: {k: v.cpu().clone() for k, v in self.codec.state_dict().items()})
+        pieces.save(os.path.join(self.args.out, "codec.pt"), shape=self.codec.shape, steps=counts, parts=parts,
+                    codec=weights,
                     judges={k: v.half().cpu() for k, v in self.judges.state_dict().items()})
 
 
@@ -130,9 +151,24 @@ def load_or_start(args, device):
     if not path:
         return Codec(shapes.codec(**shapes.overrides(args.set))).to(device), {}
     state = torch.load(path, map_location=device)
-    codec = Codec(state["shape"]).to(device)
-    codec.load_state_dict(state["codec"])
+    wanted = dict(state["shape"], **shapes.overrides(args.set))
+    codec = Codec(wanted).to(device)
+    missing, odd = codec.load_state_dict({k: v.float() for k, v in state["codec"].items()}, strict=False)
+    new = range(state["shape"]["layers"], wanted["layers"])
+    assert not odd and all(any(f"decoder.pre_transformer.layers.{i}." in k for i in new) for k in missing)
+    for i in new:
+        quieten(codec.decoder.pre_transformer.layers[i])
     return codec, state
+
+
+@torch.no_grad()
+def quieten(layer):
+    """A further layer that at first changes next to nothing."""
+    for module in layer.modules():
+        if isinstance(module, torch.nn.Linear):
+            torch.nn.init.normal_(module.weight, std=module.weight.shape[1] ** -.5)
+    layer.self_attn_layer_scale.scale.fill_(.005)
+    layer.mlp_layer_scale.scale.fill_(.005)
 
 
 class Joint(Stage):
@@ -202,6 +238,7 @@ class DecoderOnly(Stage):
         self.blocks, self.codes = torch.cat(blocks), torch.cat(codes)
         print("frames", len(self.codes), "hours", round(len(self.codes) / 45000, 2), flush=True)
         self.within = torch.arange(args.frames, device=device)
+        self.skip = args.context * FRAME
         self.validation = self.take_validation()
         self.decode = self.compiled(self.codec.decoder)
         self.ready([p for p in self.codec.parameters() if p.requires_grad])
@@ -220,13 +257,15 @@ class DecoderOnly(Stage):
         vectors = self.codec.quantizer.dequantise(self.codes[index].long())
         with self.autocast():
             made = self.decode(vectors)
-        return made.float(), real, F.relu(made.float().abs() - .98).mean() * 2
+        made, real = made[:, self.skip:].float(), real[:, self.skip:]
+        return made, real, F.relu(made.abs() - .98).mean() * 2
 
     @torch.no_grad()
     def validate(self):
         real = self.blocks[self.validation].flatten(1).float() / 32768
         made = self.codec.decoder(self.codec.quantizer.dequantise(self.codes[self.validation].long()))
-        return dict(validation=self.loss(made, real).item())
+        made, real = made[:, self.skip:], real[:, self.skip:]
+        return dict(validation=self.loss(made, real).item(), heard=self.loss.heard(made, real).item())
 
 
 def main():
@@ -237,12 +276,15 @@ def main():
     options.add_argument("--out", required=True)
     options.add_argument("--init", help="a codec.pt to start from, when OUT has none")
     options.add_argument("--seconds", type=float, default=480)
+    options.add_argument("--until", type=float, help="end at this time (seconds since 1970) instead")
     options.add_argument("--begin", type=float, default=0.)
     options.add_argument("--end", type=float, default=1.)
     options.add_argument("--steps", type=int, default=10 ** 9)
     options.add_argument("--rate", type=float, default=1e-3)
     options.add_argument("--batch", type=int, default=16)
     options.add_argument("--frames", type=int, default=64, help="length of a crop")
+    options.add_argument("--context", type=int, default=0, help="frames of a crop that only lead in (decoder)")
+    options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
     options.add_argument("--drop", type=float, default=.15, help="share of items decoded from fewer codebooks")
     options.add_argument("--probe", type=float, default=.3, help="weight of the mel probe")
     options.add_argument("--adversarial", type=float, default=2., help="part at which the discriminators join")
@@ -251,7 +293,8 @@ def main():
     options.add_argument("--look", type=float, default=20., help="seconds between validations")
     options.add_argument("--compile", type=int, default=1)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--set", nargs="*", default=[], help="shape overrides, for example decoder_dim=192")
+    options.add_argument("--set", nargs="*", default=[], help="shape overrides, for example decoder_dim=192;"
+                         " a codec that is there may only get more decoder layers")
     args = options.parse_args()
     os.makedirs(args.out, exist_ok=True)
     device = pieces.prepare_device(args.seed)

@@ -3,10 +3,12 @@
     python3 train_talker.py --codes codes/slt codes/rms --texts text/train_slt.txt text/train_rms.txt \\
         --presets clara miles --tokenizer run/tokenizer --out run --seconds 480 --begin 0 --end .5
 
-State: OUT/talker.pt (weights in bf16, below 16 MB), OUT/talker.json (curve), OUT/talker_optimiser.pt (large; without
-it a piece starts with a warm-up).
+State: OUT/talker.pt (averaged weights in bf16) and OUT/talker.json (curve), both written at every look; a run that is
+started again goes on from there, with a warm-up.
 """
 import argparse
+import concurrent.futures
+import glob
 import os
 import time
 
@@ -19,164 +21,221 @@ import shapes
 from talker import Talker
 from tokenizer import Tokenizer
 
-BUCKETS = [48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384]
 HELD_BACK = 256                        # utterances of the training data kept for validation
 FALL = .9                              # weight of each further codebook
 
 
 class Utterances:
-    """Codes and texts of all voices, flat on the device, with starts and lengths."""
+    """Codes and texts of all voices, flat on the device, with starts and lengths. Grows when new parts appear."""
 
     def __init__(self, args, tokenizer, ids, device):
-        codes, frames, tokens, counts, speakers = [], [], [], [], []
-        for folder, path, preset in zip(args.codes, args.texts, args.presets):
-            lengths = np.load(os.path.join(folder, "lengths.npy"))
+        self.folders = list(zip(args.codes, args.texts, [ids["speakers"][p] for p in args.presets]))
+        self.tokenizer, self.device = tokenizer, device
+        self.frames = self.counts = np.zeros(0, np.int64)
+        self.codes = self.tokens = self.speakers = None
+        self.lines, self.taken = {}, {folder: [] for folder in args.codes}
+        while not self.extend() or not all(self.taken.values()):
+            time.sleep(.5)
+
+    def extend(self):
+        """Takes in the parts that are not in yet, in the order of their names; whether there was one."""
+        parts = []
+        for folder, path, speaker in self.folders:
+            for name in sorted(glob.glob(os.path.join(folder, "*.lengths.npy"))):
+                if name not in self.taken[folder]:
+                    parts.append(self.part(folder, path, speaker, name))
+                    self.taken[folder].append(name)
+        if parts:
+            codes, frames, tokens, counts, speakers = zip(*parts)
+            self.codes = self.longer(self.codes, codes)
+            self.tokens = self.longer(self.tokens, tokens)
+            self.speakers = self.longer(self.speakers, speakers)
+            self.frames, self.counts = (np.concatenate((old,) + new).astype(np.int64)
+                                        for old, new in ((self.frames, frames), (self.counts, counts)))
+            self.frame_lengths, self.text_lengths = (torch.from_numpy(v).to(self.device)
+                                                     for v in (self.frames, self.counts))
+            self.frame_starts = self.frame_lengths.cumsum(0) - self.frame_lengths
+            self.text_starts = self.text_lengths.cumsum(0) - self.text_lengths
+            print(len(self.frames), "utterances", flush=True)
+        return bool(parts)
+
+    def longer(self, old, new):
+        pieces_there = [] if old is None else [old]
+        return torch.cat(pieces_there + [torch.from_numpy(np.asarray(v)).to(self.device) for v in new])
+
+    def part(self, folder, path, speaker, name):
+        """One part's codes, frame counts, token ids, token counts and speaker; parts follow one another in the text."""
+        lengths = np.load(name)
+        if path not in self.lines:
             with open(path, encoding="utf-8") as file:
-                lines = [line.rstrip("\n") for line in file][:len(lengths)]
-            encoded = [tokenizer.encode(line) for line in lines]
-            codes.append(np.load(os.path.join(folder, "codes.npy")))
-            frames.append(lengths)
-            tokens += encoded
-            counts += [len(e) for e in encoded]
-            speakers += [ids["speakers"][preset]] * len(lines)
-        self.frames, self.counts = np.concatenate(frames).astype(np.int64), np.array(counts)
-        self.codes = torch.from_numpy(np.concatenate(codes)).to(device)
-        self.tokens = torch.tensor([i for e in tokens for i in e], device=device)
-        self.frame_lengths, self.text_lengths = (torch.from_numpy(v).to(device) for v in (self.frames, self.counts))
-        self.frame_starts = self.frame_lengths.cumsum(0) - self.frame_lengths
-        self.text_starts = self.text_lengths.cumsum(0) - self.text_lengths
-        self.speakers = torch.tensor(speakers, device=device)
+                self.lines[path] = iter([line.rstrip("\n") for line in file])
+        encoded = [self.tokenizer.encode(next(self.lines[path])) for _ in lengths]
+        return (np.load(name.replace(".lengths.", ".codes.")), lengths, [i for e in encoded for i in e],
+                [len(e) for e in encoded], np.full(len(encoded), speaker))
 
     def __len__(self):
         return len(self.frames)
 
     def positions(self, stream):
-        """Positions needed by each utterance in a layout."""
-        return 9 + self.frames + (2 if stream else self.counts + 2 - shapes.LEAD)
+        """Positions needed by each utterance in a layout (bool or an array of them)."""
+        return 9 + self.frames + np.where(stream, 2, self.counts + 2 - shapes.LEAD)
 
 
-class Batches:
-    """Draws batches of similar length; a bucket comes up as often as it holds positions."""
+class Packs:
+    """Endless batches of packed utterances; the next epoch is packed while this one is used."""
 
-    def __init__(self, data, members, stream, positions, random):
-        self.stream, self.positions, self.random = stream, positions, random
-        need = data.positions(stream)[members]
-        edges = np.searchsorted(BUCKETS, need)
-        self.members = {BUCKETS[e]: members[edges == e] for e in range(len(BUCKETS)) if (edges == e).any()}
-        size = np.array([k * len(v) for k, v in self.members.items()], float)
-        self.share, self.sizes = size / size.sum(), list(self.members)
+    def __init__(self, data, held, rows, time_steps, random):
+        self.data, self.held, self.members = data, held, np.setdiff1d(np.arange(len(data)), held)
+        self.rows, self.time_steps, self.random = rows, time_steps, random
+        self.pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.coming, self.now, self.at = self.pool.submit(self.epoch), (), 0
+
+    def packed(self, members, stream):
+        """owner, begin and stream [rows, time]."""
+        owner, begin = layout.pack(self.data.positions(stream)[members], self.time_steps)
+        there = owner >= 0
+        owner = np.where(there, members[owner], -1)
+        flags = np.broadcast_to(stream, len(self.data))[owner] & there
+        return [torch.from_numpy(v) for v in (owner.astype(np.int32), begin, flags)]
+
+    def epoch(self):
+        stream = self.random.rand(len(self.data)) < .5
+        members = self.members[self.random.permutation(len(self.members))]
+        members = members[self.data.positions(stream)[members] <= self.time_steps]
+        return self.packed(members, stream)
 
     def draw(self):
-        time_steps = self.sizes[self.random.choice(len(self.sizes), p=self.share)]
-        members = self.members[time_steps]
-        return members[self.random.randint(0, len(members), max(1, self.positions // time_steps))], time_steps
-
-    def every(self):
-        for time_steps, members in self.members.items():
-            yield members, time_steps
+        if not self.now or self.at + self.rows > len(self.now[0]):
+            self.now, self.at = [v.to(self.data.device) for v in self.coming.result()], 0
+            if self.data.extend():
+                self.members = np.setdiff1d(np.arange(len(self.data)), self.held)
+            self.coming = self.pool.submit(self.epoch)
+        part = slice(self.at, self.at + self.rows)
+        self.at += self.rows
+        owner, begin, stream = (v[part] for v in self.now)
+        return owner.long(), begin.long(), stream
 
 
 class Training:
     def __init__(self, args, device):
         self.args, self.device = args, device
         self.tokenizer = Tokenizer(args.tokenizer)
-        self.shape = shapes.talker(**shapes.overrides(args.set))
-        path = os.path.join(args.out, "talker.pt")
-        state = torch.load(path, map_location=device) if os.path.exists(path) else {}
-        self.shape = state.get("shape", self.shape)
+        self.state_path = os.path.join(args.out, "talker.pt")
+        path = self.state_path if os.path.exists(self.state_path) else args.init
+        state = torch.load(path, map_location=device) if path else {}
+        self.shape = state.get("shape") or shapes.talker(**shapes.overrides(args.set))
         self.ids = shapes.control_ids(self.shape["entries"])
         self.data = Utterances(args, self.tokenizer, self.ids, device)
+        self.header = layout.Header(self.ids, self.tokenizer.special, device)
         self.talker = Talker(self.shape, self.ids["size"], args.dropout).to(device)
         if state:
             self.talker.load_state_dict({k: v.float() for k, v in state["talker"].items()})
         self.steps_before = state.get("steps", 0)
-        self.prepare_batches()
-        self.prepare_optimiser()
+        self.begin = max(args.begin, state.get("part", 0.) if path == self.state_path else 0.)
+        share = (args.end - self.begin) / max(1e-6, args.end - args.begin)
+        self.schedule = pieces.Schedule(self.begin, args.end, args.seconds * share, args.rate, 400)
+        self.parameters = list(self.talker.parameters())
+        self.average = [p.detach().clone() for p in self.parameters]
+        groups = [dict(params=[p for p in self.parameters if p.dim() > 1], weight_decay=args.decay),
+                  dict(params=[p for p in self.parameters if p.dim() < 2], weight_decay=0.)]
+        self.optimiser = pieces.adam(groups, (.9, .97), args.decay, device, epsilon=1e-9)
+        self.compiled = torch.compile(self.talker, dynamic=False) if device != "cpu" and args.compile else self.talker
         fall = FALL ** torch.arange(self.shape["codebooks"] - 1, device=device)
         self.weights = fall / fall.mean()
+        self.prepare_batches()
+        self.captured = pieces.CapturedStep(self.body, [self.optimiser])
 
     def prepare_batches(self):
-        random = np.random.RandomState(self.args.seed + self.steps_before)
-        order = np.random.RandomState(0).permutation(len(self.data))
-        back = min(HELD_BACK, len(order) // 8)
-        held, rest = order[:back], order[back:]
-        self.train = [Batches(self.data, rest, stream, self.args.positions, random) for stream in (False, True)]
-        self.check = [Batches(self.data, held, stream, 0, random) for stream in (False, True)]
-        self.random = random
-        print(len(self.data), "utterances,", sum(p.numel() for p in self.talker.parameters()), "parameters", flush=True)
+        args, random = self.args, np.random.RandomState(self.args.seed + self.steps_before)
+        held = np.random.RandomState(0).permutation(len(self.data))[:min(HELD_BACK, len(self.data) // 8)]
+        self.train = Packs(self.data, held, args.rows, args.time, random)
+        self.check = {name: self.train.packed(held[self.data.positions(stream)[held] <= args.time], stream)
+                      for name, stream in (("full", False), ("stream", True))}
+        self.rows = self.make_rows()
+        self.seen = {}
+        print(len(self.data), "utterances,", sum(p.numel() for p in self.parameters), "parameters", flush=True)
 
-    def prepare_optimiser(self):
-        parameters = list(self.talker.parameters())
-        groups = [dict(params=[p for p in parameters if p.dim() > 1], weight_decay=self.args.decay),
-                  dict(params=[p for p in parameters if p.dim() < 2], weight_decay=0.)]
-        self.parameters = parameters
-        self.optimiser = torch.optim.AdamW(groups, self.args.rate, betas=(.9, .97), eps=1e-9,
-                                           fused=self.device != "cpu")
-        path = os.path.join(self.args.out, "talker_optimiser.pt")
-        self.warm = 400
-        if os.path.exists(path):
-            self.optimiser.load_state_dict(torch.load(path, map_location=self.device))
-            self.warm = 1
+    def make_rows(self):
+        """Mistakes become rarer towards the end: by then the model's own are rarer as well."""
+        most = self.args.mistakes * (1 - .6 * self.schedule.part())
+        return layout.build(self.data, *self.train.draw(), self.header, most)
+
+    def refill(self):
+        """New contents for the fixed tensors that the captured step reads."""
+        for old, new in zip(self.rows, self.make_rows()):
+            old.copy_(new)
 
     def autocast(self):
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu")
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu", cache_enabled=False)
 
-    def rows(self, members, time_steps, stream, mistakes):
-        chosen = torch.from_numpy(members).to(self.device)
-        return layout.build(self.data, chosen, time_steps, stream, self.ids, self.tokenizer.special, mistakes)
-
-    def step(self, rate):
-        batches = self.train[int(self.random.rand() < .5)]
-        members, time_steps = batches.draw()
-        rows = self.rows(members, time_steps, batches.stream, self.args.mistakes)
-        frames = len(rows.codes)
-        chosen = torch.randperm(frames, device=self.device)[:max(1, int(frames * self.args.share))]
+    def body(self):
+        """One step on self.rows; nothing in it waits for the device."""
+        made = self.rows.made.flatten()
+        count = max(1, int(len(made) * self.args.share))
+        chosen = (torch.rand(made.shape, device=self.device) * made).topk(count).indices
         with self.autocast():
-            first, rest, right, _ = self.talker(rows, chosen)
+            first, rest, _, _ = self.compiled(self.rows, chosen)
         loss = first + self.args.weight_rest * (rest * self.weights).mean()
-        self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.)
-        pieces.set_rate(self.optimiser, rate)
         self.optimiser.step()
-        self.seen = dict(train_first=first.detach(), train_rest=rest.detach().mean())
+        with torch.no_grad():
+            torch._foreach_lerp_(self.average, self.parameters, 1 - self.args.average)
+        for name, value in (("train_first", first), ("train_rest", rest.mean())):
+            self.seen.setdefault(name, torch.zeros((), device=self.device)).copy_(value.detach())
 
     @torch.no_grad()
+    def with_average(self, action):
+        """Runs `action` with the averaged weights in place."""
+        own = [p.detach().clone() for p in self.parameters]
+        torch._foreach_copy_(self.parameters, self.average)
+        result = action()
+        torch._foreach_copy_(self.parameters, own)
+        return result
+
     def validate(self):
         self.talker.eval()
         out = {}
-        for name, batches in zip(("full", "stream"), self.check):
-            total, weight = np.zeros(5), 0
-            for members, time_steps in batches.every():
-                rows = self.rows(members, time_steps, batches.stream, 0.)
-                n = len(rows.codes)
-                with self.autocast():
-                    first, rest, right, right_rest = self.talker(rows, torch.arange(n, device=self.device))
-                total += n * np.array([first.item(), rest.mean().item(), right.item(), right_rest[0].item(),
-                                       right_rest.mean().item()])
-                weight += n
-            keys = ("first", "rest", "right_first", "right_second", "right_rest")
-            out.update({f"{name}_{k}": float(v) for k, v in zip(keys, total / weight)})
+        for name, (owner, begin, stream) in self.check.items():
+            owner, begin, stream = (v.to(self.device) for v in (owner.long(), begin.long(), stream))
+            rows = layout.build(self.data, owner, begin, stream, self.header)
+            chosen = rows.made.flatten().nonzero()[:, 0]
+            with self.autocast():
+                first, rest, right, right_rest = self.talker(rows, chosen)
+            out.update({f"{name}_first": first.item(), f"{name}_rest": rest.mean().item(),
+                        f"{name}_right_first": right.item(), f"{name}_right_second": right_rest[0].item(),
+                        f"{name}_right_rest": right_rest.mean().item()})
         self.talker.train()
         return out
 
+    def save(self, steps, part):
+        weights = self.with_average(lambda: {k: v.bfloat16().cpu() for k, v in self.talker.state_dict().items()})
+        pieces.save(self.state_path, shape=self.shape, steps=steps, part=part, text=self.tokenizer.special,
+                    talker=weights)
+
     def run(self):
         args = self.args
-        schedule = pieces.Schedule(args.begin, args.end, args.seconds, args.rate, self.warm)
+        schedule = self.schedule
         curve = pieces.Curve(os.path.join(args.out, "talker.json"))
         next_look, began = args.look, time.time()
         while not schedule.over() and schedule.steps < args.steps:
-            self.step(schedule.rate())
+            pieces.set_rate(self.optimiser, schedule.rate())
+            self.captured(self.refill)
+            if schedule.steps == 1:
+                schedule.restart(args.until)                            # compiling is not part of it
+                began = time.time()
+            if schedule.steps % 10 == 0 and self.device != "cpu":
+                torch.cuda.synchronize()
             if schedule.elapsed() >= next_look:
                 next_look += args.look
-                curve.add(step=self.steps_before + schedule.steps, part=schedule.part(), **self.validate(),
+                steps, part = self.steps_before + schedule.steps, schedule.part()
+                curve.add(step=steps, part=part, **self.with_average(self.validate),
                           **{k: v.item() for k, v in self.seen.items()},
                           milliseconds=(time.time() - began) / schedule.steps * 1e3)
+                self.save(steps, part)
         steps = self.steps_before + schedule.steps
-        curve.add(step=steps, part=schedule.part(), **self.validate())
-        pieces.save(os.path.join(args.out, "talker.pt"), shape=self.shape, steps=steps, text=self.tokenizer.special,
-                    talker={k: v.bfloat16().cpu() for k, v in self.talker.state_dict().items()})
-        pieces.save(os.path.join(args.out, "talker_optimiser.pt"), **self.optimiser.state_dict())
+        curve.add(step=steps, part=schedule.part(), **self.with_average(self.validate))
+        self.save(steps, schedule.part())
 
 
 def main():
@@ -187,14 +246,20 @@ def main():
     options.add_argument("--tokenizer", required=True)
     options.add_argument("--out", required=True)
     options.add_argument("--seconds", type=float, default=480)
+    options.add_argument("--until", type=float, help="end at this time (seconds since 1970) instead")
     options.add_argument("--begin", type=float, default=0.)
     options.add_argument("--end", type=float, default=1.)
     options.add_argument("--steps", type=int, default=10 ** 9)
     options.add_argument("--rate", type=float, default=1.5e-3)
     options.add_argument("--decay", type=float, default=.05)
     options.add_argument("--dropout", type=float, default=.05)
-    options.add_argument("--positions", type=int, default=32768, help="positions in a batch")
-    options.add_argument("--share", type=float, default=.6, help="share of the frames that train the predictor")
+    options.add_argument("--rows", type=int, default=64, help="packed rows in a batch")
+    options.add_argument("--time", type=int, default=512, help="positions of a row")
+    options.add_argument("--share", type=float, default=.3, help="positions that train the predictor; about half of all"
+                         " hold frames")
+    options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
+    options.add_argument("--init", help="a talker.pt to start from, when OUT has none")
+    options.add_argument("--compile", type=int, default=1)
     options.add_argument("--weight-rest", type=float, default=2.)
     options.add_argument("--mistakes", type=float, default=.4, help="highest rate of wrong codes in the input")
     options.add_argument("--look", type=float, default=20.)
