@@ -34,9 +34,29 @@ def load(folder):
 
 
 def judge_words(items, language, processes):
+    if not items:
+        return
     heard = recogniser.judge([(i["samples"], i["rate"], i["text"]) for i in items], language, processes)
     for item, (errors, words, text) in zip(items, heard):
         item.update(errors=errors, words=words, heard=text)
+
+
+def judge_teacher(folder, items, wanted, language, args):
+    """The teacher's recordings of the wanted sentences; what was heard is kept in the folder for the next time."""
+    path = os.path.join(folder, "heard.json")
+    known = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        known = kept["heard"] if kept["texts"] == args.texts else {}
+    chosen = [i for i in items if (i["speaker"], i["index"]) in wanted]
+    judge_words([i for i in chosen if i["file"] not in known], language, args.processes)
+    for item in chosen:
+        if item["file"] in known:
+            item.update(known[item["file"]])
+        known[item["file"]] = {key: item[key] for key in ("errors", "words", "heard")}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(dict(texts=args.texts, heard=known), file)
 
 
 def interval(values):
@@ -148,15 +168,15 @@ def main():
     options.add_argument("--out", required=True, help="writes OUT.json and OUT.md")
     args = options.parse_args()
     teacher, rows = load(args.teacher), []
+    folders = [(os.path.basename(os.path.normpath(folder)), load(folder)) for folder in args.folders]
     with tempfile.TemporaryDirectory() as scratch:
         language = recogniser.prepare(args.texts, scratch) if args.texts else None
         if language:
-            judge_words(teacher, language, args.processes)
-        for folder in args.folders:
-            items = load(folder)
+            wanted = {(i["speaker"], i["index"]) for _, items in folders for i in items}
+            judge_teacher(args.teacher, teacher, wanted, language, args)
+        for what, items in folders:
             if language:
                 judge_words(items, language, args.processes)
-            what = os.path.basename(os.path.normpath(folder))
             rows += [dict(what=what, **row) for row in measure(items, teacher, args.groups, bool(language))]
     with open(args.out + ".json", "w", encoding="utf-8") as file:
         json.dump(rows, file, indent=1)
