@@ -3,8 +3,8 @@
     python3 encode_speech.py --codec run/codec.pt --speech speech/slt --out codes/slt
 
 OUT/NNNNN.codes.npy holds [frames, codebooks] of the utterances of --group shards one after another (LEAD silent frames
-first in each, which the full-text layout leaves out), OUT/NNNNN.lengths.npy, written last, the frames of each. Parts that
-are there already are kept; with --shards it waits for the shards that are still being made.
+first in each, which the full-text layout leaves out), OUT/NNNNN.lengths.npy, written last, the frames of each. Parts
+that are there already are kept; with --shards it waits for the shards that are still being made.
 """
 import argparse
 import os

@@ -151,7 +151,8 @@ def export_talker(path, tokenizer, out, gains):
         assistant_token_id=text["assistant"], tts_pad_token_id=text["tts_pad"], tts_bos_token_id=text["tts_bos"],
         tts_eos_token_id=text["tts_eos"]), indent=2)
     write_released_defaults(os.path.join(out, "generation_config.json"))
-    tensors = {"talker." + k: sharpened(k, v.float(), gains).bfloat16().contiguous() for k, v in state["talker"].items()}
+    tensors = {"talker." + k: sharpened(k, v.float(), gains).bfloat16().contiguous()
+               for k, v in state["talker"].items()}
     save_file(tensors, os.path.join(out, "model.safetensors"), metadata={"format": "pt"})
     for name in TOKENIZER_FILES:
         shutil.copy(os.path.join(tokenizer, name), out)

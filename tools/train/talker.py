@@ -12,7 +12,7 @@ from layout import NOTHING
 EPSILON = 1e-6
 THETA = 1e6
 CONTROLS = 64                           # control ids that prompts may hold, counted from the last code
-CONTROLS_TRAINED = 8                    # ids after the codes that the head learns: EOS is among them, the rest never said
+CONTROLS_TRAINED = 8                    # ids after the codes that the head learns; EOS is among them
 
 
 def rotary(positions, width):
