@@ -72,7 +72,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check chosen clients check-cuda mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: all help check chosen clients check-cuda frame-tools emulate mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -94,6 +94,9 @@ $(B)/cuda_flags: FORCE
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# The frame kernel has as many registers as its 16 warps can have; what spills lies outside of its loops.
+$(B)/src/cuda/frame.o: NVCC_FLAGS := $(filter-out -Xptxas -warn-spills,$(NVCC_FLAGS))
 
 $(B)/server/page.o: server/page.html
 
@@ -190,6 +193,27 @@ check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backen
 	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
+
+# The frame kernel: beside the CPU backend on a GPU, its parts alone, and the kernel run on the host (slow, exact).
+FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts
+$(FRAME_TOOLS): $(B)/%: $(B)/%.o $(B)/internal.a
+	$(CXX) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+frame-tools: $(FRAME_TOOLS) ## programs that compare and time the frame kernel on a GPU
+$(B)/tests/cuda/test_frame_emulated: tests/cuda/test_frame_emulated.cpp $(B)/src/cuda/frame_launch.o $(B)/internal.a
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 -g -fno-strict-aliasing -ffp-contract=off -fsanitize=alignment -fno-sanitize-recover=alignment \
+	    $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wno-attributes -Wno-unknown-pragmas -pthread $< -x none \
+	    $(filter-out %.cpp,$^) $(filter-out %libcudart_static.a,$(LIBS)) -o $@
+build/checkpoints/wide: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000
+emulate: $(B)/tests/cuda/test_frame_emulated build/checkpoints/wide ## the frame kernel, run on the host (a minute)
+	@$< build/checkpoints/wide 18 2
+
+CLIENTS := build/clients/venv/bin/python
+clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium
+	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
+	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
+	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)

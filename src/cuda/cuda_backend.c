@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/frame.h"
 
 /* A device that has not done a frame, a prompt or a feed in this time hangs. */
 enum { PATIENCE_S = 20 };
@@ -54,7 +55,8 @@ static utter_status wait_all(struct backend *b, utter_error *error)
 static void cuda_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
 {
     *used = b->name;
-    *all = b->name;
+    const char *why;
+    *all = frame_kernel_fits(&b->weights, &b->device, &why) ? "frame, graph" : "graph";
     *n_threads = 1;
 }
 
@@ -333,6 +335,10 @@ static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *o
         return status;
     }
     struct lane *l = &b->of[lane];
+    if (l->framed && cuda_frame_result(b->frame, lane)->failed) {
+        return cuda_device_fail(
+            &b->device, "blocks of the frame kernel did not meet in time (--kernels graph)", error);
+    }
     if (l->framed) {
         take_frame(b, lane);
     }

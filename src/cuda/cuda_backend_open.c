@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of the GPU backend: how much memory, what opens and closes in which order. */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -114,6 +115,21 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* "frame": the persistent kernel, one lane after the other; "graph", or NULL: graphs, all lanes in one pass. */
+static utter_status choose_kernels(
+    struct backend *b, const char *wanted, double begin, utter_error *error)
+{
+    const bool frame = wanted && strcmp(wanted, "frame") == 0;
+    if (wanted && !frame && strcmp(wanted, "graph") != 0) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "kernels \"%s\": %s has frame and graph", wanted, b->device.name);
+    }
+    utter_status status = frame ? cuda_frame_persist(b->frame, error) : UTTER_OK;
+    snprintf(b->name, sizeof b->name, "%s (%s, sm_%d%d, warm after %.1f s)", frame ? "frame" : "graph",
+        b->device.name, b->device.major, b->device.minor, seconds() - begin);
+    return status;
+}
+
 static utter_status open_parts(struct backend *b, const struct backend_options *o, utter_error *error)
 {
     int n_pages = 0;
@@ -133,9 +149,7 @@ static utter_status open_parts(struct backend *b, const struct backend_options *
         return status;
     }
     /* Weights are there, and every graph has run. */
-    snprintf(b->name, sizeof b->name, "graph (%s, sm_%d%d, warm after %.1f s)", b->device.name,
-        b->device.major, b->device.minor, seconds() - begin);
-    return UTTER_OK;
+    return choose_kernels(b, o->cpu_kernels, begin, error);
 }
 
 utter_status backend_open(struct backend **at, const struct model *model,

@@ -234,6 +234,7 @@ void cuda_frame_close(struct cuda_frame **at)
         return;
     }
     cudaStreamSynchronize(f->queue.stream);
+    frame_kernel_close(&f->kernel);
     for (int i = 0; i < FRAME_SIZES; i++) {
         if (f->talker[i]) {
             cudaGraphExecDestroy(f->talker[i]);
@@ -341,6 +342,51 @@ static utter_status run_part(
                   : check(f, cudaGraphLaunch(graph, f->queue.stream), "run a frame", error);
 }
 
+/* Lane i of the order in orders[turn] through the persistent kernel. */
+static utter_status run_kernel(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int turn, int i, utter_error *error)
+{
+    const struct cuda_order *at = &f->orders_at[turn];
+    const int32_t id = in->in->text;
+    const float *text = id < 0 ? NULL : id == f->model->config->tts_pad ? f->b.pad : f->b.text;
+    utter_status status = UTTER_OK;
+    if (in->step && text == f->b.text) {
+        status = frame_queue_text(f, &at->slots[i].text, sizeof(int32_t), 1, f->b.text, error);
+    }
+    return status ? status
+                  : frame_kernel_run(f->kernel, in->in->lane, in->position, text,
+                        in->in->forced ? at->slots[i].codes : NULL, in->step ? FRAME_STEP : 0,
+                        f->sequence, f->out_at + in->in->lane, error);
+}
+
+/* n lanes, one after the other: what a lane gets must not depend on how many there are. */
+static utter_status run_kernels(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, utter_error *error)
+{
+    utter_status status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
+    for (int i = 0; i < n && !status; i++) {
+        status = run_kernel(f, &in[i], turn, i, error);
+    }
+    return status;
+}
+
+/* n lanes through the graphs of 1 << size slots. */
+static utter_status run_graphs(
+    struct cuda_frame *f, int turn, int size, bool step, bool text, utter_error *error)
+{
+    utter_status status = frame_queue_begin(f, &f->orders_at[turn], error);
+    if (!status && text) {
+        status = frame_queue_text(f, f->b.slots->text, sizeof(int32_t), 1 << size, f->b.text, error);
+    }
+    if (!status && step) {
+        status = run_part(f, frame_queue_talker, f->talker[size], 1 << size, error);
+    }
+    if (!status) {
+        status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
+    }
+    return status ? status : run_part(f, frame_queue_predictor, f->predictor[size], 1 << size, error);
+}
+
 utter_status cuda_frame_run(
     struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
 {
@@ -355,24 +401,21 @@ utter_status cuda_frame_run(
         return status;
     }
     fill_order(f, &f->orders[turn], in, n);
-    if ((status = check(f, cudaEventRecord(f->times[0], f->queue.stream), "a frame", error)) ||
-        (status = frame_queue_begin(f, &f->orders_at[turn], error)) ||
-        (status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error))) {
+    if ((status = check(f, cudaEventRecord(f->times[0], f->queue.stream), "a frame", error))) {
         return status;
     }
-    if (any_text) {
-        status = frame_queue_text(f, f->b.slots->text, sizeof(int32_t), 1 << size, f->b.text, error);
-    }
-    if (!status && any_step) {
-        status = run_part(f, frame_queue_talker, f->talker[size], 1 << size, error);
-    }
+    status = f->kernel && !f->tap ? run_kernels(f, in, n, turn, error)
+                                  : run_graphs(f, turn, size, any_step, any_text, error);
     if (!status) {
-        status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
-    }
-    if (!status) {
-        status = run_part(f, frame_queue_predictor, f->predictor[size], 1 << size, error);
+        status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error);
     }
     return status ? status : check(f, cudaEventRecord(f->times[2], f->queue.stream), "a frame", error);
+}
+
+utter_status cuda_frame_persist(struct cuda_frame *f, utter_error *error)
+{
+    return frame_kernel_open(
+        &f->kernel, f->weights, f->device, &f->lanes, f->model->config, f->queue.stream, error);
 }
 
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *f, int lane)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The talker, the choice of codes and the predictor on the GPU: rows -> hidden state and logits; lanes -> frames. Work
- * is queued on one CUDA stream; codes and flags arrive in mapped host memory. */
+ * The talker, the choice of codes and the predictor on the GPU: rows -> hidden state and logits; lanes -> frames.
+ * Work is queued on one CUDA stream; codes and flags arrive in mapped host memory. */
 #ifndef CUDA_CUDA_FRAME_H
 #define CUDA_CUDA_FRAME_H
 
@@ -19,13 +19,17 @@ uint64_t cuda_frame_plan(const struct model *model);
 utter_status cuda_frame_open(struct cuda_frame **frame, const struct cuda_weights *weights,
     const struct model *model, struct cuda_device *device, const struct cuda_lanes *lanes,
     cudaStream_t stream, utter_error *error);
+/* From now on frames go through the persistent kernel (frame.h), one lane after the other, and not through the
+ * graphs. UTTER_E_DEVICE when it does not suit this GPU or checkpoint. */
+utter_status cuda_frame_persist(struct cuda_frame *frame, utter_error *error);
 void cuda_frame_close(struct cuda_frame **frame);
 
 /* Queues: a lane as new. */
 utter_status cuda_frame_renew(
     struct cuda_frame *frame, int lane, const struct lane_settings *settings, utter_error *error);
 
-/* Queues rows through the talker at positions `position` and on, whose pages are there. The rows are copied at once. */
+/* Queues rows through the talker at positions `position` and on, whose pages are there. The rows are copied at
+ * once. */
 utter_status cuda_frame_prefill(struct cuda_frame *frame, int lane, int position,
     const struct row *rows, int n, utter_error *error);
 

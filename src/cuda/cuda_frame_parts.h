@@ -5,6 +5,7 @@
 
 #include "cuda/cuda_frame.h"
 #include "cuda/cuda_steps.h"
+#include "cuda/frame.h"
 
 enum {
     FRAME_SIZES = 7,  /* graphs for 1, 2, 4 .. 64 slots */
@@ -51,6 +52,7 @@ struct cuda_frame {
     struct cuda_frame_out *out, *out_at; /* [n_lanes], mapped */
     uint64_t sequence;
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
+    struct frame_kernel *kernel; /* NULL: the graphs alone */
     cudaEvent_t times[3]; /* before, between, after */
     backend_tap_fn *tap;
     void *tap_user;

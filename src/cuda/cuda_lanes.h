@@ -33,6 +33,7 @@ struct cuda_lane {
 struct cuda_frame_out {
     int32_t codes[CONFIG_MAX_CODEBOOKS]; /* as chosen */
     int32_t end, not_a_number;
+    int32_t failed; /* blocks of the frame kernel did not meet in time: no codes, the lane as before */
     uint64_t sequence;
 };
 

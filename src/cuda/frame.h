@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The persistent kernel: one frame of one lane in one cooperative launch. It reads the weights and keeps the lanes
+ * of the graph path (cuda_weights.h, cuda_lanes.h), so a stream may change between the two from frame to frame. */
+#ifndef CUDA_FRAME_H
+#define CUDA_FRAME_H
+
+#include "cuda/frame_args.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct frame_kernel;
+
+/* The code for a talker of this width, for the launch. */
+const void *frame_kernel_code(int talker_width);
+
+/* True when this GPU and this checkpoint suit the kernel; else *why (static text) says what is missing. */
+bool frame_kernel_fits(
+    const struct cuda_weights *weights, const struct cuda_device *device, const char **why);
+
+/* Bytes of device memory that frame_kernel_open allocates. */
+uint64_t frame_kernel_plan(const struct cuda_weights *weights);
+
+utter_status frame_kernel_open(struct frame_kernel **kernel, const struct cuda_weights *weights,
+    struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
+    cudaStream_t stream, utter_error *error);
+void frame_kernel_close(struct frame_kernel **kernel);
+
+/* Queues one launch for a lane. position: of the talker's step; text: [talker width] in device memory, or NULL for
+ * none; forced: NULL or codes in device memory; flags of frame_args.h; out: mapped memory of the device's side. */
+utter_status frame_kernel_run(struct frame_kernel *kernel, int lane, int position, const float *text,
+    const int32_t *forced, uint32_t flags, uint64_t sequence, struct cuda_frame_out *out,
+    utter_error *error);
+
+/* Bits of FRAME_LATE, FRAME_RING_STUCK since the last call; waits for the stream. Not 0: lanes are not to be used any
+ * more, the kernel itself is as new. */
+utter_status frame_kernel_errors(struct frame_kernel *kernel, uint32_t *errors, utter_error *error);
+
+/* Where predictor logits of the next launches go: NULL, or [n_codebooks][predictor_vocabulary] in device memory. */
+void frame_kernel_tap(struct frame_kernel *kernel, float *predictor_logits);
+
+/* Where a build with FRAME_TRACED notes what block 0 does when: NULL, or [FRAME_TRACE] in device memory. */
+void frame_kernel_trace(struct frame_kernel *kernel, uint64_t *trace);
+
+/* How many pieces of weights may be on their way to a block at once, and how many clocks lie between two copies; for
+ * measuring. */
+void frame_kernel_ahead(struct frame_kernel *kernel, int n_pieces, int pace);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

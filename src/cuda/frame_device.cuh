@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The instructions that the frame kernel is made of: barriers of the multiplying warps, sums and votes in a warp,
+ * bulk copies with their mbarriers, and words that other blocks read. Nothing else in the kernel is more than plain
+ * C, so that a test can run it on the host with another file in place of this. */
+#ifndef CUDA_FRAME_DEVICE_CUH
+#define CUDA_FRAME_DEVICE_CUH
+
+#include "cuda/cuda_ptx.cuh"
+#include "cuda/frame_plan.h"
+
+#define DEV static __device__ __forceinline__
+
+DEV int dev_thread()
+{
+    return (int)threadIdx.x;
+}
+
+DEV int dev_block()
+{
+    return (int)blockIdx.x;
+}
+
+DEV unsigned char *dev_shared()
+{
+    extern __shared__ __align__(1024) unsigned char frame_shared_bytes[];
+    return frame_shared_bytes;
+}
+
+DEV uint64_t dev_clock()
+{
+    return (uint64_t)clock64();
+}
+
+/* ---- Barriers: all threads of the block; the multiplying warps ---- */
+
+DEV void dev_bar_all()
+{
+    __syncthreads();
+}
+
+DEV void dev_bar()
+{
+    asm volatile("bar.sync 1, %0;" ::"n"((int)FRAME_THREADS) : "memory");
+}
+
+/* A barrier that counts the threads that said yes. */
+DEV int dev_bar_count(bool yes)
+{
+    int n;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; bar.red.popc.u32 %0, 1, %2, p; }"
+                 : "=r"(n)
+                 : "r"((int)yes), "n"((int)FRAME_THREADS)
+                 : "memory");
+    return n;
+}
+
+DEV void dev_bar_warp()
+{
+    __syncwarp();
+}
+
+/* Registers go from the four warps that hardly need any to those that multiply. */
+DEV void dev_more_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
+#endif
+}
+
+DEV void dev_fewer_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+#endif
+}
+
+/* ---- In a warp ---- */
+
+DEV float dev_xor(float v, int mask)
+{
+    return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+
+DEV float dev_from(float v, int lane)
+{
+    return __shfl_sync(0xffffffffu, v, lane);
+}
+
+DEV uint32_t dev_max(uint32_t v)
+{
+    return __reduce_max_sync(0xffffffffu, v);
+}
+
+DEV uint32_t dev_min(uint32_t v)
+{
+    return __reduce_min_sync(0xffffffffu, v);
+}
+
+/* The lanes that said yes, a bit each. */
+DEV uint32_t dev_ballot(bool yes)
+{
+    return __ballot_sync(0xffffffffu, yes);
+}
+
+DEV int dev_popcount(uint32_t bits)
+{
+    return __popc(bits);
+}
+
+/* Adds to a counter in shared memory; what it was. */
+DEV uint32_t dev_add(uint32_t *at, uint32_t n)
+{
+    return atomicAdd(at, n);
+}
+
+/* ---- Words that other blocks read: past the first cache, each 4 bytes whole ---- */
+
+DEV void dev_put(uint32_t *at, uint32_t word)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(word) : "memory");
+}
+
+DEV uint32_t dev_get(const uint32_t *at)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+    return v;
+}
+
+DEV uint2 dev_get2(const uint32_t *at)
+{
+    uint2 v;
+    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(at)
+                 : "memory");
+    return v;
+}
+
+DEV uint4 dev_get4(const uint32_t *at)
+{
+    uint4 v;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(at)
+                 : "memory");
+    return v;
+}
+
+DEV void dev_or(uint32_t *at, uint32_t bits)
+{
+    atomicOr(at, bits);
+}
+
+/* All earlier writes of this thread are seen by the host before any later one. */
+DEV void dev_fence_host()
+{
+    __threadfence_system();
+}
+
+/* ---- mbarriers and bulk copies ---- */
+
+DEV uint32_t dev_at_shared(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+DEV void dev_mbar_init(uint64_t *bar, int n)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(dev_at_shared(bar)), "r"(n)
+                 : "memory");
+}
+
+DEV void dev_mbar_ready()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+DEV void dev_mbar_arrive(uint64_t *bar)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(dev_at_shared(bar)) : "memory");
+}
+
+DEV void dev_mbar_expect(uint64_t *bar, uint32_t bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(dev_at_shared(bar)), "r"(bytes)
+        : "memory");
+}
+
+/* True when the phase of this parity has ended; may wait a little. */
+DEV bool dev_mbar_try(uint64_t *bar, uint32_t parity)
+{
+    uint32_t done;
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(dev_at_shared(bar)), "r"(parity)
+        : "memory");
+    return done != 0;
+}
+
+/* `keep`: the bytes are read again soon, so other data should leave the second cache before them. */
+DEV uint64_t dev_policy(bool keep)
+{
+    uint64_t policy;
+    if (keep) {
+        asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    } else {
+        asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    }
+    return policy;
+}
+
+DEV void dev_bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1], %2, "
+                 "[%3], %4;" ::"r"(dev_at_shared(to)),
+                 "l"(from), "r"(bytes), "r"(dev_at_shared(bar)), "l"(policy)
+                 : "memory");
+}
+
+/* ---- Memory of the block, 16 bytes at once ---- */
+
+DEV uint4 dev_load16(const unsigned char *shared)
+{
+    return *(const uint4 *)shared;
+}
+
+DEV void dev_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
+{
+    ptx_mma(d, a, b0, b1);
+}
+
+/* Math whose last bits may differ from the host's. */
+DEV float dev_exp(float x)
+{
+    return expf(x);
+}
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How the persistent frame kernel shares a pass over the weights among blocks: which block multiplies which rows, in
+ * which order its bytes come, where results stand in the exchange, and how shared memory is laid out. Plain
+ * arithmetic that the host (checks, tests) and the device (producer and consumers) compute from the same lines.
+ *
+ * A product is cut into *pieces*: 16 rows by 512 columns of bf16, 16 KB that lie together in the layout of
+ * cuda_weights.h. Each of the 16 warps that multiply takes two neighbouring tiles of every piece. */
+#ifndef CUDA_FRAME_PLAN_H
+#define CUDA_FRAME_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define FRAME_FN static inline __host__ __device__
+#else
+#define FRAME_FN static inline
+#endif
+#define FRAME_ALIGNED                                                                                  \
+    __attribute__((aligned(128))) /* for loads of 16 bytes, and so that rows lie in known banks */
+
+enum {
+    FRAME_BLOCKS = 128, /* one a multiprocessor; others stay idle */
+    FRAME_PARTS = 16,   /* blocks that share a kv head: block = kv head * FRAME_PARTS + part */
+    FRAME_KV_HEADS = 8, /* with two query heads of 128 each */
+    FRAME_HEAD = 128,
+    FRAME_WARPS = 16,        /* that multiply */
+    FRAME_THREADS = 512,     /* of them */
+    FRAME_ALL_THREADS = 640, /* with four more warps, the first of which brings the weights */
+    FRAME_PIECE_K = 512,     /* columns of a piece */
+    FRAME_PIECE_BYTES = 16384,
+    FRAME_MIXED = 2048,       /* width of all query heads together */
+    FRAME_GROUP = 512,        /* two query heads, key and value of one kv head */
+    FRAME_MAX_COLUMNS = 2,    /* positions of one pass: the predictor's first has two */
+    FRAME_MAX_LAYERS = 64,    /* of both stacks together */
+    FRAME_MAX_PREDICTOR = 6,  /* layers whose values stay in shared memory */
+    FRAME_MAX_POSITIONS = 16, /* of the predictor */
+    FRAME_MAX_SCORES = 3072,  /* the larger vocabulary */
+    FRAME_SPLIT =
+        132, /* words of one head in a block's part of the talker's attention: 128 sums, maximum, mass */
+};
+
+enum frame_step { FRAME_QKV, FRAME_O, FRAME_GATE_UP, FRAME_DOWN, FRAME_HEAD_ROWS, FRAME_PROJECT };
+
+/* One run of pieces: those of one row tile from piece k_piece on. */
+struct frame_run {
+    int row_tile, k_piece, n_pieces;
+};
+
+/* The number of runs of any block: whole row tiles, and half of one when the tiles do not come out even. */
+FRAME_FN int frame_n_runs(int row_tiles)
+{
+    return row_tiles / FRAME_BLOCKS + (row_tiles % FRAME_BLOCKS != 0);
+}
+
+/* Run i of a block, in the order in which it is consumed. Query, key and value rows follow the kv heads, everything
+ * else the blocks; what is left over, half as many tiles as blocks, is cut in two along the columns. */
+FRAME_FN struct frame_run frame_run_at(
+    enum frame_step step, int row_tiles, int k_pieces, int block, int i)
+{
+    struct frame_run run = {0, 0, k_pieces};
+    int whole = row_tiles / FRAME_BLOCKS;
+    if (step == FRAME_QKV) {
+        int head = block / FRAME_PARTS, tile = block % FRAME_PARTS * 2 + i; /* 32 tiles a kv head */
+        run.row_tile = tile < 16   ? head * 16 + tile
+                       : tile < 24 ? 128 + head * 8 + tile - 16
+                                   : 192 + head * 8 + tile - 24;
+    } else if (i < whole) {
+        run.row_tile = block * whole + i;
+    } else {
+        run.row_tile = FRAME_BLOCKS * whole + block / 2;
+        run.n_pieces = k_pieces / 2;
+        run.k_piece = block % 2 * run.n_pieces;
+    }
+    return run;
+}
+
+/* The words of a result in the exchange: whole row tiles first, then the left-over rows twice, a half of the sum
+ * each. With n rows this is the number of words. */
+FRAME_FN int frame_words(int row_tiles)
+{
+    int whole = row_tiles / FRAME_BLOCKS * FRAME_BLOCKS;
+    return whole * 16 + (row_tiles - whole) * 32;
+}
+
+/* Where the exchange keeps what; in 4-byte words, each kind written once between two device-wide exchanges. There are
+ * three sets, for the passes of the talker, of the predictor, and of its first step with two columns: so every word
+ * of a kind is written whenever its kind is, and its mark is never older than the last time. */
+enum { FRAME_SET_TALKER, FRAME_SET_PREDICTOR, FRAME_SET_FIRST, FRAME_N_SETS };
+enum frame_kind {
+    FRAME_X_QKV, /* [kv head][column][512]: read by the 16 blocks of the kv head */
+    FRAME_X_SPLIT, /* [kv head][part][2 heads][FRAME_SPLIT]: the talker's attention, read by the kv head's blocks */
+    FRAME_X_MIXED, /* [column][2048] */
+    FRAME_X_O,     /* [column][words of width] */
+    FRAME_X_INNER, /* [column][inner] */
+    FRAME_X_DOWN,  /* [column][words of width] */
+    FRAME_X_SCORES,
+    FRAME_X_INPUT, /* [column][words of the predictor's width] */
+    FRAME_N_KINDS
+};
+
+FRAME_FN int frame_kind_at(int kind)
+{
+    const int words[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
+        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * FRAME_MIXED,
+        FRAME_MAX_COLUMNS * 2048, FRAME_MAX_COLUMNS * 6144, FRAME_MAX_COLUMNS * 2048, 4096,
+        FRAME_MAX_COLUMNS * 2048};
+    int at = 0;
+    for (int i = 0; i < kind; i++) {
+        at += words[i];
+    }
+    return at;
+}
+
+FRAME_FN size_t frame_exchange_bytes(void)
+{
+    return (size_t)FRAME_N_SETS * (size_t)frame_kind_at(FRAME_N_KINDS) * 4;
+}
+
+/* Shared memory of a block: fixed parts, then the ring. */
+enum {
+    FRAME_VECTOR_PAD = 64, /* bytes behind each row of the vector, so that rows lie in other banks */
+    FRAME_VECTOR_BYTES =
+        4 * (3072 * 2 + FRAME_VECTOR_PAD),  /* upper and lower parts of two columns of 3,072, or one
+                                                                of 6,144; also the sampler's and the attention's */
+    FRAME_SUM_BYTES = FRAME_WARPS * 96 * 4, /* each warp's share of up to 96 rows */
+    FRAME_MAX_SLOTS = 16,
+};
+
+struct frame_shared {
+    uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
+    FRAME_ALIGNED float sums[FRAME_SUM_BYTES / 4];
+    FRAME_ALIGNED float placed[FRAME_MAX_COLUMNS][FRAME_GROUP]; /* q, q, k, v after norm and rotation */
+    float values[FRAME_MAX_PREDICTOR][FRAME_MAX_POSITIONS]
+                [16]; /* the predictor's, of this block's 16 dimensions */
+    float cosine[FRAME_MAX_COLUMNS][64], sine[FRAME_MAX_COLUMNS][64];
+    float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
+    float scores[FRAME_MAX_COLUMNS][FRAME_MAX_POSITIONS];
+    uint32_t reduced[4][FRAME_WARPS];
+    uint32_t counter[2];
+    int32_t winner;
+    FRAME_ALIGNED uint32_t settings[24]; /* struct lane_settings */
+    uint32_t n_frames;     /* of the lane, before this one */
+    const uint16_t *code_table[64];
+    int32_t chosen[64], going[64];           /* codes of this frame */
+    uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
+    uint32_t stop;                           /* the producer may end */
+    const void *layers[FRAME_MAX_LAYERS][8]; /* struct frame_layer */
+    FRAME_ALIGNED unsigned char vector[FRAME_VECTOR_BYTES];
+    /* then the ring, on a border of 128 bytes */
+};
+
+FRAME_FN size_t frame_ring_at(void)
+{
+    return (sizeof(struct frame_shared) + 127) / 128 * 128;
+}
+
+/* Slots of the ring in a block's shared memory; at least 3 are needed. */
+FRAME_FN int frame_n_slots(size_t block_shared)
+{
+    size_t n =
+        block_shared < frame_ring_at() ? 0 : (block_shared - frame_ring_at()) / FRAME_PIECE_BYTES;
+    return n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
+}
+
+#endif

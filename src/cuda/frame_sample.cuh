@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads: words of FRAME_X_SCORES (or the lane's logits), settings, history. Writes: nothing but shared memory.
+ * Shares: every block makes the same choice from the same words, so that nobody has to be told.
+ * Waits for: FRAME_X_SCORES. The order of processors and the draw are those of cpu/cpu_sample.h; the race is run in
+ * fp32 first, and again in fp64 when it is too close for that. */
+#ifndef CUDA_FRAME_SAMPLE_CUH
+#define CUDA_FRAME_SAMPLE_CUH
+
+#include "cuda/frame_block.cuh"
+
+enum {
+    SAMPLE_EACH = FRAME_MAX_SCORES / FRAME_THREADS, /* scores that one thread looks at */
+    SAMPLE_ENOUGH = 96, /* candidates that are few enough to be ranked at once */
+    SAMPLE_MANY_K = 400 /* a larger top_k: all are candidates */
+};
+
+struct sample_rule {
+    struct sampling sampling;
+    int n, suppress_from, keep;
+    bool keep_blocked;
+    const uint8_t *seen; /* or NULL */
+    uint64_t seed;
+    uint32_t frame, codebook;
+};
+
+/* A score that may win, in shared memory. */
+struct sample_candidate {
+    float score;
+    int32_t id; /* -1 - id: out of the race */
+};
+
+/* A number that orders as the float does; -0 as 0. */
+DEV uint32_t sample_key(float f)
+{
+    uint32_t bits = numeric_to_bits(f + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+DEV float sample_from_key(uint32_t key)
+{
+    return numeric_from_bits(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+/* The largest (smallest) key of all threads; place: one of shared->reduced, not used since the last barrier but
+ * one. */
+DEV uint32_t sample_largest(struct block &b, int place, uint32_t key)
+{
+    key = dev_max(key);
+    if (b.lane == 0) {
+        b.shared->reduced[place][b.warp] = key;
+    }
+    dev_bar();
+    return dev_max(b.shared->reduced[place][b.lane % FRAME_WARPS]);
+}
+
+/* One raw logit after penalty, minimum length, suppression and temperature. */
+DEV float sample_process(const struct sample_rule &rule, int id, float score, bool &bad)
+{
+    if (!(score < INFINITY)) {
+        bad = true;
+        score = -INFINITY;
+    }
+    if (rule.seen && rule.seen[id]) {
+        float penalty = rule.sampling.repetition_penalty;
+        score = score < 0 ? score * penalty : score / penalty;
+    }
+    if (id == rule.keep ? rule.keep_blocked : id >= rule.suppress_from) {
+        score = -INFINITY;
+    }
+    return rule.sampling.temperature == 0 ? score : score / rule.sampling.temperature;
+}
+
+/* A score that at least top_k others reach, and not many more where that is quickly found. `best`: this thread's
+ * largest; lowest and highest: of all threads, finite. */
+DEV float sample_threshold(struct block &b, int top_k, float best, float lowest, float highest)
+{
+    if (top_k <= 0 || top_k > SAMPLE_MANY_K) {
+        return -INFINITY;
+    }
+    int n = dev_bar_count(best >= lowest);
+    if (n < top_k) {
+        return -INFINITY;
+    }
+    for (int turn = 0; turn < 24 && n > SAMPLE_ENOUGH; turn++) {
+        float middle = lowest + (highest - lowest) * 0.5f;
+        int above = dev_bar_count(best >= middle);
+        if (above >= top_k) {
+            lowest = middle;
+            n = above;
+        } else {
+            highest = middle;
+        }
+    }
+    return lowest;
+}
+
+/* v = (bits + 0.5) / 2^32 of this id, as its bits. */
+DEV uint32_t sample_bits(const struct sample_rule &rule, uint32_t id)
+{
+    const uint32_t counter[4] = {rule.frame, rule.codebook, id / 4, 0};
+    const uint32_t key[2] = {(uint32_t)rule.seed, (uint32_t)(rule.seed >> 32)};
+    uint32_t words[4];
+    philox(counter, key, words);
+    uint32_t low = id % 2 ? words[1] : words[0], high = id % 2 ? words[3] : words[2];
+    return id % 4 < 2 ? low : high;
+}
+
+/* -log(-log1p(-v)) to about 1e-6. */
+DEV float sample_noise(uint32_t bits)
+{
+    float v = ((float)bits + 0.5f) * 0x1p-32f, rest = ((float)~bits + 0.5f) * 0x1p-32f;
+    float e = bits < 0x80000000u ? -log1pf(-v) : -logf(rest);
+    return -logf(e);
+}
+
+DEV double sample_exact(const struct sample_rule &rule, const struct sample_candidate &c)
+{
+    double v = ((double)sample_bits(rule, (uint32_t)c.id) + 0.5) / 0x1p32;
+    return (double)c.score - log(-log1p(-v));
+}
+
+/* The race among the candidates that are in it. `own`: the places of this thread's in the list are thread, thread +
+ * FRAME_THREADS, ... The same id in every thread. */
+DEV int sample_race(
+    struct block &b, const struct sample_rule &rule, struct sample_candidate *list, int n)
+{
+    float score[SAMPLE_EACH], best = -INFINITY;
+    int32_t id[SAMPLE_EACH];
+    for (int i = 0; i < SAMPLE_EACH; i++) {
+        const int at = b.thread + i * FRAME_THREADS;
+        id[i] = at < n ? list[at].id : -1;
+        score[i] = -INFINITY;
+        if (id[i] >= 0) {
+            score[i] = list[at].score + sample_noise(sample_bits(rule, (uint32_t)id[i]));
+            best = fmaxf(best, score[i]);
+        }
+    }
+    const float first = sample_from_key(sample_largest(b, 2, sample_key(best)));
+    const float near = first - (1e-3f + 1e-6f * fabsf(first));
+    int n_near = 0;
+    for (int i = 0; i < SAMPLE_EACH; i++) {
+        if (id[i] >= 0 && score[i] >= near) {
+            n_near++;
+            b.shared->winner = id[i];
+        }
+    }
+    if (dev_bar_count(n_near > 0) == 1 && dev_bar_count(n_near > 1) == 0) {
+        return b.shared->winner;
+    }
+    int winner = 0;
+    double winning = -INFINITY;
+    for (int at = 0; at < n; at++) { /* every thread by itself, and all alike */
+        if (list[at].id < 0 ||
+            list[at].score + sample_noise(sample_bits(rule, (uint32_t)list[at].id)) < near) {
+            continue;
+        }
+        double exact = sample_exact(rule, list[at]);
+        if (exact > winning || (exact == winning && list[at].id < winner)) {
+            winning = exact;
+            winner = list[at].id;
+        }
+    }
+    dev_bar();
+    return winner;
+}
+
+/* How many candidates have a larger score: four neighbouring lanes share the list. */
+DEV int sample_greater(const struct sample_candidate *list, int n, int lane, float score)
+{
+    int greater = 0;
+#pragma unroll 8
+    for (int j = lane % 4; j < n; j += 4) {
+        greater += list[j].score > score;
+    }
+    float sum = (float)greater; /* small numbers, exact */
+    sum += dev_xor(sum, 1);
+    sum += dev_xor(sum, 2);
+    return (int)sum;
+}
+
+/* What is not among the k largest scores, ties stay, leaves the race (k <= 0: all stay). The number that is left. */
+DEV int sample_top_k(struct block &b, struct sample_candidate *list, int n, int k)
+{
+    enum { AT_ONCE = FRAME_THREADS / 4, TURNS = FRAME_MAX_SCORES / AT_ONCE };
+    uint32_t out = 0; /* a bit for each of this thread's candidates */
+    if (k <= 0 || k >= n) {
+        return n;
+    }
+    if (b.thread == 0) {
+        b.shared->counter[1] = 0;
+    }
+    for (int i = 0; i * AT_ONCE < n; i++) { /* once, mostly */
+        const int at = i * AT_ONCE + b.thread / 4;
+        const int greater = sample_greater(list, n, b.lane, at < n ? list[at].score : 0);
+        out |= (uint32_t)(at < n && greater >= k && b.lane % 4 == 0) << i;
+    }
+    dev_bar();
+    for (int i = 0; i * AT_ONCE < n; i++) {
+        const bool leaves = out >> i & 1;
+        if (leaves) {
+            struct sample_candidate *c = &list[i * AT_ONCE + b.thread / 4];
+            c->id = -1 - c->id;
+        }
+        const int n_leave = dev_popcount(dev_ballot(leaves));
+        if (b.lane == 0 && n_leave > 0) {
+            dev_add(&b.shared->counter[1], (uint32_t)n_leave);
+        }
+    }
+    dev_bar();
+    static_assert(TURNS <= 32, "a bit for each");
+    return n - (int)b.shared->counter[1];
+}
+
+/* The least likely that together weigh at most 1 - top_p leave the race; sorts the list: what is left of the race
+ * lies in [0, *n), smallest first. `left`: how many are in it. */
+DEV void sample_top_p(struct block &b, struct sample_candidate *list, int *n, int left, float top_p)
+{
+    struct sample_candidate own[SAMPLE_EACH];
+    int rank[SAMPLE_EACH];
+    for (int i = 0; i < SAMPLE_EACH; i++) {
+        const int at = b.thread + i * FRAME_THREADS;
+        rank[i] = -1;
+        if (at < *n && list[at].id >= 0) {
+            own[i] = list[at];
+            rank[i] = 0;
+            for (int j = 0; j < *n; j++) { /* smaller score, on a tie larger id, comes first */
+                rank[i] +=
+                    list[j].id >= 0 && (list[j].score < own[i].score ||
+                                           (list[j].score == own[i].score && list[j].id > own[i].id));
+            }
+        }
+    }
+    dev_bar();
+    for (int i = 0; i < SAMPLE_EACH; i++) {
+        if (rank[i] >= 0) {
+            list[rank[i]] = own[i];
+        }
+    }
+    dev_bar();
+    *n = left;
+    double largest = list[left - 1].score, sum = 0, mass = 0;
+    for (int i = 0; i < left; i++) { /* every thread by itself, and all alike: sums in one order */
+        sum += exp((double)list[i].score - largest);
+    }
+    int dropped = 0;
+    for (; dropped < left - 1; dropped++) {
+        mass += exp((double)list[dropped].score - largest) / sum;
+        if (mass > 1.0 - (double)top_p) {
+            break;
+        }
+    }
+    dev_bar();
+    for (int at = b.thread; at < dropped; at += FRAME_THREADS) {
+        list[at].id = -1 - list[at].id;
+    }
+    dev_bar();
+}
+
+/* Scores that reach the threshold -> the list, in any order. A barrier must follow. */
+DEV void sample_list(struct block &b, const float (&score)[8], const int (&ids)[8], float threshold,
+    struct sample_candidate *list)
+{
+    uint32_t votes[8];
+    int n = 0;
+    for (int i = 0; i < 8; i++) {
+        votes[i] = dev_ballot(score[i] > -INFINITY && score[i] >= threshold);
+        n += dev_popcount(votes[i]);
+    }
+    uint32_t at = 0;
+    if (b.lane == 0 && n > 0) {
+        at = dev_add(&b.shared->counter[0], (uint32_t)n);
+    }
+    at = dev_max(at);
+    for (int i = 0; i < 8; i++) {
+        if (votes[i] >> b.lane & 1) {
+            list[at + (uint32_t)dev_popcount(votes[i] & ((1u << b.lane) - 1))] =
+                (struct sample_candidate){score[i], ids[i]};
+        }
+        at += (uint32_t)dev_popcount(votes[i]);
+    }
+}
+
+/* The choice from this thread's processed scores, thread t's ids being ids[i]; the same id in every thread. */
+DEV int sample_choose(struct block &b, const struct sample_rule &rule, const float (&score)[8],
+    const int (&ids)[8], bool bad, bool *not_a_number)
+{
+    struct sample_candidate *list = (struct sample_candidate *)b.shared->vector;
+    float best = -INFINITY;
+    uint32_t lowest = 0xffffffffu;
+    for (int i = 0; i < 8; i++) {
+        best = fmaxf(best, score[i]);
+    }
+    if (b.thread == 0) {
+        b.shared->counter[0] = 0;
+    }
+    lowest = best > -INFINITY ? ~sample_key(best) : 0;
+    uint32_t inverse = dev_max(lowest);
+    if (b.lane == 0) {
+        b.shared->reduced[1][b.warp] = inverse;
+    }
+    const float highest = sample_from_key(sample_largest(b, 0, sample_key(best)));
+    const float least = sample_from_key(~dev_max(b.shared->reduced[1][b.lane % FRAME_WARPS]));
+    *not_a_number = dev_bar_count(bad) > 0 || !(highest > -INFINITY);
+    if (!(highest > -INFINITY)) {
+        return 0;
+    }
+    if (rule.sampling.temperature == 0) {
+        uint32_t first = 0; /* lowest id among the largest: the largest complement */
+        for (int i = 0; i < 8; i++) {
+            if (score[i] == highest && ~(uint32_t)ids[i] > first) {
+                first = ~(uint32_t)ids[i];
+            }
+        }
+        return (int)~sample_largest(b, 3, first);
+    }
+    const float threshold = sample_threshold(b, rule.sampling.top_k, best, least, highest);
+    sample_list(b, score, ids, threshold, list);
+    dev_bar();
+    int n = (int)b.shared->counter[0];
+    int left = sample_top_k(b, list, n, rule.sampling.top_k);
+    if (rule.sampling.top_p < 1.0f) {
+        sample_top_p(b, list, &n, left, rule.sampling.top_p);
+    }
+    return sample_race(b, rule, list, n);
+}
+
+/* The words of a head -> this thread's raw scores and their ids; copies go to `copy` (block 0, or NULL). n: 3,072
+ * with the last 1,024 as two halves of the sum, or 2,048. */
+template <int N> DEV void sample_take(struct block &b, float (&score)[8], int (&ids)[8], float *copy)
+{
+    uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
+    const uint32_t *words = exchange_at(b, FRAME_X_SCORES) + b.thread * 4;
+    uint4 v[3] = {};
+    /* ids 4 t and on; then, for half of the threads, 2,048 + 4 t and on in two parts */
+    const bool more = N > 2048 && b.thread < 256;
+    const int offset[3] = {0, more ? 2048 : -1, more ? 3072 : -1};
+    exchange_take4<3>(b, words, offset, mark, v);
+    const uint32_t whole[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
+    const uint32_t left[4] = {v[1].x, v[1].y, v[1].z, v[1].w},
+                   right[4] = {v[2].x, v[2].y, v[2].z, v[2].w};
+    for (int i = 0; i < 4; i++) {
+        ids[i] = b.thread * 4 + i;
+        score[i] = numeric_from_bits(whole[i]);
+        ids[4 + i] = more ? 2048 + ids[i] : -1;
+        score[4 + i] = numeric_from_bits(left[i]) + numeric_from_bits(right[i]);
+    }
+    for (int i = 0; copy && i < 8; i++) {
+        if (ids[i] >= 0) {
+            copy[ids[i]] = score[i];
+        }
+    }
+}
+
+#endif

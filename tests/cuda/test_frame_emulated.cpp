@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The frame kernel, run on the host, equals the CPU backend. Usage: test_frame_emulated CHECKPOINT [ROWS FRAMES]. */
+#include "tests/cuda/frame_emulated.h"
+
+extern "C" {
+#include "cuda/frame.h"
+}
+#include "cuda/frame.cu"
+
+#include "tests/cuda/frame_compare.h"
+
+static void *machine_new(size_t bytes, const void *from)
+{
+    void *p = calloc(1, bytes + 512);
+    p = (void *)(((uintptr_t)p + 511) / 512 * 512);
+    if (from) {
+        memcpy(p, from, bytes);
+    }
+    return p;
+}
+static void machine_read(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+static void machine_write(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+static void machine_tiles(void *tiles, int n_cols, const struct weight *w, int first, int interleave)
+{
+    const uint16_t *from = (const uint16_t *)w->data;
+    for (int64_t r = 0; r < w->rows; r++) {
+        for (int64_t k = 0; k < n_cols; k++) {
+            ((uint16_t *)tiles)[tiles_at(n_cols, first, interleave, r, k)] = from[r * n_cols + k];
+        }
+    }
+}
+
+/* ---- What the launch asks of the runtime ---- */
+
+static const struct frame_args *launched;
+
+static void run_06()
+{
+    frame_kernel<1024, 3072>(*launched);
+}
+static void run_17()
+{
+    frame_kernel<2048, 6144>(*launched);
+}
+
+extern "C" {
+void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
+{
+    void *p = arena->base ? arena->base + arena->used : NULL;
+    arena->used += (bytes + 511) / 512 * 512;
+    return p;
+}
+utter_status cuda_arena_open(
+    struct cuda_arena *arena, struct cuda_device *, const char *, utter_error *)
+{
+    arena->size = arena->used;
+    arena->base = (unsigned char *)machine_new(arena->size, NULL);
+    arena->used = 0;
+    return UTTER_OK;
+}
+void cuda_arena_close(struct cuda_arena *)
+{
+}
+utter_status cuda_device_check(struct cuda_device *, cudaError_t, const char *, utter_error *)
+{
+    return UTTER_OK;
+}
+cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind)
+{
+    memcpy(to, from, n);
+    return cudaSuccess;
+}
+cudaError_t cudaMemset(void *to, int value, size_t n)
+{
+    memset(to, value, n);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void *, enum cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *, int, size_t)
+{
+    *n = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaLaunchCooperativeKernel(
+    const void *kernel, dim3, dim3, void **args, size_t, cudaStream_t)
+{
+    launched = (const struct frame_args *)args[0];
+    fibers_run(kernel == frame_kernel_code(1024) ? run_06 : run_17);
+    return cudaSuccess;
+}
+}
+
+int main(int argc, char **argv)
+{
+    utter_error error;
+    struct model *model;
+    struct rig rig = {};
+    machine_check("model", model_open(&model, argv[1], &error), &error);
+    rig.device.major = 9;
+    rig.device.n_sms = 132;
+    rig.device.block_shared = SHARED_LIMIT;
+    rig.out = rig.out_device = (struct cuda_frame_out *)calloc(1, sizeof *rig.out);
+    int n_rows = argc > 2 ? atoi(argv[2]) : 3, n_frames = argc > 3 ? atoi(argv[3]) : 2;
+    rig_open(&rig, model, n_rows + n_frames + 1);
+    frame_kernel_ahead(rig.kernel, 2, 0);
+    const struct comparison forced = {argv[1], n_rows, n_frames, true, true, 2e-5};
+    int bad = compare_run(&rig, &forced);
+    const struct comparison free_run = {argv[1], 1, n_frames, false, false, 2e-5};
+    bad += compare_run(&rig, &free_run);
+    printf("%d faults\n", bad);
+    return bad != 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How the frame kernel shares its work, without a GPU: every piece of every matrix is consumed once, every word of the
+ * exchange has one writer, and the ring fits the shared memory of the GPUs that are meant. */
+#include <string.h>
+
+#include "tests/support.h"
+
+#include "cuda/frame_plan.h"
+
+struct product_case {
+    enum frame_step step;
+    int rows, cols;
+};
+
+/* The products of both released sizes. */
+static const struct product_case PRODUCTS[] = {
+    {FRAME_QKV, 4096, 1024},
+    {FRAME_O, 1024, 2048},
+    {FRAME_GATE_UP, 6144, 1024},
+    {FRAME_DOWN, 1024, 3072},
+    {FRAME_HEAD_ROWS, 3072, 1024},
+    {FRAME_HEAD_ROWS, 2048, 1024},
+    {FRAME_QKV, 4096, 2048},
+    {FRAME_O, 2048, 2048},
+    {FRAME_GATE_UP, 12288, 2048},
+    {FRAME_DOWN, 2048, 6144},
+    {FRAME_HEAD_ROWS, 3072, 2048},
+    {FRAME_PROJECT, 1024, 2048},
+};
+enum { N_PRODUCTS = sizeof PRODUCTS / sizeof *PRODUCTS };
+
+/* Each piece (16 rows by 512 columns) is in one run of one block, and all blocks have equally many. */
+static void test_each_piece_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_PRODUCTS; i++) {
+        static unsigned char taken[1024][16];
+        const int row_tiles = PRODUCTS[i].rows / 16, k_pieces = PRODUCTS[i].cols / FRAME_PIECE_K;
+        int each = -1;
+        memset(taken, 0, sizeof taken);
+        for (int block = 0; block < FRAME_BLOCKS; block++) {
+            int n = 0;
+            for (int j = 0; j < frame_n_runs(row_tiles); j++) {
+                struct frame_run run = frame_run_at(PRODUCTS[i].step, row_tiles, k_pieces, block, j);
+                for (int k = 0; k < run.n_pieces; k++, n++) {
+                    assert_in_range(run.row_tile, 0, row_tiles - 1);
+                    assert_in_range(run.k_piece + k, 0, k_pieces - 1);
+                    taken[run.row_tile][run.k_piece + k]++;
+                }
+            }
+            assert_true(each < 0 || n == each);
+            each = n;
+        }
+        for (int r = 0; r < row_tiles; r++) {
+            for (int k = 0; k < k_pieces; k++) {
+                assert_int_equal(taken[r][k], 1);
+            }
+        }
+    }
+}
+
+/* The 16 blocks of a kv head have the rows of its two query heads, its key and its value, in this order. */
+static void test_heads_stay_together(void **state)
+{
+    (void)state;
+    for (int block = 0; block < FRAME_BLOCKS; block++) {
+        for (int j = 0; j < 2; j++) {
+            int row = frame_run_at(FRAME_QKV, 256, 2, block, j).row_tile * 16;
+            int head = block / FRAME_PARTS, place = (block % FRAME_PARTS * 2 + j) * 16;
+            int want = place < 256   ? head * 256 + place
+                       : place < 384 ? 2048 + head * 128 + place - 256
+                                     : 3072 + head * 128 + place - 384;
+            assert_int_equal(row, want);
+        }
+    }
+}
+
+/* Kinds of words do not overlap, each begins where four words can be read at once, and each holds its result. */
+static void test_words(void **state)
+{
+    (void)state;
+    const int least[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
+        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * FRAME_MIXED,
+        FRAME_MAX_COLUMNS * frame_words(64), FRAME_MAX_COLUMNS * 3072,
+        FRAME_MAX_COLUMNS * frame_words(64), frame_words(192), FRAME_MAX_COLUMNS * frame_words(64)};
+    assert_int_equal(frame_kind_at(0), 0);
+    for (int kind = 0; kind < FRAME_N_KINDS; kind++) {
+        assert_int_equal(frame_kind_at(kind) % 4, 0);
+        assert_true(frame_kind_at(kind + 1) - frame_kind_at(kind) >= least[kind]);
+    }
+    assert_true(FRAME_N_SETS * FRAME_N_KINDS <= 32); /* a mark each in one word */
+    assert_int_equal(frame_words(64), 2048);
+    assert_int_equal(frame_words(128), 2048);
+    assert_int_equal(frame_words(192), 4096);
+}
+
+/* Compute capability 9.0 has 227 KB a block, 12.0 has 99: the ring has enough slots to bridge an exchange on
+ * both. */
+static void test_shared_memory(void **state)
+{
+    (void)state;
+    assert_true(frame_n_slots(232448) >= 11);
+    assert_true(frame_n_slots(101376) >= 3);
+    assert_true(frame_n_slots(49152) < 3);
+    assert_true(frame_ring_at() + (size_t)frame_n_slots(101376) * FRAME_PIECE_BYTES <= 101376);
+    assert_int_equal(frame_ring_at() % 128, 0);
+    assert_int_equal(offsetof(struct frame_shared, vector) % 128, 0);
+    assert_int_equal(offsetof(struct frame_shared, placed) % 16, 0);
+    assert_int_equal(offsetof(struct frame_shared, full) % 8, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_piece_once),
+        cmocka_unit_test(test_heads_stay_together),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_shared_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
