@@ -69,6 +69,14 @@ const struct command command_table[] = {
         {"utter verify -m models/custom golden.safetensors",
             "utter verify -m models/custom --json golden.safetensors"},
         1, 1, command_verify},
+    {COMMAND_QUANTIZE, "quantize", "pack a model into one file of 8 or 4 bits",
+        "[-m DIR] --weights q8|q4 -o FILE",
+        "The file holds everything (weights, codec, configs, vocabulary) under a hash, and every "
+        "command takes\n"
+        "it as -m FILE. What each frame reads is packed; codec and speaker encoder stay as they are.\n",
+        {"utter quantize -m models/custom --weights q8 -o custom-q8.safetensors",
+            "utter say -m custom-q8.safetensors \"Hello there.\""},
+        0, 0, command_quantize},
     {COMMAND_BENCH, "bench", "measure the speed of a model on this machine", "[-m DIR] [options]",
         "One row for each length and number of lanes, in ms: ttfc, from the text to the first "
         "samples;\n"

@@ -15,6 +15,7 @@ int command_voices_mix(const struct invocation *invocation);
 int command_voices(const struct invocation *invocation);
 int command_info(const struct invocation *invocation);
 int command_verify(const struct invocation *invocation);
+int command_quantize(const struct invocation *invocation);
 int command_bench(const struct invocation *invocation);
 int command_serve(const struct invocation *invocation);
 int command_load(const struct invocation *invocation);

@@ -20,13 +20,15 @@ enum {
     CLONE = COMMAND_CLONE,
     DESIGN = COMMAND_DESIGN,
     MIX = COMMAND_VOICES_MIX,
+    QUANTIZE = COMMAND_QUANTIZE,
     ALL = COMMAND_ALL,
 };
 
 /* clang-format off: one row is one option */
 const struct option option_table[] = {
-    {ALL & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
-        "checkpoint folder in the official layout (default: the voice that comes with the program)"},
+    {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
+        "checkpoint folder in the official layout, or a file of utter quantize (default: the voice that "
+        "comes with the program)"},
     {DESIGN, "Model", 0, "for", "DIR", OPTION_TEXT, 0, 0, AT(base), NULL,
         "the base model that will speak with the voice"},
     {TOKENS, "Model", 0, "pretokenizer", "official|native", OPTION_CHOICE, 0, 0, AT(pretokenizer),
@@ -56,6 +58,8 @@ const struct option option_table[] = {
     {SAY | DECODE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
         "the sound file, - is standard output; without it plays, or writes utter.wav where nothing can "
         "play"},
+    {QUANTIZE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
+        "the file to write"},
     {CLONE | DESIGN | MIX, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
         "the voice file, NAME.voice"},
     {ENCODE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
@@ -147,7 +151,7 @@ const struct option option_table[] = {
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),
         NULL, "a set of kernels that utter info names (default: the best one here)"},
-    {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE, 0, 0,
+    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE, 0, 0,
         AT(weights), NULL,
         "hold what every frame reads in 8 or 4 bits (default, and bf16: as the model has it)"},
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",
@@ -161,9 +165,9 @@ const struct option option_table[] = {
         0, 0, AT(json), NULL, "the result as JSON on standard output"},
     {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0,
         0, AT(quiet), NULL, "no progress and no notes"},
-    {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
+    {SERVE | QUANTIZE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
-    {ALL | LOAD, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
+    {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
 };
 /* clang-format on */
 

@@ -69,6 +69,7 @@ enum {
     COMMAND_VOICES_MIX = 1024,
     COMMAND_SERVE = 1 << 16,
     COMMAND_LOAD = 1 << 17,
+    COMMAND_QUANTIZE = 1 << 18,
     COMMAND_ALL = 2047 | COMMAND_SERVE, /* that open a model */
 };
 

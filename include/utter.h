@@ -130,6 +130,11 @@ UTTER_API void utter_model_options_init(utter_model_options *options);
 UTTER_API utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error);
 
+/* Packs a checkpoint folder into one file, which utter_model_open takes in its place: packed weights (Q8 or Q4), every
+ * other tensor as it was, configs and vocabulary, and a hash over all. */
+UTTER_API utter_status utter_model_quantize(
+    const char *path, utter_weights weights, const char *file, utter_error *error);
+
 /* Frees the model and clears the handle. Streams of the model must have been freed before. */
 UTTER_API void utter_model_close(utter_model **model);
 

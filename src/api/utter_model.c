@@ -206,6 +206,22 @@ utter_status utter_model_open(
     return UTTER_OK;
 }
 
+utter_status utter_model_quantize(
+    const char *path, utter_weights weights, const char *file, utter_error *error)
+{
+    struct model *model = NULL;
+    utter_status status = api_need(path, "path", error);
+    if (status || (status = api_need(file, "file", error)) ||
+        (status = check_range("weights", (int)weights, UTTER_WEIGHTS_Q8, UTTER_WEIGHTS_Q4, error)) ||
+        (status = model_open(&model, path, error))) {
+        return status;
+    }
+    enum dtype type = weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
+    status = model_file_write(model, path, type, file, error);
+    model_close(&model);
+    return status;
+}
+
 void utter_model_close(utter_model **model)
 {
     if (model) {
@@ -249,7 +265,8 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.predictor_parameters = m->predictor_parameters;
     full.vocoder_parameters = m->vocoder_parameters;
     full.all_parameters = m->all_parameters;
-    full.file_bytes = tensor_set_bytes(m->tensors) + tensor_set_bytes(m->codec_tensors);
+    full.file_bytes =
+        tensor_set_bytes(m->tensors) + (m->packed_file ? 0 : tensor_set_bytes(m->codec_tensors));
     full.frame_bytes = m->frame_bytes;
     full.weights = weights_name(m->talker.stack.layers[0].q.type);
     full.n_snapshots = model->snapshots.n;

@@ -114,7 +114,10 @@ utter_status file_read(const char *path, size_t limit, char **text, size_t *byte
     *bytes = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return file_error(error, path, "open", errno);
+        int reason = errno;
+        return reason == ENOTDIR && file_member_read(path, limit, text, bytes)
+                   ? UTTER_OK
+                   : file_error(error, path, "open", reason);
     }
     struct stat about;
     utter_status status = UTTER_OK;

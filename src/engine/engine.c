@@ -49,6 +49,22 @@ static utter_status engine_allocate(utter_model *e, const char *folder, int n_la
                : error_memory(error, "lanes");
 }
 
+/* Packs the model where the device reads it so; what it could not do is refused rather than passed over. */
+static utter_status engine_pack(
+    utter_model *e, const struct backend_options *options, utter_error *error)
+{
+    enum dtype type = options->weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
+    if (!e->ops->reads_packed && (e->model->packed_file || options->weights != UTTER_WEIGHTS_STORED)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "weights of 8 or 4 bits: the device %s cannot use them (choose the cpu, or the checkpoint "
+            "as it is)",
+            e->ops->name);
+    }
+    return options->weights == UTTER_WEIGHTS_STORED
+               ? UTTER_OK
+               : model_pack(e->model, type, options->n_threads, error);
+}
+
 utter_status engine_open(
     utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error)
 {
@@ -74,12 +90,9 @@ utter_status engine_open(
         return UTTER_E_MODEL;
     }
     struct backend_options backend = options->backend;
-    if (backend.weights != UTTER_WEIGHTS_STORED && e->ops->reads_packed) {
-        enum dtype type = backend.weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
-        if ((status = model_pack(e->model, type, backend.n_threads, error))) {
-            engine_close(&e);
-            return status;
-        }
+    if ((status = engine_pack(e, &backend, error))) {
+        engine_close(&e);
+        return status;
     }
     backend.lane_positions = e->model->config->max_positions;
     if ((status = e->ops->open(&e->backend, e->model, &backend, error))) {

@@ -103,7 +103,8 @@ static struct tally tally(const struct tensor_set *set, const char *prefix, cons
     for (size_t i = 0; i < tensor_set_count(set); i++) {
         const struct tensor *t = tensor_set_at(set, i);
         bool left_out = except && strncmp(t->name, except, strlen(except)) == 0;
-        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && !left_out && t->type != DTYPE_U32) {
+        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && !left_out && t->type != DTYPE_U32 &&
+            t->type != DTYPE_U8) {
             sum.values += t->bytes / dtype_bytes(t->type);
             sum.bytes += t->bytes;
         }
@@ -150,8 +151,8 @@ void model_count(struct model *m)
     m->talker_parameters = tally(main, "talker.", predictor).values + packed[0];
     m->predictor_parameters = tally(main, predictor, NULL).values + packed[1];
     m->vocoder_parameters = tally(codec, "decoder.", NULL).values;
-    m->all_parameters =
-        tally(main, "", NULL).values + tally(codec, "", NULL).values + packed[0] + packed[1];
+    m->all_parameters = tally(main, "", NULL).values + packed[0] + packed[1] +
+                        (is_packed ? 0 : tally(codec, "", NULL).values);
     m->frame_bytes =
         talker + steps * step + heads + tally(codec, "decoder.", "decoder.quantizer.").bytes;
 }
@@ -179,22 +180,36 @@ static void bind_codec(struct model_bind *mb)
     model_bind_encoder(mb);
 }
 
-utter_status model_open(struct model **model, const char *folder, utter_error *error)
+/* The two tensor sets: of a folder, or both of one file. */
+static utter_status open_tensors(struct model *m, const char *path, utter_error *error)
 {
     char codec_folder[4096];
+    if (m->packed_file) {
+        utter_status status = tensor_set_open_file(&m->tensors, path, error);
+        return status ? status : tensor_set_open_file(&m->codec_tensors, path, error);
+    }
+    utter_status status = file_join(codec_folder, sizeof codec_folder, path, "speech_tokenizer", error);
+    if (!status) {
+        status = tensor_set_open_folder(&m->tensors, path, error);
+    }
+    return status ? status : tensor_set_open_folder(&m->codec_tensors, codec_folder, error);
+}
+
+utter_status model_open(struct model **model, const char *folder, utter_error *error)
+{
     struct model *m = memory_new(1, sizeof *m);
     *model = NULL;
     if (!m) {
         return error_memory(error, "model");
     }
-    utter_status status = config_open(&m->config, folder, error);
-    if (status ||
-        (status = file_join(codec_folder, sizeof codec_folder, folder, "speech_tokenizer", error)) ||
-        (status = tensor_set_open_folder(&m->tensors, folder, error)) ||
-        (status = tensor_set_open_folder(&m->codec_tensors, codec_folder, error)) ||
-        (status = model_bind_set(m, m->tensors, "model.safetensors", bind_main, error)) ||
-        (status = model_bind_set(
-             m, m->codec_tensors, "speech_tokenizer/model.safetensors", bind_codec, error))) {
+    m->packed_file = model_file_is(folder);
+    const char *file = m->packed_file ? folder : "model.safetensors";
+    const char *codec_file = m->packed_file ? folder : "speech_tokenizer/model.safetensors";
+    utter_status status = m->packed_file ? model_file_check(folder, error) : UTTER_OK;
+    if (status || (status = config_open(&m->config, folder, error)) ||
+        (status = open_tensors(m, folder, error)) ||
+        (status = model_bind_set(m, m->tensors, file, bind_main, error)) ||
+        (status = model_bind_set(m, m->codec_tensors, codec_file, bind_codec, error))) {
         model_close(&m);
         return status;
     }

@@ -149,6 +149,7 @@ struct model {
     size_t n_owned, owned_capacity;
 };
 
+/* A checkpoint folder, or a file that model_file_write made. */
 utter_status model_open(struct model **model, const char *folder, utter_error *error);
 void model_close(struct model **model);
 /* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
@@ -161,6 +162,10 @@ utter_status model_packable(
 /* Packs them (DTYPE_Q8 or DTYPE_Q4), before a backend is opened. Nothing to do when the file has them so;
  * UTTER_E_ARGUMENT when it has them packed otherwise. n_threads 0: one for each core. */
 utter_status model_pack(struct model *model, enum dtype type, int n_threads, utter_error *error);
+/* Packs the model and writes all of it, and the configs and the vocabulary of its folder, into one sealed file, which
+ * model_open takes in place of a folder. The model can only be closed after that. */
+utter_status model_file_write(
+    struct model *model, const char *folder, enum dtype type, const char *path, utter_error *error);
 /* "bf16", "q8" ... */
 const char *weights_name(enum dtype type);
 size_t matrix_bytes(const struct weight *w);

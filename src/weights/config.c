@@ -354,10 +354,15 @@ utter_status config_open(struct config **config, const char *folder, utter_error
     *config = NULL;
     utter_status status = file_join(path, sizeof path, folder, "config.json", error);
     if (status == UTTER_OK && !file_is_folder(folder)) {
-        return error_set(error, UTTER_E_FILE,
-            "%s: not a folder (a model is a folder with config.json and model.safetensors)", folder);
-    }
-    if (status == UTTER_OK && !file_exists(path)) {
+        char *inside = NULL;
+        size_t bytes;
+        if (!file_member_read(path, CONFIG_LIMIT, &inside, &bytes)) {
+            return error_set(error, UTTER_E_FILE,
+                "%s: not a folder (a model is a folder with config.json and model.safetensors)",
+                folder);
+        }
+        memory_free(inside);
+    } else if (status == UTTER_OK && !file_exists(path)) {
         return error_set(
             error, UTTER_E_FILE, "%s: no config.json (not a Qwen3-TTS model folder)", folder);
     }

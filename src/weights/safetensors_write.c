@@ -116,11 +116,11 @@ static utter_status sealed_close(struct sealed_out *s, utter_error *error)
     return file_out_close(&s->out, error);
 }
 
-/* The length, the header and the spaces that end it at a multiple of 8. */
+/* The length, the header and the spaces that end it at a multiple of 64: packed weights are read in whole lines. */
 static utter_status header_write(
     struct sealed_out *out, const json_t *header, bool sealed, utter_error *error)
 {
-    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = (bytes + 7) & ~(size_t)7;
+    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = ((bytes + 8 + 63) & ~(size_t)63) - 8;
     char *text = bytes ? memory_new(8 + padded, 1) : NULL;
     if (!text || json_dumpb(header, text + 8, bytes, JSON_COMPACT) != bytes) {
         memory_free(text);

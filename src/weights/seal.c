@@ -23,13 +23,19 @@ void seal_digits(char *digits, uint64_t hash)
     }
 }
 
-static uint64_t hash_around(const uint8_t *data, size_t bytes, size_t at)
+/* In pieces, whose memory is given back: a file may be larger than what its reader wants to take. */
+static uint64_t hash_around(const struct file_map *map, size_t at)
 {
+    enum { PIECE = 16 << 20 };
     XXH64_state_t state;
     XXH64_reset(&state, 0);
-    XXH64_update(&state, data, at);
+    XXH64_update(&state, map->data, at);
     XXH64_update(&state, SEAL_EMPTY, SEAL_DIGITS);
-    XXH64_update(&state, data + at + SEAL_DIGITS, bytes - at - SEAL_DIGITS);
+    for (size_t i = at + SEAL_DIGITS; i < map->size; i += PIECE) {
+        size_t n = map->size - i < PIECE ? map->size - i : PIECE;
+        XXH64_update(&state, map->data + i, n);
+        file_map_rest(map, map->data + i, n);
+    }
     return XXH64_digest(&state);
 }
 
@@ -48,9 +54,10 @@ utter_status seal_check(const char *path, utter_error *error)
         at = seal_find(map.data, 8 + (size_t)header);
     }
     if (at == 0) {
-        status = error_set(error, UTTER_E_FILE, "%s: no sealed file, or damaged: its seal is missing", path);
+        status =
+            error_set(error, UTTER_E_FILE, "%s: no sealed file, or damaged: its seal is missing", path);
     } else {
-        seal_digits(digits, hash_around(map.data, map.size, at));
+        seal_digits(digits, hash_around(&map, at));
         if (memcmp(digits, map.data + at, SEAL_DIGITS) != 0 || file_map_damaged(&map)) {
             status = error_set(
                 error, UTTER_E_FILE, "%s: damaged: its content does not match its seal", path);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * utter quantize: a checkpoint folder in, one packed file out. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checkpoint.h"
+#include "commands.h"
+#include "report.h"
+
+int command_quantize(const struct invocation *invocation)
+{
+    const struct settings *s = &invocation->settings;
+    const char *folder = checkpoint_folder(s);
+    if (!folder) {
+        return 1;
+    }
+    if (!s->output.given || strcmp(s->output.text, "-") == 0) {
+        return fail(1, "quantize: no file to write (-o FILE; it is read back by its name, so not -)");
+    }
+    if (!s->weights.given || strcmp(s->weights.text, "bf16") == 0) {
+        return fail(1, "quantize: how many bits is not said (--weights q8 or --weights q4)");
+    }
+    utter_weights weights = strcmp(s->weights.text, "q8") == 0 ? UTTER_WEIGHTS_Q8 : UTTER_WEIGHTS_Q4;
+    utter_error error = {0};
+    utter_status status = utter_model_quantize(folder, weights, s->output.text, &error);
+    if (status) {
+        return fail_status(status, &error);
+    }
+    struct stat about;
+    if (!s->quiet.given && stat(s->output.text, &about) == 0) {
+        note("%s holds the model, %.1f MB (utter say -m %s ...)", s->output.text,
+            1e-6 * (double)about.st_size, s->output.text);
+    }
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A path that goes through a regular file names a member of it: the bytes of the tensor "file/NAME" of a safetensors
+ * file, so that a model in one file holds its configs and its vocabulary. Comes in: path. Goes out: the bytes. */
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+/* The length of the part of `path` that is a regular file, the name of the member behind it; 0: there is none. */
+static size_t container_length(const char *path)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof part) {
+        return 0;
+    }
+    memcpy(part, path, n + 1);
+    for (char *slash = strrchr(part, '/'); slash && slash > part; slash = strrchr(part, '/')) {
+        struct stat about;
+        *slash = 0;
+        if (stat(part, &about) == 0) {
+            return S_ISREG(about.st_mode) ? (size_t)(slash - part) : 0;
+        }
+    }
+    return 0;
+}
+
+/* Where the member lies in the mapped file; NULL when the file has no such member, or is no such file. */
+static const uint8_t *find_member(const struct file_map *map, const char *name, size_t *bytes)
+{
+    char key[PATH_MAX + sizeof FILE_MEMBER_PREFIX];
+    struct bytes in = bytes_of(map->data, map->size);
+    uint64_t header_bytes = bytes_number(&in, 8);
+    const uint8_t *header =
+        header_bytes <= FILE_MEMBER_HEADER_MAX ? bytes_take(&in, header_bytes) : NULL;
+    const uint8_t *at = NULL;
+    json_t *root = NULL;
+    if (in.short_read || !header || json_text(&root, (const char *)header, header_bytes, name, NULL)) {
+        return NULL;
+    }
+    memcpy(key, FILE_MEMBER_PREFIX, sizeof FILE_MEMBER_PREFIX);
+    memcpy(key + sizeof FILE_MEMBER_PREFIX - 1, name, strlen(name) + 1);
+    const json_t *range = json_object_get(json_object_get(root, key), "data_offsets");
+    json_int_t begin = json_integer_value(json_array_get(range, 0));
+    json_int_t end = json_integer_value(json_array_get(range, 1));
+    if (json_array_size(range) == 2 && begin >= 0 && end >= begin && (uint64_t)end <= bytes_left(&in)) {
+        at = in.at + begin;
+        *bytes = (size_t)(end - begin);
+    }
+    json_decref(root);
+    return at;
+}
+
+bool file_member_read(const char *path, size_t limit, char **text, size_t *bytes)
+{
+    size_t n = container_length(path), found = 0;
+    char *container = n ? memory_string_n(path, n) : NULL;
+    struct file_map map = {0};
+    if (container && file_map_open(&map, container, NULL) == UTTER_OK) {
+        const uint8_t *at = find_member(&map, path + n + 1, &found);
+        if (at && found <= limit && (*text = memory_string_n((const char *)at, found))) {
+            *bytes = found;
+        }
+    }
+    file_map_close(&map);
+    memory_free(container);
+    return *text != NULL;
+}

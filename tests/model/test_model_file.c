@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A model in one file: it holds what its folder holds, and what is wrong with a bad one is said. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/model.h"
+
+#define CHECKPOINT "build/checkpoints/tiny17-base"
+
+static char path[512];
+
+static void write_file(enum dtype type)
+{
+    struct model *model;
+    assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
+    snprintf(path, sizeof path, "%s", support_path("model.safetensors"));
+    assert_int_equal(model_file_write(model, CHECKPOINT, type, path, NULL), UTTER_OK);
+    model_close(&model);
+}
+
+static void same_weight(const struct weight *a, const struct weight *b)
+{
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->rows, b->rows);
+    assert_int_equal(a->cols, b->cols);
+    assert_memory_equal(a->data, b->data, matrix_bytes(a));
+}
+
+static void file_equals_folder(void **state)
+{
+    (void)state;
+    for (enum dtype type = DTYPE_Q8; type <= DTYPE_Q4; type++) {
+        struct model *folder, *file;
+        utter_error error = {0};
+        write_file(type);
+        assert_int_equal(model_open(&folder, CHECKPOINT, NULL), UTTER_OK);
+        assert_int_equal(model_pack(folder, type, 1, NULL), UTTER_OK);
+        utter_status status = model_open(&file, path, &error);
+        assert_string_equal(error.text, "");
+        assert_int_equal(status, UTTER_OK);
+        struct weight **a, **b;
+        int n, n_narrow, n_file;
+        assert_int_equal(model_packable(folder, &a, &n, &n_narrow, NULL), UTTER_OK);
+        assert_int_equal(model_packable(file, &b, &n_file, &n_narrow, NULL), UTTER_OK);
+        assert_int_equal(n, n_file);
+        for (int i = 0; i < n; i++) {
+            same_weight(a[i], b[i]);
+            assert_int_equal((uintptr_t)b[i]->data % 64, 0);
+            assert_true(i == 0 || b[i]->data > b[i - 1]->data); /* in the order they are read */
+        }
+        same_weight(&folder->talker.text_embedding, &file->talker.text_embedding);
+        same_weight(&folder->speaker.out.w, &file->speaker.out.w);
+        same_weight(&folder->vocoder.blocks[0].up.w, &file->vocoder.blocks[0].up.w);
+        assert_true(file->has_encoder && file->has_speaker);
+        assert_int_equal(folder->talker_parameters, file->talker_parameters);
+        assert_int_equal(folder->predictor_parameters, file->predictor_parameters);
+        assert_int_equal(folder->all_parameters, file->all_parameters);
+        assert_int_equal(folder->frame_bytes, file->frame_bytes);
+        assert_int_equal(
+            model_pack(file, type == DTYPE_Q8 ? DTYPE_Q4 : DTYPE_Q8, 1, NULL), UTTER_E_ARGUMENT);
+        memory_free(a);
+        memory_free(b);
+        model_close(&folder);
+        assert_int_equal(
+            model_file_write(file, path, type, support_path("again"), NULL), UTTER_E_ARGUMENT);
+        model_close(&file);
+    }
+}
+
+static void refused(const char *why)
+{
+    struct model *model;
+    utter_error error = {0};
+    utter_status status = model_open(&model, path, &error);
+    assert_true(status == UTTER_E_FILE || status == UTTER_E_MODEL);
+    if (!strstr(error.text, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", error.text, why);
+    }
+    assert_null(model);
+}
+
+/* The file with one byte, or one text, in another's place. */
+static void change(char *bytes, size_t n, size_t at, const char *text)
+{
+    size_t length = strlen(text);
+    char kept[64];
+    memcpy(kept, bytes + at, length);
+    memcpy(bytes + at, text, length);
+    support_write_file(path, bytes, n);
+    memcpy(bytes + at, kept, length);
+}
+
+static void bad_files_are_refused(void **state)
+{
+    (void)state;
+    size_t n;
+    write_file(DTYPE_Q4);
+    char *bytes = support_read_file(path, &n);
+    assert_non_null(bytes);
+    support_write_file(path, bytes, n - 1);
+    refused("cut short");
+    support_write_file(path, bytes, n / 2);
+    refused("cut short");
+    for (size_t at = n / 7; at + 1 < n; at += n / 7) {
+        char one[2] = {(char)(bytes[at] ^ 4), 0};
+        if (one[0]) {
+            change(bytes, n, at, one);
+            refused("");
+        }
+    }
+    char *version = memmem(bytes, n, "\"version\":\"1\"", 13),
+         *format = memmem(bytes, n, "utter model", 11);
+    assert_non_null(version);
+    assert_non_null(format);
+    change(bytes, n, (size_t)(version - bytes) + 11, "7");
+    refused("newer");
+    change(bytes, n, (size_t)(format - bytes), "other");
+    refused("tensors without a model");
+    change(bytes, n, n - 100, "X#");
+    refused("seal");
+    free(bytes);
+}
+
+static void no_memory_and_no_disk(void **state)
+{
+    (void)state;
+    write_file(DTYPE_Q8);
+    char out[512];
+    snprintf(out, sizeof out, "%s", support_path("second.safetensors"));
+    static const enum support_call calls[] = {SUPPORT_MALLOC, SUPPORT_WRITE, SUPPORT_RENAME};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        for (long n = 1; n < 400; n += n < 40 ? 1 : 37) {
+            struct model *model;
+            assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
+            support_fail_at(calls[i], n);
+            utter_status status = model_file_write(model, CHECKPOINT, DTYPE_Q8, out, NULL);
+            bool failed = support_failed();
+            support_fail_off();
+            assert_true(status == UTTER_OK || failed);
+            model_close(&model);
+            if (!failed) {
+                break;
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(file_equals_folder),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(no_memory_and_no_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
