@@ -232,7 +232,7 @@ install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file
 	install -m 644 docs/utter.1 $(DESTDIR)$(PREFIX)/share/man/man1/utter.1
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: utter' 'Description: Text to speech with the Qwen3-TTS family' \
 	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
-	    'Libs: -L$${prefix}/lib -lutter -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr -lm -ldl -pthread' \
+	    'Libs: -L$${prefix}/lib -lutter -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl -pthread' \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/utter.pc
 
 clean: ## removes build/
