@@ -8,6 +8,7 @@
 #include "cpu/cpu_encoder.h"
 #include "cpu/cpu_frame.h"
 #include "cpu/cpu_speaker.h"
+#include "model/request.h"
 
 struct backend {
     const struct model *model;
@@ -68,16 +69,16 @@ static utter_status cpu_open(struct backend **at, const struct model *model,
     const struct backend_options *options, utter_error *error)
 {
     *at = NULL;
-    if (options->n_lanes < 1 || options->lane_positions < 1) {
-        return error_set(error, UTTER_E_ARGUMENT, "%d lanes of %d positions: at least one of each",
-            options->n_lanes, options->lane_positions);
+    utter_status status = request_open(options, error);
+    if (status) {
+        return status;
     }
     struct backend *b = memory_new(1, sizeof *b);
     if (!b) {
         return error_memory(error, "the backend");
     }
     b->model = model;
-    utter_status status = open_parts(b, options, error);
+    status = open_parts(b, options, error);
     if (status) {
         cpu_close(&b);
     }
@@ -92,83 +93,44 @@ static void cpu_kernels(const struct backend *b, const char **used, const char *
     *n_threads = pool_size(b->pool);
 }
 
-static utter_status check_lane(const struct backend *b, int lane, utter_error *error)
-{
-    if (lane < 0 || lane >= b->n_lanes) {
-        return error_set(error, UTTER_E_ARGUMENT, "lane %d: there are %d", lane, b->n_lanes);
-    }
-    return UTTER_OK;
-}
-
 static utter_status cpu_reset(
     struct backend *b, int lane, const struct lane_settings *settings, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
+    utter_status status = request_lane(lane, b->n_lanes, error);
     if (!status) {
         cpu_lane_reset(&b->lanes[lane], b->model, b->vocoder, settings);
     }
     return status;
 }
 
-static utter_status check_room(const struct cpu_lane *lane, int n, utter_error *error)
+static struct request_lane standing(const struct cpu_lane *l)
 {
-    if (n > lane->talker.capacity - lane->position) {
-        return error_set(error, UTTER_E_MODEL, "%lld positions and %d more: a lane holds %lld",
-            (long long)lane->position, n, (long long)lane->talker.capacity);
-    }
-    return UTTER_OK;
+    return (struct request_lane){l->position, l->talker.capacity, l->n_frames, l->ready, l->out.end};
 }
 
 static utter_status cpu_prefill(
     struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
-    if (status || (status = check_room(&b->lanes[lane], n, error))) {
+    utter_status status = request_lane(lane, b->n_lanes, error);
+    if (status) {
         return status;
     }
-    if (n < 1 || b->lanes[lane].n_frames > 0) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "a prompt of %d rows after %u frames: rows come first", n,
-            (unsigned)b->lanes[lane].n_frames);
-    }
-    for (int i = 0; i < n; i++) {
-        if (!cpu_embed_row_fits(b->model->config, &rows[i])) {
-            return error_set(error, UTTER_E_ARGUMENT, "row %d: an id is outside its table", i);
-        }
+    const struct request_lane at = standing(&b->lanes[lane]);
+    if ((status = request_rows(b->model->config, &at, rows, n, error))) {
+        return status;
     }
     cpu_frame_prefill(&b->frame, &b->lanes[lane], rows, n);
     return UTTER_OK;
 }
 
-static bool codes_fit(const struct backend *b, const int32_t *codes, int n_frames)
-{
-    for (int i = 0; i < n_frames * b->model->config->n_codebooks; i++) {
-        if (codes[i] < 0 || codes[i] >= b->model->config->predictor_vocabulary) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static utter_status check_frame(const struct backend *b, const struct frame_in *in, utter_error *error)
 {
-    utter_status status = check_lane(b, in->lane, error);
+    utter_status status = request_lane(in->lane, b->n_lanes, error);
     if (status) {
         return status;
     }
-    const struct cpu_lane *lane = &b->lanes[in->lane];
-    if (!lane->ready && (lane->n_frames == 0 || lane->out.end)) {
-        return error_set(error, UTTER_E_ARGUMENT, "lane %d: %s", in->lane,
-            lane->out.end ? "its utterance has ended" : "a frame needs a prompt");
-    }
-    if (!lane->ready && (in->text < -1 || in->text >= b->model->config->text_vocabulary)) {
-        return error_set(error, UTTER_E_ARGUMENT, "text id %d: outside the vocabulary", in->text);
-    }
-    if (in->forced && !codes_fit(b, in->forced, 1)) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "lane %d: a forced code is outside its codebook", in->lane);
-    }
-    return lane->ready ? UTTER_OK : check_room(lane, 1, error);
+    const struct request_lane at = standing(&b->lanes[in->lane]);
+    return request_frame(b->model->config, &at, in, error);
 }
 
 static utter_status cpu_frame_call(
@@ -191,14 +153,9 @@ static utter_status cpu_frame_call(
 static utter_status cpu_feed(
     struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
-    if (status) {
+    utter_status status = request_lane(lane, b->n_lanes, error);
+    if (status || (status = request_feed(b->model->config, codes, n_frames, error))) {
         return status;
-    }
-    if (n_frames < 1 || n_frames > BACKEND_MAX_FEED || !codes_fit(b, codes, n_frames)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%d frames of known codes: 1 to %d, each code below %d", n_frames, BACKEND_MAX_FEED,
-            b->model->config->predictor_vocabulary);
     }
     struct cpu_lane *l = &b->lanes[lane];
     size_t bytes = (size_t)(n_frames * b->model->config->n_codebooks) * sizeof *codes;
@@ -212,7 +169,7 @@ static utter_status cpu_feed(
 static utter_status cpu_vocode(struct backend *b, const int *lanes, int n, utter_error *error)
 {
     for (int i = 0; i < n; i++) {
-        utter_status status = check_lane(b, lanes[i], error);
+        utter_status status = request_lane(lanes[i], b->n_lanes, error);
         if (status) {
             return status;
         }
@@ -235,7 +192,7 @@ static utter_status cpu_vocode(struct backend *b, const int *lanes, int n, utter
 
 static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *out, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
+    utter_status status = request_lane(lane, b->n_lanes, error);
     *out = status ? (struct lane_out){0} : b->lanes[lane].out;
     return status;
 }
@@ -243,11 +200,11 @@ static utter_status cpu_collect(struct backend *b, int lane, struct lane_out *ou
 static utter_status cpu_prime(
     struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
+    utter_status status = request_lane(lane, b->n_lanes, error);
     if (status) {
         return status;
     }
-    if (n_frames < 1 || !codes_fit(b, codes, n_frames)) {
+    if (n_frames < 1 || !request_codes_fit(b->model->config, codes, n_frames)) {
         return error_set(error, UTTER_E_ARGUMENT,
             "%d frames of known codes: at least 1, each code below %d", n_frames,
             b->model->config->predictor_vocabulary);
@@ -262,7 +219,7 @@ static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocod
     struct backend_snapshot **snapshot, utter_error *error)
 {
     *snapshot = NULL;
-    utter_status status = check_lane(b, lane, error);
+    utter_status status = request_lane(lane, b->n_lanes, error);
     if (status) {
         return status;
     }
@@ -279,14 +236,15 @@ static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocod
 static utter_status cpu_resume(
     struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error)
 {
-    utter_status status = check_lane(b, lane, error);
+    utter_status status = request_lane(lane, b->n_lanes, error);
     if (status) {
         return status;
     }
     if (b->lanes[lane].position > 0) {
         return error_set(error, UTTER_E_ARGUMENT, "lane %d: a snapshot goes into an empty lane", lane);
     }
-    if ((status = check_room(&b->lanes[lane], cpu_snapshot_rows(snapshot), error))) {
+    const struct request_lane at = standing(&b->lanes[lane]);
+    if ((status = request_room(&at, cpu_snapshot_rows(snapshot), error))) {
         return status;
     }
     cpu_snapshot_put(snapshot, &b->lanes[lane], b->model, b->vocoder);
@@ -306,15 +264,11 @@ static utter_status cpu_encode_call(struct backend *b, const float *pcm, size_t 
 {
     size_t n = cpu_encoder_frames(b->model->config, n_samples);
     *n_frames = 0;
-    if (!b->model->has_encoder) {
-        return error_set(error, UTTER_E_MODEL, "this checkpoint has no codec encoder");
+    utter_status status = request_encode(b->model, n_samples, n, capacity_frames, error);
+    if (status) {
+        return status;
     }
-    if (n < 1 || n > capacity_frames) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "a recording of %zu samples: %zu frames, room for %zu", n_samples, n, capacity_frames);
-    }
-    utter_status status =
-        cpu_encode(b->model, b->kern, b->pool, pcm, n_samples, codes, progress, user, error);
+    status = cpu_encode(b->model, b->kern, b->pool, pcm, n_samples, codes, progress, user, error);
     *n_frames = status ? 0 : n;
     return status;
 }
@@ -322,12 +276,8 @@ static utter_status cpu_encode_call(struct backend *b, const float *pcm, size_t 
 static utter_status cpu_speaker_call(
     struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
 {
-    if (!b->model->has_speaker) {
-        return error_set(error, UTTER_E_MODEL,
-            "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
-            b->model->config->kind_name);
-    }
-    return cpu_speaker(b->model, b->kern, b->pool, mels, n_mels, vector, error);
+    utter_status status = request_speaker(b->model, error);
+    return status ? status : cpu_speaker(b->model, b->kern, b->pool, mels, n_mels, vector, error);
 }
 
 static void cpu_tap_set(struct backend *b, backend_tap_fn *fn, void *user)

@@ -63,23 +63,6 @@ void cpu_embed_fini(struct cpu_embed *e)
     *e = (struct cpu_embed){0};
 }
 
-bool cpu_embed_row_fits(const struct config *config, const struct row *row)
-{
-    if (row->text < -1 || row->text >= config->text_vocabulary) {
-        return false;
-    }
-    if (row->codec == ROW_ID) {
-        return row->id >= 0 && row->id < config->codec_vocabulary;
-    }
-    for (int j = 0; row->codec == ROW_CODES && j < config->n_codebooks; j++) {
-        int limit = j == 0 ? config->codec_vocabulary : config->predictor_vocabulary;
-        if (row->codes[j] < 0 || row->codes[j] >= limit) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void cpu_embed_code(const struct model *model, int codebook, int32_t code, float *out)
 {
     const struct weight *table =

@@ -24,9 +24,6 @@ utter_status cpu_embed_init(struct cpu_embed *e, const struct model *model, cons
     struct pool *pool, int n_columns, utter_error *error);
 void cpu_embed_fini(struct cpu_embed *e);
 
-/* True when every id and code of the row is inside its table. */
-bool cpu_embed_row_fits(const struct config *config, const struct row *row);
-
 /* x[n][talker width] = the vectors of n rows, n <= n_columns. */
 void cpu_embed_rows(struct cpu_embed *e, const struct row *rows, int n, float *x);
 

@@ -9,6 +9,7 @@
 
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/frame.h"
+#include "model/request.h"
 
 /* A device that has not done a frame, a prompt or a feed in this time hangs. */
 enum { PATIENCE_S = 20 };
@@ -65,10 +66,7 @@ static void cuda_kernels(const struct backend *b, const char **used, const char 
 utter_status backend_enter(struct backend *b, int lane, utter_error *error)
 {
     utter_status status = cuda_device_enter(&b->device, error);
-    if (!status && (lane < 0 || lane >= b->lanes.n)) {
-        return error_set(error, UTTER_E_ARGUMENT, "lane %d: there are %d", lane, b->lanes.n);
-    }
-    return status;
+    return status ? status : request_lane(lane, b->lanes.n, error);
 }
 
 static utter_status cuda_reset(
@@ -86,49 +84,23 @@ static utter_status cuda_reset(
     return status ? status : cuda_vocoder_reset(b->vocoder, lane, b->stream, error);
 }
 
-static bool row_fits(const struct config *config, const struct row *row)
+static struct request_lane standing(const struct backend *b, const struct lane *l)
 {
-    if (row->text < -1 || row->text >= config->text_vocabulary) {
-        return false;
-    }
-    if (row->codec == ROW_ID) {
-        return row->id >= 0 && row->id < config->codec_vocabulary;
-    }
-    for (int j = 0; row->codec == ROW_CODES && j < config->n_codebooks; j++) {
-        int limit = j == 0 ? config->codec_vocabulary : config->predictor_vocabulary;
-        if (row->codes[j] < 0 || row->codes[j] >= limit) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static utter_status check_room(const struct backend *b, const struct lane *l, int n, utter_error *error)
-{
-    int most = b->lanes.pages_stride * CUDA_PAGE;
-    if (n > most - l->position) {
-        return error_set(
-            error, UTTER_E_MODEL, "%d positions and %d more: a lane holds %d", l->position, n, most);
-    }
-    return UTTER_OK;
+    int64_t room = (int64_t)b->lanes.pages_stride * CUDA_PAGE;
+    return (struct request_lane){l->position, room, (uint32_t)l->n_frames, l->ready, l->ended};
 }
 
 static utter_status cuda_prefill(
     struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
 {
     utter_status status = backend_enter(b, lane, error);
-    struct lane *l = status ? NULL : &b->of[lane];
-    if (status || (status = check_room(b, l, n, error))) {
+    if (status) {
         return status;
     }
-    if (n < 1 || l->n_frames > 0) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "a prompt of %d rows after %d frames: rows come first", n, l->n_frames);
-    }
-    for (int i = 0; i < n; i++) {
-        if (!row_fits(b->model->config, &rows[i])) {
-            return error_set(error, UTTER_E_ARGUMENT, "row %d: an id is outside its table", i);
-        }
+    struct lane *l = &b->of[lane];
+    const struct request_lane at = standing(b, l);
+    if ((status = request_rows(b->model->config, &at, rows, n, error))) {
+        return status;
     }
     if ((status = cuda_lanes_grow(&b->pages, lane, l->position + n, b->stream, error))) {
         return status;
@@ -144,16 +116,6 @@ static utter_status cuda_prefill(
 
 /* ---- Frames ---- */
 
-static bool codes_fit(const struct backend *b, const int32_t *codes, int n_frames)
-{
-    for (int i = 0; i < n_frames * b->model->config->n_codebooks; i++) {
-        if (codes[i] < 0 || codes[i] >= b->model->config->predictor_vocabulary) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static utter_status check_frame(struct backend *b, const struct frame_in *in, utter_error *error)
 {
     utter_status status = backend_enter(b, in->lane, error);
@@ -161,18 +123,8 @@ static utter_status check_frame(struct backend *b, const struct frame_in *in, ut
         return status;
     }
     const struct lane *l = &b->of[in->lane];
-    if (!l->ready && (l->n_frames == 0 || l->ended)) {
-        return error_set(error, UTTER_E_ARGUMENT, "lane %d: %s", in->lane,
-            l->ended ? "its utterance has ended" : "a frame needs a prompt");
-    }
-    if (!l->ready && (in->text < -1 || in->text >= b->model->config->text_vocabulary)) {
-        return error_set(error, UTTER_E_ARGUMENT, "text id %d: outside the vocabulary", in->text);
-    }
-    if (in->forced && !codes_fit(b, in->forced, 1)) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "lane %d: a forced code is outside its codebook", in->lane);
-    }
-    status = l->ready ? UTTER_OK : check_room(b, l, 1, error);
+    const struct request_lane at = standing(b, l);
+    status = request_frame(b->model->config, &at, in, error);
     return status || l->ready ? status
                               : cuda_lanes_grow(&b->pages, in->lane, l->position + 1, b->stream, error);
 }
@@ -224,10 +176,8 @@ static utter_status cuda_feed(
     if (status) {
         return status;
     }
-    if (n_frames < 1 || n_frames > BACKEND_MAX_FEED || !codes_fit(b, codes, n_frames)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%d frames of known codes: 1 to %d, each code below %d", n_frames, BACKEND_MAX_FEED,
-            b->model->config->predictor_vocabulary);
+    if ((status = request_feed(b->model->config, codes, n_frames, error))) {
+        return status;
     }
     if ((status = wait_all(b, error))) { /* the pinned codes may still be on their way */
         return status;
@@ -358,15 +308,8 @@ static utter_status cuda_encode_call(struct backend *b, const float *pcm, size_t
     size_t frame = (size_t)b->model->config->codec.frame_samples, n = (n_samples + frame - 1) / frame;
     utter_status status = cuda_device_enter(&b->device, error);
     *n_frames = 0;
-    if (status) {
+    if (status || (status = request_encode(b->model, n_samples, n, capacity_frames, error))) {
         return status;
-    }
-    if (!b->model->has_encoder) {
-        return error_set(error, UTTER_E_MODEL, "this checkpoint has no codec encoder");
-    }
-    if (n < 1 || n > capacity_frames) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "a recording of %zu samples: %zu frames, room for %zu", n_samples, n, capacity_frames);
     }
     status = cuda_encode(b->model, &b->device, pcm, n_samples, codes, progress, user, error);
     *n_frames = status ? 0 : n;
@@ -377,13 +320,8 @@ static utter_status cuda_speaker_call(
     struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
 {
     utter_status status = cuda_device_enter(&b->device, error);
-    if (status) {
+    if (status || (status = request_speaker(b->model, error))) {
         return status;
-    }
-    if (!b->model->has_speaker) {
-        return error_set(error, UTTER_E_MODEL,
-            "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
-            b->model->config->kind_name);
     }
     return cuda_speaker(b->model, &b->device, mels, n_mels, vector, error);
 }

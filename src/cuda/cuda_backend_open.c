@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
+#include "model/request.h"
 
 void backend_close(struct backend **at)
 {
@@ -156,16 +157,16 @@ utter_status backend_open(struct backend **at, const struct model *model,
     const struct backend_options *options, utter_error *error)
 {
     *at = NULL;
-    if (options->n_lanes < 1 || options->lane_positions < 1) {
-        return error_set(error, UTTER_E_ARGUMENT, "%d lanes of %d positions: at least one of each",
-            options->n_lanes, options->lane_positions);
+    utter_status status = request_open(options, error);
+    if (status) {
+        return status;
     }
     struct backend *b = memory_new(1, sizeof *b);
     if (!b) {
         return error_memory(error, "the backend");
     }
     b->model = model;
-    utter_status status = open_parts(b, options, error);
+    status = open_parts(b, options, error);
     if (status) {
         backend_close(&b);
     }
