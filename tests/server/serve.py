@@ -329,7 +329,7 @@ def voices_are_made_and_kept(s, folder):
     direct = s.speak(input=TEXT, ref_audio="data:audio/wav;base64," + once, max_new_tokens=3)
     assert direct[0] == 200 and direct[2] == first[2]
     assert s.stop() == 0
-    again = Server(program, "-m", s.model, "--voices", folder)
+    again = Server(program, "--lanes", "2", "-m", s.model, "--voices", folder)
     try:
         assert again.speak(input=TEXT, voice="anna b", max_new_tokens=3)[2] == first[2]
         listed = json.loads(again.ask("GET", "/v1/audio/voices")[2])
@@ -368,7 +368,7 @@ def ends_cleanly(s):
 
 def main():
     checks = Checks()
-    s = Server(program, "--drain", "120")
+    s = Server(program, "--lanes", "8", "--drain", "120")  # few lanes: each is warmed up at the start
     for test in (speech_is_that_of_the_program, every_format_and_way, events_carry_the_same_sound,
                  alone_and_in_a_crowd_the_same, bad_fields_are_named, bad_bodies_are_refused, bad_http_is_refused,
                  chunks_pipelines_and_continue_work, a_batch_answers_each_item, sessions_speak_while_text_arrives,
@@ -384,12 +384,12 @@ def main():
         with open(keys, "w") as f:
             f.write("# mine\nsesame\nsha256:ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1\n".replace(
                 "ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1", __import__("hashlib").sha256(b"hashed").hexdigest()))
-        s = Server(program, "--api-key-file", keys)
+        s = Server(program, "--lanes", "2", "--api-key-file", keys)
         checks.run("keys_are_asked_for", keys_are_asked_for, s)
         checks.run("ends_cleanly", ends_cleanly, s)
         voices = os.path.join(folder, "voices")
         model = os.path.join(checkpoints, "tiny06-base")
-        s = Server(program, "-m", model, "--voices", voices)
+        s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
         s.model = model
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
