@@ -541,8 +541,8 @@ cudaError_t cuda_conv_run(
 {
     int n_columns = n_items * conv->moments;
     const struct conv_variant *v = choose(conv, n_columns, device->n_sms);
-    return rows_launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream,
-        *conv, v->shared_bytes);
+    return launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream, *conv,
+        v->shared_bytes);
 }
 
 cudaError_t cuda_conv_prepare(void)

@@ -2,7 +2,6 @@
  * Matrices of a checkpoint -> the steps that the product kernel reads (cuda/cuda_conv.h). */
 #include "cuda/cuda_rows.cuh"
 
-
 /* Output m (of 16 in a tile) and input c, tap j; false: it is not this tensor's. */
 static __device__ bool pack_value(const cuda_pack &p, int tile, int m, int c, int j, float *value)
 {
@@ -54,5 +53,5 @@ cudaError_t cuda_conv_pack(const struct cuda_pack *p, cudaStream_t stream)
 {
     int outputs = p->half ? (p->n_out + 7) / 8 * 16 : p->width * p->n_phases;
     unsigned blocks = (unsigned)(outputs / 16 * p->groups * p->taps);
-    return rows_launch(pack_kernel, dim3(blocks), 32, false, stream, *p);
+    return launch(pack_kernel, dim3(blocks), 32, false, stream, *p);
 }

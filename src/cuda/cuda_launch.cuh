@@ -8,8 +8,8 @@
 
 #ifndef UTTER_CUDA_EMULATED
 template <typename P>
-static cudaError_t launch(
-    void (*kernel)(P), dim3 grid, int n_threads, bool overlaps, cudaStream_t stream, const P &parameter)
+static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool overlaps,
+    cudaStream_t stream, const P &parameter, int shared_bytes = 0)
 {
     cudaLaunchAttribute attribute;
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -18,6 +18,7 @@ static cudaError_t launch(
     config.gridDim = grid;
     config.blockDim = dim3((unsigned)n_threads);
     config.stream = stream;
+    config.dynamicSmemBytes = (size_t)shared_bytes;
     config.attrs = &attribute;
     config.numAttrs = overlaps ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, parameter);

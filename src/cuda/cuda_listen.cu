@@ -143,7 +143,7 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_conv_kernel(list
 cudaError_t listen_conv_run(const struct listen_conv *p, cudaStream_t stream)
 {
     dim3 grid((unsigned)((p->n_t + TILE - 1) / TILE), (unsigned)((p->n_out + TILE - 1) / TILE));
-    return rows_launch(listen_conv_kernel, grid, LISTEN_THREADS, false, stream, *p);
+    return launch(listen_conv_kernel, grid, LISTEN_THREADS, false, stream, *p);
 }
 
 /* ---- Transformer ---- */
@@ -169,7 +169,7 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_norm_kernel(list
 
 cudaError_t listen_norm_run(const struct listen_norm *p, cudaStream_t stream)
 {
-    return rows_launch(listen_norm_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
+    return launch(listen_norm_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
 }
 
 static __global__ __launch_bounds__(LISTEN_THREADS) void listen_turn_kernel(listen_turn p)
@@ -189,7 +189,7 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_turn_kernel(list
 
 cudaError_t listen_turn_run(const struct listen_turn *p, cudaStream_t stream)
 {
-    return rows_launch(listen_turn_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
+    return launch(listen_turn_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
 }
 
 /* Largest of `score` and the one so far, over a block; `scratch` [LISTEN_WARPS]. */
@@ -261,7 +261,7 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_attend_kernel(li
 
 cudaError_t listen_attend_run(const struct listen_attend *p, cudaStream_t stream)
 {
-    return rows_launch(listen_attend_kernel, dim3((unsigned)p->n, (unsigned)p->n_heads), LISTEN_THREADS,
+    return launch(listen_attend_kernel, dim3((unsigned)p->n, (unsigned)p->n_heads), LISTEN_THREADS,
         false, stream, *p);
 }
 
@@ -377,10 +377,10 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_nearest_kernel(l
 cudaError_t listen_codebook_run(const struct listen_codebook *p, cudaStream_t stream)
 {
     cudaError_t result =
-        rows_launch(listen_table_kernel, dim3((unsigned)p->size), LISTEN_THREADS, false, stream, *p);
-    return result ? result
-                  : rows_launch(
-                        listen_nearest_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
+        launch(listen_table_kernel, dim3((unsigned)p->size), LISTEN_THREADS, false, stream, *p);
+    return result
+               ? result
+               : launch(listen_nearest_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
 }
 
 /* ---- Sums over time: one thread a channel, in double ---- */
@@ -408,8 +408,7 @@ static __global__ void listen_stats_kernel(listen_stats p)
 
 cudaError_t listen_stats_run(const struct listen_stats *p, cudaStream_t stream)
 {
-    return rows_launch(
-        listen_stats_kernel, dim3((unsigned)(p->width + 31) / 32), 32, false, stream, *p);
+    return launch(listen_stats_kernel, dim3((unsigned)(p->width + 31) / 32), 32, false, stream, *p);
 }
 
 static __global__ __launch_bounds__(LISTEN_THREADS) void listen_excite_kernel(listen_excite p)
@@ -425,7 +424,7 @@ static __global__ __launch_bounds__(LISTEN_THREADS) void listen_excite_kernel(li
 
 cudaError_t listen_excite_run(const struct listen_excite *p, cudaStream_t stream)
 {
-    return rows_launch(listen_excite_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
+    return launch(listen_excite_kernel, dim3((unsigned)p->n), LISTEN_THREADS, false, stream, *p);
 }
 
 static __global__ void listen_pool_kernel(listen_pool p)
@@ -457,5 +456,5 @@ static __global__ void listen_pool_kernel(listen_pool p)
 
 cudaError_t listen_pool_run(const struct listen_pool *p, cudaStream_t stream)
 {
-    return rows_launch(listen_pool_kernel, dim3((unsigned)(p->width + 31) / 32), 32, false, stream, *p);
+    return launch(listen_pool_kernel, dim3((unsigned)(p->width + 31) / 32), 32, false, stream, *p);
 }

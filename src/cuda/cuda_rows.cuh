@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of activations in two bf16 halves (cuda_conv.h), and launches that may overlap. For kernels of the vocoder. */
+ * Rows of activations in two bf16 halves (cuda_conv.h), for kernels of the vocoder and the encoders. */
 #ifndef CUDA_CUDA_ROWS_CUH
 #define CUDA_CUDA_ROWS_CUH
 
 #include "cuda/cuda_conv.h"
-#include "cuda/cuda_ptx.cuh"
+#include "cuda/cuda_launch.cuh"
 
 static __device__ __forceinline__ float rows_low(uint32_t two)
 {
@@ -38,25 +38,5 @@ static __device__ __forceinline__ float rows_snake(float x, float a, float b)
     float s = sinf(a * x);
     return x + s * s * b;
 }
-
-#ifndef UTTER_CUDA_EMULATED
-/* A kernel of one parameter; where the device can, it may begin before the one in front of it has ended. */
-template <typename P>
-static cudaError_t rows_launch(void (*kernel)(P), dim3 grid, int threads, bool overlaps,
-    cudaStream_t stream, const P &parameter, int shared_bytes = 0)
-{
-    cudaLaunchAttribute attribute;
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = dim3((unsigned)threads);
-    config.stream = stream;
-    config.dynamicSmemBytes = (size_t)shared_bytes;
-    config.attrs = &attribute;
-    config.numAttrs = overlaps ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, parameter);
-}
-#endif
 
 #endif

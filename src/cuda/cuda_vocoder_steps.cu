@@ -23,7 +23,7 @@ static __global__ void call_kernel(call_setting p)
 cudaError_t cuda_call_set(struct cuda_call *at, const struct cuda_call *call, cudaStream_t stream)
 {
     call_setting p = {at, *call};
-    return rows_launch(call_kernel, dim3(1), 32, false, stream, p);
+    return launch(call_kernel, dim3(1), 32, false, stream, p);
 }
 
 /* ---- Tables ---- */
@@ -69,8 +69,8 @@ static __global__ __launch_bounds__(STEP_THREADS) void gather_kernel(cuda_gather
 cudaError_t cuda_gather_run(
     const struct cuda_gather *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    return rows_launch(gather_kernel, dim3((unsigned)(n_items * p->frames)), STEP_THREADS,
-        device->overlaps, stream, *p);
+    return launch(gather_kernel, dim3((unsigned)(n_items * p->frames)), STEP_THREADS, device->overlaps,
+        stream, *p);
 }
 
 /* ---- Attention ---- */
@@ -250,7 +250,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend
 cudaError_t cuda_attend_run(
     const struct cuda_attend *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    return rows_launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),
+    return launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),
         STEP_THREADS, device->overlaps, stream, *p);
 }
 
@@ -343,7 +343,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
 cudaError_t cuda_depthwise_run(
     const struct cuda_depthwise *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    return rows_launch(depthwise_kernel, dim3((unsigned)(n_items * p->moments)), STEP_THREADS,
+    return launch(depthwise_kernel, dim3((unsigned)(n_items * p->moments)), STEP_THREADS,
         device->overlaps, stream, *p);
 }
 
@@ -413,8 +413,8 @@ cudaError_t cuda_last_run(
     const struct cuda_last *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
     int runs = n_items * ((p->moments + LAST_RUN - 1) / LAST_RUN);
-    return rows_launch(last_kernel, dim3((unsigned)((runs + STEP_WARPS - 1) / STEP_WARPS)),
-        STEP_THREADS, device->overlaps, stream, *p);
+    return launch(last_kernel, dim3((unsigned)((runs + STEP_WARPS - 1) / STEP_WARPS)), STEP_THREADS,
+        device->overlaps, stream, *p);
 }
 
 /* ---- Past ---- */
@@ -474,6 +474,6 @@ cudaError_t cuda_carry_run(
     const struct cuda_carry *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((p->n_pieces + STEP_THREADS - 1) / STEP_THREADS);
-    return rows_launch(carry_kernel, dim3(blocks ? blocks : 1, (unsigned)n_items), STEP_THREADS,
+    return launch(carry_kernel, dim3(blocks ? blocks : 1, (unsigned)n_items), STEP_THREADS,
         device->overlaps, stream, *p);
 }

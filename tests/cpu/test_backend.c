@@ -142,7 +142,7 @@ static void test_reset(void **state)
 
 struct look {
     float logits[2][4096], hidden[2][4096], prompt[N_ROWS * 512];
-    int n_logits, n_hidden, n_layers, n_sub, rows;
+    int n_codebooks, n_logits, n_hidden, n_layers, n_sub, rows;
 };
 
 static void keep(void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols)
@@ -159,7 +159,7 @@ static void keep(void *user, const char *name, int index, const float *data, int
     } else if (strcmp(name, "talker.logits") == 0) {
         memcpy(look->logits[look->n_logits++ % 2], data, (size_t)(rows * cols) * sizeof *data);
     } else if (strcmp(name, "predictor.logits") == 0) {
-        assert_int_equal(index, look->n_sub % (MAX_CODEBOOKS - 1) + 1);
+        assert_int_equal(index, look->n_sub % (look->n_codebooks - 1) + 1);
         look->n_sub++;
     }
 }
@@ -172,6 +172,7 @@ static void test_prefill_pieces(void **state)
     struct backend *b = open_backend(model, 2, 2);
     struct row rows[N_ROWS];
     struct look *look = calloc(1, sizeof *look);
+    look->n_codebooks = model->config->n_codebooks;
     make_rows(model->config, 1, rows, N_ROWS);
     cpu->tap(b, keep, look);
     assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
@@ -233,6 +234,7 @@ static void test_rows(void **state)
     struct backend *b = open_backend(model, 1, 1);
     struct row rows[N_ROWS];
     struct look *look = calloc(1, sizeof *look);
+    look->n_codebooks = model->config->n_codebooks;
     make_rows(c, 2, rows, N_ROWS);
     cpu->tap(b, keep, look);
     assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);

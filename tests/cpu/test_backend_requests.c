@@ -56,7 +56,7 @@ static void test_wrong_ids(void **state)
     const struct config *c = model->config;
     struct backend *b = open_backend(model, 2, 1);
     int32_t codes[MAX_CODEBOOKS] = {0};
-    codes[MAX_CODEBOOKS - 1] = c->predictor_vocabulary;
+    codes[c->n_codebooks - 1] = c->predictor_vocabulary;
     const struct row wrong[] = {{.text = c->text_vocabulary}, {.text = -2},
         {.codec = ROW_ID, .id = c->codec_vocabulary}, {.codec = ROW_ID, .id = -1},
         {.codec = ROW_CODES, .codes = codes}};
@@ -65,7 +65,7 @@ static void test_wrong_ids(void **state)
         assert_int_equal(cpu->prefill(b, 0, &wrong[i], 1, NULL), UTTER_E_ARGUMENT);
     }
     assert_int_equal(cpu->feed(b, 0, codes, 1, NULL), UTTER_E_ARGUMENT);
-    codes[MAX_CODEBOOKS - 1] = 0;
+    codes[c->n_codebooks - 1] = 0;
     assert_int_equal(cpu->feed(b, 0, codes, 0, NULL), UTTER_E_ARGUMENT);
     assert_int_equal(cpu->feed(b, 0, codes, BACKEND_MAX_FEED + 1, NULL), UTTER_E_ARGUMENT);
     start(b, c, 1, 1);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/backend.h"
+#include "tests/backend_rows.h"
 
-enum { N_LANES = 5, N_ROWS = 75, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 800, MAX_CODEBOOKS = 64 };
+enum { N_LANES = 5, N_ROWS = 75, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 800 };
 
 static int n_passed, n_failed;
 static const char *folder;
@@ -60,35 +60,6 @@ static bool open_run(
     struct backend_options options = {.n_lanes = n_lanes, .n_threads = 0, .lane_positions = POSITIONS};
     *r = (struct run){ops, NULL, model->config};
     return said(ops->open(&r->b, model, &options, &error), &error, "open");
-}
-
-/* Rows of every kind. `kind` makes one prompt differ from another. */
-static void make_rows(const struct config *c, int kind, struct row *rows, int n)
-{
-    static float vector[8192];
-    static int32_t codes[MAX_CODEBOOKS];
-    for (int i = 0; i < c->talker.width; i++) {
-        vector[i] = (float)(i % 7) * 0.1f - 0.3f;
-    }
-    for (int i = 0; i < c->n_codebooks; i++) {
-        codes[i] = (i * 5 + 1) % c->predictor_vocabulary;
-    }
-    for (int i = 0; i < n; i++) {
-        int text = (i * 37 + kind * 11) % c->text_vocabulary;
-        rows[i] = (struct row){.text = i % 5 == 0 ? c->tts_pad : text};
-        rows[i].codec = (enum row_codec)(i % 4);
-        rows[i].id = (i * 13 + kind) % c->codec_vocabulary;
-        rows[i].vector = vector;
-        rows[i].codes = codes;
-        if (i % 11 == 10 && rows[i].codec != ROW_NONE) {
-            rows[i].text = -1;
-        }
-    }
-}
-
-static int32_t text_of(const struct config *c, int kind, int t)
-{
-    return t < 4 ? (t * 91 + kind) % c->text_vocabulary : c->tts_pad;
 }
 
 static bool start(struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)

@@ -202,29 +202,17 @@ static const uint32_t *warp_all(uint32_t mine)
     }
     return in;
 }
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-static float float_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
 DEV void dev_bar_warp()
 {
     warp_all(0);
 }
 DEV float dev_xor(float v, int mask)
 {
-    return float_of(warp_all(bits_of(v))[(fiber_now->thread % 32) ^ mask]);
+    return numeric_from_bits(warp_all(numeric_to_bits(v))[(fiber_now->thread % 32) ^ mask]);
 }
 DEV float dev_from(float v, int lane)
 {
-    return float_of(warp_all(bits_of(v))[lane]);
+    return numeric_from_bits(warp_all(numeric_to_bits(v))[lane]);
 }
 DEV uint32_t dev_max(uint32_t v)
 {
@@ -359,7 +347,7 @@ static struct emulated_mma *mma_all(const uint4 &a, uint32_t b0, uint32_t b1)
 }
 static float half_of(uint32_t two, int which)
 {
-    return float_of(which ? two & 0xffff0000u : two << 16);
+    return numeric_from_bits(which ? two & 0xffff0000u : two << 16);
 }
 DEV void dev_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
 {
