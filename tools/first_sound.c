@@ -2,7 +2,7 @@
  * How long the first sound takes with each of some voices, in turns in one process, so that a busy machine is as busy
  * for all: the first utterance with a voice, and the median of the later ones, which go on from its snapshot.
  *
- *     first_sound MODEL ROUNDS THREADS [full|stream:]VOICE...     VOICE: a preset or a voice file
+ *     first_sound [-d DEVICE] [-t THREADS] MODEL ROUNDS [full:|stream:]VOICE...     VOICE: a preset or a voice file
  *
  * A line for each voice: prompt rows, rows from the snapshot, then wall and processor time in ms of the first utterance
  * and of the median later one. */
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "utter.h"
 
@@ -94,23 +95,33 @@ static double median(double *values, int n)
 
 int main(int n_arguments, char **arguments)
 {
-    int n = n_arguments - 4, rounds = n > 0 ? atoi(arguments[2]) : 0;
-    if (n < 1 || rounds < 2 || rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: first_sound MODEL ROUNDS THREADS [full:|stream:]VOICE...\n");
-        return 1;
-    }
     utter_model *model;
     utter_model_options options;
     utter_error error = {0};
     utter_model_options_init(&options);
-    options.n_threads = atoi(arguments[3]);
-    check(utter_model_open(&model, arguments[1], &options, &error), &error);
+    for (int letter; (letter = getopt(n_arguments, arguments, "d:t:")) != -1;) {
+        if (letter == 'd') {
+            options.device = optarg;
+        } else if (letter == 't') {
+            options.n_threads = atoi(optarg);
+        } else {
+            return 1;
+        }
+    }
+    char **voices = arguments + optind + 2;
+    int n = n_arguments - optind - 2, rounds = n > 0 ? atoi(arguments[optind + 1]) : 0;
+    if (n < 1 || rounds < 2 || rounds > MOST_ROUNDS) {
+        fprintf(stderr,
+            "usage: first_sound [-d DEVICE] [-t THREADS] MODEL ROUNDS [full:|stream:]VOICE...\n");
+        return 1;
+    }
+    check(utter_model_open(&model, arguments[optind], &options, &error), &error);
     struct candidate *candidates = calloc((size_t)n, sizeof *candidates);
     if (!candidates) {
         return 2;
     }
     for (int i = 0; i < n; i++) {
-        find_voice(&candidates[i], model, arguments[4 + i]);
+        find_voice(&candidates[i], model, voices[i]);
     }
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < n; i++) {
