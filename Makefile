@@ -190,6 +190,7 @@ $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
+	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))

@@ -2,59 +2,19 @@
  * y = W x for a few vectors x on the tensor cores, bf16 weights times activations in two bf16 parts (cuda_weights.h). A
  * block makes 16 rows; its warps split the columns, and the parts are added in the order of the warps. Weights are
  * asked for before the kernel waits for the one in front of it. */
-#include "cuda/cuda_launch.cuh"
-#include "cuda/cuda_steps.h"
+#include "cuda/cuda_finish.cuh"
 
 namespace {
 
-enum { GROUP = 4 }; /* tiles of vectors that are summed over the warps at once */
+enum {
+    GROUP = 4,         /* tiles of vectors that are summed over the warps at once */
+    MOST_VECTORS = 64, /* of one launch */
+};
 
 struct task {
     struct cuda_linear p;
     int rows; /* of the matrix, as y has them */
 };
-
-__device__ __forceinline__ float silu(float v)
-{
-    return v / (1.0f + expf(-v));
-}
-
-/* Two values as bf16: their upper parts, or what these leave. */
-__device__ __forceinline__ uint32_t part_of(float a, float b, bool rest)
-{
-    uint32_t upper = pack_bf16(a, b);
-    uint32_t lower =
-        pack_bf16(a - __uint_as_float(upper << 16), b - __uint_as_float(upper & 0xffff0000u));
-    return rest ? lower : upper;
-}
-
-/* What is done with the two rows g and g + 8 of a tile for one vector. */
-__device__ void finish_rows(const struct task &task, int v, int g, float first, float second)
-{
-    const struct cuda_linear &p = task.p;
-    int to = p.map ? p.map[v] : v;
-    if (to < 0) {
-        return;
-    }
-    float *y = p.y + to * p.y_stride;
-    if (p.kind == CUDA_GATE) {
-        y[blockIdx.x * 8 + g] = silu(first) * second;
-        return;
-    }
-    for (int half = 0; half < 2; half++) {
-        int row = (int)blockIdx.x * CUDA_TILE + half * 8 + g;
-        float value = half ? second : first;
-        if (row >= task.rows) {
-            return;
-        }
-        if (p.kind == CUDA_ADD) {
-            y[row] += value;
-        } else {
-            value += p.bias ? p.bias[row] : 0.0f;
-            y[row] = p.kind == CUDA_STORE_SILU ? silu(value) : value;
-        }
-    }
-}
 
 /* Weights before anything else is known: the first DEPTH tiles of a warp into registers, the others into the cache. */
 template <int DEPTH>
@@ -164,8 +124,8 @@ __device__ __forceinline__ void stage_items(
         }
         const int v = item_vector<N_TILES>(0, e);
         uint2 *to = staged[tile * P::TILES + v / CUDA_TILE_VECTORS] + v % CUDA_TILE_VECTORS * 8 + t;
-        to[0] = make_uint2(part_of(x0.x, x0.y, false), part_of(x1.x, x1.y, false));
-        to[4] = make_uint2(part_of(x0.x, x0.y, true), part_of(x1.x, x1.y, true));
+        to[0] = make_uint2(finish_part(x0.x, x0.y, false), finish_part(x1.x, x1.y, false));
+        to[4] = make_uint2(finish_part(x0.x, x0.y, true), finish_part(x1.x, x1.y, true));
     }
 }
 
@@ -230,7 +190,8 @@ __device__ __forceinline__ void add_warps(
             }
             if (v < task.p.n_vectors) {
                 float scale = NORM ? norm_scale(s, task.p, v) : 1.0f;
-                finish_rows(task, v, i % 32 / 4, first * scale, second * scale);
+                finish_rows(task.p, task.rows, (int)blockIdx.x, v, i % 32 / 4, __fmul_rn(first, scale),
+                    __fmul_rn(second, scale));
             }
         }
         __syncthreads();
@@ -350,11 +311,11 @@ template <int N_TILES> cudaError_t start_tiles(const struct cuda_queue *q, const
 
 cudaError_t cuda_linear_queue(const struct cuda_queue *queue, const struct cuda_linear *product)
 {
-    for (int done = 0; done < product->n_vectors; done += CUDA_MAX_VECTORS) {
+    for (int done = 0; done < product->n_vectors; done += MOST_VECTORS) {
         struct task task = {*product, product->matrix.rows};
         struct cuda_linear &p = task.p;
         p.n_vectors =
-            product->n_vectors - done < CUDA_MAX_VECTORS ? product->n_vectors - done : CUDA_MAX_VECTORS;
+            product->n_vectors - done < MOST_VECTORS ? product->n_vectors - done : MOST_VECTORS;
         p.x += done * p.x_stride;
         if (p.map) {
             p.map += done;

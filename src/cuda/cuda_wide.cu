@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of many vectors (cuda_wide.h). As in cuda_linear.cu the warps of a block split the columns by the matrix
+ * alone, and their parts are added in order: an output is summed by the same instructions in the same order, whatever
+ * the shape of the tile. Each warp brings its own tiles of weights and operand through its own ring in shared
+ * memory; warps meet only at the end. */
+#include "cuda/cuda_operand.cuh"
+#include "cuda/cuda_wide.h"
+
+namespace {
+
+enum {
+    TILE_PIECES = CUDA_TILE_BYTES / 16, /* a weight tile in pieces of 16 bytes */
+    GROUP_PIECES = 16,                  /* the same of a group of vectors */
+    PREPARE_THREADS = 256,
+    MANY_TILES = 64, /* of columns: more than this are split over 16 warps, and not 8 */
+};
+
+/* ---- Operands ---- */
+
+struct prepare {
+    struct cuda_linear p;
+    uint32_t *operand;
+    float *scales;
+};
+
+/* The factor of the norm of one vector from the squares of its tiles, [tile][4], by the first threads of a block; in
+ * the order of cuda_linear.cu: tiles of a warp's part, four threads of a tile, parts. */
+template <int N_WARPS> __device__ float find_scale(const struct cuda_linear &p, const float *squares)
+{
+    __shared__ float parts[N_WARPS];
+    const int me = (int)threadIdx.x, n_k = p.matrix.n_k_tiles, each = (n_k + N_WARPS - 1) / N_WARPS;
+    if (me < N_WARPS * 4) {
+        const int begin = me / 4 * each, end = min(begin + each, n_k);
+        float sum = 0;
+        for (int tile = begin; tile < end; tile++) {
+            sum = __fadd_rn(sum, squares[tile * 4 + me % 4]);
+        }
+        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
+        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+        if (me % 4 == 0) {
+            parts[me / 4] = sum;
+        }
+    }
+    __syncthreads();
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < N_WARPS; w++) {
+        sum += parts[w];
+    }
+    return 1.0f / sqrtf(sum / (float)p.matrix.cols + p.eps);
+}
+
+/* One vector a block; a thread has columns 2t, 2t + 1, 2t + 8 and 2t + 9 of a tile. */
+template <int N_WARPS>
+__global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare task)
+{
+    extern __shared__ float squares[];
+    const struct cuda_linear &p = task.p;
+    const int v = (int)blockIdx.x, n_k = p.matrix.n_k_tiles;
+    const float *x = p.x + v * p.x_stride;
+    uint32_t *to = task.operand + (int64_t)(v / CUDA_TILE_VECTORS) * n_k * (GROUP_PIECES * 4) +
+                   v % CUDA_TILE_VECTORS * 16;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    for (int i = (int)threadIdx.x; i < n_k * 4; i += PREPARE_THREADS) {
+        const int col = i / 4 * CUDA_TILE + 2 * (i % 4);
+        float2 x0 = *(const float2 *)(x + col), x1 = *(const float2 *)(x + col + 8);
+        if (p.norm) {
+            float s = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
+            squares[i] = __fadd_rn(s, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+            const float2 n0 = *(const float2 *)(p.norm + col), n1 = *(const float2 *)(p.norm + col + 8);
+            x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
+            x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
+        }
+        uint2 *at = (uint2 *)(to + (int64_t)(i / 4) * (GROUP_PIECES * 4)) + i % 4;
+        at[0] = make_uint2(finish_part(x0.x, x0.y, false), finish_part(x1.x, x1.y, false));
+        at[4] = make_uint2(finish_part(x0.x, x0.y, true), finish_part(x1.x, x1.y, true));
+    }
+    if (!p.norm) {
+        return;
+    }
+    __syncthreads();
+    const float scale = find_scale<N_WARPS>(p, squares);
+    if (threadIdx.x == 0) {
+        task.scales[v] = scale;
+    }
+    const int row = p.map ? p.map[v] : v;
+    for (int i = (int)threadIdx.x; p.normed && row >= 0 && i < p.matrix.cols; i += PREPARE_THREADS) {
+        p.normed[row * p.normed_stride + i] = p.norm[i] * (x[i] * scale);
+    }
+}
+
+/* ---- Products ---- */
+
+struct task {
+    struct cuda_linear p;
+    int rows; /* of the matrix, as y has them */
+    const uint4 *operand;
+    const float *scales;
+    void *next;
+    int next_k_tiles;
+};
+
+/* A block's tile: ROWS tiles of rows, GROUPS groups of vectors, WARPS parts of the columns. */
+template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
+    static constexpr int WARPS = WARPS_, ROWS = ROWS_, GROUPS = GROUPS_;
+    static constexpr int STAGES = WARPS == 8 ? 4 : 3; /* steps of 16 columns on their way */
+    static constexpr int PIECES = ROWS * TILE_PIECES + GROUPS * GROUP_PIECES; /* of a step */
+    static constexpr int SHARED = WARPS * STAGES * PIECES * 16;
+    static_assert(STAGES * PIECES * 16 >= ROWS * GROUPS * 256, "the sums take the place of the ring");
+};
+
+/* The weights of step i of this warp. Row tiles past the last are read as the last; their sums go nowhere. */
+template <class S>
+__device__ __forceinline__ void ask_for_weights(
+    uint4 *ring, const struct cuda_matrix &m, int begin, int i)
+{
+    const int lane = (int)threadIdx.x % 32;
+    uint4 *to = ring + i % S::STAGES * S::PIECES + lane;
+#pragma unroll
+    for (int r = 0; r < S::ROWS; r++) {
+        const int row = min((int)blockIdx.y * S::ROWS + r, m.n_row_tiles - 1);
+        ptx_copy(to + r * TILE_PIECES,
+            (const uint4 *)m.tiles + ((int64_t)row * m.n_k_tiles + begin + i) * TILE_PIECES + lane,
+            false);
+    }
+}
+
+/* The operand of step i of this warp. */
+template <class S>
+__device__ __forceinline__ void ask_for_operand(
+    uint4 *ring, const uint4 *operand, int n_k, int begin, int i)
+{
+    const int lane = (int)threadIdx.x % 32;
+    uint4 *to = ring + i % S::STAGES * S::PIECES + S::ROWS * TILE_PIECES + lane;
+#pragma unroll
+    for (int e = 0; e < S::GROUPS / 2; e++) {
+        const int group = (int)blockIdx.x * S::GROUPS + 2 * e + lane / GROUP_PIECES;
+        ptx_copy(to + e * 32,
+            operand + ((int64_t)group * n_k + begin + i) * GROUP_PIECES + lane % GROUP_PIECES, false);
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void multiply_step(float (&d)[S::ROWS][S::GROUPS][4], const uint4 *step)
+{
+    const int lane = (int)threadIdx.x % 32;
+    uint4 weights[S::ROWS];
+#pragma unroll
+    for (int r = 0; r < S::ROWS; r++) {
+        weights[r] = step[r * TILE_PIECES + lane];
+    }
+    const uint2 *vectors = (const uint2 *)(step + S::ROWS * TILE_PIECES) + lane;
+#pragma unroll
+    for (int j = 0; j < S::GROUPS; j++) {
+        const uint2 b = vectors[j * 32];
+#pragma unroll
+        for (int r = 0; r < S::ROWS; r++) {
+            ptx_mma(d[r][j], weights[r], b.x, b.y);
+        }
+    }
+}
+
+/* One pair of rows of one vector, to y or to the next operand. */
+__device__ __forceinline__ void hand_on(
+    const struct task &task, int tile, int v, int g, float first, float second)
+{
+    const float scale = task.p.norm ? task.scales[v] : 1.0f;
+    first = __fmul_rn(first, scale);
+    second = __fmul_rn(second, scale);
+    if (task.next) {
+        operand_store(task.next, task.next_k_tiles, v, tile * 8 + g, finish_silu(first) * second);
+    } else {
+        finish_rows(task.p, task.rows, tile, v, g, first, second);
+    }
+}
+
+/* Adds what the warps have, in their order, and hands the rows on. The ring is free by now. */
+template <class S>
+__device__ __forceinline__ void add_warps(
+    uint4 *ring, const struct task &task, const float (&d)[S::ROWS][S::GROUPS][4])
+{
+    constexpr int EACH = S::ROWS * S::GROUPS * 32; /* pairs of rows of a warp */
+    float2 *sums = (float2 *)ring;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < S::ROWS; r++) {
+#pragma unroll
+        for (int j = 0; j < S::GROUPS; j++) {
+            sums[warp * EACH + (r * S::GROUPS + j) * 32 + lane] =
+                make_float2(d[r][j][0] + d[r][j][1], d[r][j][2] + d[r][j][3]);
+        }
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < EACH; i += S::WARPS * 32) {
+        const int tile = (int)blockIdx.y * S::ROWS + i / (S::GROUPS * 32);
+        const int group = (int)blockIdx.x * S::GROUPS + i / 32 % S::GROUPS;
+        const int v = group * CUDA_TILE_VECTORS + i % 4;
+        float first = 0, second = 0;
+#pragma unroll
+        for (int w = 0; w < S::WARPS; w++) {
+            const float2 part = sums[w * EACH + i];
+            first += part.x;
+            second += part.y;
+        }
+        if (v < task.p.n_vectors && tile < task.p.matrix.n_row_tiles) {
+            hand_on(task, tile, v, i % 32 / 4, first, second);
+        }
+    }
+}
+
+template <class S> __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct task task)
+{
+    extern __shared__ uint4 rings[];
+    const struct cuda_matrix &m = task.p.matrix;
+    const int warp = (int)threadIdx.x / 32, each = (m.n_k_tiles + S::WARPS - 1) / S::WARPS;
+    const int begin = warp * each, n = min(each, max(m.n_k_tiles - begin, 0));
+    uint4 *ring = rings + warp * S::STAGES * S::PIECES;
+    for (int i = 0; i < S::STAGES - 1 && i < n; i++) {
+        ask_for_weights<S>(ring, m, begin, i);
+    }
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    for (int i = 0; i < S::STAGES - 1; i++) {
+        if (i < n) {
+            ask_for_operand<S>(ring, task.operand, m.n_k_tiles, begin, i);
+        }
+        ptx_copy_end();
+    }
+    float d[S::ROWS][S::GROUPS][4] = {};
+    for (int i = 0; i < n; i++) {
+        const int next = i + S::STAGES - 1;
+        ptx_copy_wait<S::STAGES - 2>();
+        __syncwarp(); /* all threads see the step, and are through with the one before it */
+        if (next < n) {
+            ask_for_weights<S>(ring, m, begin, next);
+            ask_for_operand<S>(ring, task.operand, m.n_k_tiles, begin, next);
+        }
+        ptx_copy_end();
+        multiply_step<S>(d, ring + i % S::STAGES * S::PIECES);
+    }
+    add_warps<S>(rings, task, d);
+}
+
+/* ---- Launches ---- */
+
+template <class S> cudaError_t allow(int block_shared)
+{
+    return S::SHARED > block_shared ? cudaSuccess
+                                    : cudaFuncSetAttribute(wide_kernel<S>,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+}
+
+template <class S> cudaError_t start(const struct cuda_queue *q, const struct task &task)
+{
+    const int groups = (task.p.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
+    dim3 grid((unsigned)((groups + S::GROUPS - 1) / S::GROUPS),
+        (unsigned)((task.p.matrix.n_row_tiles + S::ROWS - 1) / S::ROWS));
+    return launch(wide_kernel<S>, grid, S::WARPS * 32, q->overlaps, q->stream, task, S::SHARED);
+}
+
+/* What tiles of this shape cost: bytes that the busiest multiprocessor must bring in. */
+template <class S> int64_t cost(const struct cuda_wide *w)
+{
+    const struct cuda_matrix &m = w->linear.matrix;
+    const int64_t groups = (w->linear.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
+    const int64_t blocks =
+        (groups + S::GROUPS - 1) / S::GROUPS * ((m.n_row_tiles + S::ROWS - 1) / S::ROWS);
+    if (S::SHARED > w->block_shared) {
+        return INT64_MAX;
+    }
+    return (blocks + w->n_sms - 1) / w->n_sms * (S::PIECES * 16 * (int64_t)m.n_k_tiles);
+}
+
+template <class A, class B, class C, class D>
+cudaError_t start_best(const struct cuda_queue *q, const struct cuda_wide *w, const struct task &task)
+{
+    const int64_t costs[] = {cost<A>(w), cost<B>(w), cost<C>(w), cost<D>(w)};
+    int best = w->shape;
+    for (int i = 0; w->shape < 0 && i < CUDA_WIDE_SHAPES; i++) {
+        best = best < 0 || costs[i] < costs[best] ? i : best;
+    }
+    if (best >= CUDA_WIDE_SHAPES || costs[best] == INT64_MAX) {
+        return cudaErrorInvalidValue;
+    }
+    return best == 0   ? start<A>(q, task)
+           : best == 1 ? start<B>(q, task)
+           : best == 2 ? start<C>(q, task)
+                       : start<D>(q, task);
+}
+
+} // namespace
+
+uint64_t cuda_wide_bytes(int n_vectors, int cols)
+{
+    const uint64_t group = CUDA_TILE_VECTORS * CUDA_WIDE_GROUP;
+    const uint64_t vectors = ((uint64_t)n_vectors + group - 1) / group * group;
+    return vectors * (((uint64_t)cols + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE) * 4;
+}
+
+cudaError_t cuda_wide_open(int block_shared)
+{
+    cudaError_t results[] = {
+        allow<tiling<8, 2, 4>>(block_shared),
+        allow<tiling<8, 4, 4>>(block_shared),
+        allow<tiling<8, 2, 8>>(block_shared),
+        allow<tiling<8, 4, 8>>(block_shared),
+        allow<tiling<16, 2, 4>>(block_shared),
+        allow<tiling<16, 4, 4>>(block_shared),
+        allow<tiling<16, 2, 8>>(block_shared),
+        allow<tiling<16, 2, 2>>(block_shared),
+    };
+    for (cudaError_t result : results) {
+        if (result != cudaSuccess) {
+            return result;
+        }
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide *w)
+{
+    struct prepare task = {w->linear, (uint32_t *)w->operand, w->scales};
+    const int n_k = w->linear.matrix.n_k_tiles;
+    dim3 grid((unsigned)w->linear.n_vectors);
+    return n_k > MANY_TILES ? launch(prepare_kernel<16>, grid, PREPARE_THREADS, q->overlaps, q->stream,
+                                  task, n_k * 16)
+                            : launch(prepare_kernel<8>, grid, PREPARE_THREADS, q->overlaps, q->stream,
+                                  task, n_k * 16);
+}
+
+cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wide *w)
+{
+    struct task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales, w->next,
+        w->next_k_tiles};
+    return w->linear.matrix.n_k_tiles > MANY_TILES
+               ? start_best<tiling<16, 2, 2>, tiling<16, 2, 4>, tiling<16, 4, 4>, tiling<16, 2, 8>>(
+                     q, w, task)
+               : start_best<tiling<8, 2, 4>, tiling<8, 4, 4>, tiling<8, 2, 8>, tiling<8, 4, 8>>(
+                     q, w, task);
+}
