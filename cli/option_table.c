@@ -27,7 +27,8 @@ enum {
 /* clang-format off: one row is one option */
 const struct option option_table[] = {
     {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
-        "checkpoint folder in the official layout, or a file of utter quantize (default: the voice that "
+        "checkpoint folder in the official layout, or a file of utter quantize (default: the voice "
+        "that "
         "comes with the program)"},
     {DESIGN, "Model", 0, "for", "DIR", OPTION_TEXT, 0, 0, AT(base), NULL,
         "the base model that will speak with the voice"},
@@ -116,9 +117,13 @@ const struct option option_table[] = {
     {LOAD, "Load", 0, "listeners", "N", OPTION_INTEGER, 1, 10000, AT(listeners), NULL,
         "instead: so many listeners, each asks again when it has heard the last answer out (default "
         "8)"},
+    {LOAD, "Load", 0, "eager", NULL, OPTION_FLAG, 0, 0, AT(eager), NULL,
+        "listeners ask again as soon as they have the answer"},
     {LOAD, "Load", 0, "seconds", "X", OPTION_NUMBER, DBL_MIN, 86400, AT(seconds), "20",
         "how long requests are sent"},
     {LOAD, "Load", 0, "words", "N[-N]", OPTION_TEXT, 0, 0, AT(load_words), "5-60", "words of a text"},
+    {LOAD, "Load", 0, "word-frames", "N", OPTION_INTEGER, 1, 100, AT(word_frames), NULL,
+        "ask for at most N frames of 80 ms a word, where a model does not end by itself"},
     {LOAD, "Load", 'v', "voice", "NAME", OPTION_TEXT, 0, 0, AT(voice), NULL, "who speaks"},
     {LOAD, "Load", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0, AT(seed), "0",
         "the same seed sends the same texts at the same times"},
@@ -130,13 +135,16 @@ const struct option option_table[] = {
     {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
         "0 takes a free one, which the line at the start names"},
     {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), "24",
-        "speeches that are made at the same time"},
+        "speeches that are made at the same time (default: up to 24, as many as can be made as fast as "
+        "they are "
+        "heard)"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
         "speeches that may wait for a lane; more are refused"},
     {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,
         "folder of voice files; uploaded voices are kept there"},
     {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, AT(api_key_file), NULL,
-        "ask clients for one of the keys in it, one KEY or sha256:HEX a line; SIGHUP reads it again"},
+        "ask clients for one of the keys in it, one KEY or sha256:HEX a line, with limits if you like "
+        "(speeches=N per-minute=N); SIGHUP reads it again"},
     {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0,
         AT(default_format), "mp3", "for requests that name no response_format"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, AT(drain), "30",
@@ -151,8 +159,8 @@ const struct option option_table[] = {
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),
         NULL, "a set of kernels that utter info names (default: the best one here)"},
-    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE, 0, 0,
-        AT(weights), NULL,
+    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE,
+        0, 0, AT(weights), NULL,
         "hold what every frame reads in 8 or 4 bits (default, and bf16: as the model has it)"},
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",
         "most memory for what utterances of one voice have in common, 0 is off"},
@@ -167,7 +175,8 @@ const struct option option_table[] = {
         0, AT(quiet), NULL, "no progress and no notes"},
     {SERVE | QUANTIZE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
-    {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
+    {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL,
+        "this help"},
 };
 /* clang-format on */
 

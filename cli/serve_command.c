@@ -19,6 +19,7 @@ int command_serve(const struct invocation *invocation)
         .threads = (int)s->threads.integer,
         .lanes = (int)s->serve_lanes.integer,
         .queue = (int)s->queue.integer,
+        .paced = !s->serve_lanes.given,
         .weights = (int)checkpoint_weights(s),
         .snapshot_bytes = s->snapshots.integer << 20,
         .voices = s->voices.text,
@@ -50,9 +51,11 @@ int command_load(const struct invocation *invocation)
         .listeners = s->rate.given        ? 0
                      : s->listeners.given ? (int)s->listeners.integer
                                           : 8,
+        .eager = s->eager.given,
         .seconds = s->seconds.number,
         .least_words = least,
         .most_words = most,
+        .word_frames = (int)s->word_frames.integer,
         .seed = s->seed.integer,
         .limit_ms = s->limit.number,
         .json = s->json.given};

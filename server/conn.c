@@ -10,15 +10,23 @@
 
 #include "base/memory.h"
 #include "server/conn_parts.h"
+#include "server/keys.h"
 #include "server/route.h"
 
 enum { READ_AHEAD = 256 << 10, LOW_WATER = 16 << 10, SEND_BUFFER = 32 << 10, PIPELINED = 64 << 10 };
 
 static void on_read(struct bufferevent *b, void *user);
 
+void conn_count(struct conn *c)
+{
+    size_t held = evbuffer_get_length(bufferevent_get_input(c->bev)) + evbuffer_get_length(c->body) +
+                  c->owner_bytes + (c->socket ? c->socket->message_room : 0);
+    c->server->held_bytes += held - c->held_bytes;
+    c->held_bytes = held;
+}
+
 static void free_request(struct conn *c)
 {
-    c->server->body_bytes -= evbuffer_get_length(c->body);
     evbuffer_drain(c->body, evbuffer_get_length(c->body));
     memory_free(c->head_text);
     c->head_text = NULL;
@@ -31,6 +39,8 @@ static void conn_free(struct conn *c)
     struct server *s = c->server;
     TAILQ_REMOVE(&s->conns, c, entry);
     s->n_conns--;
+    s->held_bytes -= c->held_bytes;
+    s->unsent_bytes -= conn_unsent(c);
     free_request(c);
     evbuffer_free(c->body);
     bufferevent_free(c->bev);
@@ -38,6 +48,7 @@ static void conn_free(struct conn *c)
         websocket_fini(c->socket);
         memory_free(c->socket);
     }
+    account_free(&c->account);
     memory_free(c);
     server_check_drained(s);
 }
@@ -63,6 +74,7 @@ void conn_turn(struct conn *c)
 {
     c->owner = NULL;
     free_request(c);
+    conn_count(c);
     if (!c->keep_alive || c->server->draining) {
         c->state = CONN_CLOSING;
         c->deadline = server_now() + STALL_S;
@@ -70,7 +82,6 @@ void conn_turn(struct conn *c)
         return;
     }
     c->state = CONN_HEAD;
-    c->key = -1;
     c->deadline = server_now() + IDLE_S;
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
     bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
@@ -180,11 +191,6 @@ static bool keep_body(struct conn *c, struct evbuffer *in, size_t n)
         refuse_head(c, 413, "the body is too long for this path");
         return false;
     }
-    if (c->server->body_bytes + n > LIMIT_BODIES) {
-        refuse_head(c, 503, "too many bodies are being read");
-        return false;
-    }
-    c->server->body_bytes += n;
     evbuffer_remove_buffer(in, c->body, n);
     return true;
 }
@@ -244,6 +250,10 @@ static void take_frames(struct conn *c)
         if (progress == WEBSOCKET_MORE) {
             return;
         }
+        if (conn_unsent(c) > 2 * LIMIT_UNSENT) { /* asks and asks, and takes no answer */
+            conn_close_socket(c, WEBSOCKET_POLICY, "");
+            return;
+        }
         if (event.kind == WEBSOCKET_PING) {
             conn_send(c, WEBSOCKET_PONG, event.data, event.bytes);
         } else if (event.kind == WEBSOCKET_CLOSE) {
@@ -256,13 +266,32 @@ static void take_frames(struct conn *c)
     }
 }
 
+/* All clients together have sent more than there is room for: those with much of it go. */
+static bool refuse_more(struct conn *c)
+{
+    if (c->server->held_bytes <= LIMIT_HELD || c->held_bytes <= LIMIT_HELD_SMALL) {
+        return false;
+    }
+    if (c->state == CONN_HEAD || c->state == CONN_BODY) {
+        refuse_head(c, 503, "too much is being sent by all clients together");
+    } else if (c->state == CONN_SOCKET) {
+        conn_close_socket(c, WEBSOCKET_TRY_LATER, "too much is being sent by all clients together");
+    }
+    return c->state == CONN_CLOSING || c->state == CONN_LINGER;
+}
+
 static void on_read(struct bufferevent *b, void *user)
 {
     struct conn *c = user;
     struct evbuffer *in = bufferevent_get_input(b);
+    conn_count(c);
+    if (refuse_more(c)) {
+        return;
+    }
     switch (c->state) {
     case CONN_HEAD:
-        if (take_head(c)) {
+        /* Requests one after another without taking the answers: the next one waits (on_write goes on). */
+        if (conn_unsent(c) <= LIMIT_UNSENT && take_head(c)) {
             begin_request(c);
             /* The body may have come with the head; `c` is still there: it is freed by the loop only. */
             if (c->state == CONN_BODY && evbuffer_get_length(in) > 0) {
@@ -280,6 +309,7 @@ static void on_read(struct bufferevent *b, void *user)
         break;
     case CONN_SOCKET:
         take_frames(c);
+        conn_count(c);
         break;
     case CONN_CLOSING:
     case CONN_LINGER:
@@ -291,10 +321,11 @@ static void on_read(struct bufferevent *b, void *user)
 static void on_write(struct bufferevent *b, void *user)
 {
     struct conn *c = user;
-    (void)b;
     conn_wrote(c);
     if (c->owner && c->owner->drained) {
         c->owner->drained(c->user);
+    } else if (c->state == CONN_HEAD && evbuffer_get_length(bufferevent_get_input(b)) > 0) {
+        on_read(b, user);
     }
 }
 
@@ -311,6 +342,7 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
 {
     struct conn *c = user;
     (void)out;
+    c->server->unsent_bytes += info->n_added - info->n_deleted;
     if (info->n_deleted || info->orig_size == 0) {
         c->last_write = server_now();
     }
@@ -338,7 +370,6 @@ struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *addr
     /* The kernel must not swallow a minute of sound for a client that does not read. */
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
-    c->key = -1;
     c->deadline = server_now() + HEAD_S;
     c->last_write = server_now();
     evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);

@@ -38,11 +38,13 @@ struct conn {
     struct http_chunks chunks;
     struct evbuffer *body;
     size_t body_limit;
-    double deadline;   /* 0: none */
-    double last_write; /* when the client took bytes */
-    double read_at;    /* when the request was whole */
+    size_t held_bytes;  /* its part of the server's */
+    size_t owner_bytes; /* what its owner keeps of what it has sent */
+    double deadline;    /* 0: none */
+    double last_write;  /* when the client took bytes */
+    double read_at;     /* when the request was whole */
     bool keep_alive, chunked_answer, reading;
-    int key; /* which key the client has shown, -1: none */
+    struct account *account; /* of the key that the client has shown, or NULL */
     char request_id[32];
     char address[64];
     struct websocket *socket;
@@ -70,6 +72,8 @@ void conn_piece(struct conn *c, const void *bytes, size_t n);
 void conn_finish(struct conn *c, const char *trailer);
 
 size_t conn_unsent(const struct conn *c);
+/* Counts anew what the client holds. */
+void conn_count(struct conn *c);
 
 /* WebSocket. `accept` as websocket_accept made it. */
 void conn_upgrade(struct conn *c, const char *accept, size_t message_limit);

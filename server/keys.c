@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines "KEY" or "sha256:HEX"; # begins a comment. */
+ * The list of accounts, and which of them a request belongs to. */
 #include "server/keys.h"
 
 #include <nettle/memops.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -15,28 +14,47 @@ enum { MAX_FILE = 1 << 20, MAX_KEYS = 10000 };
 
 struct keys {
     int n;
-    uint8_t digests[][SHA256_DIGEST_SIZE];
+    struct account *accounts[MAX_KEYS];
 };
 
-static void digest_of(uint8_t digest[SHA256_DIGEST_SIZE], const char *key, size_t n)
+static void list_free(struct keys *keys)
 {
-    struct sha256_ctx sha;
-    sha256_init(&sha);
-    sha256_update(&sha, n, (const uint8_t *)key);
-    sha256_digest(&sha, SHA256_DIGEST_SIZE, digest);
+    for (int i = 0; keys && i < keys->n; i++) {
+        account_free(&keys->accounts[i]);
+    }
+    memory_free(keys);
 }
 
-static bool from_hex(uint8_t digest[SHA256_DIGEST_SIZE], const char *hex, size_t n)
+/* All are compared, whichever is equal: how long it takes tells nothing. */
+static struct account *find(const struct keys *keys, const uint8_t digest[ACCOUNT_DIGEST])
 {
-    for (size_t i = 0; n == 64 && i < 32; i++) {
-        unsigned byte;
-        if (strspn(hex + 2 * i, "0123456789abcdefABCDEF") < 2 ||
-            sscanf(hex + 2 * i, "%2x", &byte) != 1) {
-            return false;
-        }
-        digest[i] = (uint8_t)byte;
+    struct account *found = NULL;
+    for (int i = 0; keys && i < keys->n; i++) {
+        found =
+            memeql_sec(digest, keys->accounts[i]->digest, ACCOUNT_DIGEST) ? keys->accounts[i] : found;
     }
-    return n == 64;
+    return found;
+}
+
+/* Adds a line's account: that of before, when its key was there. */
+static bool add(struct keys *keys, const struct keys *before, const struct account *line)
+{
+    struct account *known = find(before, line->digest);
+    if (keys->n == MAX_KEYS || find(keys, line->digest)) {
+        return false;
+    }
+    struct account *a = known ? account_share(known) : memory_new(1, sizeof *a);
+    if (!a) {
+        return false;
+    }
+    if (!known) {
+        *a = *line;
+    }
+    a->most_speeches = line->most_speeches;
+    a->allowance = a->per_minute == line->per_minute ? a->allowance : line->per_minute;
+    a->per_minute = line->per_minute;
+    keys->accounts[keys->n++] = a;
+    return true;
 }
 
 bool keys_read(struct server *s)
@@ -51,30 +69,25 @@ bool keys_read(struct server *s)
         fprintf(stderr, "utter: %s\n", error.text);
         return false;
     }
-    struct keys *keys = memory_new(1, sizeof *keys + (size_t)MAX_KEYS * SHA256_DIGEST_SIZE);
+    struct keys *keys = memory_new(1, sizeof *keys);
     bool good = keys != NULL;
     int number = 0;
-    for (char *line = text, *end; good && line < text + bytes; line = end + 1) {
-        end = line + strcspn(line, "\n");
-        line += strspn(line, " \t\r");
-        size_t n = strcspn(line, " \t\r\n");
+    for (const char *line = text, *end; good && line < text + bytes; line = end + 1) {
+        struct account account;
+        const char *feed = memchr(line, '\n', (size_t)(text + bytes - line));
+        end = feed ? feed : text + bytes;
+        enum account_line kind = account_parse(&account, line, (size_t)(end - line));
         number++;
-        if (n == 0 || line[0] == '#') {
-            continue;
-        }
-        good = keys->n < MAX_KEYS;
-        if (good && strncmp(line, "sha256:", 7) == 0) {
-            good = from_hex(keys->digests[keys->n], line + 7, n - 7);
-        } else if (good) {
-            digest_of(keys->digests[keys->n], line, n);
-        }
-        keys->n += good;
+        good = kind == ACCOUNT_LINE_EMPTY || (kind == ACCOUNT_LINE_KEY && add(keys, s->keys, &account));
     }
     memory_free(text);
     if (!good || keys->n == 0) {
-        fprintf(stderr, "utter: %s: line %d: no key (one KEY, or sha256: and 64 hex digits, a line)\n",
+        fprintf(stderr,
+            "utter: %s: line %d: no key, or one that is there already (a line is KEY, or sha256: and "
+            "64 hex "
+            "digits; then speeches=N, per-minute=N)\n",
             s->options->key_file, number);
-        memory_free(keys);
+        list_free(keys);
         return false;
     }
     keys_free(s);
@@ -84,17 +97,18 @@ bool keys_read(struct server *s)
 
 void keys_free(struct server *s)
 {
-    memory_free(s->keys);
+    list_free(s->keys);
     s->keys = NULL;
 }
 
-int keys_check(const struct server *s, const struct http_head *head)
+bool keys_check(const struct server *s, const struct http_head *head, struct account **account)
 {
     static const char *const names[] = {"Authorization", "X-API-Key", "xi-api-key"};
     char query[512];
     const char *shown = NULL;
+    *account = NULL;
     if (!s->keys) {
-        return 0;
+        return true;
     }
     for (size_t i = 0; !shown && i < sizeof names / sizeof *names; i++) {
         shown = http_field(head, names[i]);
@@ -108,14 +122,10 @@ int keys_check(const struct server *s, const struct http_head *head)
     if (!shown && head->wants_websocket && http_query(head, "api_key", query, sizeof query)) {
         shown = query;
     }
-    if (!shown) {
-        return -1;
+    if (shown) {
+        uint8_t digest[ACCOUNT_DIGEST];
+        account_digest(digest, shown, strlen(shown));
+        *account = find(s->keys, digest);
     }
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    digest_of(digest, shown, strlen(shown));
-    int found = -1;
-    for (int i = 0; i < s->keys->n; i++) {
-        found = memeql_sec(digest, s->keys->digests[i], sizeof digest) ? i : found;
-    }
-    return found;
+    return *account != NULL;
 }

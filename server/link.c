@@ -18,7 +18,7 @@
 #include "server/speech.h"
 #include "server/worker.h"
 
-enum { CHILD_SOCKET = 3, SILENT_S = 30, YOUNG_S = 2 };
+enum { CHILD_SOCKET = 3, SILENT_S = 30 };
 static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
 
 extern char **environ;
@@ -28,7 +28,7 @@ struct link {
     struct bufferevent *socket;
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
-    int n_quick_deaths;
+    int n_failed_starts;               /* workers in a row that ended before they were ready */
     bool closing;
 };
 
@@ -89,7 +89,7 @@ static void take_ready(struct server *s, const struct wire_message *m)
     if (!s->was_ready) {
         server_announce(s);
     }
-    speech_worker_ready(s);
+    speech_dispatch(s);
 }
 
 static void take_message(struct server *s, const struct wire_message *m)
@@ -107,9 +107,11 @@ static void take_message(struct server *s, const struct wire_message *m)
         }
     } else if (m->kind == WIRE_BEAT && wire_get_beat(&beat, m)) {
         s->metrics.batch = beat.n_stepped;
+        s->capacity = beat.capacity;
         if (beat.n_stepped > 0) {
             histogram_add(&s->metrics.step, beat.step_s);
         }
+        speech_dispatch(s);
     } else {
         speech_message(s, m);
     }
@@ -191,7 +193,6 @@ static void lose_worker(struct server *s, const char *why)
     if (!link->socket) {
         return;
     }
-    bool young = server_now() - link->started < YOUNG_S;
     bufferevent_free(link->socket);
     link->socket = NULL;
     if (link->pid > 0) {
@@ -199,13 +200,14 @@ static void lose_worker(struct server *s, const char *why)
     }
     link->out.n = 0;
     link->out.failed = false;
+    bool was_ready = s->is_ready;
     s->is_ready = false;
     if (link->closing) {
         return;
     }
     s->metrics.worker_deaths++;
-    link->n_quick_deaths = young ? link->n_quick_deaths + 1 : 0;
-    int i = link->n_quick_deaths, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
+    link->n_failed_starts = was_ready ? 0 : link->n_failed_starts + 1;
+    int i = link->n_failed_starts, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
     link->restart_at = server_now() + restart_pauses[i < last ? i : last];
     log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
     speech_worker_lost(s);

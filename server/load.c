@@ -72,7 +72,8 @@ static double draw_unit(struct load *l)
     return (double)(draw(l) >> 11) * 0x1p-53;
 }
 
-static void write_text(struct load *l, char *out, size_t size)
+/* Returns the number of words. */
+static int write_text(struct load *l, char *out, size_t size)
 {
     static const char *const words[] = {"the", "river", "morning", "we", "found", "a", "small",
         "garden", "beside", "old", "stone", "bridge", "and", "children", "were", "reading", "quiet",
@@ -88,6 +89,7 @@ static void write_text(struct load *l, char *out, size_t size)
         bool stop = i == n - 1 || i % 12 == 11;
         at += (size_t)snprintf(out + at, size - at, "%s%s%s", i ? " " : "", word, stop ? "." : "");
     }
+    return n;
 }
 
 static void listener_free(struct listener *x)
@@ -130,7 +132,7 @@ static void finish(struct listener *x, enum load_outcome outcome)
     l->n_at_once--;
     listener_free(x);
     if (l->options->listeners > 0) {
-        double wait = outcome == LOAD_GOOD && rest > 0 ? rest : 0.1;
+        double wait = outcome != LOAD_GOOD ? 0.1 : rest > 0 && !l->options->eager ? rest : 0;
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
         event_base_once(l->base, -1, EV_TIMEOUT, again, l, &t);
     }
@@ -237,11 +239,15 @@ static void start(struct load *l)
     TAILQ_INSERT_TAIL(&l->listeners, x, entry);
     l->n_at_once++;
     l->most_at_once = l->n_at_once > l->most_at_once ? l->n_at_once : l->most_at_once;
-    write_text(l, text, sizeof text);
+    int n_words = write_text(l, text, sizeof text);
+    char frames[48] = "";
+    if (o->word_frames > 0) {
+        snprintf(frames, sizeof frames, ",\"max_new_tokens\":%d", n_words * o->word_frames);
+    }
     int n = snprintf(body, sizeof body,
-        "{\"input\":\"%s\",\"response_format\":\"pcm\",\"seed\":%llu%s%s%s}", text,
-        (unsigned long long)(draw(l) >> 33), o->voice ? ",\"voice\":\"" : "", o->voice ? o->voice : "",
-        o->voice ? "\"" : "");
+        "{\"input\":\"%s\",\"response_format\":\"pcm\",\"seed\":%llu%s%s%s%s}", text,
+        (unsigned long long)(draw(l) >> 33), frames, o->voice ? ",\"voice\":\"" : "",
+        o->voice ? o->voice : "", o->voice ? "\"" : "");
     bufferevent_setcb(x->bev, on_read, NULL, on_event, x);
     bufferevent_set_timeouts(x->bev, &patience, NULL);
     bufferevent_enable(x->bev, EV_READ | EV_WRITE);

@@ -5,6 +5,13 @@
 static const double bounds[METRICS_BUCKETS] = {
     0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 10};
 
+static const char *const stages[METRICS_N_STAGES] = {"queued", "first_frame", "streaming", "paused"};
+
+const char *metrics_stage_name(enum metrics_stage stage)
+{
+    return stages[stage];
+}
+
 void histogram_add(struct histogram *h, double seconds)
 {
     int i = 0;
@@ -74,19 +81,18 @@ static void print_stages(struct evbuffer *out, const struct metrics *m)
     const struct {
         const char *name;
         double seconds;
-    } stages[] = {{"prefill", m->prefill_s}, {"talker", m->talker_s}, {"predictor", m->predictor_s},
+    } parts[] = {{"prefill", m->prefill_s}, {"talker", m->talker_s}, {"predictor", m->predictor_s},
         {"codec", m->vocoder_s}};
     for (int i = 0; i < 4; i++) {
         evbuffer_add_printf(
-            out, "tts_stage_seconds_total{stage=\"%s\"} %.6f\n", stages[i].name, stages[i].seconds);
+            out, "tts_stage_seconds_total{stage=\"%s\"} %.6f\n", parts[i].name, parts[i].seconds);
     }
 }
 
 void metrics_print(const struct metrics *m, const struct metrics_now *now, struct evbuffer *out)
 {
     static const char *const reasons[] = {
-        "queue_full", "not_ready", "draining", "key", "invalid", "too_large"};
-    static const char *const stages[] = {"queued", "first_frame", "streaming", "paused"};
+        "queue_full", "not_ready", "draining", "key", "rate", "invalid", "too_large"};
     print_requests(out, m);
     print_labelled(out, "rejected_total", "requests refused before they took a lane", "reason", reasons,
         m->rejected, METRICS_N_REJECTIONS);
@@ -95,6 +101,8 @@ void metrics_print(const struct metrics *m, const struct metrics_now *now, struc
     print_value(out, "requests_running", "gauge", "speeches on a lane", now->running);
     print_value(out, "requests_queued", "gauge", "speeches that wait for a lane", now->queued);
     print_value(out, "lanes", "gauge", "speeches that may run at once", now->lanes);
+    print_value(out, "capacity", "gauge",
+        "speeches that can be made as fast as they are heard, 0: not known", now->capacity);
     print_value(out, "connections", "gauge", "open connections", now->connections);
     print_value(out, "connections_total", "counter", "connections accepted", (double)m->connections);
     print_value(out, "ready", "gauge", "1 when the model is open and warm", now->ready);

@@ -20,6 +20,7 @@ enum metrics_rejection {
     METRICS_NOT_READY,
     METRICS_DRAINING,
     METRICS_KEY,
+    METRICS_RATE,
     METRICS_INVALID,
     METRICS_TOO_LARGE,
     METRICS_N_REJECTIONS,
@@ -41,11 +42,12 @@ struct metrics {
     int batch; /* lanes of the last step */
 };
 
+const char *metrics_stage_name(enum metrics_stage stage);
 void histogram_add(struct histogram *h, double seconds);
 
 /* What is now, beside what has been counted. */
 struct metrics_now {
-    int running, queued, lanes, connections, ready;
+    int running, queued, lanes, capacity, connections, ready;
     uint64_t worker_memory_bytes;
     const char *version, *model, *device;
 };

@@ -105,8 +105,8 @@ static void answer_metrics(struct conn *c)
 {
     const struct server *s = c->server;
     struct evbuffer *text = evbuffer_new();
-    struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->n_conns, s->is_ready,
-        s->ready.memory_bytes, utter_version_text(), s->model_id,
+    struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->capacity, s->n_conns,
+        s->is_ready, s->ready.memory_bytes, utter_version_text(), s->model_id,
         s->ready.device ? s->ready.device : ""};
     if (text) {
         metrics_print(&s->metrics, &now, text);
@@ -166,7 +166,7 @@ static const struct route {
     void (*answer)(struct conn *c);
 } routes[] = {
     {"POST", "/audio/speech", KEY, LIMIT_JSON_SOUND, speech_http_request},
-    {"POST", "/audio/speech/batch", KEY, LIMIT_JSON_SOUND, speech_batch_request},
+    {"POST", "/audio/speech/batch", KEY, LIMIT_JSON, speech_batch_request},
     {"GET", "/audio/speech/stream", KEY, 0, session_request},
     {"GET", "/models", KEY, 0, answer_models},
     {"GET", "/models/", KEY, 0, answer_model},
@@ -245,8 +245,11 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
         return refuse(refusal, other ? 405 : 404, NULL,
             other ? "this path has no %.20s" : "no such path", c->head.method);
     }
-    c->key = keys_check(s, &c->head);
-    if (route->access == KEY && c->key < 0) {
+    struct account *account;
+    bool known = keys_check(s, &c->head, &account);
+    account_free(&c->account);
+    c->account = account_share(account);
+    if (route->access == KEY && !known) {
         s->metrics.rejected[METRICS_KEY]++;
         refuse(refusal, 401, NULL, "an API key is needed (Authorization: Bearer KEY)");
         refusal->code = "invalid_api_key";

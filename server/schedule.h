@@ -14,20 +14,28 @@ struct schedule_speech {
     bool chosen; /* out */
 };
 
-/* What a lane adds to a step's time, learnt from the last ones. Zero it. */
+/* What steps cost: so much, and so much for each lane (a line through the last steps, sums of which are kept, older
+ * ones with less weight); and on top of it a first frame, which brings its prompt. Zero it. */
 struct schedule_clock {
-    double lane_s;
-    int n_seen;
+    double weight, lanes, lanes_lanes, seconds, lanes_seconds;
+    double first_s;
 };
 
-enum { SCHEDULE_LEAD_MS = 2000, SCHEDULE_STEP_MS = 25 };
+enum { SCHEDULE_LEAD_MS = 2000, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
 
-void schedule_learn(struct schedule_clock *clock, int n_lanes, double seconds);
-/* Lanes that a step may take so that it ends within SCHEDULE_STEP_MS, at least 1. */
-int schedule_width(const struct schedule_clock *clock, int n_lanes);
+/* A step of n_lanes took `seconds`, without the prompts of its n_first first frames, which took first_s together. */
+void schedule_learn(
+    struct schedule_clock *clock, int n_lanes, double seconds, int n_first, double first_s);
+/* What a step of n_lanes with n_first first frames will take. */
+double schedule_step_s(const struct schedule_clock *clock, int n_lanes, int n_first);
+/* How many speeches can be made as fast as they are heard, in frames of frame_s; 1 to n_lanes. When not even one can,
+ * there is nothing to keep up with: n_lanes. */
+int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
-/* Marks those that step now and returns how many: first who has no sound yet, then by due time. While someone waits
- * for the first sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. At most `width`. */
-int schedule_choose(struct schedule_speech *speeches, int n, double now, int width);
+/* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
+ * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS. While someone waits for the first
+ * sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. */
+int schedule_choose(
+    struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 
 #endif

@@ -26,7 +26,13 @@
 #include "server/voices.h"
 #include "server/worker.h"
 
-enum { TICK_MS = 100, ENCODER_THREADS = 2, BACKLOG = 1024 };
+enum { TICK_MS = 100, ENCODER_THREADS = 2, BACKLOG = 1024, OTHER_FILES = 64 };
+enum {                      /* bytes, for the bound that is printed */
+    CONN_BYTES = 24 << 10,  /* a connection with the head of its request */
+    SPEECH_BYTES = 3 << 20, /* an encoder; samples and text that wait for it */
+    START_BYTES = 24 << 20, /* the program itself */
+    JSON_GROWTH = 12,       /* a list of small numbers, two characters each */
+};
 
 double server_now(void)
 {
@@ -96,7 +102,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t socket, s
     char text[64];
     (void)listener, (void)bytes;
     address_text(text, sizeof text, address);
-    if (s->n_conns >= LIMIT_CONNECTIONS || !conn_new(s, socket, text)) {
+    if (s->n_conns >= s->most_conns || !conn_new(s, socket, text)) {
         evutil_closesocket(socket);
     }
 }
@@ -208,16 +214,26 @@ static void on_child(evutil_socket_t number, short what, void *user)
     }
 }
 
+/* What the front end may take at most: what clients have sent and what they have not taken yet, both in buffers that
+ * may have grown to twice of it; what each connection and each speech has for itself; one request while it is read. */
+static double memory_bound(const struct server *s)
+{
+    double speeches = s->ready.lanes + s->options->queue;
+    return 2.0 * (LIMIT_HELD + LIMIT_UNSENT_ALL) +
+           s->most_conns * (2.0 * LIMIT_HELD_SMALL + CONN_BYTES) +
+           speeches * (LIMIT_UNSENT + SPEECH_BYTES) + JSON_GROWTH * (double)LIMIT_JSON_SOUND +
+           START_BYTES;
+}
+
 void server_announce(struct server *s)
 {
     const struct serve_options *o = s->options;
-    double most = (double)LIMIT_BODIES + (double)LIMIT_CONNECTIONS * (HTTP_HEAD_BYTES * 3.0) +
-                  (double)(s->ready.lanes + o->queue) * (LIMIT_UNSENT * 4.0);
+    double most = memory_bound(s);
     printf("utter: ready on http://%s:%d, model %s (%s, %s), %d lanes, %d may wait, %d connections, "
            "keys %s, the front "
            "end takes at most %.0f MB\n",
         strchr(o->host, ':') ? "[::]" : o->host, bound_port(s), s->model_id, s->ready.device,
-        s->ready.weights, s->ready.lanes, o->queue, LIMIT_CONNECTIONS, s->keys ? "asked for" : "off",
+        s->ready.weights, s->ready.lanes, o->queue, s->most_conns, s->keys ? "asked for" : "off",
         most * 1e-6);
     fflush(stdout);
     s->was_ready = true;
@@ -276,14 +292,21 @@ static bool start_events(struct server *s)
     return s->jobs != NULL;
 }
 
-static void allow_connections(void)
+/* As many connections as there may be files. */
+static int allow_connections(void)
 {
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LIMIT_CONNECTIONS + 64) {
-        files.rlim_cur =
-            files.rlim_max < LIMIT_CONNECTIONS + 64 ? files.rlim_max : (rlim_t)LIMIT_CONNECTIONS + 64;
+    const rlim_t wanted = LIMIT_CONNECTIONS + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return LIMIT_CONNECTIONS / 16;
+    }
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+    return files.rlim_cur >= wanted            ? LIMIT_CONNECTIONS
+           : files.rlim_cur > OTHER_FILES + 16 ? (int)files.rlim_cur - OTHER_FILES
+                                               : 16;
 }
 
 static void server_fini(struct server *s)
@@ -329,7 +352,7 @@ int serve_run(const struct serve_options *options)
     }
     snprintf(s.boot, sizeof s.boot, "%08x", boot);
     name_model(&s);
-    allow_connections();
+    s.most_conns = allow_connections();
     s.exit_code = 0;
     if (!keys_read(&s) || !start_listening(&s) || !voices_open(&s)) {
         s.exit_code = 1;

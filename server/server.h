@@ -19,13 +19,16 @@ enum {
     LIMIT_JSON = 1 << 20,        /* body of a request */
     LIMIT_JSON_SOUND = 14 << 20, /* with a recording in it (10 MiB in base64) */
     LIMIT_UPLOAD = 10 << 20,     /* a recording */
-    LIMIT_BODIES = 256 << 20,    /* all bodies being read */
-    LIMIT_WS_MESSAGE = 4 << 20,
+    LIMIT_HELD = 128 << 20,      /* of all clients: what they have sent and is not done with */
+    LIMIT_HELD_SMALL = 32 << 10, /* what one may hold even then */
+    LIMIT_WS_MESSAGE = 1 << 20,
     LIMIT_WS_TEXT = 128 << 10,  /* one message of text */
     LIMIT_WS_SESSION = 1 << 20, /* text that waits in a session */
     LIMIT_BATCH = 32,
     LIMIT_VOICES = 1000,
-    LIMIT_UNSENT = 192 << 10, /* bytes for one client; 4 s of samples */
+    LIMIT_UNSENT = 192 << 10,     /* bytes for one client; 4 s of samples */
+    LIMIT_UNSENT_ALL = 128 << 20, /* for all, with whole answers that are being put together */
+    LIMIT_WHOLE_SMALL = 1 << 20,  /* of such an answer, that may be there even then */
     HEAD_S = 5,
     BODY_S = 30,
     IDLE_S = 60,
@@ -42,6 +45,7 @@ struct link;
 struct pool_of_jobs;
 struct voices;
 struct keys;
+struct account;
 
 TAILQ_HEAD(conn_list, conn);
 TAILQ_HEAD(speech_list, speech);
@@ -52,8 +56,8 @@ struct server {
     struct evconnlistener *listener;
     struct event *tick, *signals[4];
     struct conn_list conns;
-    int n_conns;
-    size_t body_bytes; /* of all requests being read */
+    int n_conns, most_conns;
+    size_t held_bytes, unsent_bytes; /* of all clients */
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 
@@ -66,6 +70,7 @@ struct server {
     struct speech_list queued,
         running; /* running holds those that were cancelled, until their lane is free */
     int n_queued, n_running;
+    int capacity;  /* speeches that the worker can make as fast as they are heard; 0: not known */
     double hold_s; /* how long a speech keeps its lane, running mean */
     uint32_t next_id;
 

@@ -34,9 +34,17 @@ struct session {
 
 static const struct speech_sink sink;
 
+/* The connection knows how much text waits in here. */
+static void count_text(struct session *x)
+{
+    x->conn->owner_bytes = x->waiting_bytes;
+    conn_count(x->conn);
+}
+
 static void drop_part(struct session *x, struct part *part)
 {
     x->waiting_bytes -= part->text.n;
+    count_text(x);
     TAILQ_REMOVE(&x->parts, part, entry);
     wire_fini(&part->text);
     memory_free(part);
@@ -101,8 +109,8 @@ static void go_on(struct session *x)
         struct refusal r;
         x->told_start = false;
         x->sound_bytes = 0;
-        x->speech =
-            speech_start(x->conn->server, &x->config, METRICS_STREAM, server_now(), &sink, x, &r);
+        x->speech = speech_start(
+            x->conn->server, &x->config, METRICS_STREAM, server_now(), x->conn->account, &sink, x, &r);
         if (!x->speech) {
             send_error(x, &r);
             drop_all(x);
@@ -208,6 +216,7 @@ static bool add_text(struct session *x, const char *text, size_t n)
     }
     wire_put(&part->text, text, n);
     x->waiting_bytes += n;
+    count_text(x);
     if (part == TAILQ_FIRST(&x->parts)) {
         feed(x, text, n);
     }

@@ -7,17 +7,26 @@
 
 #include "base/memory.h"
 #include "server/jobs.h"
+#include "server/keys.h"
 #include "server/link.h"
 #include "server/voices.h"
 
-enum { MAX_TRIES = 2, BASE_RETRY_MS = 1000 };
+enum {
+    MAX_TRIES = 2,
+    BASE_RETRY_MS = 1000,
+    AHEAD_S = 1,               /* who has so much in hand needs no lane just now */
+    LIMIT_UNCODED = 512 << 10, /* bytes of samples that wait for the encoder */
+};
 
 struct speech {
     TAILQ_ENTRY(speech) entry;
     struct server *server;
     uint32_t id;
-    bool queued, cancelled, held;
+    bool queued;
+    bool held, behind,
+        paused; /* the client does not read; nor does the encoder; what the worker was told */
     int tries;
+    struct account *account;        /* of the key that asked, or NULL */
     const struct speech_sink *sink; /* NULL: nobody wants it any more */
     void *user;
     enum metrics_endpoint endpoint;
@@ -34,13 +43,23 @@ struct speech {
     struct speech_end end;
 
     double read_at, started, first_samples, cancelled_at, heard_until;
+    enum metrics_stage stage; /* in which it was cancelled */
 };
 
 static const struct speech_sink no_sink;
 
+static void release_account(struct speech *p)
+{
+    if (p->account) {
+        p->account->n_speeches--;
+        account_free(&p->account);
+    }
+}
+
 static void speech_free(struct speech *p)
 {
     encode_free(p->encoder);
+    release_account(p);
     wire_fini(&p->opening);
     wire_fini(&p->text);
     wire_fini(&p->samples);
@@ -102,6 +121,7 @@ static void tell_end(struct speech *p)
     p->end.total_s = server_now() - p->read_at;
     p->sink = &no_sink;
     count_end(p->server, p);
+    release_account(p); /* who asked may ask again at once */
     sink->end(p->user, &p->end);
     free_if_done(p);
 }
@@ -126,17 +146,40 @@ static void fail(struct speech *p, int status, const char *why)
 
 /* ---- Admission ---- */
 
+/* Lanes that one more speech may take now, 0: none. More than the machine keeps up with would make all of them
+ * stutter, unless they have sound in hand. */
+static int free_lanes(const struct server *s)
+{
+    double now = server_now();
+    const struct speech *p;
+    int n_free = s->ready.lanes - s->n_running, n_needy = 0;
+    if (s->capacity > 0 && s->options->paced) {
+        TAILQ_FOREACH(p, &s->running, entry)
+        {
+            n_needy +=
+                !p->paused && !p->ended && (p->first_samples <= 0 || p->heard_until - now < AHEAD_S);
+        }
+        n_free = s->capacity - n_needy < n_free ? s->capacity - n_needy : n_free;
+    }
+    return n_free > 0 ? n_free : 0;
+}
+
 /* How long the last of the queue would wait: lanes are given back at the pace of the past. */
 static double estimated_wait(const struct server *s)
 {
-    int free_lanes = s->ready.lanes - s->n_running;
-    int ahead = s->n_queued + 1 - (free_lanes > 0 ? free_lanes : 0);
-    return ahead > 0 && s->ready.lanes > 0 ? s->hold_s * ahead / s->ready.lanes : 0;
+    int lanes = s->capacity > 0 && s->options->paced && s->capacity < s->ready.lanes ? s->capacity
+                                                                                     : s->ready.lanes;
+    int ahead = s->n_queued + 1 - free_lanes(s);
+    return ahead > 0 && lanes > 0 ? s->hold_s * ahead / lanes : 0;
 }
 
-static bool admit(struct server *s, struct refusal *r)
+static bool admit(struct server *s, struct account *account, struct refusal *r)
 {
     double wait = estimated_wait(s);
+    if (account && !account_admit(account, server_now(), r)) {
+        s->metrics.rejected[METRICS_RATE]++;
+        return false;
+    }
     if (s->draining) {
         s->metrics.rejected[METRICS_DRAINING]++;
         refuse(r, 503, NULL, "the server is about to stop");
@@ -147,6 +190,9 @@ static bool admit(struct server *s, struct refusal *r)
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);
         r->never_retry = wait > 0.3;
+    } else if (s->unsent_bytes > LIMIT_UNSENT_ALL) {
+        s->metrics.rejected[METRICS_QUEUE_FULL]++;
+        refuse(r, 503, NULL, "too much sound waits for clients that do not read");
     } else {
         return true;
     }
@@ -173,14 +219,12 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
     wire_put_open(&p->opening, p->id, &open);
 }
 
-static void dispatch(struct server *s);
-
 struct speech *speech_start(struct server *s, const struct fields *fields,
-    enum metrics_endpoint endpoint, double read_at, const struct speech_sink *sink, void *user,
-    struct refusal *refusal)
+    enum metrics_endpoint endpoint, double read_at, struct account *account,
+    const struct speech_sink *sink, void *user, struct refusal *refusal)
 {
     struct voices_found voice;
-    if (!admit(s, refusal) || !voices_find(s, fields, &voice, refusal)) {
+    if (!voices_find(s, fields, &voice, refusal) || !admit(s, account, refusal)) {
         return NULL;
     }
     struct speech *p = memory_new(1, sizeof *p);
@@ -197,6 +241,10 @@ struct speech *speech_start(struct server *s, const struct fields *fields,
         return NULL;
     }
     p->server = s;
+    if (account) {
+        p->account = account_share(account);
+        account_count(account, server_now());
+    }
     p->sink = sink;
     p->user = user;
     p->endpoint = endpoint;
@@ -228,15 +276,16 @@ static void send_to_lane(struct speech *p)
     if (p->text_ended) {
         wire_message(out, WIRE_FINISH, p->id, NULL, 0);
     }
-    if (p->held) {
+    p->paused = p->held;
+    if (p->paused) {
         wire_message(out, WIRE_PAUSE, p->id, NULL, 0);
     }
     link_send(s);
 }
 
-static void dispatch(struct server *s)
+void speech_dispatch(struct server *s)
 {
-    while (link_out(s) && s->n_running < s->ready.lanes && !TAILQ_EMPTY(&s->queued)) {
+    while (!TAILQ_EMPTY(&s->queued) && link_out(s) && free_lanes(s) > 0) {
         send_to_lane(TAILQ_FIRST(&s->queued));
     }
 }
@@ -258,7 +307,7 @@ void speech_text(struct speech *p, const char *text, size_t n)
     }
     send_one(p, WIRE_TEXT, text, n);
     if (p->queued) {
-        dispatch(p->server);
+        speech_dispatch(p->server);
     }
 }
 
@@ -267,34 +316,50 @@ void speech_finish(struct speech *p)
     p->text_ended = true;
     send_one(p, WIRE_FINISH, NULL, 0);
     if (p->queued) {
-        dispatch(p->server);
+        speech_dispatch(p->server);
+    }
+}
+
+static void pause_or_resume(struct speech *p)
+{
+    bool paused = p->held || p->behind;
+    if (p->paused != paused) {
+        p->paused = paused;
+        send_one(p, paused ? WIRE_PAUSE : WIRE_RESUME, NULL, 0);
     }
 }
 
 void speech_hold(struct speech *p, bool held)
 {
-    if (p->held != held) {
-        p->held = held;
-        send_one(p, held ? WIRE_PAUSE : WIRE_RESUME, NULL, 0);
-    }
+    p->held = held;
+    pause_or_resume(p);
+}
+
+/* What a cancelled speech had is free for others. */
+static void note_freed(struct speech *p, double seconds)
+{
+    histogram_add(&p->server->metrics.cancel_to_free, seconds);
+    log_event(p->server, "freed",
+        json_pack("{s:i,s:s,s:f}", "id", (int)p->id, "stage", metrics_stage_name(p->stage), "seconds",
+            seconds));
 }
 
 void speech_cancel(struct speech *p)
 {
     struct server *s = p->server;
-    enum metrics_stage stage = p->queued               ? METRICS_QUEUED
-                               : p->first_samples <= 0 ? METRICS_FIRST
-                               : p->held               ? METRICS_PAUSED
-                                                       : METRICS_STREAMING;
+    enum metrics_stage stage = p->stage = p->queued               ? METRICS_QUEUED
+                                          : p->first_samples <= 0 ? METRICS_FIRST
+                                          : p->held               ? METRICS_PAUSED
+                                                                  : METRICS_STREAMING;
     s->metrics.cancelled[stage]++;
     s->metrics.requests[p->endpoint][METRICS_CANCELLED]++;
     p->sink = &no_sink;
-    p->cancelled = true;
     p->cancelled_at = server_now();
-    log_event(s, "cancelled", json_pack("{s:i,s:i}", "id", (int)p->id, "stage", (int)stage));
+    log_event(
+        s, "cancelled", json_pack("{s:i,s:s}", "id", (int)p->id, "stage", metrics_stage_name(stage)));
     if (p->queued) {
         leave_queue(p);
-        histogram_add(&s->metrics.cancel_to_free, 0);
+        note_freed(p, 0);
     }
     send_one(p, WIRE_CANCEL, NULL, 0);
     free_if_done(p);
@@ -358,6 +423,8 @@ static void pump(struct speech *p)
     struct wire_out empty = p->job_in;
     p->job_in = p->samples;
     p->samples = empty;
+    p->behind = false;
+    pause_or_resume(p);
     p->job_final = p->ended;
     p->final_done = p->ended;
     p->job.run = run_encoder;
@@ -399,6 +466,8 @@ static void take_samples(struct speech *p, const struct wire_message *m)
     }
     p->heard_until = (now > p->heard_until ? now : p->heard_until) + seconds;
     wire_put(&p->samples, m->body, m->bytes);
+    p->behind = p->job_runs && p->samples.n > LIMIT_UNCODED;
+    pause_or_resume(p);
     if (p->samples.failed) {
         send_one(p, WIRE_CANCEL, NULL, 0);
         fail(p, 503, "out of memory");
@@ -455,7 +524,7 @@ void speech_message(struct server *s, const struct wire_message *m)
     double held = server_now() - p->started;
     s->hold_s += (s->hold_s > 0 ? 0.1 : 1) * (held - s->hold_s);
     if (p->cancelled_at > 0) {
-        histogram_add(&s->metrics.cancel_to_free, server_now() - p->cancelled_at);
+        note_freed(p, server_now() - p->cancelled_at);
     }
     leave_lane(p);
     if (m->kind == WIRE_DONE) {
@@ -465,13 +534,8 @@ void speech_message(struct server *s, const struct wire_message *m)
     } else {
         free_if_done(p);
     }
-    dispatch(s);
+    speech_dispatch(s);
     server_check_drained(s);
-}
-
-void speech_worker_ready(struct server *s)
-{
-    dispatch(s);
 }
 
 void speech_worker_lost(struct server *s)
@@ -484,6 +548,7 @@ void speech_worker_lost(struct server *s)
         after = TAILQ_PREV(p, speech_list, entry);
         TAILQ_REMOVE(&lost, p, entry);
         p->started = 0;
+        p->paused = false;
         if (is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
             /* Nobody has heard anything yet: the next worker begins again. */
             TAILQ_INSERT_HEAD(&s->queued, p, entry);

@@ -26,10 +26,11 @@ struct speech_sink {
     void (*end)(void *user, const struct speech_end *end);
 };
 
-/* Queues a speech, without text yet. `read_at`: when the request was there. NULL: refused, *refusal says why. */
+/* Queues a speech, without text yet. `read_at`: when the request was there; `account`: of its key, or NULL. NULL:
+ * refused, *refusal says why. */
 struct speech *speech_start(struct server *s, const struct fields *fields,
-    enum metrics_endpoint endpoint, double read_at, const struct speech_sink *sink, void *user,
-    struct refusal *refusal);
+    enum metrics_endpoint endpoint, double read_at, struct account *account,
+    const struct speech_sink *sink, void *user, struct refusal *refusal);
 void speech_text(struct speech *p, const char *text, size_t n);
 void speech_finish(struct speech *p);
 void speech_cancel(struct speech *p);
@@ -38,7 +39,7 @@ void speech_hold(struct speech *p, bool held);
 int speech_rate(const struct speech *p); /* of the encoded samples */
 
 /* From the link. */
-void speech_worker_ready(struct server *s);
+void speech_dispatch(struct server *s); /* lanes may be free */
 void speech_worker_lost(struct server *s);
 void speech_message(struct server *s, const struct wire_message *m);
 /* Ends those that have waited too long; called a few times a second. */

@@ -4,10 +4,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "server/account.h"
 #include "server/route.h"
 #include "server/speech_parts.h"
 
-enum { AT_ONCE = 4 }; /* items of one batch in the queue or on lanes: others are served between them */
+enum {
+    AT_ONCE = 4, /* items of one batch in the queue or on lanes: others are served between them */
+    COPIES = 4,  /* of a sound, while the answer is written: itself, and three times in base64 */
+};
 
 struct batch;
 
@@ -24,6 +28,7 @@ struct batch {
     json_t *body, *results;
     int n, next, n_running, n_good;
     double read_at;
+    size_t held;   /* of the server's unsent bytes */
     bool starting; /* items that end at once must not start others */
     struct item items[LIMIT_BATCH];
 };
@@ -34,6 +39,7 @@ static void batch_free(struct batch *b)
         fields_fini(&b->items[i].fields);
         wire_fini(&b->items[i].sound);
     }
+    b->conn->server->unsent_bytes -= b->held;
     json_decref(b->body);
     json_decref(b->results);
     memory_free(b);
@@ -65,7 +71,22 @@ static void go_on(struct batch *b);
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct item *item = user;
+    struct batch *b = item->batch;
+    struct server *s = b->conn->server;
+    if (s->unsent_bytes > LIMIT_UNSENT_ALL && b->held > LIMIT_WHOLE_SMALL) {
+        struct refusal r;
+        refuse(&r, 503, NULL, "too much sound waits for its end (ask for fewer items)");
+        speech_cancel(item->speech);
+        item->speech = NULL;
+        b->n_running--;
+        set_failed(item, &r);
+        wire_fini(&item->sound);
+        go_on(b);
+        return;
+    }
     wire_put(&item->sound, bytes, n);
+    b->held += COPIES * n;
+    s->unsent_bytes += COPIES * n;
 }
 
 static void on_end(void *user, const struct speech_end *e)
@@ -101,8 +122,8 @@ static bool start_item(struct item *item)
             &r, 400, "ref_audio", "\"ref_audio\" is not taken in a batch (upload the voice first)");
     }
     if (good) {
-        item->speech =
-            speech_start(b->conn->server, &item->fields, METRICS_BATCH, b->read_at, &sink, item, &r);
+        item->speech = speech_start(b->conn->server, &item->fields, METRICS_BATCH, b->read_at,
+            b->conn->account, &sink, item, &r);
     }
     if (!item->speech) {
         set_failed(item, &r);
@@ -122,7 +143,11 @@ static void go_on(struct batch *b)
         return;
     }
     b->starting = true;
-    while (b->next < b->n && b->n_running < AT_ONCE) {
+    const struct account *account = b->conn->account;
+    int at_once = account && account->most_speeches > 0 && account->most_speeches < AT_ONCE
+                      ? account->most_speeches
+                      : AT_ONCE;
+    while (b->next < b->n && b->n_running < at_once) {
         start_item(&b->items[b->next++]);
     }
     b->starting = false;

@@ -13,6 +13,7 @@
 #include "server/voices.h"
 
 struct answer {
+    struct server *server;
     struct conn *conn;
     struct speech *speech; /* NULL: while its voice is made, and after its end */
     struct fields fields;
@@ -28,6 +29,7 @@ static void answer_free(struct answer *a)
         unlink(a->voice_file);
     }
     fields_fini(&a->fields);
+    a->server->unsent_bytes -= a->whole.n;
     wire_fini(&a->whole);
     memory_free(a);
 }
@@ -92,11 +94,29 @@ json_t *speech_base64(const void *bytes, size_t n)
     return json;
 }
 
+/* A whole answer grows in memory; all of them have a bound together. */
+static void collect(struct answer *a, const void *bytes, size_t n)
+{
+    struct server *s = a->server;
+    if (s->unsent_bytes + n > LIMIT_UNSENT_ALL && a->whole.n + n > LIMIT_WHOLE_SMALL) {
+        struct refusal r;
+        refuse(&r, 503, "stream", "too much sound waits for its end (ask for a stream)");
+        r.retry_ms = 1000;
+        speech_cancel(a->speech);
+        conn_refuse(a->conn, &r);
+        answer_free(a);
+        return;
+    }
+    size_t before = a->whole.n;
+    wire_put(&a->whole, bytes, n);
+    s->unsent_bytes += a->whole.n - before;
+}
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct answer *a = user;
     if (a->fields.streaming == FIELDS_WHOLE) {
-        wire_put(&a->whole, bytes, n);
+        collect(a, bytes, n);
         return;
     }
     if (!a->begun) {
@@ -196,7 +216,8 @@ static void speak(struct answer *a)
 {
     struct refusal r;
     struct conn *c = a->conn;
-    a->speech = speech_start(c->server, &a->fields, METRICS_SPEECH, a->read_at, &sink, a, &r);
+    a->speech =
+        speech_start(c->server, &a->fields, METRICS_SPEECH, a->read_at, c->account, &sink, a, &r);
     if (!a->speech) {
         refuse_answer(a, &r);
         return;
@@ -277,6 +298,7 @@ void speech_http_request(struct conn *c)
         conn_refuse(c, &r);
         return;
     }
+    a->server = c->server;
     a->conn = c;
     a->read_at = c->read_at;
     bool good = fields_parse(&a->fields, json, NULL, FIELDS_FOR_SPEECH, &model, &r);

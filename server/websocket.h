@@ -25,6 +25,7 @@ enum {
     WEBSOCKET_POLICY = 1008,
     WEBSOCKET_TOO_BIG = 1009,
     WEBSOCKET_FAULT = 1011,
+    WEBSOCKET_TRY_LATER = 1013,
 };
 
 /* Reads frames and puts fragments together. `message` holds at most `limit` bytes and grows up to that. Zero it but for

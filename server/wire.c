@@ -332,6 +332,7 @@ void wire_put_beat(struct wire_out *w, const struct wire_beat *beat)
     wire_begin(w, WIRE_BEAT, 0);
     put_int(w, beat->n_open);
     put_int(w, beat->n_stepped);
+    put_int(w, beat->capacity);
     wire_put_real(w, beat->step_s);
     wire_end(w);
 }
@@ -341,6 +342,7 @@ bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m)
     struct bytes b = body_of(m);
     beat->n_open = get_int(&b);
     beat->n_stepped = get_int(&b);
+    beat->capacity = get_int(&b);
     beat->step_s = get_real(&b);
-    return is_all(&b);
+    return is_all(&b) && beat->capacity > 0;
 }

@@ -10,7 +10,7 @@
 
 #include "utter.h"
 
-enum { WIRE_VERSION = 1, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 2, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -116,7 +116,8 @@ bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m);
 
 struct wire_beat {
     int n_open, n_stepped; /* speeches on lanes; lanes of the last step */
-    double step_s;         /* its time */
+    int capacity;          /* speeches that can be made as fast as they are heard */
+    double step_s;         /* time of the last step */
 };
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
 bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);

@@ -226,6 +226,10 @@ static void take_messages(struct worker *w, int wait_ms)
         handle(w, &m);
         consume(w, used);
     }
+    /* That a lane is free must not wait for the step that comes. */
+    if (w->out.n) {
+        flush_out(w);
+    }
 }
 
 /* Marks who steps and holds the others; returns how many. */
@@ -239,8 +243,7 @@ static int choose(struct worker *w, double now)
             .due = s->frame_s};
         n_ready += w->choices[i].can_step;
     }
-    int width = schedule_width(&w->clock, w->n_lanes);
-    int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, width) : 0;
+    int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
     for (int i = 0; i < w->n_lanes; i++) {
         if (w->slots[i].stream) {
             utter_stream_hold(w->slots[i].stream, !w->choices[i].chosen);
@@ -284,29 +287,48 @@ static void harvest(struct worker *w, struct slot *slot, double now)
     }
 }
 
+/* The time of a prompt that this step has read, 0: none. */
+static double prompt_seconds(const struct slot *slot)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    if (slot->n_frames > 0) {
+        return 0;
+    }
+    utter_stream_get_stats(slot->stream, &stats);
+    return stats.prefill_s;
+}
+
+static void beat(struct worker *w, double now, int n_moved, double step_s)
+{
+    double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
+    struct wire_beat beat = {0, n_moved, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
+    for (int i = 0; i < w->n_lanes; i++) {
+        beat.n_open += w->slots[i].stream != NULL;
+    }
+    wire_put_beat(&w->out, &beat);
+    w->last_beat = now;
+}
+
 static void step(struct worker *w)
 {
-    double begin = now_s();
-    int n = choose(w, begin);
+    double begin = now_s(), first_s = 0;
+    int n = choose(w, begin), n_moved = 0, n_first = 0;
     utter_error error = {.text = ""};
     utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
     double end = now_s();
-    int n_moved = 0;
     for (int i = 0; n && i < w->n_lanes; i++) {
         if (w->choices[i].chosen) {
             int before = w->slots[i].n_frames;
+            double prompt_s = prompt_seconds(&w->slots[i]);
+            first_s += prompt_s;
+            n_first += prompt_s > 0;
             harvest(w, &w->slots[i], end);
             n_moved += !w->slots[i].stream || w->slots[i].n_frames > before;
         }
     }
-    schedule_learn(&w->clock, n_moved, end - begin);
+    schedule_learn(&w->clock, n_moved, end - begin - first_s, n_first, first_s);
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
-        struct wire_beat beat = {0, n_moved, n ? end - begin : 0};
-        for (int i = 0; i < w->n_lanes; i++) {
-            beat.n_open += w->slots[i].stream != NULL;
-        }
-        wire_put_beat(&w->out, &beat);
-        w->last_beat = end;
+        beat(w, end, n_moved, n ? end - begin : 0);
     }
     if (status == UTTER_E_DEVICE || status == UTTER_E_FILE) {
         w->code = EXIT_DEVICE;
@@ -364,7 +386,11 @@ static void warm_up(struct worker *w)
         while (utter_model_step(w->model, NULL) == UTTER_OK) {
             n_steps++;
         }
-        schedule_learn(&w->clock, n, (now_s() - begin) / (n_steps ? n_steps : 1));
+        double first_s = 0;
+        for (int k = 0; k < n; k++) {
+            first_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
+        }
+        schedule_learn(&w->clock, n, (now_s() - begin - first_s) / (n_steps ? n_steps : 1), n, first_s);
         for (int k = 0; k < n; k++) {
             utter_stream_free(&w->slots[k].stream);
         }

@@ -1,5 +1,9 @@
-# What the server must show, measured: python3 tests/server/figures.py PROGRAM streams|leave|silent|kill [N].
-# Not part of the tests: it wants the machine alone. Prints one line of JSON for each figure.
+# What the server must show, measured: figures.py PROGRAM WHAT [N] [-- options of utter serve]. Not part of the tests:
+# it wants the machine alone. Prints one line of JSON for each figure.
+#   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
+#   silent         8 listeners beside 1,000 silent clients    kill [100]   the worker, killed at random moments
+#   flood          clients that send and never read           formats      what the encoders cost
+#   gpu            one client; 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json
 import os
 import random
@@ -12,69 +16,148 @@ import time
 
 from client import Server, wait_for
 
-program, what = sys.argv[1:3]
-number = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+arguments, options = sys.argv[1:], ["-q"]
+if "--" in arguments:
+    options += arguments[arguments.index("--") + 1:]
+    arguments = arguments[:arguments.index("--")]
+program, what = arguments[:2]
+number = int(arguments[2]) if len(arguments) > 2 else 0
 LONG = "The quick brown fox jumps over the lazy dog near the river bank. " * 4
 
 
-def load(s, *options):
-    out = subprocess.run([program, "load", "--port", str(s.port), "--json", *options], check=True, capture_output=True)
+def load(s, *more):
+    out = subprocess.run([program, "load", "--port", str(s.port), "--json", *more], check=True, capture_output=True)
     return json.loads(out.stdout)
 
 
-def post(s, text):
-    c = socket.create_connection(("127.0.0.1", s.port))
+def post(s, text, small=False):
+    c = socket.socket()
+    if small:
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    c.connect(("127.0.0.1", s.port))
     body = json.dumps({"input": text, "response_format": "pcm"}).encode()
     c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     return c
 
 
 def show(name, **values):
-    print(json.dumps({"figure": name, **values}))
+    print(json.dumps({"figure": name, **values}), flush=True)
+
+
+def memory(s):
+    with open(f"/proc/{s.process.pid}/status") as f:
+        return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
+
+
+def processor_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def show_load(name, r, **more):
+    show(name, requests=r["requests"], refused=r["refused"], broken=r["broken"], underruns=r["underruns"],
+         audible_ms=r["audible_ms"], first_ms=r["first_ms"], gap_ms=r["gap_ms"], underrun_ms=r["underrun_ms"],
+         audio_per_second=r["audio_per_second"], most_at_once=r["most_at_once"], **more)
 
 
 def streams(s):
-    r = load(s, "--listeners", str(number or 20), "--seconds", "20")
-    show("streams", listeners=number or 20, requests=r["requests"], underruns=r["underruns"],
-         audible_ms=r["audible_ms"], first_ms=r["first_ms"], gap_ms=r["gap_ms"], underrun_ms=r["underrun_ms"])
+    n = number or 20
+    worker, before = s.workers()[0], (processor_s(s.process.pid), processor_s(s.workers()[0]))
+    r = load(s, "--listeners", str(n), "--seconds", "20")
+    show_load("streams", r, listeners=n, front_s=processor_s(s.process.pid) - before[0],
+              worker_s=processor_s(worker) - before[1], wall_s=r["wall_seconds"], capacity=s.metric("capacity"))
 
 
-def percentile_of(s, name, share):
-    """Upper border of the bucket in which the share lies."""
-    lines = [x for x in s.ask("GET", "/metrics")[2].decode().splitlines() if x.startswith(f"tts_{name}_bucket")]
-    counts = [(x.split('le="')[1].split('"')[0], float(x.rsplit(" ", 1)[1])) for x in lines]
-    return next(border for border, n in counts if n >= share * counts[-1][1]), int(counts[-1][1])
+def gpu(s):
+    frames = ["--word-frames", "5"]
+    show_load("one client", load(s, "--listeners", "1", "--eager", "--words", "13", "--word-frames", "2",
+                                 "--seconds", "4"))
+    show_load("30 requests a second", load(s, "--rate", "30", "--seconds", "8", *frames), queued=s.metric(
+        "queue_wait_seconds_sum"))
+    show_load("listeners", load(s, "--listeners", str(number or 128), "--words", "5-40", "--seconds", "10", *frames),
+              capacity=s.metric("capacity"))
+
+
+def formats(s):
+    for kind in ("pcm", "wav", "mp3", "opus", "flac", "aac"):
+        front, worker = processor_s(s.process.pid), processor_s(s.workers()[0])
+        seconds = 0
+        for i in range(6):
+            s.speak(input=LONG, response_format=kind, seed=1)
+        seconds = 6 * len(s.speak(input=LONG, seed=1)[2]) / 48000
+        show("format", format=kind, front_share=(processor_s(s.process.pid) - front) / seconds,
+             worker_share=(processor_s(s.workers()[0]) - worker) / (seconds * 7 / 6))
+
+
+def freed(s):
+    """From the log: stage -> seconds from the leaving to the free lane."""
+    stages = {}
+    for line in s.said().splitlines():
+        event = json.loads(line) if line.startswith("{") else {}
+        if event.get("event") == "freed":
+            stages.setdefault(event["stage"], []).append(event["seconds"])
+    return stages
+
+
+def leave_once(s):
+    """Three lanes and one place in the queue: who streams, who waits for the first frame, who waits for a lane."""
+    clients = [post(s, LONG) for _ in range(3)]
+    clients[0].recv(1)
+    clients[1].recv(20000)
+    late = post(s, LONG)
+    time.sleep(random.random() * 0.03)
+    late.close()
+    clients[0].close()
+    first = post(s, LONG)
+    time.sleep(random.random() * 0.03)
+    first.close()
+    for c in clients[1:]:
+        c.close()
+    wait_for(lambda: s.metric("requests_running") <= 3, 20)
 
 
 def leave(s):
-    """Clients that leave before the first frame, while they stream, and blocked; beside three who stay."""
+    s.stop()
+    s = Server(program, "--lanes", "6", *options[1:])
     random.seed(1)
-    stay = [post(s, LONG) for _ in range(3)]
-    for i in range(number or 200):
-        c = post(s, LONG)
-        if i % 4 == 1:
-            c.recv(1)
-        elif i % 4 == 2:
-            c.recv(20000)
-            time.sleep(0.02)
-        elif i % 4 == 3:
-            time.sleep(random.random() * 0.03)
-        c.close()
-    for c in stay:
-        c.close()
-    wait_for(lambda: s.metric("requests_running") == 0, 20)
-    border, n = percentile_of(s, "cancel_to_free_seconds", 0.99)
-    mean = s.metric("cancel_to_free_seconds_sum") / n
-    show("leave", cancels=n, p99_at_most_s=border, mean_ms=1000 * mean, lanes_still_taken=s.metric("requests_running"))
+    texts = [LONG * 12 + f"Number {i}." for i in range(3)]
+    alone = [s.speak(input=text)[2] for text in texts]
+    stay = [None] * 3
+
+    def hear(i):
+        stay[i] = s.speak(input=texts[i])[2]
+    threads = [threading.Thread(target=hear, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(number or 40):
+        if all(t.is_alive() for t in threads):
+            leave_once(s)
+    for t in threads:
+        t.join()
+    for _ in range(4):  # blocked: their sound fills what the kernels hold, then they are paused
+        blocked = [post(s, LONG * 8, small=True) for _ in range(6)]
+        wait_for(lambda: s.metric("batch_size") == 0 and s.metric("requests_running") == 6, 30)
+        for c in blocked:
+            c.close()
+        wait_for(lambda: s.metric("requests_running") == 0, 20)
+    everything = []
+    for stage, seconds in freed(s).items():
+        seconds.sort()
+        everything += seconds
+        show("leave", stage=stage, n=len(seconds), mean_ms=1000 * sum(seconds) / len(seconds),
+             p99_ms=1000 * seconds[int(0.99 * (len(seconds) - 1))], most_ms=1000 * seconds[-1])
+    everything.sort()
+    show("leave", stage="all", n=len(everything), p99_ms=1000 * everything[int(0.99 * (len(everything) - 1))],
+         survivors_unchanged=stay == alone, lanes_still_taken=s.metric("requests_running"))
+    s.stop()
 
 
 def silent(s):
-    before = load(s, "--listeners", "8", "--seconds", "12", "--words", "10-30", "--seed", "5")
-    def memory():
-        with open(f"/proc/{s.process.pid}/status") as f:
-            return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
-    alone = memory()
-    held, stop = [], threading.Event()
+    eight = ["--listeners", "8", "--seconds", "12", "--words", "10-30", "--seed", "5"]
+    before, alone = load(s, *eight), memory(s)
+    stop = threading.Event()
+
     def connect(i):
         c = socket.create_connection(("127.0.0.1", s.port))
         if i % 3 == 1:
@@ -83,10 +166,11 @@ def silent(s):
             c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
         return c
     held = [connect(i) for i in range(1000)]
-    most = [memory()]
+    most = [memory(s)]
+
     def again():  # those that were shut out come back
         while not stop.wait(0.5):
-            most[0] = max(most[0], memory())
+            most[0] = max(most[0], memory(s))
             for i, c in enumerate(held):
                 c.setblocking(False)
                 try:
@@ -99,7 +183,7 @@ def silent(s):
                     held[i] = connect(i)
     t = threading.Thread(target=again)
     t.start()
-    after = load(s, "--listeners", "8", "--seconds", "12", "--words", "10-30", "--seed", "5")
+    after = load(s, *eight)
     stop.set()
     t.join()
     show("silent", connections=1000, without_p99_ms=before["audible_ms"]["p99"], with_p99_ms=after["audible_ms"]["p99"],
@@ -107,32 +191,87 @@ def silent(s):
          underruns=[before["underruns"], after["underruns"]], memory_kb=[alone, most[0]])
 
 
+def flood(s):
+    """Clients that send as much as they can and read nothing: what the front end takes, beside what it has printed."""
+    upgrade = (b"GET /v1/audio/speech/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+               b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+               b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+    config = b'{"type":"session.config"}'
+    text = b'{"type":"input.text","text":"' + b"word " * 20000 + b'"}'
+    socket_of = (lambda data: b"\x81\xff" + len(data).to_bytes(8, "big") + b"\0\0\0\0" + data)
+    body = b"POST /v1/audio/voices HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11000000\r\n\r\n" + b"x" * 65536
+    kinds = {"pages": (b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000),
+             "pings": (upgrade, b"\x89\x84\0\0\0\0ping" * 10000),
+             "texts": (upgrade + socket_of(config), socket_of(text)),
+             "bodies": (body, b"x" * 65536)}
+    bound = float(s.ready.rsplit("at most ", 1)[1].split(" ")[0])
+    for name, (first, again) in kinds.items():
+        clients, sent, most, end = [], 0, 0, time.time() + (number or 8)
+        for i in range(100):
+            c = socket.create_connection(("127.0.0.1", s.port))
+            c.sendall(first)
+            c.setblocking(False)
+            clients.append(c)
+        while time.time() < end:
+            for i, c in enumerate(clients):
+                try:
+                    sent += c.send(again)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    c.close()
+                    clients[i] = c = socket.create_connection(("127.0.0.1", s.port))
+                    c.sendall(first)
+                    c.setblocking(False)
+            most = max(most, memory(s))
+        begin = time.time()
+        status = s.speak(input="Hi.", max_new_tokens=2)[0]
+        show("flood", kind=name, clients=100, sent_mb=sent / 1e6, most_mb=most / 1e3, bound_mb=bound,
+             a_small_request=status, its_s=time.time() - begin)
+        for c in clients:
+            c.close()
+
+
 def kill(s):
-    random.seed(2)
-    outcomes, slowest, wrong = {}, 0, 0
+    random.seed(time.time())
+    outcomes, backs, stop, lock = {}, [], threading.Event(), threading.Lock()
     whole = s.speak(input=LONG)[2]
 
-    def ask(i):
-        try:
-            status, _, body = s.ask("POST", "/v1/audio/speech", {"input": LONG, "response_format": "pcm"}, timeout=60)
-            key = status if status != 200 else "complete" if body == whole else "wrong"
-        except Exception as e:
-            key = type(e).__name__
-        outcomes[key] = outcomes.get(key, 0) + 1
+    def ask():
+        while not stop.is_set():
+            try:
+                status, _, body = s.speak(input=LONG)
+                key = "complete" if status == 200 and body == whole else "WRONG" if status == 200 else str(status)
+                if status != 200 and "error" not in json.loads(body):
+                    key = "no reason"
+            except Exception as e:
+                key = type(e).__name__
+            with lock:
+                outcomes[key] = outcomes.get(key, 0) + 1
+            if key != "complete":
+                time.sleep(0.05)
+    threads = [threading.Thread(target=ask) for i in range(6)]
+    for t in threads:
+        t.start()
     for _ in range(number or 100):
-        threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
-        for t in threads:
-            t.start()
-        time.sleep(random.random() * 0.4)
-        began = time.time()
+        time.sleep(0.3 + random.random())
         os.kill(s.workers()[0], signal.SIGKILL)
-        assert wait_for(lambda: s.ask("GET", "/ready")[0] == 200 and s.ask("GET", "/health")[0] == 200, 10)
-        slowest = max(slowest, time.time() - began)
-        for t in threads:
-            t.join()
-    show("kill", times=number or 100, slowest_back_s=slowest, outcomes=outcomes)
+        began = time.time()
+        while s.speak(input="Hi.", max_new_tokens=1)[0] != 200:
+            time.sleep(0.01)
+        backs.append(time.time() - began)
+    stop.set()
+    for t in threads:
+        t.join()
+    backs.sort()
+    show("kill", times=len(backs), back_s={"p50": backs[len(backs) // 2], "most": backs[-1]}, outcomes=outcomes,
+         worker_deaths=s.metric("worker_deaths_total"), lanes_still_taken=s.metric("requests_running"))
 
 
-server = Server(program, "-q")
-{"streams": streams, "leave": leave, "silent": silent, "kill": kill}[what](server)
+server = Server(program, *options)
+if not server.port:
+    sys.exit(server.said())
+show("server", ready=server.ready.strip())
+{"streams": streams, "leave": leave, "silent": silent, "kill": kill, "flood": flood, "gpu": gpu,
+ "formats": formats}[what](server)
 server.stop()

@@ -1,5 +1,6 @@
 # The tests of tests/server/run. Usage: serve.py PROGRAM CHECKPOINTS
 import base64
+import hashlib
 import io
 import json
 import math
@@ -7,6 +8,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -281,6 +283,72 @@ def keys_are_asked_for(s):
     assert Socket(s).status == 401 and Socket(s, "/v1/audio/speech/stream?api_key=sesame").status == 101
 
 
+def keys_have_limits(s):
+    two, three = {"Authorization": "Bearer two"}, {"Authorization": "Bearer three"}
+    c = socket.create_connection(("127.0.0.1", s.port))
+    body = json.dumps({"input": LONG, "response_format": "pcm"}).encode()
+    c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer two\r\n"
+              b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    short = {"input": TEXT, "max_new_tokens": 1}
+
+    def ask(key):
+        return s.ask("POST", "/v1/audio/speech", short, headers=key)
+    sesame = {"Authorization": "Bearer sesame"}
+
+    def running():
+        return b"tts_requests_running 0\n" not in s.ask("GET", "/metrics", headers=sesame)[2]
+    assert wait_for(running)
+    status, headers, answer = ask(two)
+    error = json.loads(answer)["error"]
+    assert status == 429 and error["type"] == "rate_limit_error" and error["code"] == "rate_limit_exceeded", answer
+    assert int(headers["retry-after"]) == 1 and "x-should-retry" not in headers
+    batch = {"items": [short] * 3, "response_format": "pcm"}
+    assert ask(sesame)[0] == 200  # others are not held up
+    c.close()
+    assert wait_for(lambda: not running())
+    status, _, answer = s.ask("POST", "/v1/audio/speech/batch", batch, headers=two)
+    assert status == 200 and json.loads(answer)["succeeded"] == 3, answer  # one after another
+    assert [ask(three)[0] for _ in range(3)] == [200, 200, 200]
+    status, headers, _ = ask(three)
+    assert status == 429 and 15 <= int(headers["retry-after"]) <= 20, headers
+    s.process.send_signal(signal.SIGHUP)  # the file is read again: what was used stays used
+    assert s.ask("GET", "/health")[0] == 200 and ask(three)[0] == 429
+    metrics = s.ask("GET", "/metrics", headers=sesame)[2]
+    assert b'tts_rejected_total{reason="rate"} 3\n' in metrics
+
+
+def memory_kb(s):
+    with open(f"/proc/{s.process.pid}/status") as f:
+        return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
+
+
+def who_reads_nothing_costs_little(s):
+    before, page = memory_kb(s), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.settimeout(10)
+    sender = threading.Thread(target=c.sendall, args=(page * 3000,))  # 45 MB of answers
+    sender.start()
+    time.sleep(0.5)
+    assert memory_kb(s) < before + 4096, (before, memory_kb(s))
+    got, tail = 0, b""
+    while got < 3000:  # and nothing of it is lost
+        tail += c.recv(1 << 20)
+        got += tail.count(b"HTTP/1.1 200 OK")
+        tail = tail[-14:]
+    sender.join()
+    c.close()
+    w = Socket(s)
+    with_ping = b"\x89\x84\0\0\0\0ping" * 200000
+    try:
+        w.s.settimeout(5)
+        w.s.sendall(with_ping)
+    except OSError:
+        pass
+    assert memory_kb(s) < before + 8192
+    w.close()
+    assert s.speak(input=TEXT, max_new_tokens=1)[0] == 200
+
+
 def speeches_end_before_the_server(s):
     got = []
     t = threading.Thread(target=lambda: got.append(s.speak(input=LONG)))
@@ -356,6 +424,15 @@ def hostile_uploads_are_refused(s):
 
 
 def wrong_starts_say_why():
+    taken = socket.create_server(("127.0.0.1", 0))
+    with tempfile.NamedTemporaryFile("w") as keys:
+        keys.write("fine\nsesame speeches=many\n")
+        keys.flush()
+        for options, word in ((["--port", str(taken.getsockname()[1])], "in use"),
+                              (["--api-key-file", keys.name], "line 2")):
+            said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
+            assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
+    taken.close()
     for options, word in ((["-m", "/nowhere"], "nowhere"), (["--host", "0.0.0.0"], "--insecure"),
                           (["--api-key-file", "/nowhere"], "nowhere"), (["--host", "no such host"], "--host")):
         s = Server(program, *options)
@@ -369,11 +446,13 @@ def ends_cleanly(s):
 def main():
     checks = Checks()
     s = Server(program, "--lanes", "8", "--drain", "120")  # few lanes: each is warmed up at the start
-    long_speech = (every_format_and_way, events_carry_the_same_sound, alone_and_in_a_crowd_the_same,
-                   who_leaves_frees_the_lane, who_does_not_read_is_paused, a_dead_worker_is_replaced)
+    long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound,
+                   alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
+                   a_dead_worker_is_replaced)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, chunks_pipelines_and_continue_work, a_batch_answers_each_item,
-                 sessions_speak_while_text_arrives, sessions_cancel_and_cut, speeches_end_before_the_server):
+                 sessions_speak_while_text_arrives, sessions_cancel_and_cut,
+                 speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
             print(f"SKIP server/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
         else:
@@ -385,10 +464,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         keys = os.path.join(folder, "keys")
         with open(keys, "w") as f:
-            f.write("# mine\nsesame\nsha256:ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1\n".replace(
-                "ff8c19f35a8b8c1e0f4a2b3ba7a7b3b1", __import__("hashlib").sha256(b"hashed").hexdigest()))
+            f.write("# mine\nsesame\ntwo speeches=1\nthree per-minute=3\nsha256:"
+                    + hashlib.sha256(b"hashed").hexdigest() + "\n")
         s = Server(program, "--lanes", "2", "--api-key-file", keys)
         checks.run("keys_are_asked_for", keys_are_asked_for, s)
+        checks.run("keys_have_limits", keys_have_limits, s)
         checks.run("ends_cleanly", ends_cleanly, s)
         voices = os.path.join(folder, "voices")
         model = os.path.join(checkpoints, "tiny06-base")

@@ -1,48 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The choice of the next lanes, and the formats. */
+ * The choice of the next lanes, the limits of keys, and the formats. */
 #include "tests/support.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "server/account.h"
 #include "server/encode.h"
 #include "server/schedule.h"
+
+/* A device on which a step takes 2 ms and each lane 1 ms, and a prompt 5 ms. */
+static struct schedule_clock clock_of(double step_s, double lane_s, double first_s)
+{
+    struct schedule_clock c = {0};
+    for (int i = 0; i < 100; i++) {
+        schedule_learn(&c, 1 + i % 5, step_s + lane_s * (1 + i % 5), 1, first_s);
+    }
+    return c;
+}
 
 static void who_has_no_sound_goes_first(void **state)
 {
     struct schedule_speech s[] = {{true, true, 10.2, false}, {true, false, 9.9, false},
         {true, true, 20, false}, {false, false, 1, false}, {true, false, 9.5, false}};
+    struct schedule_clock slow = clock_of(0.002, 0.010, 0), quick = clock_of(0.002, 0.001, 0);
     (void)state;
-    assert_int_equal(schedule_choose(s, 5, 10, 2), 2);
+    assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
     assert_true(s[4].chosen && s[1].chosen);
     /* Who has two seconds in hand stands back while others wait; who has less does not. */
-    assert_int_equal(schedule_choose(s, 5, 10, 5), 3);
+    assert_int_equal(schedule_choose(s, 5, 10, &quick), 3);
     assert_true(s[0].chosen && !s[2].chosen && !s[3].chosen);
+    /* A frame that is due before the first sound of another could be there goes first. */
+    s[0].due = 9.55;
+    slow = clock_of(0.002, 0.020, 0);
+    assert_int_equal(schedule_choose(s, 5, 10, &slow), 1);
+    assert_true(s[0].chosen);
+    s[0].due = 10.2;
     s[1].can_step = s[4].can_step = false;
-    assert_int_equal(schedule_choose(s, 5, 10, 5), 2);
+    assert_int_equal(schedule_choose(s, 5, 10, &quick), 2);
     assert_true(s[0].chosen && s[2].chosen);
-    assert_int_equal(schedule_choose(s, 5, 10, 1), 1);
+    assert_int_equal(schedule_choose(s, 5, 10, &slow), 1);
     assert_true(s[0].chosen && !s[2].chosen);
 }
 
-static void a_step_takes_what_fits(void **state)
+static void prompts_come_one_after_another(void **state)
 {
-    struct schedule_clock clock = {0};
+    struct schedule_speech s[] = {{true, false, 9.9, false}, {true, false, 9.8, false},
+        {true, true, 10.5, false}, {true, true, 10.6, false}};
+    struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
-    assert_int_equal(schedule_width(&clock, 24), 1);
-    for (int i = 0; i < 50; i++) {
-        schedule_learn(&clock, 1, 0.0025);
+    /* Two prompts do not fit; the frames of others do. */
+    assert_int_equal(schedule_choose(s, 4, 10, &c), 3);
+    assert_true(!s[0].chosen && s[1].chosen && s[2].chosen && s[3].chosen);
+    c = clock_of(0.002, 0.002, 0.1); /* one that fits into no step goes alone */
+    assert_int_equal(schedule_choose(s, 4, 10, &c), 1);
+    assert_true(s[1].chosen);
+}
+
+static void steps_are_foretold(void **state)
+{
+    struct schedule_clock c = {0};
+    (void)state;
+    assert_true(schedule_step_s(&c, 5, 1) <= 0);
+    for (int i = 0; i < 20; i++) { /* of one width: all of it belongs to the lanes */
+        schedule_learn(&c, 2, 0.004, 0, 0);
     }
-    assert_int_equal(schedule_width(&clock, 24), 10);
-    for (int i = 0; i < 200; i++) { /* a device on which lanes cost little */
-        int n = schedule_width(&clock, 24);
-        schedule_learn(&clock, n, 0.002 + 0.00001 * n);
+    assert_float_equal(schedule_step_s(&c, 6, 0), 0.012, 1e-9);
+    c = clock_of(0.003, 0.002, 0.005);
+    assert_float_equal(schedule_step_s(&c, 10, 0), 0.023, 1e-6);
+    assert_float_equal(schedule_step_s(&c, 10, 2), 0.033, 1e-6);
+    /* 11 fit into a step of 25 ms, and 2.88 such steps into 72 ms of a frame. */
+    assert_int_equal(schedule_capacity(&c, 64, 0.08), 31);
+    assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
+    c = clock_of(0.001, 0.050, 0); /* one stream at most */
+    assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
+    c = clock_of(0.001, 0.200, 0); /* not even one: they all take their time */
+    assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
+    for (int i = 0; i < 800; i++) { /* what was long ago is forgotten */
+        schedule_learn(&c, 1 + i % 4, 0.001 * (1 + i % 4), 0, 0);
     }
-    assert_int_equal(schedule_width(&clock, 24), 24);
-    for (int i = 0; i < 200; i++) {
-        schedule_learn(&clock, 1, 0.4);
+    assert_float_equal(schedule_step_s(&c, 10, 0), 0.010, 1e-5);
+}
+
+static void a_key_has_limits(void **state)
+{
+    static const struct {
+        const char *line;
+        enum account_line kind;
+        int speeches, per_minute;
+    } cases[] = {{"sesame", ACCOUNT_LINE_KEY, 0, 0},
+        {" sesame speeches=2\tper-minute=60 # mine\r", ACCOUNT_LINE_KEY, 2, 60},
+        {"", ACCOUNT_LINE_EMPTY, 0, 0}, {" # speeches=2", ACCOUNT_LINE_EMPTY, 0, 0},
+        {"k speeches=0", ACCOUNT_LINE_BAD, 0, 0}, {"k speeches=-1", ACCOUNT_LINE_BAD, 0, 0},
+        {"k speeches=99999999999", ACCOUNT_LINE_BAD, 0, 0}, {"k speeches=", ACCOUNT_LINE_BAD, 0, 0},
+        {"k speeches=1 speeches=2", ACCOUNT_LINE_BAD, 0, 0}, {"k other", ACCOUNT_LINE_BAD, 0, 0},
+        {"sha256:12", ACCOUNT_LINE_BAD, 0, 0}};
+    struct account a;
+    struct refusal r;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum account_line kind = account_parse(&a, cases[i].line, strlen(cases[i].line));
+        if (kind != cases[i].kind ||
+            (kind == ACCOUNT_LINE_KEY &&
+                (a.most_speeches != cases[i].speeches || a.per_minute != cases[i].per_minute))) {
+            fail_msg("'%s'", cases[i].line);
+        }
     }
-    assert_int_equal(schedule_width(&clock, 24), 1);
+    account_parse(&a, "k speeches=2", 12);
+    account_count(&a, 5);
+    assert_true(account_admit(&a, 5, &r));
+    account_count(&a, 5);
+    assert_false(account_admit(&a, 900, &r));
+    assert_true(r.status == 429 && r.retry_ms > 0);
+    a.n_speeches--;
+    assert_true(account_admit(&a, 900, &r));
+    account_parse(&a, "k per-minute=6", 14);
+    for (int i = 0; i < 6; i++) { /* a minute's worth at once, then one each ten seconds */
+        assert_true(account_admit(&a, 100, &r));
+        account_count(&a, 100);
+    }
+    assert_false(account_admit(&a, 101, &r));
+    assert_true(r.status == 429 && r.retry_ms > 8990 && r.retry_ms < 9010);
+    assert_true(account_admit(&a, 110.01, &r));
+    account_count(&a, 110.01);
+    assert_false(account_admit(&a, 110.02, &r));
+    assert_true(account_admit(&a, 1e6, &r) && a.allowance < 6);
 }
 
 static size_t encode_second(const struct encode_settings *settings, size_t piece, struct wire_out *out)
@@ -134,7 +216,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_sound_goes_first),
-        cmocka_unit_test(a_step_takes_what_fits),
+        cmocka_unit_test(prompts_come_one_after_another),
+        cmocka_unit_test(steps_are_foretold),
+        cmocka_unit_test(a_key_has_limits),
         cmocka_unit_test(formats_are_what_they_say),
         cmocka_unit_test(speed_rate_and_loudness),
         cmocka_unit_test(a_whole_wav_has_true_sizes),
