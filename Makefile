@@ -196,6 +196,7 @@ check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backen
 	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
+	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 
 # The frame kernel: beside the CPU backend on a GPU, its parts alone, and the kernel run on the host (slow, exact).
 FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts

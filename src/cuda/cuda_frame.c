@@ -47,9 +47,14 @@ static void lay_out(
     b->pad = cuda_arena_take(arena, width * size);
     b->input = cuda_arena_take(arena, twice * width * size);
     b->px = cuda_arena_take(arena, twice * (uint64_t)round_up(p->width, CUDA_TILE) * size);
-    b->qkv = cuda_arena_take(arena, twice * (uint64_t)b->qkv_stride * size);
-    b->mixed = cuda_arena_take(arena, twice * (uint64_t)b->mixed_stride * size);
-    b->gate = cuda_arena_take(arena, twice * (uint64_t)b->gate_stride * size);
+    b->qkv = cuda_arena_take(arena, n * (uint64_t)b->qkv_stride * size);
+    b->mixed = cuda_arena_take(arena, n * (uint64_t)b->mixed_stride * size);
+    b->gate = cuda_arena_take(arena, n * (uint64_t)b->gate_stride * size);
+    const int widest = larger(larger(b->gate_stride, b->mixed_stride), larger(t->width, c->text_width));
+    b->operand = cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, widest));
+    b->inner = cuda_arena_take(
+        arena, cuda_wide_bytes(CUDA_MAX_VECTORS, larger(b->gate_stride, b->mixed_stride)));
+    b->scales = cuda_arena_take(arena, n * size);
     b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
@@ -210,9 +215,10 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->device = device;
     f->lanes = *lanes;
     f->queue = (struct cuda_queue){stream, device->overlaps};
-    utter_status status = open_device(f, error);
-    if (status || (status = open_host(f, error)) || (status = project_pad(f, error)) ||
-        (status = open_graphs(f, error))) {
+    utter_status status =
+        check(f, cuda_wide_open((int)device->block_shared), "prepare the products", error);
+    if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
+        (status = project_pad(f, error)) || (status = open_graphs(f, error))) {
         cuda_frame_close(&f);
     }
     *at = f;

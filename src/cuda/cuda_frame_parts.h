@@ -5,10 +5,11 @@
 
 #include "cuda/cuda_frame.h"
 #include "cuda/cuda_steps.h"
+#include "cuda/cuda_wide.h"
 #include "cuda/frame.h"
 
 enum {
-    FRAME_SIZES = 7,  /* graphs for 1, 2, 4 .. 64 slots */
+    FRAME_SIZES = 9,  /* graphs for 1, 2, 4 .. CUDA_MAX_SLOTS slots */
     FRAME_ORDERS = 4, /* that may wait for the device */
     FRAME_STAGES = 2, /* pieces of prompts that may wait for the device */
 };
@@ -23,9 +24,12 @@ struct frame_buffers {
     float *pad;                /* [talker width_padded]: the projected padding text */
     float *input; /* [2 CUDA_MAX_SLOTS][talker width_padded]: the predictor's, before its projection */
     float *px;    /* [2 CUDA_MAX_SLOTS][predictor width_padded] */
-    float *qkv, *mixed, *gate; /* [2 CUDA_MAX_SLOTS][the larger stack's] */
-    float *logits;             /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
-    float *partial;            /* of the talker's attention */
+    float *qkv, *mixed, *gate; /* [CUDA_MAX_VECTORS][the larger stack's] */
+    void *operand,
+        *inner;     /* of wide products (cuda_wide.h): of any, and of what a gate or attention left */
+    float *scales;  /* [CUDA_MAX_VECTORS] */
+    float *logits;  /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
+    float *partial; /* of the talker's attention */
     uint32_t *arrived;
     int qkv_stride, mixed_stride, gate_stride;
 };
@@ -53,7 +57,7 @@ struct cuda_frame {
     uint64_t sequence;
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
     struct frame_kernel *kernel; /* NULL: the graphs alone */
-    cudaEvent_t times[3]; /* before, between, after */
+    cudaEvent_t times[3];        /* before, between, after */
     backend_tap_fn *tap;
     void *tap_user;
     float *tap_memory; /* host */
@@ -66,6 +70,14 @@ utter_status frame_queue_begin(
 /* The text of `n` vectors: from ids that stand text_stride bytes apart. */
 utter_status frame_queue_text(
     struct cuda_frame *f, const void *ids, int64_t text_stride, int n, float *to, utter_error *error);
+/* One product, by the kernels that suit the number of vectors; all give the same bits. */
+utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, utter_error *error);
+/* A gate and the product of its result, whose x is the gate's y. */
+utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
+    const struct cuda_linear *down, utter_error *error);
+/* Attention and the product of its result, whose x is attend->mixed. */
+utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,
+    const struct cuda_linear *o, utter_error *error);
 utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *error);
 utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
     int position, int n, bool last, int first_row, utter_error *error);

@@ -42,11 +42,6 @@ utter_status frame_queue_begin(
     return check(f, cuda_begin_queue(&f->queue, &begin), error);
 }
 
-static utter_status product(struct cuda_frame *f, const struct cuda_linear *p, utter_error *error)
-{
-    return check(f, cuda_linear_queue(&f->queue, p), error);
-}
-
 utter_status frame_queue_text(
     struct cuda_frame *f, const void *ids, int64_t text_stride, int n, float *to, utter_error *error)
 {
@@ -74,10 +69,10 @@ utter_status frame_queue_text(
         .y_stride = w->talker.width_padded,
     };
     utter_status status = check(f, cuda_text_queue(&f->queue, &text), error);
-    if (status || (status = product(f, &fc1, error))) {
+    if (status || (status = frame_product(f, &fc1, error))) {
         return status;
     }
-    return product(f, &fc2, error);
+    return frame_product(f, &fc2, error);
 }
 
 /* ---- Layers ---- */
@@ -116,11 +111,8 @@ static utter_status run_attention(struct cuda_frame *f, struct pass *p, int laye
         .y_stride = s->width_padded,
     };
     p->attend.layer = layer;
-    utter_status status = product(f, &qkv, error);
-    if (status || (status = check(f, cuda_attend_queue(&f->queue, &p->attend), error))) {
-        return status;
-    }
-    return product(f, &o, error);
+    utter_status status = frame_product(f, &qkv, error);
+    return status ? status : frame_attended(f, &p->attend, &o, error);
 }
 
 static utter_status run_mlp(struct cuda_frame *f, const struct pass *p, int layer, utter_error *error)
@@ -147,8 +139,7 @@ static utter_status run_mlp(struct cuda_frame *f, const struct pass *p, int laye
         .y = p->x,
         .y_stride = s->width_padded,
     };
-    utter_status status = product(f, &gate, error);
-    return status ? status : product(f, &down, error);
+    return frame_gated(f, &gate, &down, error);
 }
 
 static utter_status run_layers(struct cuda_frame *f, struct pass *p, utter_error *error)
@@ -158,6 +149,7 @@ static utter_status run_layers(struct cuda_frame *f, struct pass *p, utter_error
     p->attend.n_vectors = p->n_vectors;
     p->attend.qkv = f->b.qkv;
     p->attend.qkv_stride = f->b.qkv_stride;
+    p->attend.placed = f->b.qkv;
     p->attend.mixed = f->b.mixed;
     p->attend.mixed_stride = s->mixed_padded;
     utter_status status = UTTER_OK;
@@ -209,7 +201,7 @@ static utter_status run_head(
         .normed = f->lanes.hidden,
         .normed_stride = w->talker.width_padded,
     };
-    return product(f, &head, error);
+    return frame_product(f, &head, error);
 }
 
 static utter_status tap_head(struct cuda_frame *f, int lane, utter_error *error)
@@ -375,11 +367,11 @@ static utter_status predict(struct cuda_frame *f, int n_slots, int codebook, utt
         .y = f->b.logits,
         .y_stride = w->predictor_vocabulary,
     };
-    utter_status status = w->projection.tiles ? product(f, &project, error) : UTTER_OK;
+    utter_status status = w->projection.tiles ? frame_product(f, &project, error) : UTTER_OK;
     if (status || (status = run_layers(f, &pass, error))) {
         return status;
     }
-    return product(f, &head, error);
+    return frame_product(f, &head, error);
 }
 
 utter_status frame_queue_predictor(struct cuda_frame *f, int n_slots, utter_error *error)

@@ -16,8 +16,8 @@ enum {
     CUDA_PAGE = 16, /* positions of the talker's cache that are handed out together */
     CUDA_SPLITS =
         8, /* pages of a lane are spread over this many blocks: page p goes to block p % CUDA_SPLITS */
-    CUDA_MAX_SLOTS = 64, /* lanes of one frame; more are done in groups */
-    CUDA_RING = 4,       /* frames of a lane whose codes the host can still read */
+    CUDA_MAX_SLOTS = 256, /* lanes of one frame; more are done in groups */
+    CUDA_RING = 4,        /* frames of a lane whose codes the host can still read */
 };
 
 /* One lane, in device memory. Written by kernels; the host resets it through a kernel. */

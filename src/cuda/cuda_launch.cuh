@@ -17,7 +17,6 @@ static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool over
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = dim3((unsigned)n_threads);
-    config.dynamicSmemBytes = (size_t)shared_bytes;
     config.stream = stream;
     config.dynamicSmemBytes = (size_t)shared_bytes;
     config.attrs = &attribute;

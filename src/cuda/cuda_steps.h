@@ -17,8 +17,8 @@ struct cuda_queue {
 };
 
 enum {
-    CUDA_MAX_VECTORS = 64,
-    /* of one product */ CUDA_MAX_CODES = 4096, /* that can be chosen among */
+    CUDA_MAX_VECTORS = 512, /* rows of a prompt that go through the layers together */
+    CUDA_MAX_CODES = 4096,  /* that can be chosen among */
     CUDA_MAX_HEAD = 256
 };
 
@@ -62,8 +62,11 @@ struct cuda_attend {
     bool prompt; /* all vectors are of one lane, lanes[0]; keys are placed by a kernel of its own */
     const float *qkv; /* vector v at qkv + v * qkv_stride */
     int64_t qkv_stride;
-    float *mixed; /* vector v at mixed + v * mixed_stride */
+    float *placed; /* of prompts: qkv again, whose queries give way to what they become */
+    float *mixed;  /* vector v at mixed + v * mixed_stride, zeros behind up to whole tiles */
     int64_t mixed_stride;
+    void *operand; /* NULL, or instead of mixed: the operand of a wide product (cuda_wide.h) */
+    int operand_k_tiles;
     float *cache; /* pages of page_floats floats (cuda_lanes.h) */
     uint64_t page_floats;
     int page_size;        /* positions */
@@ -74,6 +77,9 @@ struct cuda_attend {
 };
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
+/* The same for prompts, whose queries share their keys: on tensor cores. For heads that cuda_prompt_suits. */
+bool cuda_prompt_suits(const struct cuda_stack *stack);
+cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
 
 /* ---- Slots: the lanes of one frame ---- */
 

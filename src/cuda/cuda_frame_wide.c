@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which kernels make a product: those of few vectors (cuda_linear.cu), or, from CUDA_WIDE_FROM vectors on, those of many
+ * (cuda_wide.cu). Both give the same bits, so that a lane need not know who is beside it. */
+#include "cuda/cuda_frame_parts.h"
+
+static utter_status check(struct cuda_frame *f, cudaError_t result, utter_error *error)
+{
+    return cuda_device_check(f->device, result, "queue a product", error);
+}
+
+static struct cuda_wide wide_of(const struct cuda_frame *f, const struct cuda_linear *p, void *operand)
+{
+    return (struct cuda_wide){
+        .linear = *p,
+        .operand = operand,
+        .scales = f->b.scales,
+        .n_sms = f->device->n_sms,
+        .block_shared = (int)f->device->block_shared,
+        .shape = -1,
+    };
+}
+
+utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, utter_error *error)
+{
+    if (p->n_vectors < CUDA_WIDE_FROM) {
+        return check(f, cuda_linear_queue(&f->queue, p), error);
+    }
+    const struct cuda_wide w = wide_of(f, p, f->b.operand);
+    utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
+    return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
+}
+
+utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
+    const struct cuda_linear *down, utter_error *error)
+{
+    /* The gate leaves the operand itself, unless its last tile of columns would stay unwritten in part. */
+    if (gate->n_vectors < CUDA_WIDE_FROM || down->matrix.cols % CUDA_TILE != 0) {
+        utter_status status = frame_product(f, gate, error);
+        return status ? status : frame_product(f, down, error);
+    }
+    struct cuda_wide first = wide_of(f, gate, f->b.operand);
+    const struct cuda_wide second = wide_of(f, down, f->b.inner);
+    first.next = f->b.inner;
+    first.next_k_tiles = down->matrix.n_k_tiles;
+    utter_status status = check(f, cuda_wide_prepare(&f->queue, &first), error);
+    if (status || (status = check(f, cuda_wide_multiply(&f->queue, &first), error))) {
+        return status;
+    }
+    return check(f, cuda_wide_multiply(&f->queue, &second), error);
+}
+
+static utter_status run_attend(struct cuda_frame *f, const struct cuda_attend *a, utter_error *error)
+{
+    /* By the stack alone: rows of a prompt get the same, however many come at once. */
+    const bool shared = a->prompt && CUDA_WIDE_FROM < CUDA_MAX_VECTORS && cuda_prompt_suits(a->stack);
+    return check(f, shared ? cuda_prompt_queue(&f->queue, a) : cuda_attend_queue(&f->queue, a), error);
+}
+
+utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,
+    const struct cuda_linear *o, utter_error *error)
+{
+    struct cuda_attend a = *attend;
+    if (a.n_vectors < CUDA_WIDE_FROM || o->matrix.cols % CUDA_TILE != 0) {
+        utter_status status = run_attend(f, &a, error);
+        return status ? status : frame_product(f, o, error);
+    }
+    const struct cuda_wide w = wide_of(f, o, f->b.inner);
+    a.operand = f->b.inner;
+    a.operand_k_tiles = o->matrix.n_k_tiles;
+    utter_status status = run_attend(f, &a, error);
+    return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
+ * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
+ * after a failure. Usage: check_many [-l LANES] [-t MOST LANES] [-T] CHECKPOINT ...; -t: times, -T: only those.
+ * Ends with `N passed, N failed`. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/backend_rows.h"
+
+enum { MOST_LANES = 256, MOST_ROWS = 400, N_FRAMES = 5, CHOSEN = 5, WARM = 10, TIMED = 30 };
+
+static int n_passed, n_failed;
+static const char *folder;
+
+struct run {
+    struct backend *b;
+    const struct config *config;
+    int n_lanes;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const char *name(void)
+{
+    const char *slash = strrchr(folder, '/');
+    return slash ? slash + 1 : folder;
+}
+
+__attribute__((format(printf, 2, 3))) static void result(bool good, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    printf("%s %s: ", good ? "ok  " : "FAIL", name());
+    vprintf(format, list);
+    printf("\n");
+    fflush(stdout);
+    va_end(list);
+    n_passed += good;
+    n_failed += !good;
+}
+
+static bool said(utter_status status, const utter_error *error, const char *what)
+{
+    if (status) {
+        result(false, "%s: %s", what, error->text);
+    }
+    return status == UTTER_OK;
+}
+
+static bool open_run(struct run *r, const struct model *model, int n_lanes)
+{
+    utter_error error;
+    struct backend_options options = {.n_lanes = n_lanes, .lane_positions = 1024};
+    *r = (struct run){NULL, model->config, n_lanes};
+    return said(cuda_backend.open(&r->b, model, &options, &error), &error, "open");
+}
+
+/* ---- Logits ---- */
+
+/* The logits of one slot, of a frame of n_slots slots: the talker's head and those of the predictor in turn. */
+struct heads {
+    int slot, n_slots, n_seen; /* n_seen: heads of all slots */
+    float *data;
+    int64_t n;
+};
+
+static void keep_heads(
+    void *user, const char *tap, int index, const float *data, int64_t rows, int64_t cols)
+{
+    struct heads *h = user;
+    (void)index;
+    if (!strstr(tap, "logits") || h->n_seen++ % h->n_slots != h->slot) {
+        return;
+    }
+    h->data = realloc(h->data, (size_t)(h->n + rows * cols) * sizeof *h->data);
+    memcpy(h->data + h->n, data, (size_t)(rows * cols) * sizeof *data);
+    h->n += rows * cols;
+}
+
+static bool same_heads(const struct heads *a, const struct heads *b)
+{
+    return a->n > 0 && a->n == b->n && memcmp(a->data, b->data, (size_t)a->n * sizeof *a->data) == 0;
+}
+
+static void forget(struct heads *h)
+{
+    free(h->data);
+    *h = (struct heads){.slot = h->slot, .n_slots = h->n_slots};
+}
+
+/* ---- Lanes ---- */
+
+struct speech {
+    int32_t codes[N_FRAMES][MAX_CODEBOOKS];
+    float *pcm; /* [N_FRAMES][1920] */
+    struct heads last;
+};
+
+static const struct lane_settings SAMPLED = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 5, 1 << 20};
+
+static bool start(struct run *r, int lane, int kind, int n_rows)
+{
+    static struct row rows[MOST_ROWS];
+    utter_error error;
+    struct lane_settings s = SAMPLED;
+    s.seed = (uint64_t)kind;
+    make_rows(r->config, kind, rows, n_rows);
+    return said(cuda_backend.lane_reset(r->b, lane, &s, &error), &error, "reset") &&
+           said(cuda_backend.prefill(r->b, lane, rows, n_rows, &error), &error, "prefill");
+}
+
+static bool keep_frame(struct run *r, int lane, int t, struct speech *to)
+{
+    utter_error error;
+    struct lane_out o;
+    if (!said(cuda_backend.collect(r->b, lane, &o, &error), &error, "collect") || !o.codes || !o.pcm) {
+        return false;
+    }
+    memcpy(to->codes[t], o.codes, (size_t)r->config->n_codebooks * sizeof(int32_t));
+    to->pcm = to->pcm ? to->pcm : calloc(N_FRAMES * 1920, sizeof(float));
+    memcpy(to->pcm + t * 1920, o.pcm, (o.n_samples < 1920 ? o.n_samples : 1920) * sizeof(float));
+    return true;
+}
+
+/* n utterances of the kinds from `kind` on, on the lanes from `lane` on; of utterance `slot` also the heads of the last
+ * frame. */
+static bool speak(struct run *r, int lane, int kind, int n, int slot, struct speech *out)
+{
+    struct frame_in in[MOST_LANES];
+    int lanes[MOST_LANES];
+    utter_error error;
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        lanes[i] = (lane + i) % r->n_lanes;
+        out[i].last = (struct heads){.slot = slot, .n_slots = n};
+        good = start(r, lanes[i], kind + i, 10 + (kind + i) % 17);
+    }
+    for (int t = 0; t < N_FRAMES && good; t++) {
+        for (int i = 0; i < n; i++) {
+            in[i] = (struct frame_in){lanes[i], text_of(r->config, kind + i, t), NULL};
+        }
+        bool last = t == N_FRAMES - 1;
+        cuda_backend.tap(r->b, last ? keep_heads : NULL, &out[slot].last);
+        good = said(cuda_backend.frame(r->b, in, n, &error), &error, "frame");
+        cuda_backend.tap(r->b, NULL, NULL);
+        good = good && said(cuda_backend.vocode(r->b, lanes, n, &error), &error, "vocode");
+        for (int i = 0; i < n && good; i++) {
+            good = keep_frame(r, lanes[i], t, &out[i]);
+        }
+    }
+    return good;
+}
+
+static bool same_speech(const struct speech *a, const struct speech *b)
+{
+    return memcmp(a->codes, b->codes, sizeof a->codes) == 0 &&
+           memcmp(a->pcm, b->pcm, N_FRAMES * 1920 * sizeof(float)) == 0;
+}
+
+static void check_lanes(struct run *r)
+{
+    static struct speech together[MOST_LANES], alone;
+    const int n = r->n_lanes;
+    int same = 0, heads = 0;
+    for (int i = 0; i < CHOSEN; i++) {
+        const int slot = i * (n - 1) / (CHOSEN - 1);
+        alone = (struct speech){0};
+        memset(together, 0, sizeof together);
+        if (!speak(r, 0, 1, n, slot, together) || !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone)) {
+            return;
+        }
+        same += same_speech(&together[slot], &alone);
+        heads += same_heads(&together[slot].last, &alone.last);
+        for (int k = 0; k < n; k++) {
+            free(together[k].pcm);
+        }
+        forget(&together[slot].last);
+        forget(&alone.last);
+        free(alone.pcm);
+    }
+    result(same == CHOSEN && heads == CHOSEN,
+        "lanes next to %d others: %d of %d with the codes and samples, %d with the logits of a lane "
+        "alone",
+        n - 1, same, CHOSEN, heads);
+}
+
+/* ---- Prompts ---- */
+
+static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct heads *heads)
+{
+    static struct row rows[MOST_ROWS];
+    utter_error error;
+    int done = 0;
+    bool good = said(cuda_backend.lane_reset(r->b, 0, &SAMPLED, &error), &error, "reset");
+    make_rows(r->config, 3, rows, MOST_ROWS);
+    for (int i = 0; i < n_pieces && good; i++) {
+        cuda_backend.tap(r->b, i == n_pieces - 1 ? keep_heads : NULL, heads);
+        good = said(cuda_backend.prefill(r->b, 0, rows + done, pieces[i], &error), &error, "prefill");
+        done += pieces[i];
+    }
+    cuda_backend.tap(r->b, NULL, NULL);
+    return good;
+}
+
+static void check_pieces(struct run *r)
+{
+    static const int whole[] = {333},
+                     cuts[][8] = {{1, 332}, {300, 33}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1},
+                         {17, 15, 1, 47, 100, 100, 50, 3}};
+    struct heads of_whole = {.n_slots = 1}, of_pieces = {.n_slots = 1};
+    int same = 0, n = (int)(sizeof cuts / sizeof *cuts);
+    if (!prompt_heads(r, whole, 1, &of_whole)) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        int n_pieces = i < 3 ? 2 : 8;
+        forget(&of_pieces);
+        same += prompt_heads(r, cuts[i], n_pieces, &of_pieces) && same_heads(&of_whole, &of_pieces);
+    }
+    forget(&of_whole);
+    forget(&of_pieces);
+    result(same == n, "a prompt of 333 rows in pieces: %d of %d cuts give the logits of the whole",
+        same, n);
+}
+
+/* ---- Speed ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return n > 0 ? x[n / 2] : 0;
+}
+
+/* Milliseconds of a prompt, from the call to the end of the work, and on to the samples of the first frame. */
+static bool time_prompt(struct run *r, int n_rows, double *prefill, double *first)
+{
+    double a[9], b[9];
+    utter_error error;
+    struct lane_out out;
+    for (int i = 0; i < 9; i++) {
+        int lane = 0;
+        struct frame_in in = {0, r->config->tts_pad, NULL};
+        double t0 = now();
+        if (!start(r, 0, 1, n_rows) ||
+            !said(cuda_backend.collect(r->b, 0, &out, &error), &error, "collect")) {
+            return false;
+        }
+        a[i] = 1e3 * (now() - t0);
+        t0 = now();
+        if (!start(r, 0, 1, n_rows) ||
+            !said(cuda_backend.frame(r->b, &in, 1, &error), &error, "frame") ||
+            !said(cuda_backend.vocode(r->b, &lane, 1, &error), &error, "vocode") ||
+            !said(cuda_backend.collect(r->b, 0, &out, &error), &error, "collect")) {
+            return false;
+        }
+        b[i] = 1e3 * (now() - t0);
+    }
+    *prefill = median(a, 9);
+    *first = median(b, 9);
+    return true;
+}
+
+static void time_prompts(struct run *r)
+{
+    static const int rows[] = {1, 8, 9, 17, 30, 64, 125, 200, 300, 400};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double prefill, first;
+        if (!time_prompt(r, rows[i], &prefill, &first)) {
+            return;
+        }
+        printf("time %s, prompt of %d rows: prefill %.2f ms, to the first samples %.2f ms\n", name(),
+            rows[i], prefill, first);
+        fflush(stdout);
+    }
+}
+
+static bool one_round(struct run *r, const struct frame_in *in, const int *lanes, struct lane_out *out)
+{
+    utter_error error;
+    bool good = said(cuda_backend.frame(r->b, in, r->n_lanes, &error), &error, "frame") &&
+                said(cuda_backend.vocode(r->b, lanes, r->n_lanes, &error), &error, "vocode");
+    for (int i = r->n_lanes - 1; i >= 0 && good; i--) {
+        good = said(cuda_backend.collect(r->b, lanes[i], out, &error), &error, "collect");
+    }
+    return good;
+}
+
+static void time_lanes(const struct model *model, int n_lanes)
+{
+    struct run r;
+    struct frame_in in[MOST_LANES];
+    int lanes[MOST_LANES];
+    double whole[TIMED], talker[TIMED], predictor[TIMED], vocoder[TIMED], began = now();
+    struct lane_out out;
+    if (!open_run(&r, model, n_lanes)) {
+        return;
+    }
+    double opened = now() - began;
+    struct backend_memory memory;
+    cuda_backend.memory(r.b, &memory);
+    if (n_lanes == 1) {
+        time_prompts(&r);
+    }
+    for (int i = 0; i < n_lanes; i++) {
+        lanes[i] = i;
+        in[i] = (struct frame_in){i, r.config->tts_pad, NULL};
+        if (!start(&r, i, i, 30)) {
+            return;
+        }
+    }
+    int n = 0;
+    for (int i = 0; i < WARM + TIMED; i++) {
+        double t0 = now();
+        if (!one_round(&r, in, lanes, &out)) {
+            break;
+        }
+        if (i >= WARM) {
+            whole[n] = 1e3 * (now() - t0);
+            talker[n] = 1e3 * out.talker_s;
+            predictor[n] = 1e3 * out.predictor_s;
+            vocoder[n++] = 1e3 * out.vocoder_s;
+        }
+    }
+    double frame = median(whole, n);
+    printf("time %s, %d lanes: open %.2f s, %.2f GB and %.1f MB a lane; frame %.2f ms: talker %.2f "
+           "predictor %.2f "
+           "vocoder %.2f; %.0f x real time\n",
+        name(), n_lanes, opened, 1e-9 * (double)memory.shared_bytes, 1e-6 * (double)memory.lane_bytes,
+        frame, median(talker, n), median(predictor, n), median(vocoder, n),
+        frame > 0 ? 80 * n_lanes / frame : 0);
+    fflush(stdout);
+    cuda_backend.close(&r.b);
+}
+
+static void check_model(bool checks, int n_lanes, int timed_lanes)
+{
+    static const int counts[] = {1, 8, 16, 32, 64, 128, 256};
+    utter_error error;
+    struct model *model;
+    struct run r = {0};
+    if (!said(model_open(&model, folder, &error), &error, "open")) {
+        return;
+    }
+    if (checks && open_run(&r, model, n_lanes)) {
+        check_lanes(&r);
+        check_pieces(&r);
+    }
+    if (r.b) {
+        cuda_backend.close(&r.b);
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= timed_lanes; i++) {
+        time_lanes(model, counts[i]);
+    }
+    model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    bool checks = true;
+    int n_lanes = 20, timed_lanes = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-l") == 0 && i + 1 < argc) {
+            n_lanes = atoi(argv[++i]);
+            n_lanes = n_lanes < 1 || n_lanes > MOST_LANES ? MOST_LANES : n_lanes;
+        } else if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
+            timed_lanes = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "-T") == 0) {
+            checks = false;
+        } else {
+            folder = argv[i];
+            check_model(checks, n_lanes, timed_lanes);
+        }
+    }
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed + timed_lanes == 0;
+}
