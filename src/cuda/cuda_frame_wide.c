@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which kernels make a product: those of few vectors (cuda_linear.cu), or, from CUDA_WIDE_FROM vectors on, those of many
- * (cuda_wide.cu). Both give the same bits, so that a lane need not know who is beside it. */
+ * Which kernels make a product: those of few vectors (cuda_linear.cu), or, from CUDA_WIDE_FROM vectors on, those of
+ * many (cuda_wide.cu). Both give the same bits, so that a lane need not know who is beside it. */
 #include "cuda/cuda_frame_parts.h"
 
 static utter_status check(struct cuda_frame *f, cudaError_t result, utter_error *error)
@@ -52,7 +52,8 @@ utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
 static utter_status run_attend(struct cuda_frame *f, const struct cuda_attend *a, utter_error *error)
 {
     /* By the stack alone: rows of a prompt get the same, however many come at once. */
-    const bool shared = a->prompt && CUDA_WIDE_FROM < CUDA_MAX_VECTORS && cuda_prompt_suits(a->stack);
+    const bool shared =
+        a->prompt && (int)CUDA_WIDE_FROM < (int)CUDA_MAX_VECTORS && cuda_prompt_suits(a->stack);
     return check(f, shared ? cuda_prompt_queue(&f->queue, a) : cuda_attend_queue(&f->queue, a), error);
 }
 
