@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import tempfile
+import zlib
 
 import numpy as np
 
@@ -33,30 +34,30 @@ def load(folder):
     return items
 
 
-def judge_words(items, language, processes):
-    if not items:
-        return
-    heard = recogniser.judge([(i["samples"], i["rate"], i["text"]) for i in items], language, processes)
-    for item, (errors, words, text) in zip(items, heard):
-        item.update(errors=errors, words=words, heard=text)
+def mark(path):
+    with open(path, "rb") as file:
+        return zlib.crc32(file.read())
 
 
-def judge_teacher(folder, items, wanted, language, args):
-    """The teacher's recordings of the wanted sentences; what was heard is kept in the folder for the next time."""
+def judge_words(folder, items, language, args):
+    """Fills in errors, words and heard. What was heard is kept in the folder, a piece at a time, for the next time."""
     path = os.path.join(folder, "heard.json")
     known = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
-        known = kept["heard"] if kept["texts"] == args.texts else {}
-    chosen = [i for i in items if (i["speaker"], i["index"]) in wanted]
-    judge_words([i for i in chosen if i["file"] not in known], language, args.processes)
-    for item in chosen:
-        if item["file"] in known:
-            item.update(known[item["file"]])
-        known[item["file"]] = {key: item[key] for key in ("errors", "words", "heard")}
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(dict(texts=args.texts, heard=known), file)
+        known = kept["heard"] if kept["texts"] == args.texts_mark else {}
+    stale = [i for i in items if known.get(i["file"], {}).get("samples") != zlib.crc32(i["samples"])]
+    for start in range(0, len(stale), args.piece):
+        piece = stale[start:start + args.piece]
+        heard = recogniser.judge([(i["samples"], i["rate"], i["text"]) for i in piece], language, args.processes)
+        for item, (errors, words, text) in zip(piece, heard):
+            known[item["file"]] = dict(errors=errors, words=words, heard=text, samples=zlib.crc32(item["samples"]))
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(dict(texts=args.texts_mark, heard=known), file)
+        os.replace(path + ".part", path)
+    for item in items:
+        item.update({key: known[item["file"]][key] for key in ("errors", "words", "heard")})
 
 
 def interval(values):
@@ -104,11 +105,19 @@ def jumps(samples):
     return steps[at].mean() / max(steps.mean(), 1e-9) if len(at) else 1.
 
 
+def hum(samples, rate):
+    """Share of the power below 60 Hz (no voice reaches down there), in decibels; the offset is not part of it."""
+    power = np.abs(np.fft.rfft(samples)) ** 2
+    low = np.arange(len(power)) * rate / len(samples) < 60
+    return 10 * np.log10(max(power[low][1:].sum(), 1e-12) / max(power[1:].sum(), 1e-9))
+
+
 def levels(items):
     return dict(loudness=decibels(np.sqrt(np.mean(np.concatenate([i["samples"] for i in items]) ** 2))),
                 peak=decibels(max(np.abs(i["samples"]).max() for i in items)),
                 clipped=float(np.mean([np.abs(i["samples"]).max() >= .999 for i in items])),
-                offset=float(np.max([abs(i["samples"].mean()) for i in items])),
+                offset=decibels(max(abs(i["samples"].mean()) for i in items)),
+                hum=float(np.median([hum(i["samples"], i["rate"]) for i in items])),
                 border_jump=float(np.mean([jumps(i["samples"]) for i in items if len(i["samples"]) > FRAME])))
 
 
@@ -122,12 +131,15 @@ def measure(items, teacher, groups, with_words):
     for speaker, name in sorted({(i["speaker"], i["layout"]) for i in items}):
         for kind, wanted in kinds:
             own = [i for i in items if (i["speaker"], i["layout"]) == (speaker, name) and wanted(i)]
+            if not own:
+                continue
             beside = [base[i["speaker"], i["index"]] for i in own]
             row = dict(speaker=speaker, layout=name, sentences=kind, count=len(own))
             if with_words:
                 row.update(word_errors(own, beside, random))
             row.update(endings(own, beside))
-            row.update(levels(own), teacher_loudness=levels(beside)["loudness"])
+            row.update(levels(own))
+            row.update({"teacher_" + key: value for key, value in levels(beside).items()})
             rows.append(row)
     return rows
 
@@ -143,7 +155,7 @@ def table(rows):
     lines = ["| What | Speaker | Layout | Sentences | n |" +
              (" Word errors, % | Teacher, % | Ratio |" if words else "") +
              " Ended by itself, % | Ended within 0.6-1.6x, % | Length / teacher: median (5-95%) |"
-             " Loudness (teacher), dB | Peak, dB | Border jump |"]
+             " Loudness (teacher), dB | Peak, dB | Clipped, % | Offset, dB | Below 60 Hz (teacher), dB | Border jump |"]
     lines.append("|" + "---|" * (lines[0].count("|") - 1))
     for r in rows:
         cells = [r["what"], r["speaker"], r["layout"] or "-", r["sentences"], str(r["count"])]
@@ -153,7 +165,8 @@ def table(rows):
                       f"{r['ratio']:.2f} ({low:.2f}-{high:.2f})"]
         cells += [percent(r["ended"]), percent(r["ended_in_time"], r["ended_in_time_interval"]),
                   f"{r['duration']:.2f} ({r['duration_range'][0]:.2f}-{r['duration_range'][1]:.2f})",
-                  f"{r['loudness']:.1f} ({r['teacher_loudness']:.1f})", f"{r['peak']:.1f}", f"{r['border_jump']:.2f}"]
+                  f"{r['loudness']:.1f} ({r['teacher_loudness']:.1f})", f"{r['peak']:.1f}", percent(r["clipped"]),
+                  f"{r['offset']:.1f}", f"{r['hum']:.1f} ({r['teacher_hum']:.1f})", f"{r['border_jump']:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -165,18 +178,20 @@ def main():
     options.add_argument("--texts", nargs="*", default=[])
     options.add_argument("--groups", type=int, default=0)
     options.add_argument("--processes", type=int, default=os.cpu_count())
+    options.add_argument("--piece", type=int, default=200, help="recordings judged before what was heard is saved")
     options.add_argument("--out", required=True, help="writes OUT.json and OUT.md")
     args = options.parse_args()
+    args.texts_mark = [mark(path) for path in args.texts]
     teacher, rows = load(args.teacher), []
     folders = [(os.path.basename(os.path.normpath(folder)), load(folder)) for folder in args.folders]
     with tempfile.TemporaryDirectory() as scratch:
         language = recogniser.prepare(args.texts, scratch) if args.texts else None
         if language:
             wanted = {(i["speaker"], i["index"]) for _, items in folders for i in items}
-            judge_teacher(args.teacher, teacher, wanted, language, args)
-        for what, items in folders:
+            judge_words(args.teacher, [i for i in teacher if (i["speaker"], i["index"]) in wanted], language, args)
+        for folder, (what, items) in zip(args.folders, folders):
             if language:
-                judge_words(items, language, args.processes)
+                judge_words(folder, items, language, args)
             rows += [dict(what=what, **row) for row in measure(items, teacher, args.groups, bool(language))]
     with open(args.out + ".json", "w", encoding="utf-8") as file:
         json.dump(rows, file, indent=1)

@@ -222,6 +222,8 @@ def main():
     options.add_argument("--out", required=True)
     options.add_argument("--speakers", nargs="+", default=["slt", "rms"])
     options.add_argument("--count", type=int, default=40000, help="training sentences a speaker")
+    options.add_argument("--seed", type=int, default=100, help="of the training sentences; held-out ones are always the"
+                         " same")
     options.add_argument("--dictionary", default="/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
     args = options.parse_args()
     os.makedirs(args.out, exist_ok=True)
@@ -235,7 +237,7 @@ def main():
     write(os.path.join(args.out, "heldout_unseen.txt"), unseen)
     write(os.path.join(args.out, "heldout_endings.txt"), join_some(held, draw(held, 2150, taken))[:2000])
     for i, speaker in enumerate(args.speakers):
-        grammar = Grammar(100 + i)
+        grammar = Grammar(args.seed + i)
         write(os.path.join(args.out, f"train_{speaker}.txt"), join_some(grammar, draw(grammar, args.count, taken)))
 
 

@@ -84,9 +84,9 @@ class Utterances:
 class Packs:
     """Endless batches of packed utterances; the next epoch is packed while this one is used."""
 
-    def __init__(self, data, held, rows, time_steps, random):
+    def __init__(self, data, held, args, random):
         self.data, self.held, self.members = data, held, np.setdiff1d(np.arange(len(data)), held)
-        self.rows, self.time_steps, self.random = rows, time_steps, random
+        self.rows, self.time_steps, self.streams, self.random = args.rows, args.time, args.streams, random
         self.pool = concurrent.futures.ThreadPoolExecutor(1)
         self.coming, self.now, self.at = self.pool.submit(self.epoch), (), 0
 
@@ -99,7 +99,7 @@ class Packs:
         return [torch.from_numpy(v) for v in (owner.astype(np.int32), begin, flags)]
 
     def epoch(self):
-        stream = self.random.rand(len(self.data)) < .5
+        stream = self.random.rand(len(self.data)) < self.streams
         members = self.members[self.random.permutation(len(self.members))]
         members = members[self.data.positions(stream)[members] <= self.time_steps]
         return self.packed(members, stream)
@@ -148,7 +148,7 @@ class Training:
     def prepare_batches(self):
         args, random = self.args, np.random.RandomState(self.args.seed + self.steps_before)
         held = np.random.RandomState(0).permutation(len(self.data))[:min(HELD_BACK, len(self.data) // 8)]
-        self.train = Packs(self.data, held, args.rows, args.time, random)
+        self.train = Packs(self.data, held, args, random)
         self.check = {name: self.train.packed(held[self.data.positions(stream)[held] <= args.time], stream)
                       for name, stream in (("full", False), ("stream", True))}
         self.rows = self.make_rows()
@@ -255,6 +255,7 @@ def main():
     options.add_argument("--dropout", type=float, default=.05)
     options.add_argument("--rows", type=int, default=64, help="packed rows in a batch")
     options.add_argument("--time", type=int, default=512, help="positions of a row")
+    options.add_argument("--streams", type=float, default=.5, help="share of utterances in the stream layout")
     options.add_argument("--share", type=float, default=.3, help="positions that train the predictor; about half of all"
                          " hold frames")
     options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
