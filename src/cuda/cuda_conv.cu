@@ -4,31 +4,9 @@
  * A block is 8 warps: `splits` of them sum parts of the same outputs and columns, the others take further columns.
  * Weights come in the order of the instruction, several steps ahead and before the kernel in front has ended. Shared
  * memory holds what waits, and in the end adds the parts up and turns outputs into rows. */
-#include "cuda/cuda_rows.cuh"
+#include "cuda/cuda_conv.cuh"
 
 enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4 };
-
-/* Where a warp stands in its steps, and the rows that its columns read there. */
-template <int WN> struct conv_reader {
-    const unsigned char *row[WN];
-    int column[WN], moment[WN], lane[WN];
-    int chunk, tap, group;
-};
-
-template <int WN>
-static __device__ __forceinline__ void reader_point(conv_reader<WN> &r, const cuda_conv &p)
-{
-    int row_bytes = p.product.groups * CONV_GROUP_BYTES;
-    int reach = (p.product.taps - 1) * p.product.dilation, back = reach - r.tap * p.product.dilation;
-    int64_t at = (int64_t)r.chunk * p.product.chunk * CONV_GROUP_BYTES + (threadIdx.x & 3) * 16;
-#pragma unroll
-    for (int i = 0; i < WN; i++) {
-        const unsigned char *fresh = p.x + (int64_t)(r.column[i] - back) * row_bytes;
-        const unsigned char *old =
-            p.past + r.lane[i] * p.past_stride + (int64_t)(reach + r.moment[i] - back) * row_bytes;
-        r.row[i] = (r.moment[i] >= back ? fresh : old) + at;
-    }
-}
 
 template <int WN>
 static __device__ __forceinline__ void reader_begin(
@@ -44,19 +22,6 @@ static __device__ __forceinline__ void reader_begin(
     }
     r.chunk = chunk, r.tap = 0, r.group = 0;
     reader_point(r, p);
-}
-
-template <int WN>
-static __device__ __forceinline__ void reader_move(conv_reader<WN> &r, const cuda_conv &p)
-{
-    if (++r.group == p.product.chunk) {
-        r.group = 0;
-        if (++r.tap == p.product.taps) {
-            r.tap = 0;
-            r.chunk++;
-        }
-        reader_point(r, p);
-    }
 }
 
 /* The next step's operands; the position moves on. */
@@ -83,34 +48,6 @@ static __device__ __forceinline__ void load_weights(
     }
 }
 
-/* Three of the four products of halves, the small ones first. */
-template <int WM, int WN>
-static __device__ __forceinline__ void multiply(
-    float (&sum)[WM][WN][4], const uint4 (&a)[WM][2], const uint4 (&b)[WN])
-{
-#pragma unroll
-    for (int i = 0; i < WM; i++) {
-#pragma unroll
-        for (int j = 0; j < WN; j++) {
-            ptx_mma(sum[i][j], a[i][1], b[j].x, b[j].y);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < WM; i++) {
-#pragma unroll
-        for (int j = 0; j < WN; j++) {
-            ptx_mma(sum[i][j], a[i][0], b[j].z, b[j].w);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < WM; i++) {
-#pragma unroll
-        for (int j = 0; j < WN; j++) {
-            ptx_mma(sum[i][j], a[i][0], b[j].x, b[j].y);
-        }
-    }
-}
-
 template <int WN>
 static __device__ __forceinline__ void add_squares(float (&square)[WN], const uint4 (&b)[WN])
 {
@@ -121,78 +58,9 @@ static __device__ __forceinline__ void add_squares(float (&square)[WN], const ui
     }
 }
 
-static __device__ __forceinline__ float4 add4(float4 a, float4 b)
-{
-    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
-
-static __device__ __forceinline__ float4 multiply4(float4 a, float4 b)
-{
-    return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w);
-}
-
-static __device__ __forceinline__ float gelu(float x)
-{
-    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
-}
-
 static __device__ __forceinline__ float silu(float x)
 {
     return x / (1.0f + expf(-x));
-}
-
-/* What four neighbouring channels of one output moment need beside their sum, read all at once. */
-struct conv_operands {
-    int64_t at;
-    float4 bias, scale, residual, a, b;
-};
-
-static __device__ __forceinline__ conv_operands operands_of(
-    const cuda_conv &p, int channel, int64_t row)
-{
-    conv_operands o = {};
-    o.at = row * p.width + channel;
-    if (p.product.bias) {
-        o.bias = __ldg((const float4 *)(p.product.bias + channel));
-    }
-    if (p.scale) {
-        o.scale = __ldg((const float4 *)(p.scale + channel));
-    }
-    if (p.residual) {
-        o.residual = *(const float4 *)(p.residual + o.at);
-    }
-    if (p.snake_a) {
-        o.a = __ldg((const float4 *)(p.snake_a + channel));
-        o.b = __ldg((const float4 *)(p.snake_b + channel));
-    }
-    return o;
-}
-
-/* From the sum to memory. */
-static __device__ __forceinline__ void finish(const cuda_conv &p, float4 v, const conv_operands &o)
-{
-    if (p.product.bias) {
-        v = add4(v, o.bias);
-    }
-    if (p.after == CONV_GELU) {
-        v = make_float4(gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w));
-    }
-    if (p.scale) {
-        v = multiply4(v, o.scale);
-    }
-    if (p.residual) {
-        v = add4(v, o.residual);
-    }
-    if (p.raw) {
-        *(float4 *)(p.raw + o.at) = v;
-    }
-    if (p.ready) {
-        if (p.snake_a) {
-            v = make_float4(rows_snake(v.x, o.a.x, o.b.x), rows_snake(v.y, o.a.y, o.b.y),
-                rows_snake(v.z, o.a.z, o.b.z), rows_snake(v.w, o.a.w, o.b.w));
-        }
-        *(uint4 *)(p.ready + o.at * 4) = rows_split(v);
-    }
 }
 
 /* What a thread of the block is for. */
@@ -540,14 +408,17 @@ cudaError_t cuda_conv_run(
     const struct cuda_conv *conv, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
     int n_columns = n_items * conv->moments;
+    if (cuda_conv_suits_many(conv, n_columns, device)) {
+        return cuda_conv_run_many(conv, n_columns, device, stream);
+    }
     const struct conv_variant *v = choose(conv, n_columns, device->n_sms);
     return launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream, *conv,
         v->shared_bytes);
 }
 
-cudaError_t cuda_conv_prepare(void)
+cudaError_t cuda_conv_prepare(const struct cuda_device *device)
 {
-    cudaError_t result = cudaSuccess;
+    cudaError_t result = cuda_conv_prepare_many(device);
     for (int i = 0; !result && i < N_VARIANTS; i++) {
         result = cudaFuncSetAttribute((const void *)variants[i].kernel,
             cudaFuncAttributeMaxDynamicSharedMemorySize, variants[i].shared_bytes);

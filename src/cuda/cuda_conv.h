@@ -89,9 +89,16 @@ struct cuda_pack {
 };
 
 /* Once, before the first run: lets the kernels have their shared memory. */
-cudaError_t cuda_conv_prepare(void);
+cudaError_t cuda_conv_prepare(const struct cuda_device *device);
+/* Queues a product of up to n_items items, by the kernel that suits their number; all give the same bits. */
 cudaError_t cuda_conv_run(
     const struct cuda_conv *conv, int n_items, const struct cuda_device *device, cudaStream_t stream);
+/* The kernel of many columns by itself: whether it suits, its run, and its part of cuda_conv_prepare. */
+bool cuda_conv_suits_many(
+    const struct cuda_conv *conv, int n_columns, const struct cuda_device *device);
+cudaError_t cuda_conv_run_many(
+    const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream);
+cudaError_t cuda_conv_prepare_many(const struct cuda_device *device);
 /* Elements that belong to another tensor are left as they are. */
 cudaError_t cuda_conv_pack(const struct cuda_pack *pack, cudaStream_t stream);
 

@@ -115,7 +115,8 @@ utter_status cuda_vocoder_open(struct cuda_vocoder **vocoder, const struct model
             device, cudaStreamCreateWithFlags(&v->stream, cudaStreamNonBlocking), "a stream", error);
     }
     if (!status) {
-        status = cuda_device_check(device, cuda_conv_prepare(), "prepare the vocoder's kernels", error);
+        status = cuda_device_check(
+            device, cuda_conv_prepare(device), "prepare the vocoder's kernels", error);
     }
     if (!status) {
         status = vocoder_load(v, error);

@@ -16,9 +16,9 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_WIDE_VECTORS = 512,  /* of one product, at most */
-    CUDA_WIDE_GROUP = 8,      /* groups of vectors of the widest tile: operands are whole multiples */
-    CUDA_WIDE_FROM = 1 << 20, /* vectors from which on this way is taken: none yet */
+    CUDA_WIDE_VECTORS = 512, /* of one product, at most */
+    CUDA_WIDE_GROUP = 8,     /* groups of vectors of the widest tile: operands are whole multiples */
+    CUDA_WIDE_FROM = 9,      /* vectors from which on this way is the faster one */
     CUDA_WIDE_SHAPES = 4,
 };
 

@@ -10,7 +10,7 @@
 #include "base/numeric.h"
 #include "cuda/cuda_wide.h"
 
-enum { MOST = 512, WEIGHTS = 32 << 20, POOL = 6 * WEIGHTS, ROUNDS = 24 };
+enum { MOST = 512, WEIGHTS = 48 << 20, POOL = 4 * WEIGHTS, ROUNDS = 24 };
 
 static int n_passed, n_failed;
 static struct cuda_device device;

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The product kernel of many columns: 96 outputs of 128 columns a block, operands shared by its 8 warps. An output is
+ * summed as in cuda_conv.cu, by the same instructions in the same order and in the same parts, so both give the same
+ * bits. */
+#include "cuda/cuda_conv.cuh"
+
+namespace {
+
+enum {
+    WARPS = 8,
+    THREADS = 32 * WARPS,
+    TILES = 6, /* of 16 outputs: half of them for each of two rows of warps */
+    WM = TILES / 2,
+    WN = 4, /* of 8 columns, a warp */
+    COLUMNS = WARPS / 2 * WN * 8,
+    STAGES = 4,
+    STEP_PIECES = CONV_STEP_BYTES / 16,
+    STRIDE = TILES * 16 + 4, /* of sums in shared memory: no two threads in one bank */
+    MANY = 75,               /* blocks for 100 multiprocessors: from here on this kernel is taken */
+};
+
+struct stage {
+    uint4 weights[TILES][STEP_PIECES];
+    uint4 columns[COLUMNS][4];
+};
+
+struct room {
+    struct stage stages[STAGES];
+    float sums[COLUMNS][STRIDE];
+};
+
+__device__ __forceinline__ void ask_for_weights(
+    const cuda_conv &p, struct stage &to, int step, int n_all)
+{
+    for (int i = (int)threadIdx.x; i < TILES * STEP_PIECES; i += THREADS) {
+        const int tile = min((int)blockIdx.x * TILES + i / STEP_PIECES, p.product.n_tiles - 1);
+        ptx_copy(&to.weights[i / STEP_PIECES][i % STEP_PIECES],
+            p.product.w + ((int64_t)tile * n_all + step) * CONV_STEP_BYTES + i % STEP_PIECES * 16,
+            false);
+    }
+}
+
+/* A thread brings a quarter of the rows of two columns. */
+__device__ __forceinline__ void begin_columns(conv_reader<2> &r, const cuda_conv &p, int first)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int column = min(first + (int)threadIdx.x / 4 + i * (COLUMNS / 2), p.most_columns - 1);
+        r.column[i] = column;
+        r.moment[i] = column % p.moments;
+        r.lane[i] = p.product.taps > 1 ? p.call->lanes[column / p.moments] : 0;
+    }
+    r.chunk = 0, r.tap = 0, r.group = 0;
+    reader_point(r, p);
+}
+
+__device__ __forceinline__ void ask_for_columns(conv_reader<2> &r, const cuda_conv &p, struct stage &to)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        ptx_copy(&to.columns[(int)threadIdx.x / 4 + i * (COLUMNS / 2)][threadIdx.x % 4],
+            r.row[i] + r.group * CONV_GROUP_BYTES, false);
+    }
+    reader_move(r, p);
+}
+
+__device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct stage &from)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    uint4 a[WM][2], b[WN];
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+        a[i][0] = from.weights[warp % 2 * WM + i][lane];
+        a[i][1] = from.weights[warp % 2 * WM + i][32 + lane];
+    }
+#pragma unroll
+    for (int j = 0; j < WN; j++) {
+        b[j] = from.columns[(warp / 2 * WN + j) * 8 + lane / 4][lane % 4];
+    }
+    multiply(sum, a, b);
+}
+
+/* A part of the steps is summed: it joins the parts before it. */
+__device__ __forceinline__ void add_part(
+    float (&sums)[COLUMNS][STRIDE], float (&sum)[WM][WN][4], bool first)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+#pragma unroll
+        for (int j = 0; j < WN; j++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int column = (warp / 2 * WN + j) * 8 + lane % 4 * 2 + e % 2;
+                float *at = &sums[column][(warp % 2 * WM + i) * 16 + lane / 4 + e / 2 * 8];
+                *at = (first ? 0.0f : *at) + sum[i][j][e];
+                sum[i][j][e] = 0;
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ void hand_on(
+    const cuda_conv &p, const float (&sums)[COLUMNS][STRIDE], int first, int n_columns)
+{
+    for (int k = (int)threadIdx.x; k < COLUMNS * TILES * 4; k += THREADS) {
+        const int quad = k % (TILES * 4), c = k / (TILES * 4), column = first + c;
+        const int output = (int)blockIdx.x * TILES * 16 + quad * 4;
+        if (column < n_columns && output < p.product.n_tiles * 16) {
+            finish(p, *(const float4 *)&sums[c][quad * 4],
+                operands_of(p, output % p.width, (int64_t)column * p.rate + output / p.width));
+        }
+    }
+}
+
+__global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    struct room &room = *(struct room *)shared;
+    const int n_all = p.product.groups * p.product.taps, part = n_all / p.product.splits;
+    for (int s = 0; s < STAGES - 1 && s < n_all; s++) {
+        ask_for_weights(p, room.stages[s], s, n_all);
+    }
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const int n_columns = p.call->n * p.moments, first = (int)blockIdx.y * COLUMNS;
+    if (first > 0 && first >= n_columns) {
+        return;
+    }
+    conv_reader<2> reader;
+    begin_columns(reader, p, first);
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (s < n_all) {
+            ask_for_columns(reader, p, room.stages[s]);
+        }
+        ptx_copy_end();
+    }
+    float sum[WM][WN][4] = {};
+    for (int s = 0, left = part; s < n_all; s++) {
+        const int next = s + STAGES - 1;
+        ptx_copy_wait<STAGES - 2>();
+        __syncthreads(); /* all see the stage, and are through with the one before it */
+        if (next < n_all) {
+            ask_for_weights(p, room.stages[next % STAGES], next, n_all);
+            ask_for_columns(reader, p, room.stages[next % STAGES]);
+        }
+        ptx_copy_end();
+        take_stage(sum, room.stages[s % STAGES]);
+        if (--left == 0) {
+            add_part(room.sums, sum, s + 1 == part);
+            left = part;
+        }
+    }
+    __syncthreads();
+    hand_on(p, room.sums, first, n_columns);
+}
+
+} // namespace
+
+bool cuda_conv_suits_many(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device)
+{
+    int64_t blocks =
+        (int64_t)((conv->product.n_tiles + TILES - 1) / TILES) * ((n_columns + COLUMNS - 1) / COLUMNS);
+    return conv->norm_width == 0 && conv->after != CONV_GATE &&
+           sizeof(struct room) <= device->block_shared && blocks * 100 >= (int64_t)device->n_sms * MANY;
+}
+
+cudaError_t cuda_conv_run_many(
+    const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
+{
+    dim3 grid((unsigned)((conv->product.n_tiles + TILES - 1) / TILES),
+        (unsigned)((n_columns + COLUMNS - 1) / COLUMNS));
+    return launch(
+        conv_many_kernel, grid, THREADS, device->overlaps, stream, *conv, (int)sizeof(struct room));
+}
+
+cudaError_t cuda_conv_prepare_many(const struct cuda_device *device)
+{
+    return sizeof(struct room) > device->block_shared
+               ? cudaSuccess
+               : cudaFuncSetAttribute((const void *)conv_many_kernel,
+                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room));
+}
