@@ -13,7 +13,13 @@
 #include "server/keys.h"
 #include "server/route.h"
 
-enum { READ_AHEAD = 256 << 10, LOW_WATER = 16 << 10, SEND_BUFFER = 32 << 10, PIPELINED = 64 << 10 };
+enum {
+    READ_AHEAD = 256 << 10,
+    LOW_WATER = 16 << 10,
+    SEND_BUFFER = 32 << 10,
+    PIPELINED = 64 << 10,
+    ENDS_AT_ONCE = 16
+};
 
 static void on_read(struct bufferevent *b, void *user);
 
@@ -67,6 +73,7 @@ void conn_own(struct conn *c, const struct conn_owner *owner, void *user)
 {
     c->owner = owner;
     c->user = user;
+    bufferevent_priority_set(c->bev, SERVER_SOUND);
 }
 
 /* The answer is complete: the next request, or the end. */
@@ -83,6 +90,7 @@ void conn_turn(struct conn *c)
     }
     c->state = CONN_HEAD;
     c->deadline = server_now() + IDLE_S;
+    bufferevent_priority_set(c->bev, SERVER_OTHER);
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
     bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
 }
@@ -394,19 +402,23 @@ static void pass_deadline(struct conn *c)
     }
 }
 
-void conn_tick(struct server *s, double now)
+bool conn_tick(struct server *s, double now)
 {
     struct conn *c, *after;
-    for (c = TAILQ_FIRST(&s->conns); c; c = after) {
+    int n_left = ENDS_AT_ONCE;
+    for (c = TAILQ_FIRST(&s->conns); c && n_left > 0; c = after) {
         after = TAILQ_NEXT(c, entry);
         bool stalled = conn_unsent(c) > 0 && now - c->last_write > STALL_S;
         if (stalled) {
             s->metrics.dropped_stalled++;
             conn_drop(c);
+            n_left--;
         } else if (c->deadline > 0 && now > c->deadline) {
             pass_deadline(c);
+            n_left--;
         }
     }
+    return n_left == 0;
 }
 
 void conn_drain(struct server *s)

@@ -81,8 +81,8 @@ void conn_send(struct conn *c, enum websocket_kind kind, const void *bytes, size
 void conn_send_json(struct conn *c, json_t *json); /* taken over */
 void conn_close_socket(struct conn *c, int code, const char *reason);
 
-/* Deadlines; called a few times a second. */
-void conn_tick(struct server *s, double now);
+/* Deadlines; called a few times a second. True: not all yet, to be called again when nothing else waits. */
+bool conn_tick(struct server *s, double now);
 /* A drain has begun: those that wait for a request are closed. */
 void conn_drain(struct server *s);
 

@@ -176,6 +176,7 @@ static bool start_worker(struct server *s)
     s->metrics.worker_starts++;
     link->started = link->heard = server_now();
     link->restart_at = 0;
+    bufferevent_priority_set(link->socket, SERVER_SOUND);
     bufferevent_setcb(link->socket, on_read, NULL, on_event, s);
     bufferevent_enable(link->socket, EV_READ | EV_WRITE);
     const struct serve_options *o = s->options;

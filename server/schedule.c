@@ -7,7 +7,8 @@
 /* Of the time, what a full house may take: the rest is for prompts, messages and encoders. */
 static const double full = 0.9, memory = 0.97;
 
-void schedule_learn(struct schedule_clock *c, int n_lanes, double seconds, int n_first, double first_s)
+void schedule_learn(
+    struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
 {
     if (n_lanes < 1) {
         return;
@@ -17,12 +18,12 @@ void schedule_learn(struct schedule_clock *c, int n_lanes, double seconds, int n
     c->lanes_lanes = c->lanes_lanes * memory + (double)n_lanes * n_lanes;
     c->seconds = c->seconds * memory + seconds;
     c->lanes_seconds = c->lanes_seconds * memory + n_lanes * seconds;
-    if (n_first > 0) {
-        c->first_s += (c->first_s > 0 ? 0.2 : 1) * (first_s / n_first - c->first_s);
+    if (prompt > 0) {
+        c->prompt_s += (c->prompt_s > 0 ? 0.2 : 1) * (prompt_s / prompt - c->prompt_s);
     }
 }
 
-double schedule_step_s(const struct schedule_clock *c, int n_lanes, int n_first)
+double schedule_step_s(const struct schedule_clock *c, int n_lanes, double prompt)
 {
     if (c->weight <= 0) {
         return 0;
@@ -32,12 +33,12 @@ double schedule_step_s(const struct schedule_clock *c, int n_lanes, int n_first)
     /* Steps of about the same width say nothing about the slope: then all of it is counted for the lanes. */
     double lane_s = spread > 0.25 ? (c->lanes_seconds / c->weight - n * s) / spread : s / n;
     lane_s = lane_s < 0 ? 0 : lane_s > s / n ? s / n : lane_s;
-    return s + (n_lanes - n) * lane_s + n_first * c->first_s;
+    return s + (n_lanes - n) * lane_s + prompt * c->prompt_s;
 }
 
-static bool fits(const struct schedule_clock *c, int n_lanes, int n_first)
+static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
 {
-    return schedule_step_s(c, n_lanes, n_first) <= 1e-3 * SCHEDULE_STEP_MS;
+    return schedule_step_s(c, n_lanes, prompt) <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
 int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_s)
@@ -75,7 +76,8 @@ static struct schedule_speech *most_urgent(struct schedule_speech *speeches, int
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock)
 {
-    int n_chosen = 0, n_first = 0;
+    int n_chosen = 0;
+    double prompt = 0;
     bool someone_waits = false, with_first = true;
     for (int i = 0; i < n; i++) {
         speeches[i].chosen = false;
@@ -85,16 +87,16 @@ int schedule_choose(
     while ((s = most_urgent(speeches, n, with_first))) {
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
-            (n_chosen > 0 && s->has_sound && !fits(clock, n_chosen + 1, n_first))) {
+            (n_chosen > 0 && s->has_sound && !fits(clock, n_chosen + 1, prompt))) {
             break;
         }
-        if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, n_first + 1)) {
+        if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, prompt + s->prompt)) {
             with_first = false; /* its prompt is for the next step; a frame of others may still fit */
             continue;
         }
         s->chosen = true;
         n_chosen++;
-        n_first += !s->has_sound;
+        prompt += s->has_sound ? 0 : s->prompt;
     }
     return n_chosen;
 }

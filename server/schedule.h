@@ -10,24 +10,25 @@
 struct schedule_speech {
     bool can_step;  /* open, has text, its client reads */
     bool has_sound; /* the first frame is out */
-    double due;  /* when the listener has used up what was made; before the first frame: when it came */
-    bool chosen; /* out */
+    double due; /* when the listener has used up what was made; before the first frame: when it came */
+    double prompt; /* before the first frame: the size of its prompt, in bytes of text or about so */
+    bool chosen;   /* out */
 };
 
 /* What steps cost: so much, and so much for each lane (a line through the last steps, sums of which are kept, older
- * ones with less weight); and on top of it a first frame, which brings its prompt. Zero it. */
+ * ones with less weight); and on top of it the prompts of first frames. Zero it. */
 struct schedule_clock {
     double weight, lanes, lanes_lanes, seconds, lanes_seconds;
-    double first_s;
+    double prompt_s; /* for each byte of a prompt */
 };
 
 enum { SCHEDULE_LEAD_MS = 2000, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
 
-/* A step of n_lanes took `seconds`, without the prompts of its n_first first frames, which took first_s together. */
+/* A step of n_lanes took `seconds`, without its prompts, which took prompt_s for all their `prompt` bytes. */
 void schedule_learn(
-    struct schedule_clock *clock, int n_lanes, double seconds, int n_first, double first_s);
-/* What a step of n_lanes with n_first first frames will take. */
-double schedule_step_s(const struct schedule_clock *clock, int n_lanes, int n_first);
+    struct schedule_clock *clock, int n_lanes, double seconds, double prompt, double prompt_s);
+/* What a step of n_lanes with prompts of so many bytes will take. */
+double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double prompt);
 /* How many speeches can be made as fast as they are heard, in frames of frame_s; 1 to n_lanes. When not even one can,
  * there is nothing to keep up with: n_lanes. */
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);

@@ -26,7 +26,14 @@
 #include "server/voices.h"
 #include "server/worker.h"
 
-enum { TICK_MS = 100, ENCODER_THREADS = 2, BACKLOG = 1024, OTHER_FILES = 64 };
+enum {
+    TICK_MS = 100,
+    SHORT_TICK_MS = 1,
+    ENCODER_THREADS = 2,
+    BACKLOG = 1024,
+    OTHER_FILES = 64,
+    ACCEPTS = 8
+};
 enum {                      /* bytes, for the bound that is printed */
     CONN_BYTES = 24 << 10,  /* a connection with the head of its request */
     SPEECH_BYTES = 3 << 20, /* an encoder; samples and text that wait for it */
@@ -95,15 +102,24 @@ static void address_text(char *out, size_t size, const struct sockaddr *address)
     }
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t socket, struct sockaddr *address,
-    int bytes, void *user)
+/* A few at a time: a thousand clients who come at once must not hold up those who hear something. */
+static void on_accept(evutil_socket_t listening, short what, void *user)
 {
     struct server *s = user;
-    char text[64];
-    (void)listener, (void)bytes;
-    address_text(text, sizeof text, address);
-    if (s->n_conns >= s->most_conns || !conn_new(s, socket, text)) {
-        evutil_closesocket(socket);
+    (void)what;
+    for (int i = 0; i < ACCEPTS; i++) {
+        struct sockaddr_storage address;
+        socklen_t bytes = sizeof address;
+        int socket =
+            accept4(listening, (struct sockaddr *)&address, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        char text[64];
+        if (socket < 0) {
+            return;
+        }
+        address_text(text, sizeof text, (const struct sockaddr *)&address);
+        if (s->n_conns >= s->most_conns || !conn_new(s, socket, text)) {
+            evutil_closesocket(socket);
+        }
     }
 }
 
@@ -144,7 +160,7 @@ static bool start_listening(struct server *s)
             "--insecure)\n",
             o->host);
     } else {
-        s->listener = evconnlistener_new_bind(s->base, on_accept, s,
+        s->listener = evconnlistener_new_bind(s->base, NULL, NULL,
             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, BACKLOG, found->ai_addr,
             (int)found->ai_addrlen);
         if (!s->listener) {
@@ -181,6 +197,7 @@ void server_drain(struct server *s)
     s->draining = true;
     s->drain_until = server_now() + s->options->drain_s;
     log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
+    event_del(s->accept);
     evconnlistener_free(s->listener);
     s->listener = NULL;
     conn_drain(s);
@@ -246,7 +263,8 @@ static void on_tick(evutil_socket_t socket, short what, void *user)
     (void)socket, (void)what;
     link_tick(s, now);
     speech_tick(s, now);
-    conn_tick(s, now);
+    struct timeval next = {0, 1000 * (conn_tick(s, now) ? SHORT_TICK_MS : TICK_MS)};
+    event_add(s->tick, &next);
     if (s->draining && now > s->drain_until) {
         event_base_loopbreak(s->base);
     }
@@ -283,8 +301,11 @@ static bool start_events(struct server *s)
         s->signals[i] = evsignal_new(s->base, signals[i].number, signals[i].call, s);
         good = s->signals[i] && event_add(s->signals[i], NULL) == 0;
     }
-    s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
+    s->tick = event_new(s->base, -1, 0, on_tick, s);
     good = good && s->tick && event_add(s->tick, &tick) == 0;
+    s->accept =
+        event_new(s->base, evconnlistener_get_fd(s->listener), EV_READ | EV_PERSIST, on_accept, s);
+    good = good && s->accept && event_add(s->accept, NULL) == 0;
     s->jobs = good ? jobs_new(s->base, ENCODER_THREADS) : NULL;
     if (!s->jobs) {
         fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
@@ -328,6 +349,9 @@ static void server_fini(struct server *s)
     if (s->tick) {
         event_free(s->tick);
     }
+    if (s->accept) {
+        event_free(s->accept);
+    }
     if (s->listener) {
         evconnlistener_free(s->listener);
     }
@@ -343,7 +367,7 @@ int serve_run(const struct serve_options *options)
     TAILQ_INIT(&s.queued);
     TAILQ_INIT(&s.running);
     s.base = event_base_new();
-    if (!s.base) {
+    if (!s.base || event_base_priority_init(s.base, SERVER_PRIORITIES) != 0) {
         fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
         return 2;
     }

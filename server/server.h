@@ -39,6 +39,10 @@ enum {
     QUEUE_S = 10, /* who would wait longer is refused */
 };
 
+/* What the loop does first: sound for those who hear. Everything else (new connections, requests, deadlines) comes when
+ * none of it waits. */
+enum { SERVER_SOUND, SERVER_OTHER, SERVER_PRIORITIES };
+
 struct conn;
 struct speech;
 struct link;
@@ -54,7 +58,7 @@ struct server {
     const struct serve_options *options;
     struct event_base *base;
     struct evconnlistener *listener;
-    struct event *tick, *signals[4];
+    struct event *accept, *tick, *signals[4];
     struct conn_list conns;
     int n_conns, most_conns;
     size_t held_bytes, unsent_bytes; /* of all clients */

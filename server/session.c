@@ -386,6 +386,7 @@ static void on_idle(void *user)
     bool speaks = part && part->ended;
     if (x->conn->server->draining && speaks) {
         x->closing = true;
+        x->conn->deadline = server_now() + WS_IDLE_S;
     } else if (x->conn->server->draining) {
         conn_close_socket(x->conn, WEBSOCKET_GOING_AWAY, "the server is about to stop");
     } else if (speaks) {

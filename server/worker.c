@@ -16,7 +16,7 @@
 #include "server/schedule.h"
 #include "server/wire.h"
 
-enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4 };
+enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4, PROMPT_BYTES = 32 };
 
 struct slot {
     uint32_t id;
@@ -24,6 +24,7 @@ struct slot {
     bool paused, starved; /* the client does not read; the text has run out */
     int n_frames;
     double frame_s;
+    size_t text_bytes; /* that have come */
 };
 
 struct worker {
@@ -156,6 +157,7 @@ static void feed_speech(struct worker *w, struct slot *slot, const struct wire_m
                               ? utter_stream_text(slot->stream, (const char *)m->body, m->bytes, &error)
                               : utter_stream_finish(slot->stream, &error);
     slot->starved = false;
+    slot->text_bytes += m->bytes; /* of WIRE_FINISH: none */
     if (status < 0) {
         fail_speech(w, slot, status, error.text);
     }
@@ -232,6 +234,12 @@ static void take_messages(struct worker *w, int wait_ms)
     }
 }
 
+/* A prompt takes about as long as its text is; a little of it is there without text. */
+static double prompt_size(const struct slot *slot)
+{
+    return (double)slot->text_bytes + PROMPT_BYTES;
+}
+
 /* Marks who steps and holds the others; returns how many. */
 static int choose(struct worker *w, double now)
 {
@@ -240,7 +248,8 @@ static int choose(struct worker *w, double now)
         const struct slot *s = &w->slots[i];
         w->choices[i] = (struct schedule_speech){.can_step = s->stream && !s->paused && !s->starved,
             .has_sound = s->n_frames > 0,
-            .due = s->frame_s};
+            .due = s->frame_s,
+            .prompt = prompt_size(s)};
         n_ready += w->choices[i].can_step;
     }
     int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
@@ -311,8 +320,8 @@ static void beat(struct worker *w, double now, int n_moved, double step_s)
 
 static void step(struct worker *w)
 {
-    double begin = now_s(), first_s = 0;
-    int n = choose(w, begin), n_moved = 0, n_first = 0;
+    double begin = now_s(), prompt = 0, prompts_s = 0;
+    int n = choose(w, begin), n_moved = 0;
     utter_error error = {.text = ""};
     utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
     double end = now_s();
@@ -320,13 +329,13 @@ static void step(struct worker *w)
         if (w->choices[i].chosen) {
             int before = w->slots[i].n_frames;
             double prompt_s = prompt_seconds(&w->slots[i]);
-            first_s += prompt_s;
-            n_first += prompt_s > 0;
+            prompts_s += prompt_s;
+            prompt += prompt_s > 0 ? prompt_size(&w->slots[i]) : 0;
             harvest(w, &w->slots[i], end);
             n_moved += !w->slots[i].stream || w->slots[i].n_frames > before;
         }
     }
-    schedule_learn(&w->clock, n_moved, end - begin - first_s, n_first, first_s);
+    schedule_learn(&w->clock, n_moved, end - begin - prompts_s, prompt, prompts_s);
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
         beat(w, end, n_moved, n ? end - begin : 0);
     }
@@ -386,11 +395,12 @@ static void warm_up(struct worker *w)
         while (utter_model_step(w->model, NULL) == UTTER_OK) {
             n_steps++;
         }
-        double first_s = 0;
+        double prompts_s = 0;
         for (int k = 0; k < n; k++) {
-            first_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
+            prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
         }
-        schedule_learn(&w->clock, n, (now_s() - begin - first_s) / (n_steps ? n_steps : 1), n, first_s);
+        schedule_learn(&w->clock, n, (now_s() - begin - prompts_s) / (n_steps ? n_steps : 1),
+            n * (sizeof text + PROMPT_BYTES), prompts_s);
         for (int k = 0; k < n; k++) {
             utter_stream_free(&w->slots[k].stream);
         }

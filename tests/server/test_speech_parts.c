@@ -9,20 +9,20 @@
 #include "server/encode.h"
 #include "server/schedule.h"
 
-/* A device on which a step takes 2 ms and each lane 1 ms, and a prompt 5 ms. */
+/* A device on which a step takes step_s, each lane lane_s, and a prompt of 100 bytes first_s. */
 static struct schedule_clock clock_of(double step_s, double lane_s, double first_s)
 {
     struct schedule_clock c = {0};
     for (int i = 0; i < 100; i++) {
-        schedule_learn(&c, 1 + i % 5, step_s + lane_s * (1 + i % 5), 1, first_s);
+        schedule_learn(&c, 1 + i % 5, step_s + lane_s * (1 + i % 5), 100, first_s);
     }
     return c;
 }
 
 static void who_has_no_sound_goes_first(void **state)
 {
-    struct schedule_speech s[] = {{true, true, 10.2, false}, {true, false, 9.9, false},
-        {true, true, 20, false}, {false, false, 1, false}, {true, false, 9.5, false}};
+    struct schedule_speech s[] = {{true, true, 10.2, 0, false}, {true, false, 9.9, 0, false},
+        {true, true, 20, 0, false}, {false, false, 1, 0, false}, {true, false, 9.5, 0, false}};
     struct schedule_clock slow = clock_of(0.002, 0.010, 0), quick = clock_of(0.002, 0.001, 0);
     (void)state;
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
@@ -45,13 +45,17 @@ static void who_has_no_sound_goes_first(void **state)
 
 static void prompts_come_one_after_another(void **state)
 {
-    struct schedule_speech s[] = {{true, false, 9.9, false}, {true, false, 9.8, false},
-        {true, true, 10.5, false}, {true, true, 10.6, false}};
+    struct schedule_speech s[] = {{true, false, 9.9, 100, false}, {true, false, 9.8, 100, false},
+        {true, true, 10.5, 0, false}, {true, true, 10.6, 0, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
     /* Two prompts do not fit; the frames of others do. */
     assert_int_equal(schedule_choose(s, 4, 10, &c), 3);
     assert_true(!s[0].chosen && s[1].chosen && s[2].chosen && s[3].chosen);
+    s[0].prompt = 20; /* a short one fits beside the long one */
+    assert_int_equal(schedule_choose(s, 4, 10, &c), 3);
+    assert_true(s[0].chosen && s[1].chosen && s[2].chosen);
+    s[0].prompt = 100;
     c = clock_of(0.002, 0.002, 0.1); /* one that fits into no step goes alone */
     assert_int_equal(schedule_choose(s, 4, 10, &c), 1);
     assert_true(s[1].chosen);
@@ -61,14 +65,14 @@ static void steps_are_foretold(void **state)
 {
     struct schedule_clock c = {0};
     (void)state;
-    assert_true(schedule_step_s(&c, 5, 1) <= 0);
+    assert_true(schedule_step_s(&c, 5, 100) <= 0);
     for (int i = 0; i < 20; i++) { /* of one width: all of it belongs to the lanes */
         schedule_learn(&c, 2, 0.004, 0, 0);
     }
     assert_float_equal(schedule_step_s(&c, 6, 0), 0.012, 1e-9);
     c = clock_of(0.003, 0.002, 0.005);
     assert_float_equal(schedule_step_s(&c, 10, 0), 0.023, 1e-6);
-    assert_float_equal(schedule_step_s(&c, 10, 2), 0.033, 1e-6);
+    assert_float_equal(schedule_step_s(&c, 10, 200), 0.033, 1e-6);
     /* 11 fit into a step of 25 ms, and 2.88 such steps into 72 ms of a frame. */
     assert_int_equal(schedule_capacity(&c, 64, 0.08), 31);
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
