@@ -195,6 +195,7 @@ check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backen
 	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
+	$(B)/tests/cuda/check_state $(addprefix build/checkpoints/,tiny06-base unusual)
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 

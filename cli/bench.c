@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "bandwidth.h"
 #include "checkpoint.h"
@@ -78,12 +79,18 @@ struct row {
     int words, lanes;
     double frames; /* of all lanes in the last run */
     struct series ttfc, frame, talker, predictor, vocoder, prefill, wall, rtf;
+    struct series prompt; /* of ttfc: text -> rows */
+    struct series made;   /* of ttfc: the first frame and its sound */
+    struct series rest;   /* of ttfc: what no stage accounts for */
+    struct series wait;   /* of a frame: the thread waits for the device */
+    struct series busy;   /* of a run: the thread's share of a core */
 };
 
 static void row_free(struct row *row)
 {
     struct series *all[] = {&row->ttfc, &row->frame, &row->talker, &row->predictor, &row->vocoder,
-        &row->prefill, &row->wall, &row->rtf};
+        &row->prefill, &row->wall, &row->rtf, &row->prompt, &row->made, &row->rest, &row->wait,
+        &row->busy};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]->at);
     }
@@ -95,7 +102,8 @@ struct bench {
     utter_model_info info;
     utter_voice *voice;
     utter_stream *streams[MOST_LANES];
-    double first_s[MOST_LANES]; /* when the stream's first samples came; 0: not yet */
+    double first_s[MOST_LANES];           /* when the stream's first samples came; 0: not yet */
+    utter_stream_stats first[MOST_LANES]; /* as they were then */
     bool ended[MOST_LANES];
     double limit_gb; /* 1e9 bytes a second that this machine reads */
 };
@@ -129,6 +137,8 @@ static utter_status drain(struct bench *bench, int lane, double begin_s, utter_e
                 bench->streams[lane], pcm, sizeof pcm / sizeof *pcm, &n, error)) == UTTER_OK) {
         if (bench->first_s[lane] == 0) {
             bench->first_s[lane] = seconds_now() - begin_s;
+            bench->first[lane] = (utter_stream_stats){.size = sizeof *bench->first};
+            utter_stream_get_stats(bench->streams[lane], &bench->first[lane]);
         }
     }
     bench->ended[lane] = status == UTTER_END;
@@ -169,16 +179,35 @@ static void close_streams(struct bench *bench)
     utter_voice_free(&bench->voice);
 }
 
-static bool keep_run(struct bench *bench, struct row *row, double wall_s)
+/* Where the time of a stream's first sound went. */
+static bool keep_first(const struct bench *bench, struct row *row, int lane)
+{
+    const utter_stream_stats *s = &bench->first[lane];
+    double made_s = s->talker_s + s->predictor_s + s->vocoder_s;
+    double rest_s = bench->first_s[lane] - s->prompt_s - s->prefill_s - made_s;
+    return series_add(&row->prompt, 1000 * s->prompt_s) && series_add(&row->made, 1000 * made_s) &&
+           series_add(&row->rest, 1000 * rest_s);
+}
+
+/* Processor time of this thread. */
+static double thread_seconds(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
+                                                           : 0;
+}
+
+static bool keep_run(struct bench *bench, struct row *row, double wall_s, double thread_s)
 {
     double frames = 0;
-    bool kept = series_add(&row->wall, 1000 * wall_s);
+    bool kept = series_add(&row->wall, 1000 * wall_s) && series_add(&row->busy, thread_s / wall_s);
     for (int i = 0; i < row->lanes; i++) {
         utter_stream_stats stats = {.size = sizeof stats};
         utter_stream_get_stats(bench->streams[i], &stats);
         double per_frame = stats.n_frames > 0 ? 1000.0 / stats.n_frames : 0;
         frames += stats.n_frames;
-        kept = kept && series_add(&row->ttfc, 1000 * bench->first_s[i]) &&
+        kept = kept && keep_first(bench, row, i) && series_add(&row->wait, per_frame * stats.wait_s) &&
+               series_add(&row->ttfc, 1000 * bench->first_s[i]) &&
                series_add(&row->prefill, 1000 * stats.prefill_s) &&
                series_add(&row->talker, per_frame * stats.talker_s) &&
                series_add(&row->predictor, per_frame * stats.predictor_s) &&
@@ -193,7 +222,7 @@ static bool keep_run(struct bench *bench, struct row *row, double wall_s)
 static int run_once(struct bench *bench, struct row *row, const char *text, bool kept)
 {
     utter_error error = {0};
-    double begin_s = seconds_now();
+    double begin_s = seconds_now(), thread_s = thread_seconds();
     utter_status status = open_streams(bench, row, text, &error);
     int open = row->lanes;
     bool stored = true;
@@ -215,7 +244,7 @@ static int run_once(struct bench *bench, struct row *row, const char *text, bool
     }
     double wall_s = seconds_now() - begin_s;
     if (status == UTTER_OK && kept) {
-        stored = stored && keep_run(bench, row, wall_s);
+        stored = stored && keep_run(bench, row, wall_s, thread_seconds() - thread_s);
     }
     close_streams(bench);
     if (status != UTTER_OK) {
@@ -246,7 +275,10 @@ static int print_row_json(const struct bench *bench, struct row *row)
         "lanes", row->lanes, "words", row->words, "frames", (int)row->frames, "ttfc_ms", "median",
         series_median(&row->ttfc), "p95", series_rank(&row->ttfc, 0.95), "frame_ms", "median", frame_ms,
         "p95", series_rank(&row->frame, 0.95));
-    json_t *rest = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "talker_ms",
+    json_t *rest = json_pack("{s:{s:f,s:f,s:f,s:f},s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}",
+        "first_ms", "prompt", series_median(&row->prompt), "prefill", series_median(&row->prefill),
+        "frame", series_median(&row->made), "rest", series_median(&row->rest), "wait_ms",
+        series_median(&row->wait), "thread_share", series_median(&row->busy), "talker_ms",
         series_median(&row->talker), "predictor_ms", series_median(&row->predictor), "vocoder_ms",
         series_median(&row->vocoder), "prefill_ms", series_median(&row->prefill), "wall_ms",
         series_median(&row->wall), "rtf", series_median(&row->rtf), "peak_mb", peak_megabytes(),
@@ -268,6 +300,11 @@ static int print_row(const struct bench *bench, struct row *row)
         series_median(&row->predictor), series_median(&row->vocoder), series_median(&row->prefill),
         series_median(&row->wall), series_median(&row->rtf), peak_megabytes(),
         weight_rate(bench, frame_ms));
+    printf("      ttfc: prompt %.2f, prefill %.2f, frame %.2f, rest %.2f; the thread uses %.0f%% of a "
+           "core, "
+           "waits %.2f a frame\n",
+        series_median(&row->prompt), series_median(&row->prefill), series_median(&row->made),
+        series_median(&row->rest), 100 * series_median(&row->busy), series_median(&row->wait));
     fflush(stdout);
     return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "report.h"
 
-enum { CALLS = 1, STAGES = 2 }; /* lines of the trace */
+enum { CALLS = 1, STAGES = 2, WAITS = 3 }; /* lines of the trace */
 
 int trace_open(struct trace *t, const char *path)
 {
@@ -17,8 +17,9 @@ int trace_open(struct trace *t, const char *path)
     }
     fprintf(t->file,
         "[{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"calls\"}},\n"
-        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stages\"}}",
-        CALLS, STAGES);
+        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stages\"}},\n"
+        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"waits\"}}",
+        CALLS, STAGES, WAITS);
     return 0;
 }
 
@@ -49,6 +50,10 @@ void trace_call(struct trace *t, const utter_stream_stats *now, double from_s, d
         at -= stages[i].length_s;
     }
     event(t, now->n_frames > before->n_frames ? "frame" : "call", CALLS, from_s, to_s - from_s);
+    if (now->wait_s > before->wait_s) {
+        double waited_s = now->wait_s - before->wait_s;
+        event(t, "wait for the device", WAITS, to_s - waited_s, waited_s);
+    }
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
         if (stages[i].length_s > 0) {
             event(t, stages[i].name, STAGES, at, stages[i].length_s);

@@ -385,6 +385,7 @@ typedef struct utter_stream_stats {
     double
         first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
     int n_kept_rows; /* of n_rows: taken from a snapshot */
+    double wait_s;   /* of all that: the caller's thread waited for the device */
 } utter_stream_stats;
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);

@@ -135,6 +135,8 @@ static utter_status open_on_gpu(utter_model **model, const char *path,
     gpu.ops = &cuda_backend;
     gpu.backend.device = choice->index;
     if (choice->cpu && cuda_device_count() == 0) {
+        error_set(
+            note, UTTER_E_DEVICE, "no GPU that CUDA can use: the cpu speaks (--device cpu is quiet)");
         return UTTER_AGAIN;
     }
     utter_status status = engine_open(model, path, &gpu, &local);

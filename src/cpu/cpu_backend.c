@@ -201,13 +201,8 @@ static utter_status cpu_prime(
     struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
 {
     utter_status status = request_lane(lane, b->n_lanes, error);
-    if (status) {
+    if (status || (status = request_prime(b->model->config, codes, n_frames, error))) {
         return status;
-    }
-    if (n_frames < 1 || !request_codes_fit(b->model->config, codes, n_frames)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%d frames of known codes: at least 1, each code below %d", n_frames,
-            b->model->config->predictor_vocabulary);
     }
     cpu_vocoder_prime(b->vocoder, b->lanes[lane].vocoder, codes, n_frames, b->lanes[lane].pcm);
     return UTTER_OK;

@@ -296,6 +296,17 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
 
 } // namespace
 
+cudaError_t cuda_attend_open(void)
+{
+    const void *const kernels[] = {(const void *)attend_kernel<4>, (const void *)attend_kernel<8>,
+        (const void *)place_kernel<4>, (const void *)place_kernel<8>};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 4 && result == cudaSuccess; i++) {
+        result = prefer_shared(kernels[i]);
+    }
+    return result;
+}
+
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors)
 {
     return (uint64_t)n_vectors * (uint64_t)stack->n_heads * CUDA_SPLITS * (uint64_t)(stack->head + 2);

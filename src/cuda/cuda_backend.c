@@ -3,7 +3,6 @@
  * queued on one CUDA stream; collect waits for it, with an end to its patience. NVTX ranges name what is queued, for
  * NVIDIA's profilers. */
 #include <nvtx3/nvToolsExt.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,8 +10,8 @@
 #include "cuda/frame.h"
 #include "model/request.h"
 
-/* A device that has not done a frame, a prompt or a feed in this time hangs. */
-enum { PATIENCE_S = 20 };
+#define FIRST_NAP 0.75      /* of the usual wait */
+#define SHORT_NAP_S 0.00001 /* the kernel makes 60 microseconds of it */
 
 static double seconds(void)
 {
@@ -23,32 +22,52 @@ static double seconds(void)
 
 /* ---- Waiting ---- */
 
-/* Until all that was queued is done. Spins while an answer is near, then sleeps in between. */
-static utter_status wait_all(struct backend *b, utter_error *error)
+/* A thread that spins would have a core of its own for as long as somebody speaks: it sleeps through most of a frame,
+ * whose length is known from those before, and looks every so often for the rest. */
+static void nap(double s)
+{
+    struct timespec t = {.tv_sec = (time_t)s};
+    t.tv_nsec = (long)(1e9 * (s - (double)t.tv_sec));
+    nanosleep(&t, NULL);
+}
+
+/* Notes how long the wait for a frame was: the least of the last ones. */
+static void note_wait(struct backend *b, double waited)
+{
+    if (b->pace >= 0) {
+        double *usual = &b->usual_s[b->pace];
+        *usual = *usual == 0 || waited < 1.05 * *usual ? waited : 1.05 * *usual;
+    }
+    b->pace = -1;
+}
+
+/* Until all that was queued is done; *waited_s: how long. */
+static utter_status wait_all(struct backend *b, double *waited_s, utter_error *error)
 {
     const double start = seconds();
+    *waited_s = 0;
     if (!b->busy) {
         return UTTER_OK;
     }
     utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
+    double next = b->pace < 0 ? 0 : FIRST_NAP * b->usual_s[b->pace];
     while (!status) {
-        cudaError_t result = cudaEventQuery(b->done);
+        cudaError_t result = next > 0 ? cudaErrorNotReady : cudaEventQuery(b->done);
+        *waited_s = seconds() - start;
         if (result == cudaSuccess) {
             b->busy = false;
+            note_wait(b, *waited_s);
             return UTTER_OK;
         }
         if (result != cudaErrorNotReady) {
             return backend_check(b, result, "a frame", error);
         }
-        double waited = seconds() - start;
-        if (waited > PATIENCE_S) {
+        if (*waited_s > b->patience_s) {
+            b->device.hangs = true;
             return cuda_device_fail(&b->device, "the GPU does not answer", error);
         }
-        if (waited > 0.01) {
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-        } else {
-            sched_yield();
-        }
+        nap(next > 0 ? next : SHORT_NAP_S);
+        next = 0;
     }
     return status;
 }
@@ -90,6 +109,26 @@ static struct request_lane standing(const struct backend *b, const struct lane *
     return (struct request_lane){l->position, room, (uint32_t)l->n_frames, l->ready, l->ended};
 }
 
+/* The clock of a prompt begins with its recording, where it has one. */
+static utter_status begin_prompt(struct backend *b, utter_error *error)
+{
+    b->busy = true;
+    b->pace = -1;
+    if (b->primed) {
+        b->primed = false;
+        return UTTER_OK;
+    }
+    return backend_check(b, cudaEventRecord(b->prompt[0], b->stream), "a prompt", error);
+}
+
+static utter_status end_prompt(struct backend *b, int lane, utter_error *error)
+{
+    for (int i = 0; i < b->lanes.n; i++) {
+        b->of[i].prompted = i == lane;
+    }
+    return backend_check(b, cudaEventRecord(b->prompt[1], b->stream), "a prompt", error);
+}
+
 static utter_status cuda_prefill(
     struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
 {
@@ -105,9 +144,10 @@ static utter_status cuda_prefill(
     if ((status = cuda_lanes_grow(&b->pages, lane, l->position + n, b->stream, error))) {
         return status;
     }
-    b->busy = true;
     nvtxRangePushA("prefill");
-    status = cuda_frame_prefill(b->frame, lane, l->position, rows, n, error);
+    status = begin_prompt(b, error);
+    status = status ? status : cuda_frame_prefill(b->frame, lane, l->position, rows, n, error);
+    status = status ? status : end_prompt(b, lane, error);
     nvtxRangePop();
     l->position += n;
     l->ready = !status;
@@ -129,6 +169,15 @@ static utter_status check_frame(struct backend *b, const struct frame_in *in, ut
                               : cuda_lanes_grow(&b->pages, in->lane, l->position + 1, b->stream, error);
 }
 
+static int pace_of(int n)
+{
+    int pace = 0;
+    while (1 << pace < n && pace + 1 < BACKEND_PACES) {
+        pace++;
+    }
+    return pace;
+}
+
 /* At most CUDA_MAX_SLOTS lanes. */
 static utter_status frame_group(struct backend *b, const struct frame_in *in, int n, utter_error *error)
 {
@@ -136,6 +185,7 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
         struct lane *l = &b->of[in[i].lane];
         b->in[i] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
     }
+    b->pace = b->busy ? -1 : pace_of(n);
     b->busy = true;
     nvtxRangePushA("frame");
     utter_status status = cuda_frame_run(b->frame, b->in, n, error);
@@ -179,7 +229,8 @@ static utter_status cuda_feed(
     if ((status = request_feed(b->model->config, codes, n_frames, error))) {
         return status;
     }
-    if ((status = wait_all(b, error))) { /* the pinned codes may still be on their way */
+    double waited_s;
+    if ((status = wait_all(b, &waited_s, error))) { /* the pinned codes may still be on their way */
         return status;
     }
     struct lane *l = &b->of[lane];
@@ -195,6 +246,42 @@ static utter_status cuda_feed(
         cudaMemcpyAsync(b->lanes.codes + (size_t)lane * backend_lane_codes(b), from, bytes,
             cudaMemcpyHostToDevice, b->stream),
         "feed", error);
+}
+
+/* A recording in front of a prompt: the vocoder's state behind it. Nothing waits: codes in ordinary memory are taken
+ * when they are passed. */
+static utter_status cuda_prime(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    if (status || (status = request_prime(b->model->config, codes, n_frames, error))) {
+        return status;
+    }
+    if ((status = begin_prompt(b, error))) {
+        return status;
+    }
+    b->primed = true;
+    const size_t n_codebooks = (size_t)b->model->config->n_codebooks;
+    struct cuda_vocoder_job job = {&lane, 1, 0, b->lanes.codes, (int64_t)backend_lane_codes(b),
+        b->pcm_at, (int64_t)backend_lane_samples(b), b->bad_at};
+    const int n_front = n_frames - cuda_vocoder_memory_frames(b->vocoder);
+    nvtxRangePushA("prime");
+    for (int at = 0; at < n_frames && !status; at += job.n_frames) {
+        const bool front = at < n_front;
+        const int left = front ? n_front - at : n_frames - at;
+        job.n_frames = left < BACKEND_MAX_FEED ? left : BACKEND_MAX_FEED;
+        status = backend_check(b,
+            cudaMemcpyAsync(b->lanes.codes + (size_t)lane * backend_lane_codes(b),
+                codes + (size_t)at * n_codebooks, (size_t)job.n_frames * n_codebooks * sizeof *codes,
+                cudaMemcpyHostToDevice, b->stream),
+            "a recording's codes", error);
+        if (!status) {
+            status = front ? cuda_vocoder_hear(b->vocoder, &job, b->stream, error)
+                           : cuda_vocoder_run(b->vocoder, &job, b->stream, error);
+        }
+    }
+    nvtxRangePop();
+    return status;
 }
 
 /* ---- Sound ---- */
@@ -251,6 +338,16 @@ static utter_status cuda_vocode(struct backend *b, const int *lanes, int n, utte
     return status ? status : backend_check(b, cudaEventRecord(b->sound[1], b->stream), "vocode", error);
 }
 
+/* Seconds between two events; 0 where the later one has not come. */
+static double elapsed(cudaEvent_t between[2])
+{
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, between[0], between[1]) != cudaSuccess) {
+        cudaGetLastError();
+    }
+    return 1e-3 * (double)ms;
+}
+
 static void take_frame(struct backend *b, int lane)
 {
     struct lane *l = &b->of[lane];
@@ -260,17 +357,14 @@ static void take_frame(struct backend *b, int lane)
     l->out.n_frames = !l->ended;
     memcpy(l->codes, from->codes, (size_t)b->model->config->n_codebooks * sizeof *l->codes);
     cuda_frame_times(b->frame, &l->out.talker_s, &l->out.predictor_s);
-    l->framed = false;
+    l->out.prefill_s = l->prompted ? elapsed(b->prompt) : 0;
+    l->framed = l->prompted = false;
 }
 
 static void take_sound(struct backend *b, int lane)
 {
     struct lane *l = &b->of[lane];
-    float ms = 0;
-    if (cudaEventElapsedTime(&ms, b->sound[0], b->sound[1]) != cudaSuccess) {
-        cudaGetLastError(); /* a later vocode runs: no time */
-    }
-    l->out.vocoder_s = 1e-3 * (double)ms;
+    l->out.vocoder_s = elapsed(b->sound);
     l->out.not_a_number = l->out.not_a_number || b->bad[lane] != 0;
     l->out.pcm = l->ended ? NULL : b->pcm + (size_t)lane * backend_lane_samples(b);
     l->out.n_samples = l->ended ? 0 : l->out.n_samples;
@@ -280,8 +374,9 @@ static void take_sound(struct backend *b, int lane)
 static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *out, utter_error *error)
 {
     *out = (struct lane_out){0};
+    double waited_s;
     utter_status status = backend_enter(b, lane, error);
-    if (status || (status = wait_all(b, error))) {
+    if (status || (status = wait_all(b, &waited_s, error))) {
         return status;
     }
     struct lane *l = &b->of[lane];
@@ -296,6 +391,7 @@ static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *o
         take_sound(b, lane);
     }
     *out = l->out;
+    out->wait_s = waited_s;
     return UTTER_OK;
 }
 
@@ -359,6 +455,7 @@ const struct backend_ops cuda_backend = {
     .feed = cuda_feed,
     .vocode = cuda_vocode,
     .collect = cuda_collect,
+    .prime = cuda_prime,
     .lane_keep = backend_lane_keep,
     .lane_resume = backend_lane_resume,
     .snapshot_free = backend_snapshot_free,

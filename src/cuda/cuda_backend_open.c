@@ -8,11 +8,14 @@
 #include "cuda/cuda_backend_parts.h"
 #include "model/request.h"
 
+/* A device that has not done a frame, a prompt or a feed in this time hangs. */
+enum { PATIENCE_S = 20 };
+
 void backend_close(struct backend **at)
 {
     struct backend *b = *at;
     *at = NULL;
-    if (!b) {
+    if (!b || b->device.hangs) { /* kernels may still write to all of it */
         return;
     }
     if (b->stream) {
@@ -33,6 +36,9 @@ void backend_close(struct backend **at)
     for (int i = 0; i < 2; i++) {
         if (b->sound[i]) {
             cudaEventDestroy(b->sound[i]);
+        }
+        if (b->prompt[i]) {
+            cudaEventDestroy(b->prompt[i]);
         }
     }
     if (b->done) {
@@ -103,6 +109,7 @@ static utter_status open_host(struct backend *b, int n_lanes, utter_error *error
     }
     for (int i = 0; i < 2 && !status; i++) {
         status = backend_check(b, cudaEventCreate(&b->sound[i]), "an event", error);
+        status = status ? status : backend_check(b, cudaEventCreate(&b->prompt[i]), "an event", error);
     }
     return status ? status
                   : backend_check(b, cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming),
@@ -166,6 +173,8 @@ utter_status backend_open(struct backend **at, const struct model *model,
         return error_memory(error, "the backend");
     }
     b->model = model;
+    b->pace = -1;
+    b->patience_s = PATIENCE_S;
     status = open_parts(b, options, error);
     if (status) {
         backend_close(&b);

@@ -17,9 +17,12 @@ struct lane {
     bool vocoded;  /* and its samples too */
     int n_frames;  /* chosen so far */
     int n_waiting; /* frames of codes that vocode has not seen */
+    bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
     struct lane_out out;
     int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
 };
+
+enum { BACKEND_PACES = 8 };
 
 struct backend {
     const struct model *model;
@@ -30,9 +33,15 @@ struct backend {
     struct cuda_frame *frame;
     struct cuda_vocoder *vocoder;
     cudaStream_t stream;
-    cudaEvent_t done;     /* after all that was queued */
-    cudaEvent_t sound[2]; /* around the last vocode */
-    struct lane *of;      /* [n_lanes] */
+    cudaEvent_t done;      /* after all that was queued */
+    cudaEvent_t sound[2];  /* around the last vocode */
+    cudaEvent_t prompt[2]; /* around the last prompt, its recording included */
+    bool primed;           /* prompt[0] stands before a recording whose rows have not come */
+    double usual_s
+        [BACKEND_PACES]; /* that waiting for a frame of up to 1, 2, 4 .. lanes takes at least; 0: not known */
+    int pace;            /* of usual_s: a frame and nothing else is queued; or -1 */
+    double patience_s; /* a device that has not answered for so long is given up */
+    struct lane *of;   /* [n_lanes] */
     struct cuda_frame_in in[CUDA_MAX_SLOTS];
     int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */
     float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */

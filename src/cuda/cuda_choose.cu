@@ -492,6 +492,11 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 
 } // namespace
 
+cudaError_t cuda_choose_open(void)
+{
+    return prefer_shared((const void *)choose_kernel);
+}
+
 cudaError_t cuda_choose_queue(const struct cuda_queue *queue, const struct cuda_choose *choose)
 {
     return launch(choose_kernel, dim3((unsigned)choose->n_slots), N_THREADS, queue->overlaps,

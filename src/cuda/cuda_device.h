@@ -24,6 +24,8 @@ struct cuda_device {
     bool
         overlaps; /* a kernel may begin before the one in front of it has ended (compute capability 9) */
     utter_error broken; /* code != 0: a call has failed, and nothing works any more */
+    bool
+        hangs; /* it was given up: whoever touches it may wait for ever, and so nothing of it is freed */
 };
 
 /* The number of GPUs that the driver offers; 0 without a driver. Never fails. */

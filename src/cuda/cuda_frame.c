@@ -133,6 +133,14 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     return status;
 }
 
+static utter_status open_kernels(struct cuda_frame *f, utter_error *error)
+{
+    cudaError_t result = cuda_linear_open(f->queue.block_shared);
+    result = result ? result : cuda_wide_open(f->queue.block_shared);
+    result = result ? result : cuda_attend_open();
+    return check(f, result ? result : cuda_choose_open(), "prepare the kernels", error);
+}
+
 /* The padding text goes into most frames: it is projected once. */
 static utter_status project_pad(struct cuda_frame *f, utter_error *error)
 {
@@ -214,9 +222,8 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->model = model;
     f->device = device;
     f->lanes = *lanes;
-    f->queue = (struct cuda_queue){stream, device->overlaps};
-    utter_status status =
-        check(f, cuda_wide_open((int)device->block_shared), "prepare the products", error);
+    f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
+    utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
         (status = project_pad(f, error)) || (status = open_graphs(f, error))) {
         cuda_frame_close(&f);

@@ -17,13 +17,20 @@ static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool over
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = dim3((unsigned)n_threads);
-    config.stream = stream;
     config.dynamicSmemBytes = (size_t)shared_bytes;
+    config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = overlaps ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, parameter);
 }
 #endif
+
+/* As much of the first cache as shared memory as there can be. */
+static inline cudaError_t prefer_shared(const void *kernel)
+{
+    return cudaFuncSetAttribute(
+        kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+}
 
 /* The sum of a value over all threads of a warp, the same in each of them. */
 template <typename T> static __device__ __forceinline__ T warp_sum(T v)

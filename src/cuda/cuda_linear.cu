@@ -2,6 +2,7 @@
  * y = W x for a few vectors x on the tensor cores, bf16 weights times activations in two bf16 parts (cuda_weights.h). A
  * block makes 16 rows; its warps split the columns, and the parts are added in the order of the warps. Weights are
  * asked for before the kernel waits for the one in front of it. */
+#include "cuda/cuda_few.h"
 #include "cuda/cuda_finish.cuh"
 
 namespace {
@@ -309,8 +310,16 @@ template <int N_TILES> cudaError_t start_tiles(const struct cuda_queue *q, const
 
 } // namespace
 
+cudaError_t cuda_linear_open(int block_shared)
+{
+    return cuda_few_open(block_shared);
+}
+
 cudaError_t cuda_linear_queue(const struct cuda_queue *queue, const struct cuda_linear *product)
 {
+    if (cuda_few_suits(queue, product)) {
+        return cuda_few_queue(queue, product);
+    }
     for (int done = 0; done < product->n_vectors; done += MOST_VECTORS) {
         struct task task = {*product, product->matrix.rows};
         struct cuda_linear &p = task.p;

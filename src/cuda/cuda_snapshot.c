@@ -101,7 +101,7 @@ utter_status backend_lane_resume(
 void backend_snapshot_free(struct backend *b, struct backend_snapshot **at)
 {
     struct backend_snapshot *s = *at;
-    if (s) {
+    if (s && !b->device.hangs) {
         cudaStreamSynchronize(b->stream); /* it may still be read */
         cuda_arena_close(&s->arena);
         memory_free(s);

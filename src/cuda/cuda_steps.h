@@ -13,7 +13,8 @@ extern "C" {
 /* Where a step runs. */
 struct cuda_queue {
     cudaStream_t stream;
-    bool overlaps; /* struct cuda_device */
+    bool overlaps;    /* struct cuda_device */
+    int block_shared; /* bytes that a block may have, once cuda_linear_open has run; 0: the static ones */
 };
 
 enum {
@@ -47,6 +48,8 @@ struct cuda_linear {
     float *normed; /* NULL, or the normed x go here too, as y does */
     int64_t normed_stride;
 };
+/* Once for a device, before the first product. */
+cudaError_t cuda_linear_open(int block_shared);
 cudaError_t cuda_linear_queue(const struct cuda_queue *queue, const struct cuda_linear *product);
 
 /* ---- Attention: norm and rotate heads, write keys and values, attend ---- */
@@ -75,6 +78,9 @@ struct cuda_attend {
     float *partial; /* scratch of cuda_attend_floats; NULL where one block takes all pages of a head */
     uint32_t *arrived; /* [n_vectors][n_kv_heads], zeros before and after */
 };
+/* Once for a device: the same shares of the first cache as the products have, for a multiprocessor changes them only
+ * when it is empty, and no two kernels would overlap. */
+cudaError_t cuda_attend_open(void);
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
 /* The same for prompts, whose queries share their keys: on tensor cores. For heads that cuda_prompt_suits. */
@@ -144,6 +150,7 @@ struct cuda_choose {
     int64_t input_stride;
     struct cuda_frame_out *out; /* [lanes], mapped */
 };
+cudaError_t cuda_choose_open(void); /* as cuda_attend_open */
 cudaError_t cuda_choose_queue(const struct cuda_queue *queue, const struct cuda_choose *choose);
 
 /* ---- Embedding ---- */

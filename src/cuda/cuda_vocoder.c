@@ -57,17 +57,22 @@ void cuda_vocoder_tap(struct cuda_vocoder *v, backend_tap_fn *fn, void *user)
 
 /* ---- Graphs ---- */
 
-static utter_status capture(struct cuda_vocoder *v, int items_step, int frames_step, utter_error *error)
+/* Makes a graph and runs it once. */
+static utter_status capture(struct cuda_vocoder *v, int items_step, int frames_step,
+    enum vocoder_reach reach, cudaGraphExec_t *exec, utter_error *error)
 {
     cudaGraph_t graph = NULL;
     cudaError_t result = cudaStreamBeginCapture(v->stream, cudaStreamCaptureModeThreadLocal);
     if (!result) {
-        result = vocoder_queue(v, 1 << items_step, 1 << frames_step, v->stream, NULL);
+        result = vocoder_queue(v, 1 << items_step, 1 << frames_step, reach, v->stream, NULL);
         cudaError_t ended = cudaStreamEndCapture(v->stream, &graph);
         result = result ? result : ended;
     }
     if (!result) {
-        result = cudaGraphInstantiate(&v->graphs[items_step][frames_step], graph, 0);
+        result = cudaGraphInstantiate(exec, graph, 0);
+    }
+    if (!result) {
+        result = cudaGraphLaunch(*exec, v->stream);
     }
     if (graph) {
         cudaGraphDestroy(graph);
@@ -84,12 +89,11 @@ static utter_status capture_all(struct cuda_vocoder *v, utter_error *error)
     for (int i = 0; !status && (i == 0 || 1 << (i - 1) < v->n_lanes) && i < VOCODER_ITEM_STEPS; i++) {
         int n = clamp(v->n_lanes, 1, 1 << i); /* a graph for more lanes than there are does no harm */
         for (int k = 0; !status && k < VOCODER_FRAME_STEPS && n << k <= v->n_slots; k++) {
-            status = capture(v, i, k, error);
-            if (!status) {
-                status = cuda_device_check(
-                    v->device, cudaGraphLaunch(v->graphs[i][k], v->stream), "run the vocoder", error);
-            }
+            status = capture(v, i, k, VOCODER_WHOLE, &v->graphs[i][k], error);
         }
+    }
+    for (int k = 0; !status && k < VOCODER_FRAME_STEPS; k++) {
+        status = capture(v, 0, k, VOCODER_FRONT, &v->fronts[k], error);
     }
     return status ? status
                   : cuda_device_check(
@@ -134,6 +138,11 @@ void cuda_vocoder_close(struct cuda_vocoder **vocoder)
 {
     struct cuda_vocoder *v = *vocoder;
     if (v) {
+        for (int k = 0; k < VOCODER_FRAME_STEPS; k++) {
+            if (v->fronts[k]) {
+                cudaGraphExecDestroy(v->fronts[k]);
+            }
+        }
         for (int i = 0; i < VOCODER_ITEM_STEPS; i++) {
             for (int k = 0; k < VOCODER_FRAME_STEPS; k++) {
                 if (v->graphs[i][k]) {
@@ -180,21 +189,24 @@ static int step_for(int n)
     return step;
 }
 
-static cudaError_t run_once(
-    struct cuda_vocoder *v, const struct cuda_call *call, int frames_step, cudaStream_t stream)
+static cudaError_t run_once(struct cuda_vocoder *v, const struct cuda_call *call, int frames_step,
+    enum vocoder_reach reach, cudaStream_t stream)
 {
     cudaError_t result = cuda_call_set(v->call, call, stream);
     int items_step = step_for(call->n);
     if (result) {
         return result;
     }
-    return v->tap_fn ? vocoder_queue(v, 1 << items_step, 1 << frames_step, stream, call)
-                     : cudaGraphLaunch(v->graphs[items_step][frames_step], stream);
+    if (v->tap_fn) {
+        return vocoder_queue(v, 1 << items_step, 1 << frames_step, reach, stream, call);
+    }
+    return cudaGraphLaunch(
+        reach == VOCODER_FRONT ? v->fronts[frames_step] : v->graphs[items_step][frames_step], stream);
 }
 
 /* All frames of up to CONV_CALL_LANES lanes. */
 static cudaError_t run_lanes(struct cuda_vocoder *v, const struct cuda_vocoder_job *job,
-    const int *lanes, int n, cudaStream_t stream)
+    const int *lanes, int n, enum vocoder_reach reach, cudaStream_t stream)
 {
     struct cuda_call call = {.n = n,
         .codes_stride = job->codes_stride,
@@ -211,7 +223,7 @@ static cudaError_t run_lanes(struct cuda_vocoder *v, const struct cuda_vocoder_j
         }
         call.codes = job->codes + (int64_t)done * v->config->n_codebooks;
         call.pcm = job->pcm + (int64_t)done * v->config->frame_samples;
-        result = run_once(v, &call, step, stream);
+        result = run_once(v, &call, step, reach, stream);
         done += 1 << step;
     }
     return result;
@@ -222,7 +234,31 @@ utter_status cuda_vocoder_run(
 {
     cudaError_t result = cudaSuccess;
     for (int i = 0; !result && i < job->n; i += CONV_CALL_LANES) {
-        result = run_lanes(v, job, job->lanes + i, clamp(job->n - i, 0, CONV_CALL_LANES), stream);
+        result = run_lanes(
+            v, job, job->lanes + i, clamp(job->n - i, 0, CONV_CALL_LANES), VOCODER_WHOLE, stream);
     }
     return cuda_device_check(v->device, result, "run the vocoder", error);
+}
+
+utter_status cuda_vocoder_hear(
+    struct cuda_vocoder *v, const struct cuda_vocoder_job *job, cudaStream_t stream, utter_error *error)
+{
+    return cuda_device_check(
+        v->device, run_lanes(v, job, job->lanes, 1, VOCODER_FRONT, stream), "run the vocoder", error);
+}
+
+/* Counted are the moments of a block's output that still depend on what was there before: a transposed convolution
+ * looks back by one input, the units by the rows that they keep, and so does the last convolution. */
+int cuda_vocoder_memory_frames(const struct cuda_vocoder *v)
+{
+    int64_t n_old = 0;
+    for (int i = 0; i < v->config->n_rates; i++) {
+        const struct vocoder_block *b = &v->blocks[i];
+        n_old = (n_old + 1) * b->rate;
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            n_old += b->units[k].past.n_rows;
+        }
+    }
+    n_old += v->last_past.n_rows;
+    return (int)((n_old + v->config->frame_samples - 1) / v->config->frame_samples);
 }

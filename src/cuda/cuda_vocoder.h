@@ -42,6 +42,12 @@ struct cuda_vocoder_job {
 utter_status cuda_vocoder_run(struct cuda_vocoder *vocoder, const struct cuda_vocoder_job *job,
     cudaStream_t stream, utter_error *error);
 
+/* The same for one lane without samples, only for the state that is left: complete once cuda_vocoder_memory_frames more
+ * frames have been decoded. */
+utter_status cuda_vocoder_hear(struct cuda_vocoder *vocoder, const struct cuda_vocoder_job *job,
+    cudaStream_t stream, utter_error *error);
+int cuda_vocoder_memory_frames(const struct cuda_vocoder *vocoder);
+
 /* The whole state of a lane in device memory, for copies of it. */
 void *cuda_vocoder_state(const struct cuda_vocoder *vocoder, int lane);
 uint64_t cuda_vocoder_state_bytes(const struct cuda_vocoder *vocoder);

@@ -95,6 +95,7 @@ struct cuda_vocoder {
     struct cuda_call *call; /* device */
     cudaStream_t stream;    /* to capture on */
     cudaGraphExec_t graphs[VOCODER_ITEM_STEPS][VOCODER_FRAME_STEPS];
+    cudaGraphExec_t fronts[VOCODER_FRAME_STEPS]; /* of one lane, up to the waves */
     backend_tap_fn *tap_fn;
     void *tap_user;
 };
@@ -105,10 +106,13 @@ utter_status vocoder_describe(struct cuda_vocoder *v, utter_error *error);
 void vocoder_lay_out(struct cuda_vocoder *v, struct cuda_arena *arena);
 utter_status vocoder_load(struct cuda_vocoder *v, utter_error *error);
 
+/* How far a run goes: to the samples, or only to the moments that the wave part would hear, with their pasts. */
+enum vocoder_reach { VOCODER_WHOLE, VOCODER_FRONT };
+
 /* Queues all kernels of `frames` frames for up to n_items items; `v->call` says which. Taps wait for each stage
  * (`call` is the host's copy then). */
-cudaError_t vocoder_queue(
-    struct cuda_vocoder *v, int n_items, int frames, cudaStream_t stream, const struct cuda_call *call);
+cudaError_t vocoder_queue(struct cuda_vocoder *v, int n_items, int frames, enum vocoder_reach reach,
+    cudaStream_t stream, const struct cuda_call *call);
 
 static inline int vocoder_pad(int n)
 {

@@ -300,7 +300,7 @@ static void add_part(
     c->n_pieces += past->row_bytes / 16;
 }
 
-static void queue_carry(struct queue *q)
+static void queue_carry(struct queue *q, enum vocoder_reach reach)
 {
     struct cuda_vocoder *v = q->v;
     const struct codec_config *d = v->config;
@@ -312,41 +312,51 @@ static void queue_carry(struct queue *q)
     }
     const struct vocoder_up *u = &v->ups[d->n_ratios - 1];
     add_part(&c, &v->first_past, u->ready, u->moments);
-    for (int i = 0; i < d->n_rates; i++) {
+    for (int i = 0; i < d->n_rates && reach == VOCODER_WHOLE; i++) {
         const struct vocoder_block *b = &v->blocks[i];
         add_part(&c, &b->past, b->ready, b->moments / b->rate);
         for (int k = 0; k < VOCODER_UNITS; k++) {
             add_part(&c, &b->units[k].past, b->units[k].ready, b->moments);
         }
     }
-    add_part(&c, &v->last_past, v->last_ready, v->blocks[d->n_rates - 1].moments);
+    if (reach == VOCODER_WHOLE) {
+        add_part(&c, &v->last_past, v->last_ready, v->blocks[d->n_rates - 1].moments);
+    }
     if (!q->result) {
         q->result = cuda_carry_run(&c, q->n_items, v->device, q->stream);
     }
 }
 
-cudaError_t vocoder_queue(
-    struct cuda_vocoder *v, int n_items, int frames, cudaStream_t stream, const struct cuda_call *call)
+static void queue_waves(struct queue *q)
 {
-    struct queue q = {v, n_items, frames, stream, call, cudaSuccess};
+    struct cuda_vocoder *v = q->v;
     const struct codec_config *d = v->config;
-    queue_tables(&q);
-    queue_stack(&q);
-    for (int i = 0; i < d->n_ratios; i++) {
-        queue_up(&q, i, i ? v->ups[i - 1].ready : v->stacked);
-    }
     const struct vocoder_up *u = &v->ups[d->n_ratios - 1];
-    struct cuda_conv c = conv_of(&q, &v->first, u->moments, u->ready, vocoder_pad(d->decoder_width));
-    set_past(&q, &c, &v->first_past);
+    struct cuda_conv c = conv_of(q, &v->first, u->moments, u->ready, vocoder_pad(d->decoder_width));
+    set_past(q, &c, &v->first_past);
     set_snake(&c, &v->blocks[0].snake);
     c.ready = v->blocks[0].ready;
-    c.raw = tapped(&q) ? v->tapped : NULL;
-    run_conv(&q, &c);
-    tap(&q, "vocoder.first", 0, v->tapped, u->moments, d->decoder_width);
+    c.raw = tapped(q) ? v->tapped : NULL;
+    run_conv(q, &c);
+    tap(q, "vocoder.first", 0, v->tapped, u->moments, d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
-        queue_block(&q, i);
+        queue_block(q, i);
     }
-    queue_last(&q);
-    queue_carry(&q);
+    queue_last(q);
+}
+
+cudaError_t vocoder_queue(struct cuda_vocoder *v, int n_items, int frames, enum vocoder_reach reach,
+    cudaStream_t stream, const struct cuda_call *call)
+{
+    struct queue q = {v, n_items, frames, stream, call, cudaSuccess};
+    queue_tables(&q);
+    queue_stack(&q);
+    for (int i = 0; i < v->config->n_ratios; i++) {
+        queue_up(&q, i, i ? v->ups[i - 1].ready : v->stacked);
+    }
+    if (reach == VOCODER_WHOLE) {
+        queue_waves(&q);
+    }
+    queue_carry(&q, reach);
     return q.result;
 }

@@ -251,6 +251,8 @@ void stream_take_frame(utter_stream *s, const struct lane_out *out)
     s->stats.talker_s += out->talker_s;
     s->stats.predictor_s += out->predictor_s;
     s->stats.vocoder_s += out->vocoder_s;
+    s->stats.wait_s += out->wait_s;
+    s->stats.prefill_s = out->prefill_s > 0 ? out->prefill_s : s->stats.prefill_s;
     if (out->not_a_number) {
         utter_error error;
         stream_fail(s,

@@ -53,6 +53,9 @@ struct lane_out {
     const float *pcm;     /* [n_frames * frame_samples] once vocoded, else NULL */
     size_t n_samples;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
+    double
+        prefill_s; /* of the prompt in front of the lane's first frame, where prefill only queues; else 0 */
+    double wait_s; /* that collect waited for the device */
 };
 
 /* Named activations for tests; data is [rows][cols] fp32, valid during the call. A long prompt comes in pieces, each

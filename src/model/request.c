@@ -101,6 +101,17 @@ utter_status request_feed(
     return UTTER_OK;
 }
 
+utter_status request_prime(
+    const struct config *config, const int32_t *codes, int n_frames, utter_error *error)
+{
+    if (n_frames < 1 || !request_codes_fit(config, codes, n_frames)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%d frames of known codes: at least 1, each code below %d", n_frames,
+            config->predictor_vocabulary);
+    }
+    return UTTER_OK;
+}
+
 utter_status request_encode(const struct model *model, size_t n_samples, size_t n_frames,
     size_t capacity_frames, utter_error *error)
 {

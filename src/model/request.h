@@ -26,6 +26,9 @@ utter_status request_frame(const struct config *config, const struct request_lan
 bool request_codes_fit(const struct config *config, const int32_t *codes, int n_frames);
 utter_status request_feed(
     const struct config *config, const int32_t *codes, int n_frames, utter_error *error);
+/* A recording's codes, any number of frames. */
+utter_status request_prime(
+    const struct config *config, const int32_t *codes, int n_frames, utter_error *error);
 /* `n_frames` that a recording of n_samples becomes. */
 utter_status request_encode(const struct model *model, size_t n_samples, size_t n_frames,
     size_t capacity_frames, utter_error *error);

@@ -4,76 +4,10 @@
  * Usage: check_cuda [-n FRAMES] [-f FORCED FRAMES] [-t LANES] [-T] CHECKPOINT ...
  * -t: times of 1, 8 .. LANES lanes too; -T: only those. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "tests/backend_rows.h"
+#include "tests/cuda/drive_backend.h"
 
-enum { N_LANES = 5, N_ROWS = 75, PIECE = 60, N_FRAMES = 8, MAX_STAGES = 512, POSITIONS = 800 };
-
-static int n_passed, n_failed;
-static const char *folder;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-__attribute__((format(printf, 2, 3))) static void result(bool good, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    printf("%s %s: ", good ? "ok  " : "FAIL", strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder);
-    vprintf(format, list);
-    printf("\n");
-    fflush(stdout);
-    va_end(list);
-    n_passed += good;
-    n_failed += !good;
-}
-
-/* ---- Two backends ---- */
-
-struct run {
-    const struct backend_ops *ops;
-    struct backend *b;
-    const struct config *config;
-};
-
-static bool said(utter_status status, const utter_error *error, const char *what)
-{
-    if (status) {
-        result(false, "%s: %s", what, error->text);
-    }
-    return status == UTTER_OK;
-}
-
-static bool open_run(
-    struct run *r, const struct backend_ops *ops, const struct model *model, int n_lanes)
-{
-    utter_error error;
-    struct backend_options options = {.n_lanes = n_lanes, .n_threads = 0, .lane_positions = POSITIONS};
-    *r = (struct run){ops, NULL, model->config};
-    return said(ops->open(&r->b, model, &options, &error), &error, "open");
-}
-
-static bool start(struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)
-{
-    utter_error error;
-    struct row rows[N_ROWS];
-    make_rows(r->config, kind, rows, n_rows);
-    bool good = said(r->ops->lane_reset(r->b, lane, settings, &error), &error, "reset");
-    for (int i = 0; i < n_rows && good; i += PIECE) { /* backends cut longer pieces as they like */
-        int n = n_rows - i < PIECE ? n_rows - i : PIECE;
-        good = said(r->ops->prefill(r->b, lane, rows + i, n, &error), &error, "prefill");
-    }
-    return good;
-}
+enum { MAX_STAGES = 512 };
 
 /* ---- Taps ---- */
 
@@ -175,19 +109,6 @@ static void compare_records(const struct record *gpu, const struct record *cpu, 
     }
 }
 
-/* One frame on one lane; codes go to out. False at the end of the utterance or after a failure. */
-static bool one_frame(
-    struct run *r, int lane, int32_t text, const int32_t *forced, struct lane_out *out)
-{
-    utter_error error;
-    struct frame_in in = {lane, text, forced};
-    return said(r->ops->frame(r->b, &in, 1, &error), &error, "frame") &&
-           said(r->ops->vocode(r->b, &lane, 1, &error), &error, "vocode") &&
-           said(r->ops->collect(r->b, lane, out, &error), &error, "collect") && !out->end;
-}
-
-static const struct lane_settings GREEDY = {{0, 50, 1, 1.05f}, {0, 50, 1, 1}, 7, 2};
-
 static void check_forced(struct run *gpu, struct run *cpu, int n_rows)
 {
     static struct record a, b;
@@ -271,11 +192,11 @@ static void check_heads(struct run *gpu, struct run *cpu, int n_frames)
     for (int t = 0; t < n_frames; t++) {
         struct lane_out a, b;
         int32_t text = text_of(cpu->config, 3, t);
-        if (!one_frame(cpu, 0, text, NULL, &b)) {
+        if (!one_frame_of(cpu, 0, text, NULL, false, &b)) {
             break;
         }
         memcpy(going, b.codes, (size_t)n * sizeof *going);
-        if (!one_frame(gpu, 0, text, going, &a)) {
+        if (!one_frame_of(gpu, 0, text, going, false, &a)) {
             break;
         }
         for (int j = 0; j < n; j++) {
@@ -347,58 +268,6 @@ static void check_lanes(struct run *gpu)
         result(codes && pcm, "lane %d next to %d others: codes %s, samples %s", i, N_LANES - 1,
             codes ? "as alone" : "differ", pcm ? "as alone" : "differ");
     }
-}
-
-/* A lane that goes on from another one's beginning gives what that one gives. */
-static void check_snapshot(struct run *gpu)
-{
-    enum { KEPT = 37 };
-    struct row rows[N_ROWS];
-    struct backend_snapshot *snapshot = NULL;
-    utter_error error;
-    struct lane_settings s = {{0.9f, 20, 1, 1.05f}, {0.9f, 20, 1, 1}, 5, N_FRAMES};
-    make_rows(gpu->config, 4, rows, N_ROWS);
-    bool same =
-        start(gpu, 0, 4, &s, N_ROWS) &&
-        said(gpu->ops->lane_keep(gpu->b, 0, KEPT, true, &snapshot, &error), &error, "keep") &&
-        said(gpu->ops->lane_reset(gpu->b, 1, &s, &error), &error, "reset") &&
-        said(gpu->ops->lane_resume(gpu->b, 1, snapshot, &error), &error, "resume") &&
-        said(gpu->ops->prefill(gpu->b, 1, rows + KEPT, N_ROWS - KEPT, &error), &error, "prefill");
-    for (int t = 0; t < 4 && same; t++) {
-        struct lane_out a, b;
-        int32_t text = text_of(gpu->config, 4, t);
-        same = one_frame(gpu, 0, text, NULL, &a) && one_frame(gpu, 1, text, NULL, &b) &&
-               memcmp(a.codes, b.codes, (size_t)gpu->config->n_codebooks * sizeof(int32_t)) == 0 &&
-               a.n_samples == b.n_samples && memcmp(a.pcm, b.pcm, a.n_samples * sizeof(float)) == 0;
-    }
-    result(same, "a lane from a snapshot of %d rows gives the same", KEPT);
-    gpu->ops->snapshot_free(gpu->b, &snapshot);
-}
-
-/* ---- What is refused ---- */
-
-static void check_errors(struct run *gpu)
-{
-    utter_error error;
-    struct row rows[N_ROWS];
-    struct lane_out out;
-    struct frame_in in = {0, 0, NULL};
-    int bad_lane = N_LANES;
-    make_rows(gpu->config, 1, rows, N_ROWS);
-    result(gpu->ops->lane_reset(gpu->b, bad_lane, &GREEDY, &error) == UTTER_E_ARGUMENT,
-        "a lane that is not there");
-    gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error);
-    result(gpu->ops->frame(gpu->b, &in, 1, &error) == UTTER_E_ARGUMENT, "a frame without a prompt");
-    rows[1].text = gpu->config->text_vocabulary;
-    result(gpu->ops->prefill(gpu->b, 0, rows, 2, &error) == UTTER_E_ARGUMENT,
-        "a text id outside the vocabulary");
-    rows[1].text = 0;
-    utter_status status = UTTER_OK;
-    for (int i = 0; i < 20 && !status; i++) {
-        status = gpu->ops->prefill(gpu->b, 0, rows, N_ROWS, &error);
-    }
-    result(status == UTTER_E_MODEL, "more rows than a lane holds: %s", status ? error.text : "taken");
-    result(gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_OK, "and the lane goes on");
 }
 
 /* ---- Speed ---- */
@@ -519,8 +388,6 @@ static void check_model(bool checks, int timed_lanes, int n_frames, int n_forced
         check_free(&gpu, &cpu, "sampled", &sampled, n_frames);
         check_free(&gpu, &cpu, "top-p", &narrow, n_frames);
         check_lanes(&gpu);
-        check_snapshot(&gpu);
-        check_errors(&gpu);
     }
     if (gpu.b) {
         gpu.ops->close(&gpu.b);

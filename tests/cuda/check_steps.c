@@ -376,6 +376,11 @@ int main(int argc, char **argv)
         return 1;
     }
     queue.overlaps = device.overlaps;
+    queue.block_shared = (int)device.block_shared;
+    if (cuda_linear_open(queue.block_shared) != cudaSuccess) {
+        printf("FAIL the kernels cannot have their shared memory\n0 passed, 1 failed\n");
+        return 1;
+    }
     check_products();
     check_choices(argc > 1 ? atoi(argv[1]) : 100);
     printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device fails:
+ * snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a failure.
+ * Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
+#include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_steps.h"
+#include "tests/cuda/drive_backend.h"
+
+/* Frames of two lanes of one model are the same to the bit. */
+static bool go_on_alike(struct run *gpu, int one, int other, int kind, int n)
+{
+    static float pcm[N_FRAMES * 1920];
+    for (int t = 0; t < n; t++) {
+        struct lane_out a, b;
+        int32_t codes[MAX_CODEBOOKS], text = text_of(gpu->config, kind, t);
+        size_t code_bytes = (size_t)gpu->config->n_codebooks * sizeof *codes;
+        if (!one_frame(gpu, one, text, NULL, &a) || a.n_samples > sizeof pcm / sizeof *pcm) {
+            return false;
+        }
+        memcpy(codes, a.codes, code_bytes);
+        memcpy(pcm, a.pcm, a.n_samples * sizeof *pcm);
+        if (!one_frame(gpu, other, text, NULL, &b) || a.n_samples != b.n_samples ||
+            memcmp(codes, b.codes, code_bytes) != 0 ||
+            memcmp(pcm, b.pcm, b.n_samples * sizeof *pcm) != 0) {
+            printf("     frame %d: %s\n", t,
+                memcmp(codes, b.codes, code_bytes) ? "other codes" : "other samples");
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct lane_settings SAMPLED = {{0.9f, 20, 1, 1.05f}, {0.9f, 20, 1, 1}, 5, 1 << 20};
+
+/* A lane that goes on from another one's beginning gives what that one gives. */
+static void check_snapshot(struct run *gpu)
+{
+    enum { KEPT = 37 };
+    struct row rows[N_ROWS];
+    struct backend_snapshot *snapshot = NULL;
+    utter_error error;
+    make_rows(gpu->config, 4, rows, N_ROWS);
+    bool same =
+        start(gpu, 0, 4, &SAMPLED, N_ROWS) &&
+        said(gpu->ops->lane_keep(gpu->b, 0, KEPT, true, &snapshot, &error), &error, "keep") &&
+        said(gpu->ops->lane_reset(gpu->b, 1, &SAMPLED, &error), &error, "reset") &&
+        said(gpu->ops->lane_resume(gpu->b, 1, snapshot, &error), &error, "resume") &&
+        said(gpu->ops->prefill(gpu->b, 1, rows + KEPT, N_ROWS - KEPT, &error), &error, "prefill");
+    same = same && go_on_alike(gpu, 0, 1, 4, 4);
+    result(same, "a lane from a snapshot of %d rows gives the same", KEPT);
+    gpu->ops->snapshot_free(gpu->b, &snapshot);
+}
+
+/* A vocoder that has heard a recording the short way goes on as one that has decoded all of it. */
+static void check_prime(struct run *gpu)
+{
+    enum { MOST = 125 };
+    static const int lengths[] = {1, 4, 5, 31, MOST};
+    static int32_t codes[MOST * MAX_CODEBOOKS];
+    const int n_codebooks = gpu->config->n_codebooks;
+    utter_error error;
+    for (int i = 0; i < MOST * n_codebooks; i++) {
+        codes[i] = (i * 29 + i / 7) % gpu->config->predictor_vocabulary;
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct row rows[N_ROWS];
+        struct lane_out out;
+        int lane = 0;
+        bool same = said(gpu->ops->lane_reset(gpu->b, 0, &SAMPLED, &error), &error, "reset") &&
+                    said(gpu->ops->lane_reset(gpu->b, 1, &SAMPLED, &error), &error, "reset");
+        for (int at = 0, n; at < lengths[i] && same; at += n) {
+            n = lengths[i] - at < 7 ? lengths[i] - at : 7;
+            same =
+                said(gpu->ops->feed(gpu->b, 0, codes + at * n_codebooks, n, &error), &error, "feed") &&
+                said(gpu->ops->vocode(gpu->b, &lane, 1, &error), &error, "vocode") &&
+                said(gpu->ops->collect(gpu->b, 0, &out, &error), &error, "collect");
+        }
+        make_rows(gpu->config, 4, rows, N_ROWS);
+        same = same && said(gpu->ops->prime(gpu->b, 1, codes, lengths[i], &error), &error, "prime") &&
+               said(gpu->ops->prefill(gpu->b, 0, rows, N_ROWS, &error), &error, "prefill") &&
+               said(gpu->ops->prefill(gpu->b, 1, rows, N_ROWS, &error), &error, "prefill") &&
+               go_on_alike(gpu, 0, 1, 4, 3);
+        result(same, "a recording of %d frames, heard the short way, leaves the same", lengths[i]);
+    }
+    codes[3] = gpu->config->predictor_vocabulary;
+    result(gpu->ops->prime(gpu->b, 1, codes, 1, &error) == UTTER_E_ARGUMENT,
+        "a recording with a code that is not there");
+}
+
+/* ---- What is refused ---- */
+
+static void check_errors(struct run *gpu)
+{
+    utter_error error;
+    struct row rows[N_ROWS];
+    struct lane_out out;
+    struct frame_in in = {0, 0, NULL};
+    int bad_lane = N_LANES;
+    make_rows(gpu->config, 1, rows, N_ROWS);
+    result(gpu->ops->lane_reset(gpu->b, bad_lane, &GREEDY, &error) == UTTER_E_ARGUMENT,
+        "a lane that is not there");
+    gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error);
+    result(gpu->ops->frame(gpu->b, &in, 1, &error) == UTTER_E_ARGUMENT, "a frame without a prompt");
+    rows[1].text = gpu->config->text_vocabulary;
+    result(gpu->ops->prefill(gpu->b, 0, rows, 2, &error) == UTTER_E_ARGUMENT,
+        "a text id outside the vocabulary");
+    rows[1].text = 0;
+    utter_status status = UTTER_OK;
+    for (int i = 0; i < 20 && !status; i++) {
+        status = gpu->ops->prefill(gpu->b, 0, rows, N_ROWS, &error);
+    }
+    result(status == UTTER_E_MODEL, "more rows than a lane holds: %s", status ? error.text : "taken");
+    result(gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_OK, "and the lane goes on");
+}
+
+/* Said before anything is allocated. */
+static void check_memory_bound(const struct model *model)
+{
+    struct cuda_device device;
+    struct backend *b = NULL;
+    utter_error error = {0};
+    struct backend_options options = {.n_lanes = 1000000, .lane_positions = POSITIONS};
+    if (!said(cuda_device_open(&device, 0, &error), &error, "the device")) {
+        return;
+    }
+    uint64_t before = cuda_device_free_bytes(&device);
+    utter_status status = cuda_backend.open(&b, model, &options, &error);
+    result(status == UTTER_E_MEMORY && cuda_device_free_bytes(&device) == before, "a million lanes: %s",
+        error.text);
+}
+
+/* ---- A device that fails ---- */
+
+static void CUDART_CB hold_up(void *seconds)
+{
+    struct timespec t = {.tv_sec = *(int *)seconds};
+    nanosleep(&t, NULL);
+}
+
+/* Every call after the failure, and closing, come back at once and say the same. */
+static void check_after(struct run *gpu, const utter_error *first, const char *what)
+{
+    utter_error error = {0};
+    struct lane_out out;
+    double began = now();
+    bool same = gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error) == UTTER_E_DEVICE &&
+                strcmp(error.text, first->text) == 0 &&
+                gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_E_DEVICE &&
+                strcmp(error.text, first->text) == 0;
+    gpu->ops->close(&gpu->b);
+    result(same && now() - began < 0.5, "%s: every later call says so, and closing ends", what);
+}
+
+/* Work that does not end within the patience that a backend has. */
+static void check_hang(const struct model *model)
+{
+    struct run gpu;
+    struct lane_out out;
+    utter_error error = {0};
+    int held_s = 3;
+    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+        return;
+    }
+    gpu.b->patience_s = 0.2;
+    bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
+                  start(&gpu, 0, 1, &GREEDY, 9);
+    double began = now();
+    utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
+    result(queued && status == UTTER_E_DEVICE && now() - began < 1,
+        "a device that hangs, after %.2f s: %s", now() - began, error.text);
+    check_after(&gpu, &error, "after that");
+    hold_up(&held_s); /* until the work that was given up has ended */
+}
+
+/* A kernel that writes where nothing is: CUDA then refuses all further work of the process. */
+static void check_lost(const struct model *model)
+{
+    struct run gpu;
+    struct lane_out out;
+    utter_error error = {0};
+    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+        return;
+    }
+    struct cuda_queue queue = {.stream = gpu.b->stream};
+    struct cuda_renew renew = {gpu.b->lanes, 0, 16, GREEDY};
+    renew.lanes.state = (struct cuda_lane *)(uintptr_t)0xdead0000u;
+    bool queued = cuda_renew_queue(&queue, &renew) == cudaSuccess && start(&gpu, 0, 1, &GREEDY, 9);
+    utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
+    result(queued && status == UTTER_E_DEVICE, "a device that is lost: %s", error.text);
+    check_after(&gpu, &error, "after that");
+}
+
+static void check_model(void)
+{
+    utter_error error;
+    struct model *model;
+    struct run gpu = {0};
+    if (!said(model_open(&model, folder, &error), &error, "open")) {
+        return;
+    }
+    if (open_run(&gpu, &cuda_backend, model, N_LANES)) {
+        check_snapshot(&gpu);
+        check_prime(&gpu);
+        check_errors(&gpu);
+        gpu.ops->close(&gpu.b);
+    }
+    check_memory_bound(model);
+    model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    utter_error error;
+    struct model *model;
+    for (int i = 1; i < argc; i++) {
+        folder = argv[i];
+        check_model();
+    }
+    if (argc > 1 && said(model_open(&model, folder, &error), &error, "open")) {
+        check_hang(model);
+        check_lost(model); /* last: the process has no GPU after it */
+        model_close(&model);
+    }
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed == 0;
+}
