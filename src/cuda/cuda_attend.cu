@@ -2,6 +2,7 @@
  * Attention of some vectors over the keys of their lanes. A block takes one kv head of one vector and every
  * CUDA_SPLITS-th page of its keys; the block that ends last puts the parts together, in the order of the pages'
  * blocks. Its four warps take four neighbouring keys each. Keys and values are fp32, as in the CPU's cache. */
+#include "cuda/cuda_attend_page.h"
 #include "cuda/cuda_heads.cuh"
 #include "cuda/cuda_operand.cuh"
 
@@ -304,7 +305,7 @@ cudaError_t cuda_attend_open(void)
     for (int i = 0; i < 4 && result == cudaSuccess; i++) {
         result = prefer_shared(kernels[i]);
     }
-    return result;
+    return result ? result : cuda_attend_page_open();
 }
 
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors)
@@ -314,6 +315,9 @@ uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors)
 
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
 {
+    if (cuda_attend_page_suits(attend)) {
+        return cuda_attend_page_queue(queue, attend);
+    }
     const struct cuda_stack *s = attend->stack;
     const struct task task = task_of(attend, attend->partial ? CUDA_SPLITS : 1);
     const bool narrow = s->head <= 128;

@@ -10,7 +10,7 @@
 #include "cuda/frame.h"
 #include "model/request.h"
 
-#define FIRST_NAP 0.75      /* of the usual wait */
+#define FIRST_NAP 0.5       /* of the usual wait */
 #define SHORT_NAP_S 0.00001 /* the kernel makes 60 microseconds of it */
 
 static double seconds(void)

@@ -15,6 +15,8 @@ enum {
     EACH = CUDA_MAX_CODES / N_THREADS,
     N_BINS = 2048,
     BIN_SHIFT = 21, /* of a key: sign, exponent, two bits of the fraction */
+    N_GROUPS = 128, /* of ids: those of four neighbouring threads */
+    GROUPS_K = 64,  /* the largest k that is cut by groups */
 };
 
 struct shared {
@@ -24,7 +26,9 @@ struct shared {
     double score[N_WARPS]; /* of the best of each warp */
     int id[N_WARPS];
     uint32_t counts[2][N_WARPS];
-    uint32_t bins[N_BINS]; /* scores by the upper bits of their keys; zeros at first */
+    float4 best[N_GROUPS / 4]; /* scores of the best of each group of ids */
+    float cut;                 /* of the list: no id below it is among the k best */
+    uint32_t bins[N_BINS];     /* scores by the upper bits of their keys; zeros at first */
     float listed[N_THREADS];
     uint32_t n_listed; /* ids in `ids`, with their scores in `listed` */
     uint32_t lowest;   /* bin of the list */
@@ -33,7 +37,6 @@ struct shared {
 
 struct rules {
     struct sampling sampling;
-    const float *logits;
     const uint8_t *seen; /* or NULL */
     int n, suppress_from, keep;
     bool keep_blocked;
@@ -96,12 +99,20 @@ __device__ int best_of_block(struct shared &s, double score, int id)
     return id;
 }
 
-/* Penalty, minimum length, suppression, temperature. Returns the number of possible ids. */
-__device__ int process(struct shared &s, const struct rules &r)
+/* Penalty, minimum length, suppression, temperature: logits of this thread's ids -> scores, here and in s. Returns the
+ * number of possible ids; the best of each group is noted too. */
+__device__ int process(struct shared &s, const struct rules &r, float (&own)[EACH])
 {
     int n = 0;
-    for (int i = (int)threadIdx.x; i < r.n; i += N_THREADS) {
-        float v = r.logits[i];
+    float best = -INFINITY;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int i = e * N_THREADS + (int)threadIdx.x;
+        float v = own[e];
+        if (i >= r.n) {
+            own[e] = -INFINITY;
+            continue;
+        }
         if (!(v < INFINITY)) { /* NaN too */
             s.bad = 1;
             v = -INFINITY;
@@ -112,8 +123,14 @@ __device__ int process(struct shared &s, const struct rules &r)
         bool blocked = i == r.keep ? r.keep_blocked : i >= r.suppress_from;
         v = blocked ? -INFINITY : v;
         v = r.sampling.temperature == 0 ? v : v / r.sampling.temperature;
-        s.scores[i] = v;
+        s.scores[i] = own[e] = v;
+        best = fmaxf(best, v);
         n += v > -INFINITY;
+    }
+    best = fmaxf(best, __shfl_xor_sync(0xffffffffu, best, 1));
+    best = fmaxf(best, __shfl_xor_sync(0xffffffffu, best, 2));
+    if (threadIdx.x % 4 == 0) {
+        ((float *)s.best)[threadIdx.x / 4] = best;
     }
     return count_all(s, n);
 }
@@ -249,6 +266,65 @@ __device__ bool list_top_k(struct shared &s, int n_ids, int k)
     return true;
 }
 
+/* The same for small k: k groups of ids have a best one at least as good as the k-th best of these, so that all of the k
+ * best ids are. Few others are, and the list is short. */
+__device__ bool list_by_groups(struct shared &s, const float (&own)[EACH], int k)
+{
+    if (threadIdx.x < N_GROUPS) {
+        const float mine = ((const float *)s.best)[threadIdx.x];
+        int before = 0;
+#pragma unroll 8
+        for (int j = 0; j < N_GROUPS / 4; j++) {
+            const float4 four = s.best[j];
+            const int first = 4 * j - (int)threadIdx.x; /* on a tie the lower group comes first */
+            before += four.x > mine || (four.x == mine && first < 0);
+            before += four.y > mine || (four.y == mine && first + 1 < 0);
+            before += four.z > mine || (four.z == mine && first + 2 < 0);
+            before += four.w > mine || (four.w == mine && first + 3 < 0);
+        }
+        if (before == k - 1) {
+            s.cut = mine;
+        }
+    }
+    __syncthreads();
+    const float cut = s.cut;
+    if (!(cut > -INFINITY)) {
+        return false;
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        if (own[e] >= cut) {
+            const uint32_t at = atomicAdd(&s.n_listed, 1u);
+            if (at < N_THREADS) {
+                s.ids[at] = (uint16_t)(e * N_THREADS + threadIdx.x);
+                s.listed[at] = own[e];
+            }
+        }
+    }
+    __syncthreads();
+    const bool fits = s.n_listed <= N_THREADS;
+    if (!fits) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            s.n_listed = 0; /* for list_top_k */
+        }
+        __syncthreads();
+    }
+    return fits;
+}
+
+/* How many of the list surpass number i of it. */
+__device__ int above_listed(const struct shared &s, int i, int n)
+{
+    const float mine = s.listed[i];
+    int above = 0;
+#pragma unroll 8
+    for (int j = 0; j < n; j++) {
+        above += s.listed[j] > mine;
+    }
+    return above;
+}
+
 /* True when id a comes before id b: smaller score, on a tie larger id. What is no id comes last. */
 __device__ __forceinline__ bool before(const struct shared &s, uint16_t a, uint16_t b)
 {
@@ -326,8 +402,8 @@ __device__ void cut_top_p(struct shared &s, int n_ids, float top_p)
     __syncthreads();
 }
 
-/* What an id runs with in the race of exponentials (cpu_sample.h). */
-__device__ double time_of(const struct rules &r, int id, float score)
+/* What an id's score is less in the race of exponentials (cpu_sample.h). */
+__device__ double handicap(const struct rules &r, int id)
 {
     const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
     const uint32_t counter[4] = {r.frame, r.codebook, (uint32_t)id / 4, 0};
@@ -335,7 +411,7 @@ __device__ double time_of(const struct rules &r, int id, float score)
     philox(counter, key, words);
     uint32_t word = id % 4 == 0 ? words[0] : id % 4 == 1 ? words[1] : id % 4 == 2 ? words[2] : words[3];
     double v = ((double)word + 0.5) / 4294967296.0;
-    return (double)score - log(-log1p(-v));
+    return log(-log1p(-v));
 }
 
 /* The race, of the listed ids or of all. */
@@ -347,7 +423,7 @@ __device__ int race(struct shared &s, const struct rules &r, bool listed)
     for (int i = (int)threadIdx.x; i < n; i += N_THREADS) {
         const int id = listed ? s.ids[i] : i;
         if (s.scores[id] > -INFINITY) {
-            double score = time_of(r, id, s.scores[id]);
+            double score = (double)s.scores[id] - handicap(r, id);
             if (best_id < 0 || score > best) { /* ids of one thread rise where a tie could matter */
                 best = score;
                 best_id = id;
@@ -357,9 +433,26 @@ __device__ int race(struct shared &s, const struct rules &r, bool listed)
     return best_of_block(s, best, best_id);
 }
 
-__device__ int choose_code(struct shared &s, const struct rules &r)
+/* The race of those of the list that fewer than k surpass; rank and handicap are found by different warps where the list
+ * is short enough. */
+__device__ int race_listed(struct shared &s, const struct rules &r, int k)
 {
-    const int n = process(s, r);
+    const int n = (int)s.n_listed, i = (int)threadIdx.x, half = N_THREADS / 2;
+    if (n <= half && i >= half && i - half < n) {
+        s.terms[i - half] = handicap(r, s.ids[i - half]);
+    }
+    const bool stays = i < n && above_listed(s, i, n) < k;
+    __syncthreads();
+    double score = 0;
+    if (stays) {
+        score = (double)s.listed[i] - (n <= half ? s.terms[i] : handicap(r, s.ids[i]));
+    }
+    return best_of_block(s, score, stays ? (int)s.ids[i] : -1);
+}
+
+__device__ int choose_code(struct shared &s, const struct rules &r, float (&own)[EACH])
+{
+    const int n = process(s, r, own);
     if (threadIdx.x == 0 && n == 0) {
         s.bad = 1;
     }
@@ -375,6 +468,10 @@ __device__ int choose_code(struct shared &s, const struct rules &r)
         return max(best_of_block(s, best, best_id), 0);
     }
     bool listed = false;
+    const bool narrow = r.sampling.top_k > 0 && r.sampling.top_k <= GROUPS_K && r.sampling.top_k < n;
+    if (narrow && r.sampling.top_p >= 1.0f && list_by_groups(s, own, r.sampling.top_k)) {
+        return max(race_listed(s, r, r.sampling.top_k), 0);
+    }
     if (r.sampling.top_k > 0 && r.sampling.top_k < n) {
         listed = list_top_k(s, r.n, r.sampling.top_k);
         if (!listed) {
@@ -446,6 +543,17 @@ __device__ void lead_on(const struct cuda_choose &c, int slot, int lane, int goi
     }
 }
 
+/* Logits of this thread's ids. */
+__device__ __forceinline__ void load_logits(const struct cuda_choose &c, int row, float (&own)[EACH])
+{
+    const float *logits = c.logits + (int64_t)row * c.logits_stride;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int i = e * N_THREADS + (int)threadIdx.x;
+        own[e] = i < c.n ? logits[i] : 0.0f;
+    }
+}
+
 __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 {
     __shared__ struct shared s;
@@ -456,9 +564,14 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     if (threadIdx.x == 0) {
         s.bad = 0;
         s.n_listed = 0;
+        s.cut = -INFINITY;
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
+    float own[EACH];
+    if (c.codebook > 0) {
+        load_logits(c, slot, own);
+    }
     const int lane = c.codebook == 0 ? c.slots->lane[slot] : c.slots->alive[slot];
     if (lane < 0) {
         return;
@@ -466,9 +579,11 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     const struct cuda_lane *state = &c.lanes.state[lane];
     const bool forced = c.slots->forced[slot] != 0;
     const int given = c.slots->going[slot][c.codebook];
+    if (c.codebook == 0) {
+        load_logits(c, lane, own);
+    }
     struct rules r;
     r.sampling = c.codebook == 0 ? state->settings.talker : state->settings.predictor;
-    r.logits = c.logits + (int64_t)(c.codebook == 0 ? lane : slot) * c.logits_stride;
     r.seen = c.codebook == 0 ? c.lanes.seen + (int64_t)lane * c.n : NULL;
     r.n = c.n;
     r.suppress_from = c.suppress_from;
@@ -478,7 +593,7 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     r.frame = state->n_frames;
     r.codebook = (uint32_t)c.codebook;
     __syncthreads();
-    int code = choose_code(s, r);
+    int code = choose_code(s, r, own);
     __syncthreads();
     const bool end = code == c.keep && !forced;
     const int going = end ? -1 : forced ? given : code;
