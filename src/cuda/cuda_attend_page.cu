@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention of vectors whose lanes have one short page: the predictor's, of which a frame has dozens of very short ones.
+ * Attention of vectors whose lanes have one short page: the predictor's, of which a frame has dozens of short ones.
  * A block is one query head of one vector. Keys and values of the steps before are on their way while the block norms
  * and turns its own; these it takes from the products themselves, and the first query head of a group puts them into
  * the page. */
@@ -103,6 +103,25 @@ __device__ __forceinline__ void turn(
     __syncwarp();
 }
 
+/* What this thread needs of the n_old first keys and values of the page. */
+__device__ __forceinline__ void load_old(const struct task &task, const float *keys, int n_old,
+    float4 (&old_keys)[QUADS], float (&old_values)[N_KEYS])
+{
+    const int me = (int)threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+        const int quad = i * SHARE + me % SHARE;
+        const bool there = me / SHARE < n_old && quad * 4 < task.head;
+        old_keys[i] = there ? *(const float4 *)(keys + (int64_t)(me / SHARE) * task.head + quad * 4)
+                            : make_float4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int p = 0; p < N_KEYS; p++) {
+        old_values[p] =
+            p < n_old && me < task.head ? keys[(int64_t)(task.a.page_size + p) * task.head + me] : 0.0f;
+    }
+}
+
 /* Key and value of this vector go to the page. */
 __device__ __forceinline__ void keep_own(
     const struct task &task, const struct shared &s, float *keys, int position)
@@ -187,18 +206,7 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
                   ((int64_t)a.layer * task.n_kv_heads + kv_head) * 2 * a.page_size * task.head;
     float4 old_keys[QUADS];
     float old_values[N_KEYS];
-#pragma unroll
-    for (int i = 0; i < QUADS; i++) {
-        const int quad = i * SHARE + me % SHARE;
-        const bool there = me / SHARE < n_old && quad * 4 < task.head;
-        old_keys[i] = there ? *(const float4 *)(keys + (int64_t)(me / SHARE) * task.head + quad * 4)
-                            : make_float4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int p = 0; p < N_KEYS; p++) {
-        old_values[p] =
-            p < n_old && me < task.head ? keys[(int64_t)(a.page_size + p) * task.head + me] : 0.0f;
-    }
+    load_old(task, keys, n_old, old_keys, old_values);
 #pragma unroll
     for (int own = 0; own < MAX_OWN; own++) {
         s.values[own][me] = fresh[own];

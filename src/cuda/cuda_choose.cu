@@ -13,10 +13,8 @@ enum {
     N_THREADS = 512,
     N_WARPS = N_THREADS / 32,
     EACH = CUDA_MAX_CODES / N_THREADS,
-    N_BINS = 2048,
-    BIN_SHIFT = 21, /* of a key: sign, exponent, two bits of the fraction */
     N_GROUPS = 128, /* of ids: those of four neighbouring threads */
-    GROUPS_K = 64,  /* the largest k that is cut by groups */
+    GROUPS_K = 100, /* the largest k that is cut by groups */
 };
 
 struct shared {
@@ -28,10 +26,8 @@ struct shared {
     uint32_t counts[2][N_WARPS];
     float4 best[N_GROUPS / 4]; /* scores of the best of each group of ids */
     float cut;                 /* of the list: no id below it is among the k best */
-    uint32_t bins[N_BINS];     /* scores by the upper bits of their keys; zeros at first */
     float listed[N_THREADS];
     uint32_t n_listed; /* ids in `ids`, with their scores in `listed` */
-    uint32_t lowest;   /* bin of the list */
     int n, bad;
 };
 
@@ -187,87 +183,8 @@ __device__ void cut_top_k(struct shared &s, int n_ids, int k)
     __syncthreads();
 }
 
-/* The bin in which the k-th largest score lies, largest first; one thread finds it. */
-__device__ void find_bin(struct shared &s, int k)
-{
-    constexpr int RUN = N_BINS / N_THREADS;
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32,
-              top = N_BINS - 1 - (int)threadIdx.x * RUN;
-    uint32_t mine = 0, below = 0;
-    for (int j = 0; j < RUN; j++) {
-        mine += s.bins[top - j];
-    }
-    uint32_t sum = mine; /* of this thread and those before it in the warp */
-    for (int step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_sync(0xffffffffu, sum, lane < step ? lane : lane - step);
-        sum += lane < step ? 0 : other;
-    }
-    if (lane == 31) {
-        s.counts[0][warp] = sum;
-    }
-    __syncthreads();
-    for (int w = 0; w < warp; w++) {
-        below += s.counts[0][w];
-    }
-    sum += below;
-    if (sum >= (uint32_t)k && sum - mine < (uint32_t)k) {
-        uint32_t so_far = sum - mine;
-        int j = 0;
-        while ((so_far += s.bins[top - j]) < (uint32_t)k) {
-            j++;
-        }
-        s.lowest = (uint32_t)(top - j);
-    }
-    __syncthreads();
-}
-
-/* The same as cut_top_k by another way, where few scores share the bin of the k-th: lists all of that bin and above,
- * and drops those that k others surpass. False, and nothing done, when the list does not hold them. */
-__device__ bool list_top_k(struct shared &s, int n_ids, int k)
-{
-    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
-        if (s.scores[i] > -INFINITY) {
-            atomicAdd(&s.bins[order_key(s.scores[i]) >> BIN_SHIFT], 1u);
-        }
-    }
-    __syncthreads();
-    find_bin(s, k);
-    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
-        float score = s.scores[i];
-        if (score > -INFINITY && order_key(score) >> BIN_SHIFT >= s.lowest) {
-            uint32_t at = atomicAdd(&s.n_listed, 1u);
-            if (at < N_THREADS) {
-                s.ids[at] = (uint16_t)i;
-                s.listed[at] = score;
-            }
-        }
-    }
-    __syncthreads();
-    const int n = (int)s.n_listed;
-    if (n > N_THREADS) {
-        return false;
-    }
-    if ((int)threadIdx.x < n) {
-        int above = 0;
-        for (int j = 0; j < n; j++) {
-            above += s.listed[j] > s.listed[threadIdx.x];
-        }
-        if (above >= k) {
-            s.scores[s.ids[threadIdx.x]] = -INFINITY;
-        }
-    }
-    for (int i = (int)threadIdx.x; i < n_ids; i += N_THREADS) {
-        float score = s.scores[i];
-        if (score > -INFINITY && order_key(score) >> BIN_SHIFT < s.lowest) {
-            s.scores[i] = -INFINITY;
-        }
-    }
-    __syncthreads();
-    return true;
-}
-
-/* The same for small k: k groups of ids have a best one at least as good as the k-th best of these, so that all of the k
- * best ids are. Few others are, and the list is short. */
+/* The same for small k by another way: k groups of ids have a best one at least as good as the k-th best of these, so
+ * that all of the k best ids are. Few others are, and they are listed. False when the list does not hold them. */
 __device__ bool list_by_groups(struct shared &s, const float (&own)[EACH], int k)
 {
     if (threadIdx.x < N_GROUPS) {
@@ -302,15 +219,7 @@ __device__ bool list_by_groups(struct shared &s, const float (&own)[EACH], int k
         }
     }
     __syncthreads();
-    const bool fits = s.n_listed <= N_THREADS;
-    if (!fits) {
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            s.n_listed = 0; /* for list_top_k */
-        }
-        __syncthreads();
-    }
-    return fits;
+    return s.n_listed <= N_THREADS;
 }
 
 /* How many of the list surpass number i of it. */
@@ -414,17 +323,15 @@ __device__ double handicap(const struct rules &r, int id)
     return log(-log1p(-v));
 }
 
-/* The race, of the listed ids or of all. */
-__device__ int race(struct shared &s, const struct rules &r, bool listed)
+/* The race of all possible ids. */
+__device__ int race(struct shared &s, const struct rules &r)
 {
     double best = 0;
     int best_id = -1;
-    const int n = listed ? (int)s.n_listed : r.n;
-    for (int i = (int)threadIdx.x; i < n; i += N_THREADS) {
-        const int id = listed ? s.ids[i] : i;
+    for (int id = (int)threadIdx.x; id < r.n; id += N_THREADS) {
         if (s.scores[id] > -INFINITY) {
             double score = (double)s.scores[id] - handicap(r, id);
-            if (best_id < 0 || score > best) { /* ids of one thread rise where a tie could matter */
+            if (best_id < 0 || score > best) { /* ids of one thread rise */
                 best = score;
                 best_id = id;
             }
@@ -433,8 +340,8 @@ __device__ int race(struct shared &s, const struct rules &r, bool listed)
     return best_of_block(s, best, best_id);
 }
 
-/* The race of those of the list that fewer than k surpass; rank and handicap are found by different warps where the list
- * is short enough. */
+/* The race of those of the list that fewer than k surpass; rank and handicap are found by different warps where the
+ * list is short enough. */
 __device__ int race_listed(struct shared &s, const struct rules &r, int k)
 {
     const int n = (int)s.n_listed, i = (int)threadIdx.x, half = N_THREADS / 2;
@@ -467,22 +374,18 @@ __device__ int choose_code(struct shared &s, const struct rules &r, float (&own)
         }
         return max(best_of_block(s, best, best_id), 0);
     }
-    bool listed = false;
-    const bool narrow = r.sampling.top_k > 0 && r.sampling.top_k <= GROUPS_K && r.sampling.top_k < n;
-    if (narrow && r.sampling.top_p >= 1.0f && list_by_groups(s, own, r.sampling.top_k)) {
+    const bool cuts = r.sampling.top_k > 0 && r.sampling.top_k < n;
+    if (cuts && r.sampling.top_k <= GROUPS_K && r.sampling.top_p >= 1.0f &&
+        list_by_groups(s, own, r.sampling.top_k)) {
         return max(race_listed(s, r, r.sampling.top_k), 0);
     }
-    if (r.sampling.top_k > 0 && r.sampling.top_k < n) {
-        listed = list_top_k(s, r.n, r.sampling.top_k);
-        if (!listed) {
-            cut_top_k(s, r.n, r.sampling.top_k);
-        }
+    if (cuts) {
+        cut_top_k(s, r.n, r.sampling.top_k);
     }
     if (r.sampling.top_p < 1.0f) {
         cut_top_p(s, r.n, r.sampling.top_p);
-        listed = false;
     }
-    return max(race(s, r, listed), 0);
+    return max(race(s, r), 0);
 }
 
 /* The result of a slot's frame, for the host: last the sequence number. */
@@ -558,9 +461,6 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 {
     __shared__ struct shared s;
     const int slot = (int)blockIdx.x;
-    for (int i = (int)threadIdx.x; i < N_BINS; i += N_THREADS) {
-        s.bins[i] = 0;
-    }
     if (threadIdx.x == 0) {
         s.bad = 0;
         s.n_listed = 0;
