@@ -29,39 +29,81 @@ struct room {
     float sums[COLUMNS][STRIDE];
 };
 
-__device__ __forceinline__ void ask_for_weights(
-    const cuda_conv &p, struct stage &to, int step, int n_all)
+/* What a thread brings of each step: one or two pieces of weights, and a quarter of the rows of two columns. All that
+ * can be known before the steps is: with 8 warps that wait for each other, reckoning in a step costs all of them. */
+struct bringer {
+    const unsigned char *weights[2]; /* of step 0 */
+    const unsigned char *fresh[2],
+        *old[2]; /* where tap 0 of a column would lie: in this call's rows, and before */
+    const unsigned char *row[2]; /* of the tap that is next */
+    int first_fresh[2];          /* tap */
+    int tap, group, offset,
+        tap_bytes; /* next: tap, group of a chunk, bytes into a row; from tap to tap */
+};
+
+__device__ __forceinline__ void begin_weights(struct bringer &b, const cuda_conv &p, int n_all)
 {
-    for (int i = (int)threadIdx.x; i < TILES * STEP_PIECES; i += THREADS) {
-        const int tile = min((int)blockIdx.x * TILES + i / STEP_PIECES, p.product.n_tiles - 1);
-        ptx_copy(&to.weights[i / STEP_PIECES][i % STEP_PIECES],
-            p.product.w + ((int64_t)tile * n_all + step) * CONV_STEP_BYTES + i % STEP_PIECES * 16,
-            false);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int piece = (int)threadIdx.x + i * THREADS;
+        const int tile = min((int)blockIdx.x * TILES + piece / STEP_PIECES, p.product.n_tiles - 1);
+        b.weights[i] = p.product.w + (int64_t)tile * n_all * CONV_STEP_BYTES + piece % STEP_PIECES * 16;
     }
 }
 
-/* A thread brings a quarter of the rows of two columns. */
-__device__ __forceinline__ void begin_columns(conv_reader<2> &r, const cuda_conv &p, int first)
+/* Weights of the step `ahead` of those that the pointers stand at. */
+__device__ __forceinline__ void ask_for_weights(const struct bringer &b, struct stage &to, int ahead)
 {
+    uint4 *at = &to.weights[0][0] + threadIdx.x;
+    ptx_copy(at, b.weights[0] + ahead * CONV_STEP_BYTES, false);
+    if ((int)threadIdx.x + THREADS < TILES * STEP_PIECES) {
+        ptx_copy(at + THREADS, b.weights[1] + ahead * CONV_STEP_BYTES, false);
+    }
+}
+
+__device__ __forceinline__ void find_rows(struct bringer &b)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        b.row[i] = (b.tap >= b.first_fresh[i] ? b.fresh[i] : b.old[i]) + (int64_t)b.tap * b.tap_bytes;
+    }
+}
+
+__device__ __forceinline__ void begin_columns(struct bringer &b, const cuda_conv &p, int first)
+{
+    const int row_bytes = p.product.groups * CONV_GROUP_BYTES;
+    const int dilation = p.product.dilation, reach = (p.product.taps - 1) * dilation;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int column = min(first + (int)threadIdx.x / 4 + i * (COLUMNS / 2), p.most_columns - 1);
-        r.column[i] = column;
-        r.moment[i] = column % p.moments;
-        r.lane[i] = p.product.taps > 1 ? p.call->lanes[column / p.moments] : 0;
+        const int moment = column % p.moments;
+        const int lane = reach > 0 ? p.call->lanes[column / p.moments] : 0;
+        const int64_t piece = threadIdx.x % 4 * 16;
+        b.fresh[i] = p.x + (int64_t)(column - reach) * row_bytes + piece;
+        b.old[i] = p.past + lane * p.past_stride + (int64_t)moment * row_bytes + piece;
+        b.first_fresh[i] = moment >= reach ? 0 : (reach - moment + dilation - 1) / dilation;
     }
-    r.chunk = 0, r.tap = 0, r.group = 0;
-    reader_point(r, p);
+    b.tap = b.group = b.offset = 0;
+    b.tap_bytes = dilation * row_bytes;
+    find_rows(b);
 }
 
-__device__ __forceinline__ void ask_for_columns(conv_reader<2> &r, const cuda_conv &p, struct stage &to)
+/* Rows of the next step; steps go by chunks of groups, within a chunk by taps (cuda_conv.h). */
+__device__ __forceinline__ void ask_for_columns(struct bringer &b, const cuda_conv &p, struct stage &to)
 {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        ptx_copy(&to.columns[(int)threadIdx.x / 4 + i * (COLUMNS / 2)][threadIdx.x % 4],
-            r.row[i] + r.group * CONV_GROUP_BYTES, false);
+    uint4 *at = &to.columns[0][0] + threadIdx.x;
+    ptx_copy(at, b.row[0] + b.offset, false);
+    ptx_copy(at + THREADS, b.row[1] + b.offset, false);
+    b.offset += CONV_GROUP_BYTES;
+    if (++b.group == p.product.chunk) {
+        b.group = 0;
+        if (++b.tap == p.product.taps) {
+            b.tap = 0;
+        } else {
+            b.offset -= p.product.chunk * CONV_GROUP_BYTES;
+        }
+        find_rows(b);
     }
-    reader_move(r, p);
 }
 
 __device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct stage &from)
@@ -118,8 +160,10 @@ __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
     extern __shared__ __align__(16) unsigned char shared[];
     struct room &room = *(struct room *)shared;
     const int n_all = p.product.groups * p.product.taps, part = n_all / p.product.splits;
+    struct bringer bringer;
+    begin_weights(bringer, p, n_all);
     for (int s = 0; s < STAGES - 1 && s < n_all; s++) {
-        ask_for_weights(p, room.stages[s], s, n_all);
+        ask_for_weights(bringer, room.stages[s], s);
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
@@ -127,29 +171,35 @@ __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
     if (first > 0 && first >= n_columns) {
         return;
     }
-    conv_reader<2> reader;
-    begin_columns(reader, p, first);
+    begin_columns(bringer, p, first);
     for (int s = 0; s < STAGES - 1; s++) {
         if (s < n_all) {
-            ask_for_columns(reader, p, room.stages[s]);
+            ask_for_columns(bringer, p, room.stages[s]);
         }
         ptx_copy_end();
     }
     float sum[WM][WN][4] = {};
-    for (int s = 0, left = part; s < n_all; s++) {
-        const int next = s + STAGES - 1;
-        ptx_copy_wait<STAGES - 2>();
-        __syncthreads(); /* all see the stage, and are through with the one before it */
-        if (next < n_all) {
-            ask_for_weights(p, room.stages[next % STAGES], next, n_all);
-            ask_for_columns(reader, p, room.stages[next % STAGES]);
+    int left = part;
+    for (int from = 0; from < n_all; from += STAGES) {
+#pragma unroll
+        for (int k = 0; k < STAGES; k++) {
+            if (from + k < n_all) {
+                ptx_copy_wait<STAGES - 2>();
+                __syncthreads(); /* all see the stage, and are through with the one before it */
+                if (from + k + STAGES - 1 < n_all) {
+                    ask_for_weights(bringer, room.stages[(k + STAGES - 1) % STAGES], k + STAGES - 1);
+                    ask_for_columns(bringer, p, room.stages[(k + STAGES - 1) % STAGES]);
+                }
+                ptx_copy_end();
+                take_stage(sum, room.stages[k]);
+                if (--left == 0) {
+                    add_part(room.sums, sum, from + k + 1 == part);
+                    left = part;
+                }
+            }
         }
-        ptx_copy_end();
-        take_stage(sum, room.stages[s % STAGES]);
-        if (--left == 0) {
-            add_part(room.sums, sum, s + 1 == part);
-            left = part;
-        }
+        bringer.weights[0] += STAGES * CONV_STEP_BYTES;
+        bringer.weights[1] += STAGES * CONV_STEP_BYTES;
     }
     __syncthreads();
     hand_on(p, room.sums, first, n_columns);

@@ -110,34 +110,62 @@ template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
     static_assert(STAGES * PIECES * 16 >= ROWS * GROUPS * 256, "the sums take the place of the ring");
 };
 
-/* The weights of step i of this warp. Row tiles past the last are read as the last; their sums go nowhere. */
+/* Where this thread's pieces of a step come from. Found once: what is reckoned in a step delays its products. */
+template <class S> struct bringer {
+    const uint4 *weights[S::ROWS], *operand[S::GROUPS / 2]; /* of the step at which they stand */
+};
+
+/* Row tiles past the last are read as the last; their sums go nowhere. */
 template <class S>
-__device__ __forceinline__ void ask_for_weights(
-    uint4 *ring, const struct cuda_matrix &m, int begin, int i)
+__device__ __forceinline__ void begin_bringer(
+    struct bringer<S> &b, const struct cuda_matrix &m, const uint4 *operand, int begin)
 {
     const int lane = (int)threadIdx.x % 32;
-    uint4 *to = ring + i % S::STAGES * S::PIECES + lane;
 #pragma unroll
     for (int r = 0; r < S::ROWS; r++) {
         const int row = min((int)blockIdx.y * S::ROWS + r, m.n_row_tiles - 1);
-        ptx_copy(to + r * TILE_PIECES,
-            (const uint4 *)m.tiles + ((int64_t)row * m.n_k_tiles + begin + i) * TILE_PIECES + lane,
-            false);
+        b.weights[r] =
+            (const uint4 *)m.tiles + ((int64_t)row * m.n_k_tiles + begin) * TILE_PIECES + lane;
     }
-}
-
-/* The operand of step i of this warp. */
-template <class S>
-__device__ __forceinline__ void ask_for_operand(
-    uint4 *ring, const uint4 *operand, int n_k, int begin, int i)
-{
-    const int lane = (int)threadIdx.x % 32;
-    uint4 *to = ring + i % S::STAGES * S::PIECES + S::ROWS * TILE_PIECES + lane;
 #pragma unroll
     for (int e = 0; e < S::GROUPS / 2; e++) {
         const int group = (int)blockIdx.x * S::GROUPS + 2 * e + lane / GROUP_PIECES;
-        ptx_copy(to + e * 32,
-            operand + ((int64_t)group * n_k + begin + i) * GROUP_PIECES + lane % GROUP_PIECES, false);
+        b.operand[e] =
+            operand + ((int64_t)group * m.n_k_tiles + begin) * GROUP_PIECES + lane % GROUP_PIECES;
+    }
+}
+
+/* The step `ahead` of the one at which the pointers stand, into a stage of this warp's ring. */
+template <class S>
+__device__ __forceinline__ void ask_for_weights(const struct bringer<S> &b, uint4 *stage, int ahead)
+{
+    uint4 *to = stage + threadIdx.x % 32;
+#pragma unroll
+    for (int r = 0; r < S::ROWS; r++) {
+        ptx_copy(to + r * TILE_PIECES, b.weights[r] + ahead * TILE_PIECES, false);
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void ask_for_operand(const struct bringer<S> &b, uint4 *stage, int ahead)
+{
+    uint4 *to = stage + S::ROWS * TILE_PIECES + threadIdx.x % 32;
+#pragma unroll
+    for (int e = 0; e < S::GROUPS / 2; e++) {
+        ptx_copy(to + e * 32, b.operand[e] + ahead * GROUP_PIECES, false);
+    }
+}
+
+/* A ring further. */
+template <class S> __device__ __forceinline__ void move_on(struct bringer<S> &b)
+{
+#pragma unroll
+    for (int r = 0; r < S::ROWS; r++) {
+        b.weights[r] += S::STAGES * TILE_PIECES;
+    }
+#pragma unroll
+    for (int e = 0; e < S::GROUPS / 2; e++) {
+        b.operand[e] += S::STAGES * GROUP_PIECES;
     }
 }
 
@@ -217,28 +245,40 @@ template <class S> __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kern
     const int warp = (int)threadIdx.x / 32, each = (m.n_k_tiles + S::WARPS - 1) / S::WARPS;
     const int begin = warp * each, n = min(each, max(m.n_k_tiles - begin, 0));
     uint4 *ring = rings + warp * S::STAGES * S::PIECES;
-    for (int i = 0; i < S::STAGES - 1 && i < n; i++) {
-        ask_for_weights<S>(ring, m, begin, i);
+    struct bringer<S> bringer;
+    begin_bringer<S>(bringer, m, task.operand, begin);
+#pragma unroll
+    for (int i = 0; i < S::STAGES - 1; i++) {
+        if (i < n) {
+            ask_for_weights<S>(bringer, ring + i * S::PIECES, i);
+        }
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
+#pragma unroll
     for (int i = 0; i < S::STAGES - 1; i++) {
         if (i < n) {
-            ask_for_operand<S>(ring, task.operand, m.n_k_tiles, begin, i);
+            ask_for_operand<S>(bringer, ring + i * S::PIECES, i);
         }
         ptx_copy_end();
     }
     float d[S::ROWS][S::GROUPS][4] = {};
-    for (int i = 0; i < n; i++) {
-        const int next = i + S::STAGES - 1;
-        ptx_copy_wait<S::STAGES - 2>();
-        __syncwarp(); /* all threads see the step, and are through with the one before it */
-        if (next < n) {
-            ask_for_weights<S>(ring, m, begin, next);
-            ask_for_operand<S>(ring, task.operand, m.n_k_tiles, begin, next);
+    for (int from = 0; from < n; from += S::STAGES) {
+#pragma unroll
+        for (int k = 0; k < S::STAGES; k++) {
+            if (from + k < n) {
+                ptx_copy_wait<S::STAGES - 2>();
+                __syncwarp(); /* all threads see the step, and are through with the one before it */
+                if (from + k + S::STAGES - 1 < n) {
+                    uint4 *stage = ring + (k + S::STAGES - 1) % S::STAGES * S::PIECES;
+                    ask_for_weights<S>(bringer, stage, k + S::STAGES - 1);
+                    ask_for_operand<S>(bringer, stage, k + S::STAGES - 1);
+                }
+                ptx_copy_end();
+                multiply_step<S>(d, ring + k * S::PIECES);
+            }
         }
-        ptx_copy_end();
-        multiply_step<S>(d, ring + i % S::STAGES * S::PIECES);
+        move_on<S>(bringer);
     }
     add_warps<S>(rings, task, d);
 }
