@@ -54,6 +54,24 @@ NUMERIC_FN float f16_to_float(uint16_t h)
     return numeric_from_bits(sign | (e + 112) << 23 | m << 13);
 }
 
+/* Round to nearest even; beyond the range infinite, NaN stays NaN. */
+NUMERIC_FN uint16_t f16_from_float(float f)
+{
+    uint32_t u = numeric_to_bits(f), sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
+    if (size > 0x7f800000u) {
+        return (uint16_t)(sign | 0x7e00u);
+    }
+    if (size >= 0x477ff000u) {
+        return (uint16_t)(sign | 0x7c00u);
+    }
+    if (size <
+        0x38800000u) { /* subnormal: the sum puts the last bit that stays at the last place of its own */
+        float shifted = numeric_from_bits(size) + 0.5f;
+        return (uint16_t)(sign | (numeric_to_bits(shifted) - 0x3f000000u));
+    }
+    return (uint16_t)(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13);
+}
+
 /* Philox4x32-10: 128 random bits that are a pure function of counter and key. */
 NUMERIC_FN void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {

@@ -8,6 +8,7 @@
 #include "cpu/cpu_encoder.h"
 #include "cpu/cpu_frame.h"
 #include "cpu/cpu_speaker.h"
+#include "cpu/cpu_vocoder_team.h"
 #include "model/request.h"
 
 struct backend {
@@ -15,10 +16,12 @@ struct backend {
     const struct kern *kern;
     struct pool *pool;
     struct cpu_vocoder *vocoder;
+    struct cpu_vocoder_team *team; /* or NULL */
     struct cpu_frame frame;
     struct cpu_lane *lanes;
     int n_lanes;
-    struct cpu_lane **chosen; /* [n_lanes]: the lanes of one call */
+    struct cpu_lane **chosen;     /* [n_lanes]: the lanes of one call */
+    struct vocoder_order *orders; /* [n_lanes]: of one call */
 };
 
 static void cpu_close(struct backend **at)
@@ -33,6 +36,8 @@ static void cpu_close(struct backend **at)
     }
     memory_free(b->lanes);
     memory_free(b->chosen);
+    memory_free(b->orders);
+    cpu_vocoder_team_close(&b->team);
     cpu_frame_fini(&b->frame);
     cpu_vocoder_close(&b->vocoder);
     pool_free(b->pool);
@@ -51,11 +56,15 @@ static utter_status open_parts(
     b->pool = pool_new(options->n_threads > 0 ? options->n_threads : threads_available());
     b->lanes = memory_new((size_t)options->n_lanes, sizeof *b->lanes);
     b->chosen = memory_new((size_t)options->n_lanes, sizeof *b->chosen);
-    if (!b->pool || !b->lanes || !b->chosen) {
+    b->orders = memory_new((size_t)options->n_lanes, sizeof *b->orders);
+    if (!b->pool || !b->lanes || !b->chosen || !b->orders) {
         return error_memory(error, "threads and lanes");
     }
     b->n_lanes = options->n_lanes;
     utter_status status = cpu_vocoder_open(&b->vocoder, b->model, b->kern, b->pool, error);
+    if (!status) {
+        status = cpu_vocoder_team_open(&b->team, b->vocoder, b->pool, b->n_lanes, error);
+    }
     if (!status) {
         status = cpu_frame_init(&b->frame, b->model, b->kern, b->pool, options->lane_positions, error);
     }
@@ -166,26 +175,45 @@ static utter_status cpu_feed(
     return UTTER_OK;
 }
 
+/* The frames that wait in n lanes: all at once where that helps, else one lane after the other. */
+static void run_orders(struct backend *b, int n)
+{
+    if (b->team && n > 1 && !b->frame.tap.fn) {
+        cpu_vocoder_team_run(b->team, b->orders, n);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        struct vocoder_order *o = &b->orders[i];
+        o->finite = cpu_vocoder_run(b->vocoder, o->lane, o->codes, o->n_frames, o->pcm, &b->frame.tap);
+    }
+}
+
 static utter_status cpu_vocode(struct backend *b, const int *lanes, int n, utter_error *error)
 {
+    size_t frame_samples = (size_t)b->model->config->codec.frame_samples;
+    int m = 0;
     for (int i = 0; i < n; i++) {
         utter_status status = request_lane(lanes[i], b->n_lanes, error);
         if (status) {
             return status;
         }
         struct cpu_lane *lane = &b->lanes[lanes[i]];
-        if (lane->n_waiting == 0) {
-            continue;
+        if (lane->n_waiting > 0 && m < b->n_lanes) {
+            b->orders[m] =
+                (struct vocoder_order){lane->vocoder, lane->spoken, lane->n_waiting, lane->pcm, true};
+            b->chosen[m++] = lane;
+            lane->n_waiting = 0;
         }
-        double start = cpu_seconds();
-        if (!cpu_vocoder_run(
-                b->vocoder, lane->vocoder, lane->spoken, lane->n_waiting, lane->pcm, &b->frame.tap)) {
-            lane->out.not_a_number = true;
-        }
-        lane->out.vocoder_s = cpu_seconds() - start;
+    }
+    double start = cpu_seconds();
+    run_orders(b, m);
+    double elapsed = cpu_seconds() - start;
+    for (int i = 0; i < m; i++) {
+        struct cpu_lane *lane = b->chosen[i];
+        lane->out.not_a_number = lane->out.not_a_number || !b->orders[i].finite;
+        lane->out.vocoder_s = elapsed;
         lane->out.pcm = lane->pcm;
-        lane->out.n_samples = (size_t)lane->n_waiting * (size_t)b->model->config->codec.frame_samples;
-        lane->n_waiting = 0;
+        lane->out.n_samples = (size_t)b->orders[i].n_frames * frame_samples;
     }
     return UTTER_OK;
 }
@@ -284,7 +312,7 @@ static void cpu_memory(const struct backend *b, struct backend_memory *memory)
 {
     const struct config *config = b->model->config;
     cpu_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
-    memory->shared_bytes += b->frame.bytes;
+    memory->shared_bytes += b->frame.bytes + cpu_vocoder_team_bytes(b->team);
     memory->lane_bytes += cpu_lane_fixed_bytes(config);
     memory->position_bytes = cpu_lane_position_bytes(config);
     memory->kept_bytes = cpu_vocoder_state_bytes(b->vocoder);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cpu/cpu_vocoder_parts.h"
+#include "cpu/cpu_vocoder_whole.h"
 
 /* ---- Parts that all files use ---- */
 
@@ -84,12 +84,19 @@ static struct vocoder_conv take_conv(const struct conv_weights *w, int n_in, int
         .dilation = dilation};
 }
 
+void vocoder_snake_fill(struct vocoder_snake *s, const struct snake_weights *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        s->a[i] = expf(w->alpha[i]);
+        s->b[i] = 1.0f / (expf(w->beta[i]) + 1e-9f);
+    }
+}
+
 static struct vocoder_snake take_snake(struct vocoder_carver *c, const struct snake_weights *w, int n)
 {
     struct vocoder_snake s = {vocoder_carve(c, n), vocoder_carve(c, n)};
-    for (int i = 0; s.a && i < n; i++) {
-        s.a[i] = expf(w->alpha[i]);
-        s.b[i] = 1.0f / (expf(w->beta[i]) + 1e-9f);
+    if (s.a) {
+        vocoder_snake_fill(&s, w, n);
     }
     return s;
 }
@@ -131,10 +138,14 @@ static void lay_out(struct cpu_vocoder *v, struct vocoder_carver *c)
         take_block(v, c, i);
         most_taps = 2 * d->rates[i] > most_taps ? 2 * d->rates[i] : most_taps;
     }
-    v->n_products = kern_upconv_products(most_taps);
-    v->products = vocoder_carve(c, v->n_parts * v->n_products);
     vocoder_front_carve(v, c);
-    vocoder_wave_carve(v, c);
+    if (v->whole) {
+        vocoder_whole_carve(v, c);
+    } else {
+        v->n_products = kern_upconv_products(most_taps);
+        v->products = vocoder_carve(c, v->n_parts * v->n_products);
+        vocoder_wave_carve(v, c);
+    }
 }
 
 /* The depthwise weights with the tap outside, so that channels lie side by side. */
@@ -159,6 +170,12 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     }
     v->model = model, v->config = &model->config->codec, v->kern = kern, v->pool = pool;
     v->n_parts = pool_size(pool) == 1 ? 1 : 2 * pool_size(pool);
+    v->weights = &model->vocoder;
+    utter_status status = UTTER_OK;
+    if (pack_is(model->talker.stack.layers[0].q.type) && (status = vocoder_whole_new(v, error))) {
+        cpu_vocoder_close(vocoder);
+        return status;
+    }
     struct vocoder_carver c = {0};
     lay_out(v, &c);
     v->n_memory = c.n;
@@ -167,7 +184,7 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     v->stack_scratch =
         cpu_scratch_new(&shape, 1, BACKEND_MAX_FEED, cache_capacity(v->config), pool_size(pool));
     if (!v->memory || !v->stack_scratch ||
-        cpu_stack_init(&v->stack, shape, &model->vocoder.stack, kern, pool, NULL)) {
+        cpu_stack_init(&v->stack, shape, &v->weights->stack, kern, pool, NULL)) {
         cpu_vocoder_close(vocoder);
         return error_memory(error, "the vocoder");
     }
@@ -176,7 +193,10 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     for (int i = 0; i < v->config->n_ratios; i++) {
         turn_depthwise(v, i);
     }
-    return UTTER_OK;
+    if (v->whole && (status = vocoder_whole_round(v, error))) {
+        cpu_vocoder_close(vocoder);
+    }
+    return status;
 }
 
 void cpu_vocoder_close(struct cpu_vocoder **vocoder)
@@ -184,6 +204,7 @@ void cpu_vocoder_close(struct cpu_vocoder **vocoder)
     struct cpu_vocoder *v = *vocoder;
     if (v) {
         cpu_stack_fini(&v->stack);
+        vocoder_whole_free(v);
         cpu_scratch_free(v->stack_scratch);
         memory_free(v->memory);
         memory_free(v);
@@ -201,8 +222,12 @@ static void lay_out_lane(
     for (int i = 0; i < d->n_ratios; i++) {
         lane->depthwise[i] = vocoder_carve(c, (int64_t)d->latent * VOCODER_REACH);
     }
-    lane->first_past = vocoder_carve(c, (int64_t)d->latent * VOCODER_REACH);
-    for (int i = 0; i < d->n_rates; i++) {
+    if (v->whole) {
+        vocoder_whole_carve_lane(v, lane, c);
+    } else {
+        lane->first_past = vocoder_carve(c, (int64_t)d->latent * VOCODER_REACH);
+    }
+    for (int i = 0; !v->whole && i < d->n_rates; i++) {
         const struct vocoder_block *b = &v->blocks[i];
         lane->blocks[i].tail = vocoder_carve(c, (int64_t)b->n_out * b->rate);
         for (int k = 0; k < VOCODER_UNITS; k++) {
@@ -248,7 +273,8 @@ void cpu_vocoder_memory(const struct cpu_vocoder *v, uint64_t *shared_bytes, uin
     struct cpu_vocoder_lane counted = {0};
     struct vocoder_carver c = {0};
     lay_out_lane(v, &counted, &c);
-    *shared_bytes = sizeof *v + v->n_memory * sizeof(float) + cpu_scratch_bytes(v->stack_scratch);
+    *shared_bytes = sizeof *v + v->n_memory * sizeof(float) + cpu_scratch_bytes(v->stack_scratch) +
+                    (v->whole ? sizeof *v->whole + v->whole->matrix_bytes : 0);
     *lane_bytes = sizeof counted + c.n * sizeof(float);
 }
 
@@ -290,7 +316,7 @@ bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const
     static const struct cpu_tap no_tap = {0};
     tap = tap ? tap : &no_tap;
     int n = vocoder_front_run(v, lane, codes, n_frames, tap);
-    vocoder_wave_run(v, lane, n, pcm, tap);
+    (v->whole ? vocoder_whole_run : vocoder_wave_run)(v, lane, n, pcm, tap);
     lane->position += n_frames;
     bool finite = true;
     for (int64_t i = 0; i < (int64_t)n_frames * v->config->frame_samples; i++) {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/cpu_vocoder_parts.h"
+#include "cpu/cpu_vocoder_whole.h"
 
 enum { MOMENT_WORK = 16 }; /* what a number of a norm or an activation costs, in products, about */
 
@@ -34,7 +34,8 @@ void vocoder_front_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
     v->narrow = vocoder_carve(c, frames * d->stack.width);
     v->normed = vocoder_carve(c, moments * latent);
     v->wide = vocoder_carve(c, moments * latent * VOCODER_WIDEN);
-    v->first_rows = vocoder_carve(c, vocoder_stride(VOCODER_REACH + moments) * latent);
+    int64_t rows = (int64_t)whole_groups(latent) * KERN_WHOLE_GROUP;
+    v->first_rows = vocoder_carve(c, vocoder_stride(VOCODER_REACH + moments) * rows);
     for (int i = 0; i < d->n_ratios; i++) {
         v->upsample[i].taps = vocoder_carve(c, latent * (VOCODER_REACH + 1));
     }
@@ -72,7 +73,8 @@ static void run_quantizer(struct cpu_vocoder *v, const int32_t *codes, int n, co
     }
     float *sum = v->projected[0];
     kern_matmul(v->kern, v->pool, sum, dim, &w->first_projection, v->picked[0], half, n, NULL);
-    kern_matmul(v->kern, v->pool, v->projected[1], dim, &w->rest_projection, v->picked[1], half, n, NULL);
+    kern_matmul(
+        v->kern, v->pool, v->projected[1], dim, &w->rest_projection, v->picked[1], half, n, NULL);
     for (int64_t i = 0; i < n * dim; i++) {
         sum[i] += v->projected[1][i];
     }
@@ -93,7 +95,9 @@ static int64_t line_up(
         for (int64_t t = 0; t < n; t++) {
             row[n_past + t] = x[t * n_channels + c];
         }
-        vocoder_join_past(row, past + c * n_past, n_past, n);
+        if (n_past) {
+            vocoder_join_past(row, past + c * n_past, n_past, n);
+        }
     }
     return stride;
 }
@@ -151,7 +155,7 @@ static void run_transformer(
     struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, float *x, int n, const struct cpu_tap *tap)
 {
     const struct codec_config *d = v->config;
-    const struct vocoder_weights *w = &v->model->vocoder;
+    const struct vocoder_weights *w = v->weights;
     struct cpu_column columns[BACKEND_MAX_FEED];
     int64_t width = d->stack.width;
     for (int t = 0; t < n; t++) {
@@ -259,31 +263,44 @@ static void run_convnext(struct upsample_job *job, float *x)
     }
 }
 
+/* The transposed convolution as a product: it has as many taps as places, so no two inputs meet in an output. */
+static void widen_time(struct cpu_vocoder *v, int i, float *y, const float *x, int n)
+{
+    const struct weight *w = &v->whole->up[i];
+    int64_t latent = v->config->latent;
+    kern_matmul(v->kern, v->pool, y, w->rows, w, x, latent, n, NULL);
+    add_bias(y, v->weights->upsample[i].up.bias, n * v->config->ratios[i], latent);
+}
+
 /* Stage i: x[n][latent] -> y[n * ratio][latent], with the stage's past in front of y. */
 static int run_upsample(
     struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int i, float *y, const float *x, int n)
 {
-    const struct convnext_weights *w = &v->model->vocoder.upsample[i];
+    const struct convnext_weights *w = &v->weights->upsample[i];
     int ratio = v->config->ratios[i];
     int64_t latent = v->config->latent, n_past = VOCODER_REACH * latent;
     float *past = y - n_past;
     struct upsample_job job = {
         .v = v, .w = w, .taps = v->upsample[i].taps, .past = past, .n = n * ratio};
-    job.up = (struct kern_upconv){.y = y,
-        .x = x,
-        .w = v->upsample[i].up_w,
-        .bias = w->up.bias,
-        .products = v->products,
-        .y_stride = 1,
-        .y_step = latent,
-        .x_stride = 1,
-        .x_step = latent,
-        .n_in = (int)latent,
-        .n_out = (int)latent,
-        .stride = ratio,
-        .taps = ratio,
-        .n_t = n};
-    vocoder_spread(v, up_part, &job, latent, KERN_UPCONV_GRAIN, latent * latent * ratio * n);
+    if (v->whole) {
+        widen_time(v, i, y, x, n);
+    } else {
+        job.up = (struct kern_upconv){.y = y,
+            .x = x,
+            .w = v->upsample[i].up_w,
+            .bias = w->up.bias,
+            .products = v->products,
+            .y_stride = 1,
+            .y_step = latent,
+            .x_stride = 1,
+            .x_step = latent,
+            .n_in = (int)latent,
+            .n_out = (int)latent,
+            .stride = ratio,
+            .taps = ratio,
+            .n_t = n};
+        vocoder_spread(v, up_part, &job, latent, KERN_UPCONV_GRAIN, latent * latent * ratio * n);
+    }
     vocoder_join_past(past, lane->depthwise[i], n_past, job.n * latent);
     run_convnext(&job, y);
     return job.n;
@@ -307,6 +324,10 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
             tap->fn(tap->user, "vocoder.upsample", i, x, n, latent);
         }
     }
-    line_up(v->first_rows, lane->first_past, VOCODER_REACH, x, latent, n);
+    if (v->whole) {
+        line_up(v->first_rows, NULL, 0, x, latent, n); /* the past waits in whole numbers */
+    } else {
+        line_up(v->first_rows, lane->first_past, VOCODER_REACH, x, latent, n);
+    }
     return n;
 }

@@ -50,8 +50,12 @@ struct vocoder_block {
     int64_t stride;                      /* of the piece at hand */
 };
 
+struct vocoder_whole; /* cpu_vocoder_whole.h */
+
 struct cpu_vocoder {
     const struct model *model;
+    const struct vocoder_weights *weights; /* the model's, or with matrices in 16 bits */
+    struct vocoder_whole *whole;           /* NULL: in floats */
     const struct codec_config *config;
     const struct kern *kern;
     struct pool *pool;
@@ -84,9 +88,18 @@ struct cpu_vocoder {
     size_t n_tapped;
 };
 
+/* The past of a convolution in whole numbers. */
+struct vocoder_whole_past {
+    int32_t *codes; /* [n_groups][KERN_WHOLE_GROUP / 2][n_past] */
+    float *scales;  /* [n_groups][n_past] */
+    int n_past;
+};
+
+/* One of both halves is in use. */
 struct vocoder_block_state {
     float *tail;                /* [n_out][rate] */
     float *past[VOCODER_UNITS]; /* [n_out][6 * dilation] */
+    struct vocoder_whole_past whole_up, whole_unit[VOCODER_UNITS];
 };
 
 struct cpu_vocoder_lane { /* one allocation with what it points to */
@@ -94,7 +107,8 @@ struct cpu_vocoder_lane { /* one allocation with what it points to */
     struct cpu_cache cache;
     float *pre_past;                    /* [codebook_dim][2] */
     float *depthwise[CONFIG_MAX_RATES]; /* [6][latent] */
-    float *first_past;                  /* [latent][6] */
+    float *first_past;                  /* [latent][6], or: */
+    struct vocoder_whole_past whole_first;
     struct vocoder_block_state blocks[CONFIG_MAX_RATES];
     float *last_past; /* [channels][6] */
     size_t n_past;    /* floats from pre_past on that a reset empties */
@@ -115,6 +129,9 @@ int64_t vocoder_stride(int64_t n);
  * products of two numbers). */
 void vocoder_spread(const struct cpu_vocoder *v, void (*fn)(void *, int, int), void *arg, int64_t n,
     int grain, int64_t work);
+
+/* The n channels of a snake from the logarithms in the file. */
+void vocoder_snake_fill(struct vocoder_snake *snake, const struct snake_weights *w, int n);
 
 /* For the kernel, but for y, residual and n_t. */
 struct kern_conv vocoder_conv_of(const struct vocoder_conv *conv, const float *x, int64_t x_stride);

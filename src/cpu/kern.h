@@ -77,6 +77,38 @@ static inline int64_t kern_upconv_products(int taps)
                    KERN_UPCONV_MOMENTS * KERN_PAD); /* rows are filled up to whole vectors */
 }
 
+/* Whole numbers for the vocoder beside packed weights: channels in groups of KERN_WHOLE_GROUP, filled up with zeros,
+ * two neighbours of 16 bits in a word (the first in its low half). Of each group a moment has a scale of its own, so
+ * rounding one moment does not ask what lies beside it; a moment that holds a number that is none has a scale that is
+ * none. Rows of moments have room for KERN_PAD more. */
+enum { KERN_WHOLE_GROUP = 32, KERN_WHOLE_ROWS = 4 };
+/* One group, moments 0 <= t < n: codes * scales = x + sin(a x)^2 * b, or x where a is NULL. */
+struct kern_whole_rounding {
+    int32_t *codes; /* [KERN_WHOLE_GROUP / 2][stride] */
+    float *scales;
+    const float *x; /* [KERN_WHOLE_GROUP][x_stride] */
+    const float *a, *b;
+    int64_t stride, x_stride;
+};
+typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int64_t n);
+/* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes, in which no group of one tap can
+ * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. */
+enum { KERN_WHOLE_MOST = 65535 };
+struct kern_whole {
+    float *y;
+    const int32_t *x;      /* [n_groups][KERN_WHOLE_GROUP / 2][x_stride] */
+    const float *x_scales; /* [n_groups][x_stride] */
+    const int32_t
+        *w; /* [outputs / KERN_WHOLE_ROWS][n_groups][taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] */
+    const float *w_scales, *bias;
+    const float *residual; /* NULL, or added to y: same layout as y, another place */
+    int64_t y_stride, x_stride;
+    int n_groups, taps, dilation;
+    int64_t n_t;
+};
+typedef void kern_whole_fn(
+    const struct kern_whole *conv, int o0, int o1); /* multiples of KERN_WHOLE_ROWS */
+
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
  * `capacity` being slot 0 again. */
 struct kern_attend {
@@ -105,6 +137,8 @@ struct kern {
     void (*round_column)(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
     kern_conv_fn *conv;
     kern_upconv_fn *upconv;
+    kern_whole_fn *whole;
+    kern_whole_round_fn *whole_round;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
     void (*snake)(float *y, const float *x, float a, float b, int64_t n);
     /* gate[i] = silu(gate[i]) * up[i] */

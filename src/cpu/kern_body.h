@@ -8,6 +8,7 @@
 #include "cpu/kern_encode.h"
 #include "cpu/kern_linear.h"
 #include "cpu/kern_packed.h"
+#include "cpu/kern_whole.h"
 
 const struct kern KERN_TABLE = {
     .name = KERN_NAME,
@@ -19,6 +20,8 @@ const struct kern KERN_TABLE = {
     .round_column = round_column,
     .conv = conv,
     .upconv = upconv,
+    .whole = whole,
+    .whole_round = whole_round,
     .snake = snake,
     .silu_mul = silu_mul,
     .gelu = gelu,

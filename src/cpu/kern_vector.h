@@ -156,11 +156,17 @@ KERN_INLINE vf vf_bf16(const uint16_t *p)
 
 KERN_INLINE vf vf_f16(const uint16_t *p)
 {
+#if KERN_LANES == 16
+    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif KERN_LANES == 8 && defined(__F16C__)
+    return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+#else
     vu bits = vu_widen(p), sign = (bits & 0x8000u) << 16, value = (bits & 0x7fffu) << 13;
     /* The exponent is 112 too small: a product with 2^112 sets it, for subnormal numbers too. */
     vu magnitude = (vu)((vf)value * 0x1p112f);
     vu special = (vu)(value >= vu_set(0x0f800000u)); /* infinite or not a number */
     return (vf)(magnitude | (special & 0x7f800000u) | sign);
+#endif
 }
 
 /* e^x = 2^n (1 + part), x from -104 to 89: returns n. */

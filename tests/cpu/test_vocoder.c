@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "cpu/cpu_vocoder.h"
+#include "cpu/cpu_vocoder_team.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
@@ -22,12 +22,17 @@ struct setting {
     int32_t *codes; /* [FRAMES][n_codebooks] */
 };
 
-static struct setting setting_open(const char *checkpoint, const struct kern *kern, int n_threads)
+/* `type`: of the talker's weights. Beside packed ones the vocoder works in whole numbers. */
+static struct setting setting_open_as(
+    const char *checkpoint, enum dtype type, const struct kern *kern, int n_threads)
 {
     struct setting s = {0};
     char path[256];
     snprintf(path, sizeof path, "build/checkpoints/%s", checkpoint);
     assert_int_equal(model_open(&s.model, path, NULL), UTTER_OK);
+    if (pack_is(type)) {
+        assert_int_equal(model_pack(s.model, type, 1, NULL), UTTER_OK);
+    }
     s.pool = pool_new(n_threads);
     assert_non_null(s.pool);
     assert_int_equal(cpu_vocoder_open(&s.vocoder, s.model, kern, s.pool, NULL), UTTER_OK);
@@ -38,6 +43,11 @@ static struct setting setting_open(const char *checkpoint, const struct kern *ke
         s.codes[i] = (int32_t)(random_word(&random) % (uint32_t)s.shape->codebook_size);
     }
     return s;
+}
+
+static struct setting setting_open(const char *checkpoint, const struct kern *kern, int n_threads)
+{
+    return setting_open_as(checkpoint, DTYPE_BF16, kern, n_threads);
 }
 
 static void setting_close(struct setting *s)
@@ -120,7 +130,7 @@ static void run_in_steps(
     cpu_vocoder_lane_free(lane);
 }
 
-static void check_cuts(const char *checkpoint, int n_frames)
+static void check_cuts(const char *checkpoint, enum dtype type, int n_frames)
 {
     static const int steps[] = {0, 1, 2, 3, 7, 25};
     enum { N_STEPS = sizeof steps / sizeof *steps };
@@ -128,7 +138,7 @@ static void check_cuts(const char *checkpoint, int n_frames)
         float *want = NULL;
         struct stages want_stages = {0};
         for (int n_threads = 1; kern_find(TABLES[i]) && n_threads <= 3; n_threads++) {
-            struct setting s = setting_open(checkpoint, kern_find(TABLES[i]), n_threads);
+            struct setting s = setting_open_as(checkpoint, type, kern_find(TABLES[i]), n_threads);
             float *pcm = malloc(pcm_bytes(&s, n_frames));
             if (!want) {
                 want = malloc(pcm_bytes(&s, n_frames));
@@ -151,14 +161,21 @@ static void check_cuts(const char *checkpoint, int n_frames)
 static void cuts_do_not_show(void **state)
 {
     (void)state;
-    check_cuts("tiny06-custom_voice", 33);
+    check_cuts("tiny06-custom_voice", DTYPE_BF16, 33);
 }
 
 /* Its window is 9: the ring of keys turns within these frames, and the second call of 32 needs all of it. */
 static void cuts_of_an_unusual_shape_do_not_show(void **state)
 {
     (void)state;
-    check_cuts("unusual", 64);
+    check_cuts("unusual", DTYPE_BF16, 64);
+}
+
+static void cuts_do_not_show_in_whole_numbers(void **state)
+{
+    (void)state;
+    check_cuts("tiny06-custom_voice", DTYPE_Q8, 33);
+    check_cuts("unusual", DTYPE_Q4, 64);
 }
 
 static void a_turn_of_the_ring_does_not_show(void **state)
@@ -221,13 +238,80 @@ static void lanes_do_not_meet(void **state)
     setting_close(&s);
 }
 
-/* ---- Range ---- */
-
-static void what_is_no_number_is_silence(void **state)
+/* Several lanes at once, each whole on one thread. */
+static void a_team_changes_nothing(void **state)
 {
     (void)state;
+    enum { LANES = 5, CALLS = 3 };
+    for (enum dtype type = DTYPE_BF16; type != DTYPE_Q4;
+         type = type == DTYPE_BF16 ? DTYPE_Q8 : DTYPE_Q4) {
+        struct setting s = setting_open_as("tiny06-custom_voice", type, kern_find(NULL), 3);
+        float *want = malloc(pcm_bytes(&s, LANES * CALLS)), *pcm = malloc(pcm_bytes(&s, LANES * CALLS));
+        struct cpu_vocoder_lane *lanes[LANES];
+        struct cpu_vocoder_team *team;
+        assert_int_equal(cpu_vocoder_team_open(&team, s.vocoder, s.pool, LANES, NULL), UTTER_OK);
+        assert_true(team && cpu_vocoder_team_bytes(team) > 0 && cpu_vocoder_team_bytes(NULL) == 0);
+        for (int i = 0; i < LANES; i++) {
+            struct cpu_vocoder_lane *lane = lane_of(&s);
+            run(&s, lane, i * CALLS, CALLS, want, NULL);
+            cpu_vocoder_lane_free(lane);
+            lanes[i] = lane_of(&s);
+        }
+        for (int t = 0; t < CALLS; t++) {
+            struct vocoder_order orders[LANES];
+            for (int i = 0; i < LANES; i++) {
+                int at = i * CALLS + t;
+                orders[i] = (struct vocoder_order){lanes[i], s.codes + at * s.shape->n_codebooks, 1,
+                    pcm + (int64_t)at * s.shape->frame_samples, false};
+            }
+            cpu_vocoder_team_run(team, orders, LANES);
+            for (int i = 0; i < LANES; i++) {
+                assert_true(orders[i].finite);
+            }
+        }
+        assert_memory_equal(pcm, want, pcm_bytes(&s, LANES * CALLS));
+        for (int i = 0; i < LANES; i++) {
+            cpu_vocoder_lane_free(lanes[i]);
+        }
+        cpu_vocoder_team_close(&team);
+        assert_int_equal(cpu_vocoder_team_open(&team, s.vocoder, s.pool, 1, NULL), UTTER_OK);
+        assert_null(team); /* one lane is no team */
+        free(want);
+        free(pcm);
+        setting_close(&s);
+    }
+}
+
+/* Against floats, with weights that were trained. */
+static void whole_numbers_sound_the_same(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct setting exact = setting_open("../../voice/builtin", kern_find(NULL), 2);
+    struct setting whole = setting_open_as("../../voice/builtin", DTYPE_Q8, kern_find(NULL), 2);
+    float *want = malloc(pcm_bytes(&exact, N)), *pcm = malloc(pcm_bytes(&exact, N));
+    double signal = 0, noise = 0;
+    run_in_steps(&exact, 4, N, want, NULL);
+    run_in_steps(&whole, 4, N, pcm, NULL);
+    for (int i = 0; i < N * exact.shape->frame_samples; i++) {
+        double off = (double)pcm[i] - (double)want[i];
+        signal += (double)want[i] * (double)want[i];
+        noise += off * off;
+    }
+    assert_true(signal > 0 && noise > 0); /* another way, indeed */
+    assert_true(10 * log10(signal / noise) > 65);
+    free(want);
+    free(pcm);
+    setting_close(&whole);
+    setting_close(&exact);
+}
+
+/* ---- Range ---- */
+
+static void check_no_number(enum dtype type)
+{
     enum { N = 3 };
-    struct setting s = setting_open("nan-sound", kern_find(NULL), 2);
+    struct setting s = setting_open_as("nan-sound", type, kern_find(NULL), 2);
     struct cpu_vocoder_lane *lane = lane_of(&s);
     float *pcm = malloc(pcm_bytes(&s, N));
     assert_false(run(&s, lane, 0, N, pcm, NULL));
@@ -239,11 +323,18 @@ static void what_is_no_number_is_silence(void **state)
     setting_close(&s);
 }
 
-/* One weight is infinite for one code only: the frames without it are sound, and stay so after a reset. */
-static void one_bad_frame_is_told(void **state)
+static void what_is_no_number_is_silence(void **state)
 {
     (void)state;
-    struct setting s = setting_open("tiny06-custom_voice", kern_find(NULL), 1);
+    check_no_number(DTYPE_BF16);
+    check_no_number(DTYPE_Q8);
+    check_no_number(DTYPE_Q4);
+}
+
+/* One weight is infinite for one code only: the frames without it are sound, and stay so after a reset. */
+static void check_bad_frame(enum dtype type)
+{
+    struct setting s = setting_open_as("tiny06-custom_voice", type, kern_find(NULL), 1);
     struct cpu_vocoder_lane *lane = lane_of(&s);
     float *pcm = malloc(pcm_bytes(&s, 6)), *again = malloc(pcm_bytes(&s, 6));
     float *usage = s.model->vocoder.table_usage[2];
@@ -264,6 +355,13 @@ static void one_bad_frame_is_told(void **state)
     free(pcm);
     free(again);
     setting_close(&s);
+}
+
+static void one_bad_frame_is_told(void **state)
+{
+    (void)state;
+    check_bad_frame(DTYPE_BF16);
+    check_bad_frame(DTYPE_Q8);
 }
 
 static void loud_sound_is_clipped(void **state)
@@ -305,12 +403,14 @@ static void silence_is_silent(void **state)
 
 /* ---- Memory ---- */
 
-static void memory_may_run_out(void **state)
+static void check_memory(enum dtype type)
 {
-    (void)state;
     struct model *model;
     assert_int_equal(model_open(&model, "build/checkpoints/tiny06-custom_voice", NULL), UTTER_OK);
     struct pool *pool = pool_new(2);
+    if (pack_is(type)) {
+        assert_int_equal(model_pack(model, type, 1, NULL), UTTER_OK);
+    }
     SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
     {
         struct cpu_vocoder *v;
@@ -326,6 +426,13 @@ static void memory_may_run_out(void **state)
     }
     pool_free(pool);
     model_close(&model);
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    check_memory(DTYPE_BF16);
+    check_memory(DTYPE_Q8);
 }
 
 static void memory_is_told_and_taken_once(void **state)
@@ -355,6 +462,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_do_not_show),
         cmocka_unit_test(cuts_of_an_unusual_shape_do_not_show),
+        cmocka_unit_test(cuts_do_not_show_in_whole_numbers),
+        cmocka_unit_test(a_team_changes_nothing),
+        cmocka_unit_test(whole_numbers_sound_the_same),
         cmocka_unit_test(a_turn_of_the_ring_does_not_show),
         cmocka_unit_test(a_tap_changes_nothing),
         cmocka_unit_test(lanes_do_not_meet),
