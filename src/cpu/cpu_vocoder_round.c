@@ -192,14 +192,17 @@ static void round_tile(const struct conv_job *job, const float *rows, int64_t i_
 {
     const struct whole_conv *c = job->to;
     enum { PAIRS = KERN_WHOLE_GROUP / 2 };
-    int64_t words = (int64_t)c->n_in_groups * c->taps * PAIRS * KERN_WHOLE_ROWS;
+    int n_visit = kern_whole_visit(c->taps);
     for (int r = 0; r < KERN_WHOLE_ROWS; r++) {
         const float *row = rows + (int64_t)r * job->n_in * c->taps;
         float scale = scale_of(row, job->n_in, c->taps);
         float inverse = isfinite(scale) && scale > 0 ? 1 / scale : 0;
-        int32_t *to = c->w + i_tile * words + r;
         c->scales[i_tile * KERN_WHOLE_ROWS + r] = isfinite(scale) ? scale : NAN;
         for (int g = 0; g < c->n_in_groups; g++) {
+            int g0 = g / n_visit * n_visit, n_g = c->n_in_groups - g0;
+            int64_t place = kern_whole_place(
+                i_tile * KERN_WHOLE_ROWS, g0, n_g < n_visit ? n_g : n_visit, c->n_in_groups);
+            int32_t *to = c->w + (place + g - g0) * c->taps * PAIRS * KERN_WHOLE_ROWS + r;
             for (int k = 0; k < c->taps; k++) {
                 for (int i = g * KERN_WHOLE_GROUP; i < (g + 1) * KERN_WHOLE_GROUP; i += 2) {
                     bool both = i + 1 < job->n_in && inverse > 0, one = i < job->n_in && inverse > 0;

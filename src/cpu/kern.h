@@ -94,6 +94,20 @@ typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int
 /* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes, in which no group of one tap can
  * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. */
 enum { KERN_WHOLE_MOST = 65535 };
+/* Weights lie in the order in which they are read: outputs by groups; in each, groups of the input by visits of
+ * kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of these
+ * each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS]. */
+static inline int kern_whole_visit(int taps)
+{
+    return taps < 8 ? 8 / taps : 1;
+}
+/* Where output o, first of its KERN_WHOLE_ROWS, begins in the visit of n_g groups from g0 on, in groups of one such. */
+static inline int64_t kern_whole_place(int64_t o, int g0, int n_g, int n_groups)
+{
+    enum { TILES = KERN_WHOLE_GROUP / KERN_WHOLE_ROWS };
+    return (o / KERN_WHOLE_GROUP * n_groups + g0) * TILES +
+           o % KERN_WHOLE_GROUP / KERN_WHOLE_ROWS * n_g;
+}
 struct kern_whole {
     float *y;
     const int32_t *x;      /* [n_groups][KERN_WHOLE_GROUP / 2][x_stride] */

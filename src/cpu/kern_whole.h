@@ -25,6 +25,10 @@ KERN_INLINE pairs whole_load(const int32_t *p)
 KERN_INLINE void whole_step(int vectors, vf (*total)[WHOLE_VECTORS], const int32_t *w, const int32_t *x,
     int64_t x_stride, const float *scales)
 {
+    enum { LINE = 16, AHEAD = 512 }; /* in words: what is asked for while this step runs */
+    for (int i = 0; i < WHOLE_PAIRS * KERN_WHOLE_ROWS; i += LINE) {
+        __builtin_prefetch(w + AHEAD + i);
+    }
     vi sum[KERN_WHOLE_ROWS][WHOLE_VECTORS];
     KERN_UNROLL
     for (int r = 0; r < KERN_WHOLE_ROWS; r++) {
@@ -76,7 +80,7 @@ KERN_INLINE void whole_tile(
         }
     }
     enum { STEP = WHOLE_PAIRS * KERN_WHOLE_ROWS };
-    const int32_t *w = c->w + ((int64_t)(o / KERN_WHOLE_ROWS) * c->n_groups + g0) * c->taps * STEP;
+    const int32_t *w = c->w + kern_whole_place(o, g0, g1 - g0, c->n_groups) * c->taps * STEP;
     for (int g = g0; g < g1; g++) {
         const int32_t *x = c->x + g * WHOLE_PAIRS * c->x_stride + t;
         const float *scales = c->x_scales + g * c->x_stride + t;
@@ -101,23 +105,33 @@ KERN_INLINE void whole_tile(
     }
 }
 
+/* All moments t0 <= t < t1. */
+KERN_INLINE void whole_moments(
+    const struct kern_whole *c, int g0, int g1, int o, int64_t t0, int64_t t1)
+{
+    int64_t t = t0;
+    for (; WHOLE_VECTORS == 4 && t1 - t > 2 * KERN_LANES; t += 4 * KERN_LANES) {
+        whole_tile(c, 4, g0, g1, o, t, t1);
+    }
+    for (; t1 - t > KERN_LANES; t += 2 * KERN_LANES) {
+        whole_tile(c, 2, g0, g1, o, t, t1);
+    }
+    for (; t < t1; t += KERN_LANES) {
+        whole_tile(c, 1, g0, g1, o, t, t1);
+    }
+}
+
+/* Weights are read in the order in which they lie. */
 static void whole(const struct kern_whole *c, int o0, int o1)
 {
-    int n_g = c->taps < WHOLE_STEPS ? WHOLE_STEPS / c->taps : 1;
-    for (int64_t t0 = 0; t0 < c->n_t; t0 += WHOLE_MOMENTS) {
-        int64_t t1 = c->n_t - t0 < WHOLE_MOMENTS ? c->n_t : t0 + WHOLE_MOMENTS;
-        for (int g = 0; g < c->n_groups; g += n_g) {
-            int g1 = c->n_groups - g < n_g ? c->n_groups : g + n_g;
-            for (int o = o0; o < o1; o += KERN_WHOLE_ROWS) {
-                int64_t t = t0;
-                for (; WHOLE_VECTORS == 4 && t1 - t > 2 * KERN_LANES; t += 4 * KERN_LANES) {
-                    whole_tile(c, 4, g, g1, o, t, t1);
-                }
-                for (; t1 - t > KERN_LANES; t += 2 * KERN_LANES) {
-                    whole_tile(c, 2, g, g1, o, t, t1);
-                }
-                for (; t < t1; t += KERN_LANES) {
-                    whole_tile(c, 1, g, g1, o, t, t1);
+    int n_g = kern_whole_visit(c->taps);
+    for (int o = o0; o < o1; o += KERN_WHOLE_GROUP) {
+        for (int64_t t = 0; t < c->n_t; t += WHOLE_MOMENTS) {
+            int64_t t1 = c->n_t - t < WHOLE_MOMENTS ? c->n_t : t + WHOLE_MOMENTS;
+            for (int g = 0; g < c->n_groups; g += n_g) {
+                int g1 = c->n_groups - g < n_g ? c->n_groups : g + n_g;
+                for (int r = 0; r < KERN_WHOLE_GROUP; r += KERN_WHOLE_ROWS) {
+                    whole_moments(c, g, g1, o + r, t, t1);
                 }
             }
         }

@@ -438,7 +438,7 @@ static void snake_of_no_number(void **state)
 enum {
     GROUPS = 3,
     WHOLE_IN = GROUPS * KERN_WHOLE_GROUP,
-    OUT = 8,
+    OUT = 2 * KERN_WHOLE_GROUP,
     TAPS = 3,
     DILATION = 5,
     N_T = 150,
@@ -476,9 +476,11 @@ static struct whole_case *whole_case_new(void)
 
 static double whole_weight(const struct whole_case *c, int o, int i, int j)
 {
-    int at = (o / KERN_WHOLE_ROWS * GROUPS + i / KERN_WHOLE_GROUP) * TAPS + j;
-    int32_t word =
-        c->w[(at * PAIRS + i % KERN_WHOLE_GROUP / 2) * KERN_WHOLE_ROWS + o % KERN_WHOLE_ROWS];
+    int n = kern_whole_visit(TAPS), g = i / KERN_WHOLE_GROUP, g0 = g / n * n;
+    int64_t at =
+        kern_whole_place(o - o % KERN_WHOLE_ROWS, g0, GROUPS - g0 < n ? GROUPS - g0 : n, GROUPS);
+    at = ((at + g - g0) * TAPS + j) * PAIRS + i % KERN_WHOLE_GROUP / 2;
+    int32_t word = c->w[at * KERN_WHOLE_ROWS + o % KERN_WHOLE_ROWS];
     return (double)(i % 2 ? word >> 16 : (int16_t)(word & 0xffff)) * (double)c->w_scales[o];
 }
 
@@ -520,8 +522,8 @@ static void whole_sums(void **state)
             struct kern_whole piece = c->conv;
             piece.y = again + t, piece.x += t, piece.x_scales += t, piece.residual += t;
             piece.n_t = N_T - t < step ? N_T - t : step;
-            for (int o = 0; o < OUT; o += KERN_WHOLE_ROWS) {
-                kern->whole(&piece, o, o + KERN_WHOLE_ROWS);
+            for (int o = 0; o < OUT; o += KERN_WHOLE_GROUP) {
+                kern->whole(&piece, o, o + KERN_WHOLE_GROUP);
             }
         }
         assert_memory_equal(again, c->y, OUT * STRIDE * sizeof *again);
@@ -530,31 +532,34 @@ static void whole_sums(void **state)
     }
 }
 
-/* The largest sums that the contract allows do not wrap. */
+/* The largest sums that the contract allows do not wrap: all in one pair or spread, up and down. */
 static void whole_sums_do_not_overflow(void **state)
 {
     (void)state;
     enum { LONE = 1 + KERN_PAD };
-    static int32_t codes[PAIRS * LONE], w[PAIRS * KERN_WHOLE_ROWS];
-    static float scales[LONE], w_scales[KERN_WHOLE_ROWS], bias[KERN_WHOLE_ROWS], y[KERN_WHOLE_ROWS];
+    static int32_t codes[PAIRS * LONE], w[PAIRS * KERN_WHOLE_GROUP];
+    static float scales[LONE], w_scales[KERN_WHOLE_GROUP], bias[KERN_WHOLE_GROUP], y[KERN_WHOLE_GROUP];
     for (int p = 0; p < PAIRS; p++) {
         codes[p * LONE] = (int32_t)0x7fff7fff;
     }
     scales[0] = 1;
-    for (int r = 0; r < KERN_WHOLE_ROWS; r++) { /* all in one pair, or spread; up and down */
-        uint32_t code = r < 2 ? 0x7fff7fffu : 0x07ff07ffu;
-        for (int p = 0; p < (r < 2 ? 1 : PAIRS); p++) {
-            w[p * KERN_WHOLE_ROWS + r] =
-                (int32_t)(r % 2 ? (0x10000u - (code & 0xffff)) * 0x10001u : code);
+    for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+        uint32_t code = r % 4 < 2 ? 0x7fff : 0x07ff, down = 0x10000u - code;
+        uint32_t pair = (r % 2 ? down : code) * 0x10001u;
+        for (int p = 0; p < (r % 4 < 2 ? 1 : PAIRS); p++) {
+            w[((r / KERN_WHOLE_ROWS) * PAIRS + p) * KERN_WHOLE_ROWS + r % KERN_WHOLE_ROWS] =
+                (int32_t)pair;
         }
         w_scales[r] = 1;
     }
     EACH_TABLE(kern)
     {
         struct kern_whole c = {y, codes, scales, w, w_scales, bias, NULL, 1, LONE, 1, 1, 1, 1};
-        kern->whole(&c, 0, KERN_WHOLE_ROWS);
-        assert_true(y[0] == 2 * 32767.0f * 32767.0f && y[1] <= -2 * 32766.0f * 32767.0f);
-        assert_true(y[2] == 32 * 2047.0f * 32767.0f && y[3] <= -32 * 2046.0f * 32767.0f);
+        kern->whole(&c, 0, KERN_WHOLE_GROUP);
+        for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+            float size = (r % 4 < 2 ? 2 * 32767.0f : 32 * 2047.0f) * 32767.0f;
+            assert_true(y[r] == (r % 2 ? -size : size));
+        }
     }
 }
 
