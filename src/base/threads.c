@@ -184,7 +184,7 @@ struct pool *pool_new(int n_threads)
     p->n_threads = n_threads;
     /* About what a sleep and a wake-up cost. Where threads share cores, spinning holds up the work that
      * is waited for. */
-    p->spin_ns = n_threads <= threads_available() ? 50000 : 0;
+    p->spin_ns = n_threads > 1 && n_threads <= threads_available() ? 50000 : 0;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->finished, NULL);

@@ -175,7 +175,7 @@ static void cuts_do_not_show_in_whole_numbers(void **state)
 {
     (void)state;
     check_cuts("tiny06-custom_voice", DTYPE_Q8, 33);
-    check_cuts("unusual", DTYPE_Q4, 64);
+    check_cuts("unusual", DTYPE_Q4, 30);
 }
 
 static void a_turn_of_the_ring_does_not_show(void **state)
