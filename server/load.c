@@ -45,8 +45,8 @@ struct load {
     socklen_t address_bytes;
     uint64_t random;
     double began, next_at;
-    struct load_sample *samples;
-    int n_samples, n_room, n_at_once, most_at_once;
+    struct load_seen seen;
+    int n_at_once;
     bool failed;
     TAILQ_HEAD(listener_list, listener) listeners;
 };
@@ -110,6 +110,30 @@ static void again(evutil_socket_t socket, short what, void *user)
     }
 }
 
+static void keep_sample(struct load *l, const struct load_sample *sample)
+{
+    struct load_seen *seen = &l->seen;
+    if (seen->n == seen->n_room) {
+        int room = seen->n_room ? seen->n_room * 2 : 1024;
+        struct load_sample *grown =
+            memory_resize(seen->samples, (size_t)seen->n_room, (size_t)room, sizeof *grown);
+        l->failed = !grown;
+        seen->samples = grown ? grown : seen->samples;
+        seen->n_room = grown ? room : seen->n_room;
+    }
+    if (seen->n < seen->n_room) {
+        seen->samples[seen->n++] = *sample;
+    }
+}
+
+static void note_gap(struct listener *x, double gap_s)
+{
+    int bin =
+        gap_s * LOAD_BINS_A_SECOND < LOAD_BINS - 1 ? (int)(gap_s * LOAD_BINS_A_SECOND) : LOAD_BINS - 1;
+    x->load->seen.gaps[bin]++;
+    x->sample.gap_s = gap_s > x->sample.gap_s ? gap_s : x->sample.gap_s;
+}
+
 /* One answer is over, in whatever way. */
 static void finish(struct listener *x, enum load_outcome outcome)
 {
@@ -118,17 +142,7 @@ static void finish(struct listener *x, enum load_outcome outcome)
     x->sample.outcome = outcome;
     x->sample.total_s = now - x->sent;
     x->sample.audio_s = (double)(x->n_bytes / 2) / RATE;
-    if (l->n_samples == l->n_room) {
-        int room = l->n_room ? l->n_room * 2 : 1024;
-        struct load_sample *grown =
-            memory_resize(l->samples, (size_t)l->n_room, (size_t)room, sizeof *grown);
-        l->failed = !grown;
-        l->samples = grown ? grown : l->samples;
-        l->n_room = grown ? room : l->n_room;
-    }
-    if (l->n_samples < l->n_room) {
-        l->samples[l->n_samples++] = x->sample;
-    }
+    keep_sample(l, &x->sample);
     l->n_at_once--;
     listener_free(x);
     if (l->options->listeners > 0) {
@@ -168,8 +182,8 @@ static void take_sound(struct listener *x, const char *data, size_t n)
     if (x->n_bytes == 0) {
         x->sample.first_s = now - x->sent;
         x->heard_until = now;
-    } else if (now - x->last > x->sample.gap_s) {
-        x->sample.gap_s = now - x->last;
+    } else {
+        note_gap(x, now - x->last);
     }
     if (now - x->heard_until > x->sample.starved_s) {
         x->sample.starved_s = now - x->heard_until;
@@ -238,7 +252,7 @@ static void start(struct load *l)
     x->load = l;
     TAILQ_INSERT_TAIL(&l->listeners, x, entry);
     l->n_at_once++;
-    l->most_at_once = l->n_at_once > l->most_at_once ? l->n_at_once : l->most_at_once;
+    l->seen.most_at_once = l->n_at_once > l->seen.most_at_once ? l->n_at_once : l->seen.most_at_once;
     int n_words = write_text(l, text, sizeof text);
     char frames[48] = "";
     if (o->word_frames > 0) {
@@ -273,7 +287,7 @@ static void on_arrival(evutil_socket_t socket, short what, void *user)
         l->next_at += -log(1 - draw_unit(l)) / l->options->rate;
     }
     double wait = l->next_at - seconds();
-    if (l->next_at - l->began < l->options->seconds && l->n_samples < MAX_REQUESTS) {
+    if (l->next_at - l->began < l->options->seconds && l->seen.n < MAX_REQUESTS) {
         wait = wait > 0 ? wait : 0;
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
         event_add(l->next, &t);
@@ -325,14 +339,15 @@ int load_run(const struct load_options *options)
         code = 1;
     } else {
         run(&l);
-        for (int i = 0; i < l.n_samples; i++) {
-            n_answers += l.samples[i].status > 0;
+        for (int i = 0; i < l.seen.n; i++) {
+            n_answers += l.seen.samples[i].status > 0;
         }
+        l.seen.wall_s = seconds() - l.began;
         if (n_answers == 0) {
             fprintf(stderr, "utter: nobody answers at %s port %d (start utter serve first)\n",
                 options->host, options->port);
         } else {
-            load_print(options, l.samples, l.n_samples, l.most_at_once, seconds() - l.began);
+            load_print(options, &l.seen);
             code = 0;
         }
     }
@@ -345,6 +360,6 @@ int load_run(const struct load_options *options)
     if (l.base) {
         event_base_free(l.base);
     }
-    memory_free(l.samples);
+    memory_free(l.seen.samples);
     return code;
 }

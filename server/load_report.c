@@ -17,7 +17,7 @@ struct line {
 static const struct line lines[] = {
     {"first_ms", "first sound", offsetof(struct load_sample, first_s)},
     {"audible_ms", "first audible sample", offsetof(struct load_sample, audible_s)},
-    {"gap_ms", "longest gap of a stream", offsetof(struct load_sample, gap_s)},
+    {"worst_gap_ms", "longest gap of a stream", offsetof(struct load_sample, gap_s)},
     {"underrun_ms", "longest underrun", offsetof(struct load_sample, starved_s)},
     {"total_ms", "whole answer", offsetof(struct load_sample, total_s)},
 };
@@ -57,40 +57,72 @@ static struct sums sum_up(const struct load_options *o, const struct load_sample
     return s;
 }
 
-void load_print(
-    const struct load_options *o, struct load_sample *samples, int n, int most_at_once, double wall_s)
+struct percentiles {
+    double p50, p95, p99, most;
+};
+
+static void put(
+    json_t *j, const struct load_options *o, const char *key, const char *name, struct percentiles p)
 {
-    struct sums s = sum_up(o, samples, n);
-    double *values = memory_new((size_t)n + 1, sizeof *values);
+    json_object_set_new(j, key,
+        json_pack("{s:f,s:f,s:f,s:f}", "p50", p.p50, "p95", p.p95, "p99", p.p99, "max", p.most));
+    if (!o->json) {
+        printf("%-26s %10.1f %10.1f %10.1f %10.1f\n", name, p.p50, p.p95, p.p99, p.most);
+    }
+}
+
+/* Of one line of the table, over the good answers. `values` has room for all. */
+static struct percentiles of_samples(
+    const struct load_seen *seen, const struct line *line, double *values)
+{
+    int m = 0;
+    for (int i = 0; i < seen->n; i++) {
+        if (seen->samples[i].outcome == LOAD_GOOD) {
+            values[m++] =
+                1e3 * *(const double *)(const void *)((const char *)&seen->samples[i] + line->at);
+        }
+    }
+    qsort(values, (size_t)m, sizeof *values, compare);
+    return (struct percentiles){percentile(values, m, 0.5), percentile(values, m, 0.95),
+        percentile(values, m, 0.99), m ? values[m - 1] : 0};
+}
+
+static double gap_at(const struct load_seen *seen, double share)
+{
+    uint64_t total = 0, below = 0;
+    int bin = 0;
+    for (int i = 0; i < LOAD_BINS; i++) {
+        total += seen->gaps[i];
+    }
+    while (bin < LOAD_BINS - 1 && (double)(below += seen->gaps[bin]) < share * (double)total) {
+        bin++;
+    }
+    return total ? 1e3 * (bin + 1) / LOAD_BINS_A_SECOND : 0;
+}
+
+void load_print(const struct load_options *o, const struct load_seen *seen)
+{
+    int n = seen->n;
+    struct sums s = sum_up(o, seen->samples, n);
+    double wall_s = seen->wall_s, *values = memory_new((size_t)n + 1, sizeof *values);
     json_t *j = json_pack("{s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:i,s:f,s:f}", "requests", n, "good",
         s.n_good, "refused", s.n_refused, "broken", s.n_broken, "underruns", s.n_underrun, "goodput",
         n ? (double)s.n_within / n : 0, "limit_ms", o->limit_ms, "audio_seconds", s.audio_s,
-        "wall_seconds", wall_s, "most_at_once", most_at_once, "rate", o->rate, "audio_per_second",
+        "wall_seconds", wall_s, "most_at_once", seen->most_at_once, "rate", o->rate, "audio_per_second",
         wall_s > 0 ? s.audio_s / wall_s : 0);
     if (!o->json) {
         printf("requests %d: %d good, %d refused, %d broken; %d with an underrun; at most %d at once\n",
-            n, s.n_good, s.n_refused, s.n_broken, s.n_underrun, most_at_once);
+            n, s.n_good, s.n_refused, s.n_broken, s.n_underrun, seen->most_at_once);
         printf("goodput %.1f%% (audible within %.0f ms, no underrun); %.1f s of sound in %.1f s\n\n",
             n ? 100.0 * s.n_within / n : 0.0, o->limit_ms, s.audio_s, wall_s);
         printf("%-26s %10s %10s %10s %10s\n", "ms", "p50", "p95", "p99", "most");
     }
     for (size_t l = 0; values && l < sizeof lines / sizeof *lines; l++) {
-        int m = 0;
-        for (int i = 0; i < n; i++) {
-            if (samples[i].outcome == LOAD_GOOD) {
-                values[m++] =
-                    1e3 * *(const double *)(const void *)((const char *)&samples[i] + lines[l].at);
-            }
-        }
-        qsort(values, (size_t)m, sizeof *values, compare);
-        double p50 = percentile(values, m, 0.5), p95 = percentile(values, m, 0.95),
-               p99 = percentile(values, m, 0.99), most = m ? values[m - 1] : 0;
-        json_object_set_new(j, lines[l].key,
-            json_pack("{s:f,s:f,s:f,s:f}", "p50", p50, "p95", p95, "p99", p99, "max", most));
-        if (!o->json) {
-            printf("%-26s %10.1f %10.1f %10.1f %10.1f\n", lines[l].name, p50, p95, p99, most);
-        }
+        put(j, o, lines[l].key, lines[l].name, of_samples(seen, &lines[l], values));
     }
+    put(j, o, "gap_ms", "gaps between pieces",
+        (struct percentiles){
+            gap_at(seen, 0.5), gap_at(seen, 0.95), gap_at(seen, 0.99), gap_at(seen, 1)});
     if (o->json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         putchar('\n');

@@ -3,7 +3,7 @@
 #   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
 #   silent         8 listeners beside 1,000 silent clients    kill [100]   the worker, killed at random moments
 #   flood          clients that send and never read           formats      what the encoders cost
-#   gpu            one client; 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
+#   gpu            one client; 10, 20, 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json
 import os
 import random
@@ -55,28 +55,47 @@ def processor_s(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def load_and_compare(s, *more):
+    """The load, and whether a request alone and in the middle of it gives the same bytes."""
+    same = []
+    alone = s.speak(input=LONG, seed=3, max_new_tokens=60)[2]
+
+    def ask():
+        time.sleep(4)
+        for _ in range(3):
+            same.append(s.speak(input=LONG, seed=3, max_new_tokens=60)[2] == alone)
+    t = threading.Thread(target=ask)
+    t.start()
+    r = load(s, *more)
+    t.join()
+    return r, same
+
+
 def show_load(name, r, **more):
     show(name, requests=r["requests"], refused=r["refused"], broken=r["broken"], underruns=r["underruns"],
-         audible_ms=r["audible_ms"], first_ms=r["first_ms"], gap_ms=r["gap_ms"], underrun_ms=r["underrun_ms"],
+         audible_ms=r["audible_ms"], first_ms=r["first_ms"], gap_ms=r["gap_ms"], worst_gap_ms=r["worst_gap_ms"],
+         underrun_ms=r["underrun_ms"],
          audio_per_second=r["audio_per_second"], most_at_once=r["most_at_once"], **more)
 
 
 def streams(s):
     n = number or 20
     worker, before = s.workers()[0], (processor_s(s.process.pid), processor_s(s.workers()[0]))
-    r = load(s, "--listeners", str(n), "--seconds", "20")
-    show_load("streams", r, listeners=n, front_s=processor_s(s.process.pid) - before[0],
+    r, same = load_and_compare(s, "--listeners", str(n), "--seconds", "20")
+    show_load("streams", r, listeners=n, same_alone_and_in_the_crowd=same, front_s=processor_s(s.process.pid) - before[0],
               worker_s=processor_s(worker) - before[1], wall_s=r["wall_seconds"], capacity=s.metric("capacity"))
 
 
 def gpu(s):
     frames = ["--word-frames", "5"]
     show_load("one client", load(s, "--listeners", "1", "--eager", "--words", "13", "--word-frames", "2",
-                                 "--seconds", "4"))
-    show_load("30 requests a second", load(s, "--rate", "30", "--seconds", "8", *frames), queued=s.metric(
-        "queue_wait_seconds_sum"))
-    show_load("listeners", load(s, "--listeners", str(number or 128), "--words", "5-40", "--seconds", "10", *frames),
-              capacity=s.metric("capacity"))
+                                 "--seconds", "3"))
+    for rate in ("10", "20", "30"):
+        waited = s.metric("queue_wait_seconds_sum")
+        show_load(rate + " requests a second", load(s, "--rate", rate, "--seconds", "6", *frames),
+                  queued_s=s.metric("queue_wait_seconds_sum") - waited)
+    r, same = load_and_compare(s, "--listeners", str(number or 128), "--words", "5-40", "--seconds", "8", *frames)
+    show_load("listeners", r, same_alone_and_in_the_crowd=same, capacity=s.metric("capacity"))
 
 
 def formats(s):
