@@ -4,7 +4,7 @@
  * and turns its own; these it takes from the products themselves, and the first query head of a group puts them into
  * the page. */
 #include "cuda/cuda_attend_page.h"
-#include "cuda/cuda_launch.cuh"
+#include "cuda/cuda_operand.cuh"
 
 namespace {
 
@@ -223,8 +223,12 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
     }
     __syncthreads();
     if (me < task.head) {
-        a.mixed[v * a.mixed_stride + (int64_t)of * task.head + me] =
-            mix(s, old_values, n_old, position, me);
+        const float mixed = mix(s, old_values, n_old, position, me);
+        if (a.operand) {
+            operand_store(a.operand, a.operand_k_tiles, v, of * task.head + me, mixed);
+        } else {
+            a.mixed[v * a.mixed_stride + (int64_t)of * task.head + me] = mixed;
+        }
     }
 }
 
