@@ -203,6 +203,7 @@ static void lose_worker(struct server *s, const char *why)
     link->out.failed = false;
     bool was_ready = s->is_ready;
     s->is_ready = false;
+    s->capacity = 0;
     if (link->closing) {
         return;
     }

@@ -390,19 +390,21 @@ static void warm_up(struct worker *w)
                 utter_stream_finish(*stream, NULL);
             }
         }
-        double begin = now_s();
+        /* The first step reads the prompts and touches memory for the first time; the others tell what a step costs. */
+        utter_status status = utter_model_step(w->model, NULL);
+        double begin = now_s(), prompts_s = 0;
         int n_steps = 0;
-        while (utter_model_step(w->model, NULL) == UTTER_OK) {
+        while (status == UTTER_OK && utter_model_step(w->model, NULL) == UTTER_OK) {
             n_steps++;
         }
-        double prompts_s = 0;
+        double steps_s = now_s() - begin;
         for (int k = 0; k < n; k++) {
             prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
-        }
-        schedule_learn(&w->clock, n, (now_s() - begin - prompts_s) / (n_steps ? n_steps : 1),
-            n * (sizeof text + PROMPT_BYTES), prompts_s);
-        for (int k = 0; k < n; k++) {
             utter_stream_free(&w->slots[k].stream);
+        }
+        if (n_steps > 0) {
+            schedule_learn(
+                &w->clock, n, steps_s / n_steps, n * (sizeof text + PROMPT_BYTES), prompts_s);
         }
         utter_voice_free(&voice);
     }

@@ -82,8 +82,9 @@ def streams(s):
     n = number or 20
     worker, before = s.workers()[0], (processor_s(s.process.pid), processor_s(s.workers()[0]))
     r, same = load_and_compare(s, "--listeners", str(n), "--seconds", "20")
-    show_load("streams", r, listeners=n, same_alone_and_in_the_crowd=same, front_s=processor_s(s.process.pid) - before[0],
-              worker_s=processor_s(worker) - before[1], wall_s=r["wall_seconds"], capacity=s.metric("capacity"))
+    show_load("streams", r, listeners=n, same_alone_and_in_the_crowd=same, wall_s=r["wall_seconds"],
+              front_s=processor_s(s.process.pid) - before[0], worker_s=processor_s(worker) - before[1],
+              capacity=s.metric("capacity"))
 
 
 def gpu(s):
@@ -94,7 +95,8 @@ def gpu(s):
         waited = s.metric("queue_wait_seconds_sum")
         show_load(rate + " requests a second", load(s, "--rate", rate, "--seconds", "6", *frames),
                   queued_s=s.metric("queue_wait_seconds_sum") - waited)
-    r, same = load_and_compare(s, "--listeners", str(number or 128), "--words", "5-40", "--seconds", "8", *frames)
+    r, same = load_and_compare(s, "--listeners", str(number or 128),
+                               "--words", "5-40", "--seconds", "8", *frames)
     show_load("listeners", r, same_alone_and_in_the_crowd=same, capacity=s.metric("capacity"))
 
 
