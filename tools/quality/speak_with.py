@@ -33,6 +33,7 @@ def main():
     options.add_argument("--presets", nargs="+", default=["clara", "miles"])
     options.add_argument("--layouts", nargs="+", default=["full", "stream"])
     options.add_argument("--every", type=int, default=1, help="take each n-th sentence only")
+    options.add_argument("--turns", action="store_true", help="each sentence once: presets and layouts take turns")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--options", default="", help="further ones for `utter say`, in one string")
     options.add_argument("--processes", type=int, default=os.cpu_count())
@@ -41,8 +42,9 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     with open(args.texts, encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in file]
-    jobs = [(args, preset, name, index, lines[index]) for preset in args.presets for name in args.layouts
-            for index in range(0, len(lines), args.every)]
+    ways = [(preset, name) for preset in args.presets for name in args.layouts]
+    jobs = [(args, preset, name, index, lines[index]) for k, (preset, name) in enumerate(ways)
+            for index in range(0, len(lines), args.every) if not args.turns or index // args.every % len(ways) == k]
     with ThreadPool(args.processes) as pool:
         items = pool.map(speak, jobs, 8)
     with open(os.path.join(args.out, "manifest.json"), "w", encoding="utf-8") as file:
