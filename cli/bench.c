@@ -265,6 +265,12 @@ static double weight_rate(const struct bench *bench, double frame_ms)
     return frame_ms > 0 ? 1e-6 * (double)bench->info.frame_bytes / frame_ms : 0;
 }
 
+/* Milliseconds that reading so many bytes takes at the least. */
+static double bound_ms(const struct bench *bench, uint64_t bytes)
+{
+    return bench->limit_gb > 0 ? 1e-6 * (double)bytes / bench->limit_gb : 0;
+}
+
 static int print_row_json(const struct bench *bench, struct row *row)
 {
     char model[64];
@@ -285,6 +291,10 @@ static int print_row_json(const struct bench *bench, struct row *row)
         "gb_per_s", weight_rate(bench, frame_ms), "limit_gb_per_s", bench->limit_gb);
     json_object_update(object, rest);
     json_decref(rest);
+    json_object_set_new(object, "bound_ms",
+        json_pack("{s:f,s:f,s:f}", "talker", bound_ms(bench, bench->info.talker_frame_bytes),
+            "predictor", bound_ms(bench, bench->info.predictor_frame_bytes), "vocoder",
+            bound_ms(bench, bench->info.vocoder_frame_bytes)));
     int code = report_json(object);
     fflush(stdout);
     return code;
@@ -316,6 +326,9 @@ static void print_head(const struct bench *bench)
         i->weights, i->kernels, i->n_threads);
     printf("the memory gives %.2f GB/s; a frame reads %.1f MB of weights\n", bench->limit_gb,
         1e-6 * (double)i->frame_bytes);
+    printf("reading them takes: talker %.2f ms, predictor %.2f, vocoder %.2f\n",
+        bound_ms(bench, i->talker_frame_bytes), bound_ms(bench, i->predictor_frame_bytes),
+        bound_ms(bench, i->vocoder_frame_bytes));
     printf("times in ms, median and 95th percentile of %d runs after %d that warm up\n\n",
         (int)bench->settings->runs.integer, WARM_UPS);
     printf("lanes words frames     ttfc     p95    frame     p95   talker predict vocoder  prefill     "

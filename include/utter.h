@@ -172,6 +172,8 @@ typedef struct utter_model_info {
     uint64_t snapshot_bytes;
     int most_lanes;         /* that the memory of the GPU would hold; 0: no such bound */
     double device_gb_per_s; /* 1e9 bytes a second that the memory of the GPU can give; 0: not known */
+    /* The parts of frame_bytes. */
+    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes;
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);

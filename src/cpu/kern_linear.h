@@ -70,7 +70,7 @@ KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t 
     int64_t k = 0;
     /* With few columns the weights come from memory. Short rows are too many streams for the machine to
      * foresee: the next tile's are asked for here. */
-    for (; columns <= 2 && k + 32 <= n_k; k += 32) {
+    for (; columns <= 4 && columns < TILE_COLUMNS && k + 32 <= n_k; k += 32) {
         KERN_UNROLL
         for (int r = 0; r < rows; r++) {
             __builtin_prefetch(w + (size_t)(rows + r) * row_bytes + (size_t)k * weight_bytes(type));
@@ -127,6 +127,9 @@ KERN_INLINE void matmul(enum dtype type, float *y, int64_t y_stride, const void 
         for (; c + TILE_COLUMNS <= n_c; c += TILE_COLUMNS) {
             strip(type, TILE_COLUMNS, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
                 x_stride);
+        }
+        for (; TILE_COLUMNS > 4 && c + 4 <= n_c; c += 4) {
+            strip(type, 4, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
         }
         for (; c + 2 <= n_c; c += 2) {
             strip(type, 2, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);

@@ -152,7 +152,7 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
                 sum[i][v] = zero - (vi){0};
             }
         }
-        if (columns <= 2) {
+        if (columns <= 4) {
             KERN_UNROLL
             for (size_t line = 0; line < group_bytes; line += 64) {
                 __builtin_prefetch(group + PACKED_AHEAD + line);
@@ -194,6 +194,9 @@ KERN_INLINE void packed(enum dtype type, float *y, int64_t y_stride, const struc
         int c = 0;
         for (; c + PACKED_COLUMNS <= n_c; c += PACKED_COLUMNS) {
             packed_tile(type, PACKED_COLUMNS, y + r, y_stride, n, block, scale_bytes, x, c);
+        }
+        for (; PACKED_COLUMNS > 4 && c + 4 <= n_c; c += 4) {
+            packed_tile(type, 4, y + r, y_stride, n, block, scale_bytes, x, c);
         }
         for (; PACKED_COLUMNS > 2 && c + 2 <= n_c; c += 2) {
             packed_tile(type, 2, y + r, y_stride, n, block, scale_bytes, x, c);

@@ -153,8 +153,13 @@ void model_count(struct model *m)
     m->vocoder_parameters = tally(codec, "decoder.", NULL).values;
     m->all_parameters = tally(main, "", NULL).values + packed[0] + packed[1] +
                         (is_packed ? 0 : tally(codec, "", NULL).values);
-    m->frame_bytes =
-        talker + steps * step + heads + tally(codec, "decoder.", "decoder.quantizer.").bytes;
+    m->talker_frame_bytes = talker;
+    m->predictor_frame_bytes = steps * step + heads;
+    m->vocoder_frame_bytes = tally(codec, "decoder.", "decoder.quantizer.").bytes;
+    if (pack_is(m->talker.stack.layers[0].q.type)) {
+        m->vocoder_frame_bytes /= 2;
+    }
+    m->frame_bytes = talker + m->predictor_frame_bytes + m->vocoder_frame_bytes;
 }
 
 /* Binds one tensor set with `bind_all` and reports what does not fit. */

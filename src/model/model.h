@@ -141,8 +141,9 @@ struct model {
     struct encoder_weights encoder;
     struct speaker_weights speaker;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
-    uint64_t
-        frame_bytes; /* of weights that one frame reads: talker once, predictor for each code, vocoder once */
+    /* Of weights that one frame reads: talker once, predictor for each code, vocoder once (in 16 bits beside packed
+     * ones); and the sum. */
+    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes, frame_bytes;
     uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
     bool packed_file;           /* talker and predictor lie packed in the file */
     void **owned;               /* every small vector and table that is not in a mapped file */
