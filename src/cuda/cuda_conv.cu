@@ -90,9 +90,11 @@ template <int WM, int WN, int DEPTH> struct conv_queue {
 };
 
 template <int WM, int WN>
-static __device__ __forceinline__ void begin_place(
-    const cuda_conv &p, conv_place<WM, WN> &at, int n_all)
+static __device__ __forceinline__ void begin_place(const cuda_conv &p, conv_place<WM, WN> &at)
 {
+    const int splits = p.product.splits, n_all = p.product.groups * p.product.taps;
+    at.warp = (int)threadIdx.x / 32, at.lane = (int)threadIdx.x % 32;
+    at.part = at.warp % splits, at.n_subs = CONV_WARPS / splits, at.n_steps = n_all / splits;
 #pragma unroll
     for (int i = 0; i < WM; i++) {
         int tile = (int)blockIdx.x * WM + i;
@@ -161,10 +163,9 @@ static __device__ __forceinline__ void begin_weights(
 /* All steps of a warp. */
 template <int WM, int WN, int DEPTH>
 static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
-    conv_ahead<WM, WN, DEPTH> &ahead, float (&sum)[WM][WN][4], float (&square)[WN])
+    conv_ahead<WM, WN, DEPTH> &ahead, conv_reader<WN> &reader, float (&sum)[WM][WN][4],
+    float (&square)[WN])
 {
-    conv_reader<WN> reader;
-    begin_reader(reader, p, at);
 #pragma unroll
     for (int d = 0; d < DEPTH; d++) {
         if (d < at.n_steps) {
@@ -204,10 +205,9 @@ static __device__ __forceinline__ void queue_columns(
  * has been multiplied. */
 template <int WM, int WN, int DEPTH>
 static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_place<WM, WN> &at,
-    conv_queue<WM, WN, DEPTH> &queue, float (&sum)[WM][WN][4], float (&square)[WN])
+    conv_queue<WM, WN, DEPTH> &queue, conv_reader<WN> &reader, float (&sum)[WM][WN][4],
+    float (&square)[WN])
 {
-    conv_reader<WN> reader;
-    begin_reader(reader, p, at);
     for (int d = 0; d < DEPTH; d++) {
         if (d < at.n_steps) {
             queue_columns(queue, reader, p, d);
@@ -260,14 +260,11 @@ static __device__ __forceinline__ float4 scale4(float4 v, float scale)
 
 /* Four outputs of a column: `parts` and `squares` are those of the first of `splits` warps. */
 static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float *parts, int parts_step,
-    const float *squares, int squares_step, int tile, int quad, int column)
+    const float *squares, int squares_step, const conv_operands &operands)
 {
     float4 v = make_float4(0, 0, 0, 0), up = v;
     float total = 0;
     bool gate = p.after == CONV_GATE;
-    int output = tile * (gate ? 8 : 16) + quad * 4;
-    conv_operands operands =
-        operands_of(p, output % p.width, (int64_t)column * p.rate + output / p.width);
     for (int i = 0; i < p.product.splits; i++) {
         v = add4(v, *(const float4 *)(parts + i * parts_step));
         if (gate) {
@@ -287,6 +284,34 @@ static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float
     finish(p, v, operands);
 }
 
+/* What an item of a pass is: four outputs of one column. */
+struct conv_item {
+    int sub, c, quad, tile, column;
+    bool own;
+};
+
+template <int WM, int WN>
+static __device__ __forceinline__ conv_item item_of(
+    const cuda_conv &p, const conv_place<WM, WN> &at, int pass, int k)
+{
+    typedef conv_place<WM, WN> place;
+    conv_item item;
+    item.quad = k % place::QUADS, item.c = k / place::QUADS % (8 * place::PASS);
+    item.sub = k / place::QUADS / (8 * place::PASS);
+    item.tile = (int)blockIdx.x * WM + item.quad / 4;
+    item.column = at.first + item.sub * at.COLUMNS + pass * 8 + item.c;
+    bool counts = p.after != CONV_GATE || item.quad % 4 < 2; /* the others are used with these */
+    item.own =
+        counts && item.sub < at.n_subs && item.column < at.n_columns && item.tile < p.product.n_tiles;
+    return item;
+}
+
+static __device__ __forceinline__ conv_operands constants_of(const cuda_conv &p, const conv_item &item)
+{
+    int output = item.tile * (p.after == CONV_GATE ? 8 : 16) + item.quad % 4 * 4;
+    return constants_of(p, output % p.width, (int64_t)item.column * p.rate + output / p.width);
+}
+
 static __device__ __forceinline__ void place_queue(...)
 {
 }
@@ -298,34 +323,60 @@ static __device__ __forceinline__ void place_queue(
     queue->at = (uint4 *)shared + threadIdx.x;
 }
 
+/* A warp's sums of one pass go to shared memory. */
+template <int WM, int WN>
+static __device__ __forceinline__ void lay_down(
+    float (*parts)[conv_place<WM, WN>::STRIDE], const float (&sum)[WM][WN][4], int pass, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < WM; i++) {
+#pragma unroll
+        for (int j = 0; j < conv_place<WM, WN>::PASS; j++) {
+            int column = j * 8 + lane % 4 * 2, output = i * 16 + lane / 4;
+            parts[column][output] = sum[i][pass + j][0];
+            parts[column + 1][output] = sum[i][pass + j][1];
+            parts[column][output + 8] = sum[i][pass + j][2];
+            parts[column + 1][output + 8] = sum[i][pass + j][3];
+        }
+    }
+}
+
 /* Dynamic shared memory: the queue, and after the steps the parts. */
 template <int WM, int WN, typename A>
 __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 {
     typedef conv_place<WM, WN> place;
+    constexpr bool EARLY = WM * WN == 1; /* a thread has one item at most */
     extern __shared__ __align__(16) unsigned char conv_shared[];
     float(*parts)[8 * place::PASS][place::STRIDE] =
         (float(*)[8 * place::PASS][place::STRIDE])(void *)conv_shared;
     __shared__ float squares[CONV_WARPS][place::COLUMNS];
     place at = {};
-    at.warp = (int)threadIdx.x / 32, at.lane = (int)threadIdx.x % 32;
-    int splits = p.product.splits, n_all = p.product.groups * p.product.taps;
-    at.part = at.warp % splits, at.n_subs = CONV_WARPS / splits, at.n_steps = n_all / splits;
     A ahead;
     place_queue(&ahead, conv_shared);
-    begin_place(p, at, n_all);
+    begin_place(p, at);
     begin_weights(ahead, at);
+    ptx_let_next_begin();
     if (at.warp == 0 && p.after != CONV_GATE) {
         fetch_operands(p, (int)blockIdx.x * WM * 16, at.lane);
     }
-    ptx_let_next_begin();
-    ptx_wait_for_earlier();
     at.n_columns = p.call->n * p.moments, at.first = (int)blockIdx.y * at.n_subs * at.COLUMNS;
+    conv_reader<WN> reader;
+    begin_reader(reader, p, at);
+    const conv_item first = item_of(p, at, 0, (int)threadIdx.x);
+    conv_operands early = {};
+    if (EARLY && first.own) {
+        early = constants_of(p, first);
+    }
+    ptx_wait_for_earlier();
     if (at.first > 0 && at.first >= at.n_columns) {
         return;
     }
+    if (EARLY && first.own) {
+        load_residual(p, early);
+    }
     float sum[WM][WN][4] = {}, square[WN] = {};
-    sum_steps(p, at, ahead, sum, square);
+    sum_steps(p, at, ahead, reader, sum, square);
     if (p.norm_width) {
         keep_squares(squares[at.warp], square, at.lane);
     }
@@ -333,27 +384,19 @@ __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 #pragma unroll
     for (int pass = 0; pass < WN; pass += place::PASS) {
         __syncthreads();
-#pragma unroll
-        for (int i = 0; i < WM; i++) {
-#pragma unroll
-            for (int j = 0; j < place::PASS; j++) {
-                int column = j * 8 + at.lane % 4 * 2, output = i * 16 + at.lane / 4;
-                parts[at.warp][column][output] = sum[i][pass + j][0];
-                parts[at.warp][column + 1][output] = sum[i][pass + j][1];
-                parts[at.warp][column][output + 8] = sum[i][pass + j][2];
-                parts[at.warp][column + 1][output + 8] = sum[i][pass + j][3];
-            }
-        }
+        lay_down<WM, WN>(parts[at.warp], sum, pass, at.lane);
         __syncthreads();
         for (int k = (int)threadIdx.x; k < at.n_subs * 8 * place::PASS * place::QUADS;
              k += CONV_THREADS) {
-            int quad = k % place::QUADS, c = k / place::QUADS % (8 * place::PASS);
-            int sub = k / place::QUADS / (8 * place::PASS), tile = (int)blockIdx.x * WM + quad / 4;
-            int column = at.first + sub * at.COLUMNS + pass * 8 + c;
-            bool own = p.after != CONV_GATE || quad % 4 < 2; /* the others are used with these */
-            if (own && column < at.n_columns && tile < p.product.n_tiles) {
-                add_parts(p, &parts[sub * splits][c][quad * 4], 8 * place::PASS * place::STRIDE,
-                    &squares[sub * splits][pass * 8 + c], place::COLUMNS, tile, quad % 4, column);
+            const conv_item item = item_of(p, at, pass, k);
+            if (item.own) {
+                if (!EARLY) {
+                    early = constants_of(p, item);
+                    load_residual(p, early);
+                }
+                add_parts(p, &parts[item.sub * p.product.splits][item.c][item.quad * 4],
+                    8 * place::PASS * place::STRIDE,
+                    &squares[item.sub * p.product.splits][pass * 8 + item.c], place::COLUMNS, early);
             }
         }
     }
@@ -422,6 +465,7 @@ cudaError_t cuda_conv_prepare(const struct cuda_device *device)
     for (int i = 0; !result && i < N_VARIANTS; i++) {
         result = cudaFuncSetAttribute((const void *)variants[i].kernel,
             cudaFuncAttributeMaxDynamicSharedMemorySize, variants[i].shared_bytes);
+        result = result ? result : prefer_shared((const void *)variants[i].kernel);
     }
     return result;
 }

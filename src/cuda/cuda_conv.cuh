@@ -91,7 +91,8 @@ struct conv_operands {
     float4 bias, scale, residual, a, b;
 };
 
-static __device__ __forceinline__ conv_operands operands_of(
+/* All but the residual: no kernel writes them. */
+static __device__ __forceinline__ conv_operands constants_of(
     const cuda_conv &p, int channel, int64_t row)
 {
     conv_operands o = {};
@@ -102,13 +103,25 @@ static __device__ __forceinline__ conv_operands operands_of(
     if (p.scale) {
         o.scale = __ldg((const float4 *)(p.scale + channel));
     }
-    if (p.residual) {
-        o.residual = *(const float4 *)(p.residual + o.at);
-    }
     if (p.snake_a) {
         o.a = __ldg((const float4 *)(p.snake_a + channel));
         o.b = __ldg((const float4 *)(p.snake_b + channel));
     }
+    return o;
+}
+
+static __device__ __forceinline__ void load_residual(const cuda_conv &p, conv_operands &o)
+{
+    if (p.residual) {
+        o.residual = *(const float4 *)(p.residual + o.at);
+    }
+}
+
+static __device__ __forceinline__ conv_operands operands_of(
+    const cuda_conv &p, int channel, int64_t row)
+{
+    conv_operands o = constants_of(p, channel, row);
+    load_residual(p, o);
     return o;
 }
 

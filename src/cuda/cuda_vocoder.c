@@ -123,6 +123,10 @@ utter_status cuda_vocoder_open(struct cuda_vocoder **vocoder, const struct model
             device, cuda_conv_prepare(device), "prepare the vocoder's kernels", error);
     }
     if (!status) {
+        status =
+            cuda_device_check(device, cuda_steps_prepare(), "prepare the vocoder's kernels", error);
+    }
+    if (!status) {
         status = vocoder_load(v, error);
     }
     if (!status) {
@@ -197,7 +201,11 @@ static cudaError_t run_once(struct cuda_vocoder *v, const struct cuda_call *call
     if (result) {
         return result;
     }
-    if (v->tap_fn) {
+    if (v->tap_fn) { /* kernels outside of a graph may begin before the call is there */
+        result = cudaStreamSynchronize(stream);
+        if (result) {
+            return result;
+        }
         return vocoder_queue(v, 1 << items_step, 1 << frames_step, reach, stream, call);
     }
     return cudaGraphLaunch(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kernels of the vocoder beside its products. Each number is made by one thread or one block in an order that depends
- * on the shape alone. */
+ * on the shape alone. The call stands in memory before a run begins, and so what it says need not wait for the kernels
+ * in front. */
 #include "cuda/cuda_rows.cuh"
 #include "cuda/cuda_vocoder_steps.h"
 
@@ -95,12 +96,13 @@ struct attend_place {
     float *keys, *values;           /* the cache of this head */
     const float *own;               /* the products of the call's first frame */
     bool keeps;                     /* writes the new key and value to the cache */
+    float *old;                     /* keys, then values of earlier calls in shared memory, or NULL */
 };
 
 static __device__ __forceinline__ attend_place attend_place_of(
     const cuda_attend &p, int item, int frame)
 {
-    attend_place at;
+    attend_place at = {};
     int group = p.n_heads / p.n_kv_heads;
     int64_t lane = p.call->lanes[item] * p.lane_bytes;
     at.tid = (int)threadIdx.x, at.kv = (int)blockIdx.x / group, at.frame = frame;
@@ -129,13 +131,45 @@ static __device__ float attend_score(
     return sum + __shfl_xor_sync(mask, sum, 4);
 }
 
+/* Keys and values of earlier calls on their way to shared memory, all at once. */
+static __device__ __forceinline__ void attend_bring(
+    const cuda_attend &p, attend_place &at, float *shared)
+{
+    const int quads = p.head / 4, n = at.n_old * quads;
+    for (int i = at.tid; i < 2 * n; i += STEP_THREADS) {
+        const bool value = i >= n;
+        const int j = value ? i - n : i;
+        const float *from =
+            (value ? at.values : at.keys) + (at.first + j / quads) % p.capacity * at.width;
+        ptx_copy(shared + (value ? p.window * p.head : 0) + j * 4, from + j % quads * 4, false);
+    }
+    ptx_copy_end();
+    at.old = shared;
+}
+
+/* Key number k of those seen, of an earlier call. */
+static __device__ __forceinline__ const float *attend_old_key(
+    const cuda_attend &p, const attend_place &at, int k)
+{
+    return at.old ? at.old + k * p.head : at.keys + (at.first + k) % p.capacity * at.width;
+}
+
+static __device__ __forceinline__ const float *attend_value(
+    const cuda_attend &p, const attend_place &at, int k)
+{
+    const int64_t position = at.first + k;
+    if (position >= at.begin) {
+        return at.own + (position - at.begin) * p.stride + p.v_at + at.kv * p.head;
+    }
+    return at.old ? at.old + (p.window + k) * p.head : at.values + position % p.capacity * at.width;
+}
+
 static __device__ void attend_old_keys(
     const cuda_attend &p, const attend_place &at, const float *q, float *score)
 {
     for (int k0 = 0; k0 < at.n_old; k0 += STEP_THREADS / 8) {
         int k = k0 + at.tid / 8;
-        const float *key = at.keys + (at.first + k) % p.capacity * at.width;
-        float sum = attend_score(q, key, p.head, 0xffffffffu, k < at.n_old);
+        float sum = attend_score(q, attend_old_key(p, at, k), p.head, 0xffffffffu, k < at.n_old);
         if (k < at.n_old && at.tid % 8 == 0) {
             score[k] = sum * p.scale;
         }
@@ -195,11 +229,7 @@ static __device__ float attend_mix(
     int n_parts = STEP_THREADS / p.head, part = at.tid / p.head, d = at.tid % p.head;
     float sum = 0;
     for (int k = part; part < n_parts && k < at.n_keys; k += n_parts) {
-        int64_t position = at.first + k;
-        const float *value = position < at.begin
-                                 ? at.values + position % p.capacity * at.width
-                                 : at.own + (position - at.begin) * p.stride + p.v_at + at.kv * p.head;
-        sum += weight[k] * value[d];
+        sum += weight[k] * attend_value(p, at, k)[d];
     }
     sums[at.tid] = sum;
     __syncthreads();
@@ -209,22 +239,32 @@ static __device__ float attend_mix(
     return sum;
 }
 
-/* One block: one head of one frame of one lane. */
+/* One block: one head of one frame of one lane. Dynamic shared memory, if `staged`: keys, then values of earlier calls,
+ * window * head each. They, the call and the position stand since before the run, and need not wait. */
 static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend p)
 {
+    extern __shared__ __align__(16) float attend_shared[];
     __shared__ float q[ATTEND_MAX_HEAD], key[ATTEND_MAX_HEAD], score[ATTEND_MAX_WINDOW];
     __shared__ float sums[STEP_THREADS], total;
     ptx_let_next_begin();
-    ptx_wait_for_earlier();
     int column = (int)blockIdx.y, item = column / p.frames;
-    if (item >= p.call->n) {
+    const bool there = item < p.call->n;
+    attend_place at = {};
+    if (there) {
+        at = attend_place_of(p, item, column % p.frames);
+        if (p.staged) {
+            attend_bring(p, at, attend_shared);
+        }
+    }
+    ptx_wait_for_earlier();
+    if (!there) {
         return;
     }
-    attend_place at = attend_place_of(p, item, column % p.frames);
     const float *query = at.own + (int64_t)at.frame * p.stride + (int)blockIdx.x * p.head;
     for (int d = at.tid; d < p.head; d += STEP_THREADS) {
         q[d] = attend_turned(p, query, at.position, d);
     }
+    ptx_copy_wait<0>();
     __syncthreads();
     attend_old_keys(p, at, q, score);
     attend_own_keys(p, at, q, key, score);
@@ -247,11 +287,16 @@ static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend
     }
 }
 
+enum { ATTEND_STAGED_BYTES = 40 << 10 }; /* beside what the kernel has */
+
 cudaError_t cuda_attend_run(
     const struct cuda_attend *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
+    struct cuda_attend attend = *p;
+    const int bytes = 2 * p->window * p->head * (int)sizeof(float);
+    attend.staged = p->head % 4 == 0 && bytes <= ATTEND_STAGED_BYTES;
     return launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),
-        STEP_THREADS, device->overlaps, stream, *p);
+        STEP_THREADS, device->overlaps, stream, attend, attend.staged ? bytes : 0);
 }
 
 /* ---- Depthwise convolution and LayerNorm ---- */
@@ -308,13 +353,15 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
 {
     __shared__ __align__(16) float4 y[DEPTHWISE_MAX_CHANNELS / 4];
     __shared__ double scratch[STEP_WARPS];
+    int column = (int)blockIdx.x, item = column / p.moments, moment = column % p.moments;
+    const bool there = item < p.call->n;
+    const int lane = there ? p.call->lanes[item] : 0;
+    const float *past = (const float *)((const char *)p.past + lane * p.past_stride);
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    int column = (int)blockIdx.x, item = column / p.moments, moment = column % p.moments;
-    if (item >= p.call->n) {
+    if (!there) {
         return;
     }
-    const float *past = (const float *)((const char *)p.past + p.call->lanes[item] * p.past_stride);
     double sum = 0, squares = 0;
     for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
         float4 v = depthwise_quad(p, past, column, moment, quad);
@@ -353,15 +400,16 @@ enum { LAST_TAPS = 7, LAST_RUN = 8 }; /* samples of one warp */
 
 static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
 {
-    ptx_let_next_begin();
-    ptx_wait_for_earlier();
     int per_item = (p.moments + LAST_RUN - 1) / LAST_RUN, lane = (int)threadIdx.x % 32;
     int run = (int)blockIdx.x * STEP_WARPS + (int)threadIdx.x / 32, item = run / per_item;
-    if (item >= p.call->n) {
+    int t0 = run % per_item * LAST_RUN, row_bytes = p.groups * CONV_GROUP_BYTES;
+    const bool there = item < p.call->n;
+    const int who = there ? p.call->lanes[item] : 0;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    if (!there) {
         return;
     }
-    int t0 = run % per_item * LAST_RUN, row_bytes = p.groups * CONV_GROUP_BYTES;
-    int who = p.call->lanes[item];
     float sum[LAST_RUN] = {};
     for (int quad = lane; quad < p.groups * 4; quad += 32) {
         float4 w[LAST_TAPS];
@@ -448,13 +496,14 @@ static __device__ void carry_piece(
 static __global__ __launch_bounds__(STEP_THREADS) void carry_kernel(
     const __grid_constant__ cuda_carry p)
 {
+    int item = (int)blockIdx.y, piece = (int)(blockIdx.x * STEP_THREADS + threadIdx.x);
+    const bool there = item < p.call->n;
+    unsigned char *state = p.state + (there ? p.call->lanes[item] : 0) * p.lane_bytes;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    int item = (int)blockIdx.y, piece = (int)(blockIdx.x * STEP_THREADS + threadIdx.x);
-    if (item >= p.call->n) {
+    if (!there) {
         return;
     }
-    unsigned char *state = p.state + p.call->lanes[item] * p.lane_bytes;
     if (piece == 0) {
         *(int64_t *)(state + p.position) += p.frames;
     }
@@ -476,4 +525,17 @@ cudaError_t cuda_carry_run(
     unsigned blocks = (unsigned)((p->n_pieces + STEP_THREADS - 1) / STEP_THREADS);
     return launch(carry_kernel, dim3(blocks ? blocks : 1, (unsigned)n_items), STEP_THREADS,
         device->overlaps, stream, *p);
+}
+
+/* ---- Once ---- */
+
+cudaError_t cuda_steps_prepare(void)
+{
+    const void *const kernels[] = {(const void *)gather_kernel, (const void *)attend_kernel,
+        (const void *)depthwise_kernel, (const void *)last_kernel, (const void *)carry_kernel};
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < 5 && !result; i++) {
+        result = prefer_shared(kernels[i]);
+    }
+    return result;
 }

@@ -38,6 +38,7 @@ struct cuda_attend {
     int64_t lane_bytes;      /* from lane to lane, of the three */
     int groups;
     unsigned char *ready; /* rows [items * frames] */
+    bool staged;          /* set by the run: earlier keys and values fit into shared memory */
 };
 enum { ATTEND_MAX_HEAD = 256, ATTEND_MAX_WINDOW = 1024 };
 cudaError_t cuda_attend_run(const struct cuda_attend *attend, int n_items,
@@ -92,6 +93,9 @@ struct cuda_carry {
 };
 cudaError_t cuda_carry_run(
     const struct cuda_carry *carry, int n_items, const struct cuda_device *device, cudaStream_t stream);
+
+/* Once for a device: kernels that share the first cache alike may overlap. */
+cudaError_t cuda_steps_prepare(void);
 
 /* Writes a call to device memory, in stream order. */
 cudaError_t cuda_call_set(struct cuda_call *at, const struct cuda_call *call, cudaStream_t stream);
