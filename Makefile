@@ -193,7 +193,7 @@ $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
 	$(B)/tests/cuda/check_wide
-	$(B)/tests/cuda/check_vocoder build/checkpoints/tiny06-base 110
+	$(B)/tests/cuda/check_vocoder --frames 110 build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_state $(addprefix build/checkpoints/,tiny06-base unusual)
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))

@@ -250,6 +250,20 @@ __device__ void place_all(const struct task &task, int v, int kv_head, int of, i
     }
 }
 
+/* What the kernel uses after its wait. */
+__device__ __forceinline__ void need_late(const struct cuda_attend &a)
+{
+    ptx_need(a.lanes);
+    ptx_need(a.qkv);
+    ptx_need(a.mixed);
+    ptx_need(a.mixed_stride);
+    ptx_need(a.cache);
+    ptx_need((int64_t)a.page_floats);
+    ptx_need(a.pages);
+    ptx_need(a.partial);
+    ptx_need(a.arrived);
+}
+
 template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct task task)
 {
     constexpr int HEAD = DIMS * 32;
@@ -263,6 +277,7 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
         find_angles(task, position_of(a, v), angles, me, N_THREADS);
     }
     ptx_let_next_begin();
+    need_late(a);
     ptx_wait_for_earlier();
     const int lane = lane_of(a, v);
     if (lane < 0) {

@@ -177,6 +177,21 @@ __device__ __forceinline__ float mix(
     return out / total;
 }
 
+/* What the kernel uses after its wait. */
+__device__ __forceinline__ void need_late(const struct cuda_attend &a)
+{
+    ptx_need(a.lanes);
+    ptx_need(a.layer);
+    ptx_need(a.qkv);
+    ptx_need(a.qkv_stride);
+    ptx_need(a.mixed);
+    ptx_need(a.mixed_stride);
+    ptx_need(a.cache);
+    ptx_need((int64_t)a.page_floats);
+    ptx_need(a.page_size);
+    ptx_need(a.operand);
+}
+
 __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
 {
     __shared__ struct shared s;
@@ -187,6 +202,7 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
     find_angles(task, s, position, n_own);
     struct piece piece = piece_of(task, v, of, kv_head, n_own);
     ptx_let_next_begin();
+    need_late(a);
     ptx_wait_for_earlier();
 
     const int lane = a.lanes[v / a.each];

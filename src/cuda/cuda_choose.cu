@@ -388,17 +388,22 @@ __device__ int choose_code(struct shared &s, const struct rules &r, float (&own)
     return max(race(s, r), 0);
 }
 
-/* The result of a slot's frame, for the host: last the sequence number. */
+/* The result of a slot's frame, for the host: last the sequence number. By the first warp. */
 __device__ void report(const struct cuda_choose &c, int slot, int lane, bool end)
 {
     struct cuda_frame_out *out = &c.out[lane];
-    for (int j = 0; j < c.n_codebooks; j++) {
-        out->codes[j] = c.slots->codes[slot][j];
+    for (int j = (int)threadIdx.x; j < c.n_codebooks; j += 32) {
+        out->codes[j] = end && j > 0 ? 0 : c.slots->codes[slot][j];
     }
-    out->end = end;
-    out->not_a_number = c.slots->bad[slot];
+    if (threadIdx.x == 0) {
+        out->end = end;
+        out->not_a_number = c.slots->bad[slot];
+    }
     __threadfence_system();
-    *(volatile uint64_t *)&out->sequence = c.slots->sequence;
+    __syncwarp();
+    if (threadIdx.x == 0) {
+        *(volatile uint64_t *)&out->sequence = c.slots->sequence;
+    }
 }
 
 /* Notes the code, by one thread; `going` is the one that the lane goes on with, or -1: its utterance has ended. */
@@ -414,7 +419,6 @@ __device__ void note_code(const struct cuda_choose &c, int slot, int lane, int c
         if (going < 0) {
             slots->alive[slot] = -1;
             state->ended = 1;
-            report(c, slot, lane, true);
             return;
         }
         c.lanes.seen[(int64_t)lane * c.n + going] = 1;
@@ -424,7 +428,6 @@ __device__ void note_code(const struct cuda_choose &c, int slot, int lane, int c
     c.lanes.codes[(int64_t)lane * BACKEND_MAX_FEED * c.n_codebooks + c.codebook] = going;
     if (c.codebook == c.n_codebooks - 1) {
         state->n_frames++;
-        report(c, slot, lane, false);
     }
 }
 
@@ -457,6 +460,24 @@ __device__ __forceinline__ void load_logits(const struct cuda_choose &c, int row
     }
 }
 
+/* What the kernel uses after its wait. */
+__device__ __forceinline__ void need_late(const struct cuda_choose &c)
+{
+    ptx_need(c.slots);
+    ptx_need(c.lanes.state);
+    ptx_need(c.lanes.hidden);
+    ptx_need(c.lanes.seen);
+    ptx_need(c.lanes.sum);
+    ptx_need(c.lanes.codes);
+    ptx_need(c.logits);
+    ptx_need(c.logits_stride);
+    ptx_need(c.suppress_from);
+    ptx_need(c.table);
+    ptx_need(c.hidden_stride);
+    ptx_need(c.input);
+    ptx_need(c.out);
+}
+
 __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 {
     __shared__ struct shared s;
@@ -467,6 +488,7 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
         s.cut = -INFINITY;
     }
     ptx_let_next_begin();
+    need_late(c);
     ptx_wait_for_earlier();
     float own[EACH];
     if (c.codebook > 0) {
@@ -502,6 +524,10 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     }
     if (threadIdx.x == 0) {
         note_code(c, slot, lane, code, going, s.bad);
+    }
+    if (threadIdx.x < 32 && (going < 0 || c.codebook == c.n_codebooks - 1)) {
+        __syncwarp();
+        report(c, slot, lane, going < 0);
     }
 }
 

@@ -323,6 +323,15 @@ static __device__ __forceinline__ void place_queue(
     queue->at = (uint4 *)shared + threadIdx.x;
 }
 
+/* What the kernel uses after its wait. */
+static __device__ __forceinline__ void need_late(const cuda_conv &p)
+{
+    ptx_need(p.residual);
+    ptx_need(p.raw);
+    ptx_need(p.ready);
+    ptx_need(p.norm_width);
+}
+
 /* A warp's sums of one pass go to shared memory. */
 template <int WM, int WN>
 static __device__ __forceinline__ void lay_down(
@@ -368,6 +377,7 @@ __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
     if (EARLY && first.own) {
         early = constants_of(p, first);
     }
+    need_late(p);
     ptx_wait_for_earlier();
     if (at.first > 0 && at.first >= at.n_columns) {
         return;

@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(N_THREADS) embed_kernel(struct cuda_embed p)
     }
 }
 
+/* The order lies in the host's memory: all that is always needed is asked for at once. */
 __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin p)
 {
     const int i = (int)threadIdx.x;
@@ -68,25 +69,26 @@ __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin
     ptx_wait_for_earlier();
     const struct cuda_order *o = p.order;
     struct cuda_slots *s = p.slots;
-    const bool used = i < o->n;
-    const int lane = used ? o->slots[i].lane : -1;
-    const bool step = used && o->slots[i].step;
+    const int n = o->n, its_lane = o->slots[i].lane, its_step = o->slots[i].step,
+              position = o->slots[i].position, text = o->slots[i].text, forced = o->slots[i].forced;
+    const uint64_t sequence = o->sequence;
+    const bool used = i < n, step = used && its_step;
+    const int lane = used ? its_lane : -1;
     s->lane[i] = lane;
     s->alive[i] = lane;
     s->step_lane[i] = step ? lane : -1;
-    s->step_position[i] = step ? o->slots[i].position : 0;
+    s->step_position[i] = step ? position : 0;
     if (used) {
-        p.lanes[lane].position = o->slots[i].position + step;
+        p.lanes[lane].position = position + step;
     }
-    s->text[i] = used ? o->slots[i].text : -1;
-    s->forced[i] = used ? o->slots[i].forced : 0;
+    s->text[i] = used ? text : -1;
+    s->forced[i] = used ? forced : 0;
     s->bad[i] = 0;
-    for (int j = 0; used && j < CONFIG_MAX_CODEBOOKS; j++) {
+    for (int j = 0; used && forced && j < CONFIG_MAX_CODEBOOKS; j++) {
         s->going[i][j] = o->slots[i].codes[j];
-        s->codes[i][j] = 0;
     }
     if (i == 0) {
-        s->sequence = o->sequence;
+        s->sequence = sequence;
     }
 }
 

@@ -138,6 +138,22 @@ __device__ __forceinline__ void multiply(struct shared<N_WARPS, N_VECTORS> &s,
     }
 }
 
+/* What the kernel uses after its wait. */
+__device__ __forceinline__ void need_late(const struct task &task)
+{
+    const struct cuda_linear &p = task.p;
+    ptx_need(p.x);
+    ptx_need(p.x_stride);
+    ptx_need((int)p.kind);
+    ptx_need(p.n_vectors);
+    ptx_need(p.bias);
+    ptx_need(p.y);
+    ptx_need(p.y_stride);
+    ptx_need(p.map);
+    ptx_need(p.normed);
+    ptx_need(task.rows);
+}
+
 /* The factor of the norm, once all warps have noted their squares. */
 template <int N_WARPS, int N_VECTORS>
 __device__ __forceinline__ float norm_scale(
@@ -187,6 +203,7 @@ __global__ void __launch_bounds__(N_WARPS * 32, N_WARPS > 8     ? 2
         norm = load_item(p.norm, at, 0);
     }
     ptx_let_next_begin();
+    need_late(task);
     ptx_wait_for_earlier();
 
     float d[4] = {};

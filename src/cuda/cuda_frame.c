@@ -39,7 +39,7 @@ static void lay_out(
     b->mixed_stride = round_up(larger(t->n_heads * t->head, p->n_heads * p->head), CUDA_TILE);
     b->gate_stride = round_up(larger(t->inner, p->inner), CUDA_TILE);
     b->slots = cuda_arena_take(arena, sizeof *b->slots);
-    b->lane_ids = cuda_arena_take(arena, (uint64_t)n_lanes * sizeof *b->lane_ids);
+    b->lane_ids = cuda_arena_take(arena, (uint64_t)(n_lanes + 1) * sizeof *b->lane_ids);
     b->x = cuda_arena_take(arena, n * width * size);
     b->text_in = cuda_arena_take(arena, n * text * size);
     b->text_mid = cuda_arena_take(arena, n * text * size);
@@ -116,15 +116,16 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
         return status;
     }
     lay_out(&f->b, &f->arena, c, f->lanes.n);
-    int32_t *ids = memory_new((size_t)f->lanes.n, sizeof *ids);
+    const size_t n_ids = (size_t)f->lanes.n + 1;
+    int32_t *ids = memory_new(n_ids, sizeof *ids);
     if (!ids) {
         return error_memory(error, "lanes");
     }
     for (int i = 0; i < f->lanes.n; i++) {
         ids[i] = i;
     }
-    status = check(f,
-        cudaMemcpy(f->b.lane_ids, ids, (size_t)f->lanes.n * sizeof *ids, cudaMemcpyHostToDevice),
+    ids[f->lanes.n] = -1;
+    status = check(f, cudaMemcpy(f->b.lane_ids, ids, n_ids * sizeof *ids, cudaMemcpyHostToDevice),
         "upload", error);
     if (!status) { /* the copy may still be on its way, and other streams do not wait for it */
         status = check(f, cudaDeviceSynchronize(), "upload", error);
@@ -191,6 +192,19 @@ static utter_status warm_up(struct cuda_frame *f, utter_error *error)
     return status ? status : check(f, cudaStreamSynchronize(f->queue.stream), "the first run", error);
 }
 
+/* Prompts of nobody, so that the kernels for few and for many rows are there before somebody waits for them. */
+static utter_status warm_prompts(struct cuda_frame *f, utter_error *error)
+{
+    static const int lengths[] = {1, 2, 4, 8, 16, 32, 64, 128, CUDA_MAX_VECTORS};
+    utter_status status = UTTER_OK;
+    memset(f->stages[0].rows, 0, CUDA_MAX_VECTORS * sizeof *f->stages[0].rows);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && !status; i++) {
+        status = frame_queue_prompt(f, &f->stages[0], f->lanes.n, 0, lengths[i], true, 0, error);
+    }
+    return status ? status
+                  : check(f, cudaStreamSynchronize(f->queue.stream), "the first prompts", error);
+}
+
 static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
 {
     utter_status status = frame_queue_begin(f, &f->orders_at[0], error);
@@ -225,7 +239,8 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
-        (status = project_pad(f, error)) || (status = open_graphs(f, error))) {
+        (status = project_pad(f, error)) || (status = open_graphs(f, error)) ||
+        (status = warm_prompts(f, error))) {
         cuda_frame_close(&f);
     }
     *at = f;

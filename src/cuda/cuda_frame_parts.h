@@ -17,7 +17,7 @@ enum {
 /* Device memory of a frame; vectors of the predictor's first step are two for each slot. */
 struct frame_buffers {
     struct cuda_slots *slots;
-    int32_t *lane_ids;         /* [n_lanes]: 0, 1, 2 .. */
+    int32_t *lane_ids;         /* [n_lanes + 1]: 0, 1, 2 .., and -1 for nobody */
     float *x;                  /* [CUDA_MAX_VECTORS][talker width_padded] */
     float *text_in, *text_mid; /* [CUDA_MAX_VECTORS][text_padded] */
     float *text;               /* [CUDA_MAX_VECTORS][talker width_padded]: projected */

@@ -74,6 +74,22 @@ static __device__ __forceinline__ void ptx_let_next_begin()
 #endif
 }
 
+/* Parameters that a kernel uses late, fetched now: those of a new launch lie in memory that no cache has seen. */
+static __device__ __forceinline__ void ptx_need(const void *pointer)
+{
+    asm volatile("" ::"l"(pointer));
+}
+
+static __device__ __forceinline__ void ptx_need(int64_t value)
+{
+    asm volatile("" ::"l"(value));
+}
+
+static __device__ __forceinline__ void ptx_need(int value)
+{
+    asm volatile("" ::"r"(value));
+}
+
 #endif
 
 /* The two bf16 of one register; `low` stands in the lower half. Rounded to nearest even. */
