@@ -22,7 +22,7 @@ struct schedule_clock {
     double prompt_s; /* for each byte of a prompt */
 };
 
-enum { SCHEDULE_LEAD_MS = 2000, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
+enum { SCHEDULE_LEAD_MS = 500, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
 
 /* A step of n_lanes took `seconds`, without its prompts, which took prompt_s for all their `prompt` bytes. */
 void schedule_learn(

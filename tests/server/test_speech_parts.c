@@ -27,7 +27,7 @@ static void who_has_no_sound_goes_first(void **state)
     (void)state;
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
     assert_true(s[4].chosen && s[1].chosen);
-    /* Who has two seconds in hand stands back while others wait; who has less does not. */
+    /* Who has half a second in hand stands back while others wait; who has less does not. */
     assert_int_equal(schedule_choose(s, 5, 10, &quick), 3);
     assert_true(s[0].chosen && !s[2].chosen && !s[3].chosen);
     /* A frame that is due before the first sound of another could be there goes first. */
@@ -46,7 +46,7 @@ static void who_has_no_sound_goes_first(void **state)
 static void prompts_come_one_after_another(void **state)
 {
     struct schedule_speech s[] = {{true, false, 9.9, 100, false}, {true, false, 9.8, 100, false},
-        {true, true, 10.5, 0, false}, {true, true, 10.6, 0, false}};
+        {true, true, 10.3, 0, false}, {true, true, 10.4, 0, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
     /* Two prompts do not fit; the frames of others do. */
