@@ -125,6 +125,21 @@ static void bad_files_are_refused(void **state)
     free(bytes);
 }
 
+/* Sealed as it should be, but with the configuration of another model. */
+static void weights_of_another_model_are_refused(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "build/checkpoints/tiny06-custom_voice", "build/checkpoints/unusual"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct model *model;
+        assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
+        assert_int_equal(model_file_write(model, others[i], DTYPE_Q4, path, NULL), UTTER_OK);
+        model_close(&model);
+        refused("tensors do not fit");
+    }
+}
+
 static void no_memory_and_no_disk(void **state)
 {
     (void)state;
@@ -154,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_equals_folder),
         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(weights_of_another_model_are_refused),
         cmocka_unit_test(no_memory_and_no_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
