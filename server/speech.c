@@ -43,6 +43,7 @@ struct speech {
     struct speech_end end;
 
     double read_at, started, first_samples, cancelled_at, heard_until;
+    double moved_at;          /* when text or samples came last */
     enum metrics_stage stage; /* in which it was cancelled */
 };
 
@@ -146,6 +147,15 @@ static void fail(struct speech *p, int status, const char *why)
 
 /* ---- Admission ---- */
 
+/* Whether a running speech needs frames now: not while it has sound in hand, nor while its text or its client keep it
+ * waiting. */
+static bool is_needy(const struct speech *p, double now)
+{
+    bool in_hand = p->first_samples > 0 && p->heard_until - now >= AHEAD_S;
+    bool has_text = p->text_ended || now - p->moved_at < AHEAD_S;
+    return !p->paused && !p->ended && !in_hand && has_text;
+}
+
 /* Lanes that one more speech may take now, 0: none. More than the machine keeps up with would make all of them
  * stutter, unless they have sound in hand. */
 static int free_lanes(const struct server *s)
@@ -156,8 +166,7 @@ static int free_lanes(const struct server *s)
     if (s->capacity > 0 && s->options->paced) {
         TAILQ_FOREACH(p, &s->running, entry)
         {
-            n_needy +=
-                !p->paused && !p->ended && (p->first_samples <= 0 || p->heard_until - now < AHEAD_S);
+            n_needy += is_needy(p, now);
         }
         n_free = s->capacity - n_needy < n_free ? s->capacity - n_needy : n_free;
     }
@@ -305,6 +314,7 @@ void speech_text(struct speech *p, const char *text, size_t n)
     if (p->first_samples <= 0) {
         wire_put(&p->text, text, n);
     }
+    p->moved_at = server_now();
     send_one(p, WIRE_TEXT, text, n);
     if (p->queued) {
         speech_dispatch(p->server);
@@ -465,6 +475,7 @@ static void take_samples(struct speech *p, const struct wire_message *m)
         p->end.worst_gap_s = now - p->heard_until;
     }
     p->heard_until = (now > p->heard_until ? now : p->heard_until) + seconds;
+    p->moved_at = now;
     wire_put(&p->samples, m->body, m->bytes);
     p->behind = p->job_runs && p->samples.n > LIMIT_UNCODED;
     pause_or_resume(p);
