@@ -95,7 +95,7 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-# The frame kernel has as many registers as its 16 warps can have; what spills lies outside of its loops.
+# The frame kernel has as many registers as its 8 warps can have; what spills lies outside of its loops.
 $(B)/src/cuda/frame.o: NVCC_FLAGS := $(filter-out -Xptxas -warn-spills,$(NVCC_FLAGS))
 
 $(B)/server/page.o: server/page.html
@@ -190,12 +190,13 @@ CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(filter 1,$(CUDA)),$(wild
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
-check-cuda: $(CUDA_CHECKS) checkpoints ## the GPU backend against the CPU backend; needs a GPU
+check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
 	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder --frames 110 build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_state $(addprefix build/checkpoints/,tiny06-base unusual)
+	$(B)/tests/cuda/check_frame build/checkpoints/wide
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 

@@ -380,10 +380,6 @@ static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *o
         return status;
     }
     struct lane *l = &b->of[lane];
-    if (l->framed && cuda_frame_result(b->frame, lane)->failed) {
-        return cuda_device_fail(
-            &b->device, "blocks of the frame kernel did not meet in time (--kernels graph)", error);
-    }
     if (l->framed) {
         take_frame(b, lane);
     }
@@ -446,6 +442,7 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
 
 const struct backend_ops cuda_backend = {
     .name = "cuda",
+    .packs = true,
     .open = backend_open,
     .close = backend_close,
     .kernels = cuda_kernels,

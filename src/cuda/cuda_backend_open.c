@@ -123,18 +123,32 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* "frame": the persistent kernel, one lane after the other; "graph", or NULL: graphs, all lanes in one pass. */
+/* "frame": the persistent kernel; "graph"; NULL: the faster one, or, with 8-bit weights, the one that has them. */
 static utter_status choose_kernels(
-    struct backend *b, const char *wanted, double begin, utter_error *error)
+    struct backend *b, const struct backend_options *o, double begin, utter_error *error)
 {
-    const bool frame = wanted && strcmp(wanted, "frame") == 0;
-    if (wanted && !frame && strcmp(wanted, "graph") != 0) {
+    const char *wanted = o->cpu_kernels;
+    const bool packed = o->weights == UTTER_WEIGHTS_Q8, frame = wanted && strcmp(wanted, "frame") == 0,
+               graph = wanted && strcmp(wanted, "graph") == 0;
+    bool persistent = false;
+    if (wanted && !frame && !graph) {
         return error_set(
             error, UTTER_E_ARGUMENT, "kernels \"%s\": %s has frame and graph", wanted, b->device.name);
     }
-    utter_status status = frame ? cuda_frame_persist(b->frame, error) : UTTER_OK;
-    snprintf(b->name, sizeof b->name, "%s (%s, sm_%d%d, warm after %.1f s)", frame ? "frame" : "graph",
-        b->device.name, b->device.major, b->device.minor, seconds() - begin);
+    if (o->weights == UTTER_WEIGHTS_Q4 || (packed && graph)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "weights of %d bits: %s has them for 8 bits and kernels \"frame\" (choose the cpu, or the "
+            "checkpoint as it is)",
+            packed ? 8 : 4, b->device.name);
+    }
+    utter_status status = cuda_frame_choose(b->frame,
+        graph             ? CUDA_FRAME_GRAPHS
+        : frame || packed ? CUDA_FRAME_KERNEL
+                          : CUDA_FRAME_FASTER,
+        packed, &persistent, error);
+    snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
+        persistent ? "frame" : "graph", packed ? ", predictor in 8 bits" : "", b->device.name,
+        b->device.major, b->device.minor, seconds() - begin);
     return status;
 }
 
@@ -157,7 +171,7 @@ static utter_status open_parts(struct backend *b, const struct backend_options *
         return status;
     }
     /* Weights are there, and every graph has run. */
-    return choose_kernels(b, o->cpu_kernels, begin, error);
+    return choose_kernels(b, o, begin, error);
 }
 
 utter_status backend_open(struct backend **at, const struct model *model,

@@ -47,7 +47,7 @@ struct backend {
     float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */
     uint32_t *bad, *bad_at; /* mapped: [n_lanes], a sample was no number */
     bool busy;              /* something is queued since the last wait */
-    char name[300];         /* of the device and its kernels */
+    char name[340];         /* of the device and its kernels */
 };
 
 /* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */

@@ -370,34 +370,6 @@ static utter_status run_part(
                   : check(f, cudaGraphLaunch(graph, f->queue.stream), "run a frame", error);
 }
 
-/* Lane i of the order in orders[turn] through the persistent kernel. */
-static utter_status run_kernel(
-    struct cuda_frame *f, const struct cuda_frame_in *in, int turn, int i, utter_error *error)
-{
-    const struct cuda_order *at = &f->orders_at[turn];
-    const int32_t id = in->in->text;
-    const float *text = id < 0 ? NULL : id == f->model->config->tts_pad ? f->b.pad : f->b.text;
-    utter_status status = UTTER_OK;
-    if (in->step && text == f->b.text) {
-        status = frame_queue_text(f, &at->slots[i].text, sizeof(int32_t), 1, f->b.text, error);
-    }
-    return status ? status
-                  : frame_kernel_run(f->kernel, in->in->lane, in->position, text,
-                        in->in->forced ? at->slots[i].codes : NULL, in->step ? FRAME_STEP : 0,
-                        f->sequence, f->out_at + in->in->lane, error);
-}
-
-/* n lanes, one after the other: what a lane gets must not depend on how many there are. */
-static utter_status run_kernels(
-    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, utter_error *error)
-{
-    utter_status status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
-    for (int i = 0; i < n && !status; i++) {
-        status = run_kernel(f, &in[i], turn, i, error);
-    }
-    return status;
-}
-
 /* n lanes through the graphs of 1 << size slots. */
 static utter_status run_graphs(
     struct cuda_frame *f, int turn, int size, bool step, bool text, utter_error *error)
@@ -415,15 +387,23 @@ static utter_status run_graphs(
     return status ? status : run_part(f, frame_queue_predictor, f->predictor[size], 1 << size, error);
 }
 
-utter_status cuda_frame_run(
-    struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
+/* Lanes through the graphs, whose order is to be filled. */
+static utter_status run_slots(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, utter_error *error)
 {
     bool any_step = false, any_text = false;
-    const int turn = f->next_order++ % FRAME_ORDERS, size = size_of(n);
     for (int i = 0; i < n; i++) {
         any_step = any_step || in[i].step;
         any_text = any_text || (in[i].step && in[i].in->text != f->model->config->tts_pad);
     }
+    return run_graphs(f, turn, size_of(n), any_step, any_text, error);
+}
+
+utter_status cuda_frame_run(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
+{
+    int done = 0;
+    const int turn = f->next_order++ % FRAME_ORDERS;
     utter_status status = check(f, cudaEventSynchronize(f->order_taken[turn]), "a frame", error);
     if (status) {
         return status;
@@ -432,18 +412,18 @@ utter_status cuda_frame_run(
     if ((status = check(f, cudaEventRecord(f->times[0], f->queue.stream), "a frame", error))) {
         return status;
     }
-    status = f->kernel && !f->tap ? run_kernels(f, in, n, turn, error)
-                                  : run_graphs(f, turn, size, any_step, any_text, error);
+    if (f->kernel && !f->tap) {
+        if (!(status = frame_run_kernel(f, in, n, turn, &done, error)) && done < n) {
+            fill_order(f, &f->orders[turn], in + done, n - done);
+        }
+    }
+    if (!status && done < n) {
+        status = run_slots(f, in + done, n - done, turn, error);
+    }
     if (!status) {
         status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error);
     }
     return status ? status : check(f, cudaEventRecord(f->times[2], f->queue.stream), "a frame", error);
-}
-
-utter_status cuda_frame_persist(struct cuda_frame *f, utter_error *error)
-{
-    return frame_kernel_open(
-        &f->kernel, f->weights, f->device, &f->lanes, f->model->config, f->queue.stream, error);
 }
 
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *f, int lane)

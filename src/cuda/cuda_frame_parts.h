@@ -83,6 +83,11 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
     int position, int n, bool last, int first_row, utter_error *error);
 utter_status frame_queue_predictor(struct cuda_frame *f, int n_slots, utter_error *error);
 
+/* Lanes of a frame through the persistent kernel, in the order of orders[turn]; waits for each. *done < n: those
+ * from there on are as before, and the kernel is gone. */
+utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
+    int *done, utter_error *error);
+
 /* Gives device data to the tap, if there is one. */
 utter_status frame_tap(struct cuda_frame *f, const char *name, int index, const float *at, int64_t rows,
     int64_t cols, int64_t stride, utter_error *error);

@@ -3,10 +3,10 @@
  * in the layout of cuda_weights.h. Goes out: the lane's next state, codes in mapped host memory.
  *
  * 128 blocks, one a multiprocessor and all resident (cooperative launch). In each, one warp brings the block's
- * share of all weights through a ring in shared memory (frame_produce.cuh), and 16 warps multiply, attend and
- * choose. Blocks meet five times a layer (six in the talker) in the exchange of frame_block.cuh; every wait in it
- * is written in the steps below, has a deadline, and past it the frame runs through without waiting and ends with
- * an error bit. */
+ * share of all weights through a ring in shared memory (frame_produce.cuh), and 8 warps multiply, attend and
+ * choose. In a layer all blocks meet three times in the exchange of frame_block.cuh, and the 16 of a kv head once
+ * more (twice in the talker); every wait in it is written in the steps below, has a deadline, and past it the frame
+ * runs through without waiting and ends with an error bit. */
 #include "cuda/frame.h"
 #include "cuda/frame_embed.cuh"
 #include "cuda/frame_layers.cuh"
@@ -14,159 +14,181 @@
 #include "cuda/frame_sample.cuh"
 
 /* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`. */
-template <int W, int I, int COLUMNS, bool TALKER>
-DEV void frame_layers(struct block &b, float (&x)[COLUMNS][4], int position)
+template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
+DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position)
 {
+    typedef shape<PACKED, 2, W / 256, 0> qkv;
+    typedef shape<PACKED, W / 256, 1, 0> o;
+    typedef shape<PACKED, I / 1024, W / 256, 0> gate_up;
+    typedef shape<PACKED, 1, W == 1024 ? I / 512 : I / 256, 0> down;
     const auto &weights = b.args->weights;
     const int first = TALKER ? 0 : weights.n_talker,
               n = TALKER ? weights.n_talker : weights.n_predictor;
     const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
+    float norm[LAYER_EACH(W)], mixed[COLUMNS];
     attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
     for (int i = 0; i < n; i++) {
         const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[first + i];
-        float norm[4] = {0, 0, 0, 0};
-        layer_weight<W>(b, layer->input_norm, norm);
+        struct held<qkv> for_qkv;
+        struct held<o> for_o;
+        struct held<gate_up> for_gate_up;
+        struct held<down> for_down;
+        struct attend_kept kept;
+        struct attend_ahead ahead;
+        layer_read<W>(b, layer->input_norm, norm);
+        product_hold(b, for_qkv);
         if (i > 0) {
-            layer_add<W, COLUMNS>(b, FRAME_X_DOWN, x); /* all blocks */
+            layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* waits for all blocks */
         }
         block_trace(b, 1);
-        layer_qkv<W, COLUMNS>(b, x, norm, eps);
+        layer_put_vector<PACKED, W>(b, x, norm);
+        layer_qkv<qkv, W, COLUMNS>(b, for_qkv, eps);
         block_trace(b, 2);
-        layer_weight<W>(b, layer->post_norm, norm);
+        const struct attend_norm head_norm = attend_norm_of(b, layer);
         if (TALKER) {
-            attend_talker(b, layer, i, position); /* the kv head's blocks, twice */
+            attend_ask(b, ahead, i, b.part, position);
         } else {
-            attend_predictor<COLUMNS>(b, layer, i, position); /* the kv head's blocks */
+            attend_recall(b, kept, i, position);
         }
-        block_trace(b, 3);
-        layer_o<W, COLUMNS>(b);                        /* all blocks */
-        layer_gate_up<W, I, COLUMNS>(b, x, norm, eps); /* all blocks */
-        layer_down<W, I, COLUMNS>(b);                  /* all blocks */
-        block_trace(b, 10);
+        product_hold(b, for_o);
+        if constexpr (TALKER) { /* the kv head's blocks, twice */
+            mixed[0] = attend_talker(b, ahead, head_norm, i, position);
+        } else { /* the kv head's blocks */
+            attend_predictor(b, kept, head_norm, position, mixed);
+        }
+        layer_o<o, W>(b, for_o, mixed);
+        layer_read<W>(b, layer->post_norm, norm);
+        product_hold(b, for_gate_up);
+        layer_add<FRAME_X_O, W, FRAME_KV_HEADS>(b, x); /* all blocks */
+        block_trace(b, 6);
+        layer_put_vector<PACKED, W>(b, x, norm);
+        layer_gate_up<gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
+        product_hold(b, for_down);
+        layer_down<down, W, I, COLUMNS>(b, for_down); /* all blocks */
     }
-    layer_add<W, COLUMNS>(b, FRAME_X_DOWN, x); /* all blocks */
+    layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* all blocks */
     block_trace(b, 11);
 }
 
-/* The talker's step: h becomes its normed state; raw scores of code 0 into score, ids. */
-template <int W, int I>
-DEV void frame_talker(struct block &b, float (&h)[1][4], float (&score)[8], int (&ids)[8])
+/* The talker's step: h becomes its normed state; raw scores of code 0 into score. */
+template <int W, int I, bool PACKED>
+DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&score)[12])
 {
+    typedef shape<PACKED, 1, W / 256, W / 512> head;
     const auto &state = b.args->state;
     const uint32_t flags = b.args->control.flags;
+    struct held<head> for_head;
+    float norm[LAYER_EACH(W)];
     if (!(flags & FRAME_STEP)) {
-        embed_kept<W>(b, h, score, ids);
+        embed_kept<W>(b, h, score);
         return;
     }
-    float norm[4] = {0, 0, 0, 0};
-    layer_weight<W>(b, b.args->weights.talker_norm, norm);
     embed_input<W>(b, h);
-    frame_layers<W, I, 1, true>(b, h, b.args->control.position);
+    frame_layers<W, I, 1, true, PACKED>(b, h, b.args->control.position);
     if (flags & FRAME_NO_HEAD) {
         return;
     }
+    layer_read<W>(b, b.args->weights.talker_norm, norm);
+    product_hold(b, for_head);
     layer_last_norm<W>(b, h, norm, b.args->weights.talker_eps);
-    layer_put_plain<W, 1>(b, h);
-    product<192, W / FRAME_PIECE_K, 1>(b);
-    dev_bar();
-    product_put<192, 1>(b, FRAME_X_SCORES, 0, 0, NULL);
-    sample_take<3072>(b, score, ids, b.index == 0 ? state.logits : NULL); /* all blocks */
+    layer_put_plain<PACKED, W>(b, h, 0);
+    layer_head_halves(b, for_head);
+    sample_take<3072>(b, score, b.index == 0 ? state.logits : NULL); /* all blocks */
     embed_keep<W>(b, state.hidden, h[0]);
 }
 
 /* One pass of the predictor from inputs of talker width; the last column's logits go to the exchange. */
-template <int W, int COLUMNS>
-DEV void frame_predict(struct block &b, const float (&input)[COLUMNS][4], int position)
+template <int W, int COLUMNS, bool PACKED>
+DEV void frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], int position)
 {
+    typedef shape<PACKED, 1, 4, 0> head;
     const auto &weights = b.args->weights;
-    float x[COLUMNS][4], last[1][4], norm[4] = {0, 0, 0, 0};
+    struct held<head> for_head;
+    float x[COLUMNS][4], last[1][4], norm[4];
     b.set = COLUMNS == 2 ? FRAME_SET_FIRST : FRAME_SET_PREDICTOR;
-    embed_project<W, COLUMNS>(b, input, x); /* all blocks, where the widths differ */
-    layer_weight<1024>(b, weights.predictor_norm, norm);
-    frame_layers<1024, 3072, COLUMNS, false>(b, x, position);
+    embed_project<W, PACKED>(b, input, x); /* all blocks, where the widths differ */
+    frame_layers<1024, 3072, COLUMNS, false, PACKED>(b, x, position);
     for (int i = 0; i < 4; i++) {
         last[0][i] = x[COLUMNS - 1][i];
     }
-    layer_put_vector<1024, 1>(b, last, norm);
-    product<128, 2, 1>(b);
-    dev_bar();
-    product_put<128, 1>(b, FRAME_X_SCORES, 1024, weights.predictor_eps, NULL);
+    layer_read<1024>(b, weights.predictor_norm, norm);
+    product_hold(b, for_head);
+    layer_put_vector<PACKED, 1024>(b, last, norm);
+    layer_head(b, for_head, weights.predictor_eps);
 }
 
 /* Code j, chosen from raw scores, or forced. The lane goes on with what comes back; *chosen is what the model
  * said. */
-DEV int frame_choose(
-    struct block &b, int j, const float (&raw)[8], const int (&ids)[8], int *chosen, bool *bad)
+template <int EACH>
+DEV int frame_choose(struct block &b, int j, const float (&raw)[EACH], int *chosen, bool *bad)
 {
     const auto &control = b.args->control;
     const struct sample_rule rule = sample_rule_of(b, j);
-    float score[8];
+    float score[EACH];
     bool mine = false, any;
-    for (int i = 0; i < 8; i++) {
-        score[i] = ids[i] < 0 ? -INFINITY : sample_process(rule, ids[i], raw[i], mine);
+    for (int i = 0; i < EACH; i++) {
+        score[i] = sample_process(rule, sample_id(b, i), raw[i], mine);
     }
-    *chosen = sample_choose(b, rule, score, ids, mine, &any);
+    *chosen = sample_choose(b, rule, score, mine, &any);
     *bad = *bad || any;
     return control.forced ? control.forced[j] : *chosen;
 }
 
 /* Codes 1 and on; h: the talker's state. */
-template <int W> DEV void frame_codes(struct block &b, const float (&h)[1][4], int going, bool *bad)
+template <int W, bool PACKED>
+DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int going, bool *bad)
 {
     const auto &weights = b.args->weights;
-    float sum[4] = {0, 0, 0, 0}, row[4], score[8];
-    int ids[8], chosen;
+    float sum[LAYER_EACH(W)] = {}, input[1][LAYER_EACH(W)], score[8];
+    int chosen;
     for (int j = 1; j < weights.n_codebooks; j++) {
-        embed_code<W>(b, j - 1, going, row);
-        embed_sum(sum, row, j == 1);
+        embed_code<W>(b, j - 1, going, input[0]);
+        embed_sum(sum, input[0], j == 1);
         if (j == 1) {
-            float input[2][4];
-            for (int i = 0; i < 4; i++) {
-                input[0][i] = h[0][i];
-                input[1][i] = row[i];
+            float both[2][LAYER_EACH(W)];
+            for (int i = 0; i < LAYER_EACH(W); i++) {
+                both[0][i] = h[0][i];
+                both[1][i] = input[0][i];
             }
-            frame_predict<W, 2>(b, input, 0);
+            frame_predict<W, 2, PACKED>(b, both, 0);
         } else {
-            float input[1][4];
-            for (int i = 0; i < 4; i++) {
-                input[0][i] = row[i];
-            }
-            frame_predict<W, 1>(b, input, j);
+            frame_predict<W, 1, PACKED>(b, input, j);
         }
         float *copy = b.args->control.predictor_logits;
         sample_take<2048>(
-            b, score, ids, copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
+            b, score, copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
         block_trace(b, 12);
-        going = frame_choose(b, j, score, ids, &chosen, bad);
+        going = frame_choose(b, j, score, &chosen, bad);
         block_trace(b, 13);
         embed_note(b, j, chosen, going);
     }
-    embed_code<W>(b, weights.n_codebooks - 1, going, row);
-    embed_sum(sum, row, weights.n_codebooks == 1);
+    embed_code<W>(b, weights.n_codebooks - 1, going, input[0]);
+    embed_sum(sum, input[0], weights.n_codebooks == 1);
     embed_keep<W>(b, b.args->state.sum, sum);
 }
 
-template <int W, int I> DEV void frame_consume(struct block &b)
+template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(struct block &b)
 {
     const auto &control = b.args->control;
-    float h[1][4], score[8];
-    int ids[8], chosen = 0;
+    float h[1][LAYER_EACH(W)], score[12];
+    int chosen = 0;
     bool bad = false, end = false;
-    frame_talker<W, I>(b, h, score, ids);
+    frame_talker<W, I, TALKER>(b, h, score);
     if (!(control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES))) {
-        int going = frame_choose(b, 0, score, ids, &chosen, &bad);
+        int going = frame_choose(b, 0, score, &chosen, &bad);
         embed_note(b, 0, chosen, going);
         end = chosen == control.codec_eos && !control.forced;
         if (end) {
-            *(volatile uint32_t *)&b.shared->stop = 1;
+            *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_WEIGHTS;
         } else {
-            frame_codes<W>(b, h, going, &bad);
+            frame_codes<W, PREDICTOR>(b, h, going, &bad);
         }
     }
     embed_commit(b, end, bad);
+    *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }
 
-template <int W, int I>
+template <int W, int I, bool TALKER, bool PREDICTOR>
 __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     frame_kernel(const __grid_constant__ struct frame_args args)
 {
@@ -178,18 +200,24 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     }
     if (b.warp < FRAME_WARPS) {
         dev_more_registers();
-        frame_consume<W, I>(b);
+        frame_consume<W, I, TALKER, PREDICTOR>(b);
     } else {
         dev_fewer_registers();
         if (b.thread == FRAME_THREADS) {
-            produce_frame<W, I>(b);
+            produce_frame<W, I, TALKER, PREDICTOR>(b);
+        } else if (b.thread == FRAME_THREADS + 32) {
+            block_watch(b);
         }
     }
 #endif
 }
 
-extern "C" const void *frame_kernel_code(int talker_width)
+extern "C" const void *frame_kernel_code(int talker_width, bool packed)
 {
-    return talker_width == 1024 ? (const void *)frame_kernel<1024, 3072>
-                                : (const void *)frame_kernel<2048, 6144>;
+    if (talker_width == 1024) {
+        return packed ? (const void *)frame_kernel<1024, 3072, false, true>
+                      : (const void *)frame_kernel<1024, 3072, false, false>;
+    }
+    return packed ? (const void *)frame_kernel<2048, 6144, false, true>
+                  : (const void *)frame_kernel<2048, 6144, false, false>;
 }

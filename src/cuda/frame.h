@@ -12,19 +12,24 @@ extern "C" {
 
 struct frame_kernel;
 
-/* The code for a talker of this width, for the launch. */
-const void *frame_kernel_code(int talker_width);
+/* The code for a talker of this width and a predictor of bf16 or packed weights, for the launch. */
+const void *frame_kernel_code(int talker_width, bool packed);
+
+/* A matrix of bf16 tiles as packed units (frame_pack.cuh): their bytes, and the work, queued. */
+uint64_t frame_pack_bytes(const struct cuda_matrix *matrix);
+cudaError_t frame_pack(void *to, const struct cuda_matrix *matrix, cudaStream_t stream);
 
 /* True when this GPU and this checkpoint suit the kernel; else *why (static text) says what is missing. */
 bool frame_kernel_fits(
     const struct cuda_weights *weights, const struct cuda_device *device, const char **why);
 
 /* Bytes of device memory that frame_kernel_open allocates. */
-uint64_t frame_kernel_plan(const struct cuda_weights *weights);
+uint64_t frame_kernel_plan(const struct cuda_weights *weights, bool packed);
 
+/* packed: the predictor's weights in 8 bits, made here from those of the graph path. */
 utter_status frame_kernel_open(struct frame_kernel **kernel, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
-    cudaStream_t stream, utter_error *error);
+    bool packed, cudaStream_t stream, utter_error *error);
 void frame_kernel_close(struct frame_kernel **kernel);
 
 /* Queues one launch for a lane. position: of the talker's step; text: [talker width] in device memory, or NULL for
@@ -33,8 +38,8 @@ utter_status frame_kernel_run(struct frame_kernel *kernel, int lane, int positio
     const int32_t *forced, uint32_t flags, uint64_t sequence, struct cuda_frame_out *out,
     utter_error *error);
 
-/* Bits of FRAME_LATE, FRAME_RING_STUCK since the last call; waits for the stream. Not 0: lanes are not to be used any
- * more, the kernel itself is as new. */
+/* FRAME_LATE when a wait took too long since the last call, or 0; waits for the stream. Not 0: lanes are not to be
+ * used any more, the kernel itself is as new. */
 utter_status frame_kernel_errors(struct frame_kernel *kernel, uint32_t *errors, utter_error *error);
 
 /* Where predictor logits of the next launches go: NULL, or [n_codebooks][predictor_vocabulary] in device memory. */
@@ -43,9 +48,12 @@ void frame_kernel_tap(struct frame_kernel *kernel, float *predictor_logits);
 /* Where a build with FRAME_TRACED notes what block 0 does when: NULL, or [FRAME_TRACE] in device memory. */
 void frame_kernel_trace(struct frame_kernel *kernel, uint64_t *trace);
 
-/* How many pieces of weights may be on their way to a block at once, and how many clocks lie between two copies; for
+/* How many slots of weights may be on their way to a block at once, and how many clocks lie between two copies; for
  * measuring. */
-void frame_kernel_ahead(struct frame_kernel *kernel, int n_pieces, int pace);
+void frame_kernel_ahead(struct frame_kernel *kernel, int n_slots, int pace);
+
+/* Clocks after which a frame is lost. */
+void frame_kernel_patience(struct frame_kernel *kernel, uint64_t clocks);
 
 #ifdef __cplusplus
 }

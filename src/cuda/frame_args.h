@@ -21,7 +21,7 @@ enum {
 };
 
 enum { FRAME_TRACE = 8192 };
-enum { FRAME_LATE = 1, FRAME_RING_STUCK = 2 }; /* bits of *error */
+enum { FRAME_LATE = 1 }; /* of *error */
 
 struct frame_args {
     struct {
@@ -51,8 +51,7 @@ struct frame_args {
             *words; /* the exchange; the host clears it and `parity` after an error, the kernel never */
         uint32_t *
             parity; /* [FRAME_BLOCKS]: which of its two marks each kind was last written with, a bit each */
-        float
-            *keys; /* [FRAME_BLOCKS][n_predictor][FRAME_MAX_POSITIONS][FRAME_HEAD]: each block's own */
+        float *kept; /* [FRAME_BLOCKS][n_predictor][FRAME_KEPT_FLOATS]: each block's own */
     } scratch;
     struct {
         int position; /* of the talker's step */
@@ -60,7 +59,8 @@ struct frame_args {
             *text; /* [talker width]: the projected text that joins the codes, NULL: none; or the row */
         const int32_t *forced; /* NULL, or [n_codebooks] */
         uint32_t flags;
-        int codec_eos, suppress_from, n_slots, n_ahead, pace; /* clocks between two copies of weights */
+        int codec_eos, suppress_from, n_slots, slot_bytes;
+        int n_ahead, pace; /* slots on their way, clocks between two copies of weights */
         uint64_t sequence;
         struct cuda_frame_out *out; /* mapped host memory */
         uint32_t *error;            /* bits; 0: all went well */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads: queries, keys, values of the pass from the exchange, the caches. Writes: the caches, FRAME_X_MIXED.
+ * Reads: queries, keys, values of the pass from the exchange, the caches. Writes: the caches; a dimension a thread of
+ * what the two query heads of the block have mixed, in registers.
  * Shares: the 16 blocks of a kv head all see its two query heads, key and value. The predictor's few keys are
- * attended by each block for its 16 dimensions of one head; the talker's pages are dealt out to the blocks, a key
- * to a warp, and FRAME_X_SPLIT brings the parts together, again 16 dimensions a block.
+ * attended by each block alike, which costs less than telling; the talker's pages are dealt out to the blocks, two
+ * keys of a page to a warp, FRAME_X_SPLIT brings the parts together, and each block joins them.
  * Waits for: FRAME_X_QKV of the kv head; the talker for FRAME_X_SPLIT. */
 #ifndef CUDA_FRAME_ATTEND_CUH
 #define CUDA_FRAME_ATTEND_CUH
@@ -24,112 +25,162 @@ template <int COLUMNS> DEV void attend_angles(struct block &b, const float *freq
     }
 }
 
-/* The group's words -> shared->placed: queries and keys normed and rotated. Thread i has word i: 4 warps a head. */
-template <int COLUMNS>
-DEV void attend_place(struct block &b, const float *q_norm, const float *k_norm, float eps)
+/* What a warp needs of a norm's weight: dimensions 2 l, 2 l + 1 and those 64 behind them. */
+struct attend_norm {
+    float weight[4];
+};
+
+/* Roles of the warps while queries and keys are placed, 4 for each column: a query head each, the key, the value. */
+DEV struct attend_norm attend_norm_of(const struct block &b, const struct frame_layer *weights)
 {
-    const int d = b.thread % FRAME_HEAD, quarter = b.thread / FRAME_HEAD;
-    const float *norm = quarter < 2 ? q_norm : k_norm;
-    const float weight = norm[d], other_weight = norm[d ^ 64]; /* on their way before the wait */
-    uint32_t mark = exchange_mark(b, FRAME_X_QKV);
-    const uint32_t *words = exchange_at(b, FRAME_X_QKV) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP;
-    float *raw = b.shared->sums; /* [column][512] */
-    float mine[COLUMNS];
-    for (int c = 0; c < COLUMNS; c++) {
-        mine[c] = exchange_take(b, words + c * FRAME_GROUP + b.thread, mark);
-        float squares = dev_warp_sum(mine[c] * mine[c]);
-        raw[c * FRAME_GROUP + b.thread] = mine[c];
-        if (b.lane == 0) {
-            b.shared->squares[c][b.warp] = squares;
-        }
+    const float *from = (b.warp % 4 < 2 ? weights->q_norm : weights->k_norm) + 2 * b.lane;
+    const float2 first = *(const float2 *)from, second = *(const float2 *)(from + 64);
+    return (struct attend_norm){{first.x, first.y, second.x, second.y}};
+}
+
+/* The group's words -> shared->placed: queries and keys normed and rotated, a head a warp. A barrier must follow. */
+template <int COLUMNS>
+DEV void attend_place(
+    struct block &b, const struct attend_norm &norm, float eps, bool value, uint32_t mark)
+{
+    const int role = b.warp % 4, c = b.warp / 4;
+    if (c >= COLUMNS || (role == 3 && !value)) {
+        return;
     }
-    dev_bar();
-    for (int c = 0; c < COLUMNS; c++) {
-        float placed = mine[c];
-        if (quarter < 3) {
-            const float *sums = b.shared->squares[c] + quarter * 4;
-            float scale =
-                1.0f / sqrtf(((sums[0] + sums[1]) + (sums[2] + sums[3])) / (float)FRAME_HEAD + eps);
-            float a = weight * (mine[c] * scale);
-            float other = other_weight * (raw[c * FRAME_GROUP + (b.thread ^ 64)] * scale);
-            float cosine = b.shared->cosine[c][d % 64], sine = b.shared->sine[c][d % 64];
-            placed = d < 64 ? a * cosine - other * sine : a * cosine + other * sine;
-        }
-        b.shared->placed[c][b.thread] = placed;
+    const uint32_t *words = exchange_at<FRAME_X_QKV>(b) +
+                            (b.kv_head * FRAME_MAX_COLUMNS + c) * FRAME_GROUP + role * FRAME_HEAD +
+                            2 * b.lane;
+    uint2 v[2];
+    exchange_take2<2>(b, words, 64, mark, v);
+    const float x[4] = {numeric_from_bits(v[0].x), numeric_from_bits(v[0].y), numeric_from_bits(v[1].x),
+        numeric_from_bits(v[1].y)};
+    float *placed = b.shared->placed[c] + role * FRAME_HEAD + 2 * b.lane;
+    if (role == 3) {
+        placed[0] = x[0], placed[1] = x[1], placed[64] = x[2], placed[65] = x[3];
+        return;
+    }
+    const float squares = dev_warp_sum((x[0] * x[0] + x[1] * x[1]) + (x[2] * x[2] + x[3] * x[3]));
+    const float scale = dev_rsqrt(squares / (float)FRAME_HEAD + eps);
+    for (int i = 0; i < 2; i++) {
+        const float a = norm.weight[i] * (x[i] * scale), z = norm.weight[2 + i] * (x[2 + i] * scale);
+        const float cosine = b.shared->cosine[c][2 * b.lane + i],
+                    sine = b.shared->sine[c][2 * b.lane + i];
+        placed[i] = a * cosine - z * sine;
+        placed[64 + i] = z * cosine + a * sine;
     }
 }
 
-DEV float attend_dot(const float *a, const float (&k)[4])
+/* The scores of a key, 4 dimensions a lane, for two query heads; all lanes get them. */
+DEV void attend_dots(const float *q, const float (&k)[4], float (&score)[2])
 {
-    float q[4];
-    block_read4(a, q);
-    return dev_warp_sum((q[0] * k[0] + q[1] * k[1]) + (q[2] * k[2] + q[3] * k[3]));
+    for (int h = 0; h < 2; h++) {
+        float v[4];
+        block_read4(q + h * FRAME_HEAD, v);
+        score[h] = (v[0] * k[0] + v[1] * k[1]) + (v[2] * k[2] + v[3] * k[3]);
+    }
+    for (int mask = 16; mask > 0; mask >>= 1) { /* side by side */
+        score[0] += dev_xor(score[0], mask);
+        score[1] += dev_xor(score[1], mask);
+    }
+    score[0] *= ATTEND_SCALE;
+    score[1] *= ATTEND_SCALE;
 }
 
 /* ---- Predictor ---- */
 
-/* Softmax over the keys up to `position` and the mean of this block's 16 dimensions, by one warp. */
-DEV void attend_few(struct block &b, int layer, int column, int position, uint32_t mark)
+/* What this thread has kept of earlier positions of a layer: 4 dimensions of two keys, its dimension of all values. */
+struct attend_kept {
+    float *at; /* of this block and layer */
+    float key[2][4], value[FRAME_MAX_POSITIONS];
+};
+
+DEV void attend_recall(struct block &b, struct attend_kept &kept, int layer, int position)
 {
-    const int key = b.lane % 16, d = b.lane % 16, half = b.lane / 16;
-    float score = key <= position ? b.shared->scores[column][key] : -INFINITY, largest = score;
+    kept.at = b.args->scratch.kept +
+              ((size_t)b.index * b.args->weights.n_predictor + layer) * FRAME_KEPT_FLOATS;
+    for (int i = 0; i < 2; i++) {
+        kept.key[i][0] = kept.key[i][1] = kept.key[i][2] = kept.key[i][3] = 0;
+        if (b.warp + 8 * i < position) { /* this thread wrote it in an earlier pass */
+            block_read4(kept.at + (b.warp + 8 * i) * FRAME_HEAD + b.lane * 4, kept.key[i]);
+        }
+    }
+    const float *values = kept.at + FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS;
+    for (int i = 0; i < FRAME_MAX_POSITIONS; i += 4) {
+        float four[4] = {0, 0, 0, 0};
+        if (i < position) { /* not looked at here: they may be on their way for long */
+            block_read4(values + i, four);
+        }
+        for (int j = 0; j < 4; j++) {
+            kept.value[i + j] = four[j];
+        }
+    }
+}
+
+/* Softmax over the keys up to `first` + column and the mean of this thread's dimension. fresh: its values at `first`
+ * and on; what kept.value holds there is of another frame. */
+template <int COLUMNS>
+DEV float attend_few(const struct block &b, const struct attend_kept &kept, int column, int first,
+    const float (&fresh)[COLUMNS])
+{
+    const int key = b.lane % 16;
+    float score = key <= first + column ? b.shared->scores[column][b.warp / 4][key] : -INFINITY,
+          largest = score;
     for (int mask = 8; mask > 0; mask >>= 1) {
         largest = fmaxf(largest, dev_xor(largest, mask));
     }
-    float p = dev_exp(score - largest), mass = p, sum = 0;
+    const float p = dev_exp(score - largest);
+    float mass = p, sum = 0;
     for (int mask = 8; mask > 0; mask >>= 1) {
         mass += dev_xor(mass, mask);
     }
-    for (int i = 0; i < 8; i++) {
-        float of = dev_from(p, half * 8 + i);
-        if (half * 8 + i <= position) {
-            sum += of * b.shared->values[layer][half * 8 + i][d];
-        }
+    for (int i = 0; i < FRAME_MAX_POSITIONS; i++) {
+        const float weight = dev_from(p, i);
+        sum += i < first ? weight * kept.value[i] : 0;
     }
-    sum += dev_xor(sum, 16);
-    if (half == 0) {
-        exchange_put(
-            exchange_at(b, FRAME_X_MIXED) + column * FRAME_MIXED + b.index * 16 + d, sum / mass, mark);
+    for (int c = 0; c <= column; c++) {
+        sum += dev_from(p, first + c) * fresh[c];
     }
+    return dev_divide(sum, mass);
 }
 
 /* `position`: of column 0. */
 template <int COLUMNS>
-DEV void attend_predictor(struct block &b, const struct frame_layer *weights, int layer, int position)
+DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struct attend_norm &norm,
+    int position, float (&mixed)[COLUMNS])
 {
-    float *keys =
-        b.args->scratch.keys +
-        (((size_t)b.index * b.args->weights.n_predictor + layer) * FRAME_MAX_POSITIONS + b.warp) *
-            FRAME_HEAD +
-        b.lane * 4;
-    float k[4] = {0, 0, 0, 0};
-    if (b.warp < position) { /* this thread wrote them in an earlier pass */
-        block_read4(keys, k);
-    }
-    attend_place<COLUMNS>(b, weights->q_norm, weights->k_norm, b.args->weights.predictor_eps);
-    const int d = b.thread - 384 -
-                  b.part % 8 * 16; /* the threads that hold this block's dimensions of the value */
-    for (int c = 0; c < COLUMNS && d >= 0 && d < 16; c++) {
-        b.shared->values[layer][position + c][d] = b.shared->placed[c][b.thread];
-    }
-    dev_bar();
-    if (b.warp >= position && b.warp < position + COLUMNS) {
-        block_read4(&b.shared->placed[b.warp - position][256 + b.lane * 4], k);
-        block_write4(keys, k);
-    }
+    const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
+    const uint32_t *words = exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP +
+                            3 * FRAME_HEAD + b.thread % FRAME_HEAD;
+    float fresh[COLUMNS];
+    attend_place<COLUMNS>(b, norm, b.args->weights.predictor_eps, false, mark);
     for (int c = 0; c < COLUMNS; c++) {
-        if (b.warp <= position + c) {
-            float score = attend_dot(&b.shared->placed[c][b.part / 8 * FRAME_HEAD + b.lane * 4], k);
-            if (b.lane == 0) {
-                b.shared->scores[c][b.warp] = score * ATTEND_SCALE;
+        fresh[c] = exchange_take(b, words + c * FRAME_GROUP, mark);
+        kept.at[FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS + position + c] = fresh[c];
+    }
+    block_trace(b, 3);
+    dev_bar();
+    for (int i = 0; i < 2; i++) {
+        const int key = b.warp + 8 * i, c = key - position;
+        if (key >= position + COLUMNS) {
+            continue;
+        }
+        if (c >= 0) {
+            block_read4(&b.shared->placed[c][256 + b.lane * 4], kept.key[i]);
+            block_write4(kept.at + key * FRAME_HEAD + b.lane * 4, kept.key[i]);
+        }
+        for (int column = c > 0 ? c : 0; column < COLUMNS; column++) {
+            float score[2];
+            attend_dots(&b.shared->placed[column][b.lane * 4], kept.key[i], score);
+            if (b.lane < 2) {
+                b.shared->scores[column][b.lane][key] = b.lane == 0 ? score[0] : score[1];
             }
         }
     }
-    const uint32_t mark = exchange_next(b, FRAME_X_MIXED);
     dev_bar();
-    if (b.warp < COLUMNS) {
-        attend_few(b, layer, b.warp, position + b.warp, mark);
+    for (int c = 0; c < COLUMNS; c++) {
+        mixed[c] = attend_few<COLUMNS>(b, kept, c, position, fresh);
     }
+    block_trace(b, 4);
 }
 
 /* ---- Talker ---- */
@@ -142,10 +193,11 @@ struct attend_part {
 DEV void attend_key(
     const struct block &b, struct attend_part &part, const float (&k)[4], const float (&v)[4])
 {
+    float score[2];
+    attend_dots(&b.shared->placed[0][b.lane * 4], k, score);
     for (int h = 0; h < 2; h++) {
-        float score = attend_dot(&b.shared->placed[0][h * FRAME_HEAD + b.lane * 4], k) * ATTEND_SCALE;
-        float largest = fmaxf(part.largest[h], score);
-        float keep = dev_exp(part.largest[h] - largest), p = dev_exp(score - largest);
+        float largest = fmaxf(part.largest[h], score[h]);
+        float keep = dev_exp(part.largest[h] - largest), p = dev_exp(score[h] - largest);
         part.largest[h] = largest;
         part.mass[h] = part.mass[h] * keep + p;
         for (int i = 0; i < 4; i++) {
@@ -169,99 +221,110 @@ DEV void attend_read(const float *slot, float (&k)[4], float (&v)[4])
     block_read4(slot + CUDA_PAGE * FRAME_HEAD, v);
 }
 
-/* The warps' parts of this block -> the exchange. `all`: [2][16] maxima, [2][16] masses, [2][16][128] sums. */
+/* The warps' parts of this block -> the exchange. `all`: [2][8] maxima, [2][8] masses, [2][8][128] sums. */
 DEV void attend_put_split(struct block &b, const struct attend_part &part, uint32_t mark)
 {
-    float *all = (float *)b.shared->vector;
+    float *all = (float *)b.shared->vector, *sums = all + 4 * FRAME_WARPS;
     for (int h = 0; h < 2; h++) {
         if (b.lane == 0) {
-            all[h * 16 + b.warp] = part.largest[h];
-            all[32 + h * 16 + b.warp] = part.mass[h];
+            all[h * FRAME_WARPS + b.warp] = part.largest[h];
+            all[(2 + h) * FRAME_WARPS + b.warp] = part.mass[h];
         }
-        for (int i = 0; i < 4; i++) {
-            all[64 + (h * 16 + b.warp) * FRAME_HEAD + b.lane * 4 + i] = part.sum[h][i];
-        }
+        block_write4(sums + (h * FRAME_WARPS + b.warp) * FRAME_HEAD + b.lane * 4, part.sum[h]);
     }
     dev_bar();
-    if (b.thread < 2 * FRAME_HEAD) {
-        const int h = b.thread / FRAME_HEAD, d = b.thread % FRAME_HEAD;
-        float largest = ATTEND_NONE, mass = 0, sum = 0;
-        for (int w = 0; w < FRAME_WARPS; w++) {
-            largest = fmaxf(largest, all[h * 16 + w]);
-        }
-        for (int w = 0; w < FRAME_WARPS; w++) {
-            float share = dev_exp(all[h * 16 + w] - largest);
-            mass += share * all[32 + h * 16 + w];
-            sum += share * all[64 + (h * 16 + w) * FRAME_HEAD + d];
-        }
-        uint32_t *words = exchange_at(b, FRAME_X_SPLIT) + (b.index * 2 + h) * FRAME_SPLIT;
-        exchange_put(words + d, sum, mark);
-        if (d == 0) {
-            exchange_put(words + FRAME_HEAD, largest, mark);
-            exchange_put(words + FRAME_HEAD + 1, mass, mark);
+    const int h = b.thread / FRAME_HEAD, d = b.thread % FRAME_HEAD;
+    float largest = ATTEND_NONE, mass = 0, sum = 0;
+    for (int w = 0; w < FRAME_WARPS; w++) {
+        largest = fmaxf(largest, all[h * FRAME_WARPS + w]);
+    }
+    for (int w = 0; w < FRAME_WARPS; w++) {
+        float share = dev_exp(all[h * FRAME_WARPS + w] - largest);
+        mass += share * all[(2 + h) * FRAME_WARPS + w];
+        sum += share * sums[(h * FRAME_WARPS + w) * FRAME_HEAD + d];
+    }
+    uint32_t *words = exchange_at<FRAME_X_SPLIT>(b) + (b.index * 2 + h) * FRAME_SPLIT;
+    exchange_put(words + d, sum, mark);
+    if (d == 0) {
+        exchange_put(words + FRAME_HEAD, largest, mark);
+        exchange_put(words + FRAME_HEAD + 1, mass, mark);
+    }
+    dev_bar(); /* before the memory is a vector again */
+}
+
+/* All parts of this thread's dimension, joined; blocks without a key are not waited for. */
+DEV float attend_join(struct block &b, int n_parts, uint32_t mark)
+{
+    const uint32_t *words =
+        exchange_at<FRAME_X_SPLIT>(b) + (b.kv_head * FRAME_PARTS * 2 + b.warp / 4) * FRAME_SPLIT;
+    const int split = b.lane % FRAME_PARTS;
+    float part[FRAME_PARTS], top = ATTEND_NONE, weight = 0, sum = 0, mass = 0;
+    exchange_take_each<FRAME_PARTS>(
+        b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts, mark, part);
+    if (split < n_parts) {
+        top = exchange_take(b, words + split * 2 * FRAME_SPLIT + FRAME_HEAD, mark);
+        weight = exchange_take(b, words + split * 2 * FRAME_SPLIT + FRAME_HEAD + 1, mark);
+    }
+    float largest = top;
+    for (int mask = 8; mask > 0; mask >>= 1) {
+        largest = fmaxf(largest, dev_xor(largest, mask));
+    }
+    const float share = dev_exp(top - largest);
+    weight *= share;
+    for (int s = 0; s < FRAME_PARTS; s++) {
+        sum += dev_from(share, s) * part[s];
+        mass += dev_from(weight, s);
+    }
+    return dev_divide(sum, mass);
+}
+
+/* Keys and values of this warp's two keys of a page, asked for before they are needed. */
+struct attend_ahead {
+    float k[2][4], v[2][4];
+};
+
+DEV void attend_ask(struct block &b, struct attend_ahead &ahead, int layer, int page, int position)
+{
+    for (int i = 0; i < 2; i++) {
+        const int key = page * CUDA_PAGE + b.warp + 8 * i;
+        if (key < position) {
+            attend_read(attend_slot(b, layer, key), ahead.k[i], ahead.v[i]);
         }
     }
 }
 
-/* All parts of this block's 16 dimensions of one head -> the exchange. */
-DEV void attend_join(struct block &b, uint32_t split_mark, uint32_t mark)
+DEV float attend_talker(struct block &b, struct attend_ahead &ahead, const struct attend_norm &norm,
+    int layer, int position)
 {
-    float *all = b.shared->sums; /* [part][18]: 16 dimensions, maximum, mass */
-    const int split = b.thread / 18, i = b.thread % 18;
-    if (split < FRAME_PARTS) {
-        const uint32_t *words = exchange_at(b, FRAME_X_SPLIT) +
-                                ((b.kv_head * FRAME_PARTS + split) * 2 + b.part / 8) * FRAME_SPLIT;
-        all[b.thread] =
-            exchange_take(b, words + (i < 16 ? b.part % 8 * 16 + i : FRAME_HEAD + i - 16), split_mark);
-    }
-    dev_bar();
-    if (b.thread < 16) {
-        float largest = ATTEND_NONE, mass = 0, sum = 0;
-        for (int s = 0; s < FRAME_PARTS; s++) {
-            largest = fmaxf(largest, all[s * 18 + 16]);
-        }
-        for (int s = 0; s < FRAME_PARTS; s++) {
-            float share = dev_exp(all[s * 18 + 16] - largest);
-            mass += share * all[s * 18 + 17];
-            sum += share * all[s * 18 + b.thread];
-        }
-        exchange_put(exchange_at(b, FRAME_X_MIXED) + b.index * 16 + b.thread, sum / mass, mark);
-    }
-}
-
-DEV void attend_talker(struct block &b, const struct frame_layer *weights, int layer, int position)
-{
-    int key = b.part * CUDA_PAGE + b.warp; /* this warp's first; the next is 16 pages on */
-    float k[4] = {0, 0, 0, 0}, v[4] = {0, 0, 0, 0};
-    if (key < position) {
-        attend_read(attend_slot(b, layer, key), k, v);
-    }
-    attend_place<1>(b, weights->q_norm, weights->k_norm, b.args->weights.talker_eps);
+    const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
+    attend_place<1>(b, norm, b.args->weights.talker_eps, true, mark);
+    block_trace(b, 3);
     dev_bar();
     struct attend_part part = {{ATTEND_NONE, ATTEND_NONE}, {0, 0}, {{0}}};
-    for (; key <= position; key += FRAME_PARTS * CUDA_PAGE) {
-        float next_k[4] = {0, 0, 0, 0}, next_v[4] = {0, 0, 0, 0};
-        if (key + FRAME_PARTS * CUDA_PAGE < position) {
-            attend_read(attend_slot(b, layer, key + FRAME_PARTS * CUDA_PAGE), next_k, next_v);
-        }
-        if (key == position) {
-            float *slot = attend_slot(b, layer, position);
-            block_read4(&b.shared->placed[0][256 + b.lane * 4], k);
-            block_read4(&b.shared->placed[0][384 + b.lane * 4], v);
-            block_write4(slot, k);
-            block_write4(slot + CUDA_PAGE * FRAME_HEAD, v);
-        }
-        attend_key(b, part, k, v);
-        for (int i = 0; i < 4; i++) {
-            k[i] = next_k[i];
-            v[i] = next_v[i];
+    const int n_pages = position / CUDA_PAGE + 1;
+    for (int page = b.part; page < n_pages; page += FRAME_PARTS) {
+        struct attend_ahead now = ahead;
+        attend_ask(b, ahead, layer, page + FRAME_PARTS, position);
+        for (int i = 0; i < 2; i++) {
+            const int key = page * CUDA_PAGE + b.warp + 8 * i;
+            if (key == position) {
+                float *slot = attend_slot(b, layer, position);
+                block_read4(&b.shared->placed[0][256 + b.lane * 4], now.k[i]);
+                block_read4(&b.shared->placed[0][384 + b.lane * 4], now.v[i]);
+                block_write4(slot, now.k[i]);
+                block_write4(slot + CUDA_PAGE * FRAME_HEAD, now.v[i]);
+            }
+            if (key <= position) {
+                attend_key(b, part, now.k[i], now.v[i]);
+            }
         }
     }
-    const uint32_t split_mark = exchange_mark(b, FRAME_X_SPLIT), mark = exchange_next(b, FRAME_X_MIXED);
+    const uint32_t split_mark = exchange_mark(b, FRAME_X_SPLIT);
     attend_put_split(
         b, part, split_mark); /* without any key too: words must not stay behind their kind */
-    dev_bar();
-    attend_join(b, split_mark, mark);
+    float mixed = attend_join(b, n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS, split_mark);
+    block_trace(b, 4);
+    return mixed;
 }
 
 #endif

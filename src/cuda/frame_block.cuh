@@ -20,12 +20,9 @@ struct block {
     int index, kv_head, part;
     int set;        /* of words: which pass this is */
     uint32_t marks; /* a bit for each kind of each set */
-    int slot;       /* of the ring: the next piece's */
+    int slot;       /* of the ring: the next unit's */
     uint32_t phase;
-    uint64_t deadline;
-    uint64_t policy, next_copy; /* these are the producer's: */
-    int n_begun, oldest;        /* copies on their way, and the slot of the oldest */
-    uint32_t oldest_phase;
+    int turn; /* of shared->sums */
 #ifdef FRAME_TRACED
     int n_trace;
 #endif
@@ -55,18 +52,22 @@ DEV float dev_warp_sum(float v)
 /* ---- Time ---- */
 
 /* Asked in every waiting loop; true: wait no longer, the frame is lost. */
-DEV bool block_is_late(struct block &b, uint32_t &turns, uint32_t why)
+DEV bool block_is_late(const struct block &b)
 {
-    turns++;
-    if (turns % 256 != 0) {
-        return *(volatile uint32_t *)&b.shared->dead != 0;
+    return *(volatile uint32_t *)&b.shared->dead != 0;
+}
+
+/* One thread of each block looks at the clock for all others, so that their loops are short. */
+DEV void block_watch(struct block &b)
+{
+    const uint64_t deadline = dev_clock() + b.args->control.patience;
+    while (*(volatile uint32_t *)&b.shared->stop != FRAME_STOP_ALL) {
+        if (dev_clock() > deadline && !block_is_late(b)) {
+            *(volatile uint32_t *)&b.shared->dead = 1;
+            dev_or(b.args->control.error, FRAME_LATE);
+        }
+        dev_sleep();
     }
-    if (dev_clock() > b.deadline) {
-        *(volatile uint32_t *)&b.shared->dead = 1;
-        dev_or(b.args->control.error, why);
-        return true;
-    }
-    return false;
 }
 
 /* Notes when thread 0 of block 0 has come to a place, in a build that asks for it. */
@@ -74,7 +75,7 @@ DEV void block_trace(struct block &b, int place)
 {
 #ifdef FRAME_TRACED
     if (b.index == 0 && b.thread == 0 && b.args->control.trace && b.n_trace < FRAME_TRACE) {
-        b.args->control.trace[b.n_trace++] = dev_clock() << 8 | (uint64_t)place;
+        b.args->control.trace[b.n_trace++] = dev_clock() << 8 | (uint64_t)(b.set * 16 + place);
     }
 #else
     (void)b;
@@ -84,10 +85,9 @@ DEV void block_trace(struct block &b, int place)
 
 /* ---- The ring ---- */
 
-DEV void ring_wait(struct block &b, uint64_t *bars, int slot, uint32_t parity)
+DEV void ring_wait(const struct block &b, uint64_t *bars, int slot, uint32_t parity)
 {
-    uint32_t turns = 0;
-    while (!dev_mbar_try(&bars[slot], parity) && !block_is_late(b, turns, FRAME_RING_STUCK)) {
+    while (!dev_mbar_try(&bars[slot], parity) && !block_is_late(b)) {
     }
 }
 
@@ -114,9 +114,10 @@ DEV uint32_t exchange_mark(struct block &b, int kind)
     return b.marks >> (b.set * FRAME_N_KINDS + kind) & 1;
 }
 
-DEV uint32_t *exchange_at(const struct block &b, int kind)
+template <int KIND> DEV uint32_t *exchange_at(const struct block &b)
 {
-    return b.args->scratch.words + b.set * frame_kind_at(FRAME_N_KINDS) + frame_kind_at(kind);
+    constexpr int ALL = frame_kind_at(FRAME_N_KINDS), AT = frame_kind_at(KIND);
+    return b.args->scratch.words + b.set * ALL + AT;
 }
 
 DEV void exchange_put(uint32_t *at, float value, uint32_t mark)
@@ -124,77 +125,163 @@ DEV void exchange_put(uint32_t *at, float value, uint32_t mark)
     dev_put(at, (numeric_to_bits(value) & ~1u) | mark);
 }
 
-DEV bool exchange_ready(uint4 v, uint32_t mark)
+/* Word by word, as floats. */
+DEV uint4 exchange_sum(uint4 a, uint4 b)
 {
-    return (((v.x ^ mark) | (v.y ^ mark) | (v.z ^ mark) | (v.w ^ mark)) & 1) == 0;
+    a.x = numeric_to_bits(numeric_from_bits(a.x) + numeric_from_bits(b.x));
+    a.y = numeric_to_bits(numeric_from_bits(a.y) + numeric_from_bits(b.y));
+    a.z = numeric_to_bits(numeric_from_bits(a.z) + numeric_from_bits(b.z));
+    a.w = numeric_to_bits(numeric_from_bits(a.w) + numeric_from_bits(b.w));
+    return a;
 }
 
-/* Waits for one word, or two or four neighbouring ones, of this mark. */
-DEV float exchange_take(struct block &b, const uint32_t *at, uint32_t mark)
+/* Waits for one word of this mark. */
+DEV float exchange_take(const struct block &b, const uint32_t *at, uint32_t mark)
 {
-    uint32_t turns = 0, v;
+    uint32_t v;
     do {
         v = dev_get(at);
-    } while ((v & 1) != mark && !block_is_late(b, turns, FRAME_LATE));
+    } while ((v & 1) != mark && !block_is_late(b));
     return numeric_from_bits(v);
 }
 
 /* The same for N times two neighbouring words, `stride` apart: all are on their way at once. */
 template <int N>
-DEV void exchange_take2(struct block &b, const uint32_t *at, int stride, uint32_t mark, uint2 (&v)[N])
+DEV void exchange_take2(
+    const struct block &b, const uint32_t *at, int stride, uint32_t mark, uint2 (&v)[N])
 {
-    uint32_t turns = 0;
-    bool ready;
+    const uint32_t flip = mark - 1; /* all ones for mark 0 */
+    uint32_t ready;
     do {
-        ready = true;
+        ready = 1;
         for (int i = 0; i < N; i++) {
             v[i] = dev_get2(at + i * stride);
         }
         for (int i = 0; i < N; i++) {
-            ready = ready && (((v[i].x ^ mark) | (v[i].y ^ mark)) & 1) == 0;
+            ready &= (v[i].x ^ flip) & (v[i].y ^ flip);
         }
-    } while (!ready && !block_is_late(b, turns, FRAME_LATE));
+    } while (ready == 0 && !block_is_late(b));
 }
 
-/* And for four neighbouring words at each offset; a negative offset: none there. */
+/* Single words, the first n of N. */
 template <int N>
-DEV void exchange_take4(
-    struct block &b, const uint32_t *at, const int (&offset)[N], uint32_t mark, uint4 (&v)[N])
+DEV void exchange_take_each(
+    const struct block &b, const uint32_t *at, int stride, int n, uint32_t mark, float (&to)[N])
 {
-    uint32_t turns = 0;
-    bool ready;
+    const uint32_t flip = mark - 1;
+    uint32_t missing = (1u << n) - 1, v[N];
+    for (int i = 0; i < N; i++) {
+        v[i] = 0;
+    }
     do {
-        ready = true;
         for (int i = 0; i < N; i++) {
-            if (offset[i] >= 0) {
-                v[i] = dev_get4(at + offset[i]);
+            dev_get_if(missing >> i & 1, at + i * stride, v[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            dev_wait_for(v[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            missing &= ~(((v[i] ^ flip) & 1) << i);
+        }
+    } while (missing && !block_is_late(b));
+    for (int i = 0; i < N; i++) {
+        to[i] = numeric_from_bits(v[i]);
+    }
+}
+
+/* And N times four neighbouring words, those i for which `wanted` has a bit; the others are 0. Only what was not
+ * there yet is asked for again; all that is asked for is on its way before any of it is looked at. */
+template <int N>
+DEV void exchange_take4(const struct block &b, const uint32_t *at, int stride, uint32_t wanted,
+    uint32_t mark, uint4 (&v)[N])
+{
+    const uint32_t flip = mark - 1;
+    uint32_t missing = wanted;
+    for (int i = 0; i < N; i++) {
+        v[i] = (uint4){0, 0, 0, 0};
+    }
+    do {
+        for (int i = 0; i < N; i++) {
+            dev_get4_if(missing >> i & 1, at + i * stride, v[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            dev_wait_for(v[i].x);
+        }
+        for (int i = 0; i < N; i++) {
+            uint32_t ready = (v[i].x ^ flip) & (v[i].y ^ flip) & (v[i].z ^ flip) & (v[i].w ^ flip);
+            missing &= ~((ready & 1) << i);
+        }
+    } while (missing && !block_is_late(b));
+}
+
+/* ---- The vector of a product: each warp's own part ---- */
+
+/* A lane holds 4 neighbouring elements of every fourth unit: the first of them in chunk i. */
+DEV int vector_index(const struct block &b, int chunk)
+{
+    return chunk * 1024 + b.lane / 8 * FRAME_UNIT_K + b.warp * 32 + b.lane % 8 * 4;
+}
+
+/* This warp's rows of a vector of n units and COLUMNS columns; row 2 c holds the upper part of column c, 2 c + 1
+ * what is left. */
+template <int COLUMNS> DEV unsigned char *vector_rows(const struct block &b, int units)
+{
+    return b.shared->vector + b.warp * (2 * COLUMNS * frame_row_bytes(units));
+}
+
+/* The largest magnitude of 4 numbers in each of 8 neighbouring lanes, as its bits; a number that is none is larger
+ * than all others. */
+DEV uint32_t vector_largest(const float (&v)[4])
+{
+    uint32_t largest = 0;
+    for (int i = 0; i < 4; i++) {
+        uint32_t bits = numeric_to_bits(v[i]) & 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    for (int mask = 1; mask < 8; mask <<= 1) {
+        uint32_t other = numeric_to_bits(dev_xor(numeric_from_bits(largest), mask));
+        largest = other > largest ? other : largest;
+    }
+    return largest;
+}
+
+/* This lane's 4 elements of unit chunk * 4 + lane / 8 -> the rows of column c, in the order in which the product
+ * reads them. PACKED: as 16-bit numbers with a scale for the unit's 32 columns; they reach to 127 * 256, so that
+ * both halves are signed bytes. All lanes come here; those without an element say so. */
+template <bool PACKED>
+DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c, int chunk,
+    const float (&v)[4], bool mine)
+{
+    const int q = b.lane % 8, unit = chunk * 4 + b.lane / 8;
+    unsigned char *upper = rows + 2 * c * frame_row_bytes(units) + unit * 64;
+    unsigned char *lower = upper + frame_row_bytes(units);
+    if constexpr (PACKED) {
+        const float largest = numeric_from_bits(vector_largest(v));
+        const float inverse = largest > 1e-30f ? dev_divide(32512.0f, largest) : 0;
+        uint32_t high = 0, low = 0;
+        for (int i = 0; i < 4; i++) {
+            int code = (int)(numeric_to_bits(v[i] * inverse + 0x1.8p23f) - numeric_to_bits(0x1.8p23f));
+            int top = (code + 128) >> 8;
+            high |= ((uint32_t)top & 255) << 8 * i;
+            low |= ((uint32_t)(code - top * 256) & 255) << 8 * i;
+        }
+        if (mine) {
+            *(uint32_t *)(upper + q % 4 * 8 + q / 4 * 4) = high;
+            *(uint32_t *)(lower + q % 4 * 8 + q / 4 * 4) = low;
+            if (q == 0) {
+                *(float *)(upper + 32) = largest * (1 / 32512.0f);
             }
         }
-        for (int i = 0; i < N; i++) {
-            ready = ready && (offset[i] < 0 || exchange_ready(v[i], mark));
+    } else if (mine) {
+        const int at = q % 2 * 32 + q / 4 * 8 + q / 2 % 2 * 4;
+        for (int i = 0; i < 2; i++) {
+            const float v0 = v[2 * i], v1 = v[2 * i + 1];
+            uint32_t both = pack_bf16(v0, v1);
+            *(uint32_t *)(upper + at + 16 * i) = both;
+            *(uint32_t *)(lower + at + 16 * i) = pack_bf16(
+                v0 - numeric_from_bits(both << 16), v1 - numeric_from_bits(both & 0xffff0000u));
         }
-    } while (!ready && !block_is_late(b, turns, FRAME_LATE));
-}
-
-/* ---- The vector of a product ---- */
-
-/* Stride in bytes between the rows of a vector of n elements: row 2 c is the upper part of column c, 2 c + 1 what
- * is left. */
-DEV int vector_stride(int n)
-{
-    return n * 2 + FRAME_VECTOR_PAD;
-}
-
-/* Puts elements k and k + 1 (k even) of a column where the product reads them: chunks of 32 elements; in each, a
- * thread of a warp finds its 8 elements of two tiles in 16 consecutive bytes. */
-DEV void vector_put2(const struct block &b, int n, int column, int k, float v0, float v1)
-{
-    unsigned char *row = b.shared->vector + column * 2 * vector_stride(n);
-    int at = k / 32 * 64 + k % 8 / 2 * 16 + k / 16 % 2 * 8 + k / 8 % 2 * 4;
-    uint32_t upper = pack_bf16(v0, v1);
-    *(uint32_t *)(row + at) = upper;
-    *(uint32_t *)(row + vector_stride(n) + at) =
-        pack_bf16(v0 - numeric_from_bits(upper << 16), v1 - numeric_from_bits(upper & 0xffff0000u));
+    }
 }
 
 #endif

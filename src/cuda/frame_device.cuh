@@ -31,6 +31,12 @@ DEV uint64_t dev_clock()
     return (uint64_t)clock64();
 }
 
+/* Half a microsecond. */
+DEV void dev_sleep()
+{
+    __nanosleep(500);
+}
+
 /* ---- Barriers: all threads of the block; the multiplying warps ---- */
 
 DEV void dev_bar_all()
@@ -63,14 +69,14 @@ DEV void dev_bar_warp()
 DEV void dev_more_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
 #endif
 }
 
 DEV void dev_fewer_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
 #endif
 }
 
@@ -145,6 +151,31 @@ DEV uint4 dev_get4(const uint32_t *at)
                  : "l"(at)
                  : "memory");
     return v;
+}
+
+/* The same where `yes`, without a branch: v stays as it is elsewhere. */
+DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.gpu.global.u32 %0, [%1]; }"
+                 : "+r"(v)
+                 : "l"(at), "r"(yes)
+                 : "memory");
+}
+
+DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; "
+                 "@p ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4]; }"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+                 : "l"(at), "r"(yes)
+                 : "memory");
+}
+
+/* Nothing that looks at v is moved in front of this: else the compiler looks at the first of several words before it
+ * asks for the second. */
+DEV void dev_wait_for(uint32_t &v)
+{
+    asm volatile("" : "+r"(v)::"memory");
 }
 
 DEV void dev_or(uint32_t *at, uint32_t bits)
@@ -233,7 +264,26 @@ DEV void dev_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
     ptx_mma(d, a, b0, b1);
 }
 
+/* d += a b, a 16 x 32 and b 32 x 8 of signed bytes in the instruction's order, d 16 x 8 in 32 bits. */
+DEV void dev_mma_bytes(int32_t (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
 /* Math whose last bits may differ from the host's. */
+DEV float dev_divide(float a, float b)
+{
+    return __fdividef(a, b); /* 0 for b from 2^126 on */
+}
+
+DEV float dev_rsqrt(float x)
+{
+    return rsqrtf(x);
+}
+
 DEV float dev_exp(float x)
 {
     return expf(x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Vectors that come from tables and from the lane, and what the frame leaves there. Every block holds the same
- * vectors, elements E * thread .. of width W = 512 E in each thread; block 0 alone writes what outlives the kernel,
+ * vectors, spread over its threads as frame_layers.cuh says; block 0 alone writes what outlives the kernel,
  * when an exchange of all blocks has shown that nobody reads the old values any more. */
 #ifndef CUDA_FRAME_EMBED_CUH
 #define CUDA_FRAME_EMBED_CUH
@@ -9,84 +9,94 @@
 #include "cuda/frame_sample.cuh"
 
 /* Row `code` of the table of codebook j. */
-template <int W> DEV void embed_code(const struct block &b, int j, int code, float (&row)[4])
+template <int W>
+DEV void embed_code(const struct block &b, int j, int code, float (&row)[LAYER_EACH(W)])
 {
-    uint2 four = {0, 0};
-    if (layer_owner<W>(b)) {
-        four = *(const uint2 *)(b.shared->code_table[j] + (size_t)code * W + b.thread * 4);
+    const uint16_t *from = b.shared->code_table[j] + (size_t)code * W;
+    for (int i = 0; i < LAYER_EACH(W); i += 4) {
+        const uint2 four = *(const uint2 *)(from + vector_index(b, i / 4));
+        row[i] = numeric_from_bits(four.x << 16);
+        row[i + 1] = numeric_from_bits(four.x & 0xffff0000u);
+        row[i + 2] = numeric_from_bits(four.y << 16);
+        row[i + 3] = numeric_from_bits(four.y & 0xffff0000u);
     }
-    row[0] = numeric_from_bits(four.x << 16);
-    row[1] = numeric_from_bits(four.x & 0xffff0000u);
-    row[2] = numeric_from_bits(four.y << 16);
-    row[3] = numeric_from_bits(four.y & 0xffff0000u);
 }
 
-DEV void embed_sum(float (&sum)[4], const float (&row)[4], bool first)
+template <int N> DEV void embed_sum(float (&sum)[N], const float (&row)[N], bool first)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < N; i++) {
         sum[i] = first ? row[i] : sum[i] + row[i];
     }
 }
 
 /* The talker's input: text plus the sum of the codes before; or a row of the prompt. */
-template <int W> DEV void embed_input(const struct block &b, float (&x)[1][4])
+template <int W> DEV void embed_input(const struct block &b, float (&x)[1][LAYER_EACH(W)])
 {
-    float sum[4] = {0, 0, 0, 0};
-    for (int i = 0; i < 4; i++) {
+    float sum[LAYER_EACH(W)] = {};
+    for (int i = 0; i < LAYER_EACH(W); i++) {
         x[0][i] = 0;
     }
-    if (layer_owner<W>(b)) {
-        if (b.args->control.text) {
-            block_read4(b.args->control.text + b.thread * 4, x[0]);
-        }
-        if (!(b.args->control.flags & FRAME_ROW)) {
-            block_read4(b.args->state.sum + b.thread * 4, sum);
-        }
+    if (b.args->control.text) {
+        layer_read<W>(b, b.args->control.text, x[0]);
     }
-    for (int i = 0; i < 4; i++) {
+    if (!(b.args->control.flags & FRAME_ROW)) {
+        layer_read<W>(b, b.args->state.sum, sum);
+    }
+    for (int i = 0; i < LAYER_EACH(W); i++) {
         x[0][i] += sum[i];
     }
 }
 
 /* State and logits that the last row of the prompt has left. */
 template <int W>
-DEV void embed_kept(const struct block &b, float (&h)[1][4], float (&score)[8], int (&ids)[8])
+DEV void embed_kept(const struct block &b, float (&h)[1][LAYER_EACH(W)], float (&score)[12])
 {
-    for (int i = 0; i < 4; i++) {
-        h[0][i] = 0;
-    }
-    if (layer_owner<W>(b)) {
-        block_read4(b.args->state.hidden + b.thread * 4, h[0]);
-    }
-    for (int i = 0; i < 8; i++) {
-        ids[i] = b.thread + i * FRAME_THREADS;
-        ids[i] = ids[i] < b.args->weights.codec_vocabulary ? ids[i] : -1;
-        score[i] = ids[i] < 0 ? 0 : b.args->state.logits[ids[i]];
+    layer_read<W>(b, b.args->state.hidden, h[0]);
+    for (int i = 0; i < 12; i += 4) {
+        float four[4];
+        block_read4(b.args->state.logits + sample_id(b, i), four);
+        for (int j = 0; j < 4; j++) {
+            score[i + j] = four[j];
+        }
     }
 }
 
-template <int W> DEV void embed_keep(const struct block &b, float *to, const float (&x)[4])
+template <int W> DEV void embed_keep(const struct block &b, float *to, const float (&x)[LAYER_EACH(W)])
 {
-    if (b.index == 0 && layer_owner<W>(b) && *(volatile uint32_t *)&b.shared->dead == 0) {
-        block_write4(to + b.thread * 4, x);
+    if (b.index == 0 && *(volatile uint32_t *)&b.shared->dead == 0) {
+        for (int i = 0; i < LAYER_EACH(W); i += 4) {
+            const float four[4] = {x[i], x[i + 1], x[i + 2], x[i + 3]};
+            block_write4(to + vector_index(b, i / 4), four);
+        }
     }
 }
 
 /* Inputs of talker width -> the predictor's. */
-template <int W, int COLUMNS>
-DEV void embed_project(struct block &b, const float (&input)[COLUMNS][4], float (&x)[COLUMNS][4])
+template <int W, bool PACKED, int COLUMNS>
+DEV void embed_project(
+    struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], float (&x)[COLUMNS][4])
 {
     for (int c = 0; c < COLUMNS; c++) {
         for (int i = 0; i < 4; i++) {
             x[c][i] = W == 1024 ? input[c][i] : 0;
         }
     }
-    if constexpr (W != 1024) {
-        layer_put_plain<W, COLUMNS>(b, input);
-        product<64, W / FRAME_PIECE_K, COLUMNS>(b);
+    if constexpr (W != 1024) { /* two blocks share a row tile: half of the columns each */
+        typedef shape<PACKED, 1, W / FRAME_UNIT_K / 2, 0> S;
+        struct held<S> h;
+        product_hold(b, h);
+        layer_put_plain<PACKED, W / 2>(b, input, b.index % 2);
+        product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
         dev_bar();
-        product_put<64, COLUMNS>(b, FRAME_X_INPUT, 0, 0, b.args->weights.projection_bias);
-        layer_add<1024, COLUMNS>(b, FRAME_X_INPUT, x);
+        const uint32_t next = exchange_next(b, FRAME_X_INPUT);
+        if (b.thread < 16 * COLUMNS) {
+            const int column = b.thread / 16, row = b.index / 2 * 16 + b.thread % 16;
+            float value = product_sum<16>(b, column, b.thread % 16);
+            value += b.index % 2 == 0 ? b.args->weights.projection_bias[row] : 0;
+            exchange_put(
+                exchange_at<FRAME_X_INPUT>(b) + (column * 2 + b.index % 2) * 1024 + row, value, next);
+        }
+        layer_add<FRAME_X_INPUT, 1024, 2, COLUMNS>(b, x);
     }
 }
 
@@ -180,15 +190,10 @@ DEV bool block_begin(struct block &b, const struct frame_args &args)
     b.set = FRAME_SET_TALKER;
     b.slot = 0;
     b.phase = 0;
-    b.n_begun = 0;
-    b.oldest = 0;
-    b.oldest_phase = 0;
+    b.turn = 0;
 #ifdef FRAME_TRACED
     b.n_trace = 0;
 #endif
-    b.deadline = dev_clock() + args.control.patience;
-    b.policy = dev_policy(false);
-    b.next_copy = 0;
     if (b.thread == 0) {
         for (int i = 0; i < args.control.n_slots; i++) {
             dev_mbar_init(&b.shared->full[i], 1);

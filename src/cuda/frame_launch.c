@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The host's side of the frame kernel: checks at open that all blocks are resident, what it keeps in device memory, and
- * the launch. */
+ * The host's side of the frame kernel: checks at open that all blocks are resident, what it keeps in device memory,
+ * and the launch. */
 #include "cuda/frame.h"
 
 #include "base/memory.h"
@@ -20,6 +20,9 @@ struct frame_kernel {
     struct frame_args args;
     const void *kernel;
     size_t shared_bytes;
+    bool packed;                                /* the predictor's weights are */
+    struct cuda_layer layers[FRAME_MAX_LAYERS]; /* of the predictor as the kernel reads them */
+    const void *heads[CONFIG_MAX_CODEBOOKS], *projection;
 };
 
 static bool stack_fits(const struct cuda_stack *stack)
@@ -35,14 +38,20 @@ bool frame_kernel_fits(
     bool shapes = stack_fits(t) && stack_fits(p) && p->width == 1024 && p->inner == 3072 &&
                   ((t->width == 1024 && t->inner == 3072) || (t->width == 2048 && t->inner == 6144)) &&
                   weights->codec_vocabulary == 3072 && weights->predictor_vocabulary == 2048 &&
-                  p->n_layers <= FRAME_MAX_PREDICTOR && t->n_layers + p->n_layers <= FRAME_MAX_LAYERS &&
-                  weights->n_codebooks >= 2 && weights->n_codebooks <= FRAME_MAX_POSITIONS;
-    *why = device->major < 9                         ? "it needs compute capability 9.0"
-           : device->n_sms < FRAME_BLOCKS            ? "it needs 128 multiprocessors"
-           : frame_n_slots(device->block_shared) < 3 ? "a block has too little shared memory"
+                  t->n_layers + p->n_layers <= FRAME_MAX_LAYERS && weights->n_codebooks >= 2 &&
+                  weights->n_codebooks <= FRAME_MAX_POSITIONS;
+    *why = device->major < 9                                ? "it needs compute capability 9.0"
+           : device->n_sms < FRAME_BLOCKS                   ? "it needs 128 multiprocessors"
+           : frame_n_slots(device->block_shared, false) < 3 ? "a block has too little shared memory"
            : !shapes ? "it is made for the shapes of the released models"
                      : NULL;
     return *why == NULL;
+}
+
+/* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
+static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m)
+{
+    return k->packed && m->tiles ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
 }
 
 /* Everything that the kernel keeps, in one order: counted first, then handed out. */
@@ -57,21 +66,61 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
     a->scratch.words = cuda_arena_take(arena, frame_exchange_bytes());
     a->scratch.parity = cuda_arena_take(arena, FRAME_BLOCKS * 4);
     a->control.error = cuda_arena_take(arena, 4);
-    a->scratch.keys = cuda_arena_take(arena, (uint64_t)FRAME_BLOCKS * weights->predictor.n_layers *
-                                                 FRAME_MAX_POSITIONS * FRAME_HEAD * sizeof(float));
+    a->scratch.kept = cuda_arena_take(arena,
+        (uint64_t)FRAME_BLOCKS * weights->predictor.n_layers * FRAME_KEPT_FLOATS * sizeof(float));
+    for (int i = 0; i < weights->predictor.n_layers; i++) {
+        const struct cuda_layer *from = &weights->predictor.layers[i];
+        struct cuda_layer *to = &k->layers[i];
+        *to = *from;
+        to->qkv.tiles = take_matrix(k, &from->qkv);
+        to->o.tiles = take_matrix(k, &from->o);
+        to->gate_up.tiles = take_matrix(k, &from->gate_up);
+        to->down.tiles = take_matrix(k, &from->down);
+    }
+    for (int j = 0; j + 1 < weights->n_codebooks; j++) {
+        k->heads[j] = take_matrix(k, &weights->predictor_head[j]);
+    }
+    k->projection = take_matrix(k, &weights->projection);
 }
 
-uint64_t frame_kernel_plan(const struct cuda_weights *weights)
+uint64_t frame_kernel_plan(const struct cuda_weights *weights, bool packed)
 {
-    struct frame_kernel counted = {0};
+    struct frame_kernel counted = {.packed = packed};
     take_all(&counted, weights);
     return counted.arena.used;
 }
 
-static void list_layers(struct frame_layer *list, const struct cuda_stack *stack)
+/* Packs what has been given room. */
+static utter_status pack_matrix(
+    struct frame_kernel *k, const void *to, const struct cuda_matrix *m, utter_error *error)
 {
-    for (int i = 0; i < stack->n_layers; i++) {
-        const struct cuda_layer *l = &stack->layers[i];
+    return to == m->tiles ? UTTER_OK
+                          : cuda_device_check(k->device, frame_pack((void *)to, m, k->stream),
+                                "8-bit weights of the frame kernel", error);
+}
+
+static utter_status pack_all(struct frame_kernel *k, utter_error *error)
+{
+    const struct cuda_weights *w = k->weights;
+    utter_status status = pack_matrix(k, k->projection, &w->projection, error);
+    for (int i = 0; i < w->predictor.n_layers && !status; i++) {
+        const struct cuda_layer *from = &w->predictor.layers[i], *to = &k->layers[i];
+        if (!(status = pack_matrix(k, to->qkv.tiles, &from->qkv, error)) &&
+            !(status = pack_matrix(k, to->o.tiles, &from->o, error)) &&
+            !(status = pack_matrix(k, to->gate_up.tiles, &from->gate_up, error))) {
+            status = pack_matrix(k, to->down.tiles, &from->down, error);
+        }
+    }
+    for (int j = 0; j + 1 < w->n_codebooks && !status; j++) {
+        status = pack_matrix(k, k->heads[j], &w->predictor_head[j], error);
+    }
+    return status;
+}
+
+static void list_layers(struct frame_layer *list, const struct cuda_layer *layers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct cuda_layer *l = &layers[i];
         list[i] = (struct frame_layer){l->qkv.tiles, l->o.tiles, l->gate_up.tiles, l->down.tiles,
             l->input_norm, l->post_norm, l->q_norm, l->k_norm};
     }
@@ -88,17 +137,13 @@ static utter_status send_tables(struct frame_kernel *k, utter_error *error)
 {
     const struct cuda_weights *w = k->weights;
     struct frame_layer layers[FRAME_MAX_LAYERS];
-    const void *heads[CONFIG_MAX_CODEBOOKS] = {0};
-    list_layers(layers, &w->talker);
-    list_layers(layers + w->talker.n_layers, &w->predictor);
-    for (int j = 0; j + 1 < w->n_codebooks; j++) {
-        heads[j] = w->predictor_head[j].tiles;
-    }
+    list_layers(layers, w->talker.layers, w->talker.n_layers);
+    list_layers(layers + w->talker.n_layers, k->layers, w->predictor.n_layers);
     struct frame_args *a = &k->args;
     utter_status status = send(k, a->weights.layers, layers,
         (size_t)(w->talker.n_layers + w->predictor.n_layers) * sizeof *layers, error);
     if (!status) {
-        status = send(k, a->weights.heads, heads, sizeof heads, error);
+        status = send(k, a->weights.heads, k->heads, sizeof k->heads, error);
     }
     return status ? status : send(k, a->weights.code_table, w->code_table, sizeof w->code_table, error);
 }
@@ -113,7 +158,7 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.codec_vocabulary = w->codec_vocabulary;
     a->weights.predictor_vocabulary = w->predictor_vocabulary;
     a->weights.talker_head = w->talker_head.tiles;
-    a->weights.projection = w->projection.tiles;
+    a->weights.projection = k->projection;
     a->weights.projection_bias = w->projection_bias;
     a->weights.talker_norm = w->talker.norm;
     a->weights.predictor_norm = w->predictor.norm;
@@ -125,7 +170,8 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->control.suppress_from =
         suppress_from < config->predictor_vocabulary ? suppress_from : config->predictor_vocabulary;
     a->control.codec_eos = config->codec_eos;
-    a->control.n_slots = frame_n_slots(k->device->block_shared);
+    a->control.n_slots = frame_n_slots(k->device->block_shared, k->packed);
+    a->control.slot_bytes = (int)frame_slot_bytes(k->packed);
     a->control.n_ahead = FRAME_AHEAD;
     a->control.pace = FRAME_PACE;
     a->control.patience = FRAME_PATIENCE;
@@ -135,8 +181,8 @@ static void set_args(struct frame_kernel *k, const struct config *config)
 static utter_status check_residency(struct frame_kernel *k, utter_error *error)
 {
     int each = 0;
-    k->kernel = frame_kernel_code(k->weights->talker.width);
-    k->shared_bytes = frame_ring_at() + (size_t)k->args.control.n_slots * FRAME_PIECE_BYTES;
+    k->kernel = frame_kernel_code(k->weights->talker.width, k->packed);
+    k->shared_bytes = frame_ring_at() + (size_t)(k->args.control.n_slots * k->args.control.slot_bytes);
     utter_status status = cuda_device_check(k->device,
         cudaFuncSetAttribute(
             k->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)k->shared_bytes),
@@ -157,7 +203,7 @@ static utter_status check_residency(struct frame_kernel *k, utter_error *error)
 
 utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
-    cudaStream_t stream, utter_error *error)
+    bool packed, cudaStream_t stream, utter_error *error)
 {
     *at = NULL;
     const char *why;
@@ -172,12 +218,16 @@ utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weigh
     k->weights = weights;
     k->lanes = lanes;
     k->stream = stream;
+    k->packed = packed;
     take_all(k, weights);
     utter_status status = cuda_arena_open(&k->arena, device, "the frame kernel", error);
     if (!status) {
         take_all(k, weights);
         set_args(k, config);
         status = send_tables(k, error);
+    }
+    if (!status) {
+        status = pack_all(k, error);
     }
     if (!status) {
         status = check_residency(k, error);
@@ -252,13 +302,18 @@ void frame_kernel_tap(struct frame_kernel *k, float *predictor_logits)
     k->args.control.predictor_logits = predictor_logits;
 }
 
-void frame_kernel_ahead(struct frame_kernel *k, int n_pieces, int pace)
+void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int pace)
 {
-    k->args.control.n_ahead = n_pieces;
+    k->args.control.n_ahead = n_slots;
     k->args.control.pace = pace;
 }
 
 void frame_kernel_trace(struct frame_kernel *k, uint64_t *trace)
 {
     k->args.control.trace = trace;
+}
+
+void frame_kernel_patience(struct frame_kernel *k, uint64_t clocks)
+{
+    k->args.control.patience = clocks;
 }

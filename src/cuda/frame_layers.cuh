@@ -1,183 +1,231 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steps of a layer. Between them the state x stands in registers, the same in every block: element E * thread +
- * i of a column in x[column][i], E = width / 512.
+ * The steps of a layer. Between them the state x stands in registers, the same in every block: lane l of warp w holds
+ * elements vector_index() and the three behind it of each 1,024, in x[column][4 * chunk ..].
  *
- *   layer_qkv      reads x                 writes FRAME_X_QKV     waits for nothing
- *   (attention)    reads FRAME_X_QKV       writes FRAME_X_MIXED   frame_attend.cuh
- *   layer_o        reads FRAME_X_MIXED     writes FRAME_X_O       waits for all blocks
- *   layer_gate_up  reads FRAME_X_O         writes FRAME_X_INNER   waits for all blocks; x += O
- *   layer_down     reads FRAME_X_INNER     writes FRAME_X_DOWN    waits for all blocks
- *   layer_add      reads FRAME_X_DOWN      x += down              waits for all blocks
+ *   layer_qkv      reads x                   writes FRAME_X_QKV     waits for nothing
+ *   (attention)    reads FRAME_X_QKV         writes `mixed`         frame_attend.cuh
+ *   layer_o        reads `mixed`             writes FRAME_X_O       waits for nothing
+ *   layer_gate_up  reads FRAME_X_O           writes FRAME_X_INNER   waits for all blocks; x += O
+ *   layer_down     reads FRAME_X_INNER       writes FRAME_X_DOWN    waits for all blocks
+ *   layer_add      reads FRAME_X_DOWN        x += down              waits for all blocks
  *
- * Rows are shared as frame_plan.h says. A norm's factor is applied behind the product, so that the sum of squares
- * needs no barrier of its own. */
+ * A warp waits for the words of its own columns, and a barrier stands behind each product: so behind a product all
+ * blocks have been met. A norm's factor is applied behind the product, so that the sum of squares needs no barrier. */
 #ifndef CUDA_FRAME_LAYERS_CUH
 #define CUDA_FRAME_LAYERS_CUH
 
 #include "cuda/frame_attend.cuh"
 #include "cuda/frame_product.cuh"
 
-/* True for the threads that hold elements of a state of width W: 4 each. */
-template <int W> DEV bool layer_owner(const struct block &b)
-{
-    return b.thread * 4 < W;
-}
+/* What one thread holds of a state of width W. */
+#define LAYER_EACH(W) ((W) / 256)
 
-/* x times the norm's weight -> the vector, and the sums of squares. Ends with a barrier. */
-template <int W, int COLUMNS>
-DEV void layer_put_vector(struct block &b, const float (&x)[COLUMNS][4], const float (&weight)[4])
+/* x times the norm's weight -> the vector; the sums of squares. */
+template <bool PACKED, int W, int COLUMNS>
+DEV void layer_put_vector(
+    struct block &b, const float (&x)[COLUMNS][LAYER_EACH(W)], const float (&weight)[LAYER_EACH(W)])
 {
+    unsigned char *rows = vector_rows<COLUMNS>(b, W / FRAME_UNIT_K);
     for (int c = 0; c < COLUMNS; c++) {
         float squares = 0;
-        if (layer_owner<W>(b)) {
-            squares = (x[c][0] * x[c][0] + x[c][1] * x[c][1]) + (x[c][2] * x[c][2] + x[c][3] * x[c][3]);
-            vector_put2(b, W, c, b.thread * 4, x[c][0] * weight[0], x[c][1] * weight[1]);
-            vector_put2(b, W, c, b.thread * 4 + 2, x[c][2] * weight[2], x[c][3] * weight[3]);
+        for (int i = 0; i < LAYER_EACH(W); i += 4) {
+            const float *e = x[c] + i, v[4] = {e[0] * weight[i], e[1] * weight[i + 1],
+                                           e[2] * weight[i + 2], e[3] * weight[i + 3]};
+            squares += (e[0] * e[0] + e[1] * e[1]) + (e[2] * e[2] + e[3] * e[3]);
+            vector_put<PACKED>(b, rows, W / FRAME_UNIT_K, c, i / 4, v, true);
         }
         squares = dev_warp_sum(squares);
         if (b.lane == 0) {
             b.shared->squares[c][b.warp] = squares;
         }
     }
-    dev_bar();
 }
 
-/* This thread's elements of a norm's weight; asked for before a wait, so that they are there after it. */
-template <int W> DEV void layer_weight(const struct block &b, const float *norm, float (&weight)[4])
+/* Vectors as they are -> the vector: N elements from `first` chunk on. */
+template <bool PACKED, int N, int EACH, int COLUMNS>
+DEV void layer_put_plain(struct block &b, const float (&x)[COLUMNS][EACH], int first)
 {
-    if (layer_owner<W>(b)) {
-        block_read4(norm + b.thread * 4, weight);
-    }
-}
-
-/* x += words of a product with W rows. */
-template <int W, int COLUMNS> DEV void layer_add(struct block &b, int kind, float (&x)[COLUMNS][4])
-{
-    constexpr int PARTS = W == 1024 ? 2 : 1; /* each row in two parts, 1,024 words apart */
-    uint32_t mark = exchange_mark(b, kind);
-    if (!layer_owner<W>(b)) {
-        return;
-    }
-    uint4 v[COLUMNS * PARTS];
-    int offset[COLUMNS * PARTS];
-    for (int i = 0; i < COLUMNS * PARTS; i++) {
-        offset[i] = i * W;
-    }
-    exchange_take4<COLUMNS * PARTS>(b, exchange_at(b, kind) + b.thread * 4, offset, mark, v);
-    for (int i = 0; i < COLUMNS * PARTS; i += PARTS) {
-        float *to = x[i / PARTS];
-        uint4 first = v[i], second = v[i + PARTS - 1];
-        to[0] += numeric_from_bits(first.x) + (PARTS == 2 ? numeric_from_bits(second.x) : 0);
-        to[1] += numeric_from_bits(first.y) + (PARTS == 2 ? numeric_from_bits(second.y) : 0);
-        to[2] += numeric_from_bits(first.z) + (PARTS == 2 ? numeric_from_bits(second.z) : 0);
-        to[3] += numeric_from_bits(first.w) + (PARTS == 2 ? numeric_from_bits(second.w) : 0);
-    }
-}
-
-/* N words of each column -> the vector. Ends with a barrier. */
-template <int N, int STRIDE, int COLUMNS> DEV void layer_take_vector(struct block &b, int kind)
-{
-    constexpr int TURNS = (N + 2047) / 2048;
-    uint32_t mark = exchange_mark(b, kind);
-    const uint32_t *words = exchange_at(b, kind) + b.thread * 4;
-    uint4 v[COLUMNS * TURNS];
-    int offset[COLUMNS * TURNS];
-    for (int i = 0; i < COLUMNS * TURNS; i++) {
-        offset[i] = i % TURNS * 2048 + b.thread * 4 < N ? i / TURNS * STRIDE + i % TURNS * 2048 : -1;
-    }
-    exchange_take4<COLUMNS * TURNS>(b, words, offset, mark, v);
-    for (int i = 0; i < COLUMNS * TURNS; i++) {
-        const int k = i % TURNS * 2048 + b.thread * 4;
-        if (k < N) {
-            vector_put2(b, N, i / TURNS, k, numeric_from_bits(v[i].x), numeric_from_bits(v[i].y));
-            vector_put2(b, N, i / TURNS, k + 2, numeric_from_bits(v[i].z), numeric_from_bits(v[i].w));
+    unsigned char *rows = vector_rows<COLUMNS>(b, N / FRAME_UNIT_K);
+    for (int c = 0; c < COLUMNS; c++) {
+        for (int i = 0; i < N / 1024; i++) {
+            float v[4];
+            for (int j = 0; j < 4; j++) {
+                v[j] = x[c][i * 4 + j];
+                for (int k = 1; k <= (EACH - LAYER_EACH(N)) / 4; k++) { /* no run-time index */
+                    v[j] = first == k ? x[c][(i + k) * 4 + j] : v[j];
+                }
+            }
+            vector_put<PACKED>(b, rows, N / FRAME_UNIT_K, c, i, v, true);
         }
     }
-    dev_bar();
 }
 
-template <int W, int COLUMNS>
-DEV void layer_qkv(struct block &b, const float (&x)[COLUMNS][4], const float (&weight)[4], float eps)
+/* This thread's elements of a vector of floats, of W. */
+template <int W>
+DEV void layer_read(const struct block &b, const float *from, float (&to)[LAYER_EACH(W)])
 {
-    layer_put_vector<W, COLUMNS>(b, x, weight);
-    product<256, W / FRAME_PIECE_K, COLUMNS>(b);
+    for (int i = 0; i < LAYER_EACH(W); i += 4) {
+        float4 v = *(const float4 *)(from + vector_index(b, i / 4));
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
+    }
+}
+
+/* x += words of a product with W rows, in PARTS parts of a sum. */
+template <int KIND, int W, int PARTS, int COLUMNS>
+DEV void layer_add(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
+{
+    const uint32_t mark = exchange_mark(b, KIND), *words = exchange_at<KIND>(b);
+    for (int c = 0; c < COLUMNS; c++) {
+        for (int i = 0; i < LAYER_EACH(W); i += 4) {
+            uint4 v[PARTS];
+            exchange_take4<PARTS>(
+                b, words + c * PARTS * W + vector_index(b, i / 4), W, (1u << PARTS) - 1, mark, v);
+            for (int n = PARTS; n > 1; n /= 2) { /* neighbours, and their sums */
+                for (int p = 0; p < n / 2; p++) {
+                    v[p] = exchange_sum(v[2 * p], v[2 * p + 1]);
+                }
+            }
+            x[c][i] += numeric_from_bits(v[0].x);
+            x[c][i + 1] += numeric_from_bits(v[0].y);
+            x[c][i + 2] += numeric_from_bits(v[0].z);
+            x[c][i + 3] += numeric_from_bits(v[0].w);
+        }
+    }
+}
+
+template <class S, int W, int COLUMNS> DEV void layer_qkv(struct block &b, struct held<S> &h, float eps)
+{
+    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
     dev_bar();
     const uint32_t next = exchange_next(b, FRAME_X_QKV);
-    if (b.thread < 32 * COLUMNS) {
-        const int column = b.thread / 32, row = b.thread % 32;
-        float value = product_sum<32>(b, column, row) * product_scale(b, column, W, eps);
-        exchange_put(exchange_at(b, FRAME_X_QKV) +
+    if (b.thread < S::ROWS * COLUMNS) {
+        const int column = b.thread / S::ROWS, row = b.thread % S::ROWS;
+        float value = product_sum<S::ROWS>(b, column, row) * product_scale(b, column, W, eps);
+        exchange_put(exchange_at<FRAME_X_QKV>(b) +
                          (b.kv_head * FRAME_MAX_COLUMNS + column) * FRAME_GROUP + b.part * 32 + row,
             value, next);
     }
 }
 
-template <int W, int COLUMNS> DEV void layer_o(struct block &b)
+/* mixed: this thread's dimension, 32 * warp + lane, of the two heads of the block. */
+template <class S, int W, int COLUMNS>
+DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMNS])
 {
-    layer_take_vector<FRAME_MIXED, FRAME_MIXED, COLUMNS>(b, FRAME_X_MIXED);
-    block_trace(b, 4);
-    product<W / 16, FRAME_MIXED / FRAME_PIECE_K, COLUMNS>(b);
+    unsigned char *rows = vector_rows<COLUMNS>(b, 1);
+    for (int c = 0; c < COLUMNS; c++) {
+        float v[4];
+        for (int i = 0; i < 4; i++) {
+            v[i] = dev_from(mixed[c], b.lane % 8 * 4 + i);
+        }
+        vector_put<S::PACKED>(b, rows, 1, c, 0, v, b.lane < 8);
+    }
+    product<S, COLUMNS>(b, h, rows, 1);
     dev_bar();
-    product_put<W / 16, COLUMNS>(b, FRAME_X_O, 0, 0, NULL);
     block_trace(b, 5);
+    const uint32_t next = exchange_next(b, FRAME_X_O);
+    if (b.thread < S::ROWS * COLUMNS) {
+        const int column = b.thread / S::ROWS, row = b.thread % S::ROWS;
+        exchange_put(exchange_at<FRAME_X_O>(b) + (column * FRAME_KV_HEADS + b.kv_head) * W +
+                         b.part * S::ROWS + row,
+            product_sum<S::ROWS>(b, column, row), next);
+    }
 }
 
-template <int W, int I, int COLUMNS>
-DEV void layer_gate_up(struct block &b, float (&x)[COLUMNS][4], const float (&weight)[4], float eps)
+template <class S, int W, int I, int COLUMNS>
+DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
 {
-    constexpr int TILES = I / 8, UNITS = I / FRAME_BLOCKS, ROWS = 2 * UNITS;
-    layer_add<W, COLUMNS>(b, FRAME_X_O, x);
-    block_trace(b, 6);
-    layer_put_vector<W, COLUMNS>(b, x, weight);
-    block_trace(b, 7);
-    product<TILES, W / FRAME_PIECE_K, COLUMNS>(b);
+    constexpr int UNITS = I / FRAME_BLOCKS;
+    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
     dev_bar();
-    block_trace(b, 8);
+    block_trace(b, 7);
     const uint32_t next = exchange_next(b, FRAME_X_INNER);
     if (b.thread < UNITS * COLUMNS) {
         const int column = b.thread / UNITS, unit = b.thread % UNITS, row = unit / 8 * 16 + unit % 8;
         const float scale = product_scale(b, column, W, eps);
-        const float gate = product_sum<ROWS>(b, column, row) * scale;
-        const float up = product_sum<ROWS>(b, column, row + 8) * scale;
-        exchange_put(exchange_at(b, FRAME_X_INNER) + column * I + b.index * UNITS + unit,
-            gate / (1.0f + dev_exp(-gate)) * up, next);
+        const float gate = product_sum<S::ROWS>(b, column, row) * scale;
+        const float up = product_sum<S::ROWS>(b, column, row + 8) * scale;
+        exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit,
+            dev_divide(gate, 1.0f + dev_exp(-gate)) * up, next);
     }
 }
 
-template <int W, int I, int COLUMNS> DEV void layer_down(struct block &b)
+/* The block's part of the inner vector: all of it, or half where two blocks share a row tile. */
+template <class S, int W, int I, int COLUMNS> DEV void layer_down(struct block &b, struct held<S> &h)
 {
-    layer_take_vector<I, I, COLUMNS>(b, FRAME_X_INNER);
-    block_trace(b, 9);
-    product<W / 16, I / FRAME_PIECE_K, COLUMNS>(b);
+    constexpr int N = S::UNITS * FRAME_UNIT_K, CHUNKS = (S::UNITS + 3) / 4;
+    unsigned char *rows = vector_rows<COLUMNS>(b, S::UNITS);
+    const uint32_t mark = exchange_mark(b, FRAME_X_INNER);
+    const uint32_t *words = exchange_at<FRAME_X_INNER>(b) + (N < I ? b.index % 2 * N : 0);
+    const bool last = (CHUNKS - 1) * 4 + b.lane / 8 < S::UNITS; /* the last chunk may be a half */
+    for (int c = 0; c < COLUMNS; c++) {
+        uint4 v[CHUNKS];
+        exchange_take4<CHUNKS>(b, words + c * I + vector_index(b, 0), 1024,
+            (1u << (CHUNKS - 1)) - 1 + ((uint32_t)last << (CHUNKS - 1)), mark, v);
+        for (int i = 0; i < CHUNKS; i++) {
+            const float four[4] = {numeric_from_bits(v[i].x), numeric_from_bits(v[i].y),
+                numeric_from_bits(v[i].z), numeric_from_bits(v[i].w)};
+            vector_put<S::PACKED>(b, rows, S::UNITS, c, i, four, i < CHUNKS - 1 || last);
+        }
+    }
+    block_trace(b, 8);
+    product<S, COLUMNS>(b, h, rows, S::UNITS);
     dev_bar();
-    product_put<W / 16, COLUMNS>(b, FRAME_X_DOWN, 0, 0, NULL);
+    block_trace(b, 9);
+    const uint32_t next = exchange_next(b, FRAME_X_DOWN);
+    if (b.thread < 16 * COLUMNS) {
+        const int column = b.thread / 16, row = b.thread % 16;
+        uint32_t *to =
+            exchange_at<FRAME_X_DOWN>(b) +
+            (N < I ? (column * 2 + b.index % 2) * W + b.index / 2 * 16 : column * W + b.index * 16);
+        exchange_put(to + row, product_sum<16>(b, column, row), next);
+    }
 }
 
-/* The norm behind the last layer: x becomes its result. Ends with a barrier. */
-template <int W>
-DEV void layer_last_norm(struct block &b, float (&x)[1][4], const float (&weight)[4], float eps)
+/* A head of 2,048 rows behind its norm: its words follow the blocks. */
+template <class S> DEV void layer_head(struct block &b, struct held<S> &h, float eps)
 {
-    float squares = (x[0][0] * x[0][0] + x[0][1] * x[0][1]) + (x[0][2] * x[0][2] + x[0][3] * x[0][3]);
-    squares = dev_warp_sum(layer_owner<W>(b) ? squares : 0);
+    product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K);
+    dev_bar();
+    const uint32_t next = exchange_next(b, FRAME_X_SCORES);
+    if (b.thread < 16) {
+        const float scale = product_scale(b, 0, S::K * FRAME_UNIT_K, eps);
+        exchange_put(exchange_at<FRAME_X_SCORES>(b) + b.index * 16 + b.thread,
+            product_sum<16>(b, 0, b.thread) * scale, next);
+    }
+}
+
+/* A head of 3,072 rows: whole row tiles in the order of the blocks, then halves of the sums of what is left over. */
+template <class S> DEV void layer_head_halves(struct block &b, struct held<S> &h)
+{
+    product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K);
+    dev_bar();
+    const uint32_t next = exchange_next(b, FRAME_X_SCORES);
+    if (b.thread < S::ROWS) {
+        const int row = b.thread, half = 2048 + b.index % 2 * 1024 + b.index / 2 * 16 + row - 16;
+        exchange_put(exchange_at<FRAME_X_SCORES>(b) + (row < 16 ? b.index * 16 + row : half),
+            product_sum<S::ROWS>(b, 0, row), next);
+    }
+}
+
+/* The norm behind the last layer: x becomes its result. */
+template <int W>
+DEV void layer_last_norm(
+    struct block &b, float (&x)[1][LAYER_EACH(W)], const float (&weight)[LAYER_EACH(W)], float eps)
+{
+    float squares = 0;
+    for (int i = 0; i < LAYER_EACH(W); i++) {
+        squares += x[0][i] * x[0][i];
+    }
+    squares = dev_warp_sum(squares);
     if (b.lane == 0) {
         b.shared->squares[0][b.warp] = squares;
     }
     dev_bar();
     const float scale = product_scale(b, 0, W, eps);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LAYER_EACH(W); i++) {
         x[0][i] = weight[i] * (x[0][i] * scale);
     }
     dev_bar(); /* before squares are written again */
-}
-
-/* Vectors as they are -> the vector. Ends with a barrier. */
-template <int W, int COLUMNS> DEV void layer_put_plain(struct block &b, const float (&x)[COLUMNS][4])
-{
-    for (int c = 0; c < COLUMNS && layer_owner<W>(b); c++) {
-        vector_put2(b, W, c, b.thread * 4, x[c][0], x[c][1]);
-        vector_put2(b, W, c, b.thread * 4 + 2, x[c][2], x[c][3]);
-    }
-    dev_bar();
 }
 
 #endif

@@ -3,8 +3,10 @@
  * which order its bytes come, where results stand in the exchange, and how shared memory is laid out. Plain
  * arithmetic that the host (checks, tests) and the device (producer and consumers) compute from the same lines.
  *
- * A product is cut into *pieces*: 16 rows by 512 columns of bf16, 16 KB that lie together in the layout of
- * cuda_weights.h. Each of the 16 warps that multiply takes two neighbouring tiles of every piece. */
+ * A matrix is cut into *units*: 16 rows by 256 columns, which lie together: 8 KB of bf16 in the layout of
+ * cuda_weights.h, or 4 KB of whole numbers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
+ * the columns of each unit, 32 neighbouring ones a warp, whatever the product: so a warp waits for its own part of a
+ * vector alone. A slot of the ring holds 2 units of bf16 or 4 of whole numbers. */
 #ifndef CUDA_FRAME_PLAN_H
 #define CUDA_FRAME_PLAN_H
 
@@ -13,7 +15,9 @@
 #include <stdint.h>
 
 #ifdef __CUDACC__
-#define FRAME_FN static inline __host__ __device__
+#define FRAME_FN static inline constexpr __host__ __device__
+#elif defined __cplusplus
+#define FRAME_FN static inline constexpr
 #else
 #define FRAME_FN static inline
 #endif
@@ -25,16 +29,19 @@ enum {
     FRAME_PARTS = 16,   /* blocks that share a kv head: block = kv head * FRAME_PARTS + part */
     FRAME_KV_HEADS = 8, /* with two query heads of 128 each */
     FRAME_HEAD = 128,
-    FRAME_WARPS = 16,        /* that multiply */
-    FRAME_THREADS = 512,     /* of them */
-    FRAME_ALL_THREADS = 640, /* with four more warps, the first of which brings the weights */
-    FRAME_PIECE_K = 512,     /* columns of a piece */
-    FRAME_PIECE_BYTES = 16384,
+    FRAME_WARPS = 8,          /* that multiply */
+    FRAME_THREADS = 256,      /* of them */
+    FRAME_ALL_THREADS = 384,  /* with four more warps, the first of which brings the weights */
+    FRAME_UNIT_K = 256,       /* columns of a unit */
+    FRAME_UNIT_BYTES = 8192,  /* in bf16 */
+    FRAME_CODES_BYTES = 4096, /* of a unit in 8 bits, before its scales */
+    FRAME_PACKED_BYTES = 4352,
+    FRAME_SLOT_UNITS = 2,
+    FRAME_PACKED_UNITS = 4,
     FRAME_MIXED = 2048,       /* width of all query heads together */
     FRAME_GROUP = 512,        /* two query heads, key and value of one kv head */
     FRAME_MAX_COLUMNS = 2,    /* positions of one pass: the predictor's first has two */
     FRAME_MAX_LAYERS = 64,    /* of both stacks together */
-    FRAME_MAX_PREDICTOR = 6,  /* layers whose values stay in shared memory */
     FRAME_MAX_POSITIONS = 16, /* of the predictor */
     FRAME_MAX_SCORES = 3072,  /* the larger vocabulary */
     FRAME_SPLIT =
@@ -43,41 +50,52 @@ enum {
 
 enum frame_step { FRAME_QKV, FRAME_O, FRAME_GATE_UP, FRAME_DOWN, FRAME_HEAD_ROWS, FRAME_PROJECT };
 
-/* One run of pieces: those of one row tile from piece k_piece on. */
+/* One run of units: those of one row tile from `unit` on. */
 struct frame_run {
-    int row_tile, k_piece, n_pieces;
+    int row_tile, unit, n_units;
 };
 
-/* The number of runs of any block: whole row tiles, and half of one when the tiles do not come out even. */
-FRAME_FN int frame_n_runs(int row_tiles)
+/* The number of runs of any block: whole row tiles, and half of one when the tiles do not come out even. The output
+ * projection is cut by kv heads instead: each block has the 256 columns of its own, which it has mixed itself. */
+FRAME_FN int frame_n_runs(enum frame_step step, int row_tiles)
 {
-    return row_tiles / FRAME_BLOCKS + (row_tiles % FRAME_BLOCKS != 0);
+    return step == FRAME_O ? row_tiles / FRAME_PARTS
+                           : row_tiles / FRAME_BLOCKS + (row_tiles % FRAME_BLOCKS != 0);
 }
 
 /* Run i of a block, in the order in which it is consumed. Query, key and value rows follow the kv heads, everything
  * else the blocks; what is left over, half as many tiles as blocks, is cut in two along the columns. */
 FRAME_FN struct frame_run frame_run_at(
-    enum frame_step step, int row_tiles, int k_pieces, int block, int i)
+    enum frame_step step, int row_tiles, int k_units, int block, int i)
 {
-    struct frame_run run = {0, 0, k_pieces};
+    struct frame_run run = {0, 0, k_units};
     int whole = row_tiles / FRAME_BLOCKS;
     if (step == FRAME_QKV) {
         int head = block / FRAME_PARTS, tile = block % FRAME_PARTS * 2 + i; /* 32 tiles a kv head */
         run.row_tile = tile < 16   ? head * 16 + tile
                        : tile < 24 ? 128 + head * 8 + tile - 16
                                    : 192 + head * 8 + tile - 24;
+    } else if (step == FRAME_O) {
+        run.row_tile = block % FRAME_PARTS * (row_tiles / FRAME_PARTS) + i;
+        run.unit = block / FRAME_PARTS;
+        run.n_units = 1;
     } else if (i < whole) {
         run.row_tile = block * whole + i;
     } else {
         run.row_tile = FRAME_BLOCKS * whole + block / 2;
-        run.n_pieces = k_pieces / 2;
-        run.k_piece = block % 2 * run.n_pieces;
+        run.n_units = k_units / 2;
+        run.unit = block % 2 * run.n_units;
     }
     return run;
 }
 
-/* The words of a result in the exchange: whole row tiles first, then the left-over rows twice, a half of the sum
- * each. With n rows this is the number of words. */
+/* The parts whose sum a row of a product is in the exchange. */
+FRAME_FN int frame_parts(enum frame_step step, int row_tiles)
+{
+    return step == FRAME_O ? FRAME_KV_HEADS : row_tiles < FRAME_BLOCKS ? 2 : 1;
+}
+
+/* The words of a head: whole row tiles first, then the left-over rows twice, a half of the sum each. */
 FRAME_FN int frame_words(int row_tiles)
 {
     int whole = row_tiles / FRAME_BLOCKS * FRAME_BLOCKS;
@@ -91,21 +109,19 @@ enum { FRAME_SET_TALKER, FRAME_SET_PREDICTOR, FRAME_SET_FIRST, FRAME_N_SETS };
 enum frame_kind {
     FRAME_X_QKV, /* [kv head][column][512]: read by the 16 blocks of the kv head */
     FRAME_X_SPLIT, /* [kv head][part][2 heads][FRAME_SPLIT]: the talker's attention, read by the kv head's blocks */
-    FRAME_X_MIXED, /* [column][2048] */
-    FRAME_X_O,     /* [column][words of width] */
+    FRAME_X_O,     /* [column][kv head][width]: a part of the sum from each kv head */
     FRAME_X_INNER, /* [column][inner] */
-    FRAME_X_DOWN,  /* [column][words of width] */
+    FRAME_X_DOWN,  /* [column][parts][width] */
     FRAME_X_SCORES,
-    FRAME_X_INPUT, /* [column][words of the predictor's width] */
+    FRAME_X_INPUT, /* [column][2 parts][the predictor's width] */
     FRAME_N_KINDS
 };
 
 FRAME_FN int frame_kind_at(int kind)
 {
     const int words[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * FRAME_MIXED,
-        FRAME_MAX_COLUMNS * 2048, FRAME_MAX_COLUMNS * 6144, FRAME_MAX_COLUMNS * 2048, 4096,
-        FRAME_MAX_COLUMNS * 2048};
+        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * FRAME_KV_HEADS * 2048,
+        FRAME_MAX_COLUMNS * 6144, FRAME_MAX_COLUMNS * 2048, 4096, FRAME_MAX_COLUMNS * 2048};
     int at = 0;
     for (int i = 0; i < kind; i++) {
         at += words[i];
@@ -118,34 +134,47 @@ FRAME_FN size_t frame_exchange_bytes(void)
     return (size_t)FRAME_N_SETS * (size_t)frame_kind_at(FRAME_N_KINDS) * 4;
 }
 
+/* What a block keeps of the predictor's keys and values in device memory, in floats a layer: each warp the keys w
+ * and w + 8, each thread the values of its own dimension. */
+enum {
+    FRAME_KEY_FLOATS = FRAME_MAX_POSITIONS * FRAME_HEAD,
+    FRAME_KEPT_FLOATS = FRAME_KEY_FLOATS + FRAME_THREADS * FRAME_MAX_POSITIONS
+};
+
+/* Bytes between rows of a warp's part of a vector of n units: 32 numbers of each unit as bf16, or as bytes with their
+ * scale, and so much that the next row lies in other banks. */
+FRAME_FN int frame_row_bytes(int units)
+{
+    return units * 64 + (units % 2 == 0) * 64;
+}
+
 /* Shared memory of a block: fixed parts, then the ring. */
 enum {
-    FRAME_VECTOR_PAD = 64, /* bytes behind each row of the vector, so that rows lie in other banks */
-    FRAME_VECTOR_BYTES =
-        4 * (3072 * 2 + FRAME_VECTOR_PAD),  /* upper and lower parts of two columns of 3,072, or one
-                                                                of 6,144; also the sampler's and the attention's */
-    FRAME_SUM_BYTES = FRAME_WARPS * 96 * 4, /* each warp's share of up to 96 rows */
+    FRAME_VECTOR_BYTES = FRAME_WARPS * 2 * (24 * 64 + 64), /* 6,144 elements in two rows a warp; also
+                                                              the sampler's and the attention's */
+    FRAME_SUM_FLOATS = FRAME_WARPS * 128,                  /* each warp's share of up to 128 rows */
     FRAME_MAX_SLOTS = 16,
 };
 
+/* The producer may end; and the watch too. */
+enum { FRAME_STOP_WEIGHTS = 1, FRAME_STOP_ALL };
+
 struct frame_shared {
     uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
-    FRAME_ALIGNED float sums[FRAME_SUM_BYTES / 4];
-    FRAME_ALIGNED float placed[FRAME_MAX_COLUMNS][FRAME_GROUP]; /* q, q, k, v after norm and rotation */
-    float values[FRAME_MAX_PREDICTOR][FRAME_MAX_POSITIONS]
-                [16]; /* the predictor's, of this block's 16 dimensions */
+    FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];              /* of products in turns */
+    FRAME_ALIGNED float placed[FRAME_MAX_COLUMNS][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
     float cosine[FRAME_MAX_COLUMNS][64], sine[FRAME_MAX_COLUMNS][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
-    float scores[FRAME_MAX_COLUMNS][FRAME_MAX_POSITIONS];
+    float scores[FRAME_MAX_COLUMNS][2][FRAME_MAX_POSITIONS];
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];
     int32_t winner;
     FRAME_ALIGNED uint32_t settings[24]; /* struct lane_settings */
-    uint32_t n_frames;     /* of the lane, before this one */
+    uint32_t n_frames;                   /* of the lane, before this one */
     const uint16_t *code_table[64];
     int32_t chosen[64], going[64];           /* codes of this frame */
     uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
-    uint32_t stop;                           /* the producer may end */
+    uint32_t stop;                           /* FRAME_STOP_... */
     const void *layers[FRAME_MAX_LAYERS][8]; /* struct frame_layer */
     FRAME_ALIGNED unsigned char vector[FRAME_VECTOR_BYTES];
     /* then the ring, on a border of 128 bytes */
@@ -156,11 +185,17 @@ FRAME_FN size_t frame_ring_at(void)
     return (sizeof(struct frame_shared) + 127) / 128 * 128;
 }
 
-/* Slots of the ring in a block's shared memory; at least 3 are needed. */
-FRAME_FN int frame_n_slots(size_t block_shared)
+FRAME_FN size_t frame_slot_bytes(bool packed)
 {
-    size_t n =
-        block_shared < frame_ring_at() ? 0 : (block_shared - frame_ring_at()) / FRAME_PIECE_BYTES;
+    return packed ? FRAME_PACKED_UNITS * FRAME_PACKED_BYTES : FRAME_SLOT_UNITS * FRAME_UNIT_BYTES;
+}
+
+/* Slots of the ring in a block's shared memory; at least 3 are needed. */
+FRAME_FN int frame_n_slots(size_t block_shared, bool packed)
+{
+    size_t n = block_shared < frame_ring_at()
+                   ? 0
+                   : (block_shared - frame_ring_at()) / frame_slot_bytes(packed);
     return n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The warp that brings the weights: the pieces of this block in the order in which a frame consumes them, each as
+ * The warp that brings the weights: the units of this block in the order in which a frame consumes them, each as
  * soon as a slot of the ring is free. It waits for nothing else, so it runs ahead through exchanges, layers and
  * predictor steps. The order here and the order of the products in frame.cu are the same list. */
 #ifndef CUDA_FRAME_PRODUCE_CUH
@@ -7,103 +7,129 @@
 
 #include "cuda/frame_block.cuh"
 
-enum { PRODUCE_BYTES = 4096 }; /* of one copy */
+struct producer {
+    uint64_t policy, next_copy;
+    int n_begun, oldest; /* slots on their way, and the oldest of them */
+    uint32_t oldest_phase;
+};
 
-/* Begins the copies of one piece. No more than n_ahead pieces are on their way at once, and copies keep a distance
- * in time: enough to keep the memory busy, and few enough that words of the exchange do not stand behind them.
- * False when the block has no more use for weights. */
-DEV bool produce_piece(struct block &b, const unsigned char *from, uint64_t policy)
+/* Waits until the next slot is free and no more than n_ahead are on their way. False when the block has no more use
+ * for weights. */
+DEV bool produce_slot(struct block &b, struct producer &p, uint32_t bytes)
 {
-    uint32_t turns = 0;
     while (!dev_mbar_try(&b.shared->empty[b.slot], b.phase ^ 1)) {
-        if (*(volatile uint32_t *)&b.shared->stop != 0 || block_is_late(b, turns, FRAME_RING_STUCK)) {
+        if (*(volatile uint32_t *)&b.shared->stop != 0 || block_is_late(b)) {
             return false;
         }
     }
-    if (b.n_begun >= b.args->control.n_ahead) {
-        ring_wait(b, b.shared->full, b.oldest, b.oldest_phase);
-        ring_next(b, b.oldest, b.oldest_phase);
+    if (p.n_begun >= b.args->control.n_ahead) {
+        ring_wait(b, b.shared->full, p.oldest, p.oldest_phase);
+        ring_next(b, p.oldest, p.oldest_phase);
     } else {
-        b.n_begun++;
+        p.n_begun++;
     }
-    dev_mbar_expect(&b.shared->full[b.slot], FRAME_PIECE_BYTES);
-    for (int i = 0; i < FRAME_PIECE_BYTES; i += PRODUCE_BYTES) {
-        while ((int64_t)(dev_clock() - b.next_copy) < 0) {
-        }
-        b.next_copy = dev_clock() + (uint64_t)b.args->control.pace;
-        dev_bulk_copy(b.ring + b.slot * FRAME_PIECE_BYTES + i, from + i, PRODUCE_BYTES,
-            &b.shared->full[b.slot], policy);
-    }
-    ring_next(b, b.slot, b.phase);
+    dev_mbar_expect(&b.shared->full[b.slot], bytes);
     return true;
 }
 
-/* This block's pieces of one matrix. */
-DEV bool produce(
-    struct block &b, enum frame_step step, const void *tiles, int rows, int cols, uint64_t policy)
+/* Begins a copy into the slot. Copies keep a distance in time: enough of them to keep the memory busy, and few enough
+ * that words of the exchange do not stand behind them. */
+DEV void produce_copy(struct block &b, struct producer &p, int at, const unsigned char *from, int bytes)
 {
-    for (int i = 0; i < frame_n_runs(rows / 16); i++) {
-        struct frame_run run = frame_run_at(step, rows / 16, cols / FRAME_PIECE_K, b.index, i);
-        const unsigned char *from = (const unsigned char *)tiles +
-                                    (size_t)run.row_tile * (cols / 16) * 512 +
-                                    (size_t)run.k_piece * FRAME_PIECE_BYTES;
-        for (int j = 0; j < run.n_pieces; j++) {
-            if (!produce_piece(b, from + (size_t)j * FRAME_PIECE_BYTES, policy)) {
+    while ((int64_t)(dev_clock() - p.next_copy) < 0) {
+    }
+    p.next_copy = dev_clock() + (uint64_t)b.args->control.pace;
+    dev_bulk_copy(b.ring + b.slot * b.args->control.slot_bytes + at, from, (uint32_t)bytes,
+        &b.shared->full[b.slot], p.policy);
+}
+
+/* This block's units of one matrix. */
+template <bool PACKED>
+DEV bool produce(
+    struct block &b, struct producer &p, enum frame_step step, const void *tiles, int rows, int cols)
+{
+    constexpr int UNIT = PACKED ? FRAME_PACKED_BYTES : FRAME_UNIT_BYTES;
+    constexpr int PER_SLOT = PACKED ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS;
+    constexpr int COPY = PACKED ? UNIT : UNIT / 2;
+    const int n_runs = frame_n_runs(step, rows / 16), k_units = cols / FRAME_UNIT_K;
+    int left = 0, in_slot = 0;
+    for (int i = 0; i < n_runs; i++) {
+        left += frame_run_at(step, rows / 16, k_units, b.index, i).n_units;
+    }
+    for (int i = 0; i < n_runs; i++) {
+        const struct frame_run run = frame_run_at(step, rows / 16, k_units, b.index, i);
+        const unsigned char *from =
+            (const unsigned char *)tiles + ((size_t)run.row_tile * k_units + (size_t)run.unit) * UNIT;
+        for (int j = 0; j < run.n_units; j++, from += UNIT) {
+            if (in_slot == 0 &&
+                !produce_slot(b, p, (uint32_t)((left < PER_SLOT ? left : PER_SLOT) * UNIT))) {
                 return false;
+            }
+            for (int at = 0; at < UNIT; at += COPY) {
+                produce_copy(b, p, in_slot * UNIT + at, from + at, COPY);
+            }
+            left--;
+            if (++in_slot == PER_SLOT || left == 0) {
+                in_slot = 0;
+                ring_next(b, b.slot, b.phase);
             }
         }
     }
     return true;
 }
 
-DEV bool produce_layer(struct block &b, int i, int width, int inner, uint64_t policy)
+template <bool PACKED>
+DEV bool produce_layer(struct block &b, struct producer &p, int i, int width, int inner)
 {
     const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[i];
-    return produce(b, FRAME_QKV, layer->qkv, 4096, width, policy) &&
-           produce(b, FRAME_O, layer->o, width, FRAME_MIXED, policy) &&
-           produce(b, FRAME_GATE_UP, layer->gate_up, 2 * inner, width, policy) &&
-           produce(b, FRAME_DOWN, layer->down, width, inner, policy);
+    return produce<PACKED>(b, p, FRAME_QKV, layer->qkv, 4096, width) &&
+           produce<PACKED>(b, p, FRAME_O, layer->o, width, FRAME_MIXED) &&
+           produce<PACKED>(b, p, FRAME_GATE_UP, layer->gate_up, 2 * inner, width) &&
+           produce<PACKED>(b, p, FRAME_DOWN, layer->down, width, inner);
 }
 
 /* Everything of a frame. */
-template <int W, int I> DEV bool produce_all(struct block &b)
+template <int W, int I, bool TALKER, bool PREDICTOR>
+DEV bool produce_all(struct block &b, struct producer &p)
 {
     const auto &weights = b.args->weights;
     const uint32_t flags = b.args->control.flags;
     for (int i = 0; (flags & FRAME_STEP) && i < weights.n_talker; i++) {
-        if (!produce_layer(b, i, W, I, b.policy)) {
+        if (!produce_layer<TALKER>(b, p, i, W, I)) {
             return false;
         }
     }
     if ((flags & FRAME_STEP) && !(flags & FRAME_NO_HEAD) &&
-        !produce(b, FRAME_HEAD_ROWS, weights.talker_head, 3072, W, b.policy)) {
+        !produce<TALKER>(b, p, FRAME_HEAD_ROWS, weights.talker_head, 3072, W)) {
         return false;
     }
     for (int codebook = 1;
          !(flags & (FRAME_NO_HEAD | FRAME_NO_CODES)) && codebook < weights.n_codebooks; codebook++) {
-        if (W != 1024 && !produce(b, FRAME_PROJECT, weights.projection, 1024, W, b.policy)) {
+        if (W != 1024 && !produce<PREDICTOR>(b, p, FRAME_PROJECT, weights.projection, 1024, W)) {
             return false;
         }
         for (int i = 0; i < weights.n_predictor; i++) {
-            if (!produce_layer(b, weights.n_talker + i, 1024, 3072, b.policy)) {
+            if (!produce_layer<PREDICTOR>(b, p, weights.n_talker + i, 1024, 3072)) {
                 return false;
             }
         }
-        if (!produce(b, FRAME_HEAD_ROWS, weights.heads[codebook - 1], 2048, 1024, b.policy)) {
+        if (!produce<PREDICTOR>(b, p, FRAME_HEAD_ROWS, weights.heads[codebook - 1], 2048, 1024)) {
             return false;
         }
     }
     return true;
 }
 
-/* Leaves when every copy that it began has arrived: nothing may write into the memory of a block that has gone. */
-template <int W, int I> DEV void produce_frame(struct block &b)
+/* Leaves when every copy that it began has arrived, in a lost frame too: nothing may write into the memory of a
+ * block that has gone. */
+template <int W, int I, bool TALKER, bool PREDICTOR> DEV void produce_frame(struct block &b)
 {
-    produce_all<W, I>(b);
-    const int n_slots = b.args->control.n_slots;
-    for (int i = 0; i < n_slots; i++) { /* the slot filled longest ago comes first */
-        ring_wait(b, b.shared->full, b.slot, b.phase ^ 1);
-        ring_next(b, b.slot, b.phase);
+    struct producer p = {dev_policy(false), 0, 0, 0, 0};
+    produce_all<W, I, TALKER, PREDICTOR>(b, p);
+    for (; p.n_begun > 0; p.n_begun--) {
+        while (!dev_mbar_try(&b.shared->full[p.oldest], p.oldest_phase)) {
+        }
+        ring_next(b, p.oldest, p.oldest_phase);
     }
 }
 

@@ -1,74 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads: a vector in shared memory, pieces of weights from the ring. Writes: shared->sums.
- * Shares: rows among blocks as frame_plan.h says; of each piece every warp takes two tiles (32 columns), so that
- * a row's sum is spread over the warps; product_sum adds them in the order of the warps.
- * Waits for: the vector (a barrier before), each piece's mbarrier. A barrier must follow before sums are read. */
+ * Reads: a vector in shared memory, units of weights from the ring. Writes: shared->sums.
+ * Shares: rows among blocks as frame_plan.h says; of each unit every warp takes 32 columns, so that a row's sum is
+ * spread over the warps; product_sum adds them in the order of the warps.
+ * Waits for: each slot's mbarrier; the warp's own part of the vector. A barrier must follow before sums are read.
+ *
+ * Weights go from the ring to registers before the vector is waited for (product_hold), so that behind the wait
+ * there is only arithmetic, and the ring is filled again in the meantime. */
 #ifndef CUDA_FRAME_PRODUCT_CUH
 #define CUDA_FRAME_PRODUCT_CUH
 
 #include "cuda/frame_block.cuh"
 
-/* One piece's two tiles of this warp, once they are there. */
-DEV void product_load(struct block &b, int slot, uint32_t phase, uint4 (&tile)[2])
-{
-    ring_wait(b, b.shared->full, slot, phase);
-    const unsigned char *at = b.ring + slot * FRAME_PIECE_BYTES + b.warp * 1024 + b.lane * 16;
-    tile[0] = dev_load16(at);
-    tile[1] = dev_load16(at + 512);
-}
+/* WHOLE runs of K units and, when CUT is not 0, one of CUT units. */
+template <bool IS_PACKED, int WHOLE_RUNS, int K_UNITS, int CUT_UNITS> struct shape {
+    static constexpr bool PACKED = IS_PACKED;
+    static constexpr int WHOLE = WHOLE_RUNS, K = K_UNITS, CUT = CUT_UNITS;
+    static constexpr int RUNS = WHOLE + (CUT > 0), ROWS = RUNS * 16, UNITS = WHOLE * K + CUT;
+    static constexpr int HELD = UNITS < 12 ? UNITS : 12;
+    static constexpr int PER_SLOT = PACKED ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS;
+    static constexpr int CHAINS = RUNS == 1  ? 4
+                                  : RUNS < 6 ? 2
+                                             : 1; /* of sums that do not wait for each other */
+};
 
-/* sums[column][warp][row of this block] for ROW_TILES row tiles in all and K_PIECES pieces of 512 columns; n:
- * elements of the vector. */
-template <int ROW_TILES, int K_PIECES, int COLUMNS> DEV void product(struct block &b)
+/* Units in registers: this warp's two tiles of 16 columns, or its one of 32 and the scales of two rows. */
+template <class S> struct held {
+    uint4 tile[S::HELD][S::PACKED ? 1 : 2];
+    uint32_t scale[S::PACKED ? S::HELD : 1];
+};
+
+template <class S> DEV void product_load(struct block &b, struct held<S> &h, int u)
 {
-    constexpr int WHOLE = ROW_TILES / FRAME_BLOCKS, RUNS = WHOLE + (ROW_TILES % FRAME_BLOCKS != 0);
-    constexpr int PIECES = WHOLE * K_PIECES + (RUNS - WHOLE) * (K_PIECES / 2);
-    constexpr int N_VECTORS = WHOLE > 0 ? K_PIECES : K_PIECES / 2,
-                  STRIDE = K_PIECES * 1024 + FRAME_VECTOR_PAD;
-    static_assert(COLUMNS * 2 * STRIDE <= FRAME_VECTOR_BYTES, "the vector does not fit");
-    static_assert(COLUMNS * FRAME_WARPS * RUNS * 16 * 4 <= FRAME_SUM_BYTES, "the sums do not fit");
-    const int group = b.lane / 4, quarter = b.lane % 4;
-    const bool mine = group < 2 * COLUMNS;
-    const unsigned char *vector = b.shared->vector + group * STRIDE + b.warp * 64 + quarter * 16;
-    const unsigned char *half = vector + b.index % 2 * (K_PIECES / 2) * 1024;
-    const uint4 zero = {0, 0, 0, 0};
-    uint4 v[N_VECTORS];
-    for (int j = 0; j < N_VECTORS; j++) {
-        v[j] = mine ? dev_load16((WHOLE > 0 ? vector : half) + j * 1024) : zero;
+    const int in_slot = u % S::PER_SLOT, to = u % S::HELD;
+    if (in_slot == 0) {
+        ring_wait(b, b.shared->full, b.slot, b.phase);
     }
-    float d[RUNS][2][4] = {};
-    uint4 tile[2], next[2];
-    int slot = b.slot;
-    uint32_t phase = b.phase;
-    product_load(b, slot, phase, tile);
-#pragma unroll
-    for (int i = 0; i < PIECES; i++) {
-        const int run = i < WHOLE * K_PIECES ? i / K_PIECES : WHOLE;
-        const int j = i < WHOLE * K_PIECES ? i % K_PIECES : i - WHOLE * K_PIECES;
-        ring_next(b, slot, phase);
-        if (i + 1 < PIECES) {
-            product_load(b, slot, phase, next);
-        }
-        uint4 x = v[j];
-        if (WHOLE > 0 && run == WHOLE) {
-            x = mine ? dev_load16(half + j * 1024) : zero;
-        }
-        dev_mma(d[run][0], tile[0], x.x, x.y);
-        dev_mma(d[run][1], tile[1], x.z, x.w);
+    const unsigned char *at = b.ring + b.slot * b.args->control.slot_bytes;
+    if constexpr (S::PACKED) {
+        at += in_slot * FRAME_PACKED_BYTES;
+        h.tile[to][0] = dev_load16(at + b.warp * 512 + b.lane * 16);
+        h.scale[to] = *(const uint32_t *)(at + FRAME_CODES_BYTES + b.warp * 32 + b.lane / 4 * 4);
+    } else {
+        at += in_slot * FRAME_UNIT_BYTES + b.warp * 1024 + b.lane * 16;
+        h.tile[to][0] = dev_load16(at);
+        h.tile[to][1] = dev_load16(at + 512);
+    }
+    if (in_slot == S::PER_SLOT - 1 || u == S::UNITS - 1) {
         dev_bar_warp();
         if (b.lane == 0) {
             dev_mbar_arrive(&b.shared->empty[b.slot]);
         }
-        b.slot = slot;
-        b.phase = phase;
-        tile[0] = next[0];
-        tile[1] = next[1];
+        ring_next(b, b.slot, b.phase);
     }
+}
+
+/* As many of the coming product's units as there is room for -> registers. */
+template <class S> DEV void product_hold(struct block &b, struct held<S> &h)
+{
+#pragma unroll
+    for (int u = 0; u < S::HELD; u++) {
+        product_load(b, h, u);
+    }
+}
+
+/* This thread's operands of one unit: upper and lower parts of a column lie in neighbouring columns of the
+ * instruction. */
+template <class S, int COLUMNS>
+DEV uint4 product_operand(const struct block &b, const unsigned char *rows, int units, int unit)
+{
+    const bool mine = b.lane / 4 < 2 * COLUMNS; /* the other columns are zero */
+    const unsigned char *at = rows + (mine ? b.lane / 4 * frame_row_bytes(units) : 0) + unit * 64 +
+                              b.lane % 4 * (S::PACKED ? 8 : 16);
+    uint4 x = {0, 0, 0, 0};
+    if constexpr (S::PACKED) {
+        const int column = b.lane % 4 < COLUMNS ? b.lane % 4 : 0; /* of this thread's results */
+        const uint2 two = *(const uint2 *)at;
+        x.x = mine ? two.x : 0;
+        x.y = mine ? two.y : 0;
+        x.z = *(const uint32_t *)(rows + 2 * column * frame_row_bytes(units) + unit * 64 + 32);
+    } else if (mine) {
+        x = dev_load16(at);
+    }
+    return x;
+}
+
+/* d += weights x operand. PACKED: d[0] and d[2] are the sums of two rows, times their scales. */
+template <class S>
+DEV void product_unit(
+    float (&d)[S::CHAINS][4], const struct held<S> &h, int at, int chain, const uint4 &x)
+{
+    if constexpr (S::PACKED) {
+        int32_t whole[4] = {0, 0, 0, 0};
+        dev_mma_bytes(whole, h.tile[at][0], x.x, x.y);
+        const float scale = numeric_from_bits(x.z);
+        float(&to)[4] = d[chain % S::CHAINS];
+        to[0] += (float)(whole[0] * 256 + whole[1]) * (numeric_from_bits(h.scale[at] << 16) * scale);
+        to[2] +=
+            (float)(whole[2] * 256 + whole[3]) * (numeric_from_bits(h.scale[at] & 0xffff0000u) * scale);
+    } else {
+        dev_mma(d[2 * chain % S::CHAINS], h.tile[at][0], x.x, x.y);
+        dev_mma(d[(2 * chain + 1) % S::CHAINS], h.tile[at][1], x.z, x.w);
+    }
+}
+
+/* sums[column][warp][row of this block] of this warp's columns. rows: of a vector of `units` units, its part `half`
+ * for the run that is cut. */
+template <class S, int COLUMNS>
+DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, int units)
+{
+    static_assert(COLUMNS * FRAME_WARPS * S::ROWS <= FRAME_SUM_FLOATS, "the sums do not fit");
+    constexpr bool AHEAD = S::RUNS > 1; /* operands that are used more than once stay in registers */
+    const int half = S::WHOLE > 0 && S::CUT > 0 ? b.index % 2 * S::CUT : 0;
+    uint4 x[AHEAD ? S::K : 1];
+    float d[S::RUNS][S::CHAINS][4] = {};
+    dev_bar_warp();
+#pragma unroll
+    for (int k = 0; AHEAD && k < S::K; k++) {
+        x[k] = product_operand<S, COLUMNS>(b, rows, units, k);
+    }
+#pragma unroll
+    for (int u = 0; u < S::UNITS; u++) {
+        const bool whole = u < S::WHOLE * S::K;
+        const int run = whole ? u / S::K : S::WHOLE, k = whole ? u % S::K : u - S::WHOLE * S::K;
+        if (AHEAD && whole) {
+            product_unit<S>(d[run], h, u % S::HELD, k, x[k]);
+        } else {
+            product_unit<S>(
+                d[run], h, u % S::HELD, k, product_operand<S, COLUMNS>(b, rows, units, half + k));
+        }
+        if (u + S::HELD < S::UNITS) {
+            product_load(b, h, u + S::HELD);
+        }
+    }
+    const int group = b.lane / 4, quarter = b.lane % 4;
+    b.turn ^= 1;             /* some may still add the sums of the product before */
     if (quarter < COLUMNS) { /* both parts of column `quarter` stand in this thread */
-        float *sums = b.shared->sums + (quarter * FRAME_WARPS + b.warp) * (RUNS * 16) + group;
-        for (int run = 0; run < RUNS; run++) {
-            sums[run * 16] = (d[run][0][0] + d[run][0][1]) + (d[run][1][0] + d[run][1][1]);
-            sums[run * 16 + 8] = (d[run][0][2] + d[run][0][3]) + (d[run][1][2] + d[run][1][3]);
+        float *sums = b.shared->sums[b.turn] + (quarter * FRAME_WARPS + b.warp) * S::ROWS + group;
+#pragma unroll
+        for (int run = 0; run < S::RUNS; run++) {
+            float low = 0, high = 0;
+#pragma unroll
+            for (int i = 0; i < S::CHAINS; i++) {
+                low += S::PACKED ? d[run][i][0] : d[run][i][0] + d[run][i][1];
+                high += S::PACKED ? d[run][i][2] : d[run][i][2] + d[run][i][3];
+            }
+            sums[run * 16] = low;
+            sums[run * 16 + 8] = high;
         }
     }
 }
@@ -76,13 +153,13 @@ template <int ROW_TILES, int K_PIECES, int COLUMNS> DEV void product(struct bloc
 /* The sum of one of this block's ROWS rows. */
 template <int ROWS> DEV float product_sum(const struct block &b, int column, int row)
 {
-    const float *sums = b.shared->sums + column * FRAME_WARPS * ROWS + row;
-    float sum = 0;
+    const float *sums = b.shared->sums[b.turn] + column * FRAME_WARPS * ROWS + row;
+    float part[FRAME_WARPS];
 #pragma unroll
     for (int warp = 0; warp < FRAME_WARPS; warp++) {
-        sum += sums[warp * ROWS];
+        part[warp] = sums[warp * ROWS];
     }
-    return sum;
+    return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
 /* What a norm multiplies its column with: the product had the vector before it. n 0: no norm, 1. */
@@ -91,37 +168,10 @@ DEV float product_scale(const struct block &b, int column, int n, float eps)
     if (n == 0) {
         return 1.0f;
     }
-    float sum = 0;
-#pragma unroll
-    for (int warp = 0; warp < FRAME_WARPS; warp++) {
-        sum += b.shared->squares[column][warp];
-    }
-    return 1.0f / sqrtf(sum / (float)n + eps);
-}
-
-/* Rows of a result, times the norm's factor, plus bias -> the exchange: whole row tiles in the order of the blocks,
- * the left-over rows behind them as two halves of the sum. */
-template <int ROW_TILES, int COLUMNS>
-DEV void product_put(const struct block &b, int kind, int norm_n, float eps, const float *bias)
-{
-    constexpr int WHOLE = ROW_TILES / FRAME_BLOCKS, RUNS = WHOLE + (ROW_TILES % FRAME_BLOCKS != 0);
-    constexpr int ROWS = RUNS * 16, WORDS = RUNS * FRAME_BLOCKS * 16;
-    static_assert(ROWS * COLUMNS <= FRAME_THREADS, "one thread a row");
-    uint32_t mark = exchange_next(b, kind);
-    if (b.thread >= ROWS * COLUMNS) {
-        return;
-    }
-    const int column = b.thread / ROWS, row = b.thread % ROWS;
-    int word = b.index * WHOLE * 16 + row, of = word;
-    if (row >= WHOLE * 16) {
-        of = WHOLE * FRAME_BLOCKS * 16 + b.index / 2 * 16 + row - WHOLE * 16;
-        word = of + b.index % 2 * (FRAME_BLOCKS / 2 * 16);
-    }
-    float value = product_sum<ROWS>(b, column, row) * product_scale(b, column, norm_n, eps);
-    if (bias && (row < WHOLE * 16 || b.index % 2 == 0)) {
-        value += bias[of];
-    }
-    exchange_put(exchange_at(b, kind) + column * WORDS + word, value, mark);
+    const float *part = b.shared->squares[column];
+    float sum =
+        ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    return dev_rsqrt(sum / (float)n + eps);
 }
 
 #endif

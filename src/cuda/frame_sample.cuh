@@ -10,8 +10,8 @@
 
 enum {
     SAMPLE_EACH = FRAME_MAX_SCORES / FRAME_THREADS, /* scores that one thread looks at */
-    SAMPLE_ENOUGH = 96, /* candidates that are few enough to be ranked at once */
-    SAMPLE_MANY_K = 400 /* a larger top_k: all are candidates */
+    SAMPLE_ENOUGH = 64,                             /* threads with a candidate that are few enough */
+    SAMPLE_MANY_K = 200                             /* a larger top_k: all are candidates */
 };
 
 struct sample_rule {
@@ -119,32 +119,27 @@ DEV double sample_exact(const struct sample_rule &rule, const struct sample_cand
     return (double)c.score - log(-log1p(-v));
 }
 
-/* The race among the candidates that are in it. `own`: the places of this thread's in the list are thread, thread +
- * FRAME_THREADS, ... The same id in every thread. */
+/* The race among the candidates that are in it: the same id in every thread. */
 DEV int sample_race(
     struct block &b, const struct sample_rule &rule, struct sample_candidate *list, int n)
 {
-    float score[SAMPLE_EACH], best = -INFINITY;
-    int32_t id[SAMPLE_EACH];
-    for (int i = 0; i < SAMPLE_EACH; i++) {
-        const int at = b.thread + i * FRAME_THREADS;
-        id[i] = at < n ? list[at].id : -1;
-        score[i] = -INFINITY;
-        if (id[i] >= 0) {
-            score[i] = list[at].score + sample_noise(sample_bits(rule, (uint32_t)id[i]));
-            best = fmaxf(best, score[i]);
+    float best = -INFINITY, second = -INFINITY;
+    int32_t id = 0;
+    for (int at = b.thread; at < n; at += FRAME_THREADS) { /* once, mostly */
+        const struct sample_candidate c = list[at];
+        if (c.id >= 0) {
+            float score = c.score + sample_noise(sample_bits(rule, (uint32_t)c.id));
+            second = fmaxf(second, fminf(best, score));
+            id = score > best ? c.id : id;
+            best = fmaxf(best, score);
         }
     }
     const float first = sample_from_key(sample_largest(b, 2, sample_key(best)));
     const float near = first - (1e-3f + 1e-6f * fabsf(first));
-    int n_near = 0;
-    for (int i = 0; i < SAMPLE_EACH; i++) {
-        if (id[i] >= 0 && score[i] >= near) {
-            n_near++;
-            b.shared->winner = id[i];
-        }
+    if (best >= near) {
+        b.shared->winner = id;
     }
-    if (dev_bar_count(n_near > 0) == 1 && dev_bar_count(n_near > 1) == 0) {
+    if (dev_bar_count(best >= near) == 1 && dev_bar_count(second >= near) == 0) {
         return b.shared->winner;
     }
     int winner = 0;
@@ -182,7 +177,7 @@ DEV int sample_greater(const struct sample_candidate *list, int n, int lane, flo
 DEV int sample_top_k(struct block &b, struct sample_candidate *list, int n, int k)
 {
     enum { AT_ONCE = FRAME_THREADS / 4, TURNS = FRAME_MAX_SCORES / AT_ONCE };
-    uint32_t out = 0; /* a bit for each of this thread's candidates */
+    uint64_t out = 0; /* a bit for each of this thread's candidates */
     if (k <= 0 || k >= n) {
         return n;
     }
@@ -192,7 +187,7 @@ DEV int sample_top_k(struct block &b, struct sample_candidate *list, int n, int 
     for (int i = 0; i * AT_ONCE < n; i++) { /* once, mostly */
         const int at = i * AT_ONCE + b.thread / 4;
         const int greater = sample_greater(list, n, b.lane, at < n ? list[at].score : 0);
-        out |= (uint32_t)(at < n && greater >= k && b.lane % 4 == 0) << i;
+        out |= (uint64_t)(at < n && greater >= k && b.lane % 4 == 0) << i;
     }
     dev_bar();
     for (int i = 0; i * AT_ONCE < n; i++) {
@@ -207,7 +202,7 @@ DEV int sample_top_k(struct block &b, struct sample_candidate *list, int n, int 
         }
     }
     dev_bar();
-    static_assert(TURNS <= 32, "a bit for each");
+    static_assert(TURNS <= 64, "a bit for each");
     return n - (int)b.shared->counter[1];
 }
 
@@ -256,13 +251,20 @@ DEV void sample_top_p(struct block &b, struct sample_candidate *list, int *n, in
     dev_bar();
 }
 
-/* Scores that reach the threshold -> the list, in any order. A barrier must follow. */
-DEV void sample_list(struct block &b, const float (&score)[8], const int (&ids)[8], float threshold,
-    struct sample_candidate *list)
+/* The id of score i of this thread: four neighbours, every 1,024. */
+DEV int sample_id(const struct block &b, int i)
 {
-    uint32_t votes[8];
+    return i / 4 * 1024 + b.thread * 4 + i % 4;
+}
+
+/* Scores that reach the threshold -> the list, in any order. A barrier must follow. */
+template <int EACH>
+DEV void sample_list(
+    struct block &b, const float (&score)[EACH], float threshold, struct sample_candidate *list)
+{
+    uint32_t votes[EACH];
     int n = 0;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < EACH; i++) {
         votes[i] = dev_ballot(score[i] > -INFINITY && score[i] >= threshold);
         n += dev_popcount(votes[i]);
     }
@@ -271,30 +273,29 @@ DEV void sample_list(struct block &b, const float (&score)[8], const int (&ids)[
         at = dev_add(&b.shared->counter[0], (uint32_t)n);
     }
     at = dev_max(at);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < EACH; i++) {
         if (votes[i] >> b.lane & 1) {
             list[at + (uint32_t)dev_popcount(votes[i] & ((1u << b.lane) - 1))] =
-                (struct sample_candidate){score[i], ids[i]};
+                (struct sample_candidate){score[i], sample_id(b, i)};
         }
         at += (uint32_t)dev_popcount(votes[i]);
     }
 }
 
-/* The choice from this thread's processed scores, thread t's ids being ids[i]; the same id in every thread. */
-DEV int sample_choose(struct block &b, const struct sample_rule &rule, const float (&score)[8],
-    const int (&ids)[8], bool bad, bool *not_a_number)
+/* The choice from this thread's processed scores; the same id in every thread. */
+template <int EACH>
+DEV int sample_choose(struct block &b, const struct sample_rule &rule, const float (&score)[EACH],
+    bool bad, bool *not_a_number)
 {
     struct sample_candidate *list = (struct sample_candidate *)b.shared->vector;
     float best = -INFINITY;
-    uint32_t lowest = 0xffffffffu;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < EACH; i++) {
         best = fmaxf(best, score[i]);
     }
     if (b.thread == 0) {
         b.shared->counter[0] = 0;
     }
-    lowest = best > -INFINITY ? ~sample_key(best) : 0;
-    uint32_t inverse = dev_max(lowest);
+    uint32_t inverse = dev_max(best > -INFINITY ? ~sample_key(best) : 0);
     if (b.lane == 0) {
         b.shared->reduced[1][b.warp] = inverse;
     }
@@ -306,48 +307,45 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
     }
     if (rule.sampling.temperature == 0) {
         uint32_t first = 0; /* lowest id among the largest: the largest complement */
-        for (int i = 0; i < 8; i++) {
-            if (score[i] == highest && ~(uint32_t)ids[i] > first) {
-                first = ~(uint32_t)ids[i];
-            }
+        for (int i = 0; i < EACH; i++) {
+            const uint32_t other = ~(uint32_t)sample_id(b, i);
+            first = score[i] == highest && other > first ? other : first;
         }
         return (int)~sample_largest(b, 3, first);
     }
     const float threshold = sample_threshold(b, rule.sampling.top_k, best, least, highest);
-    sample_list(b, score, ids, threshold, list);
+    block_trace(b, 14);
+    sample_list(b, score, threshold, list);
     dev_bar();
     int n = (int)b.shared->counter[0];
     int left = sample_top_k(b, list, n, rule.sampling.top_k);
+    block_trace(b, 15);
     if (rule.sampling.top_p < 1.0f) {
         sample_top_p(b, list, &n, left, rule.sampling.top_p);
     }
     return sample_race(b, rule, list, n);
 }
 
-/* The words of a head -> this thread's raw scores and their ids; copies go to `copy` (block 0, or NULL). n: 3,072
- * with the last 1,024 as two halves of the sum, or 2,048. */
-template <int N> DEV void sample_take(struct block &b, float (&score)[8], int (&ids)[8], float *copy)
+/* The words of a head -> this thread's raw scores; copies go to `copy` (block 0, or NULL). N: 3,072 with the last
+ * 1,024 as two halves of the sum, or 2,048. */
+template <int N> DEV void sample_take(struct block &b, float (&score)[N / 256], float *copy)
 {
+    constexpr int READS = N == 2048 ? 2 : 4;
     uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
-    const uint32_t *words = exchange_at(b, FRAME_X_SCORES) + b.thread * 4;
-    uint4 v[3] = {};
-    /* ids 4 t and on; then, for half of the threads, 2,048 + 4 t and on in two parts */
-    const bool more = N > 2048 && b.thread < 256;
-    const int offset[3] = {0, more ? 2048 : -1, more ? 3072 : -1};
-    exchange_take4<3>(b, words, offset, mark, v);
-    const uint32_t whole[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
-    const uint32_t left[4] = {v[1].x, v[1].y, v[1].z, v[1].w},
-                   right[4] = {v[2].x, v[2].y, v[2].z, v[2].w};
-    for (int i = 0; i < 4; i++) {
-        ids[i] = b.thread * 4 + i;
-        score[i] = numeric_from_bits(whole[i]);
-        ids[4 + i] = more ? 2048 + ids[i] : -1;
-        score[4 + i] = numeric_from_bits(left[i]) + numeric_from_bits(right[i]);
+    uint4 v[READS];
+    exchange_take4<READS>(
+        b, exchange_at<FRAME_X_SCORES>(b) + b.thread * 4, 1024, (1u << READS) - 1, mark, v);
+    if (READS == 4) {
+        v[2] = exchange_sum(v[2], v[READS - 1]);
     }
-    for (int i = 0; copy && i < 8; i++) {
-        if (ids[i] >= 0) {
-            copy[ids[i]] = score[i];
-        }
+    for (int i = 0; i < N / 1024; i++) {
+        score[i * 4] = numeric_from_bits(v[i].x);
+        score[i * 4 + 1] = numeric_from_bits(v[i].y);
+        score[i * 4 + 2] = numeric_from_bits(v[i].z);
+        score[i * 4 + 3] = numeric_from_bits(v[i].w);
+    }
+    for (int i = 0; copy && i < N / 256; i++) {
+        copy[sample_id(b, i)] = score[i];
     }
 }
 

@@ -54,6 +54,9 @@ static utter_status engine_pack(
     utter_model *e, const struct backend_options *options, utter_error *error)
 {
     enum dtype type = options->weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
+    if (e->ops->packs && !e->model->packed_file) {
+        return UTTER_OK; /* or refused there */
+    }
     if (!e->ops->reads_packed && (e->model->packed_file || options->weights != UTTER_WEIGHTS_STORED)) {
         return error_set(error, UTTER_E_ARGUMENT,
             "weights of 8 or 4 bits: the device %s cannot use them (choose the cpu, or the checkpoint "

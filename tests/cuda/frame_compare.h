@@ -25,7 +25,23 @@ struct rig {
     int position;
 };
 
-static void rig_open(struct rig *rig, const struct model *model, int n_positions)
+/* The predictor's matrices in 8 bits, the talker's as they were: what the CPU backend is to compute with. */
+static void pack_predictor(struct model *model)
+{
+    utter_error error;
+    const struct config *c = model->config;
+    struct layer_weights *kept =
+        (struct layer_weights *)malloc((size_t)c->talker.n_layers * sizeof *kept);
+    const struct weight head = model->talker.head;
+    memcpy(kept, model->talker.stack.layers, (size_t)c->talker.n_layers * sizeof *kept);
+    machine_check("pack", model_pack(model, DTYPE_Q8, 1, &error), &error);
+    memcpy(model->talker.stack.layers, kept, (size_t)c->talker.n_layers * sizeof *kept);
+    model->talker.head = head;
+    free(kept);
+}
+
+/* packed: the model comes out with a packed predictor. */
+static void rig_open(struct rig *rig, struct model *model, int n_positions, bool packed)
 {
     utter_error error;
     const struct config *c = model->config;
@@ -33,8 +49,11 @@ static void rig_open(struct rig *rig, const struct model *model, int n_positions
     weights_of(&rig->weights, model);
     lanes_of(&rig->lanes, c, n_positions);
     machine_check("open",
-        frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, 0, &error),
+        frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, packed, 0, &error),
         &error);
+    if (packed) {
+        pack_predictor(model);
+    }
     rig->row = (float *)machine_new((size_t)c->talker.width * 4, NULL);
     rig->logits =
         (float *)machine_new((size_t)c->n_codebooks * (size_t)c->predictor_vocabulary * 4, NULL);

@@ -267,6 +267,23 @@ DEV uint4 dev_get4(const uint32_t *at)
     fiber_yield();
     return (uint4){at[0], at[1], at[2], at[3]};
 }
+DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
+{
+    fiber_yield();
+    v = yes ? *at : v;
+}
+DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
+{
+    fiber_yield();
+    v = yes ? (uint4){at[0], at[1], at[2], at[3]} : v;
+}
+DEV void dev_wait_for(uint32_t &)
+{
+}
+DEV void dev_sleep()
+{
+    fiber_yield();
+}
 DEV void dev_or(uint32_t *at, uint32_t bits)
 {
     *at |= bits;
@@ -323,6 +340,14 @@ DEV uint4 dev_load16(const unsigned char *shared)
 {
     return *(const uint4 *)shared;
 }
+DEV float dev_divide(float a, float b)
+{
+    return a / b;
+}
+DEV float dev_rsqrt(float x)
+{
+    return 1.0f / sqrtf(x);
+}
 DEV float dev_exp(float x)
 {
     return expf(x);
@@ -363,6 +388,22 @@ DEV void dev_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
             sum += half_of(two, k % 2) * half_of(k < 8 ? all->b0[from] : all->b1[from], k % 2);
         }
         d[i] = sum;
+    }
+}
+
+DEV void dev_mma_bytes(int32_t (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
+{
+    const struct emulated_mma *all = mma_all(a, b0, b1);
+    int lane = fiber_now->thread % 32;
+    for (int i = 0; i < 4; i++) {
+        int row = lane / 4, col = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 32; k++) {
+            uint4 regs = all->a[row * 4 + k % 16 / 4];
+            uint32_t four = i < 2 ? (k < 16 ? regs.x : regs.z) : (k < 16 ? regs.y : regs.w);
+            uint32_t from = (uint32_t)(col * 4 + k % 16 / 4);
+            uint32_t with = k < 16 ? all->b0[from] : all->b1[from];
+            d[i] += (int8_t)(four >> k % 4 * 8) * (int8_t)(with >> k % 4 * 8);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ extern "C" {
 #include "cuda/frame.h"
 }
 #include "cuda/frame.cu"
+#include "cuda/frame_pack.cuh"
 
 #include "tests/cuda/frame_compare.h"
 
@@ -41,13 +42,9 @@ static void machine_tiles(void *tiles, int n_cols, const struct weight *w, int f
 
 static const struct frame_args *launched;
 
-static void run_06()
+template <int W, int I, bool PACKED> static void run_one()
 {
-    frame_kernel<1024, 3072>(*launched);
-}
-static void run_17()
-{
-    frame_kernel<2048, 6144>(*launched);
+    frame_kernel<W, I, false, PACKED>(*launched);
 }
 
 extern "C" {
@@ -56,6 +53,18 @@ void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
     void *p = arena->base ? arena->base + arena->used : NULL;
     arena->used += (bytes + 511) / 512 * 512;
     return p;
+}
+uint64_t frame_pack_bytes(const struct cuda_matrix *m)
+{
+    return (uint64_t)m->n_row_tiles * (uint64_t)(m->cols / FRAME_UNIT_K) * FRAME_PACKED_BYTES;
+}
+cudaError_t frame_pack(void *to, const struct cuda_matrix *m, cudaStream_t)
+{
+    const int k_units = m->cols / FRAME_UNIT_K;
+    for (int64_t i = 0; i < (int64_t)m->n_row_tiles * k_units * 128; i++) {
+        pack_place((unsigned char *)to, (const uint16_t *)m->tiles, k_units, i);
+    }
+    return cudaSuccess;
 }
 utter_status cuda_arena_open(
     struct cuda_arena *arena, struct cuda_device *, const char *, utter_error *)
@@ -99,28 +108,42 @@ cudaError_t cudaLaunchCooperativeKernel(
     const void *kernel, dim3, dim3, void **args, size_t, cudaStream_t)
 {
     launched = (const struct frame_args *)args[0];
-    fibers_run(kernel == frame_kernel_code(1024) ? run_06 : run_17);
+    fibers_run(kernel == frame_kernel_code(1024, false)   ? run_one<1024, 3072, false>
+               : kernel == frame_kernel_code(1024, true)  ? run_one<1024, 3072, true>
+               : kernel == frame_kernel_code(2048, false) ? run_one<2048, 6144, false>
+                                                          : run_one<2048, 6144, true>);
     return cudaSuccess;
 }
 }
 
-int main(int argc, char **argv)
+/* The kernel with a predictor of bf16 or packed weights. */
+static int run_both(const char *folder, int n_rows, int n_frames, bool packed)
 {
     utter_error error;
     struct model *model;
     struct rig rig = {};
-    machine_check("model", model_open(&model, argv[1], &error), &error);
+    machine_check("model", model_open(&model, folder, &error), &error);
     rig.device.major = 9;
     rig.device.n_sms = 132;
     rig.device.block_shared = SHARED_LIMIT;
     rig.out = rig.out_device = (struct cuda_frame_out *)calloc(1, sizeof *rig.out);
-    int n_rows = argc > 2 ? atoi(argv[2]) : 3, n_frames = argc > 3 ? atoi(argv[3]) : 2;
-    rig_open(&rig, model, n_rows + n_frames + 1);
+    rig_open(&rig, model, n_rows + n_frames + 1, packed);
     frame_kernel_ahead(rig.kernel, 2, 0);
-    const struct comparison forced = {argv[1], n_rows, n_frames, true, true, 2e-5};
-    int bad = compare_run(&rig, &forced);
-    const struct comparison free_run = {argv[1], 1, n_frames, false, false, 2e-5};
-    bad += compare_run(&rig, &free_run);
+    const double limit = packed ? 2e-4 : 2e-5; /* vectors of 16 bits are rounded to other borders */
+    const struct comparison forced = {folder, n_rows, n_frames, true, true, limit};
+    const struct comparison free_run = {folder, 1, n_frames, false, false, limit};
+    return compare_run(&rig, &forced) + compare_run(&rig, &free_run);
+}
+
+int main(int argc, char **argv)
+{
+    int n_rows = argc > 2 ? atoi(argv[2]) : 3, n_frames = argc > 3 ? atoi(argv[3]) : 2, bad = 0;
+    if (argc < 5 || strcmp(argv[4], "packed") != 0) {
+        bad += run_both(argv[1], n_rows, n_frames, false);
+    }
+    if (argc < 5 || strcmp(argv[4], "packed") == 0) {
+        bad += run_both(argv[1], n_rows, n_frames, true);
+    }
     printf("%d faults\n", bad);
     return bad != 0;
 }

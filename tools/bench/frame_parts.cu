@@ -11,7 +11,7 @@
 #include "cuda/frame_embed.cuh"
 #include "cuda/frame_produce.cuh"
 
-enum { TURNS = 400, N_LAUNCHES = 7 };
+enum { TURNS = 400, N_LAUNCHES = 7, SLOT_BYTES = FRAME_SLOT_UNITS * FRAME_UNIT_BYTES };
 
 static void must(cudaError_t result, const char *what)
 {
@@ -70,14 +70,22 @@ DEV void meet_cluster(uint32_t *counter, uint32_t goal)
                      : "memory");
 }
 
+template <int KIND> DEV void meet_kind(struct block &b, float (&x)[1][4])
+{
+    if (b.thread < 16) {
+        exchange_put(exchange_at<KIND>(b) + b.index * 16 + b.thread, x[0][0], exchange_next(b, KIND));
+    }
+    layer_add<KIND, 1024, 2>(b, x);
+}
+
 /* The kernel's own: two kinds in turn, as nobody may write a kind that is still waited for. */
 DEV void meet_words(struct block &b, int turn, float (&x)[1][4])
 {
-    const int kind = turn % 2 ? FRAME_X_DOWN : FRAME_X_O;
-    if (b.thread < 16) {
-        exchange_put(exchange_at(b, kind) + b.index * 16 + b.thread, x[0][0], exchange_next(b, kind));
+    if (turn % 2) {
+        meet_kind<FRAME_X_DOWN>(b, x);
+    } else {
+        meet_kind<FRAME_X_O>(b, x);
     }
-    layer_add<1024, 1>(b, kind, x);
     dev_bar();
 }
 
@@ -107,9 +115,10 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         } else {
             cooperative_groups::this_grid().sync();
         }
-        if (b.thread < 512) {
-            x[0][0] += __ldcg(data + b.thread * 2);
-            x[0][1] += __ldcg(data + b.thread * 2 + 1);
+        if (b.thread < 256) {
+            const float4 v = __ldcg((const float4 *)data + b.thread);
+            x[0][0] += v.x + v.y;
+            x[0][1] += v.z + v.w;
         }
     }
     if (b.warp < FRAME_WARPS) {
@@ -141,13 +150,12 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         }
         const uint32_t *mine = words + b.index % COPIES * ALL;
         if (WIDE) {
-            uint4 v[1] = {};
-            const int offset[1] = {b.thread * 4 < ALL ? b.thread * 4 : -1};
-            exchange_take4<1>(b, mine, offset, mark, v);
+            uint4 v[1];
+            exchange_take4<1>(b, mine + b.thread * 4, 0, b.thread * 4 < ALL, mark, v);
             x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].w);
         } else {
-            uint2 v[ALL / 1024];
-            exchange_take2<ALL / 1024>(b, mine + b.thread * 2, 1024, mark, v);
+            uint2 v[ALL / 512];
+            exchange_take2<ALL / 512>(b, mine + b.thread * 2, 512, mark, v);
             x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].y);
         }
         dev_bar();
@@ -165,25 +173,25 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     block_begin(b, args.frame);
     const int n = args.n_pieces * args.n_passes;
     if (b.warp >= FRAME_WARPS) {
+        struct producer p = {dev_policy(args.keep), 0, 0, 0, 0};
         for (int i = 0; b.thread == FRAME_THREADS && i < n; i++) {
-            produce_piece(b,
-                args.weights +
-                    ((size_t)b.index * args.n_pieces + i % args.n_pieces) * FRAME_PIECE_BYTES,
-                dev_policy(args.keep));
+            const unsigned char *from =
+                args.weights + ((size_t)b.index * args.n_pieces + i % args.n_pieces) * SLOT_BYTES;
+            produce_slot(b, p, SLOT_BYTES);
+            for (int at = 0; at < SLOT_BYTES; at += SLOT_BYTES / 4) {
+                produce_copy(b, p, at, from + at, SLOT_BYTES / 4);
+            }
+            ring_next(b, b.slot, b.phase);
         }
         return;
     }
-    uint4 tile[2];
+    typedef shape<false, 1, FRAME_SLOT_UNITS, 0> slot;
+    struct held<slot> h;
     uint32_t all = 0;
     float x[1][4] = {{0, 0, 0, 0}};
     for (int i = 0; i < n; i++) {
-        product_load(b, b.slot, b.phase, tile);
-        all ^= tile[0].x ^ tile[1].y;
-        dev_bar_warp();
-        if (b.lane == 0) {
-            dev_mbar_arrive(&b.shared->empty[b.slot]);
-        }
-        ring_next(b, b.slot, b.phase);
+        product_hold(b, h);
+        all ^= h.tile[0][0].x ^ h.tile[1][1].y;
         if (args.per_exchange && i % args.per_exchange == args.per_exchange - 1) {
             meet_words(b, i / args.per_exchange, x);
         }
@@ -209,14 +217,11 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         struct sample_rule rule = {
             {0.9f, 50, 1, 1}, 2048, 2048, -1, false, NULL, 5, (uint32_t)turn, (uint32_t)id};
         float score[8];
-        int ids[8];
         bool bad = false, any;
         for (int i = 0; i < 8; i++) {
-            ids[i] = i < 4 ? b.thread * 4 + i : -1;
-            score[i] =
-                i < 4 ? 3.0f * sample_noise(sample_bits(rule, (uint32_t)ids[i] + 5000)) : -INFINITY;
+            score[i] = 3.0f * sample_noise(sample_bits(rule, (uint32_t)sample_id(b, i) + 5000));
         }
-        id = sample_choose(b, rule, score, ids, bad, &any);
+        id = sample_choose(b, rule, score, bad, &any);
     }
     args.sink[b.thread] = (float)id;
 }
@@ -300,7 +305,7 @@ static void time_streams(struct parts_args *args, size_t shared)
 {
     const int every[] = {0, 15, 3}, aheads[] = {1, 2, 2, 2, 3, 3, 3, 8},
               paces[] = {0, 0, 200, 250, 0, 200, 250, 0};
-    args->n_pieces = (int)(args->weight_bytes / FRAME_BLOCKS / FRAME_PIECE_BYTES);
+    args->n_pieces = (int)(args->weight_bytes / FRAME_BLOCKS / SLOT_BYTES);
     args->n_passes = 2;
     args->keep = false;
     for (int i = 0; i < 8; i++) {
@@ -310,7 +315,7 @@ static void time_streams(struct parts_args *args, size_t shared)
         for (int per : every) {
             args->per_exchange = per;
             float ms = time_of((const void *)stream_kernel, args, shared, false);
-            double bytes = (double)args->n_pieces * args->n_passes * FRAME_PIECE_BYTES * FRAME_BLOCKS;
+            double bytes = (double)args->n_pieces * args->n_passes * SLOT_BYTES * FRAME_BLOCKS;
             printf(" an exchange every %d pieces: %.3f TB/s, %.3f us a piece;", per, bytes / ms * 1e-9,
                 ms * 1e3 / (args->n_pieces * args->n_passes));
         }
@@ -327,10 +332,10 @@ static void time_streams(struct parts_args *args, size_t shared)
             args->keep = keep != 0;
             float ms = time_of((const void *)stream_kernel, args, shared, false);
             rate[keep] =
-                (float)((double)pieces * args->n_passes * FRAME_PIECE_BYTES * FRAME_BLOCKS / ms * 1e-9);
+                (float)((double)pieces * args->n_passes * SLOT_BYTES * FRAME_BLOCKS / ms * 1e-9);
         }
         printf("%.0f MB again and again: %.2f TB/s, marked to stay %.2f\n",
-            (double)pieces * FRAME_PIECE_BYTES * FRAME_BLOCKS * 1e-6, rate[0], rate[1]);
+            (double)pieces * SLOT_BYTES * FRAME_BLOCKS * 1e-6, rate[0], rate[1]);
     }
 }
 
@@ -340,7 +345,8 @@ int main(void)
     cudaDeviceProp device;
     must(cudaGetDeviceProperties(&device, 0), "device");
     args.weight_bytes = (uint64_t)512 << 20;
-    args.frame.control.n_slots = frame_n_slots(device.sharedMemPerBlockOptin);
+    args.frame.control.n_slots = frame_n_slots(device.sharedMemPerBlockOptin, false);
+    args.frame.control.slot_bytes = SLOT_BYTES;
     args.frame.control.patience = 2000000000;
     must(cudaMalloc(&args.frame.scratch.words, frame_exchange_bytes()), "memory");
     must(cudaMemset(args.frame.scratch.words, 0, frame_exchange_bytes()), "memory");
@@ -357,9 +363,9 @@ int main(void)
     must(cudaMalloc(&args.sink, 4096), "memory");
     must(cudaMalloc((void **)&args.weights, args.weight_bytes), "memory");
     must(cudaMemset((void *)args.weights, 0x5a, args.weight_bytes), "memory");
-    size_t shared = frame_ring_at() + (size_t)args.frame.control.n_slots * FRAME_PIECE_BYTES;
+    size_t shared = frame_ring_at() + (size_t)args.frame.control.n_slots * SLOT_BYTES;
     printf("%s, %d multiprocessors, %d slots of %d bytes, second cache %d MB\n", device.name,
-        device.multiProcessorCount, args.frame.control.n_slots, (int)FRAME_PIECE_BYTES,
+        device.multiProcessorCount, args.frame.control.n_slots, (int)SLOT_BYTES,
         device.l2CacheSize >> 20);
     time_exchanges(&args, shared);
     time_streams(&args, shared);

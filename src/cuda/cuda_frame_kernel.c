@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The persistent kernel in place of the graphs: the choice between them, made by measuring when a model is opened;
+ * lanes through it, one after the other; and the way back to the graphs when blocks of a frame did not meet in time. */
+#include <string.h>
+
+#include "cuda/cuda_frame_parts.h"
+
+enum {
+    KERNEL_MOST_LANES = 4, /* more are always faster in one pass of the graphs */
+    KERNEL_WARM = 2,       /* frames before those that are timed */
+    KERNEL_TIMED = 5,
+    KERNEL_ROWS = 2,
+    KERNEL_SPINS = 4096 /* looks at a frame's end between two questions to the driver */
+};
+
+/* The kernel is taken when it needs at most this part of the graphs' time. */
+static const double KERNEL_GAIN = 0.87;
+
+static utter_status check(
+    struct cuda_frame *f, cudaError_t result, const char *what, utter_error *error)
+{
+    return cuda_device_check(f->device, result, what, error);
+}
+
+/* ---- Running ---- */
+
+/* Lane i of the order in orders[turn]. */
+static utter_status run_lane(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int turn, int i, utter_error *error)
+{
+    const struct cuda_order *at = &f->orders_at[turn];
+    const int32_t id = in->in->text;
+    const float *text = id < 0 ? NULL : id == f->model->config->tts_pad ? f->b.pad : f->b.text;
+    utter_status status = UTTER_OK;
+    if (in->step && text == f->b.text) {
+        status = frame_queue_text(f, &at->slots[i].text, sizeof(int32_t), 1, f->b.text, error);
+    }
+    return status ? status
+                  : frame_kernel_run(f->kernel, in->in->lane, in->position, text,
+                        in->in->forced ? at->slots[i].codes : NULL, in->step ? FRAME_STEP : 0,
+                        f->sequence, f->out_at + in->in->lane, error);
+}
+
+/* The vocoder may not go on with codes of a lost frame, so the host looks at each end before it queues more. */
+static utter_status wait_lane(struct cuda_frame *f, int lane, bool *lost, utter_error *error)
+{
+    volatile struct cuda_frame_out *out = &f->out[lane];
+    cudaError_t result = cudaErrorNotReady;
+    for (unsigned i = 1; out->sequence != f->sequence && result == cudaErrorNotReady; i++) {
+        if (i % KERNEL_SPINS == 0) {
+            result = cudaStreamQuery(f->queue.stream);
+        }
+    }
+    *lost = out->sequence != f->sequence || out->failed;
+    return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
+}
+
+utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
+    int *done, utter_error *error)
+{
+    bool lost = false;
+    utter_status status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
+    for (*done = 0; *done < n && !status; ++*done) {
+        if ((status = run_lane(f, &in[*done], turn, *done, error)) ||
+            (status = wait_lane(f, in[*done].in->lane, &lost, error))) {
+            return status;
+        }
+        if (lost) { /* the lane is as before this frame */
+            return cuda_frame_leave_kernel(f, error);
+        }
+    }
+    return status;
+}
+
+utter_status cuda_frame_leave_kernel(struct cuda_frame *f, utter_error *error)
+{
+    utter_status status =
+        check(f, cudaStreamSynchronize(f->queue.stream), "the end of a lost frame", error);
+    frame_kernel_close(&f->kernel);
+    return status;
+}
+
+/* ---- Choosing ---- */
+
+/* What a few frames of n lanes have shown. */
+struct trial {
+    double seconds;                         /* of the shortest */
+    int32_t codes[2][CONFIG_MAX_CODEBOOKS]; /* of lane 0's first and second */
+};
+
+/* Frames as they would go now, behind a prompt of two rows. All lanes write the first page of the cache, which is
+ * nobody's yet: beside others only a lane's first frame is its own. */
+static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial, utter_error *error)
+{
+    const struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 1, 2};
+    const struct row row = {.text = f->model->config->tts_pad, .codec = ROW_NONE},
+                     rows[KERNEL_ROWS] = {row, row};
+    struct frame_in of[KERNEL_MOST_LANES];
+    struct cuda_frame_in in[KERNEL_MOST_LANES];
+    utter_status status = UTTER_OK;
+    *trial = (struct trial){0};
+    for (int i = 0; i < n && !status; i++) {
+        of[i] = (struct frame_in){.lane = i, .text = f->model->config->tts_pad};
+        if (!(status = cuda_frame_renew(f, i, &settings, error))) {
+            status = cuda_frame_prefill(f, i, 0, rows, KERNEL_ROWS, error);
+        }
+    }
+    for (int t = 0; t < KERNEL_WARM + KERNEL_TIMED && !status; t++) {
+        double talker, predictor;
+        for (int i = 0; i < n; i++) {
+            in[i] = (struct cuda_frame_in){&of[i], t > 0, KERNEL_ROWS + t - (t > 0)};
+        }
+        if ((status = cuda_frame_run(f, in, n, error)) ||
+            (status = check(f, cudaStreamSynchronize(f->queue.stream), "a frame", error))) {
+            break;
+        }
+        cuda_frame_times(f, &talker, &predictor);
+        if (t == 0 || (t == 1 && n == 1)) {
+            memcpy(trial->codes[t], f->out[0].codes, (size_t)f->weights->n_codebooks * sizeof(int32_t));
+        }
+        if (t >= KERNEL_WARM && (trial->seconds == 0 || talker + predictor < trial->seconds)) {
+            trial->seconds = talker + predictor;
+        }
+    }
+    return status;
+}
+
+/* How weights are best brought depends on the memory: a few ways are tried. */
+static utter_status tune(struct cuda_frame *f, int n, struct trial *best, utter_error *error)
+{
+    static const struct {
+        int n_slots, pace;
+    } ways[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
+    int chosen = 0;
+    utter_status status = UTTER_OK;
+    *best = (struct trial){0};
+    for (int i = 0; i < (int)(sizeof ways / sizeof *ways) && f->kernel && !status; i++) {
+        struct trial trial;
+        frame_kernel_ahead(f->kernel, ways[i].n_slots, ways[i].pace);
+        status = try_frames(f, n, &trial, error);
+        if (!status && (best->seconds == 0 || trial.seconds < best->seconds)) {
+            *best = trial;
+            chosen = i;
+        }
+    }
+    if (f->kernel) {
+        frame_kernel_ahead(f->kernel, ways[chosen].n_slots, ways[chosen].pace);
+    }
+    return status;
+}
+
+utter_status cuda_frame_choose(
+    struct cuda_frame *f, enum cuda_frame_way way, bool packed, bool *persistent, utter_error *error)
+{
+    const int n = f->lanes.n < KERNEL_MOST_LANES ? f->lanes.n : KERNEL_MOST_LANES;
+    const char *why;
+    struct trial graphs = {0}, kernel = {0};
+    *persistent = false;
+    if (way == CUDA_FRAME_GRAPHS ||
+        (way == CUDA_FRAME_FASTER &&
+            (f->lanes.n > KERNEL_MOST_LANES || !frame_kernel_fits(f->weights, f->device, &why)))) {
+        return UTTER_OK;
+    }
+    utter_status status = way == CUDA_FRAME_FASTER ? try_frames(f, n, &graphs, error) : UTTER_OK;
+    if (status || (status = frame_kernel_open(&f->kernel, f->weights, f->device, &f->lanes,
+                       f->model->config, packed, f->queue.stream, error))) {
+        return status;
+    }
+    status = tune(f, n, &kernel, error);
+    if (!status && way == CUDA_FRAME_FASTER && f->kernel &&
+        (kernel.seconds > KERNEL_GAIN * graphs.seconds ||
+            memcmp(graphs.codes, kernel.codes, sizeof kernel.codes) != 0)) {
+        frame_kernel_close(&f->kernel); /* slower; or a GPU on which it does not work */
+    }
+    *persistent = f->kernel != NULL;
+    return status;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
+ * them, 8-bit weights, the choice at open. Needs a GPU and checkpoints of the released shapes; goes on after a
+ * failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
+#include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_frame_parts.h"
+#include "tests/cuda/drive_backend.h"
+
+enum { MOST_FRAMES = 400, CODEBOOKS = 16, LOST_AT = 5 };
+
+static struct model *model;
+
+static struct backend *open_with(const char *kernels, utter_weights weights, int n_lanes)
+{
+    utter_error error;
+    struct backend *b = NULL;
+    struct backend_options o = {
+        .n_lanes = n_lanes, .lane_positions = POSITIONS, .cpu_kernels = kernels, .weights = weights};
+    said(cuda_backend.open(&b, model, &o, &error), &error, kernels ? kernels : "the faster");
+    return b;
+}
+
+static const char *kernels_of(const struct backend *b)
+{
+    const char *used = "", *all;
+    int n;
+    cuda_backend.kernels(b, &used, &all, &n);
+    return used;
+}
+
+/* Frames of one lane with their sound; frame lose_at runs out of time (-1: none). How many there were; ms: of a frame
+ * without its sound, and with everything. */
+static int speak(struct backend *b, int n, int lose_at, int32_t (*codes)[CODEBOOKS], double (*ms)[2])
+{
+    static const struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 21, 2};
+    struct run r = {&cuda_backend, b, model->config};
+    struct lane_out out;
+    (*ms)[0] = (*ms)[1] = 0;
+    if (!start(&r, 0, 1, &settings, 20)) {
+        return 0;
+    }
+    for (int i = 0; i < n; i++) {
+        if (i == lose_at && b->frame->kernel) {
+            frame_kernel_patience(b->frame->kernel, 1);
+        }
+        double begin = now();
+        if (!one_frame(&r, 0, model->config->tts_pad, NULL, &out)) {
+            return i;
+        }
+        memcpy(codes[i], out.codes, sizeof codes[i]);
+        (*ms)[0] += 1e3 * (out.talker_s + out.predictor_s) / n;
+        (*ms)[1] += 1e3 * (now() - begin) / n;
+    }
+    return n;
+}
+
+static void compare(struct backend *b, const char *what, int n, int lose_at, int n_want,
+    int32_t (*want)[CODEBOOKS], bool same)
+{
+    static int32_t got[MOST_FRAMES][CODEBOOKS];
+    double ms[2] = {0, 0};
+    int n_got = b ? speak(b, n, lose_at, got, &ms) : 0, equal = 0;
+    while (equal < n_got && equal < n_want && memcmp(got[equal], want[equal], sizeof got[0]) == 0) {
+        equal++;
+    }
+    result(n_got > 0 && (!same || (n_got == n_want && equal == n_want)),
+        "%s (%s): %d frames, %d of %d equal from the first on, %.3f ms each, %.3f with sound", what,
+        b ? kernels_of(b) : "not open", n_got, equal, n_want, ms[0], ms[1]);
+    if (lose_at >= 0) {
+        result(b && !b->frame->kernel, "%s: the graphs have gone on", what);
+    }
+    cuda_backend.close(&b);
+}
+
+static void check_model(int n)
+{
+    static int32_t want[MOST_FRAMES][CODEBOOKS];
+    utter_error error;
+    double ms[2] = {0, 0};
+    if (!said(model_open(&model, folder, &error), &error, "model")) {
+        return;
+    }
+    struct backend *graphs = open_with("graph", UTTER_WEIGHTS_STORED, 1);
+    int n_want = graphs ? speak(graphs, n, -1, want, &ms) : 0;
+    result(n_want > 0, "%s: %d frames, %.3f ms each, %.3f with sound",
+        graphs ? kernels_of(graphs) : "graph", n_want, ms[0], ms[1]);
+    if (graphs) {
+        cuda_backend.close(&graphs);
+    }
+    compare(
+        open_with("frame", UTTER_WEIGHTS_STORED, 1), "one kernel a frame", n, -1, n_want, want, true);
+    compare(
+        open_with("frame", UTTER_WEIGHTS_STORED, 1), "a lost frame", n, LOST_AT, n_want, want, true);
+    compare(open_with(NULL, UTTER_WEIGHTS_STORED, 1), "the faster", n, -1, n_want, want, true);
+    compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
+    struct run many;
+    if (open_run(&many, &cuda_backend, model, 8)) {
+        result(strncmp(kernels_of(many.b), "graph", 5) == 0, "8 lanes go through the graphs");
+        cuda_backend.close(&many.b);
+    }
+    model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    int n = 60;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
+            n = atoi(argv[++i]);
+            n = n < 1 || n > MOST_FRAMES ? MOST_FRAMES : n;
+        } else {
+            folder = argv[i];
+            check_model(n);
+        }
+    }
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed == 0;
+}
