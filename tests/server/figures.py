@@ -142,12 +142,12 @@ def leave(s):
     s.stop()
     s = Server(program, "--lanes", "6", *options[1:])
     random.seed(1)
-    texts = [LONG * 4 + f"Number {i}." for i in range(3)]
-    alone = [s.speak(input=text)[2] for text in texts]
+    texts = [LONG + f"Number {i}." for i in range(3)]
+    alone = [[s.speak(input=text)[2]] * 4 for text in texts]
     stay = [None] * 3
 
     def hear(i):
-        stay[i] = s.speak(input=texts[i])[2]
+        stay[i] = [s.speak(input=texts[i])[2] for _ in alone[i]]
     threads = [threading.Thread(target=hear, args=(i,)) for i in range(3)]
     for t in threads:
         t.start()
