@@ -2,18 +2,13 @@
  * Attention of some vectors over the keys of their lanes. A block takes one kv head of one vector and every
  * CUDA_SPLITS-th page of its keys; the block that ends last puts the parts together, in the order of the pages'
  * blocks. Its four warps take four neighbouring keys each. Keys and values are fp32, as in the CPU's cache. */
+#include "cuda/cuda_attend_many.h"
 #include "cuda/cuda_attend_page.h"
-#include "cuda/cuda_heads.cuh"
-#include "cuda/cuda_operand.cuh"
+#include "cuda/cuda_softmax.cuh"
 
 namespace {
 
-enum {
-    N_WARPS = 4,
-    N_THREADS = N_WARPS * 32,
-    KEYS = 4, /* of a warp at once */
-    PAIR = 2, /* query heads at once */
-};
+enum { N_THREADS = N_WARPS * 32 };
 
 template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct task task)
 {
@@ -25,146 +20,6 @@ template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct ta
         find_angles(task, position_of(task.a, v), angles, (int)threadIdx.x, 32);
         __syncwarp();
         place_key<DIMS>(task, v, (int)blockIdx.x, angles, work);
-    }
-}
-
-/* A softmax in the making, of PAIR query heads, and what it weighs: DIMS values of a head in each thread. */
-template <int DIMS> struct running {
-    float largest[PAIR], sum[PAIR], out[PAIR][DIMS];
-};
-
-/* KEYS keys from slot `slot` on, of which those below n count. */
-template <int DIMS>
-__device__ void take_keys(struct running<DIMS> &r, const struct task &task, const float *page, int slot,
-    int n, const float *q)
-{
-    const int lane = (int)threadIdx.x % 32;
-    const float *values = page + (int64_t)task.a.page_size * task.head;
-    float key[KEYS][DIMS], value[KEYS][DIMS], score[PAIR][KEYS];
-#pragma unroll
-    for (int i = 0; i < KEYS; i++) {
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            bool there = slot + i < n && d * 32 + lane < task.head;
-            int64_t at = (int64_t)(slot + i) * task.head + d * 32 + lane;
-            key[i][d] = there ? page[at] : 0.0f;
-            value[i][d] = there ? values[at] : 0.0f;
-        }
-    }
-#pragma unroll
-    for (int h = 0; h < PAIR; h++) {
-        float largest = r.largest[h];
-#pragma unroll
-        for (int i = 0; i < KEYS; i++) {
-            float dot = 0;
-#pragma unroll
-            for (int d = 0; d < DIMS; d++) {
-                dot += d * 32 + lane < task.head ? key[i][d] * q[h * task.head + d * 32 + lane] : 0.0f;
-            }
-            dot = warp_sum(dot) * task.scale;
-            score[h][i] = slot + i < n ? dot : -INFINITY;
-            largest = fmaxf(largest, score[h][i]);
-        }
-        float keep = expf(r.largest[h] - largest); /* at least one key counts: `largest` is a number */
-        r.largest[h] = largest;
-        r.sum[h] *= keep;
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            r.out[h][d] *= keep;
-        }
-#pragma unroll
-        for (int i = 0; i < KEYS; i++) {
-            float weight = expf(score[h][i] - largest);
-            r.sum[h] += weight;
-#pragma unroll
-            for (int d = 0; d < DIMS; d++) {
-                r.out[h][d] += weight * value[i][d];
-            }
-        }
-    }
-}
-
-/* Puts n parts {largest, sum, out[head]} of one head together: number d of `out`, and the sum of weights. */
-__device__ float join_parts(const float *parts, int64_t stride, int n, int d, float *sum)
-{
-    float largest[CUDA_SPLITS], weight[CUDA_SPLITS], value[CUDA_SPLITS], most = -INFINITY, total = 0,
-                                                                         out = 0;
-#pragma unroll
-    for (int i = 0; i < CUDA_SPLITS; i++) { /* all on their way at once */
-        const float *part = parts + i * stride;
-        largest[i] = i < n ? __ldcg(part) : -INFINITY;
-        weight[i] = i < n ? __ldcg(part + 1) : 0.0f;
-        value[i] = i < n ? __ldcg(part + 2 + d) : 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < CUDA_SPLITS; i++) {
-        most = fmaxf(most, largest[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < CUDA_SPLITS; i++) {
-        float factor = weight[i] > 0 ? expf(largest[i] - most) : 0.0f;
-        total += factor * weight[i];
-        out += factor > 0 ? factor * value[i] : 0.0f;
-    }
-    *sum = total;
-    return out;
-}
-
-/* The same for the warps of a block, whose parts stand in shared memory. */
-__device__ float join_warps(const float *parts, int stride, int d, float *largest, float *sum)
-{
-    float most = -INFINITY, total = 0, out = 0;
-    for (int i = 0; i < N_WARPS; i++) {
-        most = fmaxf(most, parts[i * stride]);
-    }
-    for (int i = 0; i < N_WARPS; i++) {
-        const float *part = parts + i * stride;
-        float factor = part[1] > 0 ? expf(part[0] - most) : 0.0f;
-        total += factor * part[1];
-        out += factor > 0 ? factor * part[2 + d] : 0.0f;
-    }
-    *largest = most;
-    *sum = total;
-    return out;
-}
-
-/* All keys of this block for the query heads from `first` on, at most PAIR; their parts go to `parts` in shared
- * memory, [N_WARPS][PAIR][head + 2]. */
-template <int DIMS>
-__device__ void attend_pair(
-    const struct task &task, int lane, int kv_head, int split, int n_keys, const float *q, float *parts)
-{
-    const int warp = (int)threadIdx.x / 32, me = (int)threadIdx.x % 32, size = task.a.page_size;
-    struct running<DIMS> r;
-#pragma unroll
-    for (int h = 0; h < PAIR; h++) {
-        r.largest[h] = -INFINITY;
-        r.sum[h] = 0;
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            r.out[h][d] = 0;
-        }
-    }
-    for (int page = split; page * size < n_keys; page += task.n_splits) {
-        const float *keys = page_of(task, lane, kv_head, page);
-        int n = min(size, n_keys - page * size);
-        for (int slot = warp * KEYS; slot < n; slot += N_WARPS * KEYS) {
-            take_keys<DIMS>(r, task, keys, slot, n, q);
-        }
-    }
-#pragma unroll
-    for (int h = 0; h < PAIR; h++) {
-        float *part = parts + (warp * PAIR + h) * (task.head + 2);
-        if (me == 0) {
-            part[0] = r.largest[h];
-            part[1] = r.sum[h];
-        }
-#pragma unroll
-        for (int d = 0; d < DIMS; d++) {
-            if (d * 32 + me < task.head) {
-                part[2 + d * 32 + me] = r.out[h][d];
-            }
-        }
     }
 }
 
@@ -183,17 +38,6 @@ __device__ bool last_to_arrive(uint32_t *arrived, int n)
     __syncthreads();
     __threadfence();
     return last;
-}
-
-/* Number i of what vector v gets: to the vectors, or to the operand of a wide product. */
-__device__ __forceinline__ void store_mixed(const struct task &task, int v, int i, float value)
-{
-    const struct cuda_attend &a = task.a;
-    if (a.operand) {
-        operand_store(a.operand, a.operand_k_tiles, v, i, value);
-    } else {
-        a.mixed[v * a.mixed_stride + i] = value;
-    }
 }
 
 /* What all splits of vector v have, put together. */
@@ -229,23 +73,6 @@ __device__ void hand_on(
         if (d == 0) {
             part[0] = largest;
             part[1] = sum;
-        }
-    }
-}
-
-/* Queries of the heads from `of` on, n of them, into q; with `keys`, also the keys of that many vectors up to v. Each
- * by one warp; angles are those of v, and of the vectors before it, [head] each. */
-template <int DIMS>
-__device__ void place_all(const struct task &task, int v, int kv_head, int of, int n, int keys,
-    const float *angles, float *work, float *q)
-{
-    const struct cuda_attend &a = task.a;
-    for (int job = (int)threadIdx.x / 32; job < PAIR + keys; job += N_WARPS) {
-        if (job < PAIR) { /* an odd group computes its last head twice */
-            const float *x = a.qkv + v * a.qkv_stride + (int64_t)(of + min(job, n - 1)) * task.head;
-            place_head<DIMS>(task, x, task.q_norm, angles, work, q + job * task.head);
-        } else {
-            place_key<DIMS>(task, v - (job - PAIR), kv_head, angles + (job - PAIR) * task.head, work);
         }
     }
 }
@@ -299,9 +126,10 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     for (int first = 0; first < group; first += PAIR) {
         const int n = min((int)PAIR, group - first), of = kv_head * group + first;
         __syncthreads();
-        place_all<DIMS>(task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q);
+        place_all<DIMS>(
+            task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q, N_WARPS);
         __syncthreads();
-        attend_pair<DIMS>(task, lane, kv_head, split, n_keys, q, parts);
+        attend_pair<DIMS>(task, lane, kv_head, split, me / 32, n_keys, q, parts);
         __syncthreads();
         hand_on(task, parts, v, of, n, split, n_parts);
     }
@@ -320,6 +148,7 @@ cudaError_t cuda_attend_open(void)
     for (int i = 0; i < 4 && result == cudaSuccess; i++) {
         result = prefer_shared(kernels[i]);
     }
+    result = result ? result : cuda_attend_many_open();
     return result ? result : cuda_attend_page_open();
 }
 
@@ -332,6 +161,9 @@ cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_
 {
     if (cuda_attend_page_suits(attend)) {
         return cuda_attend_page_queue(queue, attend);
+    }
+    if (cuda_attend_many_suits(attend)) {
+        return cuda_attend_many_queue(queue, attend);
     }
     const struct cuda_stack *s = attend->stack;
     const struct task task = task_of(attend, attend->partial ? CUDA_SPLITS : 1);

@@ -117,14 +117,6 @@ static __device__ __forceinline__ void load_residual(const cuda_conv &p, conv_op
     }
 }
 
-static __device__ __forceinline__ conv_operands operands_of(
-    const cuda_conv &p, int channel, int64_t row)
-{
-    conv_operands o = constants_of(p, channel, row);
-    load_residual(p, o);
-    return o;
-}
-
 /* From the sum to memory. */
 static __device__ __forceinline__ void finish(const cuda_conv &p, float4 v, const conv_operands &o)
 {

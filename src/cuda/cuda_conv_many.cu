@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The product kernel of many columns: 96 outputs of 128 columns a block, operands shared by its 8 warps. An output is
- * summed as in cuda_conv.cu, by the same instructions in the same order and in the same parts, so both give the same
- * bits. */
+ * The product kernel of many columns: 96 outputs of 64 or 128 columns a block, operands shared by its 8 warps. An
+ * output is summed as in cuda_conv.cu, by the same instructions in the same order and in the same parts, so both give
+ * the same bits. */
 #include "cuda/cuda_conv.cuh"
 
 namespace {
@@ -11,37 +11,40 @@ enum {
     THREADS = 32 * WARPS,
     TILES = 6, /* of 16 outputs: half of them for each of two rows of warps */
     WM = TILES / 2,
-    WN = 4, /* of 8 columns, a warp */
-    COLUMNS = WARPS / 2 * WN * 8,
     STAGES = 4,
     STEP_PIECES = CONV_STEP_BYTES / 16,
-    STRIDE = TILES * 16 + 4, /* of sums in shared memory: no two threads in one bank */
-    MANY = 75,               /* blocks for 100 multiprocessors: from here on this kernel is taken */
+    STRIDE = TILES * 16 + 4,  /* of sums in shared memory: no two threads in one bank */
+    QUADS = TILES * 4,        /* of outputs */
+    BESIDE = THREADS / QUADS, /* columns that are handed on at once */
+    TOGETHER = 4,             /* columns whose residuals are on their way at once */
+    MANY = 75,                /* blocks for 100 multiprocessors: from here on this kernel is taken */
 };
 
-struct stage {
+/* WN: tiles of 8 columns of a warp. */
+template <int WN> struct stage {
+    static constexpr int COLUMNS = WARPS / 2 * WN * 8;
     uint4 weights[TILES][STEP_PIECES];
     uint4 columns[COLUMNS][4];
 };
 
-struct room {
-    struct stage stages[STAGES];
-    float sums[COLUMNS][STRIDE];
+template <int WN> struct room {
+    struct stage<WN> stages[STAGES];
+    float sums[stage<WN>::COLUMNS][STRIDE];
 };
 
-/* What a thread brings of each step: one or two pieces of weights, and a quarter of the rows of two columns. All that
+/* What a thread brings of each step: one or two pieces of weights, and a quarter of the rows of C columns. All that
  * can be known before the steps is: with 8 warps that wait for each other, reckoning in a step costs all of them. */
-struct bringer {
-    const unsigned char *weights[2]; /* of step 0 */
-    const unsigned char *fresh[2],
-        *old[2]; /* where tap 0 of a column would lie: in this call's rows, and before */
-    const unsigned char *row[2]; /* of the tap that is next */
-    int first_fresh[2];          /* tap */
-    int tap, group, offset,
-        tap_bytes; /* next: tap, group of a chunk, bytes into a row; from tap to tap */
+template <int C> struct bringer {
+    const unsigned char *weights[2];        /* of step 0 */
+    const unsigned char *fresh[C], *old[C]; /* tap 0 of a column, in this call's rows or before */
+    const unsigned char *row[C];            /* of the tap that is next */
+    int first_fresh[C];                     /* tap */
+    int tap, group, offset;                 /* next: tap, group of a chunk, bytes into a row */
+    int tap_bytes;                          /* from tap to tap */
 };
 
-__device__ __forceinline__ void begin_weights(struct bringer &b, const cuda_conv &p, int n_all)
+template <int C>
+__device__ __forceinline__ void begin_weights(struct bringer<C> &b, const cuda_conv &p, int n_all)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -52,7 +55,9 @@ __device__ __forceinline__ void begin_weights(struct bringer &b, const cuda_conv
 }
 
 /* Weights of the step `ahead` of those that the pointers stand at. */
-__device__ __forceinline__ void ask_for_weights(const struct bringer &b, struct stage &to, int ahead)
+template <int C>
+__device__ __forceinline__ void ask_for_weights(
+    const struct bringer<C> &b, struct stage<2 * C> &to, int ahead)
 {
     uint4 *at = &to.weights[0][0] + threadIdx.x;
     ptx_copy(at, b.weights[0] + ahead * CONV_STEP_BYTES, false);
@@ -61,21 +66,22 @@ __device__ __forceinline__ void ask_for_weights(const struct bringer &b, struct 
     }
 }
 
-__device__ __forceinline__ void find_rows(struct bringer &b)
+template <int C> __device__ __forceinline__ void find_rows(struct bringer<C> &b)
 {
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < C; i++) {
         b.row[i] = (b.tap >= b.first_fresh[i] ? b.fresh[i] : b.old[i]) + (int64_t)b.tap * b.tap_bytes;
     }
 }
 
-__device__ __forceinline__ void begin_columns(struct bringer &b, const cuda_conv &p, int first)
+template <int C>
+__device__ __forceinline__ void begin_columns(struct bringer<C> &b, const cuda_conv &p, int first)
 {
     const int row_bytes = p.product.groups * CONV_GROUP_BYTES;
     const int dilation = p.product.dilation, reach = (p.product.taps - 1) * dilation;
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int column = min(first + (int)threadIdx.x / 4 + i * (COLUMNS / 2), p.most_columns - 1);
+    for (int i = 0; i < C; i++) {
+        const int column = min(first + (int)threadIdx.x / 4 + i * (THREADS / 4), p.most_columns - 1);
         const int moment = column % p.moments;
         const int lane = reach > 0 ? p.call->lanes[column / p.moments] : 0;
         const int64_t piece = threadIdx.x % 4 * 16;
@@ -89,11 +95,15 @@ __device__ __forceinline__ void begin_columns(struct bringer &b, const cuda_conv
 }
 
 /* Rows of the next step; steps go by chunks of groups, within a chunk by taps (cuda_conv.h). */
-__device__ __forceinline__ void ask_for_columns(struct bringer &b, const cuda_conv &p, struct stage &to)
+template <int C>
+__device__ __forceinline__ void ask_for_columns(
+    struct bringer<C> &b, const cuda_conv &p, struct stage<2 * C> &to)
 {
     uint4 *at = &to.columns[0][0] + threadIdx.x;
-    ptx_copy(at, b.row[0] + b.offset, false);
-    ptx_copy(at + THREADS, b.row[1] + b.offset, false);
+#pragma unroll
+    for (int i = 0; i < C; i++) {
+        ptx_copy(at + i * THREADS, b.row[i] + b.offset, false);
+    }
     b.offset += CONV_GROUP_BYTES;
     if (++b.group == p.product.chunk) {
         b.group = 0;
@@ -106,7 +116,8 @@ __device__ __forceinline__ void ask_for_columns(struct bringer &b, const cuda_co
     }
 }
 
-__device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct stage &from)
+template <int WN>
+__device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct stage<WN> &from)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     uint4 a[WM][2], b[WN];
@@ -123,8 +134,9 @@ __device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct
 }
 
 /* A part of the steps is summed: it joins the parts before it. */
+template <int WN>
 __device__ __forceinline__ void add_part(
-    float (&sums)[COLUMNS][STRIDE], float (&sum)[WM][WN][4], bool first)
+    float (&sums)[stage<WN>::COLUMNS][STRIDE], float (&sum)[WM][WN][4], bool first)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 #pragma unroll
@@ -142,39 +154,60 @@ __device__ __forceinline__ void add_part(
     }
 }
 
+/* A thread has the same four outputs of every BESIDE-th column. */
+template <int WN>
 __device__ __forceinline__ void hand_on(
-    const cuda_conv &p, const float (&sums)[COLUMNS][STRIDE], int first, int n_columns)
+    const cuda_conv &p, const float (&sums)[stage<WN>::COLUMNS][STRIDE], int first, int n_columns)
 {
-    for (int k = (int)threadIdx.x; k < COLUMNS * TILES * 4; k += THREADS) {
-        const int quad = k % (TILES * 4), c = k / (TILES * 4), column = first + c;
-        const int output = (int)blockIdx.x * TILES * 16 + quad * 4;
-        if (column < n_columns && output < p.product.n_tiles * 16) {
-            finish(p, *(const float4 *)&sums[c][quad * 4],
-                operands_of(p, output % p.width, (int64_t)column * p.rate + output / p.width));
+    const int quad = (int)threadIdx.x % QUADS, output = (int)blockIdx.x * TILES * 16 + quad * 4;
+    if ((int)threadIdx.x >= BESIDE * QUADS || output >= p.product.n_tiles * 16) {
+        return;
+    }
+    const int channel = output % p.width, phase = output / p.width;
+    const int end = min((int)stage<WN>::COLUMNS, n_columns - first);
+    conv_operands o = constants_of(p, channel, 0);
+    for (int from = (int)threadIdx.x / QUADS; from < end; from += TOGETHER * BESIDE) {
+        float4 residual[TOGETHER];
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            const int c = from + i * BESIDE;
+            const int64_t row = (int64_t)(first + c) * p.rate + phase;
+            residual[i] = p.residual && c < end
+                              ? *(const float4 *)(p.residual + row * p.width + channel)
+                              : make_float4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            const int c = from + i * BESIDE;
+            if (c < end) {
+                o.at = ((int64_t)(first + c) * p.rate + phase) * p.width + channel;
+                o.residual = residual[i];
+                finish(p, *(const float4 *)&sums[c][quad * 4], o);
+            }
         }
     }
 }
 
-__global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
+template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    struct room &room = *(struct room *)shared;
+    struct room<WN> &all = *(struct room<WN> *)shared;
     const int n_all = p.product.groups * p.product.taps, part = n_all / p.product.splits;
-    struct bringer bringer;
+    struct bringer<WN / 2> bringer;
     begin_weights(bringer, p, n_all);
     for (int s = 0; s < STAGES - 1 && s < n_all; s++) {
-        ask_for_weights(bringer, room.stages[s], s);
+        ask_for_weights(bringer, all.stages[s], s);
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    const int n_columns = p.call->n * p.moments, first = (int)blockIdx.y * COLUMNS;
+    const int n_columns = p.call->n * p.moments, first = (int)blockIdx.y * stage<WN>::COLUMNS;
     if (first > 0 && first >= n_columns) {
         return;
     }
     begin_columns(bringer, p, first);
     for (int s = 0; s < STAGES - 1; s++) {
         if (s < n_all) {
-            ask_for_columns(bringer, p, room.stages[s]);
+            ask_for_columns(bringer, p, all.stages[s]);
         }
         ptx_copy_end();
     }
@@ -187,13 +220,13 @@ __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
                 ptx_copy_wait<STAGES - 2>();
                 __syncthreads(); /* all see the stage, and are through with the one before it */
                 if (from + k + STAGES - 1 < n_all) {
-                    ask_for_weights(bringer, room.stages[(k + STAGES - 1) % STAGES], k + STAGES - 1);
-                    ask_for_columns(bringer, p, room.stages[(k + STAGES - 1) % STAGES]);
+                    ask_for_weights(bringer, all.stages[(k + STAGES - 1) % STAGES], k + STAGES - 1);
+                    ask_for_columns(bringer, p, all.stages[(k + STAGES - 1) % STAGES]);
                 }
                 ptx_copy_end();
-                take_stage(sum, room.stages[k]);
+                take_stage(sum, all.stages[k]);
                 if (--left == 0) {
-                    add_part(room.sums, sum, from + k + 1 == part);
+                    add_part<WN>(all.sums, sum, from + k + 1 == part);
                     left = part;
                 }
             }
@@ -202,32 +235,56 @@ __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
         bringer.weights[1] += STAGES * CONV_STEP_BYTES;
     }
     __syncthreads();
-    hand_on(p, room.sums, first, n_columns);
+    hand_on<WN>(p, all.sums, first, n_columns);
+}
+
+template <int WN> dim3 grid_of(const struct cuda_conv *conv, int n_columns)
+{
+    return dim3((unsigned)((conv->product.n_tiles + TILES - 1) / TILES),
+        (unsigned)((n_columns + stage<WN>::COLUMNS - 1) / stage<WN>::COLUMNS));
+}
+
+template <int WN>
+bool fills(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, int percent)
+{
+    const dim3 grid = grid_of<WN>(conv, n_columns);
+    return sizeof(struct room<WN>) <= device->block_shared &&
+           (int64_t)grid.x * grid.y * 100 >= (int64_t)device->n_sms * percent;
+}
+
+template <int WN> cudaError_t allow(const struct cuda_device *device)
+{
+    return sizeof(struct room<WN>) > device->block_shared
+               ? cudaSuccess
+               : cudaFuncSetAttribute((const void *)conv_many_kernel<WN>,
+                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room<WN>));
+}
+
+template <int WN>
+cudaError_t start(
+    const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
+{
+    return launch(conv_many_kernel<WN>, grid_of<WN>(conv, n_columns), THREADS, device->overlaps, stream,
+        *conv, (int)sizeof(struct room<WN>));
 }
 
 } // namespace
 
 bool cuda_conv_suits_many(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device)
 {
-    int64_t blocks =
-        (int64_t)((conv->product.n_tiles + TILES - 1) / TILES) * ((n_columns + COLUMNS - 1) / COLUMNS);
-    return conv->norm_width == 0 && conv->after != CONV_GATE &&
-           sizeof(struct room) <= device->block_shared && blocks * 100 >= (int64_t)device->n_sms * MANY;
+    return conv->norm_width == 0 && conv->after != CONV_GATE && fills<2>(conv, n_columns, device, MANY);
 }
 
 cudaError_t cuda_conv_run_many(
     const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
 {
-    dim3 grid((unsigned)((conv->product.n_tiles + TILES - 1) / TILES),
-        (unsigned)((n_columns + COLUMNS - 1) / COLUMNS));
-    return launch(
-        conv_many_kernel, grid, THREADS, device->overlaps, stream, *conv, (int)sizeof(struct room));
+    /* The wide tile where two of them stand on every multiprocessor. */
+    return fills<4>(conv, n_columns, device, 180) ? start<4>(conv, n_columns, device, stream)
+                                                  : start<2>(conv, n_columns, device, stream);
 }
 
 cudaError_t cuda_conv_prepare_many(const struct cuda_device *device)
 {
-    return sizeof(struct room) > device->block_shared
-               ? cudaSuccess
-               : cudaFuncSetAttribute((const void *)conv_many_kernel,
-                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room));
+    cudaError_t result = allow<2>(device);
+    return result ? result : allow<4>(device);
 }

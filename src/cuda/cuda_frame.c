@@ -139,6 +139,7 @@ static utter_status open_kernels(struct cuda_frame *f, utter_error *error)
     cudaError_t result = cuda_linear_open(f->queue.block_shared);
     result = result ? result : cuda_wide_open(f->queue.block_shared);
     result = result ? result : cuda_attend_open();
+    result = result ? result : cuda_prompt_open();
     return check(f, result ? result : cuda_choose_open(), "prepare the kernels", error);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Heads of queries and keys for the kernels of attention: where they lie, and their norm and rotation. A head is made
- * by one warp, with up to 32 DIMS numbers. */
+ * by one warp, with up to 32 DIMS numbers. Steps are rounded as written, whatever kernel they stand in. */
 #ifndef CUDA_CUDA_HEADS_CUH
 #define CUDA_CUDA_HEADS_CUH
 
@@ -41,7 +41,7 @@ __device__ __forceinline__ void find_angles(
 {
     const int half = task.head / 2;
     for (int i = from; i < half; i += step) {
-        sincosf((float)position * task.inv_freq[i], &angles[half + i], &angles[i]);
+        sincosf(__fmul_rn((float)position, task.inv_freq[i]), &angles[half + i], &angles[i]);
     }
 }
 
@@ -58,9 +58,9 @@ __device__ __forceinline__ void place_head(const struct task &task, const float 
     }
 #pragma unroll
     for (int d = 0; d < DIMS; d++) {
-        sum += values[d] * values[d];
+        sum = __fmaf_rn(values[d], values[d], sum);
         if (d * 32 + lane < task.head) {
-            work[d * 32 + lane] = values[d] * norm[d * 32 + lane];
+            work[d * 32 + lane] = __fmul_rn(values[d], norm[d * 32 + lane]);
         }
     }
     sum = warp_sum(sum);
@@ -69,9 +69,9 @@ __device__ __forceinline__ void place_head(const struct task &task, const float 
     for (int d = 0; d < (DIMS + 1) / 2; d++) {
         const int i = d * 32 + lane;
         if (i < half) {
-            float first = work[i] * scale, second = work[i + half] * scale;
-            out[i] = first * angles[i] - second * angles[half + i];
-            out[i + half] = second * angles[i] + first * angles[half + i];
+            const float first = __fmul_rn(work[i], scale), second = __fmul_rn(work[i + half], scale);
+            out[i] = __fmaf_rn(first, angles[i], -__fmul_rn(second, angles[half + i]));
+            out[i + half] = __fmaf_rn(second, angles[i], __fmul_rn(first, angles[half + i]));
         }
     }
     __syncwarp();

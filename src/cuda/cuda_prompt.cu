@@ -11,15 +11,18 @@ namespace {
 
 enum {
     READY_WARPS = 8,
-    N_WARPS = 4, /* two tiles of rows, two query heads */
+    SIDE = 4,
+    HALVES = 2,  /* pages of even numbers, and of odd: summed apart, then together */
+    N_WARPS = 8, /* two halves of the keys, two tiles of rows, two query heads */
     N_THREADS = N_WARPS * 32,
     ROWS = 16, /* of a warp */
     BLOCK_ROWS = 2 * ROWS,
     PAIR = 2, /* query heads of a block */
     MOST_HEAD = 128,
-    STEPS = MOST_HEAD / 16, /* of a dot product */
-    COLS = MOST_HEAD / 8,   /* tiles of 8 numbers of a head */
-    ITEMS = STEPS * 2 * 32 / N_THREADS,
+    STEPS = MOST_HEAD / 16,        /* of a dot product */
+    COLS = MOST_HEAD / 8,          /* tiles of 8 numbers of a head */
+    PAGE_WARPS = N_WARPS / HALVES, /* that bring a page */
+    ITEMS = STEPS * 2 / PAGE_WARPS,
 };
 
 /* ---- Heads ---- */
@@ -31,6 +34,9 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
     find_angles(task, position_of(task.a, v), angles, (int)threadIdx.x, READY_WARPS * 32);
     ptx_let_next_begin();
     ptx_wait_for_earlier();
+    if (lane_of(task.a, 0) < 0) { /* nobody's prompt */
+        return;
+    }
     __syncthreads();
     for (int job = warp; job < task.n_heads + task.n_kv_heads; job += READY_WARPS) {
         if (job < task.n_heads) {
@@ -56,14 +62,25 @@ struct page {
     uint4 values[COLS][32];   /* [8 numbers] of 16 keys */
 };
 
-__device__ __forceinline__ void load_page(
-    struct loaded &to, const struct task &task, int lane, int kv_head, int number, int n_keys)
+/* Where a page lies; its number in the cache is asked for a page before the page itself. */
+__device__ __forceinline__ int64_t cache_page(
+    const struct task &task, int lane, int number, int n_pages)
 {
-    const int me = (int)threadIdx.x % 32, g = me / 4, t = me % 4, n = n_keys - number * CUDA_PAGE;
-    const float *keys = page_of(task, lane, kv_head, number), *values = keys + CUDA_PAGE * task.head;
+    const int32_t *pages = task.a.pages + (int64_t)lane * task.a.pages_stride;
+    return number < n_pages ? pages[number] : 0;
+}
+
+/* Those of its n keys that there are; the others are zeros. */
+__device__ __forceinline__ void load_page(
+    struct loaded &to, const struct task &task, int64_t in_cache, int kv_head, int n)
+{
+    const int me = (int)threadIdx.x % 32, g = me / 4, t = me % 4;
+    const float *keys = task.a.cache + in_cache * (int64_t)task.a.page_floats +
+                        ((int64_t)task.a.layer * task.n_kv_heads + kv_head) * 2 * CUDA_PAGE * task.head;
+    const float *values = keys + CUDA_PAGE * task.head;
 #pragma unroll
     for (int e = 0; e < ITEMS; e++) {
-        const int item = e * N_WARPS + (int)threadIdx.x / 32;
+        const int item = e * PAGE_WARPS + (int)threadIdx.x / 32 % PAGE_WARPS;
         const int key = item % 2 * 8 + g, col = item / 2 * 16 + 2 * t, dim = item * 8 + g;
         const bool there = key < n && col < task.head;
         const float2 *at = (const float2 *)(keys + key * task.head + col);
@@ -88,7 +105,7 @@ __device__ __forceinline__ void store_page(struct page &to, const struct loaded 
     const int me = (int)threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < ITEMS; e++) {
-        const int item = e * N_WARPS + (int)threadIdx.x / 32;
+        const int item = e * PAGE_WARPS + (int)threadIdx.x / 32 % PAGE_WARPS;
         const float2 *k = from.key[e];
         const float *v = from.value[e];
         to.keys[item / 2][item % 2][me] = split_four(k[0].x, k[0].y, k[1].x, k[1].y);
@@ -141,21 +158,24 @@ __device__ __forceinline__ void find_scores(
     float (&score)[2][4], const struct rows &r, const struct page &page, int first_key, float scale)
 {
     const int me = (int)threadIdx.x % 32;
+    float sums[3][2][4] = {}; /* of upper parts; of one lower part */
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        const uint4 k[2] = {page.keys[s][0][me], page.keys[s][1][me]};
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            ptx_mma(sums[0][half], r.upper[s], k[half].x, k[half].y);
+            ptx_mma(sums[1][half], r.lower[s], k[half].x, k[half].y);
+            ptx_mma(sums[2][half], r.upper[s], k[half].z, k[half].w);
+        }
+    }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float high[4] = {}, left[4] = {}, right[4] = {};
-#pragma unroll
-        for (int s = 0; s < STEPS; s++) {
-            const uint4 k = page.keys[s][half][me];
-            ptx_mma(high, r.upper[s], k.x, k.y);
-            ptx_mma(left, r.lower[s], k.x, k.y);
-            ptx_mma(right, r.upper[s], k.z, k.w);
-        }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int key = first_key + half * 8 + 2 * (me % 4) + i % 2;
-            const float dot = (high[i] + (left[i] + right[i])) * scale;
-            score[half][i] = key <= r.position[i / 2] ? dot : -INFINITY;
+            const float sum = sums[0][half][i] + (sums[1][half][i] + sums[2][half][i]);
+            score[half][i] = key <= r.position[i / 2] ? __fmul_rn(sum, scale) : -INFINITY;
         }
     }
 }
@@ -169,13 +189,15 @@ __device__ __forceinline__ void weigh(struct rows &r, float (&score)[2][4])
         float largest = fmaxf(fmaxf(a[0], a[1]), fmaxf(b[0], b[1]));
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-        largest = fmaxf(largest, r.largest[row]); /* a number: key 0 counts for every row */
-        const float keep = expf(r.largest[row] - largest);
+        largest = fmaxf(largest, r.largest[row]);
+        /* No key of this half of the pages may count for a row. */
+        const float keep = r.largest[row] == largest ? 1.0f : expf(r.largest[row] - largest);
+        const float from = largest == -INFINITY ? 0.0f : largest;
         r.largest[row] = largest;
-        a[0] = expf(a[0] - largest);
-        a[1] = expf(a[1] - largest);
-        b[0] = expf(b[0] - largest);
-        b[1] = expf(b[1] - largest);
+        a[0] = expf(a[0] - from);
+        a[1] = expf(a[1] - from);
+        b[0] = expf(b[0] - from);
+        b[1] = expf(b[1] - from);
         float sum = (a[0] + a[1]) + (b[0] + b[1]);
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -200,11 +222,62 @@ __device__ __forceinline__ void take_page(
     const uint4 upper = make_uint4(one.x, one.y, two.x, two.y),
                 lower = make_uint4(one.z, one.w, two.z, two.w);
 #pragma unroll
+    for (int j = 0; j < COLS; j += SIDE) { /* SIDE sums beside each other: none waits for itself */
+        uint4 v[SIDE];
+#pragma unroll
+        for (int i = 0; i < SIDE; i++) {
+            v[i] = page.values[j + i][me];
+            ptx_mma(r.out[j + i], upper, v[i].x, v[i].y);
+        }
+#pragma unroll
+        for (int i = 0; i < SIDE; i++) {
+            ptx_mma(r.out[j + i], lower, v[i].x, v[i].y);
+        }
+#pragma unroll
+        for (int i = 0; i < SIDE; i++) {
+            ptx_mma(r.out[j + i], upper, v[i].z, v[i].w);
+        }
+    }
+}
+
+/* What the warp of the odd pages leaves for the one of the even pages: a number of all threads beside each other. */
+struct left_over {
+    float largest[2][32], sum[2][32], out[COLS][4][32];
+};
+
+__device__ __forceinline__ void leave_rows(struct left_over &to, const struct rows &r)
+{
+    const int me = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        to.largest[row][me] = r.largest[row];
+        to.sum[row][me] = r.sum[row];
+    }
+#pragma unroll
     for (int j = 0; j < COLS; j++) {
-        const uint4 v = page.values[j][me];
-        ptx_mma(r.out[j], upper, v.x, v.y);
-        ptx_mma(r.out[j], lower, v.x, v.y);
-        ptx_mma(r.out[j], upper, v.z, v.w);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            to.out[j][i][me] = r.out[j][i];
+        }
+    }
+}
+
+/* Key 0 lies in an even page: `r` has a largest score. */
+__device__ __forceinline__ void join_rows(struct rows &r, const struct left_over &from)
+{
+    const int me = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        const float other = from.largest[row][me], largest = fmaxf(r.largest[row], other);
+        const float mine = expf(r.largest[row] - largest), theirs = expf(other - largest);
+        r.sum[row] = __fmaf_rn(theirs, from.sum[row][me], __fmul_rn(mine, r.sum[row]));
+#pragma unroll
+        for (int j = 0; j < COLS; j++) {
+#pragma unroll
+            for (int i = 2 * row; i < 2 * row + 2; i++) {
+                r.out[j][i] = __fmaf_rn(theirs, from.out[j][i][me], __fmul_rn(mine, r.out[j][i]));
+            }
+        }
     }
 }
 
@@ -246,41 +319,61 @@ __device__ __forceinline__ void store_rows(
     }
 }
 
-__global__ void __launch_bounds__(N_THREADS, 2) prompt_kernel(struct task task)
+/* Shared memory: pages while there are keys, then what is left over. */
+union room {
+    struct page pages[HALVES][2];
+    struct left_over rows[PAGE_WARPS];
+};
+
+__global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
 {
-    __shared__ struct page pages[2];
+    extern __shared__ __align__(16) unsigned char shared[];
+    union room &room = *(union room *)shared;
     const struct cuda_attend &a = task.a;
-    const int warp = (int)threadIdx.x / 32, group = task.n_heads / task.n_kv_heads;
+    const int warp = (int)threadIdx.x / 32, half = warp / PAGE_WARPS,
+              group = task.n_heads / task.n_kv_heads;
     const int pairs = (group + PAIR - 1) / PAIR, kv_head = (int)blockIdx.x / pairs;
     const int member = (int)blockIdx.x % pairs * PAIR + warp % PAIR, head = kv_head * group + member;
     const int begin = (int)(gridDim.y - 1 - blockIdx.y) * BLOCK_ROWS; /* the longest first */
-    const int first = begin + warp / PAIR * ROWS,
-              last = a.first_position + min(a.n_vectors, first + ROWS) - 1;
+    const int first = begin + warp / PAIR % 2 * ROWS;
+    const int last = a.first_position + min(a.n_vectors, first + ROWS) - 1;
     const int n_keys = a.first_position + min(a.n_vectors, begin + BLOCK_ROWS);
-    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
+    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE,
+              n_rounds = (n_pages + HALVES - 1) / HALVES;
     const bool works = member < group && first < a.n_vectors;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     const int lane = lane_of(a, 0);
+    if (lane < 0) {
+        return;
+    }
     struct loaded next;
     struct rows r;
-    load_page(next, task, lane, kv_head, 0, n_keys);
+    load_page(next, task, cache_page(task, lane, half, n_pages), kv_head, n_keys - half * CUDA_PAGE);
+    int64_t in_cache = cache_page(task, lane, half + HALVES, n_pages);
     load_rows(r, task, first, min(head, task.n_heads - 1));
-    store_page(pages[0], next);
+    store_page(room.pages[half][0], next);
     __syncthreads();
-    for (int i = 0; i < n_pages; i++) {
-        if (i + 1 < n_pages) {
-            load_page(next, task, lane, kv_head, i + 1, n_keys);
+    for (int i = 0; i < n_rounds; i++) {
+        const int number = i * HALVES + half, key = number * CUDA_PAGE;
+        if (i + 1 < n_rounds) {
+            load_page(next, task, in_cache, kv_head, n_keys - key - HALVES * CUDA_PAGE);
+            in_cache = cache_page(task, lane, number + 2 * HALVES, n_pages);
         }
-        if (works && i * CUDA_PAGE <= last) {
-            take_page(r, pages[i % 2], i * CUDA_PAGE, task.scale);
+        if (works && key <= last) {
+            take_page(r, room.pages[half][i % 2], key, task.scale);
         }
-        if (i + 1 < n_pages) {
-            store_page(pages[(i + 1) % 2], next);
+        if (i + 1 < n_rounds) {
+            store_page(room.pages[half][(i + 1) % 2], next);
         }
         __syncthreads();
     }
-    if (works) {
+    if (half == 1) {
+        leave_rows(room.rows[warp % PAGE_WARPS], r);
+    }
+    __syncthreads();
+    if (half == 0 && works) {
+        join_rows(r, room.rows[warp % PAGE_WARPS]);
         store_rows(r, task, first, head);
     }
 }
@@ -303,5 +396,14 @@ cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_
     }
     dim3 grid((unsigned)(task.n_kv_heads * ((group + PAIR - 1) / PAIR)),
         (unsigned)((n + BLOCK_ROWS - 1) / BLOCK_ROWS));
-    return launch(prompt_kernel, grid, N_THREADS, queue->overlaps, queue->stream, task);
+    return launch(
+        prompt_kernel, grid, N_THREADS, queue->overlaps, queue->stream, task, (int)sizeof(union room));
+}
+
+cudaError_t cuda_prompt_open(void)
+{
+    cudaError_t result = cudaFuncSetAttribute((const void *)prompt_kernel,
+        cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(union room));
+    result = result ? result : prefer_shared((const void *)ready_kernel);
+    return result ? result : prefer_shared((const void *)prompt_kernel);
 }

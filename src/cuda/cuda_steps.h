@@ -84,6 +84,7 @@ cudaError_t cuda_attend_open(void);
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
 /* The same for prompts, whose queries share their keys: on tensor cores. For heads that cuda_prompt_suits. */
+cudaError_t cuda_prompt_open(void); /* as cuda_attend_open */
 bool cuda_prompt_suits(const struct cuda_stack *stack);
 cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
 

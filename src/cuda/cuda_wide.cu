@@ -3,16 +3,14 @@
  * alone, and their parts are added in order: an output is summed by the same instructions in the same order, whatever
  * the shape of the tile. Each warp brings its own tiles of weights and operand through its own ring in shared
  * memory; warps meet only at the end. */
-#include "cuda/cuda_operand.cuh"
-#include "cuda/cuda_wide.h"
+#include "cuda/cuda_wide.cuh"
 
 namespace {
 
 enum {
-    TILE_PIECES = CUDA_TILE_BYTES / 16, /* a weight tile in pieces of 16 bytes */
-    GROUP_PIECES = 16,                  /* the same of a group of vectors */
     PREPARE_THREADS = 256,
     MANY_TILES = 64, /* of columns: more than this are split over 16 warps, and not 8 */
+    SPLIT_SHAPES = 4,
 };
 
 /* ---- Operands ---- */
@@ -91,15 +89,6 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
 }
 
 /* ---- Products ---- */
-
-struct task {
-    struct cuda_linear p;
-    int rows; /* of the matrix, as y has them */
-    const uint4 *operand;
-    const float *scales;
-    void *next;
-    int next_k_tiles;
-};
 
 /* A block's tile: ROWS tiles of rows, GROUPS groups of vectors, WARPS parts of the columns. */
 template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
@@ -189,26 +178,13 @@ __device__ __forceinline__ void multiply_step(float (&d)[S::ROWS][S::GROUPS][4],
     }
 }
 
-/* One pair of rows of one vector, to y or to the next operand. */
-__device__ __forceinline__ void hand_on(
-    const struct task &task, int tile, int v, int g, float first, float second)
-{
-    const float scale = task.p.norm ? task.scales[v] : 1.0f;
-    first = __fmul_rn(first, scale);
-    second = __fmul_rn(second, scale);
-    if (task.next) {
-        operand_store(task.next, task.next_k_tiles, v, tile * 8 + g, finish_silu(first) * second);
-    } else {
-        finish_rows(task.p, task.rows, tile, v, g, first, second);
-    }
-}
-
 /* Adds what the warps have, in their order, and hands the rows on. The ring is free by now. */
 template <class S>
 __device__ __forceinline__ void add_warps(
-    uint4 *ring, const struct task &task, const float (&d)[S::ROWS][S::GROUPS][4])
+    uint4 *ring, const struct wide_task &task, const float (&d)[S::ROWS][S::GROUPS][4])
 {
     constexpr int EACH = S::ROWS * S::GROUPS * 32; /* pairs of rows of a warp */
+    constexpr int N = EACH > S::WARPS * 32 ? EACH / (S::WARPS * 32) : 1;
     float2 *sums = (float2 *)ring;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     __syncthreads();
@@ -221,24 +197,29 @@ __device__ __forceinline__ void add_warps(
         }
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < EACH; i += S::WARPS * 32) {
-        const int tile = (int)blockIdx.y * S::ROWS + i / (S::GROUPS * 32);
+    if ((int)threadIdx.x >= EACH) {
+        return;
+    }
+    struct results<N> all;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const int i = (int)threadIdx.x + k * S::WARPS * 32;
         const int group = (int)blockIdx.x * S::GROUPS + i / 32 % S::GROUPS;
-        const int v = group * CUDA_TILE_VECTORS + i % 4;
-        float first = 0, second = 0;
+        all.tile[k] = (int)blockIdx.y * S::ROWS + i / (S::GROUPS * 32);
+        all.v[k] = group * CUDA_TILE_VECTORS + i % 4;
+        all.first[k] = all.second[k] = 0;
 #pragma unroll
         for (int w = 0; w < S::WARPS; w++) {
             const float2 part = sums[w * EACH + i];
-            first += part.x;
-            second += part.y;
-        }
-        if (v < task.p.n_vectors && tile < task.p.matrix.n_row_tiles) {
-            hand_on(task, tile, v, i % 32 / 4, first, second);
+            all.first[k] += part.x;
+            all.second[k] += part.y;
         }
     }
+    hand_on(task, lane / 4, all);
 }
 
-template <class S> __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct task task)
+template <class S>
+__global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct wide_task task)
 {
     extern __shared__ uint4 rings[];
     const struct cuda_matrix &m = task.p.matrix;
@@ -292,7 +273,7 @@ template <class S> cudaError_t allow(int block_shared)
                                           cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
 }
 
-template <class S> cudaError_t start(const struct cuda_queue *q, const struct task &task)
+template <class S> cudaError_t start(const struct cuda_queue *q, const struct wide_task &task)
 {
     const int groups = (task.p.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
     dim3 grid((unsigned)((groups + S::GROUPS - 1) / S::GROUPS),
@@ -314,14 +295,15 @@ template <class S> int64_t cost(const struct cuda_wide *w)
 }
 
 template <class A, class B, class C, class D>
-cudaError_t start_best(const struct cuda_queue *q, const struct cuda_wide *w, const struct task &task)
+cudaError_t start_best(
+    const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task)
 {
     const int64_t costs[] = {cost<A>(w), cost<B>(w), cost<C>(w), cost<D>(w)};
     int best = w->shape;
-    for (int i = 0; w->shape < 0 && i < CUDA_WIDE_SHAPES; i++) {
+    for (int i = 0; w->shape < 0 && i < SPLIT_SHAPES; i++) {
         best = best < 0 || costs[i] < costs[best] ? i : best;
     }
-    if (best >= CUDA_WIDE_SHAPES || costs[best] == INT64_MAX) {
+    if (best >= SPLIT_SHAPES || costs[best] == INT64_MAX) {
         return cudaErrorInvalidValue;
     }
     return best == 0   ? start<A>(q, task)
@@ -343,6 +325,7 @@ cudaError_t cuda_wide_open(int block_shared)
 {
     cudaFuncAttributes seen; /* asking for them loads a kernel */
     cudaError_t results[] = {
+        wide_tall_open(block_shared),
         cudaFuncGetAttributes(&seen, prepare_kernel<8>),
         cudaFuncGetAttributes(&seen, prepare_kernel<16>),
         allow<tiling<8, 2, 4>>(block_shared),
@@ -373,10 +356,20 @@ cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide
                                   task, n_k * 16);
 }
 
+/* Whether the tiles of cuda_wide_tall.cu are taken: where they nearly put two on every multiprocessor, as measured. */
+static bool takes_tall(const struct cuda_wide *w)
+{
+    return w->shape == SPLIT_SHAPES || (w->shape < 0 && w->linear.n_vectors >= CUDA_WIDE_TALL &&
+                                           wide_tall_blocks(w) * 100 >= (int64_t)w->n_sms * 165);
+}
+
 cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wide *w)
 {
-    struct task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales, w->next,
-        w->next_k_tiles};
+    struct wide_task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales,
+        w->next, w->next_k_tiles};
+    if (takes_tall(w) && wide_tall_suits(w)) {
+        return wide_tall_start(q, task);
+    }
     return w->linear.matrix.n_k_tiles > MANY_TILES
                ? start_best<tiling<16, 2, 2>, tiling<16, 2, 4>, tiling<16, 4, 4>, tiling<16, 2, 8>>(
                      q, w, task)

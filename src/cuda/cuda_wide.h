@@ -17,9 +17,10 @@ extern "C" {
 
 enum {
     CUDA_WIDE_VECTORS = 512, /* of one product, at most */
-    CUDA_WIDE_GROUP = 8,     /* groups of vectors of the widest tile: operands are whole multiples */
+    CUDA_WIDE_GROUP = 16,    /* groups of vectors of the widest tile: operands are whole multiples */
     CUDA_WIDE_FROM = 9,      /* vectors from which on this way is the faster one */
-    CUDA_WIDE_SHAPES = 4,
+    CUDA_WIDE_TALL = 96,     /* from here on the tiles of cuda_wide_tall.cu may be taken */
+    CUDA_WIDE_SHAPES = 5,    /* 4 whose warps split the columns, and that one */
 };
 
 struct cuda_wide {
