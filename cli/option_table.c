@@ -135,9 +135,8 @@ const struct option option_table[] = {
     {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
         "0 takes a free one, which the line at the start names"},
     {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), "24",
-        "speeches that are made at the same time (default: up to 24, as many as can be made as fast as "
-        "they are "
-        "heard)"},
+        "speeches that are made at the same time; not given: no more than can be made as they are "
+        "heard"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
         "speeches that may wait for a lane; more are refused"},
     {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,

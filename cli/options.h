@@ -30,7 +30,8 @@ struct settings {
     struct setting runs, words, lanes, snapshots;
     struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain,
         insecure;
-    struct setting rate, listeners, eager, seconds, key, limit, load_words, word_frames, server_port, server_host;
+    struct setting rate, listeners, eager, seconds, key, limit, load_words, word_frames;
+    struct setting server_port, server_host;
     struct setting text, name, base;
 };
 

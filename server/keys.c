@@ -15,6 +15,9 @@ enum { MAX_FILE = 1 << 20, MAX_KEYS = 10000 };
 struct keys {
     int n;
     struct account *accounts[MAX_KEYS];
+    struct {
+        int most_speeches, per_minute;
+    } limits[MAX_KEYS]; /* as the file has them: in force once all of it was read */
 };
 
 static void list_free(struct keys *keys)
@@ -50,11 +53,21 @@ static bool add(struct keys *keys, const struct keys *before, const struct accou
     if (!known) {
         *a = *line;
     }
-    a->most_speeches = line->most_speeches;
-    a->allowance = a->per_minute == line->per_minute ? a->allowance : line->per_minute;
-    a->per_minute = line->per_minute;
+    keys->limits[keys->n].most_speeches = line->most_speeches;
+    keys->limits[keys->n].per_minute = line->per_minute;
     keys->accounts[keys->n++] = a;
     return true;
+}
+
+static void put_in_force(struct keys *keys)
+{
+    for (int i = 0; i < keys->n; i++) {
+        struct account *a = keys->accounts[i];
+        const int per_minute = keys->limits[i].per_minute;
+        a->most_speeches = keys->limits[i].most_speeches;
+        a->allowance = a->per_minute == per_minute ? a->allowance : per_minute;
+        a->per_minute = per_minute;
+    }
 }
 
 bool keys_read(struct server *s)
@@ -90,6 +103,7 @@ bool keys_read(struct server *s)
         list_free(keys);
         return false;
     }
+    put_in_force(keys);
     keys_free(s);
     s->keys = keys;
     return true;

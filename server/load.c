@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "server/fields.h"
 #include "server/http.h"
 #include "server/load_report.h"
 
@@ -256,7 +257,9 @@ static void start(struct load *l)
     int n_words = write_text(l, text, sizeof text);
     char frames[48] = "";
     if (o->word_frames > 0) {
-        snprintf(frames, sizeof frames, ",\"max_new_tokens\":%d", n_words * o->word_frames);
+        int most = n_words * o->word_frames;
+        snprintf(frames, sizeof frames, ",\"max_new_tokens\":%d",
+            most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES);
     }
     int n = snprintf(body, sizeof body,
         "{\"input\":\"%s\",\"response_format\":\"pcm\",\"seed\":%llu%s%s%s%s}", text,

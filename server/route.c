@@ -282,6 +282,8 @@ json_t *route_json(struct conn *c)
     const char *type = http_field(&c->head, "Content-Type");
     if (type && *type && strncasecmp(type, "application/json", 16) != 0) {
         refuse(&r, 415, NULL, "the body must be JSON (Content-Type: application/json)");
+    } else if (json_most_values(text, n) > LIMIT_VALUES) {
+        refuse(&r, 400, NULL, "the body has more than %d values", LIMIT_VALUES);
     } else if (json_text(&json, text, n, "the body", &error) != UTTER_OK) {
         refuse(&r, 400, NULL, "%s", error.text);
     } else {

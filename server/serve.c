@@ -38,7 +38,7 @@ enum {                      /* bytes, for the bound that is printed */
     CONN_BYTES = 24 << 10,  /* a connection with the head of its request */
     SPEECH_BYTES = 3 << 20, /* an encoder; samples and text that wait for it */
     START_BYTES = 24 << 20, /* the program itself */
-    JSON_GROWTH = 12,       /* a list of small numbers, two characters each */
+    JSON_BYTES = 3 << 20,   /* what LIMIT_VALUES values take beside their text */
 };
 
 double server_now(void)
@@ -232,14 +232,14 @@ static void on_child(evutil_socket_t number, short what, void *user)
 }
 
 /* What the front end may take at most: what clients have sent and what they have not taken yet, both in buffers that
- * may have grown to twice of it; what each connection and each speech has for itself; one request while it is read. */
+ * may have grown to twice of it, and the strings of what they have sent once more; what each connection and each
+ * speech has for itself. */
 static double memory_bound(const struct server *s)
 {
     double speeches = s->ready.lanes + s->options->queue;
-    return 2.0 * (LIMIT_HELD + LIMIT_UNSENT_ALL) +
+    return 3.0 * LIMIT_HELD + 2.0 * LIMIT_UNSENT_ALL +
            s->most_conns * (2.0 * LIMIT_HELD_SMALL + CONN_BYTES) +
-           speeches * (LIMIT_UNSENT + SPEECH_BYTES) + JSON_GROWTH * (double)LIMIT_JSON_SOUND +
-           START_BYTES;
+           speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) + START_BYTES;
 }
 
 void server_announce(struct server *s)

@@ -18,6 +18,7 @@ enum {
     LIMIT_CONNECTIONS = 4096,
     LIMIT_JSON = 1 << 20,        /* body of a request */
     LIMIT_JSON_SOUND = 14 << 20, /* with a recording in it (10 MiB in base64) */
+    LIMIT_VALUES = 10000,        /* in the JSON of a request or a message: about 2 MB of memory */
     LIMIT_UPLOAD = 10 << 20,     /* a recording */
     LIMIT_HELD = 128 << 20,      /* of all clients: what they have sent and is not done with */
     LIMIT_HELD_SMALL = 32 << 10, /* what one may hold even then */

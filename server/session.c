@@ -20,12 +20,14 @@ struct part {
 
 TAILQ_HEAD(part_list, part);
 
+enum { PART_BYTES = 384 }; /* a part and its two blocks, beside its text */
+
 struct session {
     struct conn *conn;
     struct fields config;
     bool configured, closing;
     struct part_list parts; /* the first one is spoken, or waits for text */
-    size_t waiting_bytes;
+    size_t waiting_bytes, n_parts;
     int utterance, sentence; /* of the part that text goes into next */
     struct speech *speech;   /* of the first part */
     bool told_start;
@@ -37,13 +39,14 @@ static const struct speech_sink sink;
 /* The connection knows how much text waits in here. */
 static void count_text(struct session *x)
 {
-    x->conn->owner_bytes = x->waiting_bytes;
+    x->conn->owner_bytes = x->waiting_bytes + x->n_parts * PART_BYTES;
     conn_count(x->conn);
 }
 
 static void drop_part(struct session *x, struct part *part)
 {
     x->waiting_bytes -= part->text.n;
+    x->n_parts--;
     count_text(x);
     TAILQ_REMOVE(&x->parts, part, entry);
     wire_fini(&part->text);
@@ -193,6 +196,7 @@ static struct part *open_part(struct session *x)
         part->utterance = x->utterance;
         part->sentence = x->sentence;
         TAILQ_INSERT_TAIL(&x->parts, part, entry);
+        x->n_parts++;
     }
     return part;
 }
@@ -211,7 +215,7 @@ static void end_part(struct session *x, struct part *part, bool last)
 static bool add_text(struct session *x, const char *text, size_t n)
 {
     struct part *part = open_part(x);
-    if (!part || x->waiting_bytes + n > LIMIT_WS_SESSION) {
+    if (!part || x->waiting_bytes + x->n_parts * PART_BYTES + n > LIMIT_WS_SESSION) {
         return false;
     }
     wire_put(&part->text, text, n);
@@ -223,27 +227,47 @@ static bool add_text(struct session *x, const char *text, size_t n)
     return !part->text.failed;
 }
 
+/* A sentence that came into the open part becomes a part of its own, in front of it. */
+static bool put_sentence(struct session *x, struct part *open, const uint8_t *text, size_t n)
+{
+    struct part *part = memory_new(1, sizeof *part);
+    uint8_t *own = memory_new(n, 1);
+    if (!part || !own) {
+        memory_free(part);
+        memory_free(own);
+        return false;
+    }
+    memcpy(own, text, n);
+    *part = (struct part){.utterance = x->utterance,
+        .sentence = x->sentence++,
+        .text = {.bytes = own, .n = n, .room = n},
+        .ended = true};
+    TAILQ_INSERT_BEFORE(open, part, entry);
+    x->n_parts++;
+    return true;
+}
+
 /* Cuts whole sentences off the open part. */
 static bool cut_text(struct session *x)
 {
-    struct part *part;
-    size_t end;
-    while (x->config.cut != FIELDS_CUT_NONE && (part = TAILQ_LAST(&x->parts, part_list)) &&
-           !part->ended &&
-           (end = sentence_bytes(
-                (const char *)part->text.bytes, part->text.n, x->config.cut == FIELDS_CUT_CLAUSE))) {
-        struct wire_out rest = {0};
-        wire_put(&rest, part->text.bytes + end, part->text.n - end);
-        x->waiting_bytes -= part->text.n - end;
-        part->text.n = end;
-        end_part(x, part, false);
-        bool good = !rest.failed && add_text(x, (const char *)rest.bytes, rest.n);
-        wire_fini(&rest);
-        if (!good) {
-            return false;
-        }
+    struct part *open = TAILQ_LAST(&x->parts, part_list);
+    bool good = true;
+    size_t from = 0, n;
+    if (x->config.cut == FIELDS_CUT_NONE || !open || open->ended) {
+        return true;
     }
-    return true;
+    while (good && (n = sentence_bytes((const char *)open->text.bytes + from, open->text.n - from,
+                        x->config.cut == FIELDS_CUT_CLAUSE))) {
+        good = put_sentence(x, open, open->text.bytes + from, n);
+        from += good ? n : 0;
+    }
+    if (from > 0) {
+        memmove(open->text.bytes, open->text.bytes + from, open->text.n - from);
+    }
+    open->text.n -= from;
+    open->sentence = x->sentence;
+    count_text(x);
+    return good;
 }
 
 static void take_text(struct session *x, const json_t *message)
@@ -349,8 +373,12 @@ static void on_message(void *user, const struct websocket_event *event)
         conn_close_socket(x->conn, 1003, "only text messages are known here");
         return;
     }
-    if (json_text(&message, (const char *)event->data, event->bytes, "the message", &error) !=
-        UTTER_OK) {
+    const char *text = (const char *)event->data;
+    if (json_most_values(text, event->bytes) > LIMIT_VALUES) {
+        send_plain_error(x, NULL, "the message has too many values");
+        return;
+    }
+    if (json_text(&message, text, event->bytes, "the message", &error) != UTTER_OK) {
         send_plain_error(x, NULL, error.text);
         return;
     }

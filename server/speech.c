@@ -42,7 +42,7 @@ struct speech {
     bool ended, final_done; /* the worker has said all; so has the encoder */
     struct speech_end end;
 
-    double read_at, started, first_samples, cancelled_at, heard_until;
+    double read_at, queued_at, started, first_samples, cancelled_at, heard_until;
     double moved_at;          /* when text or samples came last */
     enum metrics_stage stage; /* in which it was cancelled */
 };
@@ -259,6 +259,7 @@ struct speech *speech_start(struct server *s, const struct fields *fields,
     p->endpoint = endpoint;
     p->read_at = read_at;
     p->queued = true;
+    p->queued_at = server_now();
     s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
     TAILQ_INSERT_TAIL(&s->queued, p, entry);
     s->n_queued++;
@@ -276,6 +277,7 @@ static void send_to_lane(struct speech *p)
     s->n_running++;
     p->tries++;
     p->started = server_now();
+    p->moved_at = p->started; /* its text, however old, has only now come to a lane */
     p->end.queue_s = p->started - p->read_at;
     histogram_add(&s->metrics.queue_wait, p->end.queue_s);
     wire_put(out, p->opening.bytes, p->opening.n);
@@ -364,6 +366,7 @@ void speech_cancel(struct speech *p)
     s->metrics.cancelled[stage]++;
     s->metrics.requests[p->endpoint][METRICS_CANCELLED]++;
     p->sink = &no_sink;
+    release_account(p); /* who cancels may ask again at once */
     p->cancelled_at = server_now();
     log_event(
         s, "cancelled", json_pack("{s:i,s:s}", "id", (int)p->id, "stage", metrics_stage_name(stage)));
@@ -576,7 +579,7 @@ void speech_tick(struct server *s, double now)
     struct speech *p, *after;
     for (p = TAILQ_FIRST(&s->queued); p; p = after) {
         after = TAILQ_NEXT(p, entry);
-        if (now - p->read_at > 2 * QUEUE_S) {
+        if (now - p->queued_at > 2 * QUEUE_S) {
             s->metrics.rejected[METRICS_QUEUE_FULL]++;
             leave_queue(p);
             fail(p, 503, "no lane became free in time");

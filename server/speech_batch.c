@@ -68,6 +68,15 @@ static void set_good(struct item *item, const struct speech_end *e)
 
 static void go_on(struct batch *b);
 
+/* An item that has failed gives its sound back. */
+static void drop_sound(struct item *item)
+{
+    struct batch *b = item->batch;
+    b->held -= COPIES * item->sound.n;
+    b->conn->server->unsent_bytes -= COPIES * item->sound.n;
+    wire_fini(&item->sound);
+}
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct item *item = user;
@@ -80,7 +89,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         item->speech = NULL;
         b->n_running--;
         set_failed(item, &r);
-        wire_fini(&item->sound);
+        drop_sound(item);
         go_on(b);
         return;
     }
@@ -102,6 +111,7 @@ static void on_end(void *user, const struct speech_end *e)
             refuse(&r, 503, NULL, "out of memory");
         }
         set_failed(item, &r);
+        drop_sound(item);
     }
     wire_fini(&item->sound);
     go_on(item->batch);
@@ -137,17 +147,20 @@ static bool start_item(struct item *item)
     return true;
 }
 
+/* Its key has no more speeches to give, and one of this batch will end: the next item waits for that. */
+static bool key_is_full(const struct batch *b)
+{
+    const struct account *a = b->conn->account;
+    return a && a->most_speeches > 0 && a->n_speeches >= a->most_speeches && b->n_running > 0;
+}
+
 static void go_on(struct batch *b)
 {
     if (b->starting) {
         return;
     }
     b->starting = true;
-    const struct account *account = b->conn->account;
-    int at_once = account && account->most_speeches > 0 && account->most_speeches < AT_ONCE
-                      ? account->most_speeches
-                      : AT_ONCE;
-    while (b->next < b->n && b->n_running < at_once) {
+    while (b->next < b->n && b->n_running < AT_ONCE && !key_is_full(b)) {
         start_item(&b->items[b->next++]);
     }
     b->starting = false;

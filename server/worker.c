@@ -321,7 +321,7 @@ static void beat(struct worker *w, double now, int n_moved, double step_s)
 static void step(struct worker *w)
 {
     double begin = now_s(), prompt = 0, prompts_s = 0;
-    int n = choose(w, begin), n_moved = 0;
+    int n = choose(w, begin), n_moved = 0, n_prompts = 0;
     utter_error error = {.text = ""};
     utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
     double end = now_s();
@@ -330,12 +330,14 @@ static void step(struct worker *w)
             int before = w->slots[i].n_frames;
             double prompt_s = prompt_seconds(&w->slots[i]);
             prompts_s += prompt_s;
+            n_prompts += prompt_s > 0;
             prompt += prompt_s > 0 ? prompt_size(&w->slots[i]) : 0;
             harvest(w, &w->slots[i], end);
             n_moved += !w->slots[i].stream || w->slots[i].n_frames > before;
         }
     }
-    schedule_learn(&w->clock, n_moved, end - begin - prompts_s, prompt, prompts_s);
+    /* Of several prompts a device tells the time of the last one only: such a step teaches nothing. */
+    schedule_learn(&w->clock, n_prompts > 1 ? 0 : n_moved, end - begin - prompts_s, prompt, prompts_s);
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
         beat(w, end, n_moved, n ? end - begin : 0);
     }
@@ -403,8 +405,9 @@ static void warm_up(struct worker *w)
             utter_stream_free(&w->slots[k].stream);
         }
         if (n_steps > 0) {
-            schedule_learn(
-                &w->clock, n, steps_s / n_steps, n * (sizeof text + PROMPT_BYTES), prompts_s);
+            /* Of several prompts in one step a device tells the time of the last one only. */
+            schedule_learn(&w->clock, n, steps_s / n_steps, n > 1 ? 0 : sizeof text + PROMPT_BYTES,
+                n > 1 ? 0 : prompts_s);
         }
         utter_voice_free(&voice);
     }
@@ -431,6 +434,7 @@ static void say_ready(struct worker *w)
     for (; r.n_languages < WIRE_MAX_NAMES && r.n_languages < w->info.n_languages; r.n_languages++) {
         r.languages[r.n_languages] = utter_model_language_name(w->model, r.n_languages);
     }
+    beat(w, now_s(), 0, 0); /* first: how many speeches it keeps up with */
     wire_put_ready(&w->out, &r);
     flush_out(w);
 }

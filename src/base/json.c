@@ -53,6 +53,22 @@ static int line_too_deep(const char *text, size_t bytes)
     return 0;
 }
 
+size_t json_most_values(const char *text, size_t bytes)
+{
+    size_t n = 1;
+    bool in_string = false;
+    for (size_t i = 0; i < bytes; i++) {
+        if (in_string && text[i] == '\\') {
+            i++;
+        } else if (text[i] == '"') {
+            in_string = !in_string;
+        } else if (!in_string) {
+            n += text[i] == ',' || text[i] == '[' || text[i] == '{';
+        }
+    }
+    return n;
+}
+
 utter_status json_text(
     json_t **root, const char *text, size_t bytes, const char *what, utter_error *error)
 {

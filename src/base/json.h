@@ -11,6 +11,10 @@
 
 #include "base/error.h"
 
+/* How many values `text` holds at most, without parsing it: what a parsed value takes is up to a hundred times its
+ * text. */
+size_t json_most_values(const char *text, size_t bytes);
+
 /* Parses `bytes` bytes of text. `what` names the source in the error ("config.json"). *root is the
  * caller's, freed with json_decref. Integers must fit 64 bits; depth at most 64. */
 utter_status json_text(

@@ -4,72 +4,41 @@
  * NVIDIA's profilers. */
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
-#include <time.h>
 
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_wait.h"
 #include "cuda/frame.h"
 #include "model/request.h"
 
-#define FIRST_NAP 0.5       /* of the usual wait */
-#define SHORT_NAP_S 0.00001 /* the kernel makes 60 microseconds of it */
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- Waiting ---- */
-
-/* A thread that spins would have a core of its own for as long as somebody speaks: it sleeps through most of a frame,
- * whose length is known from those before, and looks every so often for the rest. */
-static void nap(double s)
-{
-    struct timespec t = {.tv_sec = (time_t)s};
-    t.tv_nsec = (long)(1e9 * (s - (double)t.tv_sec));
-    nanosleep(&t, NULL);
-}
-
-/* Notes how long the wait for a frame was: the least of the last ones. */
-static void note_wait(struct backend *b, double waited)
-{
-    if (b->pace >= 0) {
-        double *usual = &b->usual_s[b->pace];
-        *usual = *usual == 0 || waited < 1.05 * *usual ? waited : 1.05 * *usual;
-    }
-    b->pace = -1;
-}
 
 /* Until all that was queued is done; *waited_s: how long. */
 static utter_status wait_all(struct backend *b, double *waited_s, utter_error *error)
 {
-    const double start = seconds();
     *waited_s = 0;
     if (!b->busy) {
         return UTTER_OK;
     }
+    struct cuda_wait wait = cuda_wait_begin(b->pace < 0 ? 0 : b->usual_s[b->pace]);
+    cudaError_t result = cudaErrorNotReady;
     utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
-    double next = b->pace < 0 ? 0 : FIRST_NAP * b->usual_s[b->pace];
-    while (!status) {
-        cudaError_t result = next > 0 ? cudaErrorNotReady : cudaEventQuery(b->done);
-        *waited_s = seconds() - start;
-        if (result == cudaSuccess) {
-            b->busy = false;
-            note_wait(b, *waited_s);
-            return UTTER_OK;
+    while (!status && result == cudaErrorNotReady) {
+        cuda_wait_nap(&wait);
+        result = cudaEventQuery(b->done);
+        *waited_s = cuda_waited(&wait);
+        if (result == cudaErrorNotReady && *waited_s > b->device.patience_s) {
+            return cuda_device_give_up(&b->device, error);
         }
-        if (result != cudaErrorNotReady) {
-            return backend_check(b, result, "a frame", error);
-        }
-        if (*waited_s > b->patience_s) {
-            b->device.hangs = true;
-            return cuda_device_fail(&b->device, "the GPU does not answer", error);
-        }
-        nap(next > 0 ? next : SHORT_NAP_S);
-        next = 0;
     }
-    return status;
+    if (status || (status = backend_check(b, result, "a frame", error))) {
+        return status;
+    }
+    b->busy = false;
+    if (b->pace >= 0) {
+        cuda_wait_note(&b->usual_s[b->pace], *waited_s);
+    }
+    b->pace = -1;
+    return UTTER_OK;
 }
 
 static void cuda_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
@@ -387,7 +356,7 @@ static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *o
         take_sound(b, lane);
     }
     *out = l->out;
-    out->wait_s = waited_s;
+    out->wait_s = waited_s + cuda_frame_waited(b->frame);
     return UTTER_OK;
 }
 

@@ -2,14 +2,11 @@
  * The life of the GPU backend: how much memory, what opens and closes in which order. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_wait.h"
 #include "model/request.h"
-
-/* A device that has not done a frame, a prompt or a feed in this time hangs. */
-enum { PATIENCE_S = 20 };
 
 void backend_close(struct backend **at)
 {
@@ -116,13 +113,6 @@ static utter_status open_host(struct backend *b, int n_lanes, utter_error *error
                         "an event", error);
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* "frame": the persistent kernel; "graph"; NULL: the faster one, or, with 8-bit weights, the one that has them. */
 static utter_status choose_kernels(
     struct backend *b, const struct backend_options *o, double begin, utter_error *error)
@@ -148,14 +138,14 @@ static utter_status choose_kernels(
         packed, &persistent, error);
     snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
         persistent ? "frame" : "graph", packed ? ", predictor in 8 bits" : "", b->device.name,
-        b->device.major, b->device.minor, seconds() - begin);
+        b->device.major, b->device.minor, cuda_seconds() - begin);
     return status;
 }
 
 static utter_status open_parts(struct backend *b, const struct backend_options *o, utter_error *error)
 {
     int n_pages = 0;
-    double begin = seconds();
+    double begin = cuda_seconds();
     utter_status status = cuda_device_open(&b->device, o->device, error);
     if (status || (status = cuda_weights_fit(b->model, error)) ||
         (status = check_memory(b, o->n_lanes, o->lane_positions, &n_pages, error)) ||
@@ -188,7 +178,6 @@ utter_status backend_open(struct backend **at, const struct model *model,
     }
     b->model = model;
     b->pace = -1;
-    b->patience_s = PATIENCE_S;
     status = open_parts(b, options, error);
     if (status) {
         backend_close(&b);

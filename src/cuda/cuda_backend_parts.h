@@ -40,8 +40,7 @@ struct backend {
     double usual_s
         [BACKEND_PACES]; /* that waiting for a frame of up to 1, 2, 4 .. lanes takes at least; 0: not known */
     int pace;            /* of usual_s: a frame and nothing else is queued; or -1 */
-    double patience_s; /* a device that has not answered for so long is given up */
-    struct lane *of;   /* [n_lanes] */
+    struct lane *of; /* [n_lanes] */
     struct cuda_frame_in in[CUDA_MAX_SLOTS];
     int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */
     float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */

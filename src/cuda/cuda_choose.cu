@@ -56,13 +56,13 @@ __device__ int count_all(struct shared &s, int mine)
     uint32_t sum = warp_total((uint32_t)mine);
     __syncthreads();
     if (threadIdx.x % 32 == 0) {
-        s.counts[1][threadIdx.x / 32] = sum;
+        s.counts[0][threadIdx.x / 32] = sum; /* cut_top_k begins with the other one */
     }
     __syncthreads();
     sum = 0;
 #pragma unroll
     for (int w = 0; w < N_WARPS; w++) {
-        sum += s.counts[1][w];
+        sum += s.counts[0][w];
     }
     return (int)sum;
 }

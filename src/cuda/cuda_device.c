@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 8 };
+enum { OLDEST_MAJOR = 8, PATIENCE_S = 20 };
 
 int cuda_device_count(void)
 {
@@ -39,7 +39,7 @@ static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
 utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *error)
 {
     struct cudaDeviceProp properties;
-    *d = (struct cuda_device){.index = index};
+    *d = (struct cuda_device){.index = index, .patience_s = PATIENCE_S};
     int n = 0;
     cudaError_t result = cudaGetDeviceCount(&n);
     if (result != cudaSuccess || n == 0) {
@@ -98,6 +98,12 @@ utter_status cuda_device_fail(struct cuda_device *d, const char *why, utter_erro
         *error = d->broken;
     }
     return UTTER_E_DEVICE;
+}
+
+utter_status cuda_device_give_up(struct cuda_device *d, utter_error *error)
+{
+    d->hangs = true;
+    return cuda_device_fail(d, "the GPU does not answer", error);
 }
 
 uint64_t cuda_device_free_bytes(const struct cuda_device *d)

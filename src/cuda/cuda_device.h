@@ -23,6 +23,7 @@ struct cuda_device {
     double bytes_per_s;    /* memory clock times bus width; 0: not known */
     bool
         overlaps; /* a kernel may begin before the one in front of it has ended (compute capability 9) */
+    double patience_s;  /* a device that has not done a frame, a prompt or a feed in this time hangs */
     utter_error broken; /* code != 0: a call has failed, and nothing works any more */
     bool
         hangs; /* it was given up: whoever touches it may wait for ever, and so nothing of it is freed */
@@ -45,6 +46,9 @@ utter_status cuda_device_check(
 
 /* The sticky failure by other means: a device that did not answer in time. */
 utter_status cuda_device_fail(struct cuda_device *device, const char *why, utter_error *error);
+
+/* The same for one that has not answered for patience_s: nothing of it is touched any more. */
+utter_status cuda_device_give_up(struct cuda_device *device, utter_error *error);
 
 /* Bytes that can be allocated now. */
 uint64_t cuda_device_free_bytes(const struct cuda_device *device);

@@ -50,7 +50,8 @@ static void lay_out(
     b->qkv = cuda_arena_take(arena, n * (uint64_t)b->qkv_stride * size);
     b->mixed = cuda_arena_take(arena, n * (uint64_t)b->mixed_stride * size);
     b->gate = cuda_arena_take(arena, n * (uint64_t)b->gate_stride * size);
-    const int widest = larger(larger(b->gate_stride, b->mixed_stride), larger(t->width, c->text_width));
+    const int widest = larger(
+        larger(larger(b->gate_stride, b->mixed_stride), p->width), larger(t->width, c->text_width));
     b->operand = cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, widest));
     b->inner = cuda_arena_take(
         arena, cuda_wide_bytes(CUDA_MAX_VECTORS, larger(b->gate_stride, b->mixed_stride)));

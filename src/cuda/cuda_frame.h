@@ -56,6 +56,9 @@ const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *frame, i
 /* Seconds of the last frame that has ended. */
 void cuda_frame_times(struct cuda_frame *frame, double *talker_s, double *predictor_s);
 
+/* Seconds that cuda_frame_run has waited for frames of the persistent kernel since the last such question. */
+double cuda_frame_waited(struct cuda_frame *frame);
+
 /* Named activations of what comes, waiting for each; fn NULL: off. For tests. */
 void cuda_frame_tap(struct cuda_frame *frame, backend_tap_fn *fn, void *user);
 

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "cuda/cuda_frame_parts.h"
+#include "cuda/cuda_wait.h"
 
 enum {
     KERNEL_MOST_LANES = 4, /* more are always faster in one pass of the graphs */
     KERNEL_WARM = 2,       /* frames before those that are timed */
     KERNEL_TIMED = 5,
-    KERNEL_ROWS = 2,
-    KERNEL_SPINS = 4096 /* looks at a frame's end between two questions to the driver */
+    KERNEL_ROWS = 2
 };
 
 /* The kernel is taken when it needs at most this part of the graphs' time. */
@@ -41,18 +41,40 @@ static utter_status run_lane(
                         f->sequence, f->out_at + in->in->lane, error);
 }
 
+/* Until the stream has done all that was queued, or the frame of this order has ended in `out`, NULL: none. */
+static utter_status wait_for(
+    struct cuda_frame *f, const volatile struct cuda_frame_out *out, utter_error *error)
+{
+    struct cuda_wait wait = cuda_wait_begin(out ? f->kernel_s : 0);
+    cudaError_t result = cudaErrorNotReady;
+    while (result == cudaErrorNotReady && !(out && out->sequence == f->sequence)) {
+        cuda_wait_nap(&wait);
+        result = cudaStreamQuery(f->queue.stream);
+        if (result == cudaErrorNotReady && cuda_waited(&wait) > f->device->patience_s) {
+            return cuda_device_give_up(f->device, error);
+        }
+    }
+    if (out) {
+        f->waited_s += cuda_waited(&wait);
+        cuda_wait_note(&f->kernel_s, cuda_waited(&wait));
+    }
+    return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
+}
+
 /* The vocoder may not go on with codes of a lost frame, so the host looks at each end before it queues more. */
 static utter_status wait_lane(struct cuda_frame *f, int lane, bool *lost, utter_error *error)
 {
-    volatile struct cuda_frame_out *out = &f->out[lane];
-    cudaError_t result = cudaErrorNotReady;
-    for (unsigned i = 1; out->sequence != f->sequence && result == cudaErrorNotReady; i++) {
-        if (i % KERNEL_SPINS == 0) {
-            result = cudaStreamQuery(f->queue.stream);
-        }
-    }
+    const volatile struct cuda_frame_out *out = &f->out[lane];
+    utter_status status = wait_for(f, out, error);
     *lost = out->sequence != f->sequence || out->failed;
-    return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
+    return status;
+}
+
+double cuda_frame_waited(struct cuda_frame *f)
+{
+    const double waited_s = f->waited_s;
+    f->waited_s = 0;
+    return waited_s;
 }
 
 utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
@@ -74,9 +96,10 @@ utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *
 
 utter_status cuda_frame_leave_kernel(struct cuda_frame *f, utter_error *error)
 {
-    utter_status status =
-        check(f, cudaStreamSynchronize(f->queue.stream), "the end of a lost frame", error);
-    frame_kernel_close(&f->kernel);
+    utter_status status = wait_for(f, NULL, error);
+    if (!status) {
+        frame_kernel_close(&f->kernel);
+    }
     return status;
 }
 
@@ -162,9 +185,13 @@ utter_status cuda_frame_choose(
         return UTTER_OK;
     }
     utter_status status = way == CUDA_FRAME_FASTER ? try_frames(f, n, &graphs, error) : UTTER_OK;
-    if (status || (status = frame_kernel_open(&f->kernel, f->weights, f->device, &f->lanes,
-                       f->model->config, packed, f->queue.stream, error))) {
+    if (status) {
         return status;
+    }
+    status = frame_kernel_open(
+        &f->kernel, f->weights, f->device, &f->lanes, f->model->config, packed, f->queue.stream, error);
+    if (status) { /* no room for it: the graphs do; a device that has failed does not */
+        return way == CUDA_FRAME_FASTER && !f->device->broken.code ? UTTER_OK : status;
     }
     status = tune(f, n, &kernel, error);
     if (!status && way == CUDA_FRAME_FASTER && f->kernel &&
@@ -173,5 +200,10 @@ utter_status cuda_frame_choose(
         frame_kernel_close(&f->kernel); /* slower; or a GPU on which it does not work */
     }
     *persistent = f->kernel != NULL;
+    if (!status && way == CUDA_FRAME_KERNEL && !f->kernel) {
+        return error_set(error, UTTER_E_DEVICE,
+            "kernels \"frame\": its blocks did not meet in time on %s (choose kernels graph)",
+            f->device->name);
+    }
     return status;
 }

@@ -57,7 +57,9 @@ struct cuda_frame {
     uint64_t sequence;
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
     struct frame_kernel *kernel; /* NULL: the graphs alone */
-    cudaEvent_t times[3];        /* before, between, after */
+    double kernel_s,
+        waited_s;         /* its frame takes at least, 0: not known; waited for since it was asked */
+    cudaEvent_t times[3]; /* before, between, after */
     backend_tap_fn *tap;
     void *tap_user;
     float *tap_memory; /* host */

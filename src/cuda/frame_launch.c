@@ -145,7 +145,13 @@ static utter_status send_tables(struct frame_kernel *k, utter_error *error)
     if (!status) {
         status = send(k, a->weights.heads, k->heads, sizeof k->heads, error);
     }
-    return status ? status : send(k, a->weights.code_table, w->code_table, sizeof w->code_table, error);
+    if (!status) {
+        status = send(k, a->weights.code_table, w->code_table, sizeof w->code_table, error);
+    }
+    /* From memory that is not pinned the copies may still be on their way, and other streams do not wait for them. */
+    return status ? status
+                  : cuda_device_check(
+                        k->device, cudaDeviceSynchronize(), "tables of the frame kernel", error);
 }
 
 static void set_args(struct frame_kernel *k, const struct config *config)
@@ -304,7 +310,8 @@ void frame_kernel_tap(struct frame_kernel *k, float *predictor_logits)
 
 void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int pace)
 {
-    k->args.control.n_ahead = n_slots;
+    const int most = k->args.control.n_slots; /* a fill must not wait for its own slot's last but one */
+    k->args.control.n_ahead = n_slots < most ? n_slots : most;
     k->args.control.pace = pace;
 }
 

@@ -43,6 +43,18 @@ static void refused_texts_are_named_with_line_and_reason(void **state)
     }
 }
 
+static void values_are_counted_outside_strings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+    } cases[] = {{"", 1}, {"{\"a\": 1, \"b\": 2}", 3}, {"[[], {}, \"[{,\\\",\"]", 6}, {"[\"\\", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(json_most_values(cases[i].text, strlen(cases[i].text)), cases[i].n);
+    }
+}
+
 static void depth_is_bounded_outside_strings(void **state)
 {
     (void)state;
@@ -223,6 +235,7 @@ int main(void)
     json_object_seed(1); /* else jansson asks the system for one, with calls that would be counted */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_texts_are_named_with_line_and_reason),
+        cmocka_unit_test(values_are_counted_outside_strings),
         cmocka_unit_test(depth_is_bounded_outside_strings),
         cmocka_unit_test(deep_text_is_cheap_to_refuse),
         cmocka_unit_test(fields_give_values_in_range),

@@ -161,7 +161,7 @@ static void check_hang(const struct model *model)
     if (!open_run(&gpu, &cuda_backend, model, 1)) {
         return;
     }
-    gpu.b->patience_s = 0.2;
+    gpu.b->device.patience_s = 0.2;
     bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
                   start(&gpu, 0, 1, &GREEDY, 9);
     double began = now();

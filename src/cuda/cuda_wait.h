@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Waiting for the GPU. A thread that spins would have a core of its own for as long as somebody speaks: it sleeps
+ * through most of a wait, whose length is known from those before, and looks every so often for the rest. */
+#ifndef CUDA_CUDA_WAIT_H
+#define CUDA_CUDA_WAIT_H
+
+/* One wait on its way: looks and naps in turn, a nap first. */
+struct cuda_wait {
+    double begin, next; /* of the clock below; how long the next nap is, in seconds */
+};
+
+/* Seconds of a clock that never goes back. */
+double cuda_seconds(void);
+
+/* usual_s: how long such a wait takes at least, 0: not known; then the first nap is none. */
+struct cuda_wait cuda_wait_begin(double usual_s);
+void cuda_wait_nap(struct cuda_wait *wait);
+double cuda_waited(const struct cuda_wait *wait);
+
+/* Keeps the least of the last waits in *usual_s. */
+void cuda_wait_note(double *usual_s, double waited_s);
+
+#endif
