@@ -72,7 +72,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: all help check chosen clients check-cuda frame-tools emulate mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: FORCE all help check chosen clients check-cuda frame-tools emulate mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
