@@ -25,29 +25,43 @@ __attribute__((constructor)) static void json_set_memory(void)
     json_set_alloc_funcs(json_allocate, memory_plain_free);
 }
 
+/* A walk over what stands outside of strings. */
+struct walk {
+    const char *text;
+    size_t bytes, at;
+    int line;
+    bool in_string;
+};
+
+/* The next character outside of strings; 0 at the end. A zero byte in the text passes for nothing. */
+static char walk_next(struct walk *w)
+{
+    while (w->at < w->bytes) {
+        char c = w->text[w->at++];
+        w->line += c == '\n';
+        if (w->in_string) {
+            w->at += c == '\\';
+            w->in_string = c != '"';
+        } else if (c == '"') {
+            w->in_string = true;
+        } else if (c != '\0') {
+            return c;
+        }
+    }
+    return 0;
+}
+
 /* The number of the first line on which brackets nest deeper than MAX_DEPTH; 0 when none does. jansson
  * recurses far deeper than anything we read needs. */
 static int line_too_deep(const char *text, size_t bytes)
 {
-    int depth = 0, line = 1;
-    bool in_string = false;
-    for (size_t i = 0; i < bytes; i++) {
-        char c = text[i];
-        line += c == '\n';
-        if (in_string) {
-            if (c == '\\') {
-                i++;
-            } else if (c == '"') {
-                in_string = false;
-            }
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > MAX_DEPTH) {
-                return line;
-            }
-        } else if ((c == ']' || c == '}') && depth > 0) {
-            depth--;
+    struct walk w = {.text = text, .bytes = bytes, .line = 1};
+    int depth = 0;
+    for (char c; (c = walk_next(&w));) {
+        depth += c == '[' || c == '{';
+        depth -= (c == ']' || c == '}') && depth > 0;
+        if (depth > MAX_DEPTH) {
+            return w.line;
         }
     }
     return 0;
@@ -55,16 +69,10 @@ static int line_too_deep(const char *text, size_t bytes)
 
 size_t json_most_values(const char *text, size_t bytes)
 {
+    struct walk w = {.text = text, .bytes = bytes};
     size_t n = 1;
-    bool in_string = false;
-    for (size_t i = 0; i < bytes; i++) {
-        if (in_string && text[i] == '\\') {
-            i++;
-        } else if (text[i] == '"') {
-            in_string = !in_string;
-        } else if (!in_string) {
-            n += text[i] == ',' || text[i] == '[' || text[i] == '{';
-        }
+    for (char c; (c = walk_next(&w));) {
+        n += c == ',' || c == '[' || c == '{';
     }
     return n;
 }
