@@ -95,6 +95,10 @@ def bad_bodies_are_refused(s):
                  b'{"input":"\xff"}', b"[" * 100 + b"]" * 100):
         status, _, answer = s.ask("POST", "/v1/audio/speech", body, json_type)
         assert status == 400 and json.loads(answer)["error"]["message"], (body, status)
+    many = b'{"input":"a","max_new_tokens":1,"x":[' + b"0," * 10000 + b"0]}"
+    status, _, answer = s.ask("POST", "/v1/audio/speech", many, json_type)
+    assert status == 400, (status, answer[:80])
+    assert "10000 values" in json.loads(answer)["error"]["message"], answer
     assert s.ask("POST", "/v1/audio/speech", b"input=x", {"Content-Type": "text/plain"})[0] == 415
     for path, method, want in (("/v1/nothing", "GET", 404), ("/v1/audio/speech", "GET", 405),
                                ("/v1/audio/speech/stream", "GET", 426), ("/v1/models/x", "GET", 404),
@@ -283,7 +287,7 @@ def keys_are_asked_for(s):
     assert Socket(s).status == 401 and Socket(s, "/v1/audio/speech/stream?api_key=sesame").status == 101
 
 
-def keys_have_limits(s):
+def keys_have_limits(s, path):
     two, three = {"Authorization": "Bearer two"}, {"Authorization": "Bearer three"}
     c = socket.create_connection(("127.0.0.1", s.port))
     body = json.dumps({"input": LONG, "response_format": "pcm"}).encode()
@@ -315,6 +319,11 @@ def keys_have_limits(s):
     assert s.ask("GET", "/health")[0] == 200 and ask(three)[0] == 429
     metrics = s.ask("GET", "/metrics", headers=sesame)[2]
     assert b'tts_rejected_total{reason="rate"} 3\n' in metrics
+    with open(path, "a") as f:  # a file that is refused changes nothing, nor do its good lines
+        f.truncate(0)
+        f.write("sesame\nthree per-minute=1000\ntwo speeches=many\n")
+    s.process.send_signal(signal.SIGHUP)
+    assert s.ask("GET", "/health")[0] == 200 and ask(three)[0] == 429
 
 
 def memory_kb(s):
@@ -468,7 +477,7 @@ def main():
                     + hashlib.sha256(b"hashed").hexdigest() + "\n")
         s = Server(program, "--lanes", "2", "--api-key-file", keys)
         checks.run("keys_are_asked_for", keys_are_asked_for, s)
-        checks.run("keys_have_limits", keys_have_limits, s)
+        checks.run("keys_have_limits", keys_have_limits, s, keys)
         checks.run("ends_cleanly", ends_cleanly, s)
         voices = os.path.join(folder, "voices")
         model = os.path.join(checkpoints, "tiny06-base")
