@@ -121,6 +121,9 @@ typedef struct utter_model_options {
      * depend on it. 0: off; default 256 MiB. */
     uint64_t snapshot_bytes;
     utter_weights weights; /* default as stored; else packed while opening */
+    /* Of a stream's prompt, utter_model_step reads at once what takes about so many seconds, so that the others wait
+     * no longer for their frames. The samples do not depend on it. 0 (default): the whole prompt. */
+    double prompt_seconds;
 } utter_model_options;
 
 UTTER_API void utter_model_options_init(utter_model_options *options);
@@ -184,8 +187,9 @@ UTTER_API const char *utter_model_voice_name(const utter_model *model, int index
 UTTER_API const char *utter_model_voice_dialect(const utter_model *model, int index);
 UTTER_API const char *utter_model_language_name(const utter_model *model, int index);
 
-/* Moves every stream that has what it needs one frame ahead: a server's heartbeat. UTTER_OK when at
- * least one moved, UTTER_AGAIN when none could. A program with one stream needs only utter_stream_read. */
+/* Moves every stream that has what it needs one frame ahead, or a piece of its prompt: a server's heartbeat.
+ * UTTER_OK when at least one moved, UTTER_AGAIN when none could. A program with one stream needs only
+ * utter_stream_read. */
 UTTER_API utter_status utter_model_step(utter_model *model, utter_error *error);
 
 /* Token ids of a text, as the tokenizer gives them (control tokens in the text included). *ids is the
@@ -381,7 +385,7 @@ typedef struct utter_stream_stats {
     utter_finish finish;
     int n_frames;      /* frames made */
     int n_text_tokens; /* tokens of the text, wrapper not counted */
-    int n_rows;        /* prompt rows before the first frame */
+    int n_rows;        /* prompt rows before the first frame, as far as they have been read */
     /* Seconds spent so far, by stage. */
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
     double

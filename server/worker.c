@@ -18,6 +18,9 @@
 
 enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4, PROMPT_BYTES = 32 };
 
+/* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
+static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
+
 struct slot {
     uint32_t id;
     utter_stream *stream; /* NULL: the lane is free */
@@ -25,6 +28,8 @@ struct slot {
     int n_frames;
     double frame_s;
     size_t text_bytes; /* that have come */
+    int n_rows;        /* of its prompt that have been read, which took prompt_s */
+    double prompt_s;
 };
 
 struct worker {
@@ -240,6 +245,13 @@ static double prompt_size(const struct slot *slot)
     return (double)slot->text_bytes + PROMPT_BYTES;
 }
 
+/* As much of it as the next step would read. */
+static double piece_size(const struct worker *w, const struct slot *slot)
+{
+    double size = prompt_size(slot);
+    return size * w->clock.prompt_s > piece_s ? piece_s / w->clock.prompt_s : size;
+}
+
 /* Marks who steps and holds the others; returns how many. */
 static int choose(struct worker *w, double now)
 {
@@ -249,7 +261,7 @@ static int choose(struct worker *w, double now)
         w->choices[i] = (struct schedule_speech){.can_step = s->stream && !s->paused && !s->starved,
             .has_sound = s->n_frames > 0,
             .due = s->frame_s,
-            .prompt = prompt_size(s)};
+            .prompt = piece_size(w, s)};
         n_ready += w->choices[i].can_step;
     }
     int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
@@ -271,8 +283,19 @@ static void end_speech(struct worker *w, struct slot *slot)
     close_speech(slot);
 }
 
-/* What the step gave this speech. */
-static void harvest(struct worker *w, struct slot *slot, double now)
+/* The rows of its prompt that this step has read, and how long they took; 0: none. */
+static double prompt_seconds(struct slot *slot)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    utter_stream_get_stats(slot->stream, &stats);
+    double seconds = stats.n_rows > slot->n_rows ? stats.prefill_s - slot->prompt_s : 0;
+    slot->n_rows = stats.n_rows;
+    slot->prompt_s = stats.prefill_s;
+    return seconds > 0 ? seconds : 0;
+}
+
+/* What the step gave this speech; `has_read`: rows of its prompt at least. */
+static void harvest(struct worker *w, struct slot *slot, bool has_read, double now)
 {
     utter_error error = {.text = ""};
     utter_status status;
@@ -292,25 +315,14 @@ static void harvest(struct worker *w, struct slot *slot, double now)
     } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
     } else {
-        slot->starved = total == 0;
+        slot->starved = total == 0 && !has_read;
     }
 }
 
-/* The time of a prompt that this step has read, 0: none. */
-static double prompt_seconds(const struct slot *slot)
-{
-    utter_stream_stats stats = {.size = sizeof stats};
-    if (slot->n_frames > 0) {
-        return 0;
-    }
-    utter_stream_get_stats(slot->stream, &stats);
-    return stats.prefill_s;
-}
-
-static void beat(struct worker *w, double now, int n_moved, double step_s)
+static void beat(struct worker *w, double now, int n_stepped, double step_s)
 {
     double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
-    struct wire_beat beat = {0, n_moved, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
+    struct wire_beat beat = {0, n_stepped, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
     for (int i = 0; i < w->n_lanes; i++) {
         beat.n_open += w->slots[i].stream != NULL;
     }
@@ -318,28 +330,48 @@ static void beat(struct worker *w, double now, int n_moved, double step_s)
     w->last_beat = now;
 }
 
+/* What a step was spent on. */
+struct spent {
+    int n_lanes, n_moved, n_prompts; /* lanes that went on; with a frame; with rows of a prompt */
+    double rows_s;                   /* for these rows */
+    double prompt_size, prompt_s;    /* of prompts that are through: in this step and in those before */
+};
+
+static void settle(struct worker *w, struct slot *slot, double now, struct spent *spent)
+{
+    int before = slot->n_frames, n_rows = slot->n_rows;
+    double size = prompt_size(slot), rows_s = prompt_seconds(slot), prompt_s = slot->prompt_s;
+    bool has_read = slot->n_rows > n_rows;
+    harvest(w, slot, has_read, now);
+    bool moved = !slot->stream || slot->n_frames > before;
+    spent->n_lanes += moved || has_read;
+    spent->n_moved += moved;
+    spent->n_prompts += has_read;
+    spent->rows_s += rows_s;
+    if (moved && before == 0) {
+        spent->prompt_size += size;
+        spent->prompt_s += prompt_s;
+    }
+}
+
 static void step(struct worker *w)
 {
-    double begin = now_s(), prompt = 0, prompts_s = 0;
-    int n = choose(w, begin), n_moved = 0, n_prompts = 0;
+    double begin = now_s();
+    struct spent spent = {0};
+    int n = choose(w, begin);
     utter_error error = {.text = ""};
     utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
     double end = now_s();
     for (int i = 0; n && i < w->n_lanes; i++) {
         if (w->choices[i].chosen) {
-            int before = w->slots[i].n_frames;
-            double prompt_s = prompt_seconds(&w->slots[i]);
-            prompts_s += prompt_s;
-            n_prompts += prompt_s > 0;
-            prompt += prompt_s > 0 ? prompt_size(&w->slots[i]) : 0;
-            harvest(w, &w->slots[i], end);
-            n_moved += !w->slots[i].stream || w->slots[i].n_frames > before;
+            settle(w, &w->slots[i], end, &spent);
         }
     }
     /* Of several prompts a device tells the time of the last one only: such a step teaches nothing. */
-    schedule_learn(&w->clock, n_prompts > 1 ? 0 : n_moved, end - begin - prompts_s, prompt, prompts_s);
+    schedule_learn(&w->clock, spent.n_prompts > 1 ? 0 : spent.n_moved, end - begin - spent.rows_s,
+        spent.prompt_size, spent.prompt_s);
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
-        beat(w, end, n_moved, n ? end - begin : 0);
+        beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
     if (status == UTTER_E_DEVICE || status == UTTER_E_FILE) {
         w->code = EXIT_DEVICE;
@@ -402,7 +434,7 @@ static void warm_up(struct worker *w)
         double steps_s = now_s() - begin;
         for (int k = 0; k < n; k++) {
             prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
-            utter_stream_free(&w->slots[k].stream);
+            close_speech(&w->slots[k]);
         }
         if (n_steps > 0) {
             /* Of several prompts in one step a device tells the time of the last one only. */
@@ -449,6 +481,7 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     options.n_lanes = hello->lanes;
     options.weights = (utter_weights)hello->weights;
     options.snapshot_bytes = hello->snapshot_bytes;
+    options.prompt_seconds = piece_s;
     utter_status status = utter_model_open(&w->model, hello->model, &options, error);
     if (status) {
         return status;

@@ -165,6 +165,12 @@ static utter_status check_range(const char *what, int value, int low, int high, 
     return UTTER_OK;
 }
 
+static utter_status check_seconds(const char *what, double value, utter_error *error)
+{
+    return value >= 0 ? UTTER_OK
+                      : error_set(error, UTTER_E_ARGUMENT, "%s %g is not at least 0", what, value);
+}
+
 utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error)
 {
@@ -185,6 +191,7 @@ utter_status utter_model_open(
         (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, 2, error)) ||
+        (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
         (status = choose_device(o.device, &o, &choice, error))) {
         return status;
     }
@@ -192,6 +199,7 @@ utter_status utter_model_open(
         .n_lanes = o.n_lanes, .n_threads = o.n_threads, .cpu_kernels = o.cpu_kernels};
     engine.backend.weights = o.weights;
     engine.snapshot_bytes = o.snapshot_bytes;
+    engine.prompt_s = o.prompt_seconds;
     engine.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
     status = open_on_gpu(model, path, &engine, &choice, &note, error);
     if (status == UTTER_AGAIN) {

@@ -106,6 +106,7 @@ utter_status engine_open(
         .backend = e->backend,
         .config = e->model->config,
         .limit_bytes = options->snapshot_bytes};
+    e->prompt_s = options->prompt_s;
     *engine = e;
     return UTTER_OK;
 }
@@ -167,10 +168,12 @@ int engine_free_lane(const utter_model *e)
     return -1;
 }
 
-/* Streams that can move now, prefilled where they are new. */
-static int gather(utter_model *e)
+/* Streams that can make a frame now; those that are new have read their prompt, or a piece of it and wait for the next
+ * step. *moved: one of them did either. */
+static int gather(utter_model *e, bool *moved)
 {
     int n = 0;
+    *moved = false;
     for (int i = 0; i < e->n_lanes; i++) {
         utter_stream *s = e->streams[i];
         utter_error error;
@@ -180,6 +183,10 @@ static int gather(utter_model *e)
         utter_status status = s->prefilled ? UTTER_OK : stream_prefill(s, &error);
         if (status) {
             stream_fail(s, status, &error);
+            continue;
+        }
+        *moved = true;
+        if (!s->prefilled) {
             continue;
         }
         e->lanes[n] = i;
@@ -203,9 +210,10 @@ utter_status engine_step(utter_model *e, utter_error *error)
     if (status) {
         return status;
     }
-    int n = gather(e);
+    bool moved;
+    int n = gather(e, &moved);
     if (n == 0) {
-        return UTTER_AGAIN;
+        return moved ? engine_check(e, why) : UTTER_AGAIN;
     }
     if ((status = e->ops->frame(e->backend, e->frames, n, why)) ||
         (status = e->ops->vocode(e->backend, e->lanes, n, why))) {

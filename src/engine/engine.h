@@ -20,6 +20,8 @@ struct utter_model {
     int n_lanes;
     struct frame_in *frames; /* scratch of a step, [n_lanes] each */
     int *lanes;
+    double prompt_s;   /* as asked for, see engine_options */
+    double prompt_row; /* seconds that a row of a prompt takes, running mean; 0: not known */
     struct snapshot_store snapshots;
     utter_log_fn *log;
     void *log_user;
@@ -31,6 +33,7 @@ struct engine_options {
     struct backend_options backend;
     uint64_t snapshot_bytes;  /* most that kept beginnings may take */
     bool native_pretokenizer; /* instead of what the official package takes */
+    double prompt_s; /* most that a step spends on one stream's prompt; 0: as long as it takes */
 };
 
 utter_status engine_open(

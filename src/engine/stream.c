@@ -199,35 +199,73 @@ static utter_status prime_vocoder(utter_stream *s, utter_error *error)
     return status;
 }
 
-utter_status stream_prefill(utter_stream *s, utter_error *error)
+/* What the lane can have without computing rows: a kept beginning, or the sound of the recording. */
+static utter_status begin_lane(
+    utter_stream *s, const struct beginning *beginning, int n_rows, utter_error *error)
 {
-    int n_rows, positions = s->engine->model->config->max_positions;
-    const struct row *rows = prompt_rows(s->prompt, &n_rows);
-    double begin = engine_seconds();
+    int positions = s->engine->model->config->max_positions;
+    bool found;
     if (n_rows >= positions) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the text takes %d positions, this model has %d (split it)", n_rows, positions);
     }
-    struct snapshot_store *snapshots = &s->engine->snapshots;
-    struct beginning beginning = {s->voice, rows, prompt_fixed_rows(s->prompt)};
-    bool found;
-    utter_status status = snapshot_resume(snapshots, s->lane, &beginning, &found, error);
-    int n_kept = found ? beginning.n_rows : 0;
-    if (status == UTTER_OK && !found) {
-        status = prime_vocoder(s, error);
+    utter_status status = snapshot_resume(&s->engine->snapshots, s->lane, beginning, &found, error);
+    s->n_read = s->stats.n_kept_rows = found ? beginning->n_rows : 0;
+    s->begun = status == UTTER_OK;
+    return status || found ? status : prime_vocoder(s, error);
+}
+
+/* How many of the next n rows are read in this step: pieces of about the same size, in the time that was asked for. */
+static int piece_of(const utter_model *engine, int n)
+{
+    double most = engine->prompt_row > 0 ? engine->prompt_s / engine->prompt_row : 0;
+    most = most > STREAM_LEAST_ROWS ? most : STREAM_LEAST_ROWS;
+    if (engine->prompt_s <= 0 || n <= most) {
+        return n;
+    }
+    int n_pieces = (int)ceil(n / most);
+    return (n + n_pieces - 1) / n_pieces;
+}
+
+utter_status stream_prefill(utter_stream *s, utter_error *error)
+{
+    int n_rows;
+    const struct row *rows = prompt_rows(s->prompt, &n_rows);
+    const struct beginning beginning = {s->voice, rows, prompt_fixed_rows(s->prompt)};
+    double begin = engine_seconds();
+    utter_status status = s->begun ? UTTER_OK : begin_lane(s, &beginning, n_rows, error);
+    double begun = engine_seconds();
+    int n = piece_of(s->engine, n_rows - s->n_read), n_before = s->n_read;
+    if (status == UTTER_OK) {
+        status = s->engine->ops->prefill(s->engine->backend, s->lane, rows + s->n_read, n, error);
     }
     if (status == UTTER_OK) {
-        status =
-            s->engine->ops->prefill(s->engine->backend, s->lane, rows + n_kept, n_rows - n_kept, error);
+        s->n_read += n;
+        s->n_piece = n;
+        s->piece_s = engine_seconds() - begun;
+        if (n_before < beginning.n_rows && s->n_read >= beginning.n_rows) {
+            status = snapshot_keep(&s->engine->snapshots, s->lane, &beginning, error);
+        }
     }
-    if (status == UTTER_OK && !found) {
-        status = snapshot_keep(snapshots, s->lane, &beginning, error);
-    }
-    s->prefilled = status == UTTER_OK;
-    s->stats.n_rows = n_rows;
-    s->stats.n_kept_rows = n_kept;
+    s->prefilled = status == UTTER_OK && s->n_read == n_rows;
+    s->stats.n_rows = s->n_read;
     s->stats.prefill_s += engine_seconds() - begin;
     return engine_note(s->engine, status, error);
+}
+
+/* At the first frame a device tells what the last piece took where it had only been queued. Few rows tell nothing of
+ * what many take. */
+static void learn_prompt(utter_stream *s, double prefill_s)
+{
+    utter_model *e = s->engine;
+    bool in_one = s->n_piece == s->n_read - s->stats.n_kept_rows;
+    double took = prefill_s > 0 ? prefill_s : s->piece_s;
+    if (s->n_piece >= STREAM_LEAST_ROWS / 2) {
+        e->prompt_row += (e->prompt_row > 0 ? 0.3 : 1) * (took / s->n_piece - e->prompt_row);
+    }
+    if (prefill_s > 0) {
+        s->stats.prefill_s = in_one ? prefill_s : s->stats.prefill_s - s->piece_s + prefill_s;
+    }
 }
 
 struct frame_in stream_frame_in(const utter_stream *s)
@@ -252,7 +290,9 @@ void stream_take_frame(utter_stream *s, const struct lane_out *out)
     s->stats.predictor_s += out->predictor_s;
     s->stats.vocoder_s += out->vocoder_s;
     s->stats.wait_s += out->wait_s;
-    s->stats.prefill_s = out->prefill_s > 0 ? out->prefill_s : s->stats.prefill_s;
+    if (s->n_frames == 0) {
+        learn_prompt(s, out->prefill_s);
+    }
     if (out->not_a_number) {
         utter_error error;
         stream_fail(s,

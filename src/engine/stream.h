@@ -10,6 +10,8 @@
 
 /* Frames of sound that a stream holds before a step passes it over. */
 enum { STREAM_RING_FRAMES = 64 };
+/* Rows of a prompt in one piece, however slow they are: one pass over the weights is worth so many. */
+enum { STREAM_LEAST_ROWS = 16 };
 
 struct utter_stream {
     utter_model *engine;
@@ -18,7 +20,11 @@ struct utter_stream {
     struct prompt *prompt;
     struct lane_settings settings;
     int max_frames;
-    bool use_guard, prefilled;
+    bool use_guard;
+    bool begun, prefilled; /* the lane holds the beginning, see n_read; it holds the whole prompt */
+    int n_read;            /* rows of the prompt in the lane */
+    int n_piece;           /* of them, in the last call; it took piece_s */
+    double piece_s;
     struct guard guard;
     int cancelled; /* atomic: any thread may set it */
     bool held;     /* passed over by the step */
@@ -43,7 +49,7 @@ utter_status stream_finish(utter_stream *s, utter_error *error);
 
 /* True when the next frame can be made now. Ends the stream where a bound is reached. */
 bool stream_ready(utter_stream *s);
-/* Prefills the lane with the prompt's rows. */
+/* Reads the prompt's rows into the lane, or the next piece of them where the engine bounds its steps. */
 utter_status stream_prefill(utter_stream *s, utter_error *error);
 /* What the backend needs for the next frame. */
 struct frame_in stream_frame_in(const utter_stream *s);

@@ -221,6 +221,84 @@ static void neighbours_change_nothing(void **state)
     utter_model_close(&model);
 }
 
+static const char LONG[] =
+    "One fox, two dogs and three geese went to the river, and on the way they met a heron who "
+    "knew a better place, far behind the hills, where nobody fishes. They thanked it, turned "
+    "around, and were home before the rain came.";
+
+/* Steps until the second stream has a frame; the first one gets a frame in each step, the second one rows. */
+static void step_through_a_prompt(utter_model *model, utter_stream *const *streams)
+{
+    utter_stream_stats stats = {.size = sizeof stats}, other = {.size = sizeof other};
+    utter_error error;
+    int n_pieces = 0, n_rows = 0;
+    utter_stream_get_stats(streams[0], &other);
+    while (stats.n_frames == 0) {
+        int n_frames = other.n_frames;
+        assert_int_equal(utter_model_step(model, &error), UTTER_OK);
+        utter_stream_get_stats(streams[0], &other);
+        utter_stream_get_stats(streams[1], &stats);
+        n_rows = n_rows > stats.n_kept_rows ? n_rows : stats.n_kept_rows;
+        assert_in_range(stats.n_rows - n_rows, 1, 16);
+        assert_int_equal(other.n_frames, n_frames + 1);
+        n_rows = stats.n_rows;
+        n_pieces++;
+    }
+    assert_in_range(n_pieces, 3, n_rows / 8);
+}
+
+/* A long prompt is read in pieces while another stream goes on; nobody's samples change. */
+static void prompts_in_pieces_change_nothing(void **state)
+{
+    utter_model_options o = {0};
+    utter_model *model = open_with(MODEL, 2, 2), *cut;
+    utter_error error;
+    utter_stream *streams[2];
+    size_t n, n_frames = 0;
+    (void)state;
+    utter_stream_options short_one = options_of(model, 20, 1), long_one = options_of(model, 10, 1);
+    long_one.layout = UTTER_LAYOUT_FULL;
+    struct result *first = speak_long(model, &short_one);
+    struct result *second = speak(model, &long_one, LONG, sizeof LONG, 1920),
+                  *again = calloc(1, sizeof *again);
+    utter_model_close(&model);
+    utter_model_options_init(&o);
+    o.n_threads = o.n_lanes = 2;
+    o.prompt_seconds = -1;
+    assert_int_equal(utter_model_open(&cut, MODEL, &o, &error), UTTER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "prompt_seconds"));
+    o.prompt_seconds = 1e-9; /* the smallest pieces */
+    assert_int_equal(utter_model_open(&cut, MODEL, &o, &error), UTTER_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            utter_stream_open(&streams[i], cut, i ? &long_one : &short_one, &error), UTTER_OK);
+        assert_int_equal(
+            utter_stream_text(streams[i], i ? LONG : TEXT, strlen(i ? LONG : TEXT), &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
+        while (i == 0 && n_frames == 0) {
+            assert_int_equal(utter_model_step(cut, &error), UTTER_OK);
+            utter_stream_codes(streams[0], &n_frames);
+        }
+    }
+    step_through_a_prompt(cut, streams);
+    while (utter_model_step(cut, &error) == UTTER_OK) {
+    }
+    for (int i = 0; i < 2; i++) {
+        memset(again, 0, sizeof *again);
+        while (utter_stream_take(streams[i], again->pcm + again->n_samples, 1920, &n, &error) ==
+               UTTER_OK) {
+            again->n_samples += n;
+        }
+        take_result(streams[i], again);
+        assert_same(i ? second : first, again);
+        utter_stream_free(&streams[i]);
+    }
+    free(first);
+    free(second);
+    free(again);
+    utter_model_close(&cut);
+}
+
 static void a_full_ring_waits_for_its_reader(void **state)
 {
     utter_model *model = open_with(MODEL, 1, 1);
@@ -433,6 +511,7 @@ int main(void)
         cmocka_unit_test(seeds_differ_and_repeat),
         cmocka_unit_test(the_predictor_draws_too),
         cmocka_unit_test(neighbours_change_nothing),
+        cmocka_unit_test(prompts_in_pieces_change_nothing),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
         cmocka_unit_test(a_held_stream_stands_still),
         cmocka_unit_test(every_end_has_its_reason),
