@@ -90,8 +90,7 @@ struct cpu_vocoder {
 
 /* The past of a convolution in whole numbers. */
 struct vocoder_whole_past {
-    int32_t *codes; /* [n_groups][KERN_WHOLE_GROUP / 2][n_past] */
-    float *scales;  /* [n_groups][n_past] */
+    int32_t *words; /* [n_groups][kern.whole_words][n_past] */
     int n_past;
 };
 

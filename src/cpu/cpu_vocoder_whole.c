@@ -25,10 +25,11 @@ static int64_t block_stride(const struct whole_block *b, int64_t n_made)
     return vocoder_stride(VOCODER_REACH * b->units[VOCODER_UNITS - 1].conv1.dilation + n_made);
 }
 
-static struct whole_rows carve_rows(struct vocoder_carver *c, int n_groups, int64_t stride)
+static struct whole_rows carve_rows(
+    const struct cpu_vocoder *v, struct vocoder_carver *c, int n_groups, int64_t stride)
 {
-    return (struct whole_rows){(int32_t *)vocoder_carve(c, n_groups * PAIRS * stride),
-        vocoder_carve(c, n_groups * stride), stride};
+    return (struct whole_rows){
+        (int32_t *)vocoder_carve(c, n_groups * v->kern->whole_words * stride), stride};
 }
 
 static struct vocoder_snake carve_snake(struct vocoder_carver *c, int64_t channels)
@@ -72,8 +73,8 @@ static void carve_block(struct cpu_vocoder *v, struct vocoder_carver *c, int i)
     int64_t stride = block_stride(b, (int64_t)b->n_piece * b->rate);
     b->main = vocoder_carve(c, stride * b->n_groups * KERN_WHOLE_GROUP);
     b->other = vocoder_carve(c, stride * b->n_groups * KERN_WHOLE_GROUP);
-    b->ready = carve_rows(c, b->n_groups, stride);
-    b->inner = carve_rows(c, b->n_groups, stride);
+    b->ready = carve_rows(v, c, b->n_groups, stride);
+    b->inner = carve_rows(v, c, b->n_groups, stride);
     int64_t n_places = vocoder_stride(b->n_piece) * b->up.group_rows;
     v->whole->n_places = n_places > v->whole->n_places ? n_places : v->whole->n_places;
 }
@@ -87,10 +88,10 @@ void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
         moments *= d->ratios[i];
     }
     w->first = carve_conv(c, d->latent, d->decoder_width, VOCODER_REACH + 1, 1, 0);
-    w->first_rows = carve_rows(c, whole_groups(d->latent), vocoder_stride(VOCODER_REACH + moments));
+    w->first_rows = carve_rows(v, c, whole_groups(d->latent), vocoder_stride(VOCODER_REACH + moments));
     w->wave =
         vocoder_carve(c, vocoder_stride(moments) * whole_groups(d->decoder_width) * KERN_WHOLE_GROUP);
-    w->wave_ready = carve_rows(c, whole_groups(d->decoder_width), vocoder_stride(1 + moments));
+    w->wave_ready = carve_rows(v, c, whole_groups(d->decoder_width), vocoder_stride(1 + moments));
     v->n_tapped = (size_t)(moments * d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
         carve_block(v, c, i);
@@ -105,24 +106,24 @@ void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
     v->tapped = vocoder_carve(c, (int64_t)v->n_tapped);
 }
 
-static void carve_past(
-    struct vocoder_carver *c, struct vocoder_whole_past *past, int64_t channels, int n_past)
+static void carve_past(const struct cpu_vocoder *v, struct vocoder_carver *c,
+    struct vocoder_whole_past *past, int64_t channels, int n_past)
 {
     past->n_past = n_past;
-    past->codes = (int32_t *)vocoder_carve(c, (int64_t)whole_groups(channels) * PAIRS * n_past);
-    past->scales = vocoder_carve(c, (int64_t)whole_groups(channels) * n_past);
+    past->words =
+        (int32_t *)vocoder_carve(c, (int64_t)whole_groups(channels) * v->kern->whole_words * n_past);
 }
 
 void vocoder_whole_carve_lane(
     const struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, struct vocoder_carver *c)
 {
     const struct codec_config *d = v->config;
-    carve_past(c, &lane->whole_first, d->latent, VOCODER_REACH);
+    carve_past(v, c, &lane->whole_first, d->latent, VOCODER_REACH);
     for (int i = 0; i < d->n_rates; i++) {
         int channels = d->decoder_width >> i;
-        carve_past(c, &lane->blocks[i].whole_up, channels, 1);
+        carve_past(v, c, &lane->blocks[i].whole_up, channels, 1);
         for (int k = 0; k < VOCODER_UNITS; k++) {
-            carve_past(c, &lane->blocks[i].whole_unit[k], channels / 2,
+            carve_past(v, c, &lane->blocks[i].whole_unit[k], channels / 2,
                 VOCODER_REACH * v->whole->blocks[i].units[k].conv1.dilation);
         }
     }
@@ -152,26 +153,24 @@ struct whole_job {
     int64_t stretch;
 };
 
-static void enter_past(const struct whole_rows *rows, const struct vocoder_whole_past *past, int g)
+static void enter_past(
+    int n_words, const struct whole_rows *rows, const struct vocoder_whole_past *past, int g)
 {
     size_t n = (size_t)past->n_past;
-    for (int p = g * PAIRS; p < (g + 1) * PAIRS; p++) {
-        memcpy(rows->codes + p * rows->stride, past->codes + (size_t)p * n, n * sizeof *rows->codes);
+    for (int i = g * n_words; i < (g + 1) * n_words; i++) {
+        memcpy(rows->words + i * rows->stride, past->words + (size_t)i * n, n * sizeof *rows->words);
     }
-    memcpy(rows->scales + g * rows->stride, past->scales + (size_t)g * n, n * sizeof *rows->scales);
 }
 
 /* The last moments of n_t behind the past. */
-static void leave_past(
-    const struct whole_rows *rows, const struct vocoder_whole_past *past, int g, int64_t n_t)
+static void leave_past(int n_words, const struct whole_rows *rows,
+    const struct vocoder_whole_past *past, int g, int64_t n_t)
 {
     size_t n = (size_t)past->n_past;
-    for (int p = g * PAIRS; p < (g + 1) * PAIRS; p++) {
+    for (int i = g * n_words; i < (g + 1) * n_words; i++) {
         memcpy(
-            past->codes + (size_t)p * n, rows->codes + p * rows->stride + n_t, n * sizeof *rows->codes);
+            past->words + (size_t)i * n, rows->words + i * rows->stride + n_t, n * sizeof *rows->words);
     }
-    memcpy(
-        past->scales + (size_t)g * n, rows->scales + g * rows->stride + n_t, n * sizeof *rows->scales);
 }
 
 /* Rows of one place after the other -> moments in their order. */
@@ -200,8 +199,7 @@ static void make_next(const struct whole_job *job, int g, int64_t t0, int64_t t1
         const struct whole_rows *rows = next->rows;
         int64_t at = (next->past ? next->past->n_past : 0) + t0;
         struct kern_whole_rounding rounding = {
-            .codes = rows->codes + g * PAIRS * rows->stride + at,
-            .scales = rows->scales + g * rows->stride + at,
+            .words = rows->words + g * v->kern->whole_words * rows->stride + at,
             .x = x,
             .a = next->snake ? next->snake->a + g * KERN_WHOLE_GROUP : NULL,
             .b = next->snake ? next->snake->b + g * KERN_WHOLE_GROUP : NULL,
@@ -227,8 +225,7 @@ static void run_item(const struct whole_job *job, int part, int g, int i)
     int64_t places_stride = vocoder_stride(t1 - t0), first = (int64_t)g * c->group_rows;
     struct kern_whole kern = {
         .y = job->rate > 1 ? places : job->y + first * job->y_stride + t0,
-        .x = job->from->codes + job->offset + t0,
-        .x_scales = job->from->scales + job->offset + t0,
+        .x = job->from->words + job->offset + t0,
         .w = c->w + first * c->n_in_groups * c->taps * PAIRS,
         .w_scales = c->scales + first,
         .bias = c->bias + first,
@@ -246,13 +243,14 @@ static void run_item(const struct whole_job *job, int part, int g, int i)
     }
     make_next(job, g, t0 * job->rate, t1 * job->rate);
     if (i == 0 && job->next.rows && job->next.past) {
-        enter_past(job->next.rows, job->next.past, g);
+        enter_past(v->kern->whole_words, job->next.rows, job->next.past, g);
     }
     if (i == 0 && job->renewed) {
         int64_t g0, g1;
         pool_slice(c->n_in_groups, 1, g, c->n_out_groups, &g0, &g1);
         for (int64_t from = g0; from < g1; from++) {
-            leave_past(job->from, job->renewed, (int)from, job->offset + job->n_t);
+            leave_past(
+                v->kern->whole_words, job->from, job->renewed, (int)from, job->offset + job->n_t);
         }
     }
 }
@@ -375,6 +373,7 @@ static void first_part(void *arg, int part, int n_parts)
 {
     const struct first_job *job = arg;
     const struct whole_rows *rows = &job->v->whole->first_rows;
+    int n_words = job->v->kern->whole_words;
     int64_t g0, g1, stride = vocoder_stride(job->n), latent = job->v->config->latent;
     pool_slice(whole_groups(latent), 1, part, n_parts, &g0, &g1);
     for (int64_t g = g0; g < g1; g++) {
@@ -385,14 +384,13 @@ static void first_part(void *arg, int part, int n_parts)
             }
         }
         struct kern_whole_rounding rounding = {
-            .codes = rows->codes + g * PAIRS * rows->stride + VOCODER_REACH,
-            .scales = rows->scales + g * rows->stride + VOCODER_REACH,
+            .words = rows->words + g * n_words * rows->stride + VOCODER_REACH,
             .x = x,
             .stride = rows->stride,
             .x_stride = stride,
         };
         job->v->kern->whole_round(&rounding, job->n);
-        enter_past(rows, &job->lane->whole_first, (int)g);
+        enter_past(n_words, rows, &job->lane->whole_first, (int)g);
     }
 }
 

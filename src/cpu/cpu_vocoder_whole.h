@@ -18,8 +18,7 @@ struct whole_conv {
 
 /* Rows of the next convolution's input, its past in front. */
 struct whole_rows {
-    int32_t *codes; /* [n_groups][KERN_WHOLE_GROUP / 2][stride] */
-    float *scales;  /* [n_groups][stride] */
+    int32_t *words; /* [n_groups][kern.whole_words][stride] */
     int64_t stride;
 };
 

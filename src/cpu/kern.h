@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
  * operating system offer. kern_body.h holds each kernel once, over a small vector layer; kern_c.c,
- * kern_avx2.c, kern_avx512.c, kern_vnni.c and kern_neon.c compile it for one set each. The plain C table is the
- * specification.
+ * kern_avx2.c, kern_avx512.c, kern_vnni.c, kern_amx.c and kern_neon.c compile it for one set each. The plain C
+ * table is the specification.
  *
  * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
  * asked for, nor on the thread that runs it. */
@@ -78,28 +78,33 @@ static inline int64_t kern_upconv_products(int taps)
 }
 
 /* Whole numbers for the vocoder beside packed weights: channels in groups of KERN_WHOLE_GROUP, filled up with zeros,
- * two neighbours of 16 bits in a word (the first in its low half). Of each group a moment has a scale of its own, so
- * rounding one moment does not ask what lies beside it; a moment that holds a number that is none has a scale that is
- * none. Rows of moments have room for KERN_PAD more. */
-enum { KERN_WHOLE_GROUP = 32, KERN_WHOLE_ROWS = 4 };
-/* One group, moments 0 <= t < n: codes * scales = x + sin(a x)^2 * b, or x where a is NULL. */
+ * two neighbours of 16 bits in a word (the first in its low half). What a moment of a group is rounded to are
+ * kern.whole_words words, one in each of so many rows, of which only the table knows the meaning. Rounding one moment
+ * does not ask what lies beside it; a number that is none makes sums that are none. Rows of moments have room for
+ * KERN_PAD more. */
+enum {
+    KERN_WHOLE_GROUP = 32,
+    KERN_WHOLE_ROWS = 4,
+    KERN_WHOLE_SCALED = KERN_WHOLE_GROUP / 2 + 1, /* words: codes of 16 bits, and a scale */
+    KERN_WHOLE_HALVES = KERN_WHOLE_GROUP,         /* words: bf16, and what it leaves in bf16 */
+};
+/* One group, moments 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
 struct kern_whole_rounding {
-    int32_t *codes; /* [KERN_WHOLE_GROUP / 2][stride] */
-    float *scales;
+    int32_t *words; /* [whole_words][stride] */
     const float *x; /* [KERN_WHOLE_GROUP][x_stride] */
     const float *a, *b;
     int64_t stride, x_stride;
 };
 typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int64_t n);
 /* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes, in which no group of one tap can
- * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. */
-enum { KERN_WHOLE_MOST = 65535 };
+ * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
+enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
 /* Weights lie in the order in which they are read: outputs by groups; in each, groups of the input by visits of
  * kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of these
  * each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS]. */
 static inline int kern_whole_visit(int taps)
 {
-    return taps < 8 ? 8 / taps : 1;
+    return KERN_WHOLE_TAPS / taps;
 }
 /* Where output o, first of its KERN_WHOLE_ROWS, begins in the visit of n_g groups from g0 on, in groups of one such. */
 static inline int64_t kern_whole_place(int64_t o, int g0, int n_g, int n_groups)
@@ -110,8 +115,7 @@ static inline int64_t kern_whole_place(int64_t o, int g0, int n_g, int n_groups)
 }
 struct kern_whole {
     float *y;
-    const int32_t *x;      /* [n_groups][KERN_WHOLE_GROUP / 2][x_stride] */
-    const float *x_scales; /* [n_groups][x_stride] */
+    const int32_t *x; /* [n_groups][whole_words][x_stride] */
     const int32_t
         *w; /* [outputs / KERN_WHOLE_ROWS][n_groups][taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] */
     const float *w_scales, *bias;
@@ -144,7 +148,7 @@ struct kern_nearest {
 };
 
 struct kern {
-    const char *name; /* "c", "avx2", "avx512", "avx512vnni", "neon" */
+    const char *name; /* "c", "avx2", "avx512", "avx512vnni", "amx", "neon" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
     kern_packed_fn *packed_q8, *packed_q4;
     /* Column c of *to from x[n_k]. */
@@ -153,6 +157,7 @@ struct kern {
     kern_upconv_fn *upconv;
     kern_whole_fn *whole;
     kern_whole_round_fn *whole_round;
+    int whole_words;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
     void (*snake)(float *y, const float *x, float a, float b, int64_t n);
     /* gate[i] = silu(gate[i]) * up[i] */
@@ -176,7 +181,7 @@ const char *kern_all(void);
 
 extern const struct kern kern_c;
 #if defined(__x86_64__)
-extern const struct kern kern_avx2, kern_avx512, kern_vnni;
+extern const struct kern kern_avx2, kern_avx512, kern_vnni, kern_amx;
 #elif defined(__aarch64__)
 extern const struct kern kern_neon;
 #endif

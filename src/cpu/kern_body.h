@@ -8,7 +8,11 @@
 #include "cpu/kern_encode.h"
 #include "cpu/kern_linear.h"
 #include "cpu/kern_packed.h"
+#if defined(KERN_TILES)
+#include "cpu/kern_tiles.h"
+#else
 #include "cpu/kern_whole.h"
+#endif
 
 const struct kern KERN_TABLE = {
     .name = KERN_NAME,
@@ -22,6 +26,7 @@ const struct kern KERN_TABLE = {
     .upconv = upconv,
     .whole = whole,
     .whole_round = whole_round,
+    .whole_words = WHOLE_WORDS,
     .snake = snake,
     .silu_mul = silu_mul,
     .gelu = gelu,

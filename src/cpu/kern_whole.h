@@ -7,6 +7,7 @@
  * call can be seen in the result. */
 
 enum {
+    WHOLE_WORDS = KERN_WHOLE_SCALED,
     WHOLE_PAIRS = KERN_WHOLE_GROUP / 2,
     WHOLE_VECTORS =
         KERN_LANES == 16 ? 4 : 2, /* of time beside KERN_WHOLE_ROWS outputs, as registers allow */
@@ -82,8 +83,8 @@ KERN_INLINE void whole_tile(
     enum { STEP = WHOLE_PAIRS * KERN_WHOLE_ROWS };
     const int32_t *w = c->w + kern_whole_place(o, g0, g1 - g0, c->n_groups) * c->taps * STEP;
     for (int g = g0; g < g1; g++) {
-        const int32_t *x = c->x + g * WHOLE_PAIRS * c->x_stride + t;
-        const float *scales = c->x_scales + g * c->x_stride + t;
+        const int32_t *x = c->x + g * WHOLE_WORDS * c->x_stride + t;
+        const float *scales = (const float *)(const void *)(x + WHOLE_PAIRS * c->x_stride);
         for (int j = 0; j < c->taps; j++, w += STEP, x += c->dilation, scales += c->dilation) {
             whole_step(vectors, total, w, x, c->x_stride, scales);
         }
@@ -155,13 +156,14 @@ KERN_INLINE void whole_round_lanes(const struct kern_whole_rounding *r, int64_t 
     vf inverse = vf_select(good & some, 32767.0f / most, (vf){0});
     vf scale = vf_select(some, most / 32767.0f, (vf){0});
     const float round = 0x1.8p23f; /* adding it rounds to a whole number */
+    float *words = (float *)(void *)(r->words + t);
     for (int i = 0; i < KERN_WHOLE_GROUP; i += 2) {
         vi first = (vi)(x[i] * inverse + round) - (vi)vf_set(round);
         vi second = (vi)(x[i + 1] * inverse + round) - (vi)vf_set(round);
         vi both = ((first & 0xffff) | (vi)((vu)second << 16)) & good;
-        conv_store((float *)(void *)(r->codes + i / 2 * r->stride + t), (vf)both, full, n);
+        conv_store(words + i / 2 * r->stride, (vf)both, full, n);
     }
-    conv_store(r->scales + t, vf_select(good, scale, zeros), full, n);
+    conv_store(words + WHOLE_PAIRS * r->stride, vf_select(good, scale, zeros), full, n);
 }
 
 static void whole_round(const struct kern_whole_rounding *r, int64_t n)

@@ -9,8 +9,8 @@
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "neon"};
-enum { N_TABLES = 5 };
+static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+enum { N_TABLES = 6 };
 
 #define EACH_TABLE(kern)                                                                               \
     for (int i_##kern = 0; i_##kern < N_TABLES; i_##kern++)                                            \

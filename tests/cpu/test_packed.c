@@ -10,7 +10,7 @@
 #include "tests/cpu/backend_run.h"
 #include "tests/cpu/random.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "neon"};
+static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 #define EACH_TABLE(kern)                                                                               \

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Convolutions of the vocoder beside packed weights, for every table that runs here and for the one on tiles with
+ * tiles in plain C: against sums in double; and that no border of a call changes a bit. */
+#include "tests/cpu/tile_emulation.h"
+
+#include "cpu/kern.h"
+extern const struct kern tiles_emulated;
+#define KERN_TABLE tiles_emulated
+#define KERN_NAME "emulated"
+#define KERN_TILES
+#include "cpu/kern_body.h"
+
+#include <stdlib.h>
+
+#include "tests/cpu/random.h"
+#include "tests/support.h"
+
+static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon", "emulated"};
+enum { N_TABLES = 7 };
+
+static const struct kern *table_at(int i)
+{
+    return i == N_TABLES - 1 ? &tiles_emulated : kern_find(TABLES[i]);
+}
+
+#define EACH_TABLE(kern)                                                                               \
+    for (int i_##kern = 0; i_##kern < N_TABLES; i_##kern++)                                            \
+        for (const struct kern *kern = table_at(i_##kern); kern; kern = NULL)
+
+enum {
+    GROUPS = 3,
+    WHOLE_IN = GROUPS * KERN_WHOLE_GROUP,
+    OUT = 2 * KERN_WHOLE_GROUP,
+    TAPS = 3,
+    DILATION = 5,
+    N_T = 540, /* more than a block of time of any table */
+    STRIDE = (TAPS - 1) * DILATION + N_T + KERN_PAD,
+    PAIRS = KERN_WHOLE_GROUP / 2,
+    MOST_WORDS = KERN_WHOLE_GROUP,
+};
+
+struct whole_case {
+    struct kern_whole conv;
+    float x[WHOLE_IN * STRIDE], y[OUT * STRIDE], residual[OUT * STRIDE];
+    float bias[OUT], w_scales[OUT];
+    int32_t words[GROUPS * MOST_WORDS * STRIDE], w[OUT * WHOLE_IN / 2 * TAPS];
+};
+
+static struct whole_case *whole_case_new(void)
+{
+    struct random random = {77, 0};
+    struct whole_case *c = calloc(1, sizeof *c);
+    random_fill(&random, c->x, WHOLE_IN * STRIDE, 1);
+    random_fill(&random, c->residual, OUT * STRIDE, 1);
+    random_fill(&random, c->bias, OUT, 1);
+    c->x[40] = 500; /* costs its own moment and group only */
+    for (int i = 0; i < OUT; i++) {
+        c->w_scales[i] = 0.001f * (float)(i + 1);
+    }
+    for (int i = 0; i < OUT * WHOLE_IN / 2 * TAPS; i++) { /* a group of at most 2,047 each */
+        uint32_t word = random_word(&random);
+        uint32_t low = word % 4095 - 2047, high = (word >> 12) % 4095 - 2047;
+        c->w[i] = (int32_t)((low & 0xffff) | high << 16);
+    }
+    c->conv = (struct kern_whole){c->y, c->words, c->w, c->w_scales, c->bias, c->residual, STRIDE,
+        STRIDE, GROUPS, TAPS, DILATION, N_T};
+    return c;
+}
+
+static double whole_weight(const struct whole_case *c, int o, int i, int j)
+{
+    int n = kern_whole_visit(TAPS), g = i / KERN_WHOLE_GROUP, g0 = g / n * n;
+    int64_t at =
+        kern_whole_place(o - o % KERN_WHOLE_ROWS, g0, GROUPS - g0 < n ? GROUPS - g0 : n, GROUPS);
+    at = ((at + g - g0) * TAPS + j) * PAIRS + i % KERN_WHOLE_GROUP / 2;
+    int32_t word = c->w[at * KERN_WHOLE_ROWS + o % KERN_WHOLE_ROWS];
+    return (double)(i % 2 ? word >> 16 : (int16_t)(word & 0xffff)) * (double)c->w_scales[o];
+}
+
+static void check_whole(const struct whole_case *c)
+{
+    for (int o = 0; o < OUT; o++) {
+        for (int t = 0; t < N_T; t++) {
+            double sum = (double)c->bias[o] + (double)c->residual[o * STRIDE + t], size = 0;
+            for (int i = 0; i < WHOLE_IN; i++) {
+                for (int j = 0; j < TAPS; j++) {
+                    double weight = whole_weight(c, o, i, j);
+                    sum += weight * (double)c->x[i * STRIDE + t + j * DILATION];
+                    size += fabs(weight) * (i < 32 && t + j * DILATION == 40 ? 500 : 1);
+                }
+            }
+            /* Half a step, and fp32. */
+            assert_true(fabs((double)c->y[o * STRIDE + t] - sum) <= size * 0.6 / 32767);
+        }
+    }
+}
+
+static void whole_round_all(const struct kern *kern, struct whole_case *c)
+{
+    for (int g = 0; g < GROUPS; g++) {
+        struct kern_whole_rounding rounding = {c->words + g * kern->whole_words * STRIDE,
+            c->x + g * KERN_WHOLE_GROUP * STRIDE, NULL, NULL, STRIDE, STRIDE};
+        kern->whole_round(&rounding, STRIDE - KERN_PAD);
+    }
+}
+
+/* Rounded rows and a convolution of them against sums in double; then in calls of 1, 2, 3, ... moments, to the bit. */
+static void whole_sums(void **state)
+{
+    (void)state;
+    EACH_TABLE(kern)
+    {
+        struct whole_case *c = whole_case_new();
+        float *again = calloc(OUT * STRIDE, sizeof *again);
+        whole_round_all(kern, c);
+        kern->whole(&c->conv, 0, OUT);
+        check_whole(c);
+        for (int64_t t = 0, step = 1; t < N_T; t += step++) {
+            struct kern_whole piece = c->conv;
+            piece.y = again + t, piece.x += t, piece.residual += t;
+            piece.n_t = N_T - t < step ? N_T - t : step;
+            for (int o = 0; o < OUT; o += KERN_WHOLE_GROUP) {
+                kern->whole(&piece, o, o + KERN_WHOLE_GROUP);
+            }
+        }
+        assert_memory_equal(again, c->y, OUT * STRIDE * sizeof *again);
+        free(again);
+        free(c);
+    }
+}
+
+/* The largest sums that the contract allows do not wrap: all in one pair or spread, up and down. */
+static void whole_sums_do_not_overflow(void **state)
+{
+    (void)state;
+    enum { LONE = 1 + KERN_PAD };
+    static float x[KERN_WHOLE_GROUP * LONE], y[KERN_WHOLE_GROUP];
+    static int32_t words[MOST_WORDS * LONE], w[PAIRS * KERN_WHOLE_GROUP];
+    static float w_scales[KERN_WHOLE_GROUP], bias[KERN_WHOLE_GROUP];
+    for (int i = 0; i < KERN_WHOLE_GROUP; i++) {
+        x[i * LONE] = 32767;
+    }
+    for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+        uint32_t code = r % 4 < 2 ? 0x7fff : 0x07ff, down = 0x10000u - code;
+        uint32_t pair = (r % 2 ? down : code) * 0x10001u;
+        for (int p = 0; p < (r % 4 < 2 ? 1 : PAIRS); p++) {
+            w[((r / KERN_WHOLE_ROWS) * PAIRS + p) * KERN_WHOLE_ROWS + r % KERN_WHOLE_ROWS] =
+                (int32_t)pair;
+        }
+        w_scales[r] = 1;
+    }
+    EACH_TABLE(kern)
+    {
+        struct kern_whole_rounding rounding = {words, x, NULL, NULL, LONE, LONE};
+        struct kern_whole c = {y, words, w, w_scales, bias, NULL, 1, LONE, 1, 1, 1, 1};
+        kern->whole_round(&rounding, 1);
+        kern->whole(&c, 0, KERN_WHOLE_GROUP);
+        for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+            float size = (r % 4 < 2 ? 2 * 32767.0f : 32 * 2047.0f) * 32767.0f;
+            /* In halves the product of the two rests is left out. */
+            float most_off = kern->whole_words == KERN_WHOLE_SCALED ? 0 : size * 0x1p-14f;
+            assert_true(fabsf(y[r] - (r % 2 ? -size : size)) <= most_off);
+        }
+    }
+    assert_int_equal(emulated_begun, 0);
+}
+
+/* A number that is none stays in the moments that see it. */
+static void whole_of_no_number(void **state)
+{
+    (void)state;
+    static const uint32_t bits[] = {
+        0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x7fffffff, 0xffffffff};
+    EACH_TABLE(kern)
+    {
+        for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+            struct whole_case *c = whole_case_new();
+            memcpy(&c->x[3 * STRIDE + 100], &bits[i], sizeof bits[i]);
+            whole_round_all(kern, c);
+            kern->whole(&c->conv, 0, OUT);
+            for (int t = 0; t < N_T; t++) {
+                bool sees = t == 100 || t == 100 - DILATION || t == 100 - 2 * DILATION;
+                assert_int_equal(!isfinite(c->y[7 * STRIDE + t]), sees);
+            }
+            free(c);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_sums),
+        cmocka_unit_test(whole_sums_do_not_overflow),
+        cmocka_unit_test(whole_of_no_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
