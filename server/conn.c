@@ -31,6 +31,14 @@ void conn_count(struct conn *c)
     c->held_bytes = held;
 }
 
+/* Those who came together must not be shut out, and come back, together. */
+static double deadline_after(struct server *s, double seconds)
+{
+    s->spread += 0.618034;
+    s->spread -= s->spread >= 1;
+    return server_now() + seconds * (1 + 0.25 * s->spread);
+}
+
 static void free_request(struct conn *c)
 {
     evbuffer_drain(c->body, evbuffer_get_length(c->body));
@@ -89,7 +97,7 @@ void conn_turn(struct conn *c)
         return;
     }
     c->state = CONN_HEAD;
-    c->deadline = server_now() + IDLE_S;
+    c->deadline = deadline_after(c->server, IDLE_S);
     bufferevent_priority_set(c->bev, SERVER_OTHER);
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
     bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
@@ -110,6 +118,7 @@ static void refuse_head(struct conn *c, int status, const char *why)
 {
     struct refusal r;
     refuse(&r, status, NULL, "%s", why);
+    r.retry_ms = status == 503 ? RETRY_MS : 0;
     c->keep_alive = false;
     c->server->metrics.rejected[status == 413 ? METRICS_TOO_LARGE : METRICS_INVALID]++;
     conn_refuse(c, &r);
@@ -122,6 +131,9 @@ static void dispatch(struct conn *c)
     c->deadline = 0;
     c->read_at = server_now();
     route_request(c);
+    /* Whoever answers has taken what is needed of the body. */
+    evbuffer_drain(c->body, evbuffer_get_length(c->body));
+    conn_count(c);
 }
 
 static void name_request(struct conn *c)
@@ -139,7 +151,7 @@ static bool take_head(struct conn *c)
     size_t head = bytes ? http_head_bytes(bytes, limit) : 0;
     if (n > 0 && !c->reading) {
         c->reading = true;
-        c->deadline = server_now() + HEAD_S;
+        c->deadline = deadline_after(c->server, HEAD_S);
     }
     if (head == 0) {
         if (n >= HTTP_HEAD_BYTES) {
@@ -184,7 +196,7 @@ static void begin_request(struct conn *c)
         return;
     }
     c->state = CONN_BODY;
-    c->deadline = server_now() + BODY_S;
+    c->deadline = deadline_after(c->server, BODY_S);
     if (c->head.expects_continue) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         bufferevent_write(c->bev, go_on, sizeof go_on - 1);
@@ -350,6 +362,7 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
 {
     struct conn *c = user;
     (void)out;
+    c->unsent += info->n_added - info->n_deleted;
     c->server->unsent_bytes += info->n_added - info->n_deleted;
     if (info->n_deleted || info->orig_size == 0) {
         c->last_write = server_now();
@@ -378,7 +391,7 @@ struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *addr
     /* The kernel must not swallow a minute of sound for a client that does not read. */
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
-    c->deadline = server_now() + HEAD_S;
+    c->deadline = deadline_after(s, HEAD_S);
     c->last_write = server_now();
     evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);

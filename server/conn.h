@@ -39,6 +39,7 @@ struct conn {
     struct evbuffer *body;
     size_t body_limit;
     size_t held_bytes;  /* its part of the server's */
+    size_t unsent;      /* likewise */
     size_t owner_bytes; /* what its owner keeps of what it has sent */
     double deadline;    /* 0: none */
     double last_write;  /* when the client took bytes */

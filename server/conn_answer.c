@@ -34,7 +34,7 @@ static struct evbuffer *out_of(const struct conn *c)
 
 size_t conn_unsent(const struct conn *c)
 {
-    return evbuffer_get_length(out_of(c));
+    return c->unsent;
 }
 
 static void write_head(struct conn *c, int status, const char *type, const char *more)

@@ -174,16 +174,16 @@ static void listen_for_sound(struct listener *x, const uint8_t *bytes, size_t n,
     }
 }
 
-static void take_sound(struct listener *x, const char *data, size_t n)
+/* What came in one reading came at one time: between its pieces is no gap. */
+static void take_sound(struct listener *x, const char *data, size_t n, double now)
 {
-    double now = seconds();
     if (n == 0) {
         return;
     }
     if (x->n_bytes == 0) {
         x->sample.first_s = now - x->sent;
         x->heard_until = now;
-    } else {
+    } else if (now > x->last) {
         note_gap(x, now - x->last);
     }
     if (now - x->heard_until > x->sample.starved_s) {
@@ -200,6 +200,7 @@ static void on_read(struct bufferevent *b, void *user)
 {
     struct listener *x = user;
     struct evbuffer *in = bufferevent_get_input(b);
+    double now = seconds();
     if (!x->in_body) {
         struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
         char line[16] = "";
@@ -219,7 +220,7 @@ static void on_read(struct bufferevent *b, void *user)
         size_t n = evbuffer_get_contiguous_space(in), used = 0, data_bytes = 0;
         const char *bytes = (const char *)evbuffer_pullup(in, (ev_ssize_t)n), *data = NULL;
         enum http_progress progress = http_chunks_feed(&x->chunks, bytes, n, &used, &data, &data_bytes);
-        take_sound(x, data, data_bytes);
+        take_sound(x, data, data_bytes, now);
         evbuffer_drain(in, used);
         if (progress != HTTP_MORE) {
             finish(x, progress == HTTP_DONE && x->n_bytes ? LOAD_GOOD : LOAD_BROKEN);

@@ -100,6 +100,18 @@ static double gap_at(const struct load_seen *seen, double share)
     return total ? 1e3 * (bin + 1) / LOAD_BINS_A_SECOND : 0;
 }
 
+/* Each good answer's own, so that several runs can be put together. */
+static json_t *audible_each(const struct load_seen *seen)
+{
+    json_t *each = json_array();
+    for (int i = 0; i < seen->n; i++) {
+        if (seen->samples[i].outcome == LOAD_GOOD) {
+            json_array_append_new(each, json_real(1e3 * seen->samples[i].audible_s));
+        }
+    }
+    return each;
+}
+
 void load_print(const struct load_options *o, const struct load_seen *seen)
 {
     int n = seen->n;
@@ -124,6 +136,7 @@ void load_print(const struct load_options *o, const struct load_seen *seen)
         (struct percentiles){
             gap_at(seen, 0.5), gap_at(seen, 0.95), gap_at(seen, 0.99), gap_at(seen, 1)});
     if (o->json) {
+        json_object_set_new(j, "audible_each_ms", audible_each(seen));
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         putchar('\n');
     }

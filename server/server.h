@@ -38,6 +38,7 @@ enum {
     WS_IDLE_S = 30,
     LINGER_S = 1,
     QUEUE_S = 10, /* who would wait longer is refused */
+    RETRY_MS = 1000,
 };
 
 /* What the loop does first: sound for those who hear. Everything else (new connections, requests, deadlines) comes when
@@ -63,6 +64,7 @@ struct server {
     struct conn_list conns;
     int n_conns, most_conns;
     size_t held_bytes, unsent_bytes; /* of all clients */
+    double spread;                   /* of deadlines, 0 to 1 */
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 

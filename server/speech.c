@@ -13,7 +13,6 @@
 
 enum {
     MAX_TRIES = 2,
-    BASE_RETRY_MS = 1000,
     AHEAD_S = 1,               /* who has so much in hand needs no lane just now */
     LIMIT_UNCODED = 512 << 10, /* bytes of samples that wait for the encoder */
 };
@@ -137,7 +136,7 @@ static void fail(struct speech *p, int status, const char *why)
     if (is_wanted(p)) {
         p->end.good = false;
         refuse(&p->end.refusal, status, NULL, "%s", why);
-        p->end.refusal.retry_ms = status == 503 ? BASE_RETRY_MS : 0;
+        p->end.refusal.retry_ms = status == 503 ? RETRY_MS : 0;
         p->end.finish = UTTER_FINISH_ERROR;
         tell_end(p);
     } else {
@@ -205,7 +204,7 @@ static bool admit(struct server *s, struct account *account, struct refusal *r)
     } else {
         return true;
     }
-    r->retry_ms = wait > 1 ? (int)(wait * 1000) : BASE_RETRY_MS;
+    r->retry_ms = wait > 1 ? (int)(wait * 1000) : RETRY_MS;
     return false;
 }
 

@@ -168,6 +168,7 @@ static void go_on(struct batch *b)
         return;
     }
     char id[64];
+    b->conn->owner_bytes = 0;
     snprintf(id, sizeof id, "speech-batch-%s", b->conn->request_id);
     conn_answer_json(b->conn, 200,
         json_pack("{s:s,s:O,s:i,s:i,s:i}", "id", id, "results", b->results, "total", b->n, "succeeded",
@@ -211,6 +212,7 @@ void speech_batch_request(struct conn *c)
     b->results = json_array();
     b->n = (int)n;
     b->read_at = c->read_at;
+    c->owner_bytes = evbuffer_get_length(c->body); /* the strings of its JSON stay */
     for (int i = 0; i < b->n; i++) {
         b->items[i].batch = b;
         b->items[i].index = i;

@@ -424,22 +424,24 @@ static void warm_up(struct worker *w)
                 utter_stream_finish(*stream, NULL);
             }
         }
-        /* The first step reads the prompts and touches memory for the first time; the others tell what a step costs. */
+        /* The first step reads the prompts and touches memory for the first time; the quickest of
+         * the others tells what a step costs when nothing disturbs it. */
         utter_status status = utter_model_step(w->model, NULL);
-        double begin = now_s(), prompts_s = 0;
-        int n_steps = 0;
-        while (status == UTTER_OK && utter_model_step(w->model, NULL) == UTTER_OK) {
-            n_steps++;
+        double step_s = 0, prompts_s = 0;
+        while (status == UTTER_OK) {
+            double begin = now_s();
+            status = utter_model_step(w->model, NULL);
+            double took = now_s() - begin;
+            step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
         }
-        double steps_s = now_s() - begin;
         for (int k = 0; k < n; k++) {
             prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
             close_speech(&w->slots[k]);
         }
-        if (n_steps > 0) {
+        if (step_s > 0) {
             /* Of several prompts in one step a device tells the time of the last one only. */
-            schedule_learn(&w->clock, n, steps_s / n_steps, n > 1 ? 0 : sizeof text + PROMPT_BYTES,
-                n > 1 ? 0 : prompts_s);
+            schedule_learn(
+                &w->clock, n, step_s, n > 1 ? 0 : sizeof text + PROMPT_BYTES, n > 1 ? 0 : prompts_s);
         }
         utter_voice_free(&voice);
     }

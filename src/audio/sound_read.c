@@ -114,7 +114,7 @@ static float mean_of(const float *x, int n)
 static utter_status take_block(struct reader *r, size_t n_frames)
 {
     if (r->n + n_frames > r->capacity) {
-        size_t capacity = 2 * r->capacity + 16 * BLOCK_FRAMES;
+        size_t capacity = 2 * r->capacity + 4 * BLOCK_FRAMES;
         float *grown = memory_resize(r->mono, r->capacity, capacity, sizeof *grown);
         if (!grown) {
             return error_memory(r->error, "a recording");

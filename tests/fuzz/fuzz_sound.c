@@ -24,8 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct sound_heard heard;
     struct sound_limits limits = {.bytes = 1 << 20, .seconds = 2};
     utter_error error = {.text = ""};
+    /* Making a resampler's filter takes longer than all the rest: now and then is enough. */
+    int rate = bytes % 8 == 0 ? 24000 : 0;
     utter_status status =
-        sound_read_memory(&pcm, &n, &heard, data, bytes, "fuzz", 24000, &limits, &error);
+        sound_read_memory(&pcm, &n, &heard, data, bytes, "fuzz", rate, &limits, &error);
     if ((status == UTTER_OK) != (pcm != NULL) || (status == UTTER_OK) != (n > 0) ||
         (status != UTTER_OK && (error.text[0] == 0 || strchr(error.text, '\n')))) {
         abort();

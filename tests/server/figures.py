@@ -1,7 +1,7 @@
 # What the server must show, measured: figures.py PROGRAM WHAT [N] [-- options of utter serve]. Not part of the tests:
 # it wants the machine alone. Prints one line of JSON for each figure.
 #   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
-#   silent         8 listeners beside 1,000 silent clients    kill [100]   the worker, killed at random moments
+#   silent [8]     turns of 8 listeners, 1,000 slow clients   kill [100]   the worker, killed at random moments
 #   flood          clients that send and never read           formats      what the encoders cost
 #   gpu            one client; 10, 20, 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json
@@ -174,42 +174,48 @@ def leave(s):
     s.stop()
 
 
+def spread(values):
+    values = sorted(values)
+    return {"n": len(values), **{name: values[int(share * (len(values) - 1))]
+                                 for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1))}}
+
+
+def hold(s, core):
+    p = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "hold.py"), str(s.port), "1000"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if core:
+        os.sched_setaffinity(p.pid, core)
+    p.stdout.readline()
+    return p
+
+
 def silent(s):
-    eight = ["--listeners", "8", "--seconds", "12", "--words", "10-30", "--seed", "5"]
-    before, alone = load(s, *eight), memory(s)
-    stop = threading.Event()
-
-    def connect(i):
-        c = socket.create_connection(("127.0.0.1", s.port))
-        if i % 3 == 1:
-            c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: loc")
-        elif i % 3 == 2:
-            c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
-        return c
-    held = [connect(i) for i in range(1000)]
-    most = [memory(s)]
-
-    def again():  # those that were shut out come back
-        while not stop.wait(0.5):
-            most[0] = max(most[0], memory(s))
-            for i, c in enumerate(held):
-                c.setblocking(False)
-                try:
-                    if c.recv(4096) == b"":
-                        raise OSError
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    c.close()
-                    held[i] = connect(i)
-    t = threading.Thread(target=again)
-    t.start()
-    after = load(s, *eight)
-    stop.set()
-    t.join()
-    show("silent", connections=1000, without_p99_ms=before["audible_ms"]["p99"], with_p99_ms=after["audible_ms"]["p99"],
-         without_p50_ms=before["audible_ms"]["p50"], with_p50_ms=after["audible_ms"]["p50"],
-         underruns=[before["underruns"], after["underruns"]], memory_kb=[alone, most[0]])
+    """Turns without and with them. With 6 cores or more, server, load and those who are silent have their own."""
+    cores = sorted(os.sched_getaffinity(0))
+    apart = len(cores) >= 6
+    if apart:
+        for pid in (s.process.pid, *s.workers()):
+            for task in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setaffinity(int(task), cores[:-3])
+        os.sched_setaffinity(0, cores[-3:-1])  # and the load, which it starts
+    eight = ["--listeners", "8", "--eager", "--words", "3-8", "--seed", "5", "--seconds"]
+    load(s, *eight, "3")
+    runs, alone, most, held = ([], []), memory(s), 0, []
+    for turn in range(number or 8):
+        beside = turn % 2
+        p = hold(s, cores[-1:] if apart else None) if beside else None
+        if beside:
+            time.sleep(6)  # the first of them are shut out after 5 s
+        runs[beside].append(load(s, *eight, "20"))
+        if beside:
+            most = max(most, memory(s))
+            held.append(json.loads(p.communicate(b"\n")[0]))
+    each = [[x for r in some for x in r["audible_each_ms"]] for some in runs]
+    show("silent", connections=1000, cores_apart=apart, without_ms=spread(each[0]), beside_ms=spread(each[1]),
+         gap_p99_ms=[[r["gap_ms"]["p99"] for r in some] for some in runs],
+         turns_p99_ms=[[r["audible_ms"]["p99"] for r in some] for some in runs])
+    show("silent", refused=[sum(r["refused"] for r in some) for some in runs],
+         underruns=[sum(r["underruns"] for r in some) for some in runs], held=held, memory_kb=[alone, most])
 
 
 def flood(s):

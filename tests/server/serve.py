@@ -308,7 +308,13 @@ def keys_have_limits(s, path):
     assert int(headers["retry-after"]) == 1 and "x-should-retry" not in headers
     batch = {"items": [short] * 3, "response_format": "pcm"}
     assert ask(sesame)[0] == 200  # others are not held up
+    # A batch beside it waits for no place that others have: each item says so.
+    status, _, answer = s.ask("POST", "/v1/audio/speech/batch", batch, headers=two)
+    answer = json.loads(answer)
+    assert status == 200 and answer["failed"] == 3, answer
+    assert all(r["error"]["code"] == "rate_limit_exceeded" for r in answer["results"]), answer
     c.close()
+    assert ask(two)[0] == 200  # who leaves may ask again at once, wherever the old speech is
     assert wait_for(lambda: not running())
     status, _, answer = s.ask("POST", "/v1/audio/speech/batch", batch, headers=two)
     assert status == 200 and json.loads(answer)["succeeded"] == 3, answer  # one after another
@@ -318,7 +324,7 @@ def keys_have_limits(s, path):
     s.process.send_signal(signal.SIGHUP)  # the file is read again: what was used stays used
     assert s.ask("GET", "/health")[0] == 200 and ask(three)[0] == 429
     metrics = s.ask("GET", "/metrics", headers=sesame)[2]
-    assert b'tts_rejected_total{reason="rate"} 3\n' in metrics
+    assert b'tts_rejected_total{reason="rate"} 6\n' in metrics
     with open(path, "a") as f:  # a file that is refused changes nothing, nor do its good lines
         f.truncate(0)
         f.write("sesame\nthree per-minute=1000\ntwo speeches=many\n")
@@ -329,6 +335,31 @@ def keys_have_limits(s, path):
 def memory_kb(s):
     with open(f"/proc/{s.process.pid}/status") as f:
         return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
+
+
+def who_sends_too_much_is_refused(s):
+    head = b"POST /v1/audio/voices HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
+    senders = []
+    for _ in range(14):  # of which 128 MiB may be held together
+        c = socket.create_connection(("127.0.0.1", s.port))
+        c.settimeout(10)
+        senders.append(c)
+        try:
+            c.sendall(head + b"x" * 9900000)
+        except OSError:
+            pass
+    answers = []
+    for c in senders:
+        c.settimeout(0.2)
+        try:
+            answers.append(c.recv(1000))
+        except OSError:
+            answers.append(b"")
+    refused = [a for a in answers if a.startswith(b"HTTP/1.1 503 ")]
+    assert 1 <= len(refused) <= 3 and all(b"\r\nRetry-After: 1\r\n" in a for a in refused), answers
+    assert s.speak(input=TEXT, max_new_tokens=1)[0] == 200  # little is taken even now
+    for c in senders:
+        c.close()
 
 
 def who_reads_nothing_costs_little(s):
@@ -459,7 +490,8 @@ def main():
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
                    a_dead_worker_is_replaced)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
-                 bad_http_is_refused, chunks_pipelines_and_continue_work, a_batch_answers_each_item,
+                 bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
+                 a_batch_answers_each_item,
                  sessions_speak_while_text_arrives, sessions_cancel_and_cut,
                  speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
