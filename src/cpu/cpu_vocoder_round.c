@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder's weights beside packed ones of the talker, made once from the model's when a backend is opened:
- * matrices in 16 bits, convolutions in whole numbers, row by row. The pages of the file that they came from are given
+ * matrices in 16 bits (those that a file has so stay there), convolutions in whole numbers, row by row. The pages of the file that they came from are given
  * back. */
 #include <math.h>
 #include <string.h>
@@ -83,6 +83,10 @@ static enum dtype narrow_type(const struct weight *w)
 
 static void count_matrix(struct cpu_vocoder *v, const struct weight *from, struct weight *to, int ratio)
 {
+    if (from->type == DTYPE_F16) { /* as the file has it */
+        *to = *from;
+        return;
+    }
     *to = (struct weight){NULL, DTYPE_F16, from->rows, from->cols};
     if (ratio) {
         to->rows = from->cols, to->cols = from->rows;
@@ -96,6 +100,9 @@ static void narrow_matrix(
 {
     struct vocoder_whole *w = v->whole;
     struct matrix_job job = {from, to, ratio};
+    if (from->type == DTYPE_F16) {
+        return;
+    }
     to->type = narrow_type(from);
     to->data = w->matrices + w->matrix_bytes;
     w->matrix_bytes += matrix_bytes(to);

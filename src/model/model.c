@@ -155,10 +155,9 @@ void model_count(struct model *m)
                         (is_packed ? 0 : tally(codec, "", NULL).values);
     m->talker_frame_bytes = talker;
     m->predictor_frame_bytes = steps * step + heads;
-    m->vocoder_frame_bytes = tally(codec, "decoder.", "decoder.quantizer.").bytes;
-    if (pack_is(m->talker.stack.layers[0].q.type)) {
-        m->vocoder_frame_bytes /= 2;
-    }
+    struct tally vocoder = tally(codec, "decoder.", "decoder.quantizer.");
+    m->vocoder_frame_bytes =
+        pack_is(m->talker.stack.layers[0].q.type) ? 2 * vocoder.values : vocoder.bytes;
     m->frame_bytes = talker + m->predictor_frame_bytes + m->vocoder_frame_bytes;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A model in one file: a sealed safetensors file with packed talker and predictor, every other tensor of the checkpoint
- * as it was, and the configs and the vocabulary as tensors "file/NAME". Comes in: a checkpoint folder, or such a
- * file. */
+ * A model in one file: a sealed safetensors file with packed talker and predictor, the vocoder's matrices in F16, every
+ * other tensor of the checkpoint as it was, and the configs and the vocabulary as tensors "file/NAME". Comes in: a
+ * checkpoint folder, or such a file. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/numeric.h"
 #include "base/threads.h"
 #include "model/model_bind.h"
 #include "weights/seal.h"
@@ -90,15 +92,55 @@ static utter_status add_members(struct writing *w, const char *folder, utter_err
     return UTTER_OK;
 }
 
-/* The name of the tensor whose data a matrix has; NULL: it has none. */
-static const char *name_of(const struct tensor_set *set, const struct weight *w)
+/* The tensor whose data a matrix has; NULL: there is none. */
+static const struct tensor *tensor_of(const struct tensor_set *set, const struct weight *w)
 {
     for (size_t i = 0; i < tensor_set_count(set); i++) {
         if (tensor_set_at(set, i)->data == w->data) {
-            return tensor_set_at(set, i)->name;
+            return tensor_set_at(set, i);
         }
     }
     return NULL;
+}
+
+/* The same numbers in 16 bits, which the model owns; false: one of them does not fit, or *failed. */
+static bool narrow(struct model *m, struct tensor *t, bool *failed)
+{
+    const float *values = t->data;
+    int64_t n = (int64_t)(t->bytes / sizeof *values);
+    for (int64_t i = 0; i < n; i++) {
+        if (!(fabsf(values[i]) <= 65000)) {
+            return false;
+        }
+    }
+    uint16_t *to = model_own(m, (size_t)n * sizeof *to);
+    *failed = !to;
+    for (int64_t i = 0; to && i < n; i++) {
+        to[i] = f16_from_float(values[i]);
+    }
+    t->type = DTYPE_F16;
+    t->data = to;
+    t->bytes = (size_t)n * sizeof *to;
+    return to != NULL;
+}
+
+/* The vocoder's matrices behind the packed ones. One that does not fit into 16 bits, or that has another type in the
+ * checkpoint, goes with all the rest as it is. */
+static utter_status add_narrow(struct writing *w, struct model *m, utter_error *error)
+{
+    bool failed = false;
+    size_t most = MODEL_VOCODER_MATRICES(m->config->codec.stack.n_layers);
+    struct weight **list = memory_new(most, sizeof *list);
+    int n = list ? model_vocoder_matrices(m, list) : 0;
+    for (int i = 0; i < n && !failed; i++) {
+        const struct tensor *from = tensor_of(m->codec_tensors, list[i]);
+        struct tensor to = from ? *from : (struct tensor){0};
+        if (from && from->type == DTYPE_F32 && narrow(m, &to, &failed)) {
+            w->tensors[w->n++] = to;
+        }
+    }
+    memory_free(list);
+    return list && !failed ? UTTER_OK : error_memory(error, "the vocoder's matrices");
 }
 
 static bool is_listed(const struct tensor *tensors, size_t n, const char *name)
@@ -111,14 +153,15 @@ static bool is_listed(const struct tensor *tensors, size_t n, const char *name)
     return false;
 }
 
-/* Packs the model; the packed matrices come first, in the order in which they are read, then all the rest. */
+/* Packs the model; the packed matrices come first, in the order in which they are read, then those in 16 bits, then all
+ * the rest. */
 static utter_status add_tensors(struct writing *w, struct model *m, enum dtype type, utter_error *error)
 {
     struct weight **list;
     int n, n_narrow;
     utter_status status = model_packable(m, &list, &n, &n_narrow, error);
     for (int i = 0; !status && i < n; i++) {
-        w->tensors[i].name = name_of(m->tensors, list[i]);
+        w->tensors[i].name = tensor_of(m->tensors, list[i])->name;
     }
     if (status || (status = model_pack(m, type, 0, error))) {
         memory_free(list);
@@ -135,11 +178,15 @@ static utter_status add_tensors(struct writing *w, struct model *m, enum dtype t
     }
     memory_free(list);
     w->n = (size_t)n;
+    if ((status = add_narrow(w, m, error))) {
+        return status;
+    }
+    size_t n_changed = w->n;
     const struct tensor_set *const sets[] = {m->tensors, m->codec_tensors};
     for (int s = 0; s < 2; s++) {
         for (size_t i = 0; i < tensor_set_count(sets[s]); i++) {
             const struct tensor *t = tensor_set_at(sets[s], i);
-            if (!is_listed(w->tensors, (size_t)n, t->name)) {
+            if (!is_listed(w->tensors, n_changed, t->name)) {
                 w->tensors[w->n++] = *t;
             }
         }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tensors of the codec's decoder by name and shape. */
+#include <string.h>
+
 #include "model/model_bind.h"
 
 #define DECODER "decoder."
@@ -15,6 +17,17 @@ enum {
     LAST_TAPS = 7,
     CONVNEXT_WIDEN = 4
 };
+
+/* As model_exact; but a file of utter quantize has it in 16 bits, for backends that read it so beside packed weights. */
+static struct weight model_narrow(
+    struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols)
+{
+    struct weight w = {0};
+    if (mb->model->packed_file) {
+        w = model_matrix(mb, name, i, j, rows, cols);
+    }
+    return w.type == DTYPE_F16 ? w : model_exact(mb, name, i, j, rows, cols, 0);
+}
 
 static void bind_tables(struct model_bind *mb, const struct codec_config *d)
 {
@@ -43,26 +56,26 @@ static void bind_stack(struct model_bind *mb, const struct codec_config *d)
     struct vocoder_weights *v = &mb->model->vocoder;
     const struct stack_config *s = &d->stack;
     int64_t q = (int64_t)s->n_heads * s->head, kv = (int64_t)s->n_kv_heads * s->head;
-    v->stack_in.w = model_exact(mb, STACK "input_proj.weight", -1, -1, s->width, d->latent, 0);
+    v->stack_in.w = model_narrow(mb, STACK "input_proj.weight", -1, -1, s->width, d->latent);
     v->stack_in.bias = model_vector(mb, STACK "input_proj.bias", -1, -1, s->width);
-    v->stack_out.w = model_exact(mb, STACK "output_proj.weight", -1, -1, d->latent, s->width, 0);
+    v->stack_out.w = model_narrow(mb, STACK "output_proj.weight", -1, -1, d->latent, s->width);
     v->stack_out.bias = model_vector(mb, STACK "output_proj.bias", -1, -1, d->latent);
     v->stack.norm = model_vector(mb, STACK "norm.weight", -1, -1, s->width);
     v->stack.layers = model_new(mb, s->n_layers, sizeof *v->stack.layers);
     for (int i = 0; v->stack.layers && i < s->n_layers; i++) {
         struct layer_weights *l = &v->stack.layers[i];
         l->input_norm = model_vector(mb, STACK "layers.{}.input_layernorm.weight", i, -1, s->width);
-        l->q = model_exact(mb, STACK "layers.{}.self_attn.q_proj.weight", i, -1, q, s->width, 0);
-        l->k = model_exact(mb, STACK "layers.{}.self_attn.k_proj.weight", i, -1, kv, s->width, 0);
-        l->v = model_exact(mb, STACK "layers.{}.self_attn.v_proj.weight", i, -1, kv, s->width, 0);
-        l->o = model_exact(mb, STACK "layers.{}.self_attn.o_proj.weight", i, -1, s->width, q, 0);
+        l->q = model_narrow(mb, STACK "layers.{}.self_attn.q_proj.weight", i, -1, q, s->width);
+        l->k = model_narrow(mb, STACK "layers.{}.self_attn.k_proj.weight", i, -1, kv, s->width);
+        l->v = model_narrow(mb, STACK "layers.{}.self_attn.v_proj.weight", i, -1, kv, s->width);
+        l->o = model_narrow(mb, STACK "layers.{}.self_attn.o_proj.weight", i, -1, s->width, q);
         l->attention_scale =
             model_vector(mb, STACK "layers.{}.self_attn_layer_scale.scale", i, -1, s->width);
         l->post_norm =
             model_vector(mb, STACK "layers.{}.post_attention_layernorm.weight", i, -1, s->width);
-        l->gate = model_exact(mb, STACK "layers.{}.mlp.gate_proj.weight", i, -1, s->inner, s->width, 0);
-        l->up = model_exact(mb, STACK "layers.{}.mlp.up_proj.weight", i, -1, s->inner, s->width, 0);
-        l->down = model_exact(mb, STACK "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner, 0);
+        l->gate = model_narrow(mb, STACK "layers.{}.mlp.gate_proj.weight", i, -1, s->inner, s->width);
+        l->up = model_narrow(mb, STACK "layers.{}.mlp.up_proj.weight", i, -1, s->inner, s->width);
+        l->down = model_narrow(mb, STACK "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner);
         l->mlp_scale = model_vector(mb, STACK "layers.{}.mlp_layer_scale.scale", i, -1, s->width);
     }
 }
@@ -78,9 +91,9 @@ static void bind_upsample(struct model_bind *mb, const struct codec_config *d)
         u->depthwise.bias = model_vector(mb, UP "1.dwconv.conv.bias", i, -1, c);
         u->norm = model_vector(mb, UP "1.norm.weight", i, -1, c);
         u->norm_bias = model_vector(mb, UP "1.norm.bias", i, -1, c);
-        u->widen.w = model_exact(mb, UP "1.pwconv1.weight", i, -1, wide, c, 0);
+        u->widen.w = model_narrow(mb, UP "1.pwconv1.weight", i, -1, wide, c);
         u->widen.bias = model_vector(mb, UP "1.pwconv1.bias", i, -1, wide);
-        u->narrow.w = model_exact(mb, UP "1.pwconv2.weight", i, -1, c, wide, 0);
+        u->narrow.w = model_narrow(mb, UP "1.pwconv2.weight", i, -1, c, wide);
         u->narrow.bias = model_vector(mb, UP "1.pwconv2.bias", i, -1, c);
         u->gamma = model_vector(mb, UP "1.gamma", i, -1, c);
     }
@@ -137,4 +150,23 @@ void model_bind_vocoder(struct model_bind *mb)
     v->first.w = model_exact(mb, BLOCK "conv.weight", 0, -1, d->decoder_width, d->latent, FIRST_TAPS);
     v->first.bias = model_vector(mb, BLOCK "conv.bias", 0, -1, d->decoder_width);
     bind_blocks(mb, d);
+}
+
+int model_vocoder_matrices(struct model *m, struct weight **list)
+{
+    struct vocoder_weights *v = &m->vocoder;
+    int n = 0;
+    list[n++] = &v->stack_in.w;
+    for (int i = 0; i < m->config->codec.stack.n_layers; i++) {
+        struct layer_weights *l = &v->stack.layers[i];
+        struct weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        memcpy(list + n, all, sizeof all);
+        n += (int)(sizeof all / sizeof *all);
+    }
+    list[n++] = &v->stack_out.w;
+    for (int i = 0; i < m->config->codec.n_ratios; i++) {
+        list[n++] = &v->upsample[i].widen.w;
+        list[n++] = &v->upsample[i].narrow.w;
+    }
+    return n;
 }

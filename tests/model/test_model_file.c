@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/numeric.h"
 #include "model/model.h"
 
 #define CHECKPOINT "build/checkpoints/tiny17-base"
@@ -28,6 +29,19 @@ static void same_weight(const struct weight *a, const struct weight *b)
     assert_int_equal(a->rows, b->rows);
     assert_int_equal(a->cols, b->cols);
     assert_memory_equal(a->data, b->data, matrix_bytes(a));
+}
+
+/* In the file in 16 bits, rounded to the nearest. */
+static void same_in_16_bits(const struct weight *folder, const struct weight *file)
+{
+    assert_int_equal(folder->type, DTYPE_F32);
+    assert_int_equal(file->type, DTYPE_F16);
+    assert_int_equal(folder->rows, file->rows);
+    assert_int_equal(folder->cols, file->cols);
+    for (int64_t i = 0; i < folder->rows * folder->cols; i++) {
+        assert_int_equal(
+            f16_from_float(((const float *)folder->data)[i]), ((const uint16_t *)file->data)[i]);
+    }
 }
 
 static void file_equals_folder(void **state)
@@ -55,6 +69,9 @@ static void file_equals_folder(void **state)
         same_weight(&folder->talker.text_embedding, &file->talker.text_embedding);
         same_weight(&folder->speaker.out.w, &file->speaker.out.w);
         same_weight(&folder->vocoder.blocks[0].up.w, &file->vocoder.blocks[0].up.w);
+        same_in_16_bits(&folder->vocoder.stack_in.w, &file->vocoder.stack_in.w);
+        same_in_16_bits(&folder->vocoder.stack.layers[1].down, &file->vocoder.stack.layers[1].down);
+        same_in_16_bits(&folder->vocoder.upsample[1].narrow.w, &file->vocoder.upsample[1].narrow.w);
         assert_true(file->has_encoder && file->has_speaker);
         assert_int_equal(folder->talker_parameters, file->talker_parameters);
         assert_int_equal(folder->predictor_parameters, file->predictor_parameters);
