@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder's weights beside packed ones of the talker, made once from the model's when a backend is opened:
- * matrices in 16 bits (those that a file has so stay there), convolutions in whole numbers, row by row. The pages of the file that they came from are given
- * back. */
+ * matrices in 16 bits (those that a file has so stay there), convolutions in whole numbers, row by row. The pages of
+ * the file that they came from are given back. */
 #include <math.h>
 #include <string.h>
 

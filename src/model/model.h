@@ -157,7 +157,7 @@ void model_close(struct model **model);
 bool model_damaged(const struct model *model);
 
 /* The matrices that may be packed, in the order a frame reads them; the first n_narrow take the type asked
- * for, the heads behind them 8 bits at least. The caller frees *list. */
+ * for, a small predictor and the heads behind them 8 bits at least. The caller frees *list. */
 utter_status model_packable(
     struct model *model, struct weight ***list, int *n, int *n_narrow, utter_error *error);
 /* Packs them (DTYPE_Q8 or DTYPE_Q4), before a backend is opened. Nothing to do when the file has them so;

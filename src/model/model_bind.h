@@ -37,8 +37,8 @@ void model_count(struct model *model);
 
 void model_bind_talker(struct model_bind *mb);  /* talker.* of model.safetensors, predictor too */
 void model_bind_vocoder(struct model_bind *mb); /* decoder.* of the codec */
-/* The vocoder's matrices that a file of utter quantize holds in 16 bits: all but convolutions and tables, which backends
- * lay out for themselves. Returns how many; list has room for MODEL_VOCODER_MATRICES(n_layers). */
+/* The vocoder's matrices that a file of utter quantize holds in 16 bits: all but convolutions and tables, which
+ * backends lay out for themselves. Returns how many; list has room for MODEL_VOCODER_MATRICES(n_layers). */
 #define MODEL_VOCODER_MATRICES(n_layers) (7 * (size_t)(n_layers) + 2 + 2 * CONFIG_MAX_RATES)
 int model_vocoder_matrices(struct model *m, struct weight **list);
 /* Nothing at all when the config or the file has none. */

@@ -55,15 +55,29 @@ static void list_stack(struct packable *p, const struct stack_weights *stack, in
     }
 }
 
+/* A predictor that stays in a core's own cache is not faster with 4 bits, and loses most by them: each of its steps
+ * builds on the one before, and what it gets wrong grows from codebook to codebook (docs/quality.md). */
+static bool predictor_is_small(const struct model *m)
+{
+    enum { SMALL_BYTES = 1 << 20 };
+    int64_t values = 0;
+    for (int i = 0; i < m->config->predictor.n_layers; i++) {
+        const struct layer_weights *l = &m->predictor.stack.layers[i];
+        values += 2 * (l->q.rows + l->k.rows) * l->q.cols + 3 * l->gate.rows * l->gate.cols;
+    }
+    return values <= SMALL_BYTES;
+}
+
 static void list_all(struct packable *p, struct model *m)
 {
     p->n = 0;
     list_stack(p, &m->talker.stack, m->config->talker.n_layers);
+    p->n_narrow = p->n;
     list_stack(p, &m->predictor.stack, m->config->predictor.n_layers);
     if (m->predictor.projection.data) {
         list_add(p, &m->predictor.projection);
     }
-    p->n_narrow = p->n;
+    p->n_narrow = predictor_is_small(m) ? p->n_narrow : p->n;
     list_add(p, &m->talker.head); /* heads decide near ties, and are few bytes */
     for (int j = 0; j < m->config->n_codebooks - 1; j++) {
         list_add(p, &m->predictor.head[j]);

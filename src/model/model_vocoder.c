@@ -18,7 +18,7 @@ enum {
     CONVNEXT_WIDEN = 4
 };
 
-/* As model_exact; but a file of utter quantize has it in 16 bits, for backends that read it so beside packed weights. */
+/* As model_exact; but a file of utter quantize has it in 16 bits, as backends read it beside packed weights. */
 static struct weight model_narrow(
     struct model_bind *mb, const char *name, int i, int j, int64_t rows, int64_t cols)
 {
