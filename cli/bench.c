@@ -127,22 +127,66 @@ static char *text_of(int n_words)
     return text;
 }
 
+static void note_first(struct bench *bench, int lane, double begin_s)
+{
+    if (bench->first_s[lane] == 0) {
+        bench->first_s[lane] = seconds_now() - begin_s;
+        bench->first[lane] = (utter_stream_stats){.size = sizeof *bench->first};
+        utter_stream_get_stats(bench->streams[lane], &bench->first[lane]);
+    }
+}
+
+enum { PIECE = 4 * 1920 };
+
 /* Takes what the stream has; sets ended and first_s. */
 static utter_status drain(struct bench *bench, int lane, double begin_s, utter_error *error)
 {
-    float pcm[4096];
+    float pcm[PIECE];
     size_t n = 0;
     utter_status status;
-    while ((status = utter_stream_take(
-                bench->streams[lane], pcm, sizeof pcm / sizeof *pcm, &n, error)) == UTTER_OK) {
-        if (bench->first_s[lane] == 0) {
-            bench->first_s[lane] = seconds_now() - begin_s;
-            bench->first[lane] = (utter_stream_stats){.size = sizeof *bench->first};
-            utter_stream_get_stats(bench->streams[lane], &bench->first[lane]);
-        }
+    while ((status = utter_stream_take(bench->streams[lane], pcm, PIECE, &n, error)) == UTTER_OK) {
+        note_first(bench, lane, begin_s);
     }
     bench->ended[lane] = status == UTTER_END;
     return status < 0 ? status : UTTER_OK;
+}
+
+/* One step of all lanes. */
+static utter_status step_all(
+    struct bench *bench, const struct row *row, double begin_s, utter_error *error)
+{
+    utter_status status = utter_model_step(bench->model, error);
+    status = status == UTTER_AGAIN ? UTTER_OK : status;
+    for (int i = 0; i < row->lanes && status == UTTER_OK; i++) {
+        status = bench->ended[i] ? UTTER_OK : drain(bench, i, begin_s, error);
+    }
+    return status;
+}
+
+/* What a program with one stream does: it reads. */
+static utter_status read_alone(struct bench *bench, double begin_s, utter_error *error)
+{
+    float pcm[PIECE];
+    size_t n = 0;
+    utter_status status = utter_stream_read(bench->streams[0], pcm, PIECE, &n, error);
+    if (status == UTTER_OK) {
+        note_first(bench, 0, begin_s);
+        return drain(bench, 0, begin_s, error);
+    }
+    bench->ended[0] = status == UTTER_END;
+    return status < 0 ? status : UTTER_OK;
+}
+
+/* Frames of the lane that has most. */
+static int most_frames(const struct bench *bench, const struct row *row)
+{
+    int most = 0;
+    for (int i = 0; i < row->lanes; i++) {
+        utter_stream_stats stats = {.size = sizeof stats};
+        utter_stream_get_stats(bench->streams[i], &stats);
+        most = stats.n_frames > most ? stats.n_frames : most;
+    }
+    return most;
 }
 
 static utter_status open_streams(
@@ -228,18 +272,18 @@ static int run_once(struct bench *bench, struct row *row, const char *text, bool
     bool stored = true;
     while (status == UTTER_OK && open > 0) {
         double step_s = seconds_now();
-        status = utter_model_step(bench->model, &error);
-        bool moved = status == UTTER_OK;
+        int before = most_frames(bench, row);
         bool first = bench->first_s[0] == 0;
-        status = status == UTTER_AGAIN ? UTTER_OK : status;
+        status = row->lanes == 1 ? read_alone(bench, begin_s, &error)
+                                 : step_all(bench, row, begin_s, &error);
         open = 0;
-        for (int i = 0; i < row->lanes && status == UTTER_OK; i++) {
-            status = bench->ended[i] ? UTTER_OK : drain(bench, i, begin_s, &error);
+        for (int i = 0; i < row->lanes; i++) {
             open += !bench->ended[i];
         }
         /* The first step holds the prefill, and has a column of its own. */
-        if (kept && moved && !first && stored) {
-            stored = series_add(&row->frame, 1000 * (seconds_now() - step_s));
+        int n = most_frames(bench, row) - before;
+        if (kept && n > 0 && !first && stored) {
+            stored = series_add(&row->frame, 1000 * (seconds_now() - step_s) / n);
         }
     }
     double wall_s = seconds_now() - begin_s;

@@ -316,7 +316,7 @@ const char *utter_model_language_name(const utter_model *model, int index)
 utter_status utter_model_step(utter_model *model, utter_error *error)
 {
     utter_status status = api_need(model, "model", error);
-    return status ? status : engine_step(model, error);
+    return status ? status : engine_step(model, false, error);
 }
 
 utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,

@@ -82,7 +82,7 @@ utter_status utter_stream_read(
 {
     utter_status status = utter_stream_take(stream, pcm, capacity, n, error);
     while (status == UTTER_AGAIN) {
-        status = engine_step(stream->engine, error);
+        status = engine_step(stream->engine, true, error);
         if (status == UTTER_AGAIN) { /* a step that moved nothing may have ended this stream */
             return utter_stream_take(stream, pcm, capacity, n, error);
         }

@@ -445,9 +445,11 @@ utter_status utter_model_verify(
     }
     v->model = model;
     if ((status = golden_open(&v->golden, golden_path, error)) == UTTER_OK) {
+        model->at_once = true; /* what is tapped belongs to the frame that comes next */
         model->ops->tap(model->backend, look, v);
         status = run_all(v, error);
         model->ops->tap(model->backend, NULL, NULL);
+        model->at_once = false;
         if (status == UTTER_OK) {
             report_stages(v, report, user);
         }

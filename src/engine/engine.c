@@ -198,11 +198,70 @@ static int gather(utter_model *e, bool *moved)
 static void fail_all(utter_model *e, int n, utter_status status, const utter_error *error)
 {
     for (int i = 0; i < n; i++) {
-        stream_fail(e->streams[e->lanes[i]], status, error);
+        stream_fail(e->streams[e->frames[i].lane], status, error);
     }
 }
 
-utter_status engine_step(utter_model *e, utter_error *error)
+/* Somebody waits for the first sound. */
+static bool is_urgent(const utter_model *e)
+{
+    bool urgent = false;
+    for (int i = 0; i < e->n_lanes && !urgent; i++) {
+        const utter_stream *s = e->streams[i];
+        urgent = s && s->n_made == 0 && s->finish == UTTER_FINISH_NONE && !s->held;
+    }
+    return urgent;
+}
+
+/* The codes of n frames, and which lanes want their sound now: *m of e->lanes. A backend that does not gather has not
+ * been waited for yet. */
+static utter_status take_codes(utter_model *e, int n, bool together, int *m, utter_error *error)
+{
+    bool urgent = !together || e->at_once || is_urgent(e);
+    *m = e->ops->gathers ? 0 : n;
+    for (int i = 0; i < n && e->ops->gathers; i++) {
+        struct lane_out out;
+        int lane = e->frames[i].lane;
+        utter_stream *s = e->streams[lane];
+        utter_status status = e->ops->collect(e->backend, lane, &out, error);
+        if (status) {
+            return status;
+        }
+        stream_take_codes(s, &out);
+        int n_due = stream_sound_due(s, urgent);
+        if (n_due > 1) {
+            const int32_t *codes = s->codes + (ptrdiff_t)s->n_frames * e->model->config->n_codebooks;
+            if ((status = e->ops->feed(e->backend, lane, codes, n_due, error))) {
+                return status;
+            }
+        }
+        if (n_due > 0) {
+            e->lanes[(*m)++] = lane;
+        }
+    }
+    return UTTER_OK;
+}
+
+static utter_status take_sound(utter_model *e, int m, utter_error *error)
+{
+    for (int i = 0; i < m; i++) {
+        struct lane_out out;
+        utter_stream *s = e->streams[e->lanes[i]];
+        utter_status status = e->ops->collect(e->backend, e->lanes[i], &out, error);
+        if (status) {
+            return status;
+        }
+        if (!e->ops->gathers) {
+            stream_take_codes(s, &out);
+        }
+        if (stream_sound_due(s, true)) {
+            stream_take_sound(s, &out);
+        }
+    }
+    return UTTER_OK;
+}
+
+utter_status engine_step(utter_model *e, bool together, utter_error *error)
 {
     utter_error local;
     utter_error *why = error ? error : &local;
@@ -211,23 +270,15 @@ utter_status engine_step(utter_model *e, utter_error *error)
         return status;
     }
     bool moved;
-    int n = gather(e, &moved);
+    int n = gather(e, &moved), m;
     if (n == 0) {
         return moved ? engine_check(e, why) : UTTER_AGAIN;
     }
     if ((status = e->ops->frame(e->backend, e->frames, n, why)) ||
-        (status = e->ops->vocode(e->backend, e->lanes, n, why))) {
+        (status = take_codes(e, n, together, &m, why)) ||
+        (status = e->ops->vocode(e->backend, e->lanes, m, why)) || (status = take_sound(e, m, why))) {
         fail_all(e, n, status, why);
         return engine_note(e, status, why);
-    }
-    for (int i = 0; i < n; i++) {
-        struct lane_out out;
-        utter_stream *s = e->streams[e->lanes[i]];
-        if ((status = e->ops->collect(e->backend, e->lanes[i], &out, why))) {
-            fail_all(e, n, status, why);
-            return engine_note(e, status, why);
-        }
-        stream_take_frame(s, &out);
     }
     return engine_check(e, why);
 }

@@ -25,6 +25,7 @@ struct utter_model {
     struct snapshot_store snapshots;
     utter_log_fn *log;
     void *log_user;
+    bool at_once;       /* no frame waits for its sound: for those who listen to a backend's taps */
     utter_error broken; /* code != 0: the device failed; every call says so */
 };
 
@@ -53,9 +54,9 @@ void engine_log(const utter_model *engine, const char *line);
 /* A free lane, or -1. */
 int engine_free_lane(const utter_model *engine);
 
-/* One frame for every stream that has what it needs; UTTER_AGAIN when there was none. A stream's own failure ends that
- * stream only and is returned by its reads. */
-utter_status engine_step(utter_model *engine, utter_error *error);
+/* One frame for every stream that has what it needs; UTTER_AGAIN when there was none. With `together` frames may wait
+ * for their sound (stream_sound_due). A stream's own failure ends that stream only and is returned by its reads. */
+utter_status engine_step(utter_model *engine, bool together, utter_error *error);
 
 double engine_seconds(void); /* a monotonic clock */
 

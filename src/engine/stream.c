@@ -148,9 +148,29 @@ utter_status stream_finish(utter_stream *s, utter_error *error)
     return text_done(s, begin, prompt_finish(s->prompt, error));
 }
 
-bool stream_ready(utter_stream *s)
+/* There is text for another frame, and room for its sound and that of those before. */
+static bool can_go_on(const utter_stream *s)
 {
     int n_rows;
+    size_t n_new = (size_t)(s->n_made - s->n_frames + 1);
+    return prompt_rows(s->prompt, &n_rows) &&
+           (s->n_made == 0 || prompt_trailing(s->prompt, s->n_made - 1) >= 0) &&
+           s->ring_n + n_new * (size_t)s->engine->model->config->codec.frame_samples <= s->ring_size;
+}
+
+/* The bound that allows no further frame, or NONE. */
+static utter_finish reached_bound(const utter_stream *s)
+{
+    int n_rows = 0;
+    prompt_rows(s->prompt, &n_rows);
+    return s->n_made >= s->max_frames ? UTTER_FINISH_MAX_FRAMES
+           : s->prefilled && n_rows + s->n_made >= s->engine->model->config->max_positions
+               ? UTTER_FINISH_CONTEXT
+               : UTTER_FINISH_NONE;
+}
+
+bool stream_ready(utter_stream *s)
+{
     if (s->finish != UTTER_FINISH_NONE) {
         return false;
     }
@@ -158,20 +178,10 @@ bool stream_ready(utter_stream *s)
         s->finish = UTTER_FINISH_CANCELLED;
         return false;
     }
-    if (s->held) {
+    if (s->held || !can_go_on(s)) {
         return false;
     }
-    bool has_rows = prompt_rows(s->prompt, &n_rows) != NULL;
-    bool has_text = s->n_frames == 0 || prompt_trailing(s->prompt, s->n_frames - 1) >= 0;
-    if (!has_rows || !has_text ||
-        s->ring_n + (size_t)s->engine->model->config->codec.frame_samples > s->ring_size) {
-        return false;
-    }
-    if (s->n_frames >= s->max_frames) {
-        s->finish = UTTER_FINISH_MAX_FRAMES;
-    } else if (s->prefilled && n_rows + s->n_frames >= s->engine->model->config->max_positions) {
-        s->finish = UTTER_FINISH_CONTEXT;
-    }
+    s->finish = reached_bound(s);
     return s->finish == UTTER_FINISH_NONE;
 }
 
@@ -270,7 +280,7 @@ static void learn_prompt(utter_stream *s, double prefill_s)
 
 struct frame_in stream_frame_in(const utter_stream *s)
 {
-    int32_t text = s->n_frames == 0 ? -1 : prompt_trailing(s->prompt, s->n_frames - 1);
+    int32_t text = s->n_made == 0 ? -1 : prompt_trailing(s->prompt, s->n_made - 1);
     return (struct frame_in){.lane = s->lane, .text = text};
 }
 
@@ -283,38 +293,88 @@ static void ring_put(utter_stream *s, const float *pcm, size_t n)
     s->ring_n += n;
 }
 
-void stream_take_frame(utter_stream *s, const struct lane_out *out)
+static void fail_number(utter_stream *s, int frame)
+{
+    utter_error error;
+    stream_fail(s,
+        error_set(&error, UTTER_E_NUMBER,
+            "frame %d came out as something that is not a number (the weights are damaged)", frame),
+        &error);
+}
+
+/* What comes behind the last frame, once it has its sound. */
+static void take_end(utter_stream *s)
+{
+    if (s->coming == UTTER_FINISH_ERROR) {
+        fail_number(s, s->n_made);
+    } else if (s->coming != UTTER_FINISH_NONE) {
+        s->finish = s->coming;
+    }
+}
+
+void stream_take_codes(utter_stream *s, const struct lane_out *out)
 {
     size_t n_codes = (size_t)n_codebooks(s);
     s->stats.talker_s += out->talker_s;
     s->stats.predictor_s += out->predictor_s;
-    s->stats.vocoder_s += out->vocoder_s;
     s->stats.wait_s += out->wait_s;
-    if (s->n_frames == 0) {
+    if (s->n_made == 0) {
         learn_prompt(s, out->prefill_s);
     }
+    if (out->not_a_number || out->end) {
+        s->coming = out->not_a_number ? UTTER_FINISH_ERROR : UTTER_FINISH_EOS;
+    } else {
+        memcpy(s->codes + (size_t)s->n_made++ * n_codes, out->codes, n_codes * sizeof *s->codes);
+    }
+    if (s->n_made == s->n_frames) {
+        take_end(s);
+    }
+}
+
+/* Seconds of sound that a listener who began when it did has not heard yet. */
+static double lead(const utter_stream *s)
+{
+    const struct codec_config *c = &s->engine->model->config->codec;
+    return (double)s->n_frames * c->frame_samples / c->sample_rate -
+           (engine_seconds() - s->first_sound_s);
+}
+
+int stream_sound_due(const utter_stream *s, bool urgent)
+{
+    int n = s->n_made - s->n_frames;
+    if (n == 0) {
+        return 0;
+    }
+    bool near = s->n_frames == 0 || fabs(lead(s)) < STREAM_FAR;
+    bool last = s->coming != UTTER_FINISH_NONE || reached_bound(s) != UTTER_FINISH_NONE;
+    return urgent || near || last || n == STREAM_TOGETHER || !can_go_on(s) ? n : 0;
+}
+
+void stream_take_sound(utter_stream *s, const struct lane_out *out)
+{
+    size_t n = (size_t)s->engine->model->config->codec.frame_samples;
+    int n_codes = n_codebooks(s);
+    s->stats.vocoder_s += out->vocoder_s;
     if (out->not_a_number) {
-        utter_error error;
-        stream_fail(s,
-            error_set(&error, UTTER_E_NUMBER,
-                "frame %d came out as something that is not a number (the weights are damaged)",
-                s->n_frames),
-            &error);
+        fail_number(s, s->n_frames);
         return;
     }
-    if (out->end) {
-        s->finish = UTTER_FINISH_EOS;
-        return;
+    for (const float *pcm = out->pcm; s->n_frames < s->n_made; pcm += n) {
+        ring_put(s, pcm, n);
+        if (s->n_frames++ == 0) {
+            s->first_sound_s = engine_seconds();
+            s->stats.first_sound_s = s->first_sound_s - s->text_since;
+        }
+        if (s->use_guard) {
+            s->finish = guard_look(&s->guard, s->codes[(s->n_frames - 1) * n_codes], pcm, n,
+                prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
+        }
+        if (s->finish != UTTER_FINISH_NONE) { /* what comes after it was made in vain */
+            s->n_made = s->n_frames;
+            return;
+        }
     }
-    memcpy(s->codes + (size_t)s->n_frames * n_codes, out->codes, n_codes * sizeof *s->codes);
-    ring_put(s, out->pcm, out->n_samples);
-    if (s->n_frames++ == 0) {
-        s->stats.first_sound_s = engine_seconds() - s->text_since;
-    }
-    if (s->use_guard) {
-        s->finish = guard_look(&s->guard, out->codes[0], out->pcm, out->n_samples,
-            prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
-    }
+    take_end(s);
 }
 
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error)

@@ -10,6 +10,11 @@
 
 /* Frames of sound that a stream holds before a step passes it over. */
 enum { STREAM_RING_FRAMES = 64 };
+
+/* Frames that wait for their sound together, at most, and how many seconds a listener must be ahead of what he hears,
+ * or behind, before they do. Weights of a vocoder come from memory once for all of them. */
+enum { STREAM_TOGETHER = 4 };
+#define STREAM_FAR 0.5
 /* Rows of a prompt in one piece, however slow they are: one pass over the weights is worth so many. */
 enum { STREAM_LEAST_ROWS = 16 };
 
@@ -29,9 +34,12 @@ struct utter_stream {
     int cancelled; /* atomic: any thread may set it */
     bool held;     /* passed over by the step */
 
-    int32_t *codes; /* [max_frames][n_codebooks] */
-    int n_frames;
-    float *ring; /* [STREAM_RING_FRAMES * frame_samples] */
+    int32_t *codes;       /* [max_frames][n_codebooks] */
+    int n_frames;         /* whose sound there is */
+    int n_made;           /* whose codes there are */
+    utter_finish coming;  /* after the sound of these */
+    double first_sound_s; /* on the engine's clock: when the first one's sound was there */
+    float *ring;          /* [STREAM_RING_FRAMES * frame_samples] */
     size_t ring_size, ring_from, ring_n;
 
     utter_finish finish;
@@ -53,8 +61,13 @@ bool stream_ready(utter_stream *s);
 utter_status stream_prefill(utter_stream *s, utter_error *error);
 /* What the backend needs for the next frame. */
 struct frame_in stream_frame_in(const utter_stream *s);
-/* Takes in what the frame gave. */
-void stream_take_frame(utter_stream *s, const struct lane_out *out);
+/* Takes in the codes of a frame, or that it is the end. */
+void stream_take_codes(utter_stream *s, const struct lane_out *out);
+/* How many frames want their sound now: all that have none, or 0 when they wait for more. `urgent`: somebody else is
+ * in haste. */
+int stream_sound_due(const utter_stream *s, bool urgent);
+/* Takes in the sound of that many. */
+void stream_take_sound(utter_stream *s, const struct lane_out *out);
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
 
 /* Moves up to `capacity` samples out of the ring. */

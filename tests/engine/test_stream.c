@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "utter.h"
 
@@ -299,6 +300,69 @@ static void prompts_in_pieces_change_nothing(void **state)
     utter_model_close(&cut);
 }
 
+/* The stream's samples by steps of one frame each. */
+static struct result *speak_in_steps(utter_model *model, const utter_stream_options *o)
+{
+    struct result *r = calloc(1, sizeof *r);
+    utter_stream *stream;
+    utter_error error;
+    size_t n;
+    assert_int_equal(utter_stream_open(&stream, model, o, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    for (bool moved = true; moved;) {
+        moved = utter_model_step(model, &error) == UTTER_OK;
+        while (utter_stream_take(stream, r->pcm + r->n_samples, 1920, &n, &error) == UTTER_OK) {
+            r->n_samples += n;
+        }
+    }
+    take_result(stream, r);
+    utter_stream_free(&stream);
+    return r;
+}
+
+/* A reader who comes back late gets four frames at once; they are the same, and so is the end behind them. */
+static void frames_that_wait_for_their_sound_are_the_same(void **state)
+{
+    static const char *const models[] = {
+        MODEL, "build/checkpoints/eos-sometimes", "build/checkpoints/loop"};
+    static float pcm[8 * 1920];
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        utter_model *model = open_with(models[i], 1, 2);
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            utter_stream_options o = options_of(model, i == 2 ? 190 : 23, seed);
+            struct result *base = speak_in_steps(model, &o), *r = calloc(1, sizeof *r);
+            utter_stream *stream;
+            utter_error error;
+            size_t n, most = 0;
+            assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+            assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+            assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+            while (utter_stream_read(stream, pcm, 8 * 1920, &n, &error) == UTTER_OK) {
+                if (r->n_samples == 0) {
+                    assert_int_equal(n, 1920); /* nobody waits for the first one */
+                    usleep(700000);
+                }
+                memcpy(r->pcm + r->n_samples, pcm, n * sizeof *pcm);
+                r->n_samples += n;
+                most = n > most ? n : most;
+            }
+            take_result(stream, r);
+            assert_int_equal(r->finish, base->finish);
+            assert_int_equal(r->n_frames, base->n_frames);
+            assert_int_equal(r->n_samples, base->n_samples);
+            assert_memory_equal(r->codes, base->codes, r->n_frames * 16 * sizeof *r->codes);
+            assert_memory_equal(r->pcm, base->pcm, r->n_samples * sizeof *r->pcm);
+            assert_true(most == 4 * 1920 || base->n_frames < 5);
+            utter_stream_free(&stream);
+            free(base);
+            free(r);
+        }
+        utter_model_close(&model);
+    }
+}
+
 static void a_full_ring_waits_for_its_reader(void **state)
 {
     utter_model *model = open_with(MODEL, 1, 1);
@@ -512,6 +576,7 @@ int main(void)
         cmocka_unit_test(the_predictor_draws_too),
         cmocka_unit_test(neighbours_change_nothing),
         cmocka_unit_test(prompts_in_pieces_change_nothing),
+        cmocka_unit_test(frames_that_wait_for_their_sound_are_the_same),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
         cmocka_unit_test(a_held_stream_stands_still),
         cmocka_unit_test(every_end_has_its_reason),
