@@ -72,7 +72,7 @@ def engine_g(args, weights):
     base = [args.g, "-d", args.g_model, "--text", TEXT, "-s", "ryan", "-l", "English", "--seed", "42", "-j", "2", "-m",
             str(args.frames), {"q8": "--int8", "q4": "--int4"}[weights]]
     results, sound = [], os.path.join(tempfile.gettempdir(), "rivals_g.wav")
-    for extra, env in ((["-o", sound], {"QWEN_NO_OVERLAP": "1", **STEADY}),
+    for extra, env in ((["-o", sound], {"QWEN_NO_OVERLAP": "1", "QWEN_Q4_VNNI_V4": "1", **STEADY}),
                        (["--stream", "--stream-chunk", "1", "-o", sound], STEADY)):
         text, _, memory, _ = run(args, base + extra, env)
         results.append(dict(rtf=last(r"RTF ([0-9.]+)", text), first=last(r"TTFA: ([0-9.]+)", text), memory=memory,

@@ -71,7 +71,7 @@ def all_turns(args):
         with open(path, encoding="utf-8") as file:
             texts += [line.rstrip("\n") for line in file if line.strip()]
     turns = []
-    for seed in range(args.seeds):
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
         some = [(text, i, preset, name, 1 + 100000 * seed + i) for i, text in enumerate(texts)
                 for preset in args.presets for name in args.layouts]
         random.Random(seed).shuffle(some)
@@ -161,6 +161,7 @@ def main():
     speak.add_argument("--presets", nargs="+", default=["clara", "miles"])
     speak.add_argument("--layouts", nargs="+", default=["full", "stream"])
     speak.add_argument("--seeds", type=int, default=1)
+    speak.add_argument("--first-seed", type=int, default=0, help="for a second run: other turns")
     speak.add_argument("--language", nargs=2, help="language model and dictionary")
     speak.add_argument("--judge-texts", nargs="+", default=[])
     speak.add_argument("--options", default="", help="further ones for `utter say`, in one string")
