@@ -261,7 +261,7 @@ def flood(s):
 
 def kill(s):
     random.seed(time.time())
-    outcomes, backs, stop, lock = {}, [], threading.Event(), threading.Lock()
+    outcomes, readys, backs, refused, stop, lock = {}, [], [], [], threading.Event(), threading.Lock()
     texts = [LONG, "Hello there.", "It is a quarter past nine."]
     whole = [s.speak(input=text)[2] for text in texts]
 
@@ -286,14 +286,19 @@ def kill(s):
         time.sleep(0.3 + random.random())
         os.kill(s.workers()[0], signal.SIGKILL)
         began = time.time()
+        wait_for(lambda: s.ask("GET", "/ready")[0] != 200, 1)
+        wait_for(lambda: s.ask("GET", "/ready")[0] == 200, 60)
+        readys.append(time.time() - began)
+        refused.append(0)
         while s.speak(input="Hi.", max_new_tokens=1)[0] != 200:
+            refused[-1] += 1
             time.sleep(0.01)
-        backs.append(time.time() - began)
+        backs.append(time.time() - began)  # what it waited for its turn included
     stop.set()
     for t in threads:
         t.join()
-    backs.sort()
-    show("kill", times=len(backs), back_s={"p50": backs[len(backs) // 2], "most": backs[-1]}, outcomes=outcomes,
+    show("kill", times=len(backs), ready_s=spread(readys), back_s=spread(backs), refused_before=sum(refused),
+         outcomes=outcomes,
          worker_deaths=s.metric("worker_deaths_total"), lanes_still_taken=s.metric("requests_running"))
 
 
