@@ -320,7 +320,7 @@ static void cpu_memory(const struct backend *b, struct backend_memory *memory)
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
-    .gathers = true,
+    .gathers = 4,
     .reads_packed = true,
     .open = cpu_open,
     .close = cpu_close,

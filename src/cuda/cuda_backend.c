@@ -34,6 +34,7 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
         return status;
     }
     b->busy = false;
+    b->round++;
     if (b->pace >= 0) {
         cuda_wait_note(&b->usual_s[b->pace], *waited_s);
     }
@@ -65,7 +66,7 @@ static utter_status cuda_reset(
         return status;
     }
     struct lane *l = &b->of[lane];
-    *l = (struct lane){.codes = l->codes};
+    *l = (struct lane){.codes = l->codes, .sent = l->sent};
     cuda_lanes_empty(&b->pages, lane);
     b->busy = true;
     status = cuda_frame_renew(b->frame, lane, settings, error);
@@ -199,10 +200,11 @@ static utter_status cuda_feed(
         return status;
     }
     double waited_s;
-    if ((status = wait_all(b, &waited_s, error))) { /* the pinned codes may still be on their way */
+    struct lane *l = &b->of[lane];
+    if (l->sent == b->round && (status = wait_all(b, &waited_s, error))) { /* codes are on their way */
         return status;
     }
-    struct lane *l = &b->of[lane];
+    l->sent = b->round;
     size_t bytes = (size_t)(n_frames * b->model->config->n_codebooks) * sizeof *codes;
     int32_t *from = b->fed + (size_t)lane * backend_lane_codes(b);
     memcpy(from, codes, bytes);
@@ -411,6 +413,7 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
 
 const struct backend_ops cuda_backend = {
     .name = "cuda",
+    .gathers = 8,
     .packs = true,
     .open = backend_open,
     .close = backend_close,

@@ -178,6 +178,7 @@ utter_status backend_open(struct backend **at, const struct model *model,
     }
     b->model = model;
     b->pace = -1;
+    b->round = 1;
     status = open_parts(b, options, error);
     if (status) {
         backend_close(&b);

@@ -17,6 +17,7 @@ struct lane {
     bool vocoded;  /* and its samples too */
     int n_frames;  /* chosen so far */
     int n_waiting; /* frames of codes that vocode has not seen */
+    unsigned sent; /* the round in which its pinned codes were sent */
     bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
     struct lane_out out;
     int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
@@ -46,6 +47,7 @@ struct backend {
     float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */
     uint32_t *bad, *bad_at; /* mapped: [n_lanes], a sample was no number */
     bool busy;              /* something is queued since the last wait */
+    unsigned round;         /* one more after each wait; from 1 on */
     char name[340];         /* of the device and its kernels */
 };
 

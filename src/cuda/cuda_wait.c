@@ -3,8 +3,9 @@
 
 #include <time.h>
 
-static const double FIRST_NAP = 0.5;       /* of the usual wait */
-static const double SHORT_NAP_S = 0.00001; /* the kernel makes 60 microseconds of it */
+static const double EARLY_S = 0.00012;     /* the first nap ends so long before the usual end; the kernel adds 60 us */
+static const double LOOKING_S = 0.0001;    /* without naps, then */
+static const double SHORT_NAP_S = 0.00001; /* the kernel makes 60 to 70 microseconds of it */
 
 double cuda_seconds(void)
 {
@@ -15,17 +16,26 @@ double cuda_seconds(void)
 
 struct cuda_wait cuda_wait_begin(double usual_s)
 {
-    return (struct cuda_wait){cuda_seconds(), FIRST_NAP * usual_s};
+    return (struct cuda_wait){cuda_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0};
+}
+
+static void sleep_for(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)(1e9 * (seconds - (double)t.tv_sec));
+    nanosleep(&t, NULL);
 }
 
 void cuda_wait_nap(struct cuda_wait *wait)
 {
-    struct timespec t = {.tv_sec = (time_t)wait->next};
-    t.tv_nsec = (long)(1e9 * (wait->next - (double)t.tv_sec));
-    if (wait->next > 0) {
-        nanosleep(&t, NULL);
+    if (wait->awake == 0) {
+        if (wait->first > 0) {
+            sleep_for(wait->first);
+        }
+        wait->awake = cuda_seconds();
+    } else if (cuda_seconds() - wait->awake > LOOKING_S) {
+        sleep_for(SHORT_NAP_S);
     }
-    wait->next = SHORT_NAP_S;
 }
 
 double cuda_waited(const struct cuda_wait *wait)

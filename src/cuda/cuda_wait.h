@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Waiting for the GPU. A thread that spins would have a core of its own for as long as somebody speaks: it sleeps
- * through most of a wait, whose length is known from those before, and looks every so often for the rest. */
+ * through most of a wait, whose length is known from those before, looks all the time around its end, and now and then
+ * where that is late. */
 #ifndef CUDA_CUDA_WAIT_H
 #define CUDA_CUDA_WAIT_H
 
-/* One wait on its way: looks and naps in turn, a nap first. */
+/* One wait on its way: naps and looks in turn, a nap first. */
 struct cuda_wait {
-    double begin, next; /* of the clock below; how long the next nap is, in seconds */
+    double begin, awake; /* of the clock below; when the nap through most of it was over, 0: not yet */
+    double first;        /* how long that one is, in seconds; 0: none */
 };
 
 /* Seconds of a clock that never goes back. */

@@ -213,52 +213,62 @@ static bool is_urgent(const utter_model *e)
     return urgent;
 }
 
-/* The codes of n frames, and which lanes want their sound now: *m of e->lanes. A backend that does not gather has not
- * been waited for yet. */
-static utter_status take_codes(utter_model *e, int n, bool together, int *m, utter_error *error)
+/* Frames of n lanes, and the sound of those that want it at once: it is queued behind them, and all is waited for
+ * together. */
+static utter_status make_frames(utter_model *e, int n, bool urgent, utter_error *error)
 {
-    bool urgent = !together || e->at_once || is_urgent(e);
-    *m = e->ops->gathers ? 0 : n;
-    for (int i = 0; i < n && e->ops->gathers; i++) {
-        struct lane_out out;
-        int lane = e->frames[i].lane;
-        utter_stream *s = e->streams[lane];
-        utter_status status = e->ops->collect(e->backend, lane, &out, error);
-        if (status) {
-            return status;
-        }
-        stream_take_codes(s, &out);
-        int n_due = stream_sound_due(s, urgent);
-        if (n_due > 1) {
-            const int32_t *codes = s->codes + (ptrdiff_t)s->n_frames * e->model->config->n_codebooks;
-            if ((status = e->ops->feed(e->backend, lane, codes, n_due, error))) {
-                return status;
-            }
-        }
-        if (n_due > 0) {
-            e->lanes[(*m)++] = lane;
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        if (stream_at_once(e->streams[e->frames[i].lane], urgent)) {
+            e->lanes[m++] = e->frames[i].lane;
         }
     }
-    return UTTER_OK;
-}
-
-static utter_status take_sound(utter_model *e, int m, utter_error *error)
-{
-    for (int i = 0; i < m; i++) {
+    utter_status status = e->ops->frame(e->backend, e->frames, n, error);
+    if (!status && m > 0) {
+        status = e->ops->vocode(e->backend, e->lanes, m, error);
+    }
+    for (int i = 0, k = 0; i < n && !status; i++) {
         struct lane_out out;
-        utter_stream *s = e->streams[e->lanes[i]];
-        utter_status status = e->ops->collect(e->backend, e->lanes[i], &out, error);
-        if (status) {
-            return status;
+        utter_stream *s = e->streams[e->frames[i].lane];
+        if ((status = e->ops->collect(e->backend, s->lane, &out, error))) {
+            break;
         }
-        if (!e->ops->gathers) {
-            stream_take_codes(s, &out);
-        }
-        if (stream_sound_due(s, true)) {
+        stream_take_codes(s, &out);
+        if (k < m && e->lanes[k] == s->lane) {
+            k++;
             stream_take_sound(s, &out);
         }
     }
-    return UTTER_OK;
+    return status;
+}
+
+/* The sound of frames that have waited long enough. */
+static utter_status make_sound(utter_model *e, int n, bool urgent, utter_error *error)
+{
+    const int n_codes = e->model->config->n_codebooks;
+    utter_status status = UTTER_OK;
+    int m = 0;
+    for (int i = 0; i < n && !status; i++) {
+        const utter_stream *s = e->streams[e->frames[i].lane];
+        int n_due = s->finish == UTTER_FINISH_NONE ? stream_sound_due(s, urgent) : 0;
+        if (n_due > 0) {
+            e->lanes[m++] = s->lane;
+            status = e->ops->feed(
+                e->backend, s->lane, s->codes + (ptrdiff_t)s->n_frames * n_codes, n_due, error);
+        }
+    }
+    if (!status && m > 0) {
+        status = e->ops->vocode(e->backend, e->lanes, m, error);
+    }
+    for (int i = 0; i < m && !status; i++) {
+        struct lane_out out;
+        utter_stream *s = e->streams[e->lanes[i]];
+        if (!(status = e->ops->collect(e->backend, s->lane, &out, error))) {
+            s->stats.wait_s += out.wait_s;
+            stream_take_sound(s, &out);
+        }
+    }
+    return status;
 }
 
 utter_status engine_step(utter_model *e, bool together, utter_error *error)
@@ -270,13 +280,12 @@ utter_status engine_step(utter_model *e, bool together, utter_error *error)
         return status;
     }
     bool moved;
-    int n = gather(e, &moved), m;
+    int n = gather(e, &moved);
     if (n == 0) {
         return moved ? engine_check(e, why) : UTTER_AGAIN;
     }
-    if ((status = e->ops->frame(e->backend, e->frames, n, why)) ||
-        (status = take_codes(e, n, together, &m, why)) ||
-        (status = e->ops->vocode(e->backend, e->lanes, m, why)) || (status = take_sound(e, m, why))) {
+    bool urgent = !together || e->at_once || is_urgent(e);
+    if ((status = make_frames(e, n, urgent, why)) || (status = make_sound(e, n, urgent, why))) {
         fail_all(e, n, status, why);
         return engine_note(e, status, why);
     }

@@ -339,15 +339,25 @@ static double lead(const utter_stream *s)
            (engine_seconds() - s->first_sound_s);
 }
 
+/* The listener has little in hand, or is just that little behind. */
+static bool is_near(const utter_stream *s)
+{
+    return s->n_frames == 0 || fabs(lead(s)) < STREAM_FAR;
+}
+
+bool stream_at_once(const utter_stream *s, bool urgent)
+{
+    return s->n_made == s->n_frames && (urgent || is_near(s) || s->engine->ops->gathers <= 1);
+}
+
 int stream_sound_due(const utter_stream *s, bool urgent)
 {
     int n = s->n_made - s->n_frames;
     if (n == 0) {
         return 0;
     }
-    bool near = s->n_frames == 0 || fabs(lead(s)) < STREAM_FAR;
     bool last = s->coming != UTTER_FINISH_NONE || reached_bound(s) != UTTER_FINISH_NONE;
-    return urgent || near || last || n == STREAM_TOGETHER || !can_go_on(s) ? n : 0;
+    return urgent || last || n >= s->engine->ops->gathers || is_near(s) || !can_go_on(s) ? n : 0;
 }
 
 void stream_take_sound(utter_stream *s, const struct lane_out *out)

@@ -11,9 +11,8 @@
 /* Frames of sound that a stream holds before a step passes it over. */
 enum { STREAM_RING_FRAMES = 64 };
 
-/* Frames that wait for their sound together, at most, and how many seconds a listener must be ahead of what he hears,
- * or behind, before they do. Weights of a vocoder come from memory once for all of them. */
-enum { STREAM_TOGETHER = 4 };
+/* How many seconds a listener must be ahead of what he hears, or behind, before frames wait for their sound together.
+ * Weights of a vocoder come from memory once for all of them. */
 #define STREAM_FAR 0.5
 /* Rows of a prompt in one piece, however slow they are: one pass over the weights is worth so many. */
 enum { STREAM_LEAST_ROWS = 16 };
@@ -63,6 +62,8 @@ utter_status stream_prefill(utter_stream *s, utter_error *error);
 struct frame_in stream_frame_in(const utter_stream *s);
 /* Takes in the codes of a frame, or that it is the end. */
 void stream_take_codes(utter_stream *s, const struct lane_out *out);
+/* The next frame wants its sound as soon as it is made: no frame waits, and the listener, or somebody else, does. */
+bool stream_at_once(const utter_stream *s, bool urgent);
 /* How many frames want their sound now: all that have none, or 0 when they wait for more. `urgent`: somebody else is
  * in haste. */
 int stream_sound_due(const utter_stream *s, bool urgent);

@@ -88,7 +88,8 @@ typedef bool backend_progress_fn(void *user, double done);
 struct backend_ops {
     const char *name;  /* "cpu" */
     bool packs;        /* makes narrow weights itself of a model that is not packed */
-    bool gathers;      /* frames need not be vocoded one by one: feed may take several of them later */
+    int gathers;       /* frames of a lane that are best vocoded together where nobody waits for their sound; feed
+                          takes them then. 0: none */
     bool reads_packed; /* takes a model whose talker and predictor are packed (weights/pack.h) */
     utter_status (*open)(struct backend **b, const struct model *model,
         const struct backend_options *options, utter_error *error);
