@@ -151,30 +151,25 @@ static utter_status drain(struct bench *bench, int lane, double begin_s, utter_e
     return status < 0 ? status : UTTER_OK;
 }
 
-/* One step of all lanes. */
-static utter_status step_all(
+/* What a program does that wants the sound of all lanes: it reads one that goes on, which moves the others too. */
+static utter_status read_lanes(
     struct bench *bench, const struct row *row, double begin_s, utter_error *error)
 {
-    utter_status status = utter_model_step(bench->model, error);
-    status = status == UTTER_AGAIN ? UTTER_OK : status;
+    float pcm[PIECE];
+    size_t n = 0;
+    int lane = 0;
+    while (lane < row->lanes - 1 && bench->ended[lane]) {
+        lane++;
+    }
+    utter_status status = utter_stream_read(bench->streams[lane], pcm, PIECE, &n, error);
+    if (status == UTTER_OK) {
+        note_first(bench, lane, begin_s);
+    }
+    status = status < 0 ? status : UTTER_OK;
     for (int i = 0; i < row->lanes && status == UTTER_OK; i++) {
         status = bench->ended[i] ? UTTER_OK : drain(bench, i, begin_s, error);
     }
     return status;
-}
-
-/* What a program with one stream does: it reads. */
-static utter_status read_alone(struct bench *bench, double begin_s, utter_error *error)
-{
-    float pcm[PIECE];
-    size_t n = 0;
-    utter_status status = utter_stream_read(bench->streams[0], pcm, PIECE, &n, error);
-    if (status == UTTER_OK) {
-        note_first(bench, 0, begin_s);
-        return drain(bench, 0, begin_s, error);
-    }
-    bench->ended[0] = status == UTTER_END;
-    return status < 0 ? status : UTTER_OK;
 }
 
 /* Frames of the lane that has most. */
@@ -274,8 +269,7 @@ static int run_once(struct bench *bench, struct row *row, const char *text, bool
         double step_s = seconds_now();
         int before = most_frames(bench, row);
         bool first = bench->first_s[0] == 0;
-        status = row->lanes == 1 ? read_alone(bench, begin_s, &error)
-                                 : step_all(bench, row, begin_s, &error);
+        status = read_lanes(bench, row, begin_s, &error);
         open = 0;
         for (int i = 0; i < row->lanes; i++) {
             open += !bench->ended[i];
