@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/cuda_wait.h"
 #include "cuda/frame.h"
 #include "model/request.h"
@@ -402,7 +403,9 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     uint64_t cache = (uint64_t)b->lanes.n_pages * b->lanes.page_floats * sizeof(float);
     *memory = (struct backend_memory){0};
     cuda_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
-    memory->shared_bytes += b->weights.arena.size + cuda_frame_plan(b->model) + cache;
+    memory->shared_bytes +=
+        b->weights.arena.size + cuda_frame_plan(b->model) + cache +
+        cuda_prompt_bytes(b->model->config->talker.n_kv_heads, b->lanes.pages_stride);
     memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
     memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);
     memory->bytes_per_s = b->device.bytes_per_s;

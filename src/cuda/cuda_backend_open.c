@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/cuda_wait.h"
 #include "model/request.h"
 
@@ -62,6 +63,8 @@ static utter_status check_memory(
     cuda_vocoder_plan(b->model, &vocoder, &vocoder_lane);
     /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
     uint64_t fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + available / 50;
+    fixed += cuda_prompt_bytes(
+        b->model->config->talker.n_kv_heads, (lane_positions + CUDA_PAGE - 1) / CUDA_PAGE);
     uint64_t lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane,
              page = cuda_lanes_page_bytes(b->model);
     uint64_t least = backend_least_lane_bytes(b->model);

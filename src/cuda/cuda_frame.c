@@ -28,8 +28,8 @@ static int qkv_rows(const struct stack_config *s)
     return round_up((s->n_heads + 2 * s->n_kv_heads) * s->head, CUDA_TILE);
 }
 
-static void lay_out(
-    struct frame_buffers *b, struct cuda_arena *arena, const struct config *c, int n_lanes)
+static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const struct config *c,
+    int n_lanes, int lane_pages)
 {
     const struct stack_config *t = &c->talker, *p = &c->predictor;
     const uint64_t n = CUDA_MAX_VECTORS, twice = 2 * CUDA_MAX_SLOTS, size = sizeof(float);
@@ -56,6 +56,9 @@ static void lay_out(
     b->inner = cuda_arena_take(
         arena, cuda_wide_bytes(CUDA_MAX_VECTORS, larger(b->gate_stride, b->mixed_stride)));
     b->scales = cuda_arena_take(arena, n * size);
+    b->squares = cuda_arena_take(
+        arena, n * (uint64_t)round_up(larger(t->width, p->width), CUDA_TILE) / 4 * size);
+    b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
     b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
@@ -66,7 +69,7 @@ uint64_t cuda_frame_plan(const struct model *model)
 {
     struct frame_buffers buffers;
     struct cuda_arena arena = {0};
-    lay_out(&buffers, &arena, model->config, 1);
+    lay_out(&buffers, &arena, model->config, 1, 0); /* what depends on the lanes: cuda_prompt_bytes */
     return arena.used;
 }
 
@@ -111,12 +114,12 @@ static utter_status open_host(struct cuda_frame *f, utter_error *error)
 static utter_status open_device(struct cuda_frame *f, utter_error *error)
 {
     const struct config *c = f->model->config;
-    lay_out(&f->b, &f->arena, c, f->lanes.n);
+    lay_out(&f->b, &f->arena, c, f->lanes.n, f->lanes.pages_stride);
     utter_status status = cuda_arena_open(&f->arena, f->device, "buffers of a frame", error);
     if (status) {
         return status;
     }
-    lay_out(&f->b, &f->arena, c, f->lanes.n);
+    lay_out(&f->b, &f->arena, c, f->lanes.n, f->lanes.pages_stride);
     const size_t n_ids = (size_t)f->lanes.n + 1;
     int32_t *ids = memory_new(n_ids, sizeof *ids);
     if (!ids) {
@@ -140,7 +143,7 @@ static utter_status open_kernels(struct cuda_frame *f, utter_error *error)
     cudaError_t result = cuda_linear_open(f->queue.block_shared);
     result = result ? result : cuda_wide_open(f->queue.block_shared);
     result = result ? result : cuda_attend_open();
-    result = result ? result : cuda_prompt_open();
+    result = result ? result : cuda_prompt_open(f->queue.block_shared);
     return check(f, result ? result : cuda_choose_open(), "prepare the kernels", error);
 }
 
@@ -239,6 +242,7 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->device = device;
     f->lanes = *lanes;
     f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
+    f->teams = cuda_wide_teams();
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
         (status = project_pad(f, error)) || (status = open_graphs(f, error)) ||

@@ -28,10 +28,18 @@ struct frame_buffers {
     void *operand,
         *inner;     /* of wide products (cuda_wide.h): of any, and of what a gate or attention left */
     float *scales;  /* [CUDA_MAX_VECTORS] */
+    float *squares; /* [CUDA_MAX_VECTORS][n_k_tiles of the width][4]: of what a product left */
+    void *split;    /* keys and values of a prompt's lane (cuda_steps.h) */
     float *logits;  /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
     float *partial; /* of the talker's attention */
     uint32_t *arrived;
     int qkv_stride, mixed_stride, gate_stride;
+};
+
+/* The operand that the last product left for the next (cuda_wide.h): of x behind this norm. x NULL: none. */
+struct frame_left {
+    const float *x, *norm;
+    int n_vectors;
 };
 
 /* Rows of a prompt on their way to the device. */
@@ -47,6 +55,8 @@ struct cuda_frame {
     struct cuda_device *device;
     struct cuda_lanes lanes;
     struct cuda_queue queue;
+    bool teams; /* cuda_wide_teams */
+    struct frame_left left;
     struct cuda_arena arena;
     struct frame_buffers b;
     struct cuda_order *orders, *orders_at; /* [FRAME_ORDERS], mapped */
@@ -74,12 +84,12 @@ utter_status frame_queue_text(
     struct cuda_frame *f, const void *ids, int64_t text_stride, int n, float *to, utter_error *error);
 /* One product, by the kernels that suit the number of vectors; all give the same bits. */
 utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, utter_error *error);
-/* A gate and the product of its result, whose x is the gate's y. */
+/* A gate and the product of its result, whose x is the gate's y. next_norm: NULL, or the norm that follows. */
 utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
-    const struct cuda_linear *down, utter_error *error);
-/* Attention and the product of its result, whose x is attend->mixed. */
+    const struct cuda_linear *down, const float *next_norm, utter_error *error);
+/* Attention and the product of its result, whose x is attend->mixed; next_norm as above. */
 utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,
-    const struct cuda_linear *o, utter_error *error);
+    const struct cuda_linear *o, const float *next_norm, utter_error *error);
 utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *error);
 utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
     int position, int n, bool last, int first_row, utter_error *error);

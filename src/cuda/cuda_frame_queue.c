@@ -84,6 +84,7 @@ struct pass {
     int n_vectors;
     struct cuda_attend attend;
     const char *tap_name; /* or NULL */
+    int unused; /* so many of the first vectors are not wanted behind the last layer: prompts */
 };
 
 static utter_status run_attention(struct cuda_frame *f, struct pass *p, int layer, utter_error *error)
@@ -104,15 +105,15 @@ static utter_status run_attention(struct cuda_frame *f, struct pass *p, int laye
     struct cuda_linear o = {
         .matrix = l->o,
         .kind = CUDA_ADD,
-        .n_vectors = p->n_vectors,
+        .n_vectors = p->n_vectors - p->attend.unused,
         .x = f->b.mixed,
         .x_stride = s->mixed_padded,
-        .y = p->x,
+        .y = p->x + (int64_t)p->attend.unused * s->width_padded,
         .y_stride = s->width_padded,
     };
     p->attend.layer = layer;
     utter_status status = frame_product(f, &qkv, error);
-    return status ? status : frame_attended(f, &p->attend, &o, error);
+    return status ? status : frame_attended(f, &p->attend, &o, l->post_norm, error);
 }
 
 static utter_status run_mlp(struct cuda_frame *f, const struct pass *p, int layer, utter_error *error)
@@ -122,8 +123,8 @@ static utter_status run_mlp(struct cuda_frame *f, const struct pass *p, int laye
     struct cuda_linear gate = {
         .matrix = l->gate_up,
         .kind = CUDA_GATE,
-        .n_vectors = p->n_vectors,
-        .x = p->x,
+        .n_vectors = p->n_vectors - p->attend.unused,
+        .x = p->x + (int64_t)p->attend.unused * s->width_padded,
         .x_stride = s->width_padded,
         .norm = l->post_norm,
         .eps = s->norm_eps,
@@ -133,13 +134,14 @@ static utter_status run_mlp(struct cuda_frame *f, const struct pass *p, int laye
     struct cuda_linear down = {
         .matrix = l->down,
         .kind = CUDA_ADD,
-        .n_vectors = p->n_vectors,
+        .n_vectors = gate.n_vectors,
         .x = f->b.gate,
         .x_stride = s->inner_padded,
-        .y = p->x,
+        .y = p->x + (int64_t)p->attend.unused * s->width_padded,
         .y_stride = s->width_padded,
     };
-    return frame_gated(f, &gate, &down, error);
+    const float *next = layer + 1 < s->n_layers ? s->layers[layer + 1].input_norm : NULL;
+    return frame_gated(f, &gate, &down, next, error);
 }
 
 static utter_status run_layers(struct cuda_frame *f, struct pass *p, utter_error *error)
@@ -150,12 +152,14 @@ static utter_status run_layers(struct cuda_frame *f, struct pass *p, utter_error
     p->attend.qkv = f->b.qkv;
     p->attend.qkv_stride = f->b.qkv_stride;
     p->attend.placed = f->b.qkv;
+    p->attend.split = f->b.split;
     p->attend.mixed = f->b.mixed;
     p->attend.mixed_stride = s->mixed_padded;
     utter_status status = UTTER_OK;
     for (int i = 0; i < s->n_layers && !status; i++) {
+        p->attend.unused = i + 1 == s->n_layers ? p->unused : 0;
         status = run_attention(f, p, i, error);
-        if (!status) {
+        if (!status && p->attend.unused < p->n_vectors) {
             status = run_mlp(f, p, i, error);
         }
         if (!status && p->tap_name) {
@@ -240,7 +244,7 @@ utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *
         .pad_id = f->model->config->tts_pad,
         .n_vectors = n_slots,
     };
-    struct pass pass = {&f->weights->talker, f->b.x, n_slots, talker_attend(f), "talker.layer"};
+    struct pass pass = {&f->weights->talker, f->b.x, n_slots, talker_attend(f), "talker.layer", 0};
     pass.attend.lanes = f->b.slots->step_lane;
     pass.attend.positions = f->b.slots->step_position;
     utter_status status = embed(f, &e, error);
@@ -268,10 +272,13 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
 {
     const int64_t width = f->weights->talker.width_padded;
     struct cuda_embed e = {.rows = stage->rows_at, .vectors = stage->vectors_at, .n_vectors = n};
-    struct pass pass = {&f->weights->talker, f->b.x, n, talker_attend(f), "talker.layer"};
+    struct pass pass = {&f->weights->talker, f->b.x, n, talker_attend(f), "talker.layer", 0};
     pass.attend.lanes = f->b.lane_ids + lane;
     pass.attend.first_position = position;
     pass.attend.prompt = true;
+    if (!f->tap && cuda_prompt_suits(pass.stack)) {
+        pass.unused = last ? n - 1 : n;
+    }
     utter_status status =
         frame_queue_text(f, &stage->rows_at->text, sizeof(struct cuda_row), n, f->b.text, error);
     if (status || (status = embed(f, &e, error)) ||
@@ -339,7 +346,7 @@ static utter_status predict(struct cuda_frame *f, int n_slots, int codebook, utt
     const struct cuda_weights *w = f->weights;
     const struct cuda_stack *s = &w->predictor;
     int each = codebook == 1 ? 2 : 1;
-    struct pass pass = {s, f->b.px, n_slots * each, {0}, NULL};
+    struct pass pass = {s, f->b.px, n_slots * each, {0}, NULL, 0};
     pass.attend.each = each;
     pass.attend.lanes = f->b.slots->alive;
     pass.attend.first_position = codebook == 1 ? 0 : codebook;

@@ -16,8 +16,35 @@ static struct cuda_wide wide_of(const struct cuda_frame *f, const struct cuda_li
         .scales = f->b.scales,
         .n_sms = f->device->n_sms,
         .block_shared = (int)f->device->block_shared,
+        .teams = f->teams,
         .shape = -1,
     };
+}
+
+/* The operand of a product, unless the product before has left it. */
+static utter_status prepare(struct cuda_frame *f, struct cuda_wide *w, utter_error *error)
+{
+    const bool left = f->left.x && f->left.x == w->linear.x && f->left.norm == w->linear.norm &&
+                      f->left.n_vectors == w->linear.n_vectors && cuda_wide_by_teams(w);
+    f->left.x = NULL;
+    if (left) {
+        w->squares = f->b.squares;
+        return UTTER_OK;
+    }
+    return check(f, cuda_wide_prepare(&f->queue, w), error);
+}
+
+/* Lets a product leave the operand of the next one, in front of which there is a norm with these weights. */
+static void let_leave(struct cuda_frame *f, struct cuda_wide *w, const float *norm)
+{
+    const struct cuda_linear *p = &w->linear;
+    if (norm && p->matrix.rows % CUDA_TILE == 0 && cuda_wide_by_teams(w)) {
+        w->next = f->b.operand;
+        w->next_k_tiles = p->matrix.n_row_tiles;
+        w->next_norm = norm;
+        w->next_squares = f->b.squares;
+        f->left = (struct frame_left){p->y, norm, p->n_vectors};
+    }
 }
 
 utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, utter_error *error)
@@ -25,13 +52,13 @@ utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, ut
     if (p->n_vectors < CUDA_WIDE_FROM) {
         return check(f, cuda_linear_queue(&f->queue, p), error);
     }
-    const struct cuda_wide w = wide_of(f, p, f->b.operand);
-    utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
+    struct cuda_wide w = wide_of(f, p, f->b.operand);
+    utter_status status = prepare(f, &w, error);
     return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
 }
 
 utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
-    const struct cuda_linear *down, utter_error *error)
+    const struct cuda_linear *down, const float *next_norm, utter_error *error)
 {
     /* The gate leaves the operand itself, unless its last tile of columns would stay unwritten in part. */
     if (gate->n_vectors < CUDA_WIDE_FROM || down->matrix.cols % CUDA_TILE != 0) {
@@ -39,13 +66,14 @@ utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
         return status ? status : frame_product(f, down, error);
     }
     struct cuda_wide first = wide_of(f, gate, f->b.operand);
-    const struct cuda_wide second = wide_of(f, down, f->b.inner);
+    struct cuda_wide second = wide_of(f, down, f->b.inner);
     first.next = f->b.inner;
     first.next_k_tiles = down->matrix.n_k_tiles;
-    utter_status status = check(f, cuda_wide_prepare(&f->queue, &first), error);
+    utter_status status = prepare(f, &first, error);
     if (status || (status = check(f, cuda_wide_multiply(&f->queue, &first), error))) {
         return status;
     }
+    let_leave(f, &second, next_norm);
     return check(f, cuda_wide_multiply(&f->queue, &second), error);
 }
 
@@ -58,16 +86,20 @@ static utter_status run_attend(struct cuda_frame *f, const struct cuda_attend *a
 }
 
 utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,
-    const struct cuda_linear *o, utter_error *error)
+    const struct cuda_linear *o, const float *next_norm, utter_error *error)
 {
     struct cuda_attend a = *attend;
-    if (a.n_vectors < CUDA_WIDE_FROM || o->matrix.cols % CUDA_TILE != 0) {
+    if (o->n_vectors == 0) {
+        return run_attend(f, &a, error);
+    }
+    if (o->n_vectors < CUDA_WIDE_FROM || o->matrix.cols % CUDA_TILE != 0) {
         utter_status status = run_attend(f, &a, error);
         return status ? status : frame_product(f, o, error);
     }
-    const struct cuda_wide w = wide_of(f, o, f->b.inner);
+    struct cuda_wide w = wide_of(f, o, f->b.inner);
     a.operand = f->b.inner;
     a.operand_k_tiles = o->matrix.n_k_tiles;
     utter_status status = run_attend(f, &a, error);
+    let_leave(f, &w, next_norm);
     return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
 }

@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One element of a wide product's operand (cuda_wide.h), for the kernels that make it where it arises. */
+ * Elements of a wide product's operand (cuda_wide.h), for the kernels that make it where it arises. */
 #ifndef CUDA_CUDA_OPERAND_CUH
 #define CUDA_CUDA_OPERAND_CUH
 
 #include "cuda/cuda_finish.cuh"
 
+/* Where the operand has the upper part of a number, in steps of two bytes; its lower part lies 8 steps behind. */
+static __device__ __forceinline__ int64_t operand_place(int n_k_tiles, int v, int col)
+{
+    return ((int64_t)(v / CUDA_TILE_VECTORS) * n_k_tiles + col / CUDA_TILE) * 128 +
+           col % CUDA_TILE / 8 * 64 + v % CUDA_TILE_VECTORS * 16 + col % 8;
+}
+
 /* Column `col` of vector v. */
 static __device__ __forceinline__ void operand_store(
     void *operand, int n_k_tiles, int v, int col, float value)
 {
-    const int k = col % CUDA_TILE, group = v / CUDA_TILE_VECTORS;
-    const uint32_t upper = finish_part(value, 0.0f, false), lower = finish_part(value, 0.0f, true);
-    uint16_t *at = (uint16_t *)operand + ((int64_t)group * n_k_tiles + col / CUDA_TILE) * 128 +
-                   (v % CUDA_TILE_VECTORS * 8 + k % 8 / 2) * 4 + k / 8 * 2 + k % 2;
-    at[0] = (uint16_t)upper;
-    at[16] = (uint16_t)lower;
+    uint16_t *at = (uint16_t *)operand + operand_place(n_k_tiles, v, col);
+    at[0] = (uint16_t)finish_part(value, 0.0f, false);
+    at[8] = (uint16_t)finish_part(value, 0.0f, true);
+}
+
+/* Columns `col`, an even number, and the one behind it. */
+static __device__ __forceinline__ void operand_store_two(
+    void *operand, int n_k_tiles, int v, int col, float a, float b)
+{
+    uint32_t *at = (uint32_t *)((uint16_t *)operand + operand_place(n_k_tiles, v, col));
+    at[0] = finish_part(a, b, false);
+    at[4] = finish_part(a, b, true);
 }
 
 #endif

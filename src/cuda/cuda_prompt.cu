@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of a prompt's rows, which are of one lane and share their keys. First all heads of queries and keys are
- * normed and rotated and keys and values go to the cache; then a block takes 32 rows and two query heads of one kv
- * head, and goes through the pages of keys in order. Scores and sums are made on tensor cores from factors in two bf16
- * parts, three of the four products. What a row gets depends on its position and the keys up to it alone: pages lie at
+ * normed and rotated, keys and values go to the cache, and those of all positions, split in two bf16 parts, into pages
+ * that can be copied as they are; then a block takes 16 rows and two query heads of one kv head, and goes through
+ * the pages in order, every fourth of them by the same two warps. Scores and sums are made on tensor cores, three of
+ * the four products of parts. What a row gets depends on its position and the keys up to it alone: pages lie at
  * fixed positions, and a key behind a row has weight 0. So any cut of a prompt into calls gives the same bits. */
+#include "cuda/cuda_blocks.cuh"
 #include "cuda/cuda_heads.cuh"
 #include "cuda/cuda_operand.cuh"
 
@@ -12,87 +14,24 @@ namespace {
 enum {
     READY_WARPS = 8,
     SIDE = 4,
-    HALVES = 2,  /* pages of even numbers, and of odd: summed apart, then together */
-    N_WARPS = 8, /* two halves of the keys, two tiles of rows, two query heads */
+    QUARTERS = 4, /* pages by their number: summed apart, then together */
+    PAIR = 2,     /* query heads of a block */
+    N_WARPS = QUARTERS * PAIR,
     N_THREADS = N_WARPS * 32,
-    ROWS = 16, /* of a warp */
-    BLOCK_ROWS = 2 * ROWS,
-    PAIR = 2, /* query heads of a block */
+    ROWS = 16, /* of a block */
     MOST_HEAD = 128,
-    STEPS = MOST_HEAD / 16,        /* of a dot product */
-    COLS = MOST_HEAD / 8,          /* tiles of 8 numbers of a head */
-    PAGE_WARPS = N_WARPS / HALVES, /* that bring a page */
-    ITEMS = STEPS * 2 / PAGE_WARPS,
+    STEPS = MOST_HEAD / 16, /* of a dot product */
+    COLS = MOST_HEAD / 8,   /* tiles of 8 numbers of a head */
 };
+
+/* Keys and values of a page: upper parts, then lower, as rows of 8 numbers a piece. Piece c of row r lies at c ^ r % 8,
+ * so that the same pieces of 8 rows are in different banks. */
+struct page {
+    uint4 keys[2][CUDA_PAGE][COLS], values[2][CUDA_PAGE][COLS];
+};
+static_assert(sizeof(struct page) == CUDA_PROMPT_PAGE, "cuda_prompt_bytes counts them");
 
 /* ---- Heads ---- */
-
-__global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task task)
-{
-    __shared__ float work[READY_WARPS][MOST_HEAD], angles[MOST_HEAD];
-    const int v = (int)blockIdx.x, warp = (int)threadIdx.x / 32;
-    find_angles(task, position_of(task.a, v), angles, (int)threadIdx.x, READY_WARPS * 32);
-    ptx_let_next_begin();
-    ptx_wait_for_earlier();
-    if (lane_of(task.a, 0) < 0) { /* nobody's prompt */
-        return;
-    }
-    __syncthreads();
-    for (int job = warp; job < task.n_heads + task.n_kv_heads; job += READY_WARPS) {
-        if (job < task.n_heads) {
-            float *q = task.a.placed + v * task.a.qkv_stride + (int64_t)job * task.head;
-            place_head<MOST_HEAD / 32>(task, q, task.q_norm, angles, work[warp], q);
-        } else {
-            place_key<MOST_HEAD / 32>(task, v, job - task.n_heads, angles, work[warp]);
-        }
-    }
-}
-
-/* ---- Pages ---- */
-
-/* A thread's part of a page on its way: keys as pairs of numbers, values as pairs of positions. */
-struct loaded {
-    float2 key[ITEMS][2];
-    float value[ITEMS][4];
-};
-
-/* A page as the operands of tensor cores: upper parts in x and y, lower in z and w. */
-struct page {
-    uint4 keys[STEPS][2][32]; /* [16 numbers][8 keys] */
-    uint4 values[COLS][32];   /* [8 numbers] of 16 keys */
-};
-
-/* Where a page lies; its number in the cache is asked for a page before the page itself. */
-__device__ __forceinline__ int64_t cache_page(
-    const struct task &task, int lane, int number, int n_pages)
-{
-    const int32_t *pages = task.a.pages + (int64_t)lane * task.a.pages_stride;
-    return number < n_pages ? pages[number] : 0;
-}
-
-/* Those of its n keys that there are; the others are zeros. */
-__device__ __forceinline__ void load_page(
-    struct loaded &to, const struct task &task, int64_t in_cache, int kv_head, int n)
-{
-    const int me = (int)threadIdx.x % 32, g = me / 4, t = me % 4;
-    const float *keys = task.a.cache + in_cache * (int64_t)task.a.page_floats +
-                        ((int64_t)task.a.layer * task.n_kv_heads + kv_head) * 2 * CUDA_PAGE * task.head;
-    const float *values = keys + CUDA_PAGE * task.head;
-#pragma unroll
-    for (int e = 0; e < ITEMS; e++) {
-        const int item = e * PAGE_WARPS + (int)threadIdx.x / 32 % PAGE_WARPS;
-        const int key = item % 2 * 8 + g, col = item / 2 * 16 + 2 * t, dim = item * 8 + g;
-        const bool there = key < n && col < task.head;
-        const float2 *at = (const float2 *)(keys + key * task.head + col);
-        to.key[e][0] = there ? at[0] : make_float2(0, 0);
-        to.key[e][1] = there ? at[4] : make_float2(0, 0);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int slot = 2 * t + i % 2 + i / 2 * 8;
-            to.value[e][i] = slot < n && dim < task.head ? values[slot * task.head + dim] : 0.0f;
-        }
-    }
-}
 
 __device__ __forceinline__ uint4 split_four(float a, float b, float c, float d)
 {
@@ -100,16 +39,96 @@ __device__ __forceinline__ uint4 split_four(float a, float b, float c, float d)
         finish_part(c, d, true));
 }
 
-__device__ __forceinline__ void store_page(struct page &to, const struct loaded &from)
+/* Numbers 4 l .. 4 l + 3 of a row, for thread l of a warp. */
+__device__ __forceinline__ void store_split(uint4 (&to)[2][CUDA_PAGE][COLS], int row, float4 x)
 {
-    const int me = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int e = 0; e < ITEMS; e++) {
-        const int item = e * PAGE_WARPS + (int)threadIdx.x / 32 % PAGE_WARPS;
-        const float2 *k = from.key[e];
-        const float *v = from.value[e];
-        to.keys[item / 2][item % 2][me] = split_four(k[0].x, k[0].y, k[1].x, k[1].y);
-        to.values[item][me] = split_four(v[0], v[1], v[2], v[3]);
+    const int lane = (int)threadIdx.x % 32, piece = lane / 2 ^ row % 8;
+    const uint4 parts = split_four(x.x, x.y, x.z, x.w);
+    ((uint2 *)&to[0][row][piece])[lane % 2] = make_uint2(parts.x, parts.y);
+    ((uint2 *)&to[1][row][piece])[lane % 2] = make_uint2(parts.z, parts.w);
+}
+
+__device__ __forceinline__ float4 four_of(const float *row, int head)
+{
+    const int col = (int)threadIdx.x % 32 * 4;
+    return col < head ? *(const float4 *)(row + col) : make_float4(0, 0, 0, 0);
+}
+
+__device__ __forceinline__ struct page *split_page(const struct task &task, int kv_head, int position)
+{
+    return (struct page *)task.a.split + (int64_t)kv_head * task.a.pages_stride + position / CUDA_PAGE;
+}
+
+/* Key and value of a new position, by one warp: to the cache, and split. */
+__device__ __forceinline__ void ready_key(
+    const struct task &task, int v, int kv_head, const float *angles, float *work, float *turned)
+{
+    const struct cuda_attend &a = task.a;
+    const int position = position_of(a, v), slot = position % CUDA_PAGE,
+              col = (int)threadIdx.x % 32 * 4;
+    const float *k = a.qkv + v * a.qkv_stride + (int64_t)(task.n_heads + kv_head) * task.head;
+    float *keys = page_of(task, lane_of(a, v), kv_head, position / CUDA_PAGE) + slot * task.head;
+    struct page *page = split_page(task, kv_head, position);
+    const float4 value = four_of(k + (int64_t)task.n_kv_heads * task.head, task.head);
+    place_head<MOST_HEAD / 32>(task, k, task.k_norm, angles, work, turned);
+    const float4 key = four_of(turned, task.head);
+    if (col < task.head) {
+        *(float4 *)(keys + col) = key;
+        *(float4 *)(keys + CUDA_PAGE * task.head + col) = value;
+    }
+    store_split(page->keys, slot, key);
+    store_split(page->values, slot, value);
+    __syncwarp();
+}
+
+/* Those of a position before the new ones; behind them zeros up to the end of the page. */
+__device__ __forceinline__ void ready_old_key(
+    const struct task &task, int lane, int position, bool there, int kv_head)
+{
+    const int slot = position % CUDA_PAGE;
+    float4 key = make_float4(0, 0, 0, 0), value = key;
+    if (there) {
+        const float *keys = page_of(task, lane, kv_head, position / CUDA_PAGE) + slot * task.head;
+        key = four_of(keys, task.head);
+        value = four_of(keys + CUDA_PAGE * task.head, task.head);
+    }
+    struct page *page = split_page(task, kv_head, position);
+    store_split(page->keys, slot, key);
+    store_split(page->values, slot, value);
+}
+
+/* A block for each new row, then one for each other position. */
+__global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task task)
+{
+    __shared__ __align__(16) float work[READY_WARPS][MOST_HEAD], turned[READY_WARPS][MOST_HEAD];
+    __shared__ float angles[MOST_HEAD];
+    const struct cuda_attend &a = task.a;
+    const int v = (int)blockIdx.x, warp = (int)threadIdx.x / 32, other = v - a.n_vectors;
+    if (other < 0) {
+        find_angles(task, position_of(a, v), angles, (int)threadIdx.x, READY_WARPS * 32);
+    }
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    const int lane = lane_of(a, 0);
+    if (lane < 0) { /* nobody's prompt */
+        return;
+    }
+    if (other >= 0) {
+        const bool there = other < a.first_position;
+        const int position = there ? other : other + a.n_vectors;
+        for (int kv_head = warp; kv_head < task.n_kv_heads; kv_head += READY_WARPS) {
+            ready_old_key(task, lane, position, there, kv_head);
+        }
+        return;
+    }
+    __syncthreads();
+    for (int job = warp; job < task.n_heads + task.n_kv_heads; job += READY_WARPS) {
+        if (job < task.n_kv_heads) {
+            ready_key(task, v, job, angles, work[warp], turned[warp]);
+        } else {
+            float *q = a.placed + v * a.qkv_stride + (int64_t)(job - task.n_kv_heads) * task.head;
+            place_head<MOST_HEAD / 32>(task, q, task.q_norm, angles, work[warp], q);
+        }
     }
 }
 
@@ -153,6 +172,20 @@ __device__ __forceinline__ void load_rows(struct rows &r, const struct task &tas
     }
 }
 
+/* Where a thread finds its row of 16 keys as operands: of keys (the same numbers of 8 keys), of values (all of 16
+ * keys, 8 numbers). */
+__device__ __forceinline__ uint4 load_keys(const uint4 (&from)[CUDA_PAGE][COLS], int step)
+{
+    const int me = (int)threadIdx.x % 32, row = me % 8 + me / 16 * 8;
+    return blocks_load(&from[row][(step * 2 + me / 8 % 2) ^ me % 8]);
+}
+
+__device__ __forceinline__ uint4 load_values(const uint4 (&from)[CUDA_PAGE][COLS], int tile)
+{
+    const int me = (int)threadIdx.x % 32, row = me % 16;
+    return blocks_load_turned(&from[row][(tile + me / 16) ^ me % 8]);
+}
+
 /* Scores of the page's 16 keys: keys 2t, 2t + 1 of each half of the page, of row g, then of row g + 8. */
 __device__ __forceinline__ void find_scores(
     float (&score)[2][4], const struct rows &r, const struct page &page, int first_key, float scale)
@@ -161,13 +194,13 @@ __device__ __forceinline__ void find_scores(
     float sums[3][2][4] = {}; /* of upper parts; of one lower part */
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
-        const uint4 k[2] = {page.keys[s][0][me], page.keys[s][1][me]};
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            ptx_mma(sums[0][half], r.upper[s], k[half].x, k[half].y);
-            ptx_mma(sums[1][half], r.lower[s], k[half].x, k[half].y);
-            ptx_mma(sums[2][half], r.upper[s], k[half].z, k[half].w);
-        }
+        const uint4 upper = load_keys(page.keys[0], s), lower = load_keys(page.keys[1], s);
+        ptx_mma(sums[0][0], r.upper[s], upper.x, upper.y);
+        ptx_mma(sums[0][1], r.upper[s], upper.z, upper.w);
+        ptx_mma(sums[1][0], r.lower[s], upper.x, upper.y);
+        ptx_mma(sums[1][1], r.lower[s], upper.z, upper.w);
+        ptx_mma(sums[2][0], r.upper[s], lower.x, lower.y);
+        ptx_mma(sums[2][1], r.upper[s], lower.z, lower.w);
     }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -213,7 +246,6 @@ __device__ __forceinline__ void weigh(struct rows &r, float (&score)[2][4])
 __device__ __forceinline__ void take_page(
     struct rows &r, const struct page &page, int first_key, float scale)
 {
-    const int me = (int)threadIdx.x % 32;
     float score[2][4];
     find_scores(score, r, page, first_key, scale);
     weigh(r, score);
@@ -223,24 +255,24 @@ __device__ __forceinline__ void take_page(
                 lower = make_uint4(one.z, one.w, two.z, two.w);
 #pragma unroll
     for (int j = 0; j < COLS; j += SIDE) { /* SIDE sums beside each other: none waits for itself */
-        uint4 v[SIDE];
-#pragma unroll
-        for (int i = 0; i < SIDE; i++) {
-            v[i] = page.values[j + i][me];
-            ptx_mma(r.out[j + i], upper, v[i].x, v[i].y);
-        }
-#pragma unroll
-        for (int i = 0; i < SIDE; i++) {
-            ptx_mma(r.out[j + i], lower, v[i].x, v[i].y);
-        }
-#pragma unroll
-        for (int i = 0; i < SIDE; i++) {
-            ptx_mma(r.out[j + i], upper, v[i].z, v[i].w);
-        }
+        const uint4 a = load_values(page.values[0], j), b = load_values(page.values[0], j + 2);
+        const uint4 c = load_values(page.values[1], j), d = load_values(page.values[1], j + 2);
+        ptx_mma(r.out[j], upper, a.x, a.y);
+        ptx_mma(r.out[j + 1], upper, a.z, a.w);
+        ptx_mma(r.out[j + 2], upper, b.x, b.y);
+        ptx_mma(r.out[j + 3], upper, b.z, b.w);
+        ptx_mma(r.out[j], lower, a.x, a.y);
+        ptx_mma(r.out[j + 1], lower, a.z, a.w);
+        ptx_mma(r.out[j + 2], lower, b.x, b.y);
+        ptx_mma(r.out[j + 3], lower, b.z, b.w);
+        ptx_mma(r.out[j], upper, c.x, c.y);
+        ptx_mma(r.out[j + 1], upper, c.z, c.w);
+        ptx_mma(r.out[j + 2], upper, d.x, d.y);
+        ptx_mma(r.out[j + 3], upper, d.z, d.w);
     }
 }
 
-/* What the warp of the odd pages leaves for the one of the even pages: a number of all threads beside each other. */
+/* What a warp leaves for another of the same rows: a number of all threads beside each other. */
 struct left_over {
     float largest[2][32], sum[2][32], out[COLS][4][32];
 };
@@ -262,14 +294,15 @@ __device__ __forceinline__ void leave_rows(struct left_over &to, const struct ro
     }
 }
 
-/* Key 0 lies in an even page: `r` has a largest score. */
 __device__ __forceinline__ void join_rows(struct rows &r, const struct left_over &from)
 {
     const int me = (int)threadIdx.x % 32;
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         const float other = from.largest[row][me], largest = fmaxf(r.largest[row], other);
-        const float mine = expf(r.largest[row] - largest), theirs = expf(other - largest);
+        const float base = largest == -INFINITY ? 0.0f : largest; /* no keys of either count */
+        const float mine = expf(r.largest[row] - base), theirs = expf(other - base);
+        r.largest[row] = largest;
         r.sum[row] = __fmaf_rn(theirs, from.sum[row][me], __fmul_rn(mine, r.sum[row]));
 #pragma unroll
         for (int j = 0; j < COLS; j++) {
@@ -288,12 +321,8 @@ __device__ __forceinline__ void store_tile(
     const struct cuda_attend &p = task.a;
     const int t = (int)threadIdx.x % 4, col = head * task.head + tile * 16;
     if (p.operand) {
-        const uint4 parts = split_four(a, b, c, d);
-        uint2 *to = (uint2 *)p.operand +
-                    ((int64_t)(v / CUDA_TILE_VECTORS) * p.operand_k_tiles + col / CUDA_TILE) * 32 +
-                    v % CUDA_TILE_VECTORS * 8 + t;
-        to[0] = make_uint2(parts.x, parts.y);
-        to[4] = make_uint2(parts.z, parts.w);
+        operand_store_two(p.operand, p.operand_k_tiles, v, col + 2 * t, a, b);
+        operand_store_two(p.operand, p.operand_k_tiles, v, col + 2 * t + 8, c, d);
         return;
     }
     float *to = p.mixed + v * p.mixed_stride + col + 2 * t;
@@ -319,66 +348,95 @@ __device__ __forceinline__ void store_rows(
     }
 }
 
-/* Shared memory: pages while there are keys, then what is left over. */
-union room {
-    struct page pages[HALVES][2];
-    struct left_over rows[PAGE_WARPS];
+/* Shared memory: pages of some rounds while there are keys, then what is left over. */
+template <int ROUNDS> union shares {
+    struct page pages[ROUNDS][QUARTERS];
+    struct left_over rows[N_WARPS / 2];
 };
 
-__global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
+/* The pages of a round, by all threads. */
+__device__ __forceinline__ void ask_for_pages(
+    struct page (&to)[QUARTERS], const struct page *from, int round, int n_pages)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
-    union room &room = *(union room *)shared;
-    const struct cuda_attend &a = task.a;
-    const int warp = (int)threadIdx.x / 32, half = warp / PAGE_WARPS,
-              group = task.n_heads / task.n_kv_heads;
-    const int pairs = (group + PAIR - 1) / PAIR, kv_head = (int)blockIdx.x / pairs;
-    const int member = (int)blockIdx.x % pairs * PAIR + warp % PAIR, head = kv_head * group + member;
-    const int begin = (int)(gridDim.y - 1 - blockIdx.y) * BLOCK_ROWS; /* the longest first */
-    const int first = begin + warp / PAIR % 2 * ROWS;
-    const int last = a.first_position + min(a.n_vectors, first + ROWS) - 1;
-    const int n_keys = a.first_position + min(a.n_vectors, begin + BLOCK_ROWS);
-    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE,
-              n_rounds = (n_pages + HALVES - 1) / HALVES;
-    const bool works = member < group && first < a.n_vectors;
-    ptx_let_next_begin();
-    ptx_wait_for_earlier();
-    const int lane = lane_of(a, 0);
-    if (lane < 0) {
-        return;
+    const int n = min(QUARTERS, n_pages - round * QUARTERS) * (int)(sizeof(struct page) / 16);
+    const uint4 *piece = (const uint4 *)(from + round * QUARTERS);
+    for (int i = (int)threadIdx.x; i < n; i += N_THREADS) {
+        ptx_copy((uint4 *)to + i, piece + i, false);
     }
-    struct loaded next;
-    struct rows r;
-    load_page(next, task, cache_page(task, lane, half, n_pages), kv_head, n_keys - half * CUDA_PAGE);
-    int64_t in_cache = cache_page(task, lane, half + HALVES, n_pages);
-    load_rows(r, task, first, min(head, task.n_heads - 1));
-    store_page(room.pages[half][0], next);
-    __syncthreads();
-    for (int i = 0; i < n_rounds; i++) {
-        const int number = i * HALVES + half, key = number * CUDA_PAGE;
-        if (i + 1 < n_rounds) {
-            load_page(next, task, in_cache, kv_head, n_keys - key - HALVES * CUDA_PAGE);
-            in_cache = cache_page(task, lane, number + 2 * HALVES, n_pages);
+    ptx_copy_end();
+}
+
+/* Quarters 1 and 3 to 0 and 2, then 2 to 0. */
+__device__ __forceinline__ void join_quarters(
+    struct left_over *room, struct rows &r, int quarter, int member)
+{
+#pragma unroll 1
+    for (int step = 1; step < QUARTERS; step *= 2) {
+        struct left_over *at = room + quarter / (2 * step) * PAIR + member;
+        if (quarter % (2 * step) == step) {
+            leave_rows(*at, r);
         }
-        if (works && key <= last) {
-            take_page(r, room.pages[half][i % 2], key, task.scale);
-        }
-        if (i + 1 < n_rounds) {
-            store_page(room.pages[half][(i + 1) % 2], next);
+        __syncthreads();
+        if (quarter % (2 * step) == 0) {
+            join_rows(r, *at);
         }
         __syncthreads();
     }
-    if (half == 1) {
-        leave_rows(room.rows[warp % PAGE_WARPS], r);
+}
+
+template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    union shares<ROUNDS> &room = *(union shares<ROUNDS> *)shared;
+    const struct cuda_attend &a = task.a;
+    const int warp = (int)threadIdx.x / 32, quarter = warp / PAIR,
+              group = task.n_heads / task.n_kv_heads;
+    const int pairs = (group + PAIR - 1) / PAIR, kv_head = (int)blockIdx.x / pairs;
+    const int member = (int)blockIdx.x % pairs * PAIR + warp % PAIR, head = kv_head * group + member;
+    const int first = (int)(gridDim.y - 1 - blockIdx.y) * ROWS; /* the longest first */
+    const int n_keys = a.first_position + min(a.n_vectors, first + ROWS);
+    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
+    const int n_rounds = (n_pages + QUARTERS - 1) / QUARTERS;
+    ptx_let_next_begin();
+    ptx_wait_for_earlier();
+    if (lane_of(a, 0) < 0) {
+        return;
     }
-    __syncthreads();
-    if (half == 0 && works) {
-        join_rows(r, room.rows[warp % PAGE_WARPS]);
+    const struct page *pages = (const struct page *)a.split + (int64_t)kv_head * a.pages_stride;
+    struct rows r;
+    for (int i = 0; i < ROUNDS; i++) {
+        ask_for_pages(room.pages[i], pages, i, n_pages);
+    }
+    load_rows(r, task, first, min(head, task.n_heads - 1));
+    for (int i = 0; i < n_rounds; i++) {
+        const int number = i * QUARTERS + quarter;
+        ptx_copy_wait<ROUNDS - 1>();
+        __syncthreads();
+        if (member < group && number < n_pages) {
+            take_page(r, room.pages[i % ROUNDS][quarter], number * CUDA_PAGE, task.scale);
+        }
+        __syncthreads();
+        ask_for_pages(room.pages[i % ROUNDS], pages, i + ROUNDS, n_pages);
+    }
+    ptx_copy_wait<0>();
+    join_quarters(room.rows, r, quarter, warp % PAIR);
+    if (quarter == 0 && member < group) {
         store_rows(r, task, first, head);
     }
 }
 
+/* Whether pages can be on their way while others are worked on. */
+bool fits_two(int block_shared)
+{
+    return (int)sizeof(union shares<2>) <= block_shared;
+}
+
 } // namespace
+
+uint64_t cuda_prompt_bytes(int n_kv_heads, int n_pages)
+{
+    return (uint64_t)n_kv_heads * (uint64_t)n_pages * CUDA_PROMPT_PAGE;
+}
 
 bool cuda_prompt_suits(const struct cuda_stack *stack)
 {
@@ -387,23 +445,32 @@ bool cuda_prompt_suits(const struct cuda_stack *stack)
 
 cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
 {
-    const struct task task = task_of(attend, 1);
-    const int group = task.n_heads / task.n_kv_heads, n = attend->n_vectors;
-    cudaError_t result =
-        launch(ready_kernel, dim3((unsigned)n), READY_WARPS * 32, queue->overlaps, queue->stream, task);
-    if (result != cudaSuccess) {
+    struct task task = task_of(attend, 1);
+    const int group = task.n_heads / task.n_kv_heads, n = attend->n_vectors - attend->unused;
+    const int n_keys = attend->first_position + attend->n_vectors;
+    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
+    cudaError_t result = launch(ready_kernel, dim3((unsigned)(n_pages * CUDA_PAGE)), READY_WARPS * 32,
+        queue->overlaps, queue->stream, task);
+    if (result != cudaSuccess || n == 0) {
         return result;
     }
-    dim3 grid((unsigned)(task.n_kv_heads * ((group + PAIR - 1) / PAIR)),
-        (unsigned)((n + BLOCK_ROWS - 1) / BLOCK_ROWS));
-    return launch(
-        prompt_kernel, grid, N_THREADS, queue->overlaps, queue->stream, task, (int)sizeof(union room));
+    task.a.first_position += attend->unused;
+    task.a.placed += attend->unused * attend->qkv_stride;
+    task.a.n_vectors = n;
+    dim3 grid(
+        (unsigned)(task.n_kv_heads * ((group + PAIR - 1) / PAIR)), (unsigned)((n + ROWS - 1) / ROWS));
+    return fits_two(queue->block_shared) ? launch(prompt_kernel<2>, grid, N_THREADS, queue->overlaps,
+                                               queue->stream, task, (int)sizeof(union shares<2>))
+                                         : launch(prompt_kernel<1>, grid, N_THREADS, queue->overlaps,
+                                               queue->stream, task, (int)sizeof(union shares<1>));
 }
 
-cudaError_t cuda_prompt_open(void)
+cudaError_t cuda_prompt_open(int block_shared)
 {
-    cudaError_t result = cudaFuncSetAttribute((const void *)prompt_kernel,
-        cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(union room));
+    const bool two = fits_two(block_shared);
+    const void *kernel = two ? (const void *)prompt_kernel<2> : (const void *)prompt_kernel<1>;
+    cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+        (int)(two ? sizeof(union shares<2>) : sizeof(union shares<1>)));
     result = result ? result : prefer_shared((const void *)ready_kernel);
-    return result ? result : prefer_shared((const void *)prompt_kernel);
+    return result ? result : prefer_shared(kernel);
 }

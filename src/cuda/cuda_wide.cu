@@ -17,7 +17,7 @@ enum {
 
 struct prepare {
     struct cuda_linear p;
-    uint32_t *operand;
+    void *operand;
     float *scales;
 };
 
@@ -56,8 +56,6 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
     const struct cuda_linear &p = task.p;
     const int v = (int)blockIdx.x, n_k = p.matrix.n_k_tiles;
     const float *x = p.x + v * p.x_stride;
-    uint32_t *to = task.operand + (int64_t)(v / CUDA_TILE_VECTORS) * n_k * (GROUP_PIECES * 4) +
-                   v % CUDA_TILE_VECTORS * 16;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     for (int i = (int)threadIdx.x; i < n_k * 4; i += PREPARE_THREADS) {
@@ -70,9 +68,8 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
             x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
             x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
         }
-        uint2 *at = (uint2 *)(to + (int64_t)(i / 4) * (GROUP_PIECES * 4)) + i % 4;
-        at[0] = make_uint2(finish_part(x0.x, x0.y, false), finish_part(x1.x, x1.y, false));
-        at[4] = make_uint2(finish_part(x0.x, x0.y, true), finish_part(x1.x, x1.y, true));
+        operand_store_two(task.operand, n_k, v, col, x0.x, x0.y);
+        operand_store_two(task.operand, n_k, v, col + 8, x1.x, x1.y);
     }
     if (!p.norm) {
         return;
@@ -167,13 +164,14 @@ __device__ __forceinline__ void multiply_step(float (&d)[S::ROWS][S::GROUPS][4],
     for (int r = 0; r < S::ROWS; r++) {
         weights[r] = step[r * TILE_PIECES + lane];
     }
-    const uint2 *vectors = (const uint2 *)(step + S::ROWS * TILE_PIECES) + lane;
+    const uint4 *vectors = step + S::ROWS * TILE_PIECES + lane;
 #pragma unroll
-    for (int j = 0; j < S::GROUPS; j++) {
-        const uint2 b = vectors[j * 32];
+    for (int j = 0; j < S::GROUPS; j += 2) {
+        const uint4 b = blocks_load(vectors + j * GROUP_PIECES);
 #pragma unroll
         for (int r = 0; r < S::ROWS; r++) {
             ptx_mma(d[r][j], weights[r], b.x, b.y);
+            ptx_mma(d[r][j + 1], weights[r], b.z, b.w);
         }
     }
 }
@@ -326,6 +324,7 @@ cudaError_t cuda_wide_open(int block_shared)
     cudaFuncAttributes seen; /* asking for them loads a kernel */
     cudaError_t results[] = {
         wide_tall_open(block_shared),
+        wide_group_open(),
         cudaFuncGetAttributes(&seen, prepare_kernel<8>),
         cudaFuncGetAttributes(&seen, prepare_kernel<16>),
         allow<tiling<8, 2, 4>>(block_shared),
@@ -347,7 +346,7 @@ cudaError_t cuda_wide_open(int block_shared)
 
 cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide *w)
 {
-    struct prepare task = {w->linear, (uint32_t *)w->operand, w->scales};
+    struct prepare task = {w->linear, w->operand, w->scales};
     const int n_k = w->linear.matrix.n_k_tiles;
     dim3 grid((unsigned)w->linear.n_vectors);
     return n_k > MANY_TILES ? launch(prepare_kernel<16>, grid, PREPARE_THREADS, q->overlaps, q->stream,
@@ -363,10 +362,19 @@ static bool takes_tall(const struct cuda_wide *w)
                                            wide_tall_blocks(w) * 100 >= (int64_t)w->n_sms * 165);
 }
 
+bool cuda_wide_by_teams(const struct cuda_wide *w)
+{
+    return w->shape < 0 && wide_group_best(w) >= 0;
+}
+
 cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wide *w)
 {
     struct wide_task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales,
-        w->next, w->next_k_tiles};
+        w->next, w->next_k_tiles, w->squares, w->next_norm, w->next_squares};
+    const int group = w->shape < 0 ? wide_group_best(w) : w->shape - SPLIT_SHAPES - 1;
+    if (group >= 0) {
+        return wide_group_start(q, w, task, group);
+    }
     if (takes_tall(w) && wide_tall_suits(w)) {
         return wide_tall_start(q, task);
     }

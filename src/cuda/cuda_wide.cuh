@@ -4,6 +4,7 @@
 #ifndef CUDA_CUDA_WIDE_CUH
 #define CUDA_CUDA_WIDE_CUH
 
+#include "cuda/cuda_blocks.cuh"
 #include "cuda/cuda_operand.cuh"
 #include "cuda/cuda_wide.h"
 
@@ -12,9 +13,12 @@ struct wide_task {
     struct cuda_linear p;
     int rows; /* of the matrix, as y has them */
     const uint4 *operand;
-    const float *scales;
+    float *scales;
     void *next;
     int next_k_tiles;
+    const float *squares; /* NULL: scales are known */
+    const float *next_norm;
+    float *next_squares;
 };
 
 namespace {
@@ -48,18 +52,16 @@ __device__ __forceinline__ void leave_operand(
         const float mine = finish_silu(r.first[i]) * r.second[i];
         const float other = __shfl_xor_sync(0xffffffffu, mine, 4);
         const int v = r.v[i], tile = r.tile[i];
-        uint32_t *to = (uint32_t *)task.next +
-                       ((int64_t)(v / CUDA_TILE_VECTORS) * task.next_k_tiles + tile / 2) * 64 +
-                       (v % CUDA_TILE_VECTORS * 8 + g % 2 * 4 + g / 2) * 2 + tile % 2;
+        const int64_t place = operand_place(task.next_k_tiles, v, tile * 8 + g / 2 * 2);
+        uint16_t *to = (uint16_t *)task.next + place + g % 2 * 8;
         if (v < task.p.n_vectors && tile < task.p.matrix.n_row_tiles) {
-            *to = g % 2 ? finish_part(other, mine, true) : finish_part(mine, other, false);
+            *(uint32_t *)to = g % 2 ? finish_part(other, mine, true) : finish_part(mine, other, false);
         }
     }
 }
 
 template <int N>
-__device__ __forceinline__ void add_results(
-    const struct wide_task &task, int g, const struct results<N> &r)
+__device__ __forceinline__ void add_results(const struct wide_task &task, int g, struct results<N> &r)
 {
     const struct cuda_linear &p = task.p;
     float old[N][2];
@@ -72,11 +74,13 @@ __device__ __forceinline__ void add_results(
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const int to = goal_of(task, r.tile[i], r.v[i]), row = r.tile[i] * CUDA_TILE + g;
+        r.first[i] = old[i][0] + r.first[i];
+        r.second[i] = old[i][1] + r.second[i];
         if (to >= 0 && row < task.rows) {
-            p.y[to * p.y_stride + row] = old[i][0] + r.first[i];
+            p.y[to * p.y_stride + row] = r.first[i];
         }
         if (to >= 0 && row + 8 < task.rows) {
-            p.y[to * p.y_stride + row + 8] = old[i][1] + r.second[i];
+            p.y[to * p.y_stride + row + 8] = r.second[i];
         }
     }
 }
@@ -98,7 +102,7 @@ __device__ __forceinline__ void hand_on(const struct wide_task &task, int g, str
             r.second[i] = __fmul_rn(r.second[i], scale[i]);
         }
     }
-    if (task.next) {
+    if (p.kind == CUDA_GATE && task.next) {
         leave_operand(task, g, r);
     } else if (p.kind == CUDA_ADD) {
         add_results(task, g, r);
@@ -120,5 +124,12 @@ bool wide_tall_suits(const struct cuda_wide *w);
 int64_t wide_tall_blocks(const struct cuda_wide *w);
 cudaError_t wide_tall_start(const struct cuda_queue *q, const struct wide_task &task);
 cudaError_t wide_tall_open(int block_shared);
+
+/* Tiles by teams of warps (cuda_wide_group.cu): the best of their shapes, or -1: they do not suit or are slower. */
+enum { WIDE_GROUP_SHAPES = CUDA_WIDE_SHAPES - 5 };
+cudaError_t wide_group_open(void);
+int wide_group_best(const struct cuda_wide *w);
+cudaError_t wide_group_start(
+    const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task, int shape);
 
 #endif

@@ -3,9 +3,10 @@
  * brought into the order of the tensor cores' operand once, by a kernel in front, or already by the kernel that makes
  * them, and a block's tile is several row tiles high and several groups of vectors wide.
  *
- * Operand: a group of CUDA_TILE_VECTORS vectors and a tile of 16 columns are 256 bytes, the 8 columns of the tensor
- * cores' operand with 8 bytes for each thread of a warp (cuda_weights.h); group i, tile k lie at (i * n_k_tiles + k) *
- * 256. */
+ * Operand: a group of CUDA_TILE_VECTORS vectors and a tile of 16 columns of the matrix are 256 bytes at
+ * (i * n_k_tiles + k) * 256 for group i, tile k. They are two blocks of 8 x 8 numbers, the first 8 columns of the tile
+ * and the last; row 2 v of a block is the upper part of vector v, row 2 v + 1 its lower part (cuda_weights.h). Both
+ * kinds of products on tensor cores read such blocks from shared memory. */
 #ifndef CUDA_CUDA_WIDE_H
 #define CUDA_CUDA_WIDE_H
 
@@ -20,7 +21,7 @@ enum {
     CUDA_WIDE_GROUP = 16,    /* groups of vectors of the widest tile: operands are whole multiples */
     CUDA_WIDE_FROM = 9,      /* vectors from which on this way is the faster one */
     CUDA_WIDE_TALL = 96,     /* from here on the tiles of cuda_wide_tall.cu may be taken */
-    CUDA_WIDE_SHAPES = 5,    /* 4 whose warps split the columns, and that one */
+    CUDA_WIDE_SHAPES = 14,   /* 4 whose warps split the columns, that one, 9 by teams of warps */
 };
 
 struct cuda_wide {
@@ -29,17 +30,28 @@ struct cuda_wide {
     float *scales; /* [n_vectors]: factors of the norm, likewise; not used without norm */
     void *next;    /* NULL, or of CUDA_GATE: the result goes here as the operand of the next product */
     int next_k_tiles; /* of that product */
-    int n_sms;        /* of the device */
+    /* NULL, or where teams multiply (cuda_wide_by_teams), of CUDA_ADD: the sums go to `next` times these weights of the
+     * norm in front of the next product; their squares, [n_vectors][next_k_tiles][4], to next_squares. */
+    const float *next_norm;
+    float *next_squares;
+    const float
+        *squares; /* NULL, or likewise what the product before has left: instead of cuda_wide_prepare */
+    int n_sms;    /* of the device */
     int block_shared; /* bytes */
+    bool teams;       /* cuda_wide_teams */
     int shape;        /* of a block's tile, 0 .. CUDA_WIDE_SHAPES - 1; -1: the one that suits */
 };
 
 /* Once for a device: lets the kernels have their shared memory. */
 cudaError_t cuda_wide_open(int block_shared);
+/* Whether the device and the build have products by teams of warps (cuda_wide_group.cu). */
+bool cuda_wide_teams(void);
 /* Bytes of the operand of n vectors of `cols` columns. */
 uint64_t cuda_wide_bytes(int n_vectors, int cols);
 /* linear.x, normed where there is a norm, into operand order; and `normed`. */
 cudaError_t cuda_wide_prepare(const struct cuda_queue *queue, const struct cuda_wide *wide);
+/* Whether it is a product by teams. */
+bool cuda_wide_by_teams(const struct cuda_wide *wide);
 /* The product of an operand that is ready. cudaErrorInvalidValue: the shape does not suit the matrix or the device. */
 cudaError_t cuda_wide_multiply(const struct cuda_queue *queue, const struct cuda_wide *wide);
 

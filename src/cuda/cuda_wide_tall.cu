@@ -78,21 +78,21 @@ __device__ __forceinline__ void multiply_tile(struct sums<S> &s, const uint4 *st
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const uint4 *from = stage + (warp % S::HIGH * WARP_ROWS * DEEP + tile) * TILE_PIECES + lane;
-    const uint2 *vectors =
-        (const uint2 *)(stage + S::WEIGHTS +
-                        (warp / S::HIGH * S::WARP_GROUPS * DEEP + tile) * GROUP_PIECES) +
-        lane;
+    const int group = warp / S::HIGH * S::WARP_GROUPS + lane / GROUP_PIECES;
+    const uint4 *vectors =
+        stage + S::WEIGHTS + (group * DEEP + tile) * GROUP_PIECES + lane % GROUP_PIECES;
     uint4 weights[WARP_ROWS];
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
         weights[r] = from[r * DEEP * TILE_PIECES];
     }
 #pragma unroll
-    for (int j = 0; j < S::WARP_GROUPS; j++) {
-        const uint2 b = vectors[j * DEEP * GROUP_PIECES * 2];
+    for (int j = 0; j < S::WARP_GROUPS; j += 2) {
+        const uint4 b = blocks_load(vectors + j * DEEP * GROUP_PIECES);
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++) {
             ptx_mma(s.now[r][j], weights[r], b.x, b.y);
+            ptx_mma(s.now[r][j + 1], weights[r], b.z, b.w);
         }
     }
 }

@@ -160,6 +160,7 @@ static struct cuda_wide wide_of(const struct matrix *m, int n, int shape)
         .scales = scales_at,
         .n_sms = device.n_sms,
         .block_shared = (int)device.block_shared,
+        .teams = cuda_wide_teams(),
         .shape = shape};
     return w;
 }
