@@ -202,6 +202,9 @@ static void fail_all(utter_model *e, int n, utter_status status, const utter_err
     }
 }
 
+/* Of all streams: more frames in one call of a vocoder gain nothing, and all would wait for it. */
+enum { MOST_TOGETHER = 16 };
+
 /* Somebody waits for the first sound. */
 static bool is_urgent(const utter_model *e)
 {
@@ -285,6 +288,7 @@ utter_status engine_step(utter_model *e, bool together, utter_error *error)
         return moved ? engine_check(e, why) : UTTER_AGAIN;
     }
     bool urgent = !together || e->at_once || is_urgent(e);
+    e->n_together = MOST_TOGETHER / n < e->ops->gathers ? MOST_TOGETHER / n : e->ops->gathers;
     if ((status = make_frames(e, n, urgent, why)) || (status = make_sound(e, n, urgent, why))) {
         fail_all(e, n, status, why);
         return engine_note(e, status, why);

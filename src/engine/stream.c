@@ -347,7 +347,7 @@ static bool is_near(const utter_stream *s)
 
 bool stream_at_once(const utter_stream *s, bool urgent)
 {
-    return s->n_made == s->n_frames && (urgent || is_near(s) || s->engine->ops->gathers <= 1);
+    return s->n_made == s->n_frames && (urgent || is_near(s) || s->engine->n_together <= 1);
 }
 
 int stream_sound_due(const utter_stream *s, bool urgent)
@@ -357,7 +357,7 @@ int stream_sound_due(const utter_stream *s, bool urgent)
         return 0;
     }
     bool last = s->coming != UTTER_FINISH_NONE || reached_bound(s) != UTTER_FINISH_NONE;
-    return urgent || last || n >= s->engine->ops->gathers || is_near(s) || !can_go_on(s) ? n : 0;
+    return urgent || last || n >= s->engine->n_together || is_near(s) || !can_go_on(s) ? n : 0;
 }
 
 void stream_take_sound(utter_stream *s, const struct lane_out *out)
