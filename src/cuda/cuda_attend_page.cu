@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
     if (me < task.head) {
         const float mixed = mix(s, old_values, n_old, position, me);
         if (a.operand) {
-            operand_store(a.operand, a.operand_k_tiles, v, of * task.head + me, mixed);
+            operand_store(a.operand, a.operand_groups, v, of * task.head + me, mixed);
         } else {
             a.mixed[v * a.mixed_stride + (int64_t)of * task.head + me] = mixed;
         }

@@ -98,7 +98,7 @@ utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *atte
     }
     struct cuda_wide w = wide_of(f, o, f->b.inner);
     a.operand = f->b.inner;
-    a.operand_k_tiles = o->matrix.n_k_tiles;
+    a.operand_groups = cuda_wide_groups(o->n_vectors);
     utter_status status = run_attend(f, &a, error);
     let_leave(f, &w, next_norm);
     return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);

@@ -321,8 +321,8 @@ __device__ __forceinline__ void store_tile(
     const struct cuda_attend &p = task.a;
     const int t = (int)threadIdx.x % 4, col = head * task.head + tile * 16;
     if (p.operand) {
-        operand_store_two(p.operand, p.operand_k_tiles, v, col + 2 * t, a, b);
-        operand_store_two(p.operand, p.operand_k_tiles, v, col + 2 * t + 8, c, d);
+        operand_store_two(p.operand, p.operand_groups, v, col + 2 * t, a, b);
+        operand_store_two(p.operand, p.operand_groups, v, col + 2 * t + 8, c, d);
         return;
     }
     float *to = p.mixed + v * p.mixed_stride + col + 2 * t;

@@ -170,7 +170,7 @@ __device__ __forceinline__ void store_mixed(const struct task &task, int v, int 
 {
     const struct cuda_attend &a = task.a;
     if (a.operand) {
-        operand_store(a.operand, a.operand_k_tiles, v, i, value);
+        operand_store(a.operand, a.operand_groups, v, i, value);
     } else {
         a.mixed[v * a.mixed_stride + i] = value;
     }

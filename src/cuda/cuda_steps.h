@@ -21,6 +21,7 @@ enum {
     CUDA_MAX_VECTORS = 512, /* rows of a prompt that go through the layers together */
     CUDA_MAX_CODES = 4096,  /* that can be chosen among */
     CUDA_MAX_HEAD = 256,
+    CUDA_WIDE_SLAB = 8, /* tiles of columns that lie beside each other in an operand (cuda_wide.h) */
     CUDA_PROMPT_PAGE = 16384, /* bytes of a kv head's page as prompts read it */
 };
 
@@ -72,7 +73,7 @@ struct cuda_attend {
     float *mixed;  /* vector v at mixed + v * mixed_stride, zeros behind up to whole tiles */
     int64_t mixed_stride;
     void *operand; /* NULL, or instead of mixed: the operand of a wide product (cuda_wide.h) */
-    int operand_k_tiles;
+    int operand_groups;
     float *cache; /* pages of page_floats floats (cuda_lanes.h) */
     uint64_t page_floats;
     int page_size;        /* positions */

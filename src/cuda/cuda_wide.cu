@@ -18,6 +18,7 @@ enum {
 struct prepare {
     struct cuda_linear p;
     void *operand;
+    int n_groups;
     float *scales;
 };
 
@@ -68,8 +69,8 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
             x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
             x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
         }
-        operand_store_two(task.operand, n_k, v, col, x0.x, x0.y);
-        operand_store_two(task.operand, n_k, v, col + 8, x1.x, x1.y);
+        operand_store_two(task.operand, task.n_groups, v, col, x0.x, x0.y);
+        operand_store_two(task.operand, task.n_groups, v, col + 8, x1.x, x1.y);
     }
     if (!p.norm) {
         return;
@@ -98,14 +99,17 @@ template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
 
 /* Where this thread's pieces of a step come from. Found once: what is reckoned in a step delays its products. */
 template <class S> struct bringer {
-    const uint4 *weights[S::ROWS], *operand[S::GROUPS / 2]; /* of the step at which they stand */
+    const uint4 *weights[S::ROWS];       /* of the step at which they stand */
+    const uint4 *operand[S::GROUPS / 2]; /* of the first */
+    int tile, slab;                      /* of columns: the step; pieces from slab to slab */
 };
 
 /* Row tiles past the last are read as the last; their sums go nowhere. */
 template <class S>
 __device__ __forceinline__ void begin_bringer(
-    struct bringer<S> &b, const struct cuda_matrix &m, const uint4 *operand, int begin)
+    struct bringer<S> &b, const struct wide_task &task, int begin)
 {
+    const struct cuda_matrix &m = task.p.matrix;
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < S::ROWS; r++) {
@@ -116,9 +120,10 @@ __device__ __forceinline__ void begin_bringer(
 #pragma unroll
     for (int e = 0; e < S::GROUPS / 2; e++) {
         const int group = (int)blockIdx.x * S::GROUPS + 2 * e + lane / GROUP_PIECES;
-        b.operand[e] =
-            operand + ((int64_t)group * m.n_k_tiles + begin) * GROUP_PIECES + lane % GROUP_PIECES;
+        b.operand[e] = task.operand + (int64_t)group * SLAB_PIECES + lane % GROUP_PIECES;
     }
+    b.tile = begin;
+    b.slab = task.n_groups * SLAB_PIECES;
 }
 
 /* The step `ahead` of the one at which the pointers stand, into a stage of this warp's ring. */
@@ -136,9 +141,12 @@ template <class S>
 __device__ __forceinline__ void ask_for_operand(const struct bringer<S> &b, uint4 *stage, int ahead)
 {
     uint4 *to = stage + S::ROWS * TILE_PIECES + threadIdx.x % 32;
+    const int tile = b.tile + ahead;
+    const int64_t from =
+        (int64_t)(tile / CUDA_WIDE_SLAB) * b.slab + tile % CUDA_WIDE_SLAB * GROUP_PIECES;
 #pragma unroll
     for (int e = 0; e < S::GROUPS / 2; e++) {
-        ptx_copy(to + e * 32, b.operand[e] + ahead * GROUP_PIECES, false);
+        ptx_copy(to + e * 32, b.operand[e] + from, false);
     }
 }
 
@@ -149,10 +157,7 @@ template <class S> __device__ __forceinline__ void move_on(struct bringer<S> &b)
     for (int r = 0; r < S::ROWS; r++) {
         b.weights[r] += S::STAGES * TILE_PIECES;
     }
-#pragma unroll
-    for (int e = 0; e < S::GROUPS / 2; e++) {
-        b.operand[e] += S::STAGES * GROUP_PIECES;
-    }
+    b.tile += S::STAGES;
 }
 
 template <class S>
@@ -225,7 +230,7 @@ __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct wide_task
     const int begin = warp * each, n = min(each, max(m.n_k_tiles - begin, 0));
     uint4 *ring = rings + warp * S::STAGES * S::PIECES;
     struct bringer<S> bringer;
-    begin_bringer<S>(bringer, m, task.operand, begin);
+    begin_bringer<S>(bringer, task, begin);
 #pragma unroll
     for (int i = 0; i < S::STAGES - 1; i++) {
         if (i < n) {
@@ -312,11 +317,16 @@ cudaError_t start_best(
 
 } // namespace
 
+int cuda_wide_groups(int n_vectors)
+{
+    const int n = (n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
+    return (n + CUDA_WIDE_GROUP - 1) / CUDA_WIDE_GROUP * CUDA_WIDE_GROUP;
+}
+
 uint64_t cuda_wide_bytes(int n_vectors, int cols)
 {
-    const uint64_t group = CUDA_TILE_VECTORS * CUDA_WIDE_GROUP;
-    const uint64_t vectors = ((uint64_t)n_vectors + group - 1) / group * group;
-    return vectors * (((uint64_t)cols + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE) * 4;
+    const uint64_t slab = CUDA_TILE * CUDA_WIDE_SLAB, slabs = ((uint64_t)cols + slab - 1) / slab;
+    return (uint64_t)cuda_wide_groups(n_vectors) * CUDA_TILE_VECTORS * slabs * slab * 4;
 }
 
 cudaError_t cuda_wide_open(int block_shared)
@@ -346,7 +356,7 @@ cudaError_t cuda_wide_open(int block_shared)
 
 cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide *w)
 {
-    struct prepare task = {w->linear, w->operand, w->scales};
+    struct prepare task = {w->linear, w->operand, cuda_wide_groups(w->linear.n_vectors), w->scales};
     const int n_k = w->linear.matrix.n_k_tiles;
     dim3 grid((unsigned)w->linear.n_vectors);
     return n_k > MANY_TILES ? launch(prepare_kernel<16>, grid, PREPARE_THREADS, q->overlaps, q->stream,
@@ -370,7 +380,8 @@ bool cuda_wide_by_teams(const struct cuda_wide *w)
 cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wide *w)
 {
     struct wide_task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales,
-        w->next, w->next_k_tiles, w->squares, w->next_norm, w->next_squares};
+        w->next, w->next_k_tiles, cuda_wide_groups(w->linear.n_vectors), w->squares, w->next_norm,
+        w->next_squares};
     const int group = w->shape < 0 ? wide_group_best(w) : w->shape - SPLIT_SHAPES - 1;
     if (group >= 0) {
         return wide_group_start(q, w, task, group);

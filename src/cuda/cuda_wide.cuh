@@ -16,6 +16,7 @@ struct wide_task {
     float *scales;
     void *next;
     int next_k_tiles;
+    int n_groups;         /* of the operand, and of the next */
     const float *squares; /* NULL: scales are known */
     const float *next_norm;
     float *next_squares;
@@ -24,8 +25,9 @@ struct wide_task {
 namespace {
 
 enum {
-    TILE_PIECES = CUDA_TILE_BYTES / 16, /* a weight tile in pieces of 16 bytes */
-    GROUP_PIECES = 16,                  /* the same of a group of vectors */
+    TILE_PIECES = CUDA_TILE_BYTES / 16,          /* a weight tile in pieces of 16 bytes */
+    GROUP_PIECES = 16,                           /* the same of a group of vectors */
+    SLAB_PIECES = CUDA_WIDE_SLAB * GROUP_PIECES, /* the same of a group in all tiles of a slab */
 };
 
 /* Of one thread: sums of rows g and g + 8 of a row tile for a vector. */
@@ -52,7 +54,7 @@ __device__ __forceinline__ void leave_operand(
         const float mine = finish_silu(r.first[i]) * r.second[i];
         const float other = __shfl_xor_sync(0xffffffffu, mine, 4);
         const int v = r.v[i], tile = r.tile[i];
-        const int64_t place = operand_place(task.next_k_tiles, v, tile * 8 + g / 2 * 2);
+        const int64_t place = operand_place(task.n_groups, v, tile * 8 + g / 2 * 2);
         uint16_t *to = (uint16_t *)task.next + place + g % 2 * 8;
         if (v < task.p.n_vectors && tile < task.p.matrix.n_row_tiles) {
             *(uint32_t *)to = g % 2 ? finish_part(other, mine, true) : finish_part(mine, other, false);

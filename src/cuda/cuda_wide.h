@@ -3,10 +3,11 @@
  * brought into the order of the tensor cores' operand once, by a kernel in front, or already by the kernel that makes
  * them, and a block's tile is several row tiles high and several groups of vectors wide.
  *
- * Operand: a group of CUDA_TILE_VECTORS vectors and a tile of 16 columns of the matrix are 256 bytes at
- * (i * n_k_tiles + k) * 256 for group i, tile k. They are two blocks of 8 x 8 numbers, the first 8 columns of the tile
- * and the last; row 2 v of a block is the upper part of vector v, row 2 v + 1 its lower part (cuda_weights.h). Both
- * kinds of products on tensor cores read such blocks from shared memory. */
+ * Operand: a group of CUDA_TILE_VECTORS vectors and a tile of 16 columns of the matrix are 256 bytes, two blocks of
+ * 8 x 8 numbers, the first 8 columns of the tile and the last; row 2 v of a block is the upper part of vector v, row
+ * 2 v + 1 its lower part (cuda_weights.h). Both kinds of products on tensor cores read such blocks from shared memory.
+ * Group i, tile k lie at ((k / CUDA_WIDE_SLAB * cuda_wide_groups + i) * CUDA_WIDE_SLAB + k % CUDA_WIDE_SLAB) * 256:
+ * what a block wants at once of its groups is one piece. */
 #ifndef CUDA_CUDA_WIDE_H
 #define CUDA_CUDA_WIDE_H
 
@@ -21,7 +22,7 @@ enum {
     CUDA_WIDE_GROUP = 16,    /* groups of vectors of the widest tile: operands are whole multiples */
     CUDA_WIDE_FROM = 9,      /* vectors from which on this way is the faster one */
     CUDA_WIDE_TALL = 96,     /* from here on the tiles of cuda_wide_tall.cu may be taken */
-    CUDA_WIDE_SHAPES = 14,   /* 4 whose warps split the columns, that one, 9 by teams of warps */
+    CUDA_WIDE_SHAPES = 16,   /* 4 whose warps split the columns, that one, 11 by teams of warps */
 };
 
 struct cuda_wide {
@@ -46,6 +47,8 @@ struct cuda_wide {
 cudaError_t cuda_wide_open(int block_shared);
 /* Whether the device and the build have products by teams of warps (cuda_wide_group.cu). */
 bool cuda_wide_teams(void);
+/* Groups of the operand of n vectors, those that fill it up included. */
+int cuda_wide_groups(int n_vectors);
 /* Bytes of the operand of n vectors of `cols` columns. */
 uint64_t cuda_wide_bytes(int n_vectors, int cols);
 /* linear.x, normed where there is a norm, into operand order; and `normed`. */

@@ -11,10 +11,11 @@
 namespace {
 
 enum {
-    DEEP = 4,        /* tiles of columns of a stage */
-    FEW_TILES = 64,  /* of columns: up to these 8 parts are summed, else 16 */
-    FROM = 96,       /* vectors: fewer are faster without teams */
-    FROM_LONG = 256, /* the same with more columns than FEW_TILES */
+    DEEP = CUDA_WIDE_SLAB, /* tiles of columns of a stage */
+    HALF = DEEP / 2,       /* that are multiplied at once: parts are whole halves */
+    FEW_TILES = 64,        /* of columns: up to these 8 parts are summed, else 16 */
+    FROM = 96,             /* vectors: fewer are faster without teams */
+    FROM_LONG = 256,       /* the same with more columns than FEW_TILES */
     MOST_STAGES = 8,
     AT_ONCE = 6, /* groups that are handed on */
     TEAM = 128,  /* threads */
@@ -60,24 +61,26 @@ struct barriers {
 
 /* What a block brings, and to whom. */
 struct bringer {
-    const unsigned char *weights, *operand; /* of its first row tile and group: the next stage */
-    int64_t row_step, group_step;           /* bytes to the next of them */
-    int rows, groups;                       /* that there are */
-    uint16_t beside, above;                 /* blocks with the same rows; with the same vectors */
+    const unsigned char *weights, *operand; /* of its first row tile and group of the first stage */
+    int64_t row_step, slab_step;            /* bytes to the next row tile; to the next stage's groups */
+    int rows, mine, groups; /* row tiles of the block, groups that this block brings, and all of them */
+    uint16_t beside, above; /* blocks with the same rows; with the same vectors */
 };
 
 template <class S>
 __device__ __forceinline__ struct bringer begin_bringer(const struct group_task &task)
 {
     const struct cuda_matrix &m = task.w.p.matrix;
-    const int x = (int)blockIdx.x, y = (int)blockIdx.y;
+    const int x = (int)blockIdx.x, y = (int)blockIdx.y, each = S::GROUPS / S::DOWN;
+    const int row = y * S::ROWS + x % S::ACROSS, group = x * S::GROUPS + y % S::DOWN * each;
     struct bringer b;
     b.row_step = (int64_t)m.n_k_tiles * CUDA_TILE_BYTES;
-    b.group_step = (int64_t)m.n_k_tiles * (GROUP_PIECES * 16);
-    b.weights = (const unsigned char *)m.tiles + y * S::ROWS * b.row_step;
-    b.operand = (const unsigned char *)task.w.operand + x * S::GROUPS * b.group_step;
-    b.rows = min(S::ROWS, max(m.n_row_tiles - y * S::ROWS, 0));
-    b.groups = min(S::GROUPS, max(task.n_groups - x * S::GROUPS, 0));
+    b.slab_step = (int64_t)task.w.n_groups * GROUP_BYTES;
+    b.weights = (const unsigned char *)m.tiles + row * b.row_step;
+    b.operand = (const unsigned char *)task.w.operand + (int64_t)group * GROUP_BYTES;
+    b.rows = min((int)S::ROWS, max(m.n_row_tiles - y * S::ROWS, 0));
+    b.mine = min(each, max(task.n_groups - group, 0));
+    b.groups = min((int)S::GROUPS, max(task.n_groups - x * S::GROUPS, 0));
     b.beside = (uint16_t)(((1 << S::ACROSS) - 1) << (y % S::DOWN * S::ACROSS));
     b.above = 0;
 #pragma unroll
@@ -87,14 +90,13 @@ __device__ __forceinline__ struct bringer begin_bringer(const struct group_task 
     return b;
 }
 
-/* This block's share of the row tiles of a stage goes to all blocks beside it, its share of the groups to all blocks
- * above and below it. */
+/* This block's share of the row tiles of a stage goes to all blocks beside it. */
 template <class S>
 __device__ __forceinline__ void ask_for_weights(
     const struct bringer &b, int stage, unsigned char *to, uint64_t *barrier)
 {
     const int mine = (int)blockIdx.x % S::ACROSS;
-    const unsigned char *from = b.weights + stage * WEIGHT_BYTES + mine * b.row_step;
+    const unsigned char *from = b.weights + stage * WEIGHT_BYTES;
 #pragma unroll
     for (int i = 0; i < S::ROWS; i += S::ACROSS) {
         if (i + mine < b.rows) {
@@ -104,19 +106,15 @@ __device__ __forceinline__ void ask_for_weights(
     }
 }
 
+/* Its share of the groups goes to all blocks above and below it. */
 template <class S>
 __device__ __forceinline__ void ask_for_operand(
     const struct bringer &b, int stage, unsigned char *to, uint64_t *barrier)
 {
-    const int mine = (int)blockIdx.y % S::DOWN;
-    const unsigned char *from = b.operand + stage * GROUP_BYTES + mine * b.group_step;
-    to += S::ROWS * WEIGHT_BYTES;
-#pragma unroll
-    for (int i = 0; i < S::GROUPS; i += S::DOWN) {
-        if (i + mine < b.groups) {
-            group_copy(to + (i + mine) * GROUP_BYTES, from, GROUP_BYTES, barrier, b.above);
-        }
-        from += S::DOWN * b.group_step;
+    const int first = (int)blockIdx.y % S::DOWN * (S::GROUPS / S::DOWN);
+    if (b.mine > 0) {
+        group_copy(to + S::ROWS * WEIGHT_BYTES + first * GROUP_BYTES, b.operand + stage * b.slab_step,
+            (uint32_t)(b.mine * GROUP_BYTES), barrier, b.above);
     }
 }
 
@@ -171,7 +169,7 @@ template <class S> __device__ __forceinline__ void end_part(struct sums<S> &s)
 /* How far a warp is. */
 struct pace {
     int slot;
-    uint32_t parity; /* of the next stage */
+    uint32_t parity; /* of the stage that is read */
     uint32_t
         told; /* where this thread says that its warp is through with stages: a block that writes, or 0 */
 };
@@ -185,44 +183,35 @@ template <class S> __device__ __forceinline__ uint32_t told_by(struct barriers &
     return writes ? group_map(group_shared(b.empty), (uint32_t)lane) : 0;
 }
 
-/* This warp's weights of the next stage, once it is there. */
+/* This warp's weights of half a stage, once it is there. */
 template <class S>
-__device__ __forceinline__ void take_weights(
-    uint4 (&weights)[DEEP], const unsigned char *stages, struct barriers &b, struct pace &at)
+__device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], const unsigned char *stages,
+    struct barriers &b, const struct pace &at, int half)
 {
-    const unsigned char *stage = stages + at.slot * S::BYTES;
-    group_wait(&b.full[at.slot], at.parity);
-    const uint4 *from = (const uint4 *)(stage + threadIdx.x / 32 * WEIGHT_BYTES) + threadIdx.x % 32;
+    const unsigned char *mine = stages + at.slot * S::BYTES + threadIdx.x / 32 * WEIGHT_BYTES;
+    if (half == 0) {
+        group_wait(&b.full[at.slot], at.parity);
+    }
+    const uint4 *from = (const uint4 *)mine + half * HALF * TILE_PIECES + threadIdx.x % 32;
 #pragma unroll
-    for (int k = 0; k < DEEP; k++) {
+    for (int k = 0; k < HALF; k++) {
         weights[k] = from[k * TILE_PIECES];
     }
-    at.slot = at.slot + 1 == S::STAGES ? 0 : at.slot + 1;
-    at.parity ^= at.slot == 0;
 }
 
-/* Multiplies a stage; meanwhile takes the weights of the next. */
+/* Sets half a stage's products off. */
 template <class S>
-__device__ __forceinline__ void multiply_stage(struct sums<S> &s, const uint4 (&weights)[DEEP],
-    uint4 (&next)[DEEP], const unsigned char *stages, struct barriers &b, struct pace &at, bool fresh,
-    bool more)
+__device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&weights)[HALF],
+    const unsigned char *stages, const struct pace &at, int half, bool fresh)
 {
-    const int slot = at.slot == 0 ? S::STAGES - 1 : at.slot - 1;
-    const uint64_t operand =
-        group_operand(stages + slot * S::BYTES + S::ROWS * WEIGHT_BYTES, GROUP_BYTES);
+    const unsigned char *from = stages + at.slot * S::BYTES + S::ROWS * WEIGHT_BYTES;
+    const uint64_t operand = group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
     group_mma_begin();
 #pragma unroll
-    for (int k = 0; k < DEEP; k++) {
+    for (int k = 0; k < HALF; k++) {
         group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
     }
     group_mma_end();
-    if (more) {
-        take_weights<S>(next, stages, b, at);
-    }
-    group_mma_wait(s.now);
-    if (at.told) {
-        group_arrive(at.told + (uint32_t)(slot * 8));
-    }
 }
 
 /* Sums to which a norm follows, as the operand of the product behind it: times the norm's weights, and the squares of
@@ -244,7 +233,7 @@ __device__ __forceinline__ void leave_normed(
                      x1 = odd ? make_float2(second, r.second[i]) : make_float2(r.second[i], second);
         const float2 n0 = *(const float2 *)(task.next_norm + col),
                      n1 = *(const float2 *)(task.next_norm + col + 8);
-        uint16_t *to = (uint16_t *)task.next + operand_place(task.next_k_tiles, v, col) + (odd ? 8 : 0);
+        uint16_t *to = (uint16_t *)task.next + operand_place(task.n_groups, v, col) + (odd ? 8 : 0);
         *(uint32_t *)to = finish_part(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y), odd);
         *(uint32_t *)(to + 64) = finish_part(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y), odd);
         if (!odd) {
@@ -325,19 +314,31 @@ __device__ __forceinline__ void multiply(
 {
     struct sums<S> s = {};
     struct pace at = {0, 0, told_by<S>(b)};
-    uint4 weights[2][DEEP]; /* of this stage and the next, in turns */
+    uint4 weights[2][HALF]; /* of this half and the next, in turns */
     ptx_wait_for_earlier();
     if (task.w.squares) { /* other blocks write the same */
         find_scales<S>(task.w);
     }
-    take_weights<S>(weights[0], stages, b, at);
+    take_weights<S>(weights[0], stages, b, at, 0);
     bool fresh = true;
     int left = part;
 #pragma unroll 1
-    for (int i = 0; i < n; i += 2) {
+    for (int i = 0; i < n; i++) {
 #pragma unroll
-        for (int k = 0; k < 2; k++) {
-            multiply_stage<S>(s, weights[k], weights[1 - k], stages, b, at, fresh, i + k + 1 < n);
+        for (int half = 0; half < 2; half++) {
+            multiply_half<S>(s, weights[half], stages, at, half, fresh);
+            const uint32_t told = at.told ? at.told + (uint32_t)(at.slot * 8) : 0;
+            if (half == 1) {
+                at.slot = at.slot + 1 == S::STAGES ? 0 : at.slot + 1;
+                at.parity ^= at.slot == 0;
+            }
+            if (half == 0 || i + 1 < n) {
+                take_weights<S>(weights[1 - half], stages, b, at, 1 - half);
+            }
+            group_mma_wait(s.now);
+            if (half == 1 && told) {
+                group_arrive(told);
+            }
             fresh = --left == 0;
             if (fresh) {
                 end_part<S>(s);
@@ -358,7 +359,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     extern __shared__ __align__(128) unsigned char stages[];
     __shared__ struct barriers b; /* the host sees by it whether this kernel has a body */
     const int n_k = task.w.p.matrix.n_k_tiles, n = n_k / DEEP;
-    const int parts = n_k > FEW_TILES ? 16 : 8, part = n_k / parts / DEEP;
+    const int parts = n_k > FEW_TILES ? 16 : 8, part = n_k / parts / HALF;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
@@ -418,15 +419,20 @@ template <class S> cudaError_t start(const struct cuda_queue *q, const struct wi
     return cudaLaunchKernelEx(&config, group_kernel<S>, task);
 }
 
-/* Cycles, about: what bounds a stage is how many pieces are copied. */
+/* Cycles, about: a stage takes as long as its products, or its way from the second cache. */
 template <class S> int64_t cost(const struct cuda_wide *w)
 {
-    enum { A_COPY = 80, A_BLOCK = 6000 };
+    enum { A_COPY = 80, BYTES_A_CYCLE = 24, A_BLOCK = 6000 };
     const struct cuda_matrix &m = w->linear.matrix;
     const int64_t groups = (w->linear.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
     const int64_t blocks =
         (groups + S::GROUPS - 1) / S::GROUPS * ((m.n_row_tiles + S::ROWS - 1) / S::ROWS);
-    const int64_t stage = (S::ROWS / S::ACROSS + S::GROUPS / S::DOWN) * A_COPY;
+    const int64_t ways[] = {S::TEAMS * DEEP * S::GROUPS * 4, (S::ROWS / S::ACROSS + 1) * A_COPY,
+        (S::ROWS * WEIGHT_BYTES / S::ACROSS + S::GROUPS * GROUP_BYTES / S::DOWN) / BYTES_A_CYCLE};
+    int64_t stage = 0;
+    for (int64_t way : ways) {
+        stage = way > stage ? way : stage;
+    }
     return (blocks + w->n_sms - 1) / w->n_sms * (m.n_k_tiles / DEEP * stage + A_BLOCK);
 }
 
@@ -441,16 +447,16 @@ template <class S> constexpr struct shape shape_of()
     return {allow<S>, start<S>, cost<S>};
 }
 
-const struct shape shapes[] = {shape_of<team<2, 18, 1, 2>>(), shape_of<team<2, 16, 1, 2>>(),
-    shape_of<team<2, 8, 1, 2>>(), shape_of<team<3, 18, 1, 2>>(), shape_of<team<3, 16, 1, 2>>(),
-    shape_of<team<1, 18, 1, 2>>(), shape_of<team<1, 14, 1, 2>>(), shape_of<team<1, 10, 1, 2>>(),
-    shape_of<team<1, 8, 1, 2>>()};
+const struct shape shapes[] = {shape_of<team<1, 10, 2, 2>>(), shape_of<team<2, 18, 2, 1>>(),
+    shape_of<team<2, 18, 1, 2>>(), shape_of<team<2, 16, 1, 2>>(), shape_of<team<2, 8, 1, 2>>(),
+    shape_of<team<3, 18, 1, 2>>(), shape_of<team<3, 16, 1, 2>>(), shape_of<team<1, 18, 1, 2>>(),
+    shape_of<team<1, 14, 1, 2>>(), shape_of<team<1, 10, 1, 2>>(), shape_of<team<1, 8, 1, 2>>()};
 static_assert(sizeof shapes / sizeof *shapes == WIDE_GROUP_SHAPES, "CUDA_WIDE_SHAPES counts them");
 
-/* Whether parts of the columns are whole stages. */
+/* Whether parts of the columns are whole halves of stages. */
 bool suits(const struct cuda_matrix &m)
 {
-    return m.n_k_tiles % ((m.n_k_tiles > FEW_TILES ? 16 : 8) * DEEP) == 0;
+    return m.n_k_tiles % ((m.n_k_tiles > FEW_TILES ? 16 : 8) * HALF) == 0 && m.n_k_tiles % DEEP == 0;
 }
 
 } // namespace

@@ -10,6 +10,7 @@ enum {
     WARPS = 8,
     THREADS = WARPS * 32,
     DEEP = 2, /* tiles of columns of a stage */
+    SLAB_STAGES = CUDA_WIDE_SLAB / DEEP,
     STAGES = 4,
     WARP_ROWS = 2,  /* row tiles of a warp */
     FEW_TILES = 64, /* of columns: up to these 8 parts are summed, else 16 */
@@ -29,6 +30,8 @@ template <int ROWS_, int GROUPS_> struct tall {
 /* Where this thread's pieces of the next stage come from. */
 template <class S> struct bringer {
     const uint4 *weights[S::WEIGHTS / THREADS], *operand[S::OPERAND / THREADS];
+    int64_t slab; /* pieces from the last stage of a slab to the next */
+    int left;     /* stages of this slab */
 };
 
 template <class S>
@@ -46,8 +49,10 @@ __device__ __forceinline__ void begin_bringer(struct bringer<S> &b, const struct
     for (int e = 0; e < S::OPERAND / THREADS; e++) {
         const int piece = (int)threadIdx.x + e * THREADS, width = DEEP * GROUP_PIECES;
         const int group = (int)blockIdx.x * S::GROUPS + piece / width;
-        b.operand[e] = task.operand + (int64_t)group * m.n_k_tiles * GROUP_PIECES + piece % width;
+        b.operand[e] = task.operand + (int64_t)group * SLAB_PIECES + piece % width;
     }
+    b.slab = (int64_t)task.n_groups * SLAB_PIECES - (SLAB_STAGES - 1) * DEEP * GROUP_PIECES;
+    b.left = SLAB_STAGES;
 }
 
 template <class S> __device__ __forceinline__ void ask_for_weights(struct bringer<S> &b, uint4 *stage)
@@ -64,8 +69,9 @@ template <class S> __device__ __forceinline__ void ask_for_operand(struct bringe
 #pragma unroll
     for (int e = 0; e < S::OPERAND / THREADS; e++) {
         ptx_copy(stage + S::WEIGHTS + threadIdx.x + e * THREADS, b.operand[e], false);
-        b.operand[e] += DEEP * GROUP_PIECES;
+        b.operand[e] += b.left == 1 ? b.slab : DEEP * GROUP_PIECES;
     }
+    b.left = b.left == 1 ? SLAB_STAGES : b.left - 1;
 }
 
 /* Sums of a warp: of the part that it is in, and of the parts before. */
