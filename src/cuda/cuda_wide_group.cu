@@ -447,10 +447,9 @@ template <class S> constexpr struct shape shape_of()
     return {allow<S>, start<S>, cost<S>};
 }
 
-const struct shape shapes[] = {shape_of<team<1, 10, 2, 2>>(), shape_of<team<2, 18, 2, 1>>(),
-    shape_of<team<2, 18, 1, 2>>(), shape_of<team<2, 16, 1, 2>>(), shape_of<team<2, 8, 1, 2>>(),
-    shape_of<team<3, 18, 1, 2>>(), shape_of<team<3, 16, 1, 2>>(), shape_of<team<1, 18, 1, 2>>(),
-    shape_of<team<1, 14, 1, 2>>(), shape_of<team<1, 10, 1, 2>>(), shape_of<team<1, 8, 1, 2>>()};
+const struct shape shapes[] = {shape_of<team<1, 10, 2, 2>>(), shape_of<team<2, 8, 1, 2>>(),
+    shape_of<team<2, 16, 1, 2>>(), shape_of<team<2, 18, 1, 2>>(), shape_of<team<3, 16, 1, 2>>(),
+    shape_of<team<3, 18, 1, 2>>()};
 static_assert(sizeof shapes / sizeof *shapes == WIDE_GROUP_SHAPES, "CUDA_WIDE_SHAPES counts them");
 
 /* Whether parts of the columns are whole halves of stages. */
