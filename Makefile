@@ -206,10 +206,11 @@ FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts
 $(FRAME_TOOLS): $(B)/%: $(B)/%.o $(B)/internal.a
 	$(CXX) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 frame-tools: $(FRAME_TOOLS) ## programs that compare and time the frame kernel on a GPU
-$(B)/tests/cuda/test_frame_emulated: tests/cuda/test_frame_emulated.cpp $(B)/src/cuda/frame_launch.o $(B)/internal.a
+EMULATED := tests/cuda/test_frame_emulated.cpp tests/cuda/frame_lanes_emulated.cpp
+$(B)/tests/cuda/test_frame_emulated: $(EMULATED) $(B)/src/cuda/frame_launch.o $(B)/internal.a
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O2 -g -fno-strict-aliasing -ffp-contract=off -fsanitize=alignment -fno-sanitize-recover=alignment \
-	    $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wno-attributes -Wno-unknown-pragmas -pthread $< -x none \
+	    $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wno-attributes -Wno-unknown-pragmas -pthread $(EMULATED) -x none \
 	    $(filter-out %.cpp,$^) $(filter-out %libcudart_static.a,$(LIBS)) -o $@
 build/checkpoints/wide: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000

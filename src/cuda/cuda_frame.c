@@ -408,7 +408,8 @@ static utter_status run_slots(
 utter_status cuda_frame_run(
     struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
 {
-    int done = 0;
+    struct cuda_frame_in left[CUDA_MAX_SLOTS];
+    int n_left = n;
     const int turn = f->next_order++ % FRAME_ORDERS;
     utter_status status = check(f, cudaEventSynchronize(f->order_taken[turn]), "a frame", error);
     if (status) {
@@ -419,12 +420,13 @@ utter_status cuda_frame_run(
         return status;
     }
     if (f->kernel && !f->tap) {
-        if (!(status = frame_run_kernel(f, in, n, turn, &done, error)) && done < n) {
-            fill_order(f, &f->orders[turn], in + done, n - done);
+        status = frame_run_kernel(f, in, n, turn, left, &n_left, error);
+        if (!status && n_left > 0) {
+            fill_order(f, &f->orders[turn], left, n_left);
+            status = run_slots(f, left, n_left, turn, error);
         }
-    }
-    if (!status && done < n) {
-        status = run_slots(f, in + done, n - done, turn, error);
+    } else {
+        status = run_slots(f, in, n, turn, error);
     }
     if (!status) {
         status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error);

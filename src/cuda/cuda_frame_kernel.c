@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The persistent kernel in place of the graphs: the choice between them, made by measuring when a model is opened;
- * lanes through it, one after the other; and the way back to the graphs when blocks of a frame did not meet in time. */
+ * lanes through it, as many in a launch as it takes; and the way back to the graphs when blocks of a frame did not
+ * meet in time. */
 #include <string.h>
 
 #include "cuda/cuda_frame_parts.h"
 #include "cuda/cuda_wait.h"
 
 enum {
-    KERNEL_MOST_LANES = 4, /* more are always faster in one pass of the graphs */
-    KERNEL_WARM = 2,       /* frames before those that are timed */
+    KERNEL_MOST_LANES = 16, /* more are always faster in one pass of the graphs */
+    KERNEL_WARM = 2,        /* frames before those that are timed */
     KERNEL_TIMED = 5,
     KERNEL_ROWS = 2
 };
@@ -24,50 +25,66 @@ static utter_status check(
 
 /* ---- Running ---- */
 
-/* Lane i of the order in orders[turn]. */
-static utter_status run_lane(
-    struct cuda_frame *f, const struct cuda_frame_in *in, int turn, int i, utter_error *error)
+/* n lanes of one launch, from lane i of the order in orders[turn] on: all take a step, or none does. */
+static utter_status run_group(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, int i, utter_error *error)
 {
     const struct cuda_order *at = &f->orders_at[turn];
-    const int32_t id = in->in->text;
-    const float *text = id < 0 ? NULL : id == f->model->config->tts_pad ? f->b.pad : f->b.text;
+    const size_t width = (size_t)f->weights->talker.width_padded;
+    struct frame_ask asks[FRAME_MOST_LANES];
+    bool any_text = false;
+    for (int l = 0; l < n; l++) {
+        const int32_t id = in[l].in->text;
+        const bool pads = id == f->model->config->tts_pad;
+        any_text = any_text || (in[l].step && id >= 0 && !pads);
+        asks[l] = (struct frame_ask){
+            .lane = in[l].in->lane,
+            .position = in[l].position,
+            .text = id < 0 ? NULL
+                    : pads ? f->b.pad
+                           : f->b.text + (size_t)l * width,
+            .forced = in[l].in->forced ? at->slots[i + l].codes : NULL,
+            .out = f->out_at + in[l].in->lane,
+        };
+    }
     utter_status status = UTTER_OK;
-    if (in->step && text == f->b.text) {
-        status = frame_queue_text(f, &at->slots[i].text, sizeof(int32_t), 1, f->b.text, error);
+    if (any_text) {
+        status = frame_queue_text(f, &at->slots[i].text, sizeof at->slots[0], n, f->b.text, error);
     }
     return status ? status
-                  : frame_kernel_run(f->kernel, in->in->lane, in->position, text,
-                        in->in->forced ? at->slots[i].codes : NULL, in->step ? FRAME_STEP : 0,
-                        f->sequence, f->out_at + in->in->lane, error);
+                  : frame_kernel_run(f->kernel, asks, n, in->step ? FRAME_STEP : 0, f->sequence, error);
 }
 
-/* Until the stream has done all that was queued, or the frame of this order has ended in `out`, NULL: none. */
-static utter_status wait_for(
-    struct cuda_frame *f, const volatile struct cuda_frame_out *out, utter_error *error)
+/* True when the last frame of all n lanes has ended in `out`. */
+static bool have_ended(const struct cuda_frame *f, const struct cuda_frame_in *in, int n)
 {
-    struct cuda_wait wait = cuda_wait_begin(out ? f->kernel_s : 0);
+    for (int i = 0; i < n; i++) {
+        const volatile struct cuda_frame_out *out = &f->out[in[i].in->lane];
+        if (out->sequence != f->sequence) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Until the stream has done all that was queued, or the frame of these lanes has ended; n 0: none. */
+static utter_status wait_for(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
+{
+    struct cuda_wait wait = cuda_wait_begin(n > 0 ? f->kernel_s[n] : 0);
     cudaError_t result = cudaErrorNotReady;
-    while (result == cudaErrorNotReady && !(out && out->sequence == f->sequence)) {
+    while (result == cudaErrorNotReady && !(n > 0 && have_ended(f, in, n))) {
         cuda_wait_nap(&wait);
         result = cudaStreamQuery(f->queue.stream);
         if (result == cudaErrorNotReady && cuda_waited(&wait) > f->device->patience_s) {
             return cuda_device_give_up(f->device, error);
         }
     }
-    if (out) {
+    if (n > 0) {
         f->waited_s += cuda_waited(&wait);
-        cuda_wait_note(&f->kernel_s, cuda_waited(&wait));
+        cuda_wait_note(&f->kernel_s[n], cuda_waited(&wait));
     }
     return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
-}
-
-/* The vocoder may not go on with codes of a lost frame, so the host looks at each end before it queues more. */
-static utter_status wait_lane(struct cuda_frame *f, int lane, bool *lost, utter_error *error)
-{
-    const volatile struct cuda_frame_out *out = &f->out[lane];
-    utter_status status = wait_for(f, out, error);
-    *lost = out->sequence != f->sequence || out->failed;
-    return status;
 }
 
 double cuda_frame_waited(struct cuda_frame *f)
@@ -77,26 +94,45 @@ double cuda_frame_waited(struct cuda_frame *f)
     return waited_s;
 }
 
-utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
-    int *done, utter_error *error)
+/* The lanes from `in` on that fit a launch together. */
+static int group_of(const struct cuda_frame *f, const struct cuda_frame_in *in, int n)
 {
-    bool lost = false;
+    const int most = frame_kernel_lanes(f->kernel);
+    int group = 1;
+    while (group < n && group < most && in[group].step == in[0].step) {
+        group++;
+    }
+    return group;
+}
+
+/* The vocoder may not go on with codes of a lost frame, so the host looks at each end before it queues more. */
+utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
+    struct cuda_frame_in *left, int *n_left, utter_error *error)
+{
     utter_status status = check(f, cudaEventRecord(f->times[1], f->queue.stream), "a frame", error);
-    for (*done = 0; *done < n && !status; ++*done) {
-        if ((status = run_lane(f, &in[*done], turn, *done, error)) ||
-            (status = wait_lane(f, in[*done].in->lane, &lost, error))) {
+    *n_left = 0;
+    for (int done = 0, group; done < n && *n_left == 0 && !status; done += group) {
+        group = group_of(f, in + done, n - done);
+        if ((status = run_group(f, in + done, group, turn, done, error)) ||
+            (status = wait_for(f, in + done, group, error))) {
             return status;
         }
-        if (lost) { /* the lane is as before this frame */
-            return cuda_frame_leave_kernel(f, error);
+        for (int i = done; i < done + group; i++) { /* a lane that is lost is as before this frame */
+            const volatile struct cuda_frame_out *out = &f->out[in[i].in->lane];
+            if (out->sequence != f->sequence || out->failed) {
+                left[(*n_left)++] = in[i];
+            }
+        }
+        for (int i = done + group; i<n && * n_left> 0; i++) {
+            left[(*n_left)++] = in[i];
         }
     }
-    return status;
+    return status || *n_left == 0 ? status : cuda_frame_leave_kernel(f, error);
 }
 
 utter_status cuda_frame_leave_kernel(struct cuda_frame *f, utter_error *error)
 {
-    utter_status status = wait_for(f, NULL, error);
+    utter_status status = wait_for(f, NULL, 0, error);
     if (!status) {
         frame_kernel_close(&f->kernel);
     }

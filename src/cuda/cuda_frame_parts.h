@@ -66,10 +66,10 @@ struct cuda_frame {
     struct cuda_frame_out *out, *out_at; /* [n_lanes], mapped */
     uint64_t sequence;
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
-    struct frame_kernel *kernel; /* NULL: the graphs alone */
-    double kernel_s,
-        waited_s;         /* its frame takes at least, 0: not known; waited for since it was asked */
-    cudaEvent_t times[3]; /* before, between, after */
+    struct frame_kernel *kernel;           /* NULL: the graphs alone */
+    double kernel_s[FRAME_MOST_LANES + 1]; /* a launch of so many lanes takes at least, 0: not known */
+    double waited_s;                       /* for launches since it was asked */
+    cudaEvent_t times[3];                  /* before, between, after */
     backend_tap_fn *tap;
     void *tap_user;
     float *tap_memory; /* host */
@@ -95,10 +95,10 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
     int position, int n, bool last, int first_row, utter_error *error);
 utter_status frame_queue_predictor(struct cuda_frame *f, int n_slots, utter_error *error);
 
-/* Lanes of a frame through the persistent kernel, in the order of orders[turn]; waits for each. *done < n: those
- * from there on are as before, and the kernel is gone. */
+/* Lanes of a frame through the persistent kernel, in the order of orders[turn]; waits for them. *n_left > 0: these are
+ * as before, and the kernel is gone. left: room for n. */
 utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
-    int *done, utter_error *error);
+    struct cuda_frame_in *left, int *n_left, utter_error *error);
 
 /* Gives device data to the tap, if there is one. */
 utter_status frame_tap(struct cuda_frame *f, const char *name, int index, const float *at, int64_t rows,

@@ -46,15 +46,18 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         block_trace(b, 2);
         const struct attend_norm head_norm = attend_norm_of(b, layer);
         if (TALKER) {
-            attend_ask(b, ahead, i, b.part, position);
+            attend_ask(b, b.args->state, ahead, i, b.part, position);
         } else {
             attend_recall(b, kept, i, position);
         }
         product_hold(b, for_o);
+        const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
+        const uint32_t *heads =
+            exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP;
         if constexpr (TALKER) { /* the kv head's blocks, twice */
-            mixed[0] = attend_talker(b, ahead, head_norm, i, position);
+            mixed[0] = attend_talker(b, ahead, head_norm, heads, mark, i, position);
         } else { /* the kv head's blocks */
-            attend_predictor(b, kept, head_norm, position, mixed);
+            attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
         }
         layer_o<o, W>(b, for_o, mixed);
         layer_read<W>(b, layer->post_norm, norm);
@@ -80,7 +83,8 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     struct held<head> for_head;
     float norm[LAYER_EACH(W)];
     if (!(flags & FRAME_STEP)) {
-        embed_kept<W>(b, h, score);
+        layer_read<W>(b, state.hidden, h[0]);
+        embed_scores(b, state.logits, score);
         return;
     }
     embed_input<W>(b, h);
@@ -93,8 +97,12 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     layer_last_norm<W>(b, h, norm, b.args->weights.talker_eps);
     layer_put_plain<PACKED, W>(b, h, 0);
     layer_head_halves(b, for_head);
-    sample_take<3072>(b, score, b.index == 0 ? state.logits : NULL); /* all blocks */
-    embed_keep<W>(b, state.hidden, h[0]);
+    const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
+    sample_take<3072>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
+        b.index == 0 ? state.logits : NULL); /* all blocks */
+    if (b.index == 0) {
+        embed_keep<W>(b, state.hidden, h[0]);
+    }
 }
 
 /* One pass of the predictor from inputs of talker width; the last column's logits go to the exchange. */
@@ -155,8 +163,9 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
             frame_predict<W, 1, PACKED>(b, input, j);
         }
         float *copy = b.args->control.predictor_logits;
-        sample_take<2048>(
-            b, score, copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
+        const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
+        sample_take<2048>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
+            copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
         block_trace(b, 12);
         going = frame_choose(b, j, score, &chosen, bad);
         block_trace(b, 13);
@@ -164,7 +173,9 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
     }
     embed_code<W>(b, weights.n_codebooks - 1, going, input[0]);
     embed_sum(sum, input[0], weights.n_codebooks == 1);
-    embed_keep<W>(b, b.args->state.sum, sum);
+    if (b.index == 0) {
+        embed_keep<W>(b, b.args->state.sum, sum);
+    }
 }
 
 template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(struct block &b)
@@ -184,7 +195,10 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
             frame_codes<W, PREDICTOR>(b, h, going, &bad);
         }
     }
-    embed_commit(b, end, bad);
+    embed_keep_marks(b);
+    if (b.index == 0) {
+        embed_commit(b, b.args->state, control.position, control.out, end, bad);
+    }
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }
 

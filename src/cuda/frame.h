@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The persistent kernel: one frame of one lane in one cooperative launch. It reads the weights and keeps the lanes
- * of the graph path (cuda_weights.h, cuda_lanes.h), so a stream may change between the two from frame to frame. */
+ * The persistent kernel: one frame of one lane, or of several, in one cooperative launch. It reads the weights and
+ * keeps the lanes of the graph path (cuda_weights.h, cuda_lanes.h), so a stream may change between the two from frame
+ * to frame. */
 #ifndef CUDA_FRAME_H
 #define CUDA_FRAME_H
 
-#include "cuda/frame_args.h"
+#include "cuda/frame_lanes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,11 +33,20 @@ utter_status frame_kernel_open(struct frame_kernel **kernel, const struct cuda_w
     bool packed, cudaStream_t stream, utter_error *error);
 void frame_kernel_close(struct frame_kernel **kernel);
 
-/* Queues one launch for a lane. position: of the talker's step; text: [talker width] in device memory, or NULL for
- * none; forced: NULL or codes in device memory; flags of frame_args.h; out: mapped memory of the device's side. */
-utter_status frame_kernel_run(struct frame_kernel *kernel, int lane, int position, const float *text,
-    const int32_t *forced, uint32_t flags, uint64_t sequence, struct cuda_frame_out *out,
-    utter_error *error);
+/* What a frame needs of one lane. */
+struct frame_ask {
+    int lane, position;         /* of the talker's step */
+    const float *text;          /* [talker width] in device memory, NULL: none */
+    const int32_t *forced;      /* codes in device memory, or NULL */
+    struct cuda_frame_out *out; /* mapped memory, the device's side */
+};
+
+/* The most lanes of one launch. */
+int frame_kernel_lanes(const struct frame_kernel *kernel);
+
+/* Queues one launch for n different lanes. flags of frame_args.h: for more than one lane FRAME_STEP or none. */
+utter_status frame_kernel_run(struct frame_kernel *kernel, const struct frame_ask *asks, int n,
+    uint32_t flags, uint64_t sequence, utter_error *error);
 
 /* FRAME_LATE when a wait took too long since the last call, or 0; waits for the stream. Not 0: lanes are not to be
  * used any more, the kernel itself is as new. */

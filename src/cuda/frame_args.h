@@ -23,6 +23,18 @@ enum {
 enum { FRAME_TRACE = 8192 };
 enum { FRAME_LATE = 1 }; /* of *error */
 
+/* What a lane has in device memory. */
+struct frame_state {
+    struct cuda_lane *lane;
+    float *hidden, *logits; /* [talker width], [codec_vocabulary] */
+    uint8_t *seen;          /* [codec_vocabulary] */
+    float *cache;           /* pages, see cuda_lanes.h */
+    uint64_t page_floats;
+    const int32_t *pages; /* of this lane */
+    float *sum;     /* [talker width]: embeddings of the last frame's codes, added in their order */
+    int32_t *codes; /* [n_codebooks] as the vocoder gets them, or NULL */
+};
+
 struct frame_args {
     struct {
         const struct frame_layer *layers; /* [n_talker + n_predictor] */
@@ -36,16 +48,7 @@ struct frame_args {
         const uint16_t *const *code_table;         /* [n_codebooks] rows of talker width, bf16 */
         float talker_eps, predictor_eps;
     } weights;
-    struct {
-        struct cuda_lane *lane;
-        float *hidden, *logits; /* [talker width], [codec_vocabulary] */
-        uint8_t *seen;          /* [codec_vocabulary] */
-        float *cache;           /* pages, see cuda_lanes.h */
-        uint64_t page_floats;
-        const int32_t *pages; /* of this lane */
-        float *sum;     /* [talker width]: embeddings of the last frame's codes, added in their order */
-        int32_t *codes; /* [n_codebooks] as the vocoder gets them, or NULL */
-    } state;
+    struct frame_state state;
     struct {
         uint32_t
             *words; /* the exchange; the host clears it and `parity` after an error, the kernel never */

@@ -38,36 +38,43 @@ DEV struct attend_norm attend_norm_of(const struct block &b, const struct frame_
     return (struct attend_norm){{first.x, first.y, second.x, second.y}};
 }
 
-/* The group's words -> shared->placed: queries and keys normed and rotated, a head a warp. A barrier must follow. */
-template <int COLUMNS>
-DEV void attend_place(
-    struct block &b, const struct attend_norm &norm, float eps, bool value, uint32_t mark)
+/* A head's words -> shared->placed[c]: dimensions 2 l, 2 l + 1 and those 64 behind them; queries and keys normed and
+ * rotated. */
+DEV void attend_place_head(struct block &b, const struct attend_norm &norm, float eps, int role, int c,
+    const uint2 &first, const uint2 &second)
 {
-    const int role = b.warp % 4, c = b.warp / 4;
-    if (c >= COLUMNS || (role == 3 && !value)) {
-        return;
-    }
-    const uint32_t *words = exchange_at<FRAME_X_QKV>(b) +
-                            (b.kv_head * FRAME_MAX_COLUMNS + c) * FRAME_GROUP + role * FRAME_HEAD +
-                            2 * b.lane;
-    uint2 v[2];
-    exchange_take2<2>(b, words, 64, mark, v);
-    const float x[4] = {numeric_from_bits(v[0].x), numeric_from_bits(v[0].y), numeric_from_bits(v[1].x),
-        numeric_from_bits(v[1].y)};
+    const float x[4] = {numeric_from_bits(first.x), numeric_from_bits(first.y),
+        numeric_from_bits(second.x), numeric_from_bits(second.y)};
     float *placed = b.shared->placed[c] + role * FRAME_HEAD + 2 * b.lane;
     if (role == 3) {
         placed[0] = x[0], placed[1] = x[1], placed[64] = x[2], placed[65] = x[3];
         return;
     }
-    const float squares = dev_warp_sum((x[0] * x[0] + x[1] * x[1]) + (x[2] * x[2] + x[3] * x[3]));
+    const float squares =
+        dev_warp_sum(fmaf(x[0], x[0], dev_mul(x[1], x[1])) + fmaf(x[2], x[2], dev_mul(x[3], x[3])));
     const float scale = dev_rsqrt(squares / (float)FRAME_HEAD + eps);
     for (int i = 0; i < 2; i++) {
-        const float a = norm.weight[i] * (x[i] * scale), z = norm.weight[2 + i] * (x[2 + i] * scale);
+        const float a = dev_mul(norm.weight[i], dev_mul(x[i], scale)),
+                    z = dev_mul(norm.weight[2 + i], dev_mul(x[2 + i], scale));
         const float cosine = b.shared->cosine[c][2 * b.lane + i],
                     sine = b.shared->sine[c][2 * b.lane + i];
-        placed[i] = a * cosine - z * sine;
-        placed[64 + i] = z * cosine + a * sine;
+        placed[i] = fmaf(a, cosine, -dev_mul(z, sine));
+        placed[64 + i] = fmaf(z, cosine, dev_mul(a, sine));
     }
+}
+
+/* The group's words, columns FRAME_GROUP apart -> shared->placed, a head a warp. A barrier must follow. */
+template <int COLUMNS>
+DEV void attend_place(struct block &b, const struct attend_norm &norm, float eps, bool value,
+    const uint32_t *words, uint32_t mark)
+{
+    const int role = b.warp % 4, c = b.warp / 4;
+    if (c >= COLUMNS || (role == 3 && !value)) {
+        return;
+    }
+    uint2 v[2];
+    exchange_take2<2>(b, words + c * FRAME_GROUP + role * FRAME_HEAD + 2 * b.lane, 64, mark, v);
+    attend_place_head(b, norm, eps, role, c, v[0], v[1]);
 }
 
 /* The scores of a key, 4 dimensions a lane, for two query heads; all lanes get them. */
@@ -76,14 +83,14 @@ DEV void attend_dots(const float *q, const float (&k)[4], float (&score)[2])
     for (int h = 0; h < 2; h++) {
         float v[4];
         block_read4(q + h * FRAME_HEAD, v);
-        score[h] = (v[0] * k[0] + v[1] * k[1]) + (v[2] * k[2] + v[3] * k[3]);
+        score[h] = fmaf(v[0], k[0], dev_mul(v[1], k[1])) + fmaf(v[2], k[2], dev_mul(v[3], k[3]));
     }
     for (int mask = 16; mask > 0; mask >>= 1) { /* side by side */
         score[0] += dev_xor(score[0], mask);
         score[1] += dev_xor(score[1], mask);
     }
-    score[0] *= ATTEND_SCALE;
-    score[1] *= ATTEND_SCALE;
+    score[0] = dev_mul(score[0], ATTEND_SCALE);
+    score[1] = dev_mul(score[1], ATTEND_SCALE);
 }
 
 /* ---- Predictor ---- */
@@ -135,26 +142,24 @@ DEV float attend_few(const struct block &b, const struct attend_kept &kept, int 
     }
     for (int i = 0; i < FRAME_MAX_POSITIONS; i++) {
         const float weight = dev_from(p, i);
-        sum += i < first ? weight * kept.value[i] : 0;
+        sum = i < first ? fmaf(weight, kept.value[i], sum) : sum;
     }
     for (int c = 0; c <= column; c++) {
-        sum += dev_from(p, first + c) * fresh[c];
+        sum = fmaf(dev_from(p, first + c), fresh[c], sum);
     }
     return dev_divide(sum, mass);
 }
 
-/* `position`: of column 0. */
+/* `position`: of column 0; words: of its queries, keys and values. */
 template <int COLUMNS>
 DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struct attend_norm &norm,
-    int position, float (&mixed)[COLUMNS])
+    const uint32_t *words, uint32_t mark, int position, float (&mixed)[COLUMNS])
 {
-    const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
-    const uint32_t *words = exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP +
-                            3 * FRAME_HEAD + b.thread % FRAME_HEAD;
+    const uint32_t *value = words + 3 * FRAME_HEAD + b.thread % FRAME_HEAD;
     float fresh[COLUMNS];
-    attend_place<COLUMNS>(b, norm, b.args->weights.predictor_eps, false, mark);
+    attend_place<COLUMNS>(b, norm, b.args->weights.predictor_eps, false, words, mark);
     for (int c = 0; c < COLUMNS; c++) {
-        fresh[c] = exchange_take(b, words + c * FRAME_GROUP, mark);
+        fresh[c] = exchange_take(b, value + c * FRAME_GROUP, mark);
         kept.at[FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS + position + c] = fresh[c];
     }
     block_trace(b, 3);
@@ -190,27 +195,33 @@ struct attend_part {
     float largest[2], mass[2], sum[2][4];
 };
 
-DEV void attend_key(
-    const struct block &b, struct attend_part &part, const float (&k)[4], const float (&v)[4])
+/* Nothing seen. */
+DEV struct attend_part attend_nothing()
+{
+    return (struct attend_part){{ATTEND_NONE, ATTEND_NONE}, {0, 0}, {{0}}};
+}
+
+/* A key joins where `yes`; without a branch, so that keys of several lanes can go side by side. */
+DEV void attend_key(const struct block &b, struct attend_part &part, int c, const float (&k)[4],
+    const float (&v)[4], bool yes)
 {
     float score[2];
-    attend_dots(&b.shared->placed[0][b.lane * 4], k, score);
+    attend_dots(&b.shared->placed[c][b.lane * 4], k, score);
     for (int h = 0; h < 2; h++) {
         float largest = fmaxf(part.largest[h], score[h]);
         float keep = dev_exp(part.largest[h] - largest), p = dev_exp(score[h] - largest);
-        part.largest[h] = largest;
-        part.mass[h] = part.mass[h] * keep + p;
+        part.largest[h] = yes ? largest : part.largest[h];
+        part.mass[h] = yes ? fmaf(part.mass[h], keep, p) : part.mass[h];
         for (int i = 0; i < 4; i++) {
-            part.sum[h][i] = part.sum[h][i] * keep + p * v[i];
+            part.sum[h][i] = yes ? fmaf(part.sum[h][i], keep, dev_mul(p, v[i])) : part.sum[h][i];
         }
     }
 }
 
 /* The cache of key `position` in this layer and kv head; values lie CUDA_PAGE * FRAME_HEAD floats behind. */
-DEV float *attend_slot(const struct block &b, int layer, int position)
+DEV float *attend_slot(const struct block &b, const struct frame_state &state, int layer, int position)
 {
-    return b.args->state.cache +
-           (uint64_t)b.args->state.pages[position / CUDA_PAGE] * b.args->state.page_floats +
+    return state.cache + (uint64_t)state.pages[position / CUDA_PAGE] * state.page_floats +
            ((size_t)layer * FRAME_KV_HEADS + b.kv_head) * (2 * CUDA_PAGE * FRAME_HEAD) +
            position % CUDA_PAGE * FRAME_HEAD + b.lane * 4;
 }
@@ -221,10 +232,65 @@ DEV void attend_read(const float *slot, float (&k)[4], float (&v)[4])
     block_read4(slot + CUDA_PAGE * FRAME_HEAD, v);
 }
 
-/* The warps' parts of this block -> the exchange. `all`: [2][8] maxima, [2][8] masses, [2][8][128] sums. */
-DEV void attend_put_split(struct block &b, const struct attend_part &part, uint32_t mark)
+/* Keys and values of this warp's two keys of a page, asked for before they are needed. */
+struct attend_ahead {
+    float k[2][4], v[2][4];
+};
+
+DEV int attend_key_of(const struct block &b, int page, int i)
 {
-    float *all = (float *)b.shared->vector, *sums = all + 4 * FRAME_WARPS;
+    return page * CUDA_PAGE + b.warp + 8 * i;
+}
+
+DEV void attend_ask(const struct block &b, const struct frame_state &state, struct attend_ahead &ahead,
+    int layer, int page, int position)
+{
+    for (int i = 0; i < 2; i++) {
+        const int key = attend_key_of(b, page, i);
+        if (key < position) {
+            attend_read(attend_slot(b, state, layer, key), ahead.k[i], ahead.v[i]);
+        }
+    }
+}
+
+/* The key of `position`, which stands in shared->placed[c], if it is one of these: to the cache too. */
+DEV void attend_fresh(const struct block &b, const struct frame_state &state, struct attend_ahead &now,
+    int c, int layer, int page, int position)
+{
+    for (int i = 0; i < 2; i++) {
+        if (attend_key_of(b, page, i) == position) {
+            float *slot = attend_slot(b, state, layer, position);
+            block_read4(&b.shared->placed[c][256 + b.lane * 4], now.k[i]);
+            block_read4(&b.shared->placed[c][384 + b.lane * 4], now.v[i]);
+            block_write4(slot, now.k[i]);
+            block_write4(slot + CUDA_PAGE * FRAME_HEAD, now.v[i]);
+        }
+    }
+}
+
+/* Pages `page` and every FRAME_PARTS behind it, of a lane whose heads stand in shared->placed[c]. */
+DEV void attend_pages(const struct block &b, const struct frame_state &state,
+    struct attend_ahead &ahead, struct attend_part &part, int c, int layer, int page, int position)
+{
+    for (; page * CUDA_PAGE <= position; page += FRAME_PARTS) {
+        struct attend_ahead now = ahead;
+        attend_ask(b, state, ahead, layer, page + FRAME_PARTS, position);
+        attend_fresh(b, state, now, c, layer, page, position);
+        for (int i = 0; i < 2; i++) {
+            const int key = attend_key_of(b, page, i);
+            if (key <= position) {
+                attend_key(b, part, c, now.k[i], now.v[i], true);
+            }
+        }
+    }
+}
+
+/* What the warps of a block have seen of one lane: [2][8] maxima, [2][8] masses, [2][8][128] sums. */
+enum { ATTEND_ALL_FLOATS = 4 * FRAME_WARPS + 2 * FRAME_WARPS * FRAME_HEAD };
+
+DEV void attend_note(const struct block &b, const struct attend_part &part, float *all)
+{
+    float *sums = all + 4 * FRAME_WARPS;
     for (int h = 0; h < 2; h++) {
         if (b.lane == 0) {
             all[h * FRAME_WARPS + b.warp] = part.largest[h];
@@ -232,7 +298,12 @@ DEV void attend_put_split(struct block &b, const struct attend_part &part, uint3
         }
         block_write4(sums + (h * FRAME_WARPS + b.warp) * FRAME_HEAD + b.lane * 4, part.sum[h]);
     }
-    dev_bar();
+}
+
+/* The warps' parts joined -> the exchange: [2][FRAME_SPLIT] words. */
+DEV void attend_put_split(const struct block &b, const float *all, uint32_t *words, uint32_t mark)
+{
+    const float *sums = all + 4 * FRAME_WARPS;
     const int h = b.thread / FRAME_HEAD, d = b.thread % FRAME_HEAD;
     float largest = ATTEND_NONE, mass = 0, sum = 0;
     for (int w = 0; w < FRAME_WARPS; w++) {
@@ -240,25 +311,24 @@ DEV void attend_put_split(struct block &b, const struct attend_part &part, uint3
     }
     for (int w = 0; w < FRAME_WARPS; w++) {
         float share = dev_exp(all[h * FRAME_WARPS + w] - largest);
-        mass += share * all[(2 + h) * FRAME_WARPS + w];
-        sum += share * sums[(h * FRAME_WARPS + w) * FRAME_HEAD + d];
+        mass = fmaf(share, all[(2 + h) * FRAME_WARPS + w], mass);
+        sum = fmaf(share, sums[(h * FRAME_WARPS + w) * FRAME_HEAD + d], sum);
     }
-    uint32_t *words = exchange_at<FRAME_X_SPLIT>(b) + (b.index * 2 + h) * FRAME_SPLIT;
+    words += h * FRAME_SPLIT;
     exchange_put(words + d, sum, mark);
     if (d == 0) {
         exchange_put(words + FRAME_HEAD, largest, mark);
         exchange_put(words + FRAME_HEAD + 1, mass, mark);
     }
-    dev_bar(); /* before the memory is a vector again */
 }
 
-/* All parts of this thread's dimension, joined; blocks without a key are not waited for. */
-DEV float attend_join(struct block &b, int n_parts, uint32_t mark)
+/* All parts of this thread's dimension, joined; blocks without a key are not waited for. words: of part 0 of the kv
+ * head, with two heads each. */
+DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint32_t mark)
 {
-    const uint32_t *words =
-        exchange_at<FRAME_X_SPLIT>(b) + (b.kv_head * FRAME_PARTS * 2 + b.warp / 4) * FRAME_SPLIT;
     const int split = b.lane % FRAME_PARTS;
     float part[FRAME_PARTS], top = ATTEND_NONE, weight = 0, sum = 0, mass = 0;
+    words += b.warp / 4 * FRAME_SPLIT;
     exchange_take_each<FRAME_PARTS>(
         b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts, mark, part);
     if (split < n_parts) {
@@ -272,57 +342,36 @@ DEV float attend_join(struct block &b, int n_parts, uint32_t mark)
     const float share = dev_exp(top - largest);
     weight *= share;
     for (int s = 0; s < FRAME_PARTS; s++) {
-        sum += dev_from(share, s) * part[s];
+        sum = fmaf(dev_from(share, s), part[s], sum);
         mass += dev_from(weight, s);
     }
     return dev_divide(sum, mass);
 }
 
-/* Keys and values of this warp's two keys of a page, asked for before they are needed. */
-struct attend_ahead {
-    float k[2][4], v[2][4];
-};
-
-DEV void attend_ask(struct block &b, struct attend_ahead &ahead, int layer, int page, int position)
+/* The parts that have keys up to `position`. */
+DEV int attend_n_parts(int position)
 {
-    for (int i = 0; i < 2; i++) {
-        const int key = page * CUDA_PAGE + b.warp + 8 * i;
-        if (key < position) {
-            attend_read(attend_slot(b, layer, key), ahead.k[i], ahead.v[i]);
-        }
-    }
+    const int n_pages = position / CUDA_PAGE + 1;
+    return n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS;
 }
 
 DEV float attend_talker(struct block &b, struct attend_ahead &ahead, const struct attend_norm &norm,
-    int layer, int position)
+    const uint32_t *words, uint32_t mark, int layer, int position)
 {
-    const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
-    attend_place<1>(b, norm, b.args->weights.talker_eps, true, mark);
+    float *all = (float *)b.shared->vector;
+    attend_place<1>(b, norm, b.args->weights.talker_eps, true, words, mark);
     block_trace(b, 3);
     dev_bar();
-    struct attend_part part = {{ATTEND_NONE, ATTEND_NONE}, {0, 0}, {{0}}};
-    const int n_pages = position / CUDA_PAGE + 1;
-    for (int page = b.part; page < n_pages; page += FRAME_PARTS) {
-        struct attend_ahead now = ahead;
-        attend_ask(b, ahead, layer, page + FRAME_PARTS, position);
-        for (int i = 0; i < 2; i++) {
-            const int key = page * CUDA_PAGE + b.warp + 8 * i;
-            if (key == position) {
-                float *slot = attend_slot(b, layer, position);
-                block_read4(&b.shared->placed[0][256 + b.lane * 4], now.k[i]);
-                block_read4(&b.shared->placed[0][384 + b.lane * 4], now.v[i]);
-                block_write4(slot, now.k[i]);
-                block_write4(slot + CUDA_PAGE * FRAME_HEAD, now.v[i]);
-            }
-            if (key <= position) {
-                attend_key(b, part, now.k[i], now.v[i]);
-            }
-        }
-    }
+    struct attend_part part = attend_nothing();
+    attend_pages(b, b.args->state, ahead, part, 0, layer, b.part, position);
     const uint32_t split_mark = exchange_mark(b, FRAME_X_SPLIT);
-    attend_put_split(
-        b, part, split_mark); /* without any key too: words must not stay behind their kind */
-    float mixed = attend_join(b, n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS, split_mark);
+    attend_note(b, part, all); /* without any key too: words must not stay behind their kind */
+    dev_bar();
+    attend_put_split(b, all, exchange_at<FRAME_X_SPLIT>(b) + b.index * 2 * FRAME_SPLIT, split_mark);
+    dev_bar(); /* before the memory is a vector again */
+    float mixed =
+        attend_join(b, exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_PARTS * 2 * FRAME_SPLIT,
+            attend_n_parts(position), split_mark);
     block_trace(b, 4);
     return mixed;
 }

@@ -125,6 +125,18 @@ DEV void exchange_put(uint32_t *at, float value, uint32_t mark)
     dev_put(at, (numeric_to_bits(value) & ~1u) | mark);
 }
 
+/* A number as it stands in a word, without its mark. What goes through the exchange in one build of the kernel and
+ * stays in registers in another is rounded by this in both: so a lane's numbers do not depend on its company. */
+DEV float exchange_rounded(float value)
+{
+    return numeric_from_bits(numeric_to_bits(value) & ~1u);
+}
+
+DEV float exchange_value(uint32_t word)
+{
+    return numeric_from_bits(word & ~1u);
+}
+
 /* Word by word, as floats. */
 DEV uint4 exchange_sum(uint4 a, uint4 b)
 {
@@ -142,7 +154,7 @@ DEV float exchange_take(const struct block &b, const uint32_t *at, uint32_t mark
     do {
         v = dev_get(at);
     } while ((v & 1) != mark && !block_is_late(b));
-    return numeric_from_bits(v);
+    return exchange_value(v);
 }
 
 /* The same for N times two neighbouring words, `stride` apart: all are on their way at once. */
@@ -161,6 +173,9 @@ DEV void exchange_take2(
             ready &= (v[i].x ^ flip) & (v[i].y ^ flip);
         }
     } while (ready == 0 && !block_is_late(b));
+    for (int i = 0; i < N; i++) {
+        v[i].x &= ~1u, v[i].y &= ~1u;
+    }
 }
 
 /* Single words, the first n of N. */
@@ -185,15 +200,16 @@ DEV void exchange_take_each(
         }
     } while (missing && !block_is_late(b));
     for (int i = 0; i < N; i++) {
-        to[i] = numeric_from_bits(v[i]);
+        to[i] = exchange_value(v[i]);
     }
 }
 
-/* And N times four neighbouring words, those i for which `wanted` has a bit; the others are 0. Only what was not
- * there yet is asked for again; all that is asked for is on its way before any of it is looked at. */
-template <int N>
+/* And N times four neighbouring words, GROUP of them `stride` apart and the groups `outer`, those i for which `wanted`
+ * has a bit; the others are 0. Only what was not there yet is asked for again; all that is asked for is on its way
+ * before any of it is looked at. */
+template <int N, int GROUP = N>
 DEV void exchange_take4(const struct block &b, const uint32_t *at, int stride, uint32_t wanted,
-    uint32_t mark, uint4 (&v)[N])
+    uint32_t mark, uint4 (&v)[N], int outer = 0)
 {
     const uint32_t flip = mark - 1;
     uint32_t missing = wanted;
@@ -202,7 +218,7 @@ DEV void exchange_take4(const struct block &b, const uint32_t *at, int stride, u
     }
     do {
         for (int i = 0; i < N; i++) {
-            dev_get4_if(missing >> i & 1, at + i * stride, v[i]);
+            dev_get4_if(missing >> i & 1, at + i / GROUP * outer + i % GROUP * stride, v[i]);
         }
         for (int i = 0; i < N; i++) {
             dev_wait_for(v[i].x);
@@ -212,6 +228,9 @@ DEV void exchange_take4(const struct block &b, const uint32_t *at, int stride, u
             missing &= ~((ready & 1) << i);
         }
     } while (missing && !block_is_late(b));
+    for (int i = 0; i < N; i++) {
+        v[i].x &= ~1u, v[i].y &= ~1u, v[i].z &= ~1u, v[i].w &= ~1u;
+    }
 }
 
 /* ---- The vector of a product: each warp's own part ---- */
@@ -245,14 +264,21 @@ DEV uint32_t vector_largest(const float (&v)[4])
     return largest;
 }
 
-/* This lane's 4 elements of unit chunk * 4 + lane / 8 -> the rows of column c, in the order in which the product
- * reads them. PACKED: as 16-bit numbers with a scale for the unit's 32 columns; they reach to 127 * 256, so that
- * both halves are signed bytes. All lanes come here; those without an element say so. */
+/* The unit in which this lane's elements of chunk i lie. */
+DEV int vector_unit(const struct block &b, int chunk)
+{
+    return chunk * 4 + b.lane / 8;
+}
+
+/* This lane's 4 elements of a unit -> the rows of column c, in the order in which the product reads them; neighbouring
+ * 16 bytes are swapped in every other pair of units, which would have the same banks. PACKED: as 16-bit numbers with
+ * a scale for the unit's 32 columns; they reach to 127 * 256, so that both halves are signed bytes. All lanes come
+ * here; those without an element say so. */
 template <bool PACKED>
-DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c, int chunk,
+DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c, int unit,
     const float (&v)[4], bool mine)
 {
-    const int q = b.lane % 8, unit = chunk * 4 + b.lane / 8;
+    const int q = b.lane % 8;
     unsigned char *upper = rows + 2 * c * frame_row_bytes(units) + unit * 64;
     unsigned char *lower = upper + frame_row_bytes(units);
     if constexpr (PACKED) {
@@ -273,12 +299,12 @@ DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c
             }
         }
     } else if (mine) {
-        const int at = q % 2 * 32 + q / 4 * 8 + q / 2 % 2 * 4;
+        const int at = q % 2 * 32 + q / 4 * 8 + q / 2 % 2 * 4 + unit / 2 % 2 * 16;
         for (int i = 0; i < 2; i++) {
             const float v0 = v[2 * i], v1 = v[2 * i + 1];
             uint32_t both = pack_bf16(v0, v1);
-            *(uint32_t *)(upper + at + 16 * i) = both;
-            *(uint32_t *)(lower + at + 16 * i) = pack_bf16(
+            *(uint32_t *)(upper + (at ^ 16 * i)) = both;
+            *(uint32_t *)(lower + (at ^ 16 * i)) = pack_bf16(
                 v0 - numeric_from_bits(both << 16), v1 - numeric_from_bits(both & 0xffff0000u));
         }
     }

@@ -9,6 +9,12 @@
 #include "cuda/frame_plan.h"
 
 #define DEV static __device__ __forceinline__
+/* A kernel whose blocks go in clusters of two, where there are clusters. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define FRAME_PAIRS __cluster_dims__(2, 1, 1)
+#else
+#define FRAME_PAIRS
+#endif
 
 DEV int dev_thread()
 {
@@ -252,6 +258,37 @@ DEV void dev_bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar
                  : "memory");
 }
 
+/* ---- Two neighbouring blocks, in kernels that are launched as clusters of two: one writes the other's memory ---- */
+
+/* The word -> the place of `mine` in the other block. */
+DEV void dev_pair_put(uint32_t *mine, uint32_t word)
+{
+    uint32_t at;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(at)
+                 : "r"(dev_at_shared(mine)), "r"(dev_block() % 2 ^ 1));
+    asm volatile("st.relaxed.cluster.shared::cluster.u32 [%0], %1;" ::"r"(at), "r"(word) : "memory");
+}
+
+DEV uint32_t dev_pair_get(const uint32_t *mine)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.cluster.shared::cta.u32 %0, [%1];"
+                 : "=r"(v)
+                 : "r"(dev_at_shared(mine))
+                 : "memory");
+    return v;
+}
+
+/* All threads of both that have not left; n: of each. */
+DEV void dev_pair_bar(int n)
+{
+    (void)n;
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+
 /* ---- Memory of the block, 16 bytes at once ---- */
 
 DEV uint4 dev_load16(const unsigned char *shared)
@@ -271,6 +308,12 @@ DEV void dev_mma_bytes(int32_t (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1
         "{%0,%1,%2,%3};"
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+/* A product that is not fused with a sum, whatever stands around it. */
+DEV float dev_mul(float a, float b)
+{
+    return __fmul_rn(a, b);
 }
 
 /* Math whose last bits may differ from the host's. */

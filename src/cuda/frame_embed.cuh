@@ -43,27 +43,27 @@ template <int W> DEV void embed_input(const struct block &b, float (&x)[1][LAYER
         layer_read<W>(b, b.args->state.sum, sum);
     }
     for (int i = 0; i < LAYER_EACH(W); i++) {
-        x[0][i] += sum[i];
+        x[0][i] = exchange_rounded(x[0][i] + sum[i]);
     }
 }
 
-/* State and logits that the last row of the prompt has left. */
-template <int W>
-DEV void embed_kept(const struct block &b, float (&h)[1][LAYER_EACH(W)], float (&score)[12])
+/* Logits that the last row of the prompt has left. */
+template <int EACH>
+DEV void embed_scores(const struct block &b, const float *logits, float (&score)[EACH])
 {
-    layer_read<W>(b, b.args->state.hidden, h[0]);
-    for (int i = 0; i < 12; i += 4) {
+    for (int i = 0; i < EACH; i += 4) {
         float four[4];
-        block_read4(b.args->state.logits + sample_id(b, i), four);
+        block_read4(logits + sample_id(b, i), four);
         for (int j = 0; j < 4; j++) {
             score[i + j] = four[j];
         }
     }
 }
 
+/* What a lane keeps, by the block that writes it: not of a lost frame. */
 template <int W> DEV void embed_keep(const struct block &b, float *to, const float (&x)[LAYER_EACH(W)])
 {
-    if (b.index == 0 && *(volatile uint32_t *)&b.shared->dead == 0) {
+    if (*(volatile uint32_t *)&b.shared->dead == 0) {
         for (int i = 0; i < LAYER_EACH(W); i += 4) {
             const float four[4] = {x[i], x[i + 1], x[i + 2], x[i + 3]};
             block_write4(to + vector_index(b, i / 4), four);
@@ -78,7 +78,7 @@ DEV void embed_project(
 {
     for (int c = 0; c < COLUMNS; c++) {
         for (int i = 0; i < 4; i++) {
-            x[c][i] = W == 1024 ? input[c][i] : 0;
+            x[c][i] = W == 1024 ? exchange_rounded(input[c][i]) : 0;
         }
     }
     if constexpr (W != 1024) { /* two blocks share a row tile: half of the columns each */
@@ -128,23 +128,27 @@ DEV void embed_note(const struct block &b, int j, int chosen, int going)
     }
 }
 
-/* The lane's next state and the host's copy, by one thread of block 0; and every block's marks. A frame in which an
- * exchange ran out of time changes nothing and says so. */
-DEV void embed_commit(const struct block &b, bool end, bool bad)
+/* Every block's marks. */
+DEV void embed_keep_marks(const struct block &b)
 {
-    const auto &control = b.args->control;
-    const auto &state = b.args->state;
     if (b.thread == 0) {
         b.args->scratch.parity[b.index] = b.marks;
     }
-    if (b.index != 0 || b.thread != 0) {
+}
+
+/* The lane's next state and the host's copy, by thread 0 of the block that has chosen. A frame in which an exchange ran
+ * out of time changes nothing and says so. */
+DEV void embed_commit(const struct block &b, const struct frame_state &state, int position,
+    volatile struct cuda_frame_out *out, bool end, bool bad)
+{
+    const auto &control = b.args->control;
+    if (b.thread != 0) {
         return;
     }
     const bool failed = *(volatile uint32_t *)&b.shared->dead != 0 || dev_get(control.error) != 0;
-    volatile struct cuda_frame_out *out = control.out;
     struct cuda_lane *lane = state.lane;
     if (!failed && (control.flags & FRAME_STEP)) {
-        lane->position = control.position + 1;
+        lane->position = position + 1;
     }
     if (control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES)) {
         return;

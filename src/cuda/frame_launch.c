@@ -11,6 +11,16 @@ enum {
     FRAME_PACE = 250,           /* clocks between two copies of 4 KB */
 };
 
+/* A build for several lanes, with an exchange of its own. */
+struct frame_many {
+    struct frame_lanes_build build;
+    uint32_t *words, *parity;
+    size_t shared_bytes;
+    int n_slots, n; /* lanes of the last launch */
+};
+
+enum { MOST_BUILDS = 2 };
+
 struct frame_kernel {
     struct cuda_device *device;
     const struct cuda_weights *weights;
@@ -20,6 +30,8 @@ struct frame_kernel {
     struct frame_args args;
     const void *kernel;
     size_t shared_bytes;
+    struct frame_many many[MOST_BUILDS]; /* the smallest first */
+    int n_many;
     bool packed;                                /* the predictor's weights are */
     struct cuda_layer layers[FRAME_MAX_LAYERS]; /* of the predictor as the kernel reads them */
     const void *heads[CONFIG_MAX_CODEBOOKS], *projection;
@@ -54,6 +66,22 @@ static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix 
     return k->packed && m->tiles ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
 }
 
+/* The builds that there are for this talker. Lanes with packed weights go one after the other. */
+static void take_builds(struct frame_kernel *k, int talker_width)
+{
+    const struct frame_lanes_build all[] = {frame_lanes_four(talker_width),
+        frame_lanes_four_wide(talker_width), frame_lanes_eight(talker_width)};
+    k->n_many = 0;
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
+        if (all[i].code && !k->packed) {
+            struct frame_many *m = &k->many[k->n_many++];
+            m->build = all[i];
+            m->words = cuda_arena_take(&k->arena, m->build.exchange_bytes);
+            m->parity = cuda_arena_take(&k->arena, FRAME_BLOCKS * 4);
+        }
+    }
+}
+
 /* Everything that the kernel keeps, in one order: counted first, then handed out. */
 static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
 {
@@ -81,6 +109,7 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
         k->heads[j] = take_matrix(k, &weights->predictor_head[j]);
     }
     k->projection = take_matrix(k, &weights->projection);
+    take_builds(k, weights->talker.width);
 }
 
 uint64_t frame_kernel_plan(const struct cuda_weights *weights, bool packed)
@@ -184,25 +213,44 @@ static void set_args(struct frame_kernel *k, const struct config *config)
 }
 
 /* Shared memory raised to what the ring takes, and the proof that all blocks run at once. */
-static utter_status check_residency(struct frame_kernel *k, utter_error *error)
+static utter_status check_residency(
+    struct frame_kernel *k, const void *code, size_t shared_bytes, utter_error *error)
 {
     int each = 0;
-    k->kernel = frame_kernel_code(k->weights->talker.width, k->packed);
-    k->shared_bytes = frame_ring_at() + (size_t)(k->args.control.n_slots * k->args.control.slot_bytes);
     utter_status status = cuda_device_check(k->device,
-        cudaFuncSetAttribute(
-            k->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)k->shared_bytes),
+        cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes),
         "shared memory of the frame kernel", error);
     if (!status) {
         status = cuda_device_check(k->device,
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                &each, k->kernel, FRAME_ALL_THREADS, k->shared_bytes),
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, code, FRAME_ALL_THREADS, shared_bytes),
             "residency of the frame kernel", error);
     }
     if (!status && each * k->device->n_sms < FRAME_BLOCKS) {
         status = error_set(error, UTTER_E_DEVICE,
             "frame kernel: its %d blocks are not resident together (use the graph path)",
             (int)FRAME_BLOCKS);
+    }
+    return status;
+}
+
+/* Every build with a ring as long as a block has room for; one for several lanes that has none is left out. */
+static utter_status size_builds(struct frame_kernel *k, utter_error *error)
+{
+    const size_t slot_bytes = frame_slot_bytes(k->packed);
+    k->kernel = frame_kernel_code(k->weights->talker.width, k->packed);
+    k->shared_bytes = frame_ring_at() + (size_t)k->args.control.n_slots * slot_bytes;
+    utter_status status = check_residency(k, k->kernel, k->shared_bytes, error);
+    for (int i = 0; i < k->n_many && !status; i++) {
+        struct frame_many *m = &k->many[i];
+        const size_t room = k->device->block_shared;
+        const size_t n = room < m->build.ring_at ? 0 : (room - m->build.ring_at) / slot_bytes;
+        m->n_slots = n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
+        m->shared_bytes = m->build.ring_at + (size_t)m->n_slots * slot_bytes;
+        if (m->n_slots < 3) {
+            k->n_many = i;
+        } else {
+            status = check_residency(k, m->build.code, m->shared_bytes, error);
+        }
     }
     return status;
 }
@@ -236,7 +284,7 @@ utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weigh
         status = pack_all(k, error);
     }
     if (!status) {
-        status = check_residency(k, error);
+        status = size_builds(k, error);
     }
     if (status) {
         frame_kernel_close(&k);
@@ -254,34 +302,91 @@ void frame_kernel_close(struct frame_kernel **at)
     }
 }
 
-utter_status frame_kernel_run(struct frame_kernel *k, int lane, int position, const float *text,
-    const int32_t *forced, uint32_t flags, uint64_t sequence, struct cuda_frame_out *out,
-    utter_error *error)
+int frame_kernel_lanes(const struct frame_kernel *k)
+{
+    return k->n_many > 0 ? k->many[k->n_many - 1].build.n_lanes : 1;
+}
+
+static struct frame_state state_of(const struct frame_kernel *k, int lane)
 {
     const struct cuda_lanes *l = k->lanes;
-    struct frame_args *a = &k->args;
-    const size_t width = (size_t)k->weights->talker.width;
-    a->state.lane = l->state + lane;
-    a->state.hidden = l->hidden + lane * (size_t)k->weights->talker.width_padded;
-    a->state.logits = l->logits + lane * (size_t)k->weights->codec_vocabulary;
-    a->state.seen = l->seen + lane * (size_t)k->weights->codec_vocabulary;
-    a->state.sum = l->sum + lane * width;
-    a->state.codes =
-        l->codes ? l->codes + lane * (size_t)BACKEND_MAX_FEED * k->weights->n_codebooks : NULL;
-    a->state.cache = l->cache;
-    a->state.page_floats = l->page_floats;
-    a->state.pages = l->pages + lane * (size_t)l->pages_stride;
-    a->control.position = position;
-    a->control.text = text;
-    a->control.forced = forced;
-    a->control.flags = flags;
-    a->control.sequence = sequence;
-    a->control.out = out;
-    void *args[] = {a};
+    const struct cuda_weights *w = k->weights;
+    const size_t at = (size_t)lane;
+    return (struct frame_state){
+        .lane = l->state + lane,
+        .hidden = l->hidden + at * (size_t)w->talker.width_padded,
+        .logits = l->logits + at * (size_t)w->codec_vocabulary,
+        .seen = l->seen + at * (size_t)w->codec_vocabulary,
+        .sum = l->sum + at * (size_t)w->talker.width,
+        .codes = l->codes ? l->codes + at * BACKEND_MAX_FEED * (size_t)w->n_codebooks : NULL,
+        .cache = l->cache,
+        .page_floats = l->page_floats,
+        .pages = l->pages + at * (size_t)l->pages_stride,
+    };
+}
+
+static utter_status launch(
+    struct frame_kernel *k, const void *code, void *arg, size_t shared_bytes, utter_error *error)
+{
+    void *args[] = {arg};
     const dim3 blocks = {FRAME_BLOCKS, 1, 1}, threads = {FRAME_ALL_THREADS, 1, 1};
     return cuda_device_check(k->device,
-        cudaLaunchCooperativeKernel(k->kernel, blocks, threads, args, k->shared_bytes, k->stream),
+        cudaLaunchCooperativeKernel(code, blocks, threads, args, shared_bytes, k->stream),
         "the frame kernel", error);
+}
+
+/* Words of lanes that are not there are not written, so their marks would fall behind. */
+static utter_status clear_many(struct frame_kernel *k, struct frame_many *m, utter_error *error)
+{
+    m->n = 0;
+    cudaError_t result = cudaMemsetAsync(m->words, 0, m->build.exchange_bytes, k->stream);
+    result = result ? result : cudaMemsetAsync(m->parity, 0, FRAME_BLOCKS * 4, k->stream);
+    return cuda_device_check(k->device, result, "words of the frame kernel", error);
+}
+
+static utter_status run_many(struct frame_kernel *k, struct frame_many *m, const struct frame_ask *asks,
+    int n, utter_error *error)
+{
+    struct frame_lanes_args a = {.frame = k->args, .n = n};
+    utter_status status = m->n == n ? UTTER_OK : clear_many(k, m, error);
+    if (status) {
+        return status;
+    }
+    m->n = n;
+    a.frame.scratch.words = m->words;
+    a.frame.scratch.parity = m->parity;
+    a.frame.control.n_slots = m->n_slots;
+    if (a.frame.control.n_ahead > m->n_slots) {
+        a.frame.control.n_ahead = m->n_slots;
+    }
+    for (int i = 0; i < n; i++) {
+        a.lane[i].state = state_of(k, asks[i].lane);
+        a.lane[i].position = asks[i].position;
+        a.lane[i].text = asks[i].text;
+        a.lane[i].forced = asks[i].forced;
+        a.lane[i].out = asks[i].out;
+    }
+    a.frame.state = a.lane[0].state;
+    return launch(k, m->build.code, &a, m->shared_bytes, error);
+}
+
+utter_status frame_kernel_run(struct frame_kernel *k, const struct frame_ask *asks, int n,
+    uint32_t flags, uint64_t sequence, utter_error *error)
+{
+    struct frame_args *a = &k->args;
+    a->control.flags = flags;
+    a->control.sequence = sequence;
+    for (int i = 0; n > 1 && i < k->n_many; i++) {
+        if (n <= k->many[i].build.n_lanes) {
+            return run_many(k, &k->many[i], asks, n, error);
+        }
+    }
+    a->state = state_of(k, asks->lane);
+    a->control.position = asks->position;
+    a->control.text = asks->text;
+    a->control.forced = asks->forced;
+    a->control.out = asks->out;
+    return launch(k, k->kernel, a, k->shared_bytes, error);
 }
 
 utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter_error *error)
@@ -299,6 +404,9 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
         result = result ? result : cudaMemset(k->args.scratch.parity, 0, FRAME_BLOCKS * 4);
         result = result ? result : cudaMemset(k->args.control.error, 0, sizeof *errors);
         status = cuda_device_check(k->device, result, "a frame's end", error);
+        for (int i = 0; i < k->n_many && !status; i++) {
+            status = clear_many(k, &k->many[i], error);
+        }
     }
     return status;
 }

@@ -20,6 +20,20 @@
 /* What one thread holds of a state of width W. */
 #define LAYER_EACH(W) ((W) / 256)
 
+/* Sums and products have the same roundings wherever they stand: that a lane's bits do not depend on the kernel that
+ * makes them, fused steps are said, and what the compiler could fuse is kept from it. */
+DEV float layer_squares(const float *e)
+{
+    return fmaf(e[0], e[0], dev_mul(e[1], e[1])) + fmaf(e[2], e[2], dev_mul(e[3], e[3]));
+}
+
+DEV void layer_times(const float *e, const float *weight, float (&v)[4])
+{
+    for (int i = 0; i < 4; i++) {
+        v[i] = dev_mul(e[i], weight[i]);
+    }
+}
+
 /* x times the norm's weight -> the vector; the sums of squares. */
 template <bool PACKED, int W, int COLUMNS>
 DEV void layer_put_vector(
@@ -29,10 +43,11 @@ DEV void layer_put_vector(
     for (int c = 0; c < COLUMNS; c++) {
         float squares = 0;
         for (int i = 0; i < LAYER_EACH(W); i += 4) {
-            const float *e = x[c] + i, v[4] = {e[0] * weight[i], e[1] * weight[i + 1],
-                                           e[2] * weight[i + 2], e[3] * weight[i + 3]};
-            squares += (e[0] * e[0] + e[1] * e[1]) + (e[2] * e[2] + e[3] * e[3]);
-            vector_put<PACKED>(b, rows, W / FRAME_UNIT_K, c, i / 4, v, true);
+            float v[4];
+            const float *e = x[c] + i;
+            layer_times(e, weight + i, v);
+            squares += layer_squares(e);
+            vector_put<PACKED>(b, rows, W / FRAME_UNIT_K, c, vector_unit(b, i / 4), v, true);
         }
         squares = dev_warp_sum(squares);
         if (b.lane == 0) {
@@ -55,7 +70,7 @@ DEV void layer_put_plain(struct block &b, const float (&x)[COLUMNS][EACH], int f
                     v[j] = first == k ? x[c][(i + k) * 4 + j] : v[j];
                 }
             }
-            vector_put<PACKED>(b, rows, N / FRAME_UNIT_K, c, i, v, true);
+            vector_put<PACKED>(b, rows, N / FRAME_UNIT_K, c, vector_unit(b, i), v, true);
         }
     }
 }
@@ -85,10 +100,10 @@ DEV void layer_add(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
                     v[p] = exchange_sum(v[2 * p], v[2 * p + 1]);
                 }
             }
-            x[c][i] += numeric_from_bits(v[0].x);
-            x[c][i + 1] += numeric_from_bits(v[0].y);
-            x[c][i + 2] += numeric_from_bits(v[0].z);
-            x[c][i + 3] += numeric_from_bits(v[0].w);
+            x[c][i] = exchange_rounded(x[c][i] + numeric_from_bits(v[0].x));
+            x[c][i + 1] = exchange_rounded(x[c][i + 1] + numeric_from_bits(v[0].y));
+            x[c][i + 2] = exchange_rounded(x[c][i + 2] + numeric_from_bits(v[0].z));
+            x[c][i + 3] = exchange_rounded(x[c][i + 3] + numeric_from_bits(v[0].w));
         }
     }
 }
@@ -115,7 +130,7 @@ DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMN
     for (int c = 0; c < COLUMNS; c++) {
         float v[4];
         for (int i = 0; i < 4; i++) {
-            v[i] = dev_from(mixed[c], b.lane % 8 * 4 + i);
+            v[i] = dev_from(exchange_rounded(mixed[c]), b.lane % 8 * 4 + i);
         }
         vector_put<S::PACKED>(b, rows, 1, c, 0, v, b.lane < 8);
     }
@@ -131,6 +146,13 @@ DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMN
     }
 }
 
+/* silu(gate) * up, both still without the norm's factor. */
+DEV float layer_gated(float gate, float up, float scale)
+{
+    gate = dev_mul(gate, scale);
+    return dev_mul(dev_divide(gate, 1.0f + dev_exp(-gate)), dev_mul(up, scale));
+}
+
 template <class S, int W, int I, int COLUMNS>
 DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
 {
@@ -141,11 +163,9 @@ DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
     const uint32_t next = exchange_next(b, FRAME_X_INNER);
     if (b.thread < UNITS * COLUMNS) {
         const int column = b.thread / UNITS, unit = b.thread % UNITS, row = unit / 8 * 16 + unit % 8;
-        const float scale = product_scale(b, column, W, eps);
-        const float gate = product_sum<S::ROWS>(b, column, row) * scale;
-        const float up = product_sum<S::ROWS>(b, column, row + 8) * scale;
-        exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit,
-            dev_divide(gate, 1.0f + dev_exp(-gate)) * up, next);
+        const float value = layer_gated(product_sum<S::ROWS>(b, column, row),
+            product_sum<S::ROWS>(b, column, row + 8), product_scale(b, column, W, eps));
+        exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit, value, next);
     }
 }
 
@@ -164,7 +184,8 @@ template <class S, int W, int I, int COLUMNS> DEV void layer_down(struct block &
         for (int i = 0; i < CHUNKS; i++) {
             const float four[4] = {numeric_from_bits(v[i].x), numeric_from_bits(v[i].y),
                 numeric_from_bits(v[i].z), numeric_from_bits(v[i].w)};
-            vector_put<S::PACKED>(b, rows, S::UNITS, c, i, four, i < CHUNKS - 1 || last);
+            vector_put<S::PACKED>(
+                b, rows, S::UNITS, c, vector_unit(b, i), four, i < CHUNKS - 1 || last);
         }
     }
     block_trace(b, 8);
@@ -194,16 +215,21 @@ template <class S> DEV void layer_head(struct block &b, struct held<S> &h, float
     }
 }
 
-/* A head of 3,072 rows: whole row tiles in the order of the blocks, then halves of the sums of what is left over. */
+/* Where row `row` of a block stands among the words of a head of 3,072 rows: whole row tiles in the order of the
+ * blocks, then halves of the sums of what is left over. */
+DEV int layer_head_word(const struct block &b, int row)
+{
+    return row < 16 ? b.index * 16 + row : 2048 + b.index % 2 * 1024 + b.index / 2 * 16 + row - 16;
+}
+
 template <class S> DEV void layer_head_halves(struct block &b, struct held<S> &h)
 {
     product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K);
     dev_bar();
     const uint32_t next = exchange_next(b, FRAME_X_SCORES);
     if (b.thread < S::ROWS) {
-        const int row = b.thread, half = 2048 + b.index % 2 * 1024 + b.index / 2 * 16 + row - 16;
-        exchange_put(exchange_at<FRAME_X_SCORES>(b) + (row < 16 ? b.index * 16 + row : half),
-            product_sum<S::ROWS>(b, 0, row), next);
+        exchange_put(exchange_at<FRAME_X_SCORES>(b) + layer_head_word(b, b.thread),
+            product_sum<S::ROWS>(b, 0, b.thread), next);
     }
 }
 
@@ -213,8 +239,8 @@ DEV void layer_last_norm(
     struct block &b, float (&x)[1][LAYER_EACH(W)], const float (&weight)[LAYER_EACH(W)], float eps)
 {
     float squares = 0;
-    for (int i = 0; i < LAYER_EACH(W); i++) {
-        squares += x[0][i] * x[0][i];
+    for (int i = 0; i < LAYER_EACH(W); i += 4) {
+        squares += layer_squares(x[0] + i);
     }
     squares = dev_warp_sum(squares);
     if (b.lane == 0) {
@@ -223,7 +249,7 @@ DEV void layer_last_norm(
     dev_bar();
     const float scale = product_scale(b, 0, W, eps);
     for (int i = 0; i < LAYER_EACH(W); i++) {
-        x[0][i] = weight[i] * (x[0][i] * scale);
+        x[0][i] = dev_mul(weight[i], dev_mul(x[0][i], scale));
     }
     dev_bar(); /* before squares are written again */
 }

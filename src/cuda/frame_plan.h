@@ -24,6 +24,12 @@
 #define FRAME_ALIGNED                                                                                  \
     __attribute__((aligned(128))) /* for loads of 16 bytes, and so that rows lie in known banks */
 
+/* The lanes of a launch that a file builds the kernel for, and the talker's width, 0: all; see frame_lanes.cuh. */
+#ifndef FRAME_LANES
+#define FRAME_LANES 1
+#define FRAME_LANES_WIDTH 0
+#endif
+
 enum {
     FRAME_BLOCKS = 128, /* one a multiprocessor; others stay idle */
     FRAME_PARTS = 16,   /* blocks that share a kv head: block = kv head * FRAME_PARTS + part */
@@ -38,12 +44,13 @@ enum {
     FRAME_PACKED_BYTES = 4352,
     FRAME_SLOT_UNITS = 2,
     FRAME_PACKED_UNITS = 4,
-    FRAME_MIXED = 2048,       /* width of all query heads together */
-    FRAME_GROUP = 512,        /* two query heads, key and value of one kv head */
-    FRAME_MAX_COLUMNS = 2,    /* positions of one pass: the predictor's first has two */
-    FRAME_MAX_LAYERS = 64,    /* of both stacks together */
-    FRAME_MAX_POSITIONS = 16, /* of the predictor */
-    FRAME_MAX_SCORES = 3072,  /* the larger vocabulary */
+    FRAME_MIXED = 2048, /* width of all query heads together */
+    FRAME_GROUP = 512,  /* two query heads, key and value of one kv head */
+    FRAME_MAX_COLUMNS =
+        FRAME_LANES > 1 ? FRAME_LANES : 2, /* one lane: the predictor's first pass has two positions */
+    FRAME_MAX_LAYERS = 64,                 /* of both stacks together */
+    FRAME_MAX_POSITIONS = 16,              /* of the predictor */
+    FRAME_MAX_SCORES = 3072,               /* the larger vocabulary */
     FRAME_SPLIT =
         132, /* words of one head in a block's part of the talker's attention: 128 sums, maximum, mass */
 };
@@ -150,9 +157,13 @@ FRAME_FN int frame_row_bytes(int units)
 
 /* Shared memory of a block: fixed parts, then the ring. */
 enum {
-    FRAME_VECTOR_BYTES = FRAME_WARPS * 2 * (24 * 64 + 64), /* 6,144 elements in two rows a warp; also
-                                                              the sampler's and the attention's */
-    FRAME_SUM_FLOATS = FRAME_WARPS * 128,                  /* each warp's share of up to 128 rows */
+    FRAME_WIDE = FRAME_LANES_WIDTH != 1024, /* the talker of 1.7B: an inner vector of 6,144 */
+    /* The inner vector, or the half that a block has, in two rows a column and warp; also the sampler's, and the
+       attention's of four lanes. */
+    FRAME_VECTOR_ROWS = FRAME_WARPS * 2 * FRAME_LANES * (FRAME_WIDE ? 24 * 64 + 64 : 6 * 64 + 64),
+    FRAME_VECTOR_BYTES = FRAME_LANES > 1 && FRAME_VECTOR_ROWS < 4 * 8320 ? 4 * 8320 : FRAME_VECTOR_ROWS,
+    /* Each warp's share of up to 128 rows of a column, or of fewer of two. */
+    FRAME_SUM_FLOATS = FRAME_LANES * FRAME_WARPS * (FRAME_WIDE ? 128 : 64) + FRAME_MAX_COLUMNS * 8,
     FRAME_MAX_SLOTS = 16,
 };
 
@@ -166,13 +177,14 @@ struct frame_shared {
     float cosine[FRAME_MAX_COLUMNS][64], sine[FRAME_MAX_COLUMNS][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
     float scores[FRAME_MAX_COLUMNS][2][FRAME_MAX_POSITIONS];
+    uint32_t pair[FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];
     int32_t winner;
-    FRAME_ALIGNED uint32_t settings[24]; /* struct lane_settings */
-    uint32_t n_frames;                   /* of the lane, before this one */
-    const uint16_t *code_table[64];
-    int32_t chosen[64], going[64];           /* codes of this frame */
+    FRAME_ALIGNED uint32_t settings[24];             /* struct lane_settings */
+    uint32_t n_frames;                               /* of the lane, before this one */
+    const uint16_t *code_table[FRAME_MAX_POSITIONS]; /* as many as there are codebooks at most */
+    int32_t chosen[FRAME_MAX_POSITIONS], going[FRAME_MAX_POSITIONS]; /* codes of this frame */
     uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
     uint32_t stop;                           /* FRAME_STOP_... */
     const void *layers[FRAME_MAX_LAYERS][8]; /* struct frame_layer */

@@ -120,17 +120,27 @@ DEV bool produce_all(struct block &b, struct producer &p)
     return true;
 }
 
+DEV struct producer produce_begin()
+{
+    return (struct producer){dev_policy(false), 0, 0, 0, 0};
+}
+
 /* Leaves when every copy that it began has arrived, in a lost frame too: nothing may write into the memory of a
  * block that has gone. */
-template <int W, int I, bool TALKER, bool PREDICTOR> DEV void produce_frame(struct block &b)
+DEV void produce_end(const struct block &b, struct producer &p)
 {
-    struct producer p = {dev_policy(false), 0, 0, 0, 0};
-    produce_all<W, I, TALKER, PREDICTOR>(b, p);
     for (; p.n_begun > 0; p.n_begun--) {
         while (!dev_mbar_try(&b.shared->full[p.oldest], p.oldest_phase)) {
         }
         ring_next(b, p.oldest, p.oldest_phase);
     }
+}
+
+template <int W, int I, bool TALKER, bool PREDICTOR> DEV void produce_frame(struct block &b)
+{
+    struct producer p = produce_begin();
+    produce_all<W, I, TALKER, PREDICTOR>(b, p);
+    produce_end(b, p);
 }
 
 #endif

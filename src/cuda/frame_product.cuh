@@ -63,17 +63,20 @@ template <class S> DEV void product_hold(struct block &b, struct held<S> &h)
     }
 }
 
-/* This thread's operands of one unit: upper and lower parts of a column lie in neighbouring columns of the
- * instruction. */
+/* This thread's operands of one unit for columns 4 `four` and on: upper and lower parts of a column lie in
+ * neighbouring columns of the instruction. */
 template <class S, int COLUMNS>
-DEV uint4 product_operand(const struct block &b, const unsigned char *rows, int units, int unit)
+DEV uint4 product_operand(
+    const struct block &b, const unsigned char *rows, int units, int unit, int four)
 {
-    const bool mine = b.lane / 4 < 2 * COLUMNS; /* the other columns are zero */
+    const int left = COLUMNS - 4 * four;
+    const bool mine = b.lane / 4 < 2 * left; /* the other columns are zero */
+    rows += 8 * four * frame_row_bytes(units);
     const unsigned char *at = rows + (mine ? b.lane / 4 * frame_row_bytes(units) : 0) + unit * 64 +
-                              b.lane % 4 * (S::PACKED ? 8 : 16);
+                              (S::PACKED ? b.lane % 4 * 8 : b.lane % 4 * 16 ^ unit / 2 % 2 * 16);
     uint4 x = {0, 0, 0, 0};
     if constexpr (S::PACKED) {
-        const int column = b.lane % 4 < COLUMNS ? b.lane % 4 : 0; /* of this thread's results */
+        const int column = b.lane % 4 < left ? b.lane % 4 : 0; /* of this thread's results */
         const uint2 two = *(const uint2 *)at;
         x.x = mine ? two.x : 0;
         x.y = mine ? two.y : 0;
@@ -103,46 +106,66 @@ DEV void product_unit(
     }
 }
 
+/* Floats between the sums of two columns: 8 more than there are, so that columns have other banks. */
+FRAME_FN int product_stride(int rows)
+{
+    return FRAME_WARPS * rows + 8;
+}
+
 /* sums[column][warp][row of this block] of this warp's columns. rows: of a vector of `units` units, its part `half`
- * for the run that is cut. */
+ * for the run that is cut. An instruction has room for 4 columns: more take several for the same weights. */
 template <class S, int COLUMNS>
 DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, int units)
 {
-    static_assert(COLUMNS * FRAME_WARPS * S::ROWS <= FRAME_SUM_FLOATS, "the sums do not fit");
+    static_assert(COLUMNS * product_stride(S::ROWS) <= FRAME_SUM_FLOATS, "the sums do not fit");
     constexpr bool AHEAD = S::RUNS > 1; /* operands that are used more than once stay in registers */
+    constexpr int FOURS = (COLUMNS + 3) / 4;
     const int half = S::WHOLE > 0 && S::CUT > 0 ? b.index % 2 * S::CUT : 0;
-    uint4 x[AHEAD ? S::K : 1];
-    float d[S::RUNS][S::CHAINS][4] = {};
+    uint4 x[FOURS][AHEAD ? S::K : 1];
+    float d[FOURS][S::RUNS][S::CHAINS][4] = {};
     dev_bar_warp();
 #pragma unroll
     for (int k = 0; AHEAD && k < S::K; k++) {
-        x[k] = product_operand<S, COLUMNS>(b, rows, units, k);
+#pragma unroll
+        for (int f = 0; f < FOURS; f++) {
+            x[f][k] = product_operand<S, COLUMNS>(b, rows, units, k, f);
+        }
     }
 #pragma unroll
     for (int u = 0; u < S::UNITS; u++) {
         const bool whole = u < S::WHOLE * S::K;
         const int run = whole ? u / S::K : S::WHOLE, k = whole ? u % S::K : u - S::WHOLE * S::K;
-        if (AHEAD && whole) {
-            product_unit<S>(d[run], h, u % S::HELD, k, x[k]);
-        } else {
-            product_unit<S>(
-                d[run], h, u % S::HELD, k, product_operand<S, COLUMNS>(b, rows, units, half + k));
+#pragma unroll
+        for (int f = 0; f < FOURS; f++) {
+            if (AHEAD && whole) {
+                product_unit<S>(d[f][run], h, u % S::HELD, k, x[f][k]);
+            } else {
+                product_unit<S>(d[f][run], h, u % S::HELD, k,
+                    product_operand<S, COLUMNS>(b, rows, units, half + k, f));
+            }
         }
         if (u + S::HELD < S::UNITS) {
             product_load(b, h, u + S::HELD);
         }
     }
     const int group = b.lane / 4, quarter = b.lane % 4;
-    b.turn ^= 1;             /* some may still add the sums of the product before */
-    if (quarter < COLUMNS) { /* both parts of column `quarter` stand in this thread */
-        float *sums = b.shared->sums[b.turn] + (quarter * FRAME_WARPS + b.warp) * S::ROWS + group;
+    b.turn ^= 1; /* some may still add the sums of the product before */
+#pragma unroll
+    for (int f = 0; f < FOURS; f++) {
+        const int column = 4 * f + quarter; /* both of its parts stand in this thread */
+        if (column >= COLUMNS) {
+            continue;
+        }
+        float *sums =
+            b.shared->sums[b.turn] + column * product_stride(S::ROWS) + b.warp * S::ROWS + group;
 #pragma unroll
         for (int run = 0; run < S::RUNS; run++) {
             float low = 0, high = 0;
 #pragma unroll
             for (int i = 0; i < S::CHAINS; i++) {
-                low += S::PACKED ? d[run][i][0] : d[run][i][0] + d[run][i][1];
-                high += S::PACKED ? d[run][i][2] : d[run][i][2] + d[run][i][3];
+                const float(&sum)[4] = d[f][run][i];
+                low += S::PACKED ? sum[0] : sum[0] + sum[1];
+                high += S::PACKED ? sum[2] : sum[2] + sum[3];
             }
             sums[run * 16] = low;
             sums[run * 16 + 8] = high;
@@ -153,7 +176,7 @@ DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, 
 /* The sum of one of this block's ROWS rows. */
 template <int ROWS> DEV float product_sum(const struct block &b, int column, int row)
 {
-    const float *sums = b.shared->sums[b.turn] + column * FRAME_WARPS * ROWS + row;
+    const float *sums = b.shared->sums[b.turn] + column * product_stride(ROWS) + row;
     float part[FRAME_WARPS];
 #pragma unroll
     for (int warp = 0; warp < FRAME_WARPS; warp++) {

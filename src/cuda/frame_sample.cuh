@@ -326,15 +326,15 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
     return sample_race(b, rule, list, n);
 }
 
-/* The words of a head -> this thread's raw scores; copies go to `copy` (block 0, or NULL). N: 3,072 with the last
+/* The words of a head -> this thread's raw scores; copies go to `copy` (one block, or NULL). N: 3,072 with the last
  * 1,024 as two halves of the sum, or 2,048. */
-template <int N> DEV void sample_take(struct block &b, float (&score)[N / 256], float *copy)
+template <int N>
+DEV void sample_take(
+    const struct block &b, const uint32_t *words, uint32_t mark, float (&score)[N / 256], float *copy)
 {
     constexpr int READS = N == 2048 ? 2 : 4;
-    uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
     uint4 v[READS];
-    exchange_take4<READS>(
-        b, exchange_at<FRAME_X_SCORES>(b) + b.thread * 4, 1024, (1u << READS) - 1, mark, v);
+    exchange_take4<READS>(b, words + b.thread * 4, 1024, (1u << READS) - 1, mark, v);
     if (READS == 4) {
         v[2] = exchange_sum(v[2], v[READS - 1]);
     }

@@ -6,7 +6,7 @@
 #include "cuda/cuda_frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
-enum { MOST_FRAMES = 400, CODEBOOKS = 16, LOST_AT = 5 };
+enum { MOST_FRAMES = 400, CODEBOOKS = 16, LOST_AT = 5, MOST_LANES = 12, MANY_FRAMES = 30 };
 
 static struct model *model;
 
@@ -72,6 +72,81 @@ static void compare(struct backend *b, const char *what, int n, int lose_at, int
     cuda_backend.close(&b);
 }
 
+/* ---- Lanes together ---- */
+
+/* What lanes have said: each its own text and seed. */
+struct crowd {
+    int32_t codes[MOST_LANES][MANY_FRAMES][CODEBOOKS];
+    bool ended[MOST_LANES];
+    double ms; /* of a frame of all */
+};
+
+/* False after a failure; frame lose_at runs out of time (-1: none). Lanes begin one after the other, so that some have
+ * their first frame beside others' later ones. */
+static bool speak_together(struct backend *b, int n_lanes, int lose_at, struct crowd *crowd)
+{
+    struct run r = {&cuda_backend, b, model->config};
+    struct frame_in in[MOST_LANES];
+    struct lane_out out;
+    utter_error error;
+    bool good = true;
+    memset(crowd, 0, sizeof *crowd);
+    for (int t = 0; t < MANY_FRAMES && good; t++) {
+        const int last = t < n_lanes ? t : n_lanes - 1;
+        int n = 0;
+        if (t < n_lanes) {
+            struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 21, 2};
+            settings.seed += (uint64_t)t;
+            good = start(&r, t, 1 + t, &settings, 5 + 9 * t);
+        }
+        for (int l = 0; l <= last; l++) {
+            if (!crowd->ended[l]) {
+                in[n++] = (struct frame_in){l, l % 3 == 1 ? 30 + t : model->config->tts_pad, NULL};
+            }
+        }
+        if (t == lose_at && b->frame->kernel) {
+            frame_kernel_patience(b->frame->kernel, 1);
+        }
+        good = good && (n == 0 || said(cuda_backend.frame(b, in, n, &error), &error, "frame"));
+        for (int i = 0; i < n && good; i++) {
+            const int l = in[i].lane;
+            good = said(cuda_backend.collect(b, l, &out, &error), &error, "collect");
+            if (good) {
+                if (!out.end) {
+                    memcpy(crowd->codes[l][t], out.codes,
+                        (size_t)model->config->n_codebooks * sizeof(int32_t));
+                }
+                crowd->ended[l] = out.end;
+                crowd->ms = 1e3 * (out.talker_s + out.predictor_s);
+            }
+        }
+    }
+    return good;
+}
+
+/* The graphs' codes, and a frame's time, for so many lanes. */
+static void check_together(int n_lanes, int lose_at)
+{
+    static struct crowd want, got;
+    struct backend *graphs = open_with("graph", UTTER_WEIGHTS_STORED, n_lanes),
+                   *kernel = open_with("frame", UTTER_WEIGHTS_STORED, n_lanes);
+    const bool spoken = graphs && kernel && speak_together(graphs, n_lanes, -1, &want) &&
+                        speak_together(kernel, n_lanes, lose_at, &got);
+    result(spoken && memcmp(want.codes, got.codes, sizeof want.codes) == 0,
+        "%d lanes together%s: codes of the graphs; %.3f ms a frame, the graphs %.3f", n_lanes,
+        lose_at < 0 ? "" : ", one frame lost", got.ms, want.ms);
+    if (spoken && lose_at >= 0) {
+        result(!kernel->frame->kernel, "%d lanes: the graphs have gone on", n_lanes);
+    }
+    cuda_backend.close(&graphs);
+    cuda_backend.close(&kernel);
+    if (lose_at < 0) {
+        struct backend *faster = open_with(NULL, UTTER_WEIGHTS_STORED, n_lanes);
+        result(faster != NULL, "%d lanes, the faster: %s", n_lanes, faster ? kernels_of(faster) : "");
+        cuda_backend.close(&faster);
+    }
+}
+
 static void check_model(int n)
 {
     static int32_t want[MOST_FRAMES][CODEBOOKS];
@@ -93,11 +168,10 @@ static void check_model(int n)
         open_with("frame", UTTER_WEIGHTS_STORED, 1), "a lost frame", n, LOST_AT, n_want, want, true);
     compare(open_with(NULL, UTTER_WEIGHTS_STORED, 1), "the faster", n, -1, n_want, want, true);
     compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
-    struct run many;
-    if (open_run(&many, &cuda_backend, model, 8)) {
-        result(strncmp(kernels_of(many.b), "graph", 5) == 0, "8 lanes go through the graphs");
-        cuda_backend.close(&many.b);
+    for (int n_lanes = 2; n_lanes <= MOST_LANES; n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
+        check_together(n_lanes, -1);
     }
+    check_together(8, 15);
     model_close(&model);
 }
 

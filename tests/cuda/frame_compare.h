@@ -41,58 +41,73 @@ static void pack_predictor(struct model *model)
 }
 
 /* packed: the model comes out with a packed predictor. */
-static void rig_open(struct rig *rig, struct model *model, int n_positions, bool packed)
+static void rig_open(struct rig *rig, struct model *model, int n_lanes, int n_positions, bool packed)
 {
     utter_error error;
     const struct config *c = model->config;
     rig->model = model;
     weights_of(&rig->weights, model);
-    lanes_of(&rig->lanes, c, n_positions);
+    lanes_of(&rig->lanes, c, n_lanes, n_positions);
     machine_check("open",
         frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, packed, 0, &error),
         &error);
     if (packed) {
         pack_predictor(model);
     }
-    rig->row = (float *)machine_new((size_t)c->talker.width * 4, NULL);
+    const size_t n = (size_t)n_lanes;
+    rig->row = (float *)machine_new(n * (size_t)c->talker.width * 4, NULL);
     rig->logits =
-        (float *)machine_new((size_t)c->n_codebooks * (size_t)c->predictor_vocabulary * 4, NULL);
+        (float *)machine_new(n * (size_t)c->n_codebooks * (size_t)c->predictor_vocabulary * 4, NULL);
     rig->forced = (int32_t *)machine_new(DRIVER_CODEBOOKS * 4, NULL);
     frame_kernel_tap(rig->kernel, rig->logits);
 }
 
-static void rig_reset(struct rig *rig, const struct lane_settings *settings)
+static void rig_reset_lane(struct rig *rig, int l, const struct lane_settings *settings)
 {
     struct cuda_lane lane = {};
-    const struct config *c = rig->model->config;
+    const size_t n = (size_t)rig->model->config->codec_vocabulary;
     lane.settings = *settings;
-    rig->position = 0;
-    machine_write(rig->lanes.state, &lane, sizeof lane);
-    uint8_t *zero = (uint8_t *)calloc(1, (size_t)c->codec_vocabulary);
-    machine_write(rig->lanes.seen, zero, (size_t)c->codec_vocabulary);
+    machine_write(rig->lanes.state + l, &lane, sizeof lane);
+    uint8_t *zero = (uint8_t *)calloc(1, n);
+    machine_write(rig->lanes.seen + (size_t)l * n, zero, n);
     free(zero);
 }
 
-static int rig_run(struct rig *rig, const float *row, const int32_t *forced, uint32_t flags)
+static void rig_reset(struct rig *rig, const struct lane_settings *settings)
+{
+    rig->position = 0;
+    rig_reset_lane(rig, 0, settings);
+}
+
+static int rig_run_lane(
+    struct rig *rig, int lane, int position, const float *row, const int32_t *forced, uint32_t flags)
 {
     utter_error error;
     uint32_t errors;
+    const size_t width = (size_t)rig->model->config->talker.width;
+    float *at = rig->row + (size_t)lane * width;
     if (row) {
-        machine_write(rig->row, row, (size_t)rig->model->config->talker.width * 4);
+        machine_write(at, row, width * 4);
     }
     if (forced) {
         machine_write(rig->forced, forced, (size_t)rig->model->config->n_codebooks * 4);
     }
-    machine_check("run",
-        frame_kernel_run(rig->kernel, 0, rig->position, rig->row, forced ? rig->forced : NULL, flags,
-            ++rig->sequence, rig->out_device, &error),
-        &error);
-    rig->position += flags & FRAME_STEP ? 1 : 0;
+    const struct frame_ask ask = {
+        lane, position, at, forced ? rig->forced : NULL, rig->out_device + lane};
+    machine_check(
+        "run", frame_kernel_run(rig->kernel, &ask, 1, flags, ++rig->sequence, &error), &error);
     machine_check("wait", frame_kernel_errors(rig->kernel, &errors, &error), &error);
     if (errors) {
         printf("  error bits %u\n", (unsigned)errors);
     }
     return errors != 0;
+}
+
+static int rig_run(struct rig *rig, const float *row, const int32_t *forced, uint32_t flags)
+{
+    const int bad = rig_run_lane(rig, 0, rig->position, row, forced, flags);
+    rig->position += flags & FRAME_STEP ? 1 : 0;
+    return bad;
 }
 
 static void make_rows(const struct config *c, struct row *rows, int n)

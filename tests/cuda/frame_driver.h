@@ -116,22 +116,25 @@ static void weights_of(struct cuda_weights *w, const struct model *model)
     }
 }
 
-static void lanes_of(struct cuda_lanes *l, const struct config *c, int n_positions)
+/* Lane l has the pages from l * pages_stride on. */
+static void lanes_of(struct cuda_lanes *l, const struct config *c, int n_lanes, int n_positions)
 {
+    const size_t n = (size_t)n_lanes, width = (size_t)c->talker.width;
     memset(l, 0, sizeof *l);
-    l->n = 1;
-    l->state = (struct cuda_lane *)machine_new(sizeof *l->state, NULL);
-    l->hidden = (float *)machine_new((size_t)c->talker.width * 4, NULL);
-    l->logits = (float *)machine_new((size_t)c->codec_vocabulary * 4, NULL);
-    l->seen = (uint8_t *)machine_new((size_t)c->codec_vocabulary, NULL);
-    l->sum = (float *)machine_new((size_t)c->talker.width * 4, NULL);
-    l->codes = (int32_t *)machine_new((size_t)BACKEND_MAX_FEED * c->n_codebooks * 4, NULL);
-    l->n_pages = l->pages_stride = n_positions / CUDA_PAGE + 1;
+    l->n = n_lanes;
+    l->state = (struct cuda_lane *)machine_new(n * sizeof *l->state, NULL);
+    l->hidden = (float *)machine_new(n * width * 4, NULL);
+    l->logits = (float *)machine_new(n * (size_t)c->codec_vocabulary * 4, NULL);
+    l->seen = (uint8_t *)machine_new(n * (size_t)c->codec_vocabulary, NULL);
+    l->sum = (float *)machine_new(n * width * 4, NULL);
+    l->codes = (int32_t *)machine_new(n * BACKEND_MAX_FEED * c->n_codebooks * 4, NULL);
+    l->pages_stride = n_positions / CUDA_PAGE + 1;
+    l->n_pages = n_lanes * l->pages_stride;
     l->page_floats = (uint64_t)c->talker.n_layers * FRAME_KV_HEADS * 2 * CUDA_PAGE * FRAME_HEAD;
     l->cache = (float *)machine_new(l->page_floats * (size_t)l->n_pages * 4, NULL);
     int32_t *pages = (int32_t *)calloc((size_t)l->n_pages, sizeof *pages);
-    for (int i = 0; i < l->n_pages; i++) {
-        pages[i] = l->n_pages - 1 - i; /* in no simple order */
+    for (int i = 0; i < l->n_pages; i++) { /* in no simple order */
+        pages[i] = i / l->pages_stride * l->pages_stride + l->pages_stride - 1 - i % l->pages_stride;
     }
     l->pages = (int32_t *)machine_new((size_t)l->n_pages * sizeof *pages, pages);
     free(pages);

@@ -25,6 +25,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define DEV static inline
+#define FRAME_PAIRS
 
 #include "base/numeric.h"
 #include "cuda/frame_plan.h"
@@ -39,6 +40,7 @@ struct emulated_warp {
 struct emulated_block {
     int n, turn, n_yes, n_yes_before; /* the barrier of the multiplying warps */
     int n_all, turn_all;
+    int n_pair, turn_pair; /* of the first block of a pair */
     struct emulated_warp warps[N_FIBER_THREADS / 32];
     unsigned char *shared;
 };
@@ -292,6 +294,30 @@ DEV void dev_fence_host()
 {
 }
 
+/* Blocks of a pair. */
+DEV void dev_pair_put(uint32_t *mine, uint32_t word)
+{
+    const struct emulated_block *other = &emulated_blocks[fiber_now->block ^ 1];
+    *(uint32_t *)(other->shared + ((unsigned char *)mine - block_now()->shared)) = word;
+}
+DEV uint32_t dev_pair_get(const uint32_t *mine)
+{
+    fiber_yield();
+    return *mine;
+}
+DEV void dev_pair_bar(int n)
+{
+    struct emulated_block *b = &emulated_blocks[fiber_now->block & ~1];
+    int turn = b->turn_pair;
+    if (++b->n_pair == 2 * n) {
+        b->n_pair = 0;
+        b->turn_pair++;
+    }
+    while (b->turn_pair == turn) {
+        fiber_yield();
+    }
+}
+
 /* An mbarrier: phase in the lowest bit, bytes that are missing in 31, arrivals that are missing in 16, and as many
  * as there were at first. */
 static void mbar_change(uint64_t *bar, int arrivals, int64_t bytes)
@@ -339,6 +365,10 @@ DEV void dev_bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar
 DEV uint4 dev_load16(const unsigned char *shared)
 {
     return *(const uint4 *)shared;
+}
+DEV float dev_mul(float a, float b)
+{
+    return a * b;
 }
 DEV float dev_divide(float a, float b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The frame kernel on a GPU: compared with the CPU backend, repeated, and timed. Goes on after faults.
- * Usage: frame_on_gpu CHECKPOINT [FRAMES_TO_TIME [FRAMES_TO_COMPARE
+ * The frame kernel on a GPU: compared with the CPU backend, repeated, and timed; lanes together compared with lanes
+ * alone, and timed. Goes on after faults. Usage: frame_on_gpu CHECKPOINT [FRAMES_TO_TIME [FRAMES_TO_COMPARE
  * [bf16|packed|both [sweep|- [FRAMES_TO_SOAK]]]]]. */
 #include <cuda_runtime.h>
 
@@ -8,7 +8,7 @@ extern "C" {
 #include "cuda/frame.h"
 }
 #include "cuda/frame_pack.cuh"
-#include "tests/cuda/frame_compare.h"
+#include "tests/cuda/frame_together.h"
 
 static void must(cudaError_t result, const char *what)
 {
@@ -103,9 +103,9 @@ static void speak(struct rig *rig, const struct lane_settings *settings, struct 
     t->codes = (int32_t *)calloc((size_t)t->n * n_codebooks, sizeof *t->codes);
     for (int f = 0; f < t->n && t->errors <= 3; f++) {
         must(cudaEventRecord(begin), "event");
+        const struct frame_ask ask = {0, rig->position, rig->row, NULL, rig->out_device};
         machine_check("frame",
-            frame_kernel_run(rig->kernel, 0, rig->position, rig->row, NULL, f == 0 ? 0 : FRAME_STEP,
-                ++rig->sequence, rig->out_device, &error),
+            frame_kernel_run(rig->kernel, &ask, 1, f == 0 ? 0 : FRAME_STEP, ++rig->sequence, &error),
             &error);
         rig->position += f > 0;
         must(cudaEventRecord(end), "event");
@@ -186,9 +186,72 @@ static int time_frames(struct rig *rig, int n)
     return !same + first.errors + second.errors;
 }
 
+/* Frames of n lanes, each from its own first row on, in one launch each time. */
+static int time_lanes(struct rig *rig, int n, int n_frames)
+{
+    struct frame_ask asks[FRAME_MOST_LANES];
+    struct timing t = {NULL, NULL, n_frames, 0, 0};
+    utter_error error;
+    uint32_t errors;
+    cudaEvent_t begin, end;
+    must(cudaEventCreate(&begin), "event");
+    must(cudaEventCreate(&end), "event");
+    t.ms = (float *)calloc((size_t)n_frames, sizeof *t.ms);
+    for (int l = 0; l < n; l++) {
+        struct lane_settings settings = USUAL;
+        settings.seed += (uint64_t)l;
+        rig_reset_lane(rig, l, &settings);
+        t.errors += together_prompt(rig, l, 1);
+        asks[l] = (struct frame_ask){
+            l, 1, rig->row + (size_t)l * rig->model->config->talker.width, NULL, rig->out_device + l};
+    }
+    for (int f = 0; f < n_frames && t.errors <= 3; f++) {
+        must(cudaEventRecord(begin), "event");
+        machine_check("frame",
+            frame_kernel_run(rig->kernel, asks, n, f == 0 ? 0 : FRAME_STEP, ++rig->sequence, &error),
+            &error);
+        must(cudaEventRecord(end), "event");
+        must(cudaEventSynchronize(end), "a frame");
+        must(cudaEventElapsedTime(&t.ms[f], begin, end), "time");
+        for (int l = 0; l < n; l++) {
+            asks[l].position += f > 0;
+            t.ends += rig->out[l].end;
+            t.errors += rig->out[l].sequence != rig->sequence || rig->out[l].failed;
+        }
+    }
+    machine_check("errors", frame_kernel_errors(rig->kernel, &errors, &error), &error);
+    t.errors += errors != 0;
+    printf("%d lanes, %d frames: median %.4f ms, p5 %.4f, p95 %.4f, worst %.4f; %d ends, %d errors\n",
+        n, n_frames, share_of(t.ms + 1, n_frames - 1, 0.5), share_of(t.ms + 1, n_frames - 1, 0.05),
+        share_of(t.ms + 1, n_frames - 1, 0.95), share_of(t.ms + 1, n_frames - 1, 1), t.ends, t.errors);
+    free(t.ms);
+    return t.errors;
+}
+
+/* Lanes together: compared, timed, and traced where the build does that. */
+static int run_lanes(struct rig *rig, int n_time, bool sweep)
+{
+    const int counts[] = {2, 3, 4, 5, 8}, aheads[] = {1, 2, 2, 2, 2, 3, 3, 2},
+              paces[] = {0, 0, 200, 300, 400, 200, 300, 250};
+    int bad = 0;
+    for (int i = 0; i < 5; i++) {
+        if (counts[i] > frame_kernel_lanes(rig->kernel)) {
+            continue;
+        }
+        bad += together_run(rig, counts[i], 8);
+        bad += time_lanes(rig, counts[i], n_time);
+        for (int j = 0; sweep && counts[i] % 4 == 0 && j < 8; j++) {
+            printf("%d slots on their way, %d clocks: ", aheads[j], paces[j]);
+            frame_kernel_ahead(rig->kernel, aheads[j], paces[j]);
+            bad += time_lanes(rig, counts[i], n_time);
+        }
+    }
+    return bad;
+}
+
 /* Mean time from place to place of the trace, in us at 1.98 GHz; places are the numbers in frame.cu, with 16 added
  * in the predictor and 32 in its first pass. */
-static void show_trace(struct rig *rig)
+static void show_trace(struct rig *rig, int n_lanes)
 {
     enum { PLACES = 48 };
     static uint64_t trace[FRAME_TRACE];
@@ -199,7 +262,11 @@ static void show_trace(struct rig *rig)
     memset(sum, 0, sizeof sum);
     memset(n, 0, sizeof n);
     frame_kernel_trace(rig->kernel, at);
-    speak(rig, &USUAL, &t);
+    if (n_lanes == 1) {
+        speak(rig, &USUAL, &t);
+    } else {
+        time_lanes(rig, n_lanes, 20);
+    }
     frame_kernel_trace(rig->kernel, NULL);
     machine_read(trace, at, sizeof trace);
     for (int i = 1; i < FRAME_TRACE && trace[i];
@@ -254,14 +321,17 @@ static int run_one(const char *folder, int n_time, int n_compare, bool packed, b
     struct rig rig = {};
     machine_check("model", model_open(&model, folder, &error), &error);
     machine_check("device", cuda_device_open(&rig.device, 0, &error), &error);
-    must(cudaHostAlloc((void **)&rig.out, sizeof *rig.out, cudaHostAllocMapped), "pinned");
+    must(cudaHostAlloc((void **)&rig.out, FRAME_MOST_LANES * sizeof *rig.out, cudaHostAllocMapped),
+        "pinned");
     must(cudaHostGetDevicePointer((void **)&rig.out_device, rig.out, 0), "pinned");
-    rig_open(&rig, model, n_time + 600, packed);
+    rig_open(&rig, model, FRAME_MOST_LANES, n_time + 600, packed);
     printf("%s, predictor in %s, on %s, %d SMs, %d slots\n", folder, packed ? "8 bits" : "bf16",
         rig.device.name, rig.device.n_sms, frame_n_slots(rig.device.block_shared, packed));
     int bad = packed ? compare_packed(&rig.weights.predictor.layers[0].down) : 0;
     bad += time_frames(&rig, n_time);
-    show_trace(&rig);
+    show_trace(&rig, 1);
+    bad += run_lanes(&rig, n_time, sweep);
+    show_trace(&rig, frame_kernel_lanes(rig.kernel));
     const int aheads[] = {1, 2, 2, 3, 3, 3, 3, 4, 4, 6},
               paces[] = {0, 0, 250, 0, 100, 150, 200, 100, 150, 0};
     for (int i = 0; sweep && i < 10; i++) {

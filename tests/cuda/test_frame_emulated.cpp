@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The frame kernel, run on the host, equals the CPU backend. Usage: test_frame_emulated CHECKPOINT [ROWS FRAMES]. */
+ * The frame kernel, run on the host, equals the CPU backend, and lanes together equal lanes alone.
+ * Usage: test_frame_emulated CHECKPOINT [ROWS FRAMES [bf16|packed|both [LANES]]]. */
 #include "tests/cuda/frame_emulated.h"
 
 extern "C" {
@@ -8,7 +9,7 @@ extern "C" {
 #include "cuda/frame.cu"
 #include "cuda/frame_pack.cuh"
 
-#include "tests/cuda/frame_compare.h"
+#include "tests/cuda/frame_together.h"
 
 static void *machine_new(size_t bytes, const void *from)
 {
@@ -48,6 +49,16 @@ template <int W, int I, bool PACKED> static void run_one()
 }
 
 extern "C" {
+/* Of the builds for several lanes there is one, which has a file of its own. */
+bool lanes_emulated(const void *code, const void *args);
+struct frame_lanes_build frame_lanes_four(int)
+{
+    return (struct frame_lanes_build){};
+}
+struct frame_lanes_build frame_lanes_four_wide(int)
+{
+    return (struct frame_lanes_build){};
+}
 void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
 {
     void *p = arena->base ? arena->base + arena->used : NULL;
@@ -91,6 +102,15 @@ cudaError_t cudaMemset(void *to, int value, size_t n)
     memset(to, value, n);
     return cudaSuccess;
 }
+cudaError_t cudaMemsetAsync(void *to, int value, size_t n, cudaStream_t)
+{
+    memset(to, value, n);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize()
+{
+    return cudaSuccess;
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
     return cudaSuccess;
@@ -107,6 +127,9 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *, 
 cudaError_t cudaLaunchCooperativeKernel(
     const void *kernel, dim3, dim3, void **args, size_t, cudaStream_t)
 {
+    if (lanes_emulated(kernel, args[0])) {
+        return cudaSuccess;
+    }
     launched = (const struct frame_args *)args[0];
     fibers_run(kernel == frame_kernel_code(1024, false)   ? run_one<1024, 3072, false>
                : kernel == frame_kernel_code(1024, true)  ? run_one<1024, 3072, true>
@@ -117,7 +140,7 @@ cudaError_t cudaLaunchCooperativeKernel(
 }
 
 /* The kernel with a predictor of bf16 or packed weights. */
-static int run_both(const char *folder, int n_rows, int n_frames, bool packed)
+static int run_both(const char *folder, int n_rows, int n_frames, bool packed, int n_lanes)
 {
     utter_error error;
     struct model *model;
@@ -126,23 +149,26 @@ static int run_both(const char *folder, int n_rows, int n_frames, bool packed)
     rig.device.major = 9;
     rig.device.n_sms = 132;
     rig.device.block_shared = SHARED_LIMIT;
-    rig.out = rig.out_device = (struct cuda_frame_out *)calloc(1, sizeof *rig.out);
-    rig_open(&rig, model, n_rows + n_frames + 1, packed);
+    rig.out = rig.out_device = (struct cuda_frame_out *)calloc((size_t)n_lanes, sizeof *rig.out);
+    rig_open(&rig, model, n_lanes, n_rows + n_frames + 31, packed);
     frame_kernel_ahead(rig.kernel, 2, 0);
+    const int bad = n_lanes > 1 && !packed ? together_run(&rig, n_lanes, n_frames) : 0;
     const double limit = packed ? 2e-4 : 2e-5; /* vectors of 16 bits are rounded to other borders */
     const struct comparison forced = {folder, n_rows, n_frames, true, true, limit};
     const struct comparison free_run = {folder, 1, n_frames, false, false, limit};
-    return compare_run(&rig, &forced) + compare_run(&rig, &free_run);
+    return bad + compare_run(&rig, &forced) + compare_run(&rig, &free_run);
 }
 
 int main(int argc, char **argv)
 {
     int n_rows = argc > 2 ? atoi(argv[2]) : 3, n_frames = argc > 3 ? atoi(argv[3]) : 2, bad = 0;
-    if (argc < 5 || strcmp(argv[4], "packed") != 0) {
-        bad += run_both(argv[1], n_rows, n_frames, false);
+    const char *which = argc > 4 ? argv[4] : "both";
+    const int n_lanes = argc > 5 ? atoi(argv[5]) : 3;
+    if (strcmp(which, "packed") != 0) {
+        bad += run_both(argv[1], n_rows, n_frames, false, n_lanes);
     }
-    if (argc < 5 || strcmp(argv[4], "packed") == 0) {
-        bad += run_both(argv[1], n_rows, n_frames, true);
+    if (strcmp(which, "bf16") != 0) {
+        bad += run_both(argv[1], n_rows, n_frames, true, n_lanes);
     }
     printf("%d faults\n", bad);
     return bad != 0;
