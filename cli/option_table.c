@@ -158,9 +158,11 @@ const struct option option_table[] = {
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),
         NULL, "a set of kernels that utter info names (default: the best one here)"},
-    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4", OPTION_CHOICE,
-        0, 0, AT(weights), NULL,
-        "hold what every frame reads in 8 or 4 bits (default, and bf16: as the model has it)"},
+    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor",
+        OPTION_CHOICE, 0, 0, AT(weights), NULL,
+        "hold what every frame reads in 8 or 4 bits, or the predictor's part alone in 8 (default, and "
+        "bf16: as "
+        "the model has it)"},
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",
         "most memory for what utterances of one voice have in common, 0 is off"},
 

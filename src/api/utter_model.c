@@ -190,7 +190,7 @@ utter_status utter_model_open(
         (status = check_range("n_threads", o.n_threads, 0, 1024, error)) ||
         (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
-        (status = check_range("weights", (int)o.weights, 0, 2, error)) ||
+        (status = check_range("weights", (int)o.weights, 0, 3, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
         (status = choose_device(o.device, &o, &choice, error))) {
         return status;

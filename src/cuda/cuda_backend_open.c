@@ -121,7 +121,11 @@ static utter_status choose_kernels(
     struct backend *b, const struct backend_options *o, double begin, utter_error *error)
 {
     const char *wanted = o->cpu_kernels;
-    const bool packed = o->weights == UTTER_WEIGHTS_Q8, frame = wanted && strcmp(wanted, "frame") == 0,
+    static const char *const IN_8_BITS[] = {"", ", predictor in 8 bits", ", in 8 bits"};
+    const enum frame_packed packed = o->weights == UTTER_WEIGHTS_Q8             ? FRAME_PACKED_ALL
+                                     : o->weights == UTTER_WEIGHTS_Q8_PREDICTOR ? FRAME_PACKED_PREDICTOR
+                                                                                : FRAME_PACKED_NONE;
+    const bool frame = wanted && strcmp(wanted, "frame") == 0,
                graph = wanted && strcmp(wanted, "graph") == 0;
     bool persistent = false;
     if (wanted && !frame && !graph) {
@@ -140,8 +144,8 @@ static utter_status choose_kernels(
                           : CUDA_FRAME_FASTER,
         packed, &persistent, error);
     snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
-        persistent ? "frame" : "graph", packed ? ", predictor in 8 bits" : "", b->device.name,
-        b->device.major, b->device.minor, cuda_seconds() - begin);
+        persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.major,
+        b->device.minor, cuda_seconds() - begin);
     return status;
 }
 

@@ -208,8 +208,8 @@ static utter_status tune(struct cuda_frame *f, int n, struct trial *best, utter_
     return status;
 }
 
-utter_status cuda_frame_choose(
-    struct cuda_frame *f, enum cuda_frame_way way, bool packed, bool *persistent, utter_error *error)
+utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, enum frame_packed packed,
+    bool *persistent, utter_error *error)
 {
     const int n = f->lanes.n < KERNEL_MOST_LANES ? f->lanes.n : KERNEL_MOST_LANES;
     const char *why;

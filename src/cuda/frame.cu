@@ -37,6 +37,9 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         struct attend_ahead ahead;
         layer_read<W>(b, layer->input_norm, norm);
         product_hold(b, for_qkv);
+        if (TALKER) {
+            attend_ask(b, b.args->state, ahead, i, b.part, position);
+        }
         if (i > 0) {
             layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* waits for all blocks */
         }
@@ -45,9 +48,7 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         layer_qkv<qkv, W, COLUMNS>(b, for_qkv, eps);
         block_trace(b, 2);
         const struct attend_norm head_norm = attend_norm_of(b, layer);
-        if (TALKER) {
-            attend_ask(b, b.args->state, ahead, i, b.part, position);
-        } else {
+        if (!TALKER) {
             attend_recall(b, kept, i, position);
         }
         product_hold(b, for_o);
@@ -62,7 +63,7 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         layer_o<o, W>(b, for_o, mixed);
         layer_read<W>(b, layer->post_norm, norm);
         product_hold(b, for_gate_up);
-        layer_add<FRAME_X_O, W, FRAME_KV_HEADS>(b, x); /* all blocks */
+        layer_add_totals<W>(b, x); /* all blocks */
         block_trace(b, 6);
         layer_put_vector<PACKED, W>(b, x, norm);
         layer_gate_up<gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
@@ -105,9 +106,10 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     }
 }
 
-/* One pass of the predictor from inputs of talker width; the last column's logits go to the exchange. */
+/* One pass of the predictor from inputs of talker width; the last column's logits go to the exchange. Those of this
+ * block: see layer_head. */
 template <int W, int COLUMNS, bool PACKED>
-DEV void frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], int position)
+DEV float frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], int position)
 {
     typedef shape<PACKED, 1, 4, 0> head;
     const auto &weights = b.args->weights;
@@ -122,34 +124,36 @@ DEV void frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH
     layer_read<1024>(b, weights.predictor_norm, norm);
     product_hold(b, for_head);
     layer_put_vector<PACKED, 1024>(b, last, norm);
-    layer_head(b, for_head, weights.predictor_eps);
+    return layer_head(b, for_head, weights.predictor_eps);
 }
 
 /* Code j, chosen from raw scores, or forced. The lane goes on with what comes back; *chosen is what the model
  * said. */
 template <int EACH>
-DEV int frame_choose(struct block &b, int j, const float (&raw)[EACH], int *chosen, bool *bad)
+DEV int frame_choose(struct block &b, const struct sample_rule &rule, const float (&raw)[EACH],
+    const float (&noise)[EACH], int *chosen, bool *bad)
 {
     const auto &control = b.args->control;
-    const struct sample_rule rule = sample_rule_of(b, j);
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
         score[i] = sample_process(rule, sample_id(b, i), raw[i], mine);
     }
-    *chosen = sample_choose(b, rule, score, mine, &any);
+    *chosen = sample_choose(b, rule, score, noise, mine, &any);
     *bad = *bad || any;
-    return control.forced ? control.forced[j] : *chosen;
+    return control.forced ? control.forced[rule.codebook] : *chosen;
 }
 
-/* Codes 1 and on; h: the talker's state. */
+/* Codes 1 and on; h: the talker's state; sum: of the embeddings of all codes. */
 template <int W, bool PACKED>
-DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int going, bool *bad)
+DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int going,
+    float (&sum)[LAYER_EACH(W)], bool *bad)
 {
     const auto &weights = b.args->weights;
-    float sum[LAYER_EACH(W)] = {}, input[1][LAYER_EACH(W)], score[8];
+    float input[1][LAYER_EACH(W)], score[8], noise[8], own;
     int chosen;
     for (int j = 1; j < weights.n_codebooks; j++) {
+        const struct sample_rule rule = sample_rule_of(b, j);
         embed_code<W>(b, j - 1, going, input[0]);
         embed_sum(sum, input[0], j == 1);
         if (j == 1) {
@@ -158,16 +162,20 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
                 both[0][i] = h[0][i];
                 both[1][i] = input[0][i];
             }
-            frame_predict<W, 2, PACKED>(b, both, 0);
+            own = frame_predict<W, 2, PACKED>(b, both, 0);
         } else {
-            frame_predict<W, 1, PACKED>(b, input, j);
+            own = frame_predict<W, 1, PACKED>(b, input, j);
         }
+        if (b.warp == 0) {
+            sample_foresee(b, rule, own, b.shared->code_table[j], 2 * W);
+        }
+        sample_draw(b, rule, noise);
         float *copy = b.args->control.predictor_logits;
         const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
         sample_take<2048>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
             copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
         block_trace(b, 12);
-        going = frame_choose(b, j, score, &chosen, bad);
+        going = frame_choose(b, rule, score, noise, &chosen, bad);
         block_trace(b, 13);
         embed_note(b, j, chosen, going);
     }
@@ -181,23 +189,30 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
 template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(struct block &b)
 {
     const auto &control = b.args->control;
-    float h[1][LAYER_EACH(W)], score[12];
+    float h[1][LAYER_EACH(W)], sum[LAYER_EACH(W)], score[12], noise[12];
     int chosen = 0;
-    bool bad = false, end = false;
+    bool bad = false, end = false, spoke = false;
     frame_talker<W, I, TALKER>(b, h, score);
     if (!(control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES))) {
-        int going = frame_choose(b, 0, score, &chosen, &bad);
+        const struct sample_rule rule = sample_rule_of(b, 0);
+        sample_draw(b, rule, noise);
+        int going = frame_choose(b, rule, score, noise, &chosen, &bad);
         embed_note(b, 0, chosen, going);
         end = chosen == control.codec_eos && !control.forced;
         if (end) {
             *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_WEIGHTS;
         } else {
-            frame_codes<W, PREDICTOR>(b, h, going, &bad);
+            frame_codes<W, PREDICTOR>(b, h, going, sum, &bad);
+            spoke = true;
         }
     }
     embed_keep_marks(b);
     if (b.index == 0) {
-        embed_commit(b, b.args->state, control.position, control.out, end, bad);
+        const bool in_time = embed_in_time(b);
+        if (in_time && spoke) {
+            embed_keep<W>(b, b.args->state.sum, sum);
+        }
+        embed_commit(b, b.args->state, control.position, control.out, end, bad, !in_time);
     }
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }
@@ -226,12 +241,14 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
 #endif
 }
 
-extern "C" const void *frame_kernel_code(int talker_width, bool packed)
+template <int W, int I> static const void *code_of(enum frame_packed packed)
 {
-    if (talker_width == 1024) {
-        return packed ? (const void *)frame_kernel<1024, 3072, false, true>
-                      : (const void *)frame_kernel<1024, 3072, false, false>;
-    }
-    return packed ? (const void *)frame_kernel<2048, 6144, false, true>
-                  : (const void *)frame_kernel<2048, 6144, false, false>;
+    return packed == FRAME_PACKED_ALL         ? (const void *)frame_kernel<W, I, true, true>
+           : packed == FRAME_PACKED_PREDICTOR ? (const void *)frame_kernel<W, I, false, true>
+                                              : (const void *)frame_kernel<W, I, false, false>;
+}
+
+extern "C" const void *frame_kernel_code(int talker_width, enum frame_packed packed)
+{
+    return talker_width == 1024 ? code_of<1024, 3072>(packed) : code_of<2048, 6144>(packed);
 }

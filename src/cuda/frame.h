@@ -13,8 +13,8 @@ extern "C" {
 
 struct frame_kernel;
 
-/* The code for a talker of this width and a predictor of bf16 or packed weights, for the launch. */
-const void *frame_kernel_code(int talker_width, bool packed);
+/* The code for a talker of this width, for the launch. */
+const void *frame_kernel_code(int talker_width, enum frame_packed packed);
 
 /* A matrix of bf16 tiles as packed units (frame_pack.cuh): their bytes, and the work, queued. */
 uint64_t frame_pack_bytes(const struct cuda_matrix *matrix);
@@ -25,12 +25,12 @@ bool frame_kernel_fits(
     const struct cuda_weights *weights, const struct cuda_device *device, const char **why);
 
 /* Bytes of device memory that frame_kernel_open allocates. */
-uint64_t frame_kernel_plan(const struct cuda_weights *weights, bool packed);
+uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed packed);
 
-/* packed: the predictor's weights in 8 bits, made here from those of the graph path. */
+/* packed: what is made here, in 8 bits, from the weights of the graph path. */
 utter_status frame_kernel_open(struct frame_kernel **kernel, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
-    bool packed, cudaStream_t stream, utter_error *error);
+    enum frame_packed packed, cudaStream_t stream, utter_error *error);
 void frame_kernel_close(struct frame_kernel **kernel);
 
 /* What a frame needs of one lane. */

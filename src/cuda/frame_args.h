@@ -52,6 +52,7 @@ struct frame_args {
     struct {
         uint32_t
             *words; /* the exchange; the host clears it and `parity` after an error, the kernel never */
+        uint64_t *totals; /* [2][FRAME_TOTALS], cleared likewise */
         uint32_t *
             parity; /* [FRAME_BLOCKS]: which of its two marks each kind was last written with, a bit each */
         float *kept; /* [FRAME_BLOCKS][n_predictor][FRAME_KEPT_FLOATS]: each block's own */

@@ -63,18 +63,38 @@ DEV void attend_place_head(struct block &b, const struct attend_norm &norm, floa
     }
 }
 
-/* The group's words, columns FRAME_GROUP apart -> shared->placed, a head a warp. A barrier must follow. */
-template <int COLUMNS>
+/* The group's words, columns FRAME_GROUP apart -> shared->placed, a head a warp; and FRESH single words from `also` on,
+ * asked for in the same wait. A barrier must follow. */
+template <int COLUMNS, int FRESH>
 DEV void attend_place(struct block &b, const struct attend_norm &norm, float eps, bool value,
-    const uint32_t *words, uint32_t mark)
+    const uint32_t *words, const uint32_t *also, uint32_t mark, float *fresh)
 {
     const int role = b.warp % 4, c = b.warp / 4;
-    if (c >= COLUMNS || (role == 3 && !value)) {
-        return;
+    const bool places = c < COLUMNS && (role != 3 || value);
+    const uint32_t *head = words + c * FRAME_GROUP + role * FRAME_HEAD + 2 * b.lane;
+    const uint32_t flip = mark - 1; /* all ones for mark 0 */
+    uint2 v[2] = {{mark, mark}, {mark, mark}};
+    uint32_t word[FRESH > 0 ? FRESH : 1], ready;
+    do {
+        if (places) {
+            v[0] = dev_get2(head);
+            v[1] = dev_get2(head + 64);
+        }
+        for (int i = 0; i < FRESH; i++) {
+            word[i] = dev_get(also + i * FRAME_GROUP);
+        }
+        ready = (v[0].x ^ flip) & (v[0].y ^ flip) & (v[1].x ^ flip) & (v[1].y ^ flip);
+        for (int i = 0; i < FRESH; i++) {
+            ready &= word[i] ^ flip;
+        }
+    } while ((ready & 1) == 0 && !block_is_late(b));
+    for (int i = 0; i < FRESH; i++) {
+        fresh[i] = exchange_value(word[i]);
     }
-    uint2 v[2];
-    exchange_take2<2>(b, words + c * FRAME_GROUP + role * FRAME_HEAD + 2 * b.lane, 64, mark, v);
-    attend_place_head(b, norm, eps, role, c, v[0], v[1]);
+    if (places) {
+        const uint2 first = {v[0].x & ~1u, v[0].y & ~1u}, second = {v[1].x & ~1u, v[1].y & ~1u};
+        attend_place_head(b, norm, eps, role, c, first, second);
+    }
 }
 
 /* The scores of a key, 4 dimensions a lane, for two query heads; all lanes get them. */
@@ -157,9 +177,9 @@ DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struc
 {
     const uint32_t *value = words + 3 * FRAME_HEAD + b.thread % FRAME_HEAD;
     float fresh[COLUMNS];
-    attend_place<COLUMNS>(b, norm, b.args->weights.predictor_eps, false, words, mark);
+    attend_place<COLUMNS, COLUMNS>(
+        b, norm, b.args->weights.predictor_eps, false, words, value, mark, fresh);
     for (int c = 0; c < COLUMNS; c++) {
-        fresh[c] = exchange_take(b, value + c * FRAME_GROUP, mark);
         kept.at[FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS + position + c] = fresh[c];
     }
     block_trace(b, 3);
@@ -327,14 +347,13 @@ DEV void attend_put_split(const struct block &b, const float *all, uint32_t *wor
 DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint32_t mark)
 {
     const int split = b.lane % FRAME_PARTS;
-    float part[FRAME_PARTS], top = ATTEND_NONE, weight = 0, sum = 0, mass = 0;
+    float part[FRAME_PARTS], sum = 0, mass = 0;
     words += b.warp / 4 * FRAME_SPLIT;
-    exchange_take_each<FRAME_PARTS>(
-        b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts, mark, part);
-    if (split < n_parts) {
-        top = exchange_take(b, words + split * 2 * FRAME_SPLIT + FRAME_HEAD, mark);
-        weight = exchange_take(b, words + split * 2 * FRAME_SPLIT + FRAME_HEAD + 1, mark);
-    }
+    uint2 about = {numeric_to_bits(ATTEND_NONE), 0}; /* largest score and mass */
+    exchange_take_parts<FRAME_PARTS>(b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts,
+        words + split * 2 * FRAME_SPLIT + FRAME_HEAD, split < n_parts, mark, part, about);
+    const float top = numeric_from_bits(about.x);
+    float weight = numeric_from_bits(about.y);
     float largest = top;
     for (int mask = 8; mask > 0; mask >>= 1) {
         largest = fmaxf(largest, dev_xor(largest, mask));
@@ -359,7 +378,7 @@ DEV float attend_talker(struct block &b, struct attend_ahead &ahead, const struc
     const uint32_t *words, uint32_t mark, int layer, int position)
 {
     float *all = (float *)b.shared->vector;
-    attend_place<1>(b, norm, b.args->weights.talker_eps, true, words, mark);
+    attend_place<1, 0>(b, norm, b.args->weights.talker_eps, true, words, NULL, mark, NULL);
     block_trace(b, 3);
     dev_bar();
     struct attend_part part = attend_nothing();

@@ -19,7 +19,7 @@ struct block {
     int thread, warp, lane; /* thread: of the multiplying ones */
     int index, kv_head, part;
     int set;        /* of words: which pass this is */
-    uint32_t marks; /* a bit for each kind of each set */
+    uint32_t marks; /* a bit for each kind of each set, the highest for the totals */
     int slot;       /* of the ring: the next unit's */
     uint32_t phase;
     int turn; /* of shared->sums */
@@ -204,6 +204,39 @@ DEV void exchange_take_each(
     }
 }
 
+/* The same and, where `wanted`, two neighbouring words beside them. */
+template <int N>
+DEV void exchange_take_parts(const struct block &b, const uint32_t *at, int stride, int n,
+    const uint32_t *beside, bool wanted, uint32_t mark, float (&to)[N], uint2 &two)
+{
+    const uint32_t flip = mark - 1;
+    uint32_t missing = (1u << n) - 1 + ((uint32_t)wanted << N), v[N];
+    uint2 got = two;
+    for (int i = 0; i < N; i++) {
+        v[i] = 0;
+    }
+    do {
+        dev_get2_if(missing >> N & 1, beside, got);
+        for (int i = 0; i < N; i++) {
+            dev_get_if(missing >> i & 1, at + i * stride, v[i]);
+        }
+        dev_wait_for(got.x);
+        for (int i = 0; i < N; i++) {
+            dev_wait_for(v[i]);
+        }
+        missing &= ~(((got.x ^ flip) & (got.y ^ flip) & 1) << N);
+        for (int i = 0; i < N; i++) {
+            missing &= ~(((v[i] ^ flip) & 1) << i);
+        }
+    } while (missing && !block_is_late(b));
+    for (int i = 0; i < N; i++) {
+        to[i] = exchange_value(v[i]);
+    }
+    if (wanted) {
+        two = (uint2){got.x & ~1u, got.y & ~1u};
+    }
+}
+
 /* And N times four neighbouring words, GROUP of them `stride` apart and the groups `outer`, those i for which `wanted`
  * has a bit; the others are 0. Only what was not there yet is asked for again; all that is asked for is on its way
  * before any of it is looked at. */
@@ -230,6 +263,79 @@ DEV void exchange_take4(const struct block &b, const uint32_t *at, int stride, u
     } while (missing && !block_is_late(b));
     for (int i = 0; i < N; i++) {
         v[i].x &= ~1u, v[i].y &= ~1u, v[i].z &= ~1u, v[i].w &= ~1u;
+    }
+}
+
+/* ---- Totals: words to which 8 blocks add ----
+ *
+ * A part is a whole number of 2^-27, so that their sum does not depend on the order; each also adds one to the bits
+ * above, so a word tells by itself when it is complete. Of two buffers in turns one is zero when it is added to. */
+
+/* Parts below 2^20 add up to less than 2^50; what is larger, or no number, makes the sum larger than that. */
+#define TOTAL_UNIT 0x1p-27f
+#define TOTAL_LIMIT 0x1p20f
+#define TOTAL_LOST ((int64_t)1 << 51)
+#define TOTAL_COUNT ((uint64_t)1 << 56)
+
+static_assert(FRAME_N_SETS * FRAME_N_KINDS < 31, "no room for the turn of the totals");
+
+DEV void totals_turn(struct block &b)
+{
+    b.marks ^= 1u << 31;
+}
+
+DEV uint64_t *totals_of(const struct block &b, bool before)
+{
+    return b.args->scratch.totals + ((b.marks >> 31) ^ (uint32_t)before) * FRAME_TOTALS;
+}
+
+/* What a part adds to a word. */
+DEV uint64_t totals_part(float part)
+{
+    const int64_t whole = fabsf(part) < TOTAL_LIMIT ? dev_round(part * (1 / TOTAL_UNIT)) : TOTAL_LOST;
+    return (uint64_t)whole + TOTAL_COUNT;
+}
+
+DEV bool totals_ready(uint64_t word)
+{
+    return (uint32_t)((word + TOTAL_COUNT / 2) >> 32) >> 24 == FRAME_KV_HEADS;
+}
+
+DEV float totals_value(uint64_t word)
+{
+    const int64_t sum = (int64_t)(word - FRAME_KV_HEADS * TOTAL_COUNT);
+    return (sum < 0 ? -sum : sum) < TOTAL_LOST / 2 + 1 ? (float)sum * TOTAL_UNIT : NAN;
+}
+
+/* N times two neighbouring words, `at` and 16 words on, and the same every 1,024: four rows each two times. */
+template <int N> DEV void totals_take(const struct block &b, const uint64_t *at, uint64_t (&v)[N][2])
+{
+    uint32_t missing = (1u << N) - 1;
+    for (int i = 0; i < N; i++) {
+        v[i][0] = v[i][1] = 0;
+    }
+    do {
+        for (int i = 0; i < N; i++) {
+            dev_get2_wide_if(missing >> i & 1, at + i / 2 * 1024 + i % 2 * 16, v[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            dev_wait_for_wide(v[i][0]);
+        }
+        for (int i = 0; i < N; i++) {
+            missing &= ~((uint32_t)(totals_ready(v[i][0]) && totals_ready(v[i][1])) << i);
+        }
+    } while (missing && !block_is_late(b));
+}
+
+/* This block's share of the totals before -> zero, by one warp: all blocks have read them, and none adds to them
+ * again before it has met this one. */
+DEV void totals_clear(const struct block &b)
+{
+    constexpr int EACH = FRAME_TOTALS / FRAME_BLOCKS;
+    if (b.warp == FRAME_WARPS - 1 && b.lane < EACH / 2) {
+        const float none[4] = {0, 0, 0, 0};
+        block_write4((float *)(totals_of(b, true) + b.index * EACH + b.lane * 2), none);
+        dev_fence();
     }
 }
 

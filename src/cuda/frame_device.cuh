@@ -108,6 +108,11 @@ DEV uint32_t dev_min(uint32_t v)
     return __reduce_min_sync(0xffffffffu, v);
 }
 
+DEV uint32_t dev_sum(uint32_t v)
+{
+    return __reduce_add_sync(0xffffffffu, v);
+}
+
 /* The lanes that said yes, a bit each. */
 DEV uint32_t dev_ballot(bool yes)
 {
@@ -117,6 +122,11 @@ DEV uint32_t dev_ballot(bool yes)
 DEV int dev_popcount(uint32_t bits)
 {
     return __popc(bits);
+}
+
+DEV int dev_first(uint32_t bits)
+{
+    return __ffs((int)bits) - 1;
 }
 
 /* Adds to a counter in shared memory; what it was. */
@@ -168,6 +178,15 @@ DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
                  : "memory");
 }
 
+DEV void dev_get2_if(uint32_t yes, const uint32_t *at, uint2 &v)
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; "
+                 "@p ld.relaxed.gpu.global.v2.u32 {%0,%1}, [%2]; }"
+                 : "+r"(v.x), "+r"(v.y)
+                 : "l"(at), "r"(yes)
+                 : "memory");
+}
+
 DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
 {
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; "
@@ -177,11 +196,43 @@ DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
                  : "memory");
 }
 
+/* Two words of 8 bytes, each whole. */
+DEV void dev_get2_wide_if(uint32_t yes, const uint64_t *at, uint64_t (&v)[2])
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; "
+                 "@p ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2]; }"
+                 : "+l"(v[0]), "+l"(v[1])
+                 : "l"(at), "r"(yes)
+                 : "memory");
+}
+
+DEV void dev_add_wide(uint64_t *at, uint64_t n)
+{
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(n) : "memory");
+}
+
+/* All earlier writes of this thread are seen by other blocks before any later one. */
+DEV void dev_fence()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* The line of 128 bytes -> the second cache. */
+DEV void dev_prefetch(const void *at)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
 /* Nothing that looks at v is moved in front of this: else the compiler looks at the first of several words before it
  * asks for the second. */
 DEV void dev_wait_for(uint32_t &v)
 {
     asm volatile("" : "+r"(v)::"memory");
+}
+
+DEV void dev_wait_for_wide(uint64_t &v)
+{
+    asm volatile("" : "+l"(v)::"memory");
 }
 
 DEV void dev_or(uint32_t *at, uint32_t bits)
@@ -320,6 +371,18 @@ DEV float dev_mul(float a, float b)
 DEV float dev_divide(float a, float b)
 {
     return __fdividef(a, b); /* 0 for b from 2^126 on */
+}
+
+/* To the nearest whole number. */
+DEV int64_t dev_round(float x)
+{
+    return __float2ll_rn(x);
+}
+
+/* To 2^-21 of the result or of 1, what is larger. */
+DEV float dev_log(float x)
+{
+    return __logf(x);
 }
 
 DEV float dev_rsqrt(float x)

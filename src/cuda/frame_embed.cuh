@@ -63,11 +63,9 @@ DEV void embed_scores(const struct block &b, const float *logits, float (&score)
 /* What a lane keeps, by the block that writes it: not of a lost frame. */
 template <int W> DEV void embed_keep(const struct block &b, float *to, const float (&x)[LAYER_EACH(W)])
 {
-    if (*(volatile uint32_t *)&b.shared->dead == 0) {
-        for (int i = 0; i < LAYER_EACH(W); i += 4) {
-            const float four[4] = {x[i], x[i + 1], x[i + 2], x[i + 3]};
-            block_write4(to + vector_index(b, i / 4), four);
-        }
+    for (int i = 0; i < LAYER_EACH(W); i += 4) {
+        const float four[4] = {x[i], x[i + 1], x[i + 2], x[i + 3]};
+        block_write4(to + vector_index(b, i / 4), four);
     }
 }
 
@@ -136,16 +134,26 @@ DEV void embed_keep_marks(const struct block &b)
     }
 }
 
-/* The lane's next state and the host's copy, by thread 0 of the block that has chosen. A frame in which an exchange ran
- * out of time changes nothing and says so. */
+/* The one judgement on a frame, by the block that has chosen: what is kept of it is kept as a whole or not at all.
+ * False when an exchange ran out of time. */
+DEV bool embed_in_time(const struct block &b)
+{
+    if (b.thread == 0) {
+        b.shared->lost = block_is_late(b) || dev_get(b.args->control.error) != 0;
+    }
+    dev_bar();
+    return b.shared->lost == 0;
+}
+
+/* The lane's next state and the host's copy, by thread 0 of the block that has chosen. A frame that is lost changes
+ * nothing and says so. */
 DEV void embed_commit(const struct block &b, const struct frame_state &state, int position,
-    volatile struct cuda_frame_out *out, bool end, bool bad)
+    volatile struct cuda_frame_out *out, bool end, bool bad, bool failed)
 {
     const auto &control = b.args->control;
     if (b.thread != 0) {
         return;
     }
-    const bool failed = *(volatile uint32_t *)&b.shared->dead != 0 || dev_get(control.error) != 0;
     struct cuda_lane *lane = state.lane;
     if (!failed && (control.flags & FRAME_STEP)) {
         lane->position = position + 1;

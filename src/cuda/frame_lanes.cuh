@@ -2,11 +2,11 @@
  * One frame of several lanes in one kernel: the table of contents, as frame.cu is for one lane. Included by files that
  * say for how many lanes and for which talker (FRAME_LANES, FRAME_LANES_WIDTH).
  *
- * The weights pass once for all lanes: a product has a column for each, in groups of four, and no lane's numbers depend
- * on another's. They are those of frame.cu to the last bit: sums stand in the same order, and what goes through the
- * exchange here and stays in registers there is rounded in both. Weights are those of bf16. The predictor's two first positions are two passes,
- * of which the first ends with the last layer's keys and values. Codes are chosen by one block a lane, which tells
- * them to all. */
+ * The weights, in bf16, pass once for all lanes: a product has a column for each, in groups of four, and no lane's
+ * numbers depend on another's. They are those of frame.cu to the last bit: sums stand in the same order, and what goes
+ * through the exchange here and stays in registers there is rounded in both. The predictor's two first positions are
+ * two passes, of which the first ends with the last layer's keys and values. Codes are chosen by one block a lane,
+ * which tells them to all. */
 #ifndef CUDA_FRAME_LANES_CUH
 #define CUDA_FRAME_LANES_CUH
 
@@ -233,18 +233,17 @@ enum { LANES_CODE_BITS = 16 };
 
 /* Code j of this block's lane from its scores. */
 template <int EACH>
-DEV uint32_t lanes_choice(
-    struct block &b, const struct crowd &crowd, int j, const float (&raw)[EACH], bool *bad)
+DEV uint32_t lanes_choice(struct block &b, const struct crowd &crowd, const struct sample_rule &rule,
+    const float (&raw)[EACH], const float (&noise)[EACH], bool *bad)
 {
     const auto &lane = crowd.args->lane[crowd.chooses];
-    struct sample_rule rule = sample_rule_of(b, j);
-    rule.seen = j == 0 ? lane.state.seen : NULL;
+    const int j = (int)rule.codebook;
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
         score[i] = sample_process(rule, sample_id(b, i), raw[i], mine);
     }
-    const int chosen = sample_choose(b, rule, score, mine, &any);
+    const int chosen = sample_choose(b, rule, score, noise, mine, &any);
     const int going = lane.forced ? lane.forced[j] : chosen;
     const bool end = j == 0 && chosen == b.args->control.codec_eos && !lane.forced;
     *bad = *bad || any;
@@ -261,7 +260,10 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
     if (crowd.chooses >= 0) {
         const auto &control = b.args->control;
         const auto &state = crowd.args->lane[crowd.chooses].state;
-        float raw[N / 256], *copy = state.logits;
+        struct sample_rule rule = sample_rule_of(b, j);
+        float raw[N / 256], noise[N / 256], *copy = state.logits;
+        rule.seen = j == 0 ? state.seen : NULL;
+        sample_draw(b, rule, noise);
         if (j > 0) {
             copy = control.predictor_logits;
             copy =
@@ -274,7 +276,7 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
                 raw, copy); /* all blocks */
         }
         block_trace(b, 12);
-        const uint32_t code = lanes_choice(b, crowd, j, raw, bad);
+        const uint32_t code = lanes_choice(b, crowd, rule, raw, noise, bad);
         if (b.thread == 0) {
             dev_put(words + crowd.chooses, code << 1 | mark);
         }
@@ -293,10 +295,9 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
 /* Codes 1 and on. words: code 0 of all lanes as lanes_choose gives it; own: this thread's row of the states. */
 template <int W>
 DEV void lanes_codes(
-    struct block &b, const struct crowd &crowd, uint32_t words, uint32_t ended, bool *bad)
+    struct block &b, const struct crowd &crowd, uint32_t words, float (&sum)[LAYER_EACH(W)], bool *bad)
 {
     const int n_codebooks = b.args->weights.n_codebooks;
-    float sum[LAYER_EACH(W)] = {};
     for (int j = 1; j <= n_codebooks; j++) {
         float input[LANES][LAYER_EACH(W)], own = 0;
         const float codes = numeric_from_bits(words & ((1u << LANES_CODE_BITS) - 1));
@@ -321,14 +322,11 @@ DEV void lanes_codes(
         lanes_predict<W>(b, crowd, input, own, j, false);
         words = lanes_choose<2048>(b, crowd, j, bad); /* the choosers */
     }
-    if (crowd.chooses >= 0 && !(ended >> crowd.chooses & 1)) {
-        embed_keep<W>(b, crowd.args->lane[crowd.chooses].state.sum, sum);
-    }
 }
 
 template <int W, int I> DEV void lanes_consume(struct block &b, const struct crowd &crowd)
 {
-    float h[LANES][LAYER_EACH(W)] = {}, own = 0;
+    float h[LANES][LAYER_EACH(W)] = {}, sum[LAYER_EACH(W)], own = 0;
     bool bad = false;
     if (b.args->control.flags & FRAME_STEP) {
         lanes_talker<W, I>(b, crowd, h, own);
@@ -344,12 +342,16 @@ template <int W, int I> DEV void lanes_consume(struct block &b, const struct cro
     if (ended == (1u << crowd.n) - 1) {
         *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_WEIGHTS;
     } else {
-        lanes_codes<W>(b, crowd, words, ended, &bad);
+        lanes_codes<W>(b, crowd, words, sum, &bad);
     }
     embed_keep_marks(b);
     if (crowd.chooses >= 0) {
         const auto &lane = crowd.args->lane[crowd.chooses];
-        embed_commit(b, lane.state, lane.position, lane.out, ended >> crowd.chooses & 1, bad);
+        const bool in_time = embed_in_time(b), end = ended >> crowd.chooses & 1;
+        if (in_time && !end) {
+            embed_keep<W>(b, lane.state.sum, sum);
+        }
+        embed_commit(b, lane.state, lane.position, lane.out, end, bad, !in_time);
     }
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }

@@ -244,8 +244,11 @@ DEV void lanes_add_o(struct block &b, const struct crowd &crowd, uint32_t mark, 
         exchange_take_each<FRAME_KV_HEADS>(b,
             lanes_at<LANES_X_O>(b) + lanes_own_lane<W>(b) * W + lanes_own_row<W>(b), LANES * W,
             FRAME_KV_HEADS, mark, p);
-        own =
-            exchange_rounded(own + (((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]))));
+        uint64_t total = 0; /* as the kernel for one lane adds them */
+        for (int i = 0; i < FRAME_KV_HEADS; i++) {
+            total += totals_part(p[i]);
+        }
+        own = exchange_rounded(own + totals_value(total));
     }
 }
 

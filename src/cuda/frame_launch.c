@@ -32,9 +32,9 @@ struct frame_kernel {
     size_t shared_bytes;
     struct frame_many many[MOST_BUILDS]; /* the smallest first */
     int n_many;
-    bool packed;                                /* the predictor's weights are */
-    struct cuda_layer layers[FRAME_MAX_LAYERS]; /* of the predictor as the kernel reads them */
-    const void *heads[CONFIG_MAX_CODEBOOKS], *projection;
+    enum frame_packed packed;
+    struct cuda_layer layers[FRAME_MAX_LAYERS]; /* of talker and predictor as the kernel reads them */
+    const void *talker_head, *heads[CONFIG_MAX_CODEBOOKS], *projection;
 };
 
 static bool stack_fits(const struct cuda_stack *stack)
@@ -61,9 +61,21 @@ bool frame_kernel_fits(
 }
 
 /* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
-static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m)
+static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m, bool packed)
 {
-    return k->packed && m->tiles ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
+    return packed && m->tiles ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
+}
+
+static void take_layers(
+    struct frame_kernel *k, struct cuda_layer *to, const struct cuda_stack *from, bool packed)
+{
+    for (int i = 0; i < from->n_layers; i++) {
+        to[i] = from->layers[i];
+        to[i].qkv.tiles = take_matrix(k, &from->layers[i].qkv, packed);
+        to[i].o.tiles = take_matrix(k, &from->layers[i].o, packed);
+        to[i].gate_up.tiles = take_matrix(k, &from->layers[i].gate_up, packed);
+        to[i].down.tiles = take_matrix(k, &from->layers[i].down, packed);
+    }
 }
 
 /* The builds that there are for this talker. Lanes with packed weights go one after the other. */
@@ -73,7 +85,7 @@ static void take_builds(struct frame_kernel *k, int talker_width)
         frame_lanes_four_wide(talker_width), frame_lanes_eight(talker_width)};
     k->n_many = 0;
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
-        if (all[i].code && !k->packed) {
+        if (all[i].code && k->packed == FRAME_PACKED_NONE) {
             struct frame_many *m = &k->many[k->n_many++];
             m->build = all[i];
             m->words = cuda_arena_take(&k->arena, m->build.exchange_bytes);
@@ -92,27 +104,23 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
     a->weights.heads = cuda_arena_take(arena, sizeof(void *) * CONFIG_MAX_CODEBOOKS);
     a->weights.code_table = cuda_arena_take(arena, sizeof(void *) * CONFIG_MAX_CODEBOOKS);
     a->scratch.words = cuda_arena_take(arena, frame_exchange_bytes());
+    a->scratch.totals = cuda_arena_take(arena, frame_totals_bytes());
     a->scratch.parity = cuda_arena_take(arena, FRAME_BLOCKS * 4);
     a->control.error = cuda_arena_take(arena, 4);
     a->scratch.kept = cuda_arena_take(arena,
         (uint64_t)FRAME_BLOCKS * weights->predictor.n_layers * FRAME_KEPT_FLOATS * sizeof(float));
-    for (int i = 0; i < weights->predictor.n_layers; i++) {
-        const struct cuda_layer *from = &weights->predictor.layers[i];
-        struct cuda_layer *to = &k->layers[i];
-        *to = *from;
-        to->qkv.tiles = take_matrix(k, &from->qkv);
-        to->o.tiles = take_matrix(k, &from->o);
-        to->gate_up.tiles = take_matrix(k, &from->gate_up);
-        to->down.tiles = take_matrix(k, &from->down);
-    }
+    const bool talker = k->packed == FRAME_PACKED_ALL, predictor = k->packed != FRAME_PACKED_NONE;
+    take_layers(k, k->layers, &weights->talker, talker);
+    take_layers(k, k->layers + weights->talker.n_layers, &weights->predictor, predictor);
+    k->talker_head = take_matrix(k, &weights->talker_head, talker);
     for (int j = 0; j + 1 < weights->n_codebooks; j++) {
-        k->heads[j] = take_matrix(k, &weights->predictor_head[j]);
+        k->heads[j] = take_matrix(k, &weights->predictor_head[j], predictor);
     }
-    k->projection = take_matrix(k, &weights->projection);
+    k->projection = take_matrix(k, &weights->projection, predictor);
     take_builds(k, weights->talker.width);
 }
 
-uint64_t frame_kernel_plan(const struct cuda_weights *weights, bool packed)
+uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed packed)
 {
     struct frame_kernel counted = {.packed = packed};
     take_all(&counted, weights);
@@ -128,17 +136,28 @@ static utter_status pack_matrix(
                                 "8-bit weights of the frame kernel", error);
 }
 
-static utter_status pack_all(struct frame_kernel *k, utter_error *error)
+static utter_status pack_layers(struct frame_kernel *k, const struct cuda_layer *layers,
+    const struct cuda_stack *stack, utter_error *error)
 {
-    const struct cuda_weights *w = k->weights;
-    utter_status status = pack_matrix(k, k->projection, &w->projection, error);
-    for (int i = 0; i < w->predictor.n_layers && !status; i++) {
-        const struct cuda_layer *from = &w->predictor.layers[i], *to = &k->layers[i];
+    utter_status status = UTTER_OK;
+    for (int i = 0; i < stack->n_layers && !status; i++) {
+        const struct cuda_layer *from = &stack->layers[i], *to = &layers[i];
         if (!(status = pack_matrix(k, to->qkv.tiles, &from->qkv, error)) &&
             !(status = pack_matrix(k, to->o.tiles, &from->o, error)) &&
             !(status = pack_matrix(k, to->gate_up.tiles, &from->gate_up, error))) {
             status = pack_matrix(k, to->down.tiles, &from->down, error);
         }
+    }
+    return status;
+}
+
+static utter_status pack_all(struct frame_kernel *k, utter_error *error)
+{
+    const struct cuda_weights *w = k->weights;
+    utter_status status = pack_layers(k, k->layers, &w->talker, error);
+    if (!status && !(status = pack_layers(k, k->layers + w->talker.n_layers, &w->predictor, error)) &&
+        !(status = pack_matrix(k, k->talker_head, &w->talker_head, error))) {
+        status = pack_matrix(k, k->projection, &w->projection, error);
     }
     for (int j = 0; j + 1 < w->n_codebooks && !status; j++) {
         status = pack_matrix(k, k->heads[j], &w->predictor_head[j], error);
@@ -166,8 +185,7 @@ static utter_status send_tables(struct frame_kernel *k, utter_error *error)
 {
     const struct cuda_weights *w = k->weights;
     struct frame_layer layers[FRAME_MAX_LAYERS];
-    list_layers(layers, w->talker.layers, w->talker.n_layers);
-    list_layers(layers + w->talker.n_layers, k->layers, w->predictor.n_layers);
+    list_layers(layers, k->layers, w->talker.n_layers + w->predictor.n_layers);
     struct frame_args *a = &k->args;
     utter_status status = send(k, a->weights.layers, layers,
         (size_t)(w->talker.n_layers + w->predictor.n_layers) * sizeof *layers, error);
@@ -192,7 +210,7 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.n_codebooks = w->n_codebooks;
     a->weights.codec_vocabulary = w->codec_vocabulary;
     a->weights.predictor_vocabulary = w->predictor_vocabulary;
-    a->weights.talker_head = w->talker_head.tiles;
+    a->weights.talker_head = k->talker_head;
     a->weights.projection = k->projection;
     a->weights.projection_bias = w->projection_bias;
     a->weights.talker_norm = w->talker.norm;
@@ -205,8 +223,8 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->control.suppress_from =
         suppress_from < config->predictor_vocabulary ? suppress_from : config->predictor_vocabulary;
     a->control.codec_eos = config->codec_eos;
-    a->control.n_slots = frame_n_slots(k->device->block_shared, k->packed);
-    a->control.slot_bytes = (int)frame_slot_bytes(k->packed);
+    a->control.n_slots = frame_n_slots(k->device->block_shared, k->packed != FRAME_PACKED_NONE);
+    a->control.slot_bytes = (int)frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
     a->control.n_ahead = FRAME_AHEAD;
     a->control.pace = FRAME_PACE;
     a->control.patience = FRAME_PATIENCE;
@@ -236,7 +254,7 @@ static utter_status check_residency(
 /* Every build with a ring as long as a block has room for; one for several lanes that has none is left out. */
 static utter_status size_builds(struct frame_kernel *k, utter_error *error)
 {
-    const size_t slot_bytes = frame_slot_bytes(k->packed);
+    const size_t slot_bytes = frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
     k->kernel = frame_kernel_code(k->weights->talker.width, k->packed);
     k->shared_bytes = frame_ring_at() + (size_t)k->args.control.n_slots * slot_bytes;
     utter_status status = check_residency(k, k->kernel, k->shared_bytes, error);
@@ -257,7 +275,7 @@ static utter_status size_builds(struct frame_kernel *k, utter_error *error)
 
 utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
-    bool packed, cudaStream_t stream, utter_error *error)
+    enum frame_packed packed, cudaStream_t stream, utter_error *error)
 {
     *at = NULL;
     const char *why;
@@ -401,6 +419,7 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
     }
     if (!status && *errors) { /* marks are no longer the same in all blocks: begin again */
         cudaError_t result = cudaMemset(k->args.scratch.words, 0, frame_exchange_bytes());
+        result = result ? result : cudaMemset(k->args.scratch.totals, 0, frame_totals_bytes());
         result = result ? result : cudaMemset(k->args.scratch.parity, 0, FRAME_BLOCKS * 4);
         result = result ? result : cudaMemset(k->args.control.error, 0, sizeof *errors);
         status = cuda_device_check(k->device, result, "a frame's end", error);

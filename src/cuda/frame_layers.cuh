@@ -2,12 +2,13 @@
  * The steps of a layer. Between them the state x stands in registers, the same in every block: lane l of warp w holds
  * elements vector_index() and the three behind it of each 1,024, in x[column][4 * chunk ..].
  *
- *   layer_qkv      reads x                   writes FRAME_X_QKV     waits for nothing
- *   (attention)    reads FRAME_X_QKV         writes `mixed`         frame_attend.cuh
- *   layer_o        reads `mixed`             writes FRAME_X_O       waits for nothing
- *   layer_gate_up  reads FRAME_X_O           writes FRAME_X_INNER   waits for all blocks; x += O
- *   layer_down     reads FRAME_X_INNER       writes FRAME_X_DOWN    waits for all blocks
- *   layer_add      reads FRAME_X_DOWN        x += down              waits for all blocks
+ *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
+ *   (attention)       reads FRAME_X_QKV    writes `mixed`        frame_attend.cuh
+ *   layer_o           reads `mixed`        adds to the totals    waits for nothing
+ *   layer_add_totals  reads the totals     x += O                waits for all blocks
+ *   layer_gate_up     reads x              writes FRAME_X_INNER  clears the totals before
+ *   layer_down        reads FRAME_X_INNER  writes FRAME_X_DOWN   waits for all blocks
+ *   layer_add         reads FRAME_X_DOWN   x += down             waits for all blocks
  *
  * A warp waits for the words of its own columns, and a barrier stands behind each product: so behind a product all
  * blocks have been met. A norm's factor is applied behind the product, so that the sum of squares needs no barrier. */
@@ -108,6 +109,22 @@ DEV void layer_add(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
     }
 }
 
+/* x += the totals of the output projection. */
+template <int W, int COLUMNS>
+DEV void layer_add_totals(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
+{
+    constexpr int N = W / 512;
+    const uint64_t *words = totals_of(b, false) + frame_total_at(vector_index(b, 0));
+    for (int c = 0; c < COLUMNS; c++) {
+        uint64_t v[N][2];
+        totals_take<N>(b, words + c * W, v);
+        for (int i = 0; i < N; i++) {
+            x[c][2 * i] = exchange_rounded(x[c][2 * i] + totals_value(v[i][0]));
+            x[c][2 * i + 1] = exchange_rounded(x[c][2 * i + 1] + totals_value(v[i][1]));
+        }
+    }
+}
+
 template <class S, int W, int COLUMNS> DEV void layer_qkv(struct block &b, struct held<S> &h, float eps)
 {
     product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
@@ -137,12 +154,11 @@ DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMN
     product<S, COLUMNS>(b, h, rows, 1);
     dev_bar();
     block_trace(b, 5);
-    const uint32_t next = exchange_next(b, FRAME_X_O);
+    totals_turn(b);
     if (b.thread < S::ROWS * COLUMNS) {
         const int column = b.thread / S::ROWS, row = b.thread % S::ROWS;
-        exchange_put(exchange_at<FRAME_X_O>(b) + (column * FRAME_KV_HEADS + b.kv_head) * W +
-                         b.part * S::ROWS + row,
-            product_sum<S::ROWS>(b, column, row), next);
+        dev_add_wide(totals_of(b, false) + column * W + frame_total_at(b.part * S::ROWS + row),
+            totals_part(exchange_rounded(product_sum<S::ROWS>(b, column, row))));
     }
 }
 
@@ -167,6 +183,7 @@ DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
             product_sum<S::ROWS>(b, column, row + 8), product_scale(b, column, W, eps));
         exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit, value, next);
     }
+    totals_clear(b);
 }
 
 /* The block's part of the inner vector: all of it, or half where two blocks share a row tile. */
@@ -202,17 +219,21 @@ template <class S, int W, int I, int COLUMNS> DEV void layer_down(struct block &
     }
 }
 
-/* A head of 2,048 rows behind its norm: its words follow the blocks. */
-template <class S> DEV void layer_head(struct block &b, struct held<S> &h, float eps)
+/* A head of 2,048 rows behind its norm: its words follow the blocks. What the first half of warp 0's lanes gave comes
+ * back, in the other half again. */
+template <class S> DEV float layer_head(struct block &b, struct held<S> &h, float eps)
 {
     product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K);
     dev_bar();
     const uint32_t next = exchange_next(b, FRAME_X_SCORES);
-    if (b.thread < 16) {
-        const float scale = product_scale(b, 0, S::K * FRAME_UNIT_K, eps);
-        exchange_put(exchange_at<FRAME_X_SCORES>(b) + b.index * 16 + b.thread,
-            product_sum<16>(b, 0, b.thread) * scale, next);
+    float score = 0;
+    if (b.warp == 0) {
+        score = product_sum<16>(b, 0, b.lane % 16) * product_scale(b, 0, S::K * FRAME_UNIT_K, eps);
+        if (b.lane < 16) {
+            exchange_put(exchange_at<FRAME_X_SCORES>(b) + b.index * 16 + b.lane, score, next);
+        }
     }
+    return score;
 }
 
 /* Where row `row` of a block stands among the words of a head of 3,072 rows: whole row tiles in the order of the

@@ -116,7 +116,6 @@ enum { FRAME_SET_TALKER, FRAME_SET_PREDICTOR, FRAME_SET_FIRST, FRAME_N_SETS };
 enum frame_kind {
     FRAME_X_QKV, /* [kv head][column][512]: read by the 16 blocks of the kv head */
     FRAME_X_SPLIT, /* [kv head][part][2 heads][FRAME_SPLIT]: the talker's attention, read by the kv head's blocks */
-    FRAME_X_O,     /* [column][kv head][width]: a part of the sum from each kv head */
     FRAME_X_INNER, /* [column][inner] */
     FRAME_X_DOWN,  /* [column][parts][width] */
     FRAME_X_SCORES,
@@ -127,8 +126,8 @@ enum frame_kind {
 FRAME_FN int frame_kind_at(int kind)
 {
     const int words[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * FRAME_KV_HEADS * 2048,
-        FRAME_MAX_COLUMNS * 6144, FRAME_MAX_COLUMNS * 2048, 4096, FRAME_MAX_COLUMNS * 2048};
+        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 6144,
+        FRAME_MAX_COLUMNS * 2048, 4096, FRAME_MAX_COLUMNS * 2048};
     int at = 0;
     for (int i = 0; i < kind; i++) {
         at += words[i];
@@ -139,6 +138,21 @@ FRAME_FN int frame_kind_at(int kind)
 FRAME_FN size_t frame_exchange_bytes(void)
 {
     return (size_t)FRAME_N_SETS * (size_t)frame_kind_at(FRAME_N_KINDS) * 4;
+}
+
+/* Totals of 8 bytes, to which the 8 kv heads add their parts of the output projection: [column][width], two of them
+ * in turns. A row's place: a thread that reads four neighbouring rows gets them in two times 16 bytes, each of which
+ * lies beside those of its neighbours. */
+enum { FRAME_TOTALS = 2048 };
+
+FRAME_FN size_t frame_totals_bytes(void)
+{
+    return 2 * FRAME_TOTALS * sizeof(uint64_t);
+}
+
+FRAME_FN int frame_total_at(int row)
+{
+    return (row & ~31) + (row / 2 % 2) * 16 + row / 4 % 8 * 2 + row % 2;
 }
 
 /* What a block keeps of the predictor's keys and values in device memory, in floats a layer: each warp the keys w
@@ -186,6 +200,7 @@ struct frame_shared {
     const uint16_t *code_table[FRAME_MAX_POSITIONS]; /* as many as there are codebooks at most */
     int32_t chosen[FRAME_MAX_POSITIONS], going[FRAME_MAX_POSITIONS]; /* codes of this frame */
     uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
+    uint32_t lost;                           /* what was decided about the frame */
     uint32_t stop;                           /* FRAME_STOP_... */
     const void *layers[FRAME_MAX_LAYERS][8]; /* struct frame_layer */
     FRAME_ALIGNED unsigned char vector[FRAME_VECTOR_BYTES];

@@ -93,13 +93,19 @@ DEV void product_unit(
     float (&d)[S::CHAINS][4], const struct held<S> &h, int at, int chain, const uint4 &x)
 {
     if constexpr (S::PACKED) {
-        int32_t whole[4] = {0, 0, 0, 0};
+        /* Sums below 2^22 on top of these bits are floats, and so is what is behind the subtraction, exactly. */
+        constexpr float MAGIC = 0x1.8p23f;
+        int32_t whole[4] = {0x4b400000, 0x4b400000, 0x4b400000, 0x4b400000};
+        float part[4];
         dev_mma_bytes(whole, h.tile[at][0], x.x, x.y);
+        for (int i = 0; i < 4; i++) {
+            part[i] = numeric_from_bits((uint32_t)whole[i]) - MAGIC;
+        }
         const float scale = numeric_from_bits(x.z);
         float(&to)[4] = d[chain % S::CHAINS];
-        to[0] += (float)(whole[0] * 256 + whole[1]) * (numeric_from_bits(h.scale[at] << 16) * scale);
+        to[0] += fmaf(part[0], 256.0f, part[1]) * (numeric_from_bits(h.scale[at] << 16) * scale);
         to[2] +=
-            (float)(whole[2] * 256 + whole[3]) * (numeric_from_bits(h.scale[at] & 0xffff0000u) * scale);
+            fmaf(part[2], 256.0f, part[3]) * (numeric_from_bits(h.scale[at] & 0xffff0000u) * scale);
     } else {
         dev_mma(d[2 * chain % S::CHAINS], h.tile[at][0], x.x, x.y);
         dev_mma(d[(2 * chain + 1) % S::CHAINS], h.tile[at][1], x.z, x.w);

@@ -41,6 +41,12 @@ DEV float sample_from_key(uint32_t key)
     return numeric_from_bits(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
+/* The id of score i of this thread: four neighbours, every 1,024. */
+DEV int sample_id(const struct block &b, int i)
+{
+    return i / 4 * 1024 + b.thread * 4 + i % 4;
+}
+
 /* The largest (smallest) key of all threads; place: one of shared->reduced, not used since the last barrier but
  * one. */
 DEV uint32_t sample_largest(struct block &b, int place, uint32_t key)
@@ -94,23 +100,29 @@ DEV float sample_threshold(struct block &b, int top_k, float best, float lowest,
     return lowest;
 }
 
+/* The random bits of ids 4 n to 4 n + 3. */
+DEV void sample_four(const struct sample_rule &rule, uint32_t n, uint32_t (&words)[4])
+{
+    const uint32_t counter[4] = {rule.frame, rule.codebook, n, 0};
+    const uint32_t key[2] = {(uint32_t)rule.seed, (uint32_t)(rule.seed >> 32)};
+    philox(counter, key, words);
+}
+
 /* v = (bits + 0.5) / 2^32 of this id, as its bits. */
 DEV uint32_t sample_bits(const struct sample_rule &rule, uint32_t id)
 {
-    const uint32_t counter[4] = {rule.frame, rule.codebook, id / 4, 0};
-    const uint32_t key[2] = {(uint32_t)rule.seed, (uint32_t)(rule.seed >> 32)};
     uint32_t words[4];
-    philox(counter, key, words);
+    sample_four(rule, id / 4, words);
     uint32_t low = id % 2 ? words[1] : words[0], high = id % 2 ? words[3] : words[2];
     return id % 4 < 2 ? low : high;
 }
 
-/* -log(-log1p(-v)) to about 1e-6. */
+/* -log(-log1p(-v)) to about 5e-5: a series where v is small, and logarithms with few bits elsewhere. */
 DEV float sample_noise(uint32_t bits)
 {
-    float v = ((float)bits + 0.5f) * 0x1p-32f, rest = ((float)~bits + 0.5f) * 0x1p-32f;
-    float e = bits < 0x80000000u ? -log1pf(-v) : -logf(rest);
-    return -logf(e);
+    const float v = ((float)bits + 0.5f) * 0x1p-32f, rest = ((float)~bits + 0.5f) * 0x1p-32f;
+    const float small = v * (1 + v * (0.5f + v * (1 / 3.0f + v * 0.25f)));
+    return -dev_log(v < 0x1p-6f ? small : -dev_log(rest));
 }
 
 DEV double sample_exact(const struct sample_rule &rule, const struct sample_candidate &c)
@@ -251,12 +263,6 @@ DEV void sample_top_p(struct block &b, struct sample_candidate *list, int *n, in
     dev_bar();
 }
 
-/* The id of score i of this thread: four neighbours, every 1,024. */
-DEV int sample_id(const struct block &b, int i)
-{
-    return i / 4 * 1024 + b.thread * 4 + i % 4;
-}
-
 /* Scores that reach the threshold -> the list, in any order. A barrier must follow. */
 template <int EACH>
 DEV void sample_list(
@@ -282,11 +288,122 @@ DEV void sample_list(
     }
 }
 
-/* The choice from this thread's processed scores; the same id in every thread. */
+/* ---- The race of all ----
+ *
+ * Mostly who wins the race of all scores is among the top_k: then nobody else has to be sorted out. */
+
+/* A warp's first, as it stands in shared memory. */
+struct sample_first {
+    uint32_t first, second; /* keys */
+    int32_t id;             /* SAMPLE_BAD added: the warp has seen what is no number */
+    float score;
+};
+enum { SAMPLE_BAD = 1 << 16, SAMPLE_NOBODY = -1, SAMPLE_UNDECIDED = -2 };
+
+/* What is added to this thread's scores; while the words are on their way. */
+template <int EACH>
+DEV void sample_draw(const struct block &b, const struct sample_rule &rule, float (&noise)[EACH])
+{
+    for (int i = 0; i < EACH; i += 4) {
+        uint32_t words[4] = {0, 0, 0, 0};
+        if (rule.sampling.temperature != 0) {
+            sample_four(rule, (uint32_t)sample_id(b, i) / 4, words);
+        }
+        for (int j = 0; j < 4; j++) {
+            noise[i + j] = rule.sampling.temperature != 0 ? sample_noise(words[j]) : 0;
+        }
+    }
+}
+
+/* The first of the race of those whose score is above `least`, or SAMPLE_NOBODY, or SAMPLE_UNDECIDED when another is
+ * too near; its score. */
+template <int EACH>
+DEV int sample_first_of(struct block &b, const float (&score)[EACH], const float (&noise)[EACH],
+    float least, bool *bad, float *winning)
+{
+    struct sample_first *firsts = (struct sample_first *)b.shared->vector;
+    float best = -INFINITY, second = -INFINITY, own = -INFINITY;
+    int32_t id = 0;
+    for (int i = 0; i < EACH; i++) {
+        const float sum = score[i] > least ? score[i] + noise[i] : -INFINITY;
+        const bool better = sum > best;
+        second = fmaxf(second, fminf(best, sum));
+        id = better ? sample_id(b, i) : id;
+        own = better ? score[i] : own;
+        best = fmaxf(best, sum);
+    }
+    const uint32_t key = sample_key(best), top = dev_max(key);
+    const bool first = dev_first(dev_ballot(key == top)) == b.lane;
+    const uint32_t next = dev_max(sample_key(first ? second : best));
+    const bool any = dev_ballot(*bad) != 0;
+    if (first) {
+        firsts[b.warp] = (struct sample_first){top, next, id + (any ? SAMPLE_BAD : 0), own};
+    }
+    dev_bar();
+    const struct sample_first mine = firsts[b.lane % FRAME_WARPS];
+    const uint32_t most = dev_max(mine.first);
+    const int warp = dev_first(dev_ballot(mine.first == most));
+    const float behind =
+        sample_from_key(dev_max(b.lane % FRAME_WARPS == warp ? mine.second : mine.first));
+    const float ahead = sample_from_key(most);
+    *bad = dev_ballot(mine.id >= SAMPLE_BAD) != 0;
+    *winning = firsts[warp].score;
+    id = firsts[warp].id % SAMPLE_BAD;
+    return !(ahead > -INFINITY)                              ? SAMPLE_NOBODY
+           : behind < ahead - (1e-3f + 1e-6f * fabsf(ahead)) ? id
+                                                             : SAMPLE_UNDECIDED;
+}
+
+/* How many scores are larger, of all threads. */
+template <int EACH> DEV int sample_larger(struct block &b, const float (&score)[EACH], float than)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < EACH; i++) {
+        n += score[i] > than;
+    }
+    n = dev_sum(n);
+    if (b.lane == 0) {
+        b.shared->reduced[0][b.warp] = n;
+    }
+    dev_bar();
+    return (int)(dev_sum(b.shared->reduced[0][b.lane % FRAME_WARPS]) * FRAME_WARPS / 32);
+}
+
+/* The choice without a list: who wins but is not among the top_k leaves, with all whose scores are not larger, and
+ * the others race again. SAMPLE_UNDECIDED: not to be had this way. */
+template <int EACH>
+DEV int sample_at_once(struct block &b, const struct sample_rule &rule, const float (&score)[EACH],
+    const float (&noise)[EACH], bool bad, bool *not_a_number)
+{
+    const int k = rule.sampling.top_k;
+    float winning = -INFINITY;
+    for (bool first = true;; first = false) {
+        const int id = sample_first_of(b, score, noise, winning, &bad, &winning);
+        if (first) {
+            *not_a_number = bad || id == SAMPLE_NOBODY;
+        }
+        if (id == SAMPLE_NOBODY && first) {
+            return 0;
+        }
+        if (id < 0 || k <= 0 || sample_larger(b, score, winning) < k) {
+            return id < 0 ? SAMPLE_UNDECIDED : id;
+        }
+    }
+}
+
+/* The choice from this thread's processed scores and what is added to them in the race; the same id in every
+ * thread. */
 template <int EACH>
 DEV int sample_choose(struct block &b, const struct sample_rule &rule, const float (&score)[EACH],
-    bool bad, bool *not_a_number)
+    const float (&noise)[EACH], bool bad, bool *not_a_number)
 {
+    if (rule.sampling.temperature != 0 && !(rule.sampling.top_p < 1.0f)) {
+        const int id = sample_at_once(b, rule, score, noise, bad, not_a_number);
+        if (id != SAMPLE_UNDECIDED) {
+            return id;
+        }
+        dev_bar(); /* before the list takes the memory */
+    }
     struct sample_candidate *list = (struct sample_candidate *)b.shared->vector;
     float best = -INFINITY;
     for (int i = 0; i < EACH; i++) {
@@ -324,6 +441,24 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
         sample_top_p(b, list, &n, left, rule.sampling.top_p);
     }
     return sample_race(b, rule, list, n);
+}
+
+/* One of this block's 16 scores of codebook j, in the first lanes of a warp: the row of the one that would win among
+ * them comes near, as it may win among all. */
+DEV void sample_foresee(const struct block &b, const struct sample_rule &rule, float score,
+    const uint16_t *table, int row_bytes)
+{
+    const int id = b.index * 16 + b.lane % 16;
+    bool bad = false;
+    score = sample_process(rule, id, score, bad);
+    if (rule.sampling.temperature != 0) {
+        score += sample_noise(sample_bits(rule, (uint32_t)id));
+    }
+    const uint32_t key = sample_key(score);
+    const int best = b.index * 16 + dev_first(dev_ballot(key == dev_max(key))) % 16;
+    if (b.lane * 128 < row_bytes) {
+        dev_prefetch((const unsigned char *)table + (size_t)best * (size_t)row_bytes + b.lane * 128);
+    }
 }
 
 /* The words of a head -> this thread's raw scores; copies go to `copy` (one block, or NULL). N: 3,072 with the last

@@ -53,7 +53,7 @@ static utter_status engine_allocate(utter_model *e, const char *folder, int n_la
 static utter_status engine_pack(
     utter_model *e, const struct backend_options *options, utter_error *error)
 {
-    enum dtype type = options->weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
+    enum dtype type = options->weights == UTTER_WEIGHTS_Q4 ? DTYPE_Q4 : DTYPE_Q8;
     if (e->ops->packs && !e->model->packed_file) {
         return UTTER_OK; /* or refused there */
     }
@@ -63,8 +63,9 @@ static utter_status engine_pack(
             "as it is)",
             e->ops->name);
     }
-    return options->weights == UTTER_WEIGHTS_STORED
-               ? UTTER_OK
+    return options->weights == UTTER_WEIGHTS_STORED ? UTTER_OK
+           : options->weights == UTTER_WEIGHTS_Q8_PREDICTOR
+               ? model_pack_predictor(e->model, type, options->n_threads, error)
                : model_pack(e->model, type, options->n_threads, error);
 }
 

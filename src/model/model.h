@@ -163,6 +163,9 @@ utter_status model_packable(
 /* Packs them (DTYPE_Q8 or DTYPE_Q4), before a backend is opened. Nothing to do when the file has them so;
  * UTTER_E_ARGUMENT when it has them packed otherwise. n_threads 0: one for each core. */
 utter_status model_pack(struct model *model, enum dtype type, int n_threads, utter_error *error);
+/* The same for the predictor's matrices alone. */
+utter_status model_pack_predictor(
+    struct model *model, enum dtype type, int n_threads, utter_error *error);
 /* Packs the model and writes all of it, and the configs and the vocabulary of its folder, into one sealed file, which
  * model_open takes in place of a folder. The model can only be closed after that. */
 utter_status model_file_write(

@@ -68,35 +68,45 @@ static bool predictor_is_small(const struct model *m)
     return values <= SMALL_BYTES;
 }
 
-static void list_all(struct packable *p, struct model *m)
+static void list_all(struct packable *p, struct model *m, bool talker)
 {
     p->n = 0;
-    list_stack(p, &m->talker.stack, m->config->talker.n_layers);
+    if (talker) {
+        list_stack(p, &m->talker.stack, m->config->talker.n_layers);
+    }
     p->n_narrow = p->n;
     list_stack(p, &m->predictor.stack, m->config->predictor.n_layers);
     if (m->predictor.projection.data) {
         list_add(p, &m->predictor.projection);
     }
     p->n_narrow = predictor_is_small(m) ? p->n_narrow : p->n;
-    list_add(p, &m->talker.head); /* heads decide near ties, and are few bytes */
+    if (talker) {
+        list_add(p, &m->talker.head); /* heads decide near ties, and are few bytes */
+    }
     for (int j = 0; j < m->config->n_codebooks - 1; j++) {
         list_add(p, &m->predictor.head[j]);
     }
 }
 
-utter_status model_packable(
-    struct model *m, struct weight ***list, int *n, int *n_narrow, utter_error *error)
+static utter_status packable_of(
+    struct model *m, bool talker, struct weight ***list, int *n, int *n_narrow, utter_error *error)
 {
     struct packable p = {0};
-    list_all(&p, m);
+    list_all(&p, m, talker);
     *list = p.list = memory_new((size_t)p.n, sizeof(struct weight *));
     if (!*list) {
         return error_memory(error, "the list of matrices");
     }
-    list_all(&p, m);
+    list_all(&p, m, talker);
     *n = p.n;
     *n_narrow = p.n_narrow;
     return UTTER_OK;
+}
+
+utter_status model_packable(
+    struct model *m, struct weight ***list, int *n, int *n_narrow, utter_error *error)
+{
+    return packable_of(m, true, list, n, n_narrow, error);
 }
 
 size_t matrix_bytes(const struct weight *w)
@@ -132,11 +142,13 @@ static utter_status pack_all(struct model *m, struct weight **list, int n, int n
     return at && rows ? UTTER_OK : error_memory(error, "packed weights");
 }
 
-utter_status model_pack(struct model *m, enum dtype type, int n_threads, utter_error *error)
+static utter_status pack_model(
+    struct model *m, enum dtype type, bool talker, int n_threads, utter_error *error)
 {
-    enum dtype now = m->talker.stack.layers[0].q.type;
-    if (pack_is(now)) {
-        return now == type
+    const enum dtype first = m->talker.stack.layers[0].q.type,
+                     now = pack_is(first) ? first : m->predictor.stack.layers[0].q.type;
+    if (pack_is(now)) { /* with the talker or without */
+        return now == type && pack_is(first) == talker
                    ? UTTER_OK
                    : error_set(error, UTTER_E_ARGUMENT,
                          "weights %s: this file holds %s (pack the checkpoint that it was made from)",
@@ -144,7 +156,7 @@ utter_status model_pack(struct model *m, enum dtype type, int n_threads, utter_e
     }
     struct weight **list;
     int n, n_narrow;
-    utter_status status = model_packable(m, &list, &n, &n_narrow, error);
+    utter_status status = packable_of(m, talker, &list, &n, &n_narrow, error);
     if (status) {
         return status;
     }
@@ -156,6 +168,16 @@ utter_status model_pack(struct model *m, enum dtype type, int n_threads, utter_e
         model_count(m);
     }
     return status;
+}
+
+utter_status model_pack(struct model *m, enum dtype type, int n_threads, utter_error *error)
+{
+    return pack_model(m, type, true, n_threads, error);
+}
+
+utter_status model_pack_predictor(struct model *m, enum dtype type, int n_threads, utter_error *error)
+{
+    return pack_model(m, type, false, n_threads, error);
 }
 
 const char *weights_name(enum dtype type)

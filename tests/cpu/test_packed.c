@@ -207,6 +207,24 @@ static void test_lanes(void **state)
     }
 }
 
+/* The predictor alone: the talker's matrices stay as they were, and what is half packed is not packed again. */
+static void test_predictor_alone(void **state)
+{
+    (void)state;
+    struct model *model = open_model(MODEL);
+    assert_int_equal(model_pack_predictor(model, DTYPE_Q8, 2, NULL), UTTER_OK);
+    assert_int_equal(model->predictor.stack.layers[0].down.type, DTYPE_Q8);
+    assert_int_equal(model->predictor.head[0].type, DTYPE_Q8);
+    assert_int_equal(model->talker.stack.layers[0].down.type, DTYPE_BF16);
+    assert_int_equal(model->talker.head.type, DTYPE_BF16);
+    assert_int_equal(model_pack_predictor(model, DTYPE_Q8, 1, NULL), UTTER_OK);
+    assert_int_equal(model_pack(model, DTYPE_Q8, 1, NULL), UTTER_E_ARGUMENT);
+    int kind = 2;
+    int32_t codes[N_FRAMES * MAX_CODEBOOKS];
+    speak(model, &kind, 1, 1, codes);
+    model_close(&model);
+}
+
 static void test_pack_failures(void **state)
 {
     (void)state;
@@ -227,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_no_number),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_predictor_alone),
         cmocka_unit_test(test_pack_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

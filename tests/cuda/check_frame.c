@@ -167,6 +167,8 @@ static void check_model(int n)
     compare(
         open_with("frame", UTTER_WEIGHTS_STORED, 1), "a lost frame", n, LOST_AT, n_want, want, true);
     compare(open_with(NULL, UTTER_WEIGHTS_STORED, 1), "the faster", n, -1, n_want, want, true);
+    compare(open_with(NULL, UTTER_WEIGHTS_Q8_PREDICTOR, 1), "the predictor in 8 bits", n, -1, n_want,
+        want, false);
     compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
     for (int n_lanes = 2; n_lanes <= MOST_LANES; n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
         check_together(n_lanes, -1);

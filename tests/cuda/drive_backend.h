@@ -53,7 +53,7 @@ static bool said(utter_status status, const utter_error *error, const char *what
     return status == UTTER_OK;
 }
 
-static bool open_run(
+static inline bool open_run(
     struct run *r, const struct backend_ops *ops, const struct model *model, int n_lanes)
 {
     utter_error error;

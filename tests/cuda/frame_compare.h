@@ -25,23 +25,9 @@ struct rig {
     int position;
 };
 
-/* The predictor's matrices in 8 bits, the talker's as they were: what the CPU backend is to compute with. */
-static void pack_predictor(struct model *model)
-{
-    utter_error error;
-    const struct config *c = model->config;
-    struct layer_weights *kept =
-        (struct layer_weights *)malloc((size_t)c->talker.n_layers * sizeof *kept);
-    const struct weight head = model->talker.head;
-    memcpy(kept, model->talker.stack.layers, (size_t)c->talker.n_layers * sizeof *kept);
-    machine_check("pack", model_pack(model, DTYPE_Q8, 1, &error), &error);
-    memcpy(model->talker.stack.layers, kept, (size_t)c->talker.n_layers * sizeof *kept);
-    model->talker.head = head;
-    free(kept);
-}
-
-/* packed: the model comes out with a packed predictor. */
-static void rig_open(struct rig *rig, struct model *model, int n_lanes, int n_positions, bool packed)
+/* The model comes out packed likewise. */
+static void rig_open(
+    struct rig *rig, struct model *model, int n_lanes, int n_positions, enum frame_packed packed)
 {
     utter_error error;
     const struct config *c = model->config;
@@ -51,8 +37,10 @@ static void rig_open(struct rig *rig, struct model *model, int n_lanes, int n_po
     machine_check("open",
         frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, packed, 0, &error),
         &error);
-    if (packed) {
-        pack_predictor(model);
+    if (packed == FRAME_PACKED_PREDICTOR) {
+        machine_check("pack", model_pack_predictor(model, DTYPE_Q8, 8, &error), &error);
+    } else if (packed == FRAME_PACKED_ALL) {
+        machine_check("pack", model_pack(model, DTYPE_Q8, 8, &error), &error);
     }
     const size_t n = (size_t)n_lanes;
     rig->row = (float *)machine_new(n * (size_t)c->talker.width * 4, NULL);

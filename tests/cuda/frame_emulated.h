@@ -233,6 +233,19 @@ DEV uint32_t dev_ballot(bool yes)
     }
     return bits;
 }
+DEV uint32_t dev_sum(uint32_t v)
+{
+    const uint32_t *all = warp_all(v);
+    v = 0;
+    for (int i = 0; i < 32; i++) {
+        v += all[i];
+    }
+    return v;
+}
+DEV int dev_first(uint32_t bits)
+{
+    return __builtin_ffs((int)bits) - 1;
+}
 DEV int dev_popcount(uint32_t bits)
 {
     return __builtin_popcount(bits);
@@ -274,12 +287,36 @@ DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
     fiber_yield();
     v = yes ? *at : v;
 }
+DEV void dev_get2_if(uint32_t yes, const uint32_t *at, uint2 &v)
+{
+    fiber_yield();
+    v = yes ? (uint2){at[0], at[1]} : v;
+}
 DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
 {
     fiber_yield();
     v = yes ? (uint4){at[0], at[1], at[2], at[3]} : v;
 }
+DEV void dev_get2_wide_if(uint32_t yes, const uint64_t *at, uint64_t (&v)[2])
+{
+    fiber_yield();
+    v[0] = yes ? at[0] : v[0];
+    v[1] = yes ? at[1] : v[1];
+}
+DEV void dev_add_wide(uint64_t *at, uint64_t n)
+{
+    *at += n;
+}
+DEV void dev_fence()
+{
+}
+DEV void dev_prefetch(const void *)
+{
+}
 DEV void dev_wait_for(uint32_t &)
+{
+}
+DEV void dev_wait_for_wide(uint64_t &)
 {
 }
 DEV void dev_sleep()
@@ -373,6 +410,14 @@ DEV float dev_mul(float a, float b)
 DEV float dev_divide(float a, float b)
 {
     return a / b;
+}
+DEV float dev_log(float x)
+{
+    return logf(x);
+}
+DEV int64_t dev_round(float x)
+{
+    return llrintf(x);
 }
 DEV float dev_rsqrt(float x)
 {

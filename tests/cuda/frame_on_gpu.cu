@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frame kernel on a GPU: compared with the CPU backend, repeated, and timed; lanes together compared with lanes
  * alone, and timed. Goes on after faults. Usage: frame_on_gpu CHECKPOINT [FRAMES_TO_TIME [FRAMES_TO_COMPARE
- * [bf16|packed|both [sweep|- [FRAMES_TO_SOAK]]]]]. */
+ * [bf16|predictor|all|each [sweep|- [FRAMES_TO_SOAK]]]]]; the names: what is in 8 bits. */
 #include <cuda_runtime.h>
 
 extern "C" {
@@ -127,7 +127,7 @@ static int soak(struct rig *rig, int n_frames)
 {
     const int ks[] = {0, 1, 5, 50, 50, 300};
     const float ps[] = {1, 1, 0.95f, 0.5f}, temperatures[] = {0, 0.6f, 0.9f, 1.3f};
-    uint32_t random = 12345;
+    uint32_t random = 12345 + (uint32_t)n_frames; /* another number, other settings */
     int bad = 0, done = 0, ends = 0;
     for (int i = 0; done < n_frames && bad < 5; i++) {
         struct lane_settings s = USUAL;
@@ -137,7 +137,7 @@ static int soak(struct rig *rig, int n_frames)
         s.talker.temperature = temperatures[(random >> 18) % 4];
         s.predictor.temperature = temperatures[(random >> 20) % 4];
         s.talker.repetition_penalty = 1 + (float)(random >> 22 & 7) * 0.02f;
-        s.seed = (uint64_t)i * 977 + 3;
+        s.seed = (uint64_t)i * 977 + random;
         struct timing first = {NULL, NULL, 20 + (int)(random >> 25) * 2, 0, 0}, second = first;
         speak(rig, &s, &first);
         speak(rig, &s, &second);
@@ -153,8 +153,10 @@ static int soak(struct rig *rig, int n_frames)
     return bad;
 }
 
+static const char *const PACKED_NAMES[] = {"bf16", "predictor", "all"};
+
 /* Bytes of weights that a frame reads. */
-static double frame_bytes(const struct rig *rig)
+static double frame_bytes(const struct rig *rig, enum frame_packed packed)
 {
     const struct cuda_stack *t = &rig->weights.talker, *p = &rig->weights.predictor;
     int n = rig->model->config->n_codebooks - 1;
@@ -162,10 +164,58 @@ static double frame_bytes(const struct rig *rig)
         (double)t->n_layers * (6144.0 * t->width + 3.0 * t->width * t->inner) + 3072.0 * t->width;
     double predictor =
         (double)p->n_layers * (6144.0 * p->width + 3.0 * p->width * p->inner) + 2048.0 * p->width;
-    return 2 * (talker + n * (predictor + (t->width != p->width ? (double)t->width * p->width : 0)));
+    const double narrow = (double)FRAME_PACKED_BYTES / FRAME_CODES_BYTES;
+    return talker * (packed == FRAME_PACKED_ALL ? narrow : 2) +
+           n * (predictor + (t->width != p->width ? (double)t->width * p->width : 0)) *
+               (packed != FRAME_PACKED_NONE ? narrow : 2);
 }
 
-static int time_frames(struct rig *rig, int n)
+/* What this GPU can stream: bytes a second of a kernel that only reads. */
+__global__ void read_all(const uint4 *from, int64_t n, uint32_t *to)
+{
+    uint32_t all = 0;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n;
+         i += 8 * gridDim.x * (int64_t)blockDim.x) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int64_t at = i + j * gridDim.x * (int64_t)blockDim.x;
+            const uint4 v = at < n ? __ldcs(from + at) : uint4{0, 0, 0, 0};
+            all ^= v.x ^ v.y ^ v.z ^ v.w;
+        }
+    }
+    if (all == 12345) {
+        *to = all;
+    }
+}
+
+static double stream_rate(void)
+{
+    enum { N = 9 };
+    const int64_t bytes = (int64_t)4 << 30;
+    float ms[N];
+    double best = 0;
+    unsigned char *from = (unsigned char *)machine_new(bytes + 4, NULL);
+    for (int64_t at = 0; at < bytes; at += bytes / 64) { /* not all zero */
+        must(cudaMemset(from + at, (int)(at >> 26) * 37 + 1, bytes / 64), "fill");
+    }
+    cudaEvent_t begin, end;
+    must(cudaEventCreate(&begin), "event");
+    must(cudaEventCreate(&end), "event");
+    for (int blocks = 264; blocks <= 1056; blocks *= 2) {
+        for (int i = 0; i < N; i++) {
+            must(cudaEventRecord(begin), "event");
+            read_all<<<blocks, 512>>>((const uint4 *)from, bytes / 16, (uint32_t *)(from + bytes));
+            must(cudaEventRecord(end), "event");
+            must(cudaEventSynchronize(end), "reading");
+            must(cudaEventElapsedTime(&ms[i], begin, end), "time");
+        }
+        best = fmax(best, (double)bytes / share_of(ms, N, 0.5) * 1e-9);
+    }
+    cudaFree(from);
+    return best;
+}
+
+static int time_frames(struct rig *rig, int n, enum frame_packed packed, double rate)
 {
     struct timing first = {NULL, NULL, n, 0, 0}, second = first;
     speak(rig, &USUAL, &first);
@@ -174,11 +224,12 @@ static int time_frames(struct rig *rig, int n)
     bool same = memcmp(first.codes, second.codes, bytes) == 0;
     const float *ms = second.ms + 1; /* the first frame has no talker step */
     double median = share_of(ms, n - 1, 0.5);
-    printf("%d frames: median %.4f ms, p5 %.4f, p95 %.4f, worst %.4f; %.2f TB/s; repeats %s, %d ends, "
+    printf("%d frames: median %.4f ms, p5 %.4f, p95 %.4f, worst %.4f; %.2f TB/s, %.0f%% of the stream "
+           "rate; repeats %s, %d ends, "
            "%d errors\n",
         n, median, share_of(ms, n - 1, 0.05), share_of(ms, n - 1, 0.95), share_of(ms, n - 1, 1),
-        frame_bytes(rig) / median * 1e-9, same ? "equal" : "DIFFER", second.ends,
-        first.errors + second.errors);
+        frame_bytes(rig, packed) / median * 1e-9, frame_bytes(rig, packed) / median * 1e-7 / rate,
+        same ? "equal" : "DIFFER", second.ends, first.errors + second.errors);
     printf("  first frame (no talker step) %.4f ms\n", second.ms[0]);
     for (int at = 0; at + 50 < n - 1; at += n / 4) {
         printf("  frames %d to %d: %.4f ms\n", at, at + 50, share_of(ms + at, 50, 0.5));
@@ -313,35 +364,50 @@ static int compare_packed(const struct cuda_matrix *m)
     return at < bytes;
 }
 
-/* A build of the kernel for a predictor of bf16 or packed weights: compared, repeated, timed. */
-static int run_one(const char *folder, int n_time, int n_compare, bool packed, bool sweep, int n_soak)
+/* Ways of bringing weights. */
+static int sweep_ways(struct rig *rig, int n, enum frame_packed packed, double rate)
+{
+    static const struct {
+        int n_slots, pace;
+    } ways[] = {{1, 0}, {2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {3, 300}, {4, 150}, {4, 300},
+        {4, 400}, {8, 300}, {8, 400}, {8, 500}};
+    int bad = 0;
+    for (const auto &way : ways) {
+        printf("%d slots on their way, %d clocks: ", way.n_slots, way.pace);
+        frame_kernel_ahead(rig->kernel, way.n_slots, way.pace);
+        bad += time_frames(rig, n, packed, rate);
+    }
+    return bad;
+}
+
+/* A build of the kernel: compared, repeated, timed. */
+static int run_one(
+    const char *folder, int n_time, int n_compare, enum frame_packed packed, bool sweep, int n_soak)
 {
     utter_error error;
     struct model *model;
     struct rig rig = {};
+    const double rate = stream_rate();
     machine_check("model", model_open(&model, folder, &error), &error);
     machine_check("device", cuda_device_open(&rig.device, 0, &error), &error);
     must(cudaHostAlloc((void **)&rig.out, FRAME_MOST_LANES * sizeof *rig.out, cudaHostAllocMapped),
         "pinned");
     must(cudaHostGetDevicePointer((void **)&rig.out_device, rig.out, 0), "pinned");
     rig_open(&rig, model, FRAME_MOST_LANES, n_time + 600, packed);
-    printf("%s, predictor in %s, on %s, %d SMs, %d slots\n", folder, packed ? "8 bits" : "bf16",
-        rig.device.name, rig.device.n_sms, frame_n_slots(rig.device.block_shared, packed));
-    int bad = packed ? compare_packed(&rig.weights.predictor.layers[0].down) : 0;
-    bad += time_frames(&rig, n_time);
+    printf("%s, in 8 bits: %s, on %s, %d SMs, %d slots, %.3f TB/s can be read\n", folder,
+        packed == FRAME_PACKED_NONE ? "nothing" : PACKED_NAMES[packed], rig.device.name,
+        rig.device.n_sms, frame_n_slots(rig.device.block_shared, packed != FRAME_PACKED_NONE), rate);
+    int bad = packed != FRAME_PACKED_NONE ? compare_packed(&rig.weights.predictor.layers[0].down) : 0;
+    bad += packed == FRAME_PACKED_ALL ? compare_packed(&rig.weights.talker.layers[0].down) : 0;
+    bad += time_frames(&rig, n_time, packed, rate);
     show_trace(&rig, 1);
     bad += run_lanes(&rig, n_time, sweep);
     show_trace(&rig, frame_kernel_lanes(rig.kernel));
-    const int aheads[] = {1, 2, 2, 3, 3, 3, 3, 4, 4, 6},
-              paces[] = {0, 0, 250, 0, 100, 150, 200, 100, 150, 0};
-    for (int i = 0; sweep && i < 10; i++) {
-        printf("%d slots on their way, %d clocks: ", aheads[i], paces[i]);
-        frame_kernel_ahead(rig.kernel, aheads[i], paces[i]);
-        bad += time_frames(&rig, n_time);
-    }
+    bad += sweep ? sweep_ways(&rig, n_time, packed, rate) : 0;
     bad += n_soak > 0 ? soak(&rig, n_soak) : 0;
-    const double limit =
-        packed ? 5e-4 : 1e-4; /* a rounding border of 16-bit vectors moves a little more */
+    const double limit = packed != FRAME_PACKED_NONE
+                             ? 5e-4
+                             : 1e-4; /* a rounding border of 16-bit vectors moves a little more */
     const struct comparison runs[] = {
         {folder, 40, n_compare, true, true, limit},
         {folder, 3, n_compare, false, false, limit},
@@ -358,11 +424,11 @@ int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     const int n_time = argc > 2 ? atoi(argv[2]) : 200, n_compare = argc > 3 ? atoi(argv[3]) : 3;
-    const char *which = argc > 4 ? argv[4] : "both";
+    const char *which = argc > 4 ? argv[4] : "each";
     int bad = 0;
-    for (int packed = 0; packed < 2; packed++) {
-        if (strcmp(which, "both") == 0 || strcmp(which, packed ? "packed" : "bf16") == 0) {
-            bad += run_one(argv[1], n_time, n_compare, packed != 0,
+    for (int i = FRAME_PACKED_NONE; i <= FRAME_PACKED_ALL; i++) {
+        if (strcmp(which, "each") == 0 || strcmp(which, PACKED_NAMES[i]) == 0) {
+            bad += run_one(argv[1], n_time, n_compare, (enum frame_packed)i,
                 argc > 5 && strcmp(argv[5], "sweep") == 0, argc > 6 ? atoi(argv[6]) : 0);
         }
     }

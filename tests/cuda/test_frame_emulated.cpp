@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frame kernel, run on the host, equals the CPU backend, and lanes together equal lanes alone.
- * Usage: test_frame_emulated CHECKPOINT [ROWS FRAMES [bf16|packed|both [LANES]]]. */
+ * Usage: test_frame_emulated CHECKPOINT [ROWS FRAMES [bf16|predictor|all|each [LANES]]]. */
 #include "tests/cuda/frame_emulated.h"
 
 extern "C" {
@@ -43,9 +43,16 @@ static void machine_tiles(void *tiles, int n_cols, const struct weight *w, int f
 
 static const struct frame_args *launched;
 
-template <int W, int I, bool PACKED> static void run_one()
+template <int W, int I, bool TALKER, bool PREDICTOR> static void run_one()
 {
-    frame_kernel<W, I, false, PACKED>(*launched);
+    frame_kernel<W, I, TALKER, PREDICTOR>(*launched);
+}
+
+template <int W, int I> static void run_packed(const void *kernel)
+{
+    fibers_run(kernel == frame_kernel_code(W, FRAME_PACKED_NONE)        ? run_one<W, I, false, false>
+               : kernel == frame_kernel_code(W, FRAME_PACKED_PREDICTOR) ? run_one<W, I, false, true>
+                                                                        : run_one<W, I, true, true>);
 }
 
 extern "C" {
@@ -131,16 +138,17 @@ cudaError_t cudaLaunchCooperativeKernel(
         return cudaSuccess;
     }
     launched = (const struct frame_args *)args[0];
-    fibers_run(kernel == frame_kernel_code(1024, false)   ? run_one<1024, 3072, false>
-               : kernel == frame_kernel_code(1024, true)  ? run_one<1024, 3072, true>
-               : kernel == frame_kernel_code(2048, false) ? run_one<2048, 6144, false>
-                                                          : run_one<2048, 6144, true>);
+    bool small = false;
+    for (int i = FRAME_PACKED_NONE; i <= FRAME_PACKED_ALL; i++) {
+        small = small || kernel == frame_kernel_code(1024, (enum frame_packed)i);
+    }
+    small ? run_packed<1024, 3072>(kernel) : run_packed<2048, 6144>(kernel);
     return cudaSuccess;
 }
 }
 
-/* The kernel with a predictor of bf16 or packed weights. */
-static int run_both(const char *folder, int n_rows, int n_frames, bool packed, int n_lanes)
+/* The kernel with weights of bf16, a packed predictor, or packed weights. */
+static int run_each(const char *folder, int n_rows, int n_frames, enum frame_packed packed, int n_lanes)
 {
     utter_error error;
     struct model *model;
@@ -162,13 +170,13 @@ static int run_both(const char *folder, int n_rows, int n_frames, bool packed, i
 int main(int argc, char **argv)
 {
     int n_rows = argc > 2 ? atoi(argv[2]) : 3, n_frames = argc > 3 ? atoi(argv[3]) : 2, bad = 0;
-    const char *which = argc > 4 ? argv[4] : "both";
+    static const char *const names[] = {"bf16", "predictor", "all"};
+    const char *which = argc > 4 ? argv[4] : "each";
     const int n_lanes = argc > 5 ? atoi(argv[5]) : 3;
-    if (strcmp(which, "packed") != 0) {
-        bad += run_both(argv[1], n_rows, n_frames, false, n_lanes);
-    }
-    if (strcmp(which, "bf16") != 0) {
-        bad += run_both(argv[1], n_rows, n_frames, true, n_lanes);
+    for (int i = FRAME_PACKED_NONE; i <= FRAME_PACKED_ALL; i++) {
+        if (strcmp(which, "each") == 0 || strcmp(which, names[i]) == 0) {
+            bad += run_each(argv[1], n_rows, n_frames, (enum frame_packed)i, n_lanes);
+        }
     }
     printf("%d faults\n", bad);
     return bad != 0;

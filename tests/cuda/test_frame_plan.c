@@ -98,8 +98,7 @@ static void test_words(void **state)
 {
     (void)state;
     const int least[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT,
-        FRAME_MAX_COLUMNS * frame_parts(FRAME_O, 128) * 2048, FRAME_MAX_COLUMNS * 3072,
+        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 3072,
         FRAME_MAX_COLUMNS * frame_parts(FRAME_DOWN, 64) * 1024, frame_words(192),
         FRAME_MAX_COLUMNS * frame_parts(FRAME_PROJECT, 64) * 1024};
     assert_int_equal(frame_kind_at(0), 0);

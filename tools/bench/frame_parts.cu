@@ -84,7 +84,7 @@ DEV void meet_words(struct block &b, int turn, float (&x)[1][4])
     if (turn % 2) {
         meet_kind<FRAME_X_DOWN>(b, x);
     } else {
-        meet_kind<FRAME_X_O>(b, x);
+        meet_kind<FRAME_X_INPUT>(b, x);
     }
     dev_bar();
 }
