@@ -31,7 +31,7 @@ CUDA_LIBS  := $(CUDA_HOME)/lib64/libcudart_static.a -lrt
 CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) \
               $(foreach a,$(patsubst %a,%,$(lastword $(CUDA_ARCH))),-gencode=arch=compute_$(a),code=compute_$(a))
 # Products and sums are fused (-fmad) as the kernels' checks against the CPU allow; functions of one variable stay exact.
-NVCC_FLAGS := -std=c++17 -O3 -lineinfo -Iinclude -Isrc -I. $(CUDA_CODE) \
+NVCC_FLAGS := -std=c++17 -O3 -lineinfo --compress-mode=size -Iinclude -Isrc -I. $(CUDA_CODE) \
               $(if $(WERROR),-Werror all-warnings) \
               -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-pthread
 endif
