@@ -221,7 +221,9 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         for (int i = 0; i < 8; i++) {
             score[i] = 3.0f * sample_noise(sample_bits(rule, (uint32_t)sample_id(b, i) + 5000));
         }
-        id = sample_choose(b, rule, score, bad, &any);
+        float noise[8];
+        sample_draw(b, rule, noise);
+        id = sample_choose(b, rule, score, noise, bad, &any);
     }
     args.sink[b.thread] = (float)id;
 }
