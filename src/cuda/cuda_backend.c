@@ -37,7 +37,7 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     b->busy = false;
     b->round++;
     if (b->pace >= 0) {
-        cuda_wait_note(&b->usual_s[b->pace], *waited_s);
+        cuda_wait_note(&b->usual_s[b->pace], &wait);
     }
     b->pace = -1;
     return UTTER_OK;

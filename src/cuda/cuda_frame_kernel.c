@@ -82,7 +82,7 @@ static utter_status wait_for(
     }
     if (n > 0) {
         f->waited_s += cuda_waited(&wait);
-        cuda_wait_note(&f->kernel_s[n], cuda_waited(&wait));
+        cuda_wait_note(&f->kernel_s[n], &wait);
     }
     return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
 }

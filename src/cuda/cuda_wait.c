@@ -5,6 +5,9 @@
 
 static const double EARLY_S = 0.00012;     /* the first nap ends so long before the usual end; the kernel adds 60 us */
 static const double LOOKING_S = 0.0001;    /* without naps, then */
+/* Who finds the end at the first look has slept too long: how long the wait was is not known then, but that it was
+ * shorter. Otherwise naps as long as the longest wait would make all waits that long. */
+static const double TOO_LONG = 0.75;
 static const double SHORT_NAP_S = 0.00001; /* the kernel makes 60 to 70 microseconds of it */
 
 double cuda_seconds(void)
@@ -16,7 +19,7 @@ double cuda_seconds(void)
 
 struct cuda_wait cuda_wait_begin(double usual_s)
 {
-    return (struct cuda_wait){cuda_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0};
+    return (struct cuda_wait){cuda_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0, 0};
 }
 
 static void sleep_for(double seconds)
@@ -28,6 +31,7 @@ static void sleep_for(double seconds)
 
 void cuda_wait_nap(struct cuda_wait *wait)
 {
+    wait->n_looks++; /* one follows */
     if (wait->awake == 0) {
         if (wait->first > 0) {
             sleep_for(wait->first);
@@ -43,7 +47,12 @@ double cuda_waited(const struct cuda_wait *wait)
     return cuda_seconds() - wait->begin;
 }
 
-void cuda_wait_note(double *usual_s, double waited_s)
+void cuda_wait_note(double *usual_s, const struct cuda_wait *wait)
 {
+    double waited_s = cuda_waited(wait);
+    if (wait->first > 0 && wait->n_looks == 1) {
+        *usual_s *= TOO_LONG;
+        return;
+    }
     *usual_s = *usual_s == 0 || waited_s < 1.05 * *usual_s ? waited_s : 1.05 * *usual_s;
 }

@@ -9,6 +9,7 @@
 struct cuda_wait {
     double begin, awake; /* of the clock below; when the nap through most of it was over, 0: not yet */
     double first;        /* how long that one is, in seconds; 0: none */
+    int n_looks;
 };
 
 /* Seconds of a clock that never goes back. */
@@ -19,7 +20,7 @@ struct cuda_wait cuda_wait_begin(double usual_s);
 void cuda_wait_nap(struct cuda_wait *wait);
 double cuda_waited(const struct cuda_wait *wait);
 
-/* Keeps the least of the last waits in *usual_s. */
-void cuda_wait_note(double *usual_s, double waited_s);
+/* Keeps the least of the last waits in *usual_s; at the end of a wait. */
+void cuda_wait_note(double *usual_s, const struct cuda_wait *wait);
 
 #endif
