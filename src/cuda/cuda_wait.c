@@ -3,8 +3,9 @@
 
 #include <time.h>
 
-static const double EARLY_S = 0.00012;     /* the first nap ends so long before the usual end; the kernel adds 60 us */
-static const double LOOKING_S = 0.0001;    /* without naps, then */
+static const double EARLY_S =
+    0.00012; /* the first nap ends so long before the usual end; the kernel adds 60 us */
+static const double LOOKING_S = 0.0001; /* without naps, then */
 /* Who finds the end at the first look has slept too long: how long the wait was is not known then, but that it was
  * shorter. Otherwise naps as long as the longest wait would make all waits that long. */
 static const double TOO_LONG = 0.75;
