@@ -45,10 +45,15 @@ KERN_INLINE pairs pairs_load(const uint8_t *p)
     return v;
 }
 
-/* Bits 4 i .. 4 i + 3 of every 16. */
+/* Bits 4 i .. 4 i + 3 of every 16, and where they stand: 16^i times too large. */
 KERN_INLINE pairs pairs_nibble(pairs words, int i)
 {
     return (pairs)(((vu)words >> (4 * i)) & 0x000f000fu);
+}
+
+KERN_INLINE pairs pairs_nibble_there(pairs words, int i)
+{
+    return (pairs)((vu)words & (0x000f000fu << (4 * i)));
 }
 
 /* The same two columns in every lane. */
@@ -78,50 +83,105 @@ KERN_INLINE vi pairs_dot(vi sum, pairs a, pairs b)
 }
 
 /* One group of a block against `columns` columns, whose codes are x and so on, x_stride apart. */
-KERN_INLINE void packed_group(enum dtype type, int columns, vi (*sum)[PACKED_VECTORS],
-    const uint8_t *codes, const int16_t *x, int64_t x_stride)
+KERN_INLINE void packed_group_q8(
+    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
 {
-    enum { STEP = 2 * KERN_LANES };
     pairs w[PACKED_VECTORS];
-    if (type == DTYPE_Q8) {
-        KERN_UNROLL_SOME
-        for (int p = 0; p < PACK_GROUP / 2; p++) {
+    KERN_UNROLL_SOME
+    for (int p = 0; p < PACK_GROUP / 2; p++) {
+        KERN_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) {
+            w[v] = pairs_widen(codes + p * 2 * PACK_ROWS + v * 2 * KERN_LANES);
+        }
+        KERN_UNROLL
+        for (int c = 0; c < columns; c++) {
+            pairs xs = pairs_set(x + c * x_stride + 2 * p);
             KERN_UNROLL
             for (int v = 0; v < PACKED_VECTORS; v++) {
-                w[v] = pairs_widen(codes + p * 2 * PACK_ROWS + v * STEP);
-            }
-            KERN_UNROLL
-            for (int c = 0; c < columns; c++) {
-                pairs xs = pairs_set(x + c * x_stride + 2 * p);
-                KERN_UNROLL
-                for (int v = 0; v < PACKED_VECTORS; v++) {
-                    sum[c][v] = pairs_dot(sum[c][v], w[v], xs);
-                }
+                sum[c][v] = pairs_dot(sum[c][v], w[v], xs);
             }
         }
-        return;
     }
+}
+
+/* The same for few columns: every other pair has sums of its own, because one chain is slower than the third cache. */
+KERN_INLINE void packed_group_few(
+    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
+{
+    vi odd[PACKED_COLUMNS][PACKED_VECTORS] = {{{0}}};
+    KERN_UNROLL_SOME
+    for (int p = 0; p < PACK_GROUP / 2; p += 2) {
+        KERN_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) {
+            pairs w = pairs_widen(codes + p * 2 * PACK_ROWS + v * 2 * KERN_LANES);
+            pairs next = pairs_widen(codes + (p + 1) * 2 * PACK_ROWS + v * 2 * KERN_LANES);
+            KERN_UNROLL
+            for (int c = 0; c < columns; c++) {
+                const int16_t *at = x + c * x_stride + 2 * p;
+                sum[c][v] = pairs_dot(sum[c][v], w, pairs_set(at));
+                odd[c][v] = pairs_dot(odd[c][v], next, pairs_set(at + 2));
+            }
+        }
+    }
+    KERN_UNROLL
+    for (int c = 0; c < columns; c++) {
+        KERN_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) {
+            sum[c][v] += odd[c][v];
+        }
+    }
+}
+
+/* The same. With few columns every other nibble stays where it is and has its sums, 16 times too large, apart. */
+KERN_INLINE void packed_group_q4(
+    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
+{
+    bool apart = columns <= PACKED_COLUMNS / 2;
+    vi high[PACKED_COLUMNS][PACKED_VECTORS] = {{{0}}};
+    pairs w[PACKED_VECTORS];
     for (int q = 0; q < PACK_GROUP / 8; q++) {
         KERN_UNROLL
         for (int v = 0; v < PACKED_VECTORS; v++) {
-            w[v] = pairs_load(codes + q * 4 * PACK_ROWS + v * 2 * STEP);
+            w[v] = pairs_load(codes + q * 4 * PACK_ROWS + v * 4 * KERN_LANES);
         }
         KERN_UNROLL
         for (int i = 0; i < 4; i++) {
+            bool there = apart && i % 2;
             pairs n[PACKED_VECTORS];
             KERN_UNROLL
             for (int v = 0; v < PACKED_VECTORS; v++) {
-                n[v] = pairs_nibble(w[v], i);
+                w[v] = apart && i == 2 ? (pairs)((vu)w[v] >> 8) : w[v];
+                n[v] = there ? pairs_nibble_there(w[v], 1) : pairs_nibble(w[v], apart ? 0 : i);
             }
             KERN_UNROLL
             for (int c = 0; c < columns; c++) {
                 pairs xs = pairs_set(x + c * x_stride + 8 * q + 2 * i);
                 KERN_UNROLL
                 for (int v = 0; v < PACKED_VECTORS; v++) {
-                    sum[c][v] = pairs_dot(sum[c][v], n[v], xs);
+                    vi *to = there ? &high[c][v] : &sum[c][v];
+                    *to = pairs_dot(*to, n[v], xs);
                 }
             }
         }
+    }
+    KERN_UNROLL
+    for (int c = 0; c < columns && apart; c++) {
+        KERN_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) {
+            sum[c][v] += high[c][v] >> 4;
+        }
+    }
+}
+
+KERN_INLINE void packed_group(enum dtype type, int columns, vi (*sum)[PACKED_VECTORS],
+    const uint8_t *codes, const int16_t *x, int64_t x_stride)
+{
+    if (type == DTYPE_Q8 && columns <= PACKED_COLUMNS / 2) {
+        packed_group_few(columns, sum, codes, x, x_stride);
+    } else if (type == DTYPE_Q8) {
+        packed_group_q8(columns, sum, codes, x, x_stride);
+    } else {
+        packed_group_q4(columns, sum, codes, x, x_stride);
     }
 }
 
