@@ -8,8 +8,10 @@
 #include "cuda/cuda_wait.h"
 
 enum {
-    KERNEL_MOST_LANES = 16, /* more are always faster in one pass of the graphs */
-    KERNEL_WARM = 2,        /* frames before those that are timed */
+    KERNEL_MOST_LANES = 16, /* that are tried; more are always faster in one pass of the graphs */
+    /* Of a model that gets the kernel unasked: groups of lanes have not met the graphs on a GPU yet. */
+    KERNEL_OWN_LANES = 1,
+    KERNEL_WARM = 2, /* frames before those that are timed */
     KERNEL_TIMED = 5,
     KERNEL_ROWS = 2
 };
@@ -217,7 +219,7 @@ utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, en
     *persistent = false;
     if (way == CUDA_FRAME_GRAPHS ||
         (way == CUDA_FRAME_FASTER &&
-            (f->lanes.n > KERNEL_MOST_LANES || !frame_kernel_fits(f->weights, f->device, &why)))) {
+            (f->lanes.n > KERNEL_OWN_LANES || !frame_kernel_fits(f->weights, f->device, &why)))) {
         return UTTER_OK;
     }
     utter_status status = way == CUDA_FRAME_FASTER ? try_frames(f, n, &graphs, error) : UTTER_OK;
