@@ -125,7 +125,7 @@ utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *
                 left[(*n_left)++] = in[i];
             }
         }
-        for (int i = done + group; i<n && * n_left> 0; i++) {
+        for (int i = done + group; *n_left > 0 && i < n; i++) { /* those behind it have not begun */
             left[(*n_left)++] = in[i];
         }
     }
