@@ -70,6 +70,7 @@ static utter_status cuda_reset(
     *l = (struct lane){.codes = l->codes, .sent = l->sent};
     cuda_lanes_empty(&b->pages, lane);
     b->busy = true;
+    b->primed = false; /* by a prompt that failed */
     status = cuda_frame_renew(b->frame, lane, settings, error);
     return status ? status : cuda_vocoder_reset(b->vocoder, lane, b->stream, error);
 }
@@ -329,7 +330,7 @@ static void take_frame(struct backend *b, int lane)
     l->out.n_frames = !l->ended;
     memcpy(l->codes, from->codes, (size_t)b->model->config->n_codebooks * sizeof *l->codes);
     cuda_frame_times(b->frame, &l->out.talker_s, &l->out.predictor_s);
-    l->out.prefill_s = l->prompted ? elapsed(b->prompt) : 0;
+    l->out.prefill_s = l->prompted ? elapsed(b->prompt) : -1; /* of several prompts the last is timed */
     l->framed = l->prompted = false;
 }
 
@@ -338,8 +339,10 @@ static void take_sound(struct backend *b, int lane)
     struct lane *l = &b->of[lane];
     l->out.vocoder_s = elapsed(b->sound);
     l->out.not_a_number = l->out.not_a_number || b->bad[lane] != 0;
-    l->out.pcm = l->ended ? NULL : b->pcm + (size_t)lane * backend_lane_samples(b);
-    l->out.n_samples = l->ended ? 0 : l->out.n_samples;
+    /* A frame that is the end has no sound; frames that were fed have, also behind the end. */
+    bool some = l->out.n_frames > 0;
+    l->out.pcm = some ? b->pcm + (size_t)lane * backend_lane_samples(b) : NULL;
+    l->out.n_samples = some ? l->out.n_samples : 0;
     l->vocoded = false;
 }
 

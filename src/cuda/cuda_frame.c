@@ -242,7 +242,7 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->device = device;
     f->lanes = *lanes;
     f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
-    f->teams = cuda_wide_teams();
+    f->teams = device->major == 9 && device->minor == 0 && cuda_wide_teams();
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
         (status = project_pad(f, error)) || (status = open_graphs(f, error)) ||

@@ -270,7 +270,7 @@ static void learn_prompt(utter_stream *s, double prefill_s)
     utter_model *e = s->engine;
     bool in_one = s->n_piece == s->n_read - s->stats.n_kept_rows;
     double took = prefill_s > 0 ? prefill_s : s->piece_s;
-    if (s->n_piece >= STREAM_LEAST_ROWS / 2) {
+    if (prefill_s >= 0 && s->n_piece >= STREAM_LEAST_ROWS / 2) {
         e->prompt_row += (e->prompt_row > 0 ? 0.3 : 1) * (took / s->n_piece - e->prompt_row);
     }
     if (prefill_s > 0) {

@@ -53,8 +53,9 @@ struct lane_out {
     const float *pcm;     /* [n_frames * frame_samples] once vocoded, else NULL */
     size_t n_samples;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
-    double
-        prefill_s; /* of the prompt in front of the lane's first frame, where prefill only queues; else 0 */
+    /* Of the prompt in front of the lane's first frame, where prefill only queues: -1 where it is not known, for
+     * others' prompts came with it. Else 0. */
+    double prefill_s;
     double wait_s; /* that collect waited for the device */
 };
 
@@ -86,10 +87,11 @@ struct backend_snapshot;
 typedef bool backend_progress_fn(void *user, double done);
 
 struct backend_ops {
-    const char *name;  /* "cpu" */
-    bool packs;        /* makes narrow weights itself of a model that is not packed */
-    int gathers;       /* frames of a lane that are best vocoded together where nobody waits for their sound; feed
-                          takes them then. 0: none */
+    const char *name; /* "cpu" */
+    bool packs;       /* makes narrow weights itself of a model that is not packed */
+    /* Frames of a lane that are best vocoded together where nobody waits for their sound; feed takes them then.
+     * 0: none. */
+    int gathers;
     bool reads_packed; /* takes a model whose talker and predictor are packed (weights/pack.h) */
     utter_status (*open)(struct backend **b, const struct model *model,
         const struct backend_options *options, utter_error *error);

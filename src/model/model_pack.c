@@ -152,7 +152,7 @@ static utter_status pack_model(
                    ? UTTER_OK
                    : error_set(error, UTTER_E_ARGUMENT,
                          "weights %s: this file holds %s (pack the checkpoint that it was made from)",
-                         weights_name(type), weights_name(now));
+                         talker ? weights_name(type) : "q8-predictor", weights_name(now));
     }
     struct weight **list;
     int n, n_narrow;

@@ -87,6 +87,24 @@ static void check_prime(struct run *gpu)
         "a recording with a code that is not there");
 }
 
+/* Frames that waited for their sound have it, also when the frame behind them was the end. */
+static void check_end(struct run *gpu)
+{
+    enum { WAITING = 3 };
+    const int32_t codes[WAITING * MAX_CODEBOOKS] = {0};
+    const size_t n_samples = WAITING * (size_t)gpu->config->codec.frame_samples;
+    struct lane_out out = {0};
+    int lane = 0;
+    utter_error error;
+    bool done = said(gpu->ops->lane_reset(gpu->b, 0, &SAMPLED, &error), &error, "reset");
+    gpu->b->of[0].ended = true; /* as a frame leaves it that chose the end */
+    done = done && said(gpu->ops->feed(gpu->b, 0, codes, WAITING, &error), &error, "feed") &&
+           said(gpu->ops->vocode(gpu->b, &lane, 1, &error), &error, "vocode") &&
+           said(gpu->ops->collect(gpu->b, 0, &out, &error), &error, "collect");
+    result(done && out.pcm && out.n_samples == n_samples, "%d frames in front of the end have sound",
+        WAITING);
+}
+
 /* ---- What is refused ---- */
 
 static void check_errors(struct run *gpu)
@@ -201,6 +219,7 @@ static void check_model(void)
     if (open_run(&gpu, &cuda_backend, model, N_LANES)) {
         check_snapshot(&gpu);
         check_prime(&gpu);
+        check_end(&gpu);
         check_errors(&gpu);
         gpu.ops->close(&gpu.b);
     }
