@@ -153,16 +153,19 @@ const struct option option_table[] = {
 
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT, 0, 0,
         AT(device), "auto",
-        "where to compute; auto: on the first GPU where it can be used, else on the CPU"},
+        "where to compute; auto: on the first GPU where it can be used, else on the CPU; kernels by "
+        "name "
+        "and packed weights mean the CPU unless cuda is given"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads),
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),
         NULL, "a set of kernels that utter info names (default: the best one here)"},
-    {(ALL | QUANTIZE) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor",
-        OPTION_CHOICE, 0, 0, AT(weights), NULL,
+    {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor", OPTION_CHOICE,
+        0, 0, AT(weights), NULL,
         "hold what every frame reads in 8 or 4 bits, or the predictor's part alone in 8 (default, and "
-        "bf16: as "
-        "the model has it)"},
+        "bf16: as the model has it)"},
+    {QUANTIZE, "Machine", 0, "weights", "q8|q4", OPTION_CHOICE, 0, 0, AT(weights), NULL,
+        "the bits of what every frame reads: 8 or 4"},
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",
         "most memory for what utterances of one voice have in common, 0 is off"},
 
@@ -172,9 +175,9 @@ const struct option option_table[] = {
         "say on stderr how the speech ended and what took how long"},
     {(ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE), "Report", 0, "json", NULL, OPTION_FLAG,
         0, 0, AT(json), NULL, "the result as JSON on standard output"},
-    {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0,
-        0, AT(quiet), NULL, "no progress and no notes"},
-    {SERVE | QUANTIZE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
+    {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE, "Report", 'q', "quiet", NULL,
+        OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
+    {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
     {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL,
         "this help"},

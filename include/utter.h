@@ -96,7 +96,8 @@ typedef enum utter_pretokenizer {
 } utter_pretokenizer;
 
 /* How the weights that every frame reads are held: 8 and 4 bits are less to read, at a small loss
- * (docs/quality.md). Embeddings, codec and speaker encoder stay as the checkpoint has them. */
+ * (docs/quality.md); beside a packed talker a CPU's vocoder works with 16 bits. Embeddings and encoders stay as
+ * the checkpoint has them. */
 typedef enum utter_weights {
     UTTER_WEIGHTS_STORED = 0, /* as the file has them */
     UTTER_WEIGHTS_Q8 = 1,
@@ -109,7 +110,8 @@ typedef void utter_log_fn(void *user, const char *line);
 
 typedef struct utter_model_options {
     size_t size; /* set by _init */
-    /* "auto" (default): the first GPU where it can be used, else the CPU; "cpu"; "cuda", "cuda:N" */
+    /* "auto" (default): the first GPU where it can be used, else the CPU, and always the CPU with cpu_kernels or
+     * packed weights; "cpu"; "cuda", "cuda:N" */
     const char *device;
     int n_threads;                   /* 0 (default): one for each core this process may use */
     int n_lanes;                     /* streams that may be open at once; default 1 */
@@ -134,8 +136,8 @@ UTTER_API void utter_model_options_init(utter_model_options *options);
 UTTER_API utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error);
 
-/* Packs a checkpoint folder into one file, which utter_model_open takes in its place: packed weights (Q8 or Q4), every
- * other tensor as it was, configs and vocabulary, and a hash over all. */
+/* Packs a checkpoint folder into one file, which utter_model_open takes in its place: packed weights (Q8 or Q4), the
+ * vocoder's matrices in F16, every other tensor as it was, configs and vocabulary, and a hash over all. */
 UTTER_API utter_status utter_model_quantize(
     const char *path, utter_weights weights, const char *file, utter_error *error);
 
@@ -357,8 +359,8 @@ UTTER_API utter_status utter_stream_take(
  * streams come next. What was made can be read, utter_stream_read gives UTTER_AGAIN after it. Streams begin let go. */
 UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
 
-/* The codes made so far: *n_frames frames of n_codebooks each, frame after frame. Borrowed from the
- * stream; valid until the next call on it. */
+/* The codes of the frames whose sound there is: *n_frames frames of n_codebooks each, frame after frame. Borrowed
+ * from the stream; valid until the next call on it. */
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
 
 /* Ends the stream; what was made can still be read, then comes UTTER_END with UTTER_FINISH_CANCELLED. The
@@ -385,7 +387,7 @@ UTTER_API const char *utter_finish_text(utter_finish finish);
 typedef struct utter_stream_stats {
     size_t size; /* set by the caller to sizeof *stats */
     utter_finish finish;
-    int n_frames;      /* frames made */
+    int n_frames;      /* frames made, with their sound */
     int n_text_tokens; /* tokens of the text, wrapper not counted */
     int n_rows;        /* prompt rows before the first frame, as far as they have been read */
     /* Seconds spent so far, by stage. */
