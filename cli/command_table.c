@@ -73,9 +73,8 @@ const struct command command_table[] = {
         "[-m DIR] --weights q8|q4 -o FILE",
         "The file holds everything (weights, codec, configs, vocabulary) under a hash, and every "
         "command takes\n"
-        "it as -m FILE. What each frame reads is packed, the vocoder's matrices take 16 bits, the rest "
-        "stays "
-        "as it is.\n",
+        "it as -m FILE. What each frame reads is packed, the vocoder's matrices take 16 bits, "
+        "the rest stays as it is.\n",
         {"utter quantize -m models/custom --weights q8 -o custom-q8.safetensors",
             "utter say -m custom-q8.safetensors \"Hello there.\""},
         0, 0, command_quantize},

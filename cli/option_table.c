@@ -153,9 +153,8 @@ const struct option option_table[] = {
 
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT, 0, 0,
         AT(device), "auto",
-        "where to compute; auto: on the first GPU where it can be used, else on the CPU; kernels by "
-        "name "
-        "and packed weights mean the CPU unless cuda is given"},
+        "where to compute; auto: on the first GPU where it can be used, else on the CPU; "
+        "kernels by name and packed weights mean the CPU unless cuda is given"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads),
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),

@@ -17,7 +17,7 @@ int command_quantize(const struct invocation *invocation)
     if (!s->output.given || strcmp(s->output.text, "-") == 0) {
         return fail(1, "quantize: no file to write (-o FILE; it is read back by its name, so not -)");
     }
-    if (!s->weights.given || s->weights.text[0] != 'q' || strlen(s->weights.text) > 2) {
+    if (!s->weights.given) {
         return fail(1, "quantize: how many bits is not said (--weights q8 or --weights q4)");
     }
     utter_weights weights = strcmp(s->weights.text, "q8") == 0 ? UTTER_WEIGHTS_Q8 : UTTER_WEIGHTS_Q4;

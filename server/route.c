@@ -272,6 +272,14 @@ void route_request(struct conn *c)
     route->answer(c);
 }
 
+utter_status route_parse(
+    json_t **json, const char *text, size_t n, const char *what, utter_error *error)
+{
+    return json_most_values(text, n) > LIMIT_VALUES
+               ? error_set(error, UTTER_E_ARGUMENT, "%s has more than %d values", what, LIMIT_VALUES)
+               : json_text(json, text, n, what, error);
+}
+
 json_t *route_json(struct conn *c)
 {
     json_t *json = NULL;
@@ -282,9 +290,7 @@ json_t *route_json(struct conn *c)
     const char *type = http_field(&c->head, "Content-Type");
     if (type && *type && strncasecmp(type, "application/json", 16) != 0) {
         refuse(&r, 415, NULL, "the body must be JSON (Content-Type: application/json)");
-    } else if (json_most_values(text, n) > LIMIT_VALUES) {
-        refuse(&r, 400, NULL, "the body has more than %d values", LIMIT_VALUES);
-    } else if (json_text(&json, text, n, "the body", &error) != UTTER_OK) {
+    } else if (route_parse(&json, text, n, "the body", &error) != UTTER_OK) {
         refuse(&r, 400, NULL, "%s", error.text);
     } else {
         return json;

@@ -10,6 +10,9 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal);
 /* Called with the whole request. */
 void route_request(struct conn *c);
 
+/* What a client has sent as JSON, the caller's; `what` names it in the error. Not more values than it may have. */
+utter_status route_parse(
+    json_t **json, const char *text, size_t n, const char *what, utter_error *error);
 /* The body as JSON, the caller's; NULL after it has refused. */
 json_t *route_json(struct conn *c);
 

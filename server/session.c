@@ -373,12 +373,8 @@ static void on_message(void *user, const struct websocket_event *event)
         conn_close_socket(x->conn, 1003, "only text messages are known here");
         return;
     }
-    const char *text = (const char *)event->data;
-    if (json_most_values(text, event->bytes) > LIMIT_VALUES) {
-        send_plain_error(x, NULL, "the message has too many values");
-        return;
-    }
-    if (json_text(&message, text, event->bytes, "the message", &error) != UTTER_OK) {
+    if (route_parse(&message, (const char *)event->data, event->bytes, "the message", &error) !=
+        UTTER_OK) {
         send_plain_error(x, NULL, error.text);
         return;
     }

@@ -281,10 +281,7 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.talker_frame_bytes = m->talker_frame_bytes;
     full.predictor_frame_bytes = m->predictor_frame_bytes;
     full.vocoder_frame_bytes = m->vocoder_frame_bytes;
-    enum dtype talker = m->talker.stack.layers[0].q.type;
-    full.weights = !pack_is(talker) && pack_is(m->predictor.stack.layers[0].q.type)
-                       ? "q8-predictor"
-                       : weights_name(talker);
+    full.weights = model_weights_name(m);
     full.n_snapshots = model->snapshots.n;
     full.snapshot_bytes = model->snapshots.used_bytes;
     full.most_lanes = memory.most_lanes;

@@ -72,13 +72,7 @@ static void each_matrix(struct cpu_vocoder *v, matrix_fn *fn)
 /* f16 for what it can hold, which is every matrix that was trained; else bf16. */
 static enum dtype narrow_type(const struct weight *w)
 {
-    const float *x = w->data;
-    for (int64_t i = 0; i < w->rows * w->cols; i++) {
-        if (!(fabsf(x[i]) <= 65000)) { /* a number that is none does not fit */
-            return DTYPE_BF16;
-        }
-    }
-    return DTYPE_F16;
+    return values_fit_f16(w->data, w->rows * w->cols) ? DTYPE_F16 : DTYPE_BF16;
 }
 
 static void count_matrix(struct cpu_vocoder *v, const struct weight *from, struct weight *to, int ratio)

@@ -172,7 +172,11 @@ utter_status model_file_write(
     struct model *model, const char *folder, enum dtype type, const char *path, utter_error *error);
 /* "bf16", "q8" ... */
 const char *weights_name(enum dtype type);
+/* How the model holds what every frame reads. */
+const char *model_weights_name(const struct model *model);
 size_t matrix_bytes(const struct weight *w);
+/* True when 16 bits (F16) have room for all of them; a number that is none does not fit. */
+bool values_fit_f16(const float *values, int64_t n);
 
 /* One row of a matrix as fp32: out[cols]. `row` must be in range. */
 void weight_row(const struct weight *w, int64_t row, float *out);

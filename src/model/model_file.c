@@ -2,7 +2,6 @@
  * A model in one file: a sealed safetensors file with packed talker and predictor, the vocoder's matrices in F16, every
  * other tensor of the checkpoint as it was, and the configs and the vocabulary as tensors "file/NAME". Comes in: a
  * checkpoint folder, or such a file. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +107,8 @@ static bool narrow(struct model *m, struct tensor *t, bool *failed)
 {
     const float *values = t->data;
     int64_t n = (int64_t)(t->bytes / sizeof *values);
-    for (int64_t i = 0; i < n; i++) {
-        if (!(fabsf(values[i]) <= 65000)) {
-            return false;
-        }
+    if (!values_fit_f16(values, n)) {
+        return false;
     }
     uint16_t *to = model_own(m, (size_t)n * sizeof *to);
     *failed = !to;

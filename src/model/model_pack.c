@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packs the matrices of talker and predictor that a frame reads. Embeddings, of which a frame reads a few
  * rows, the text projection, codec and speaker encoder stay as they are. */
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -59,13 +60,13 @@ static void list_stack(struct packable *p, const struct stack_weights *stack, in
  * builds on the one before, and what it gets wrong grows from codebook to codebook (docs/quality.md). */
 static bool predictor_is_small(const struct model *m)
 {
-    enum { SMALL_BYTES = 1 << 20 };
+    enum { SMALL_VALUES = 1 << 20 };
     int64_t values = 0;
     for (int i = 0; i < m->config->predictor.n_layers; i++) {
         const struct layer_weights *l = &m->predictor.stack.layers[i];
         values += 2 * (l->q.rows + l->k.rows) * l->q.cols + 3 * l->gate.rows * l->gate.cols;
     }
-    return values <= SMALL_BYTES;
+    return values <= SMALL_VALUES;
 }
 
 static void list_all(struct packable *p, struct model *m, bool talker)
@@ -109,6 +110,15 @@ utter_status model_packable(
     return packable_of(m, true, list, n, n_narrow, error);
 }
 
+bool values_fit_f16(const float *values, int64_t n)
+{
+    bool fit = true;
+    for (int64_t i = 0; i < n && fit; i++) {
+        fit = fabsf(values[i]) <= 65000;
+    }
+    return fit;
+}
+
 size_t matrix_bytes(const struct weight *w)
 {
     return pack_is(w->type) ? (size_t)pack_blocks(w->rows) * pack_block_bytes(w->type, w->cols)
@@ -142,6 +152,8 @@ static utter_status pack_all(struct model *m, struct weight **list, int n, int n
     return at && rows ? UTTER_OK : error_memory(error, "packed weights");
 }
 
+static const char PREDICTOR_ALONE[] = "q8-predictor";
+
 static utter_status pack_model(
     struct model *m, enum dtype type, bool talker, int n_threads, utter_error *error)
 {
@@ -152,7 +164,7 @@ static utter_status pack_model(
                    ? UTTER_OK
                    : error_set(error, UTTER_E_ARGUMENT,
                          "weights %s: this file holds %s (pack the checkpoint that it was made from)",
-                         talker ? weights_name(type) : "q8-predictor", weights_name(now));
+                         talker ? weights_name(type) : PREDICTOR_ALONE, model_weights_name(m));
     }
     struct weight **list;
     int n, n_narrow;
@@ -178,6 +190,13 @@ utter_status model_pack(struct model *m, enum dtype type, int n_threads, utter_e
 utter_status model_pack_predictor(struct model *m, enum dtype type, int n_threads, utter_error *error)
 {
     return pack_model(m, type, false, n_threads, error);
+}
+
+const char *model_weights_name(const struct model *m)
+{
+    const enum dtype talker = m->talker.stack.layers[0].q.type;
+    return !pack_is(talker) && pack_is(m->predictor.stack.layers[0].q.type) ? PREDICTOR_ALONE
+                                                                            : weights_name(talker);
 }
 
 const char *weights_name(enum dtype type)

@@ -217,6 +217,7 @@ static void test_predictor_alone(void **state)
     assert_int_equal(model->predictor.head[0].type, DTYPE_Q8);
     assert_int_equal(model->talker.stack.layers[0].down.type, DTYPE_BF16);
     assert_int_equal(model->talker.head.type, DTYPE_BF16);
+    assert_string_equal(model_weights_name(model), "q8-predictor");
     assert_int_equal(model_pack_predictor(model, DTYPE_Q8, 1, NULL), UTTER_OK);
     assert_int_equal(model_pack(model, DTYPE_Q8, 1, NULL), UTTER_E_ARGUMENT);
     int kind = 2;
