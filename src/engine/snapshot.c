@@ -63,21 +63,27 @@ static bool same_beginning(
     return true;
 }
 
-utter_status snapshot_resume(struct snapshot_store *store, int lane, const struct beginning *beginning,
-    bool *found, utter_error *error)
+/* The one of this beginning, which comes to the front; NULL: none is kept. */
+static struct snapshot *find(struct snapshot_store *store, const struct beginning *beginning)
 {
-    *found = false;
     for (struct snapshot **at = &store->first; *at; at = &(*at)->next) {
         struct snapshot *s = *at;
         if (same_beginning(s, beginning, store->config)) {
             *at = s->next;
             s->next = store->first;
             store->first = s;
-            *found = true;
-            return store->ops->lane_resume(store->backend, lane, s->state, error);
+            return s;
         }
     }
-    return UTTER_OK;
+    return NULL;
+}
+
+utter_status snapshot_resume(struct snapshot_store *store, int lane, const struct beginning *beginning,
+    bool *found, utter_error *error)
+{
+    struct snapshot *s = find(store, beginning);
+    *found = s != NULL;
+    return s ? store->ops->lane_resume(store->backend, lane, s->state, error) : UTTER_OK;
 }
 
 /* Takes one out of the list and frees it. */
@@ -118,7 +124,7 @@ utter_status snapshot_keep(
     struct snapshot_store *store, int lane, const struct beginning *beginning, utter_error *error)
 {
     uint64_t bytes = bytes_of(store, beginning);
-    if (!store->ops->lane_keep || bytes > store->limit_bytes) {
+    if (!store->ops->lane_keep || bytes > store->limit_bytes || find(store, beginning)) {
         return UTTER_OK;
     }
     make_room(store, bytes);

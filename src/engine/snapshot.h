@@ -31,8 +31,9 @@ struct beginning {
 /* Puts a kept beginning into a lane that was just reset. *found: there was one. */
 utter_status snapshot_resume(struct snapshot_store *store, int lane, const struct beginning *beginning,
     bool *found, utter_error *error);
-/* Keeps the beginning of a lane that was just prefilled. Does nothing, and is no failure, when the backend keeps none,
- * when it is larger than the limit, or when there is no memory. */
+/* Keeps the beginning of a lane that was just prefilled. Does nothing, and is no failure, when it is kept already (two
+ * streams that began together have both computed it), when the backend keeps none, when it is larger than the limit, or
+ * when there is no memory. */
 utter_status snapshot_keep(
     struct snapshot_store *store, int lane, const struct beginning *beginning, utter_error *error);
 /* Drops them all, before the backend is closed. Accepts a zeroed store. */

@@ -19,7 +19,8 @@ struct spoken {
     utter_stream_stats stats;
 };
 
-static utter_model *open_model(const char *path, uint64_t snapshot_bytes)
+/* `prompt_seconds` as in utter.h. */
+static utter_model *open_in_pieces(const char *path, uint64_t snapshot_bytes, double prompt_seconds)
 {
     utter_model *model;
     utter_error error = {0};
@@ -28,9 +29,15 @@ static utter_model *open_model(const char *path, uint64_t snapshot_bytes)
     o.n_threads = 1;
     o.n_lanes = 2;
     o.snapshot_bytes = snapshot_bytes;
+    o.prompt_seconds = prompt_seconds;
     utter_model_open(&model, path, &o, &error);
     assert_string_equal(error.text, "");
     return model;
+}
+
+static utter_model *open_model(const char *path, uint64_t snapshot_bytes)
+{
+    return open_in_pieces(path, snapshot_bytes, 0);
 }
 
 /* A voice of n_frames frames; `kind` makes its codes differ, `vector` its x-vector. */
@@ -228,6 +235,61 @@ static void the_least_recently_used_goes(void **state)
     utter_model_close(&model);
 }
 
+static utter_stream *begin(utter_model *model, const utter_voice *voice)
+{
+    utter_stream_options o;
+    utter_stream *stream;
+    utter_error error = {0};
+    utter_stream_options_init(&o, model);
+    o.voice = voice;
+    o.max_frames = N_FRAMES;
+    if (utter_stream_open(&stream, model, &o, &error) ||
+        utter_stream_text(stream, "hi", 2, &error) || utter_stream_finish(stream, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return stream;
+}
+
+static int rows_read(const utter_stream *stream)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    utter_stream_get_stats(stream, &stats);
+    return stats.n_rows;
+}
+
+/* Two that read the same beginning in pieces, by turns, both come to its end: one snapshot, and one that was used. Kept
+ * twice, it would put out what another voice has kept. */
+static void what_begins_together_is_kept_once(void **state)
+{
+    (void)state;
+    utter_model *model = open_in_pieces(BASE, UINT64_MAX, 1e-9); /* the smallest pieces */
+    utter_voice *other = make_voice(model, 40, 2, 0.3f, "one two three"),
+                *voice = make_voice(model, 40, 1, 0.3f, "one two three");
+    assert_int_equal(speak_same(model, other, UTTER_LAYOUT_STREAM, "hi", NULL), 0);
+    uint64_t one = info_of(model).snapshot_bytes;
+    model->snapshots.limit_bytes = 2 * one;
+    utter_stream *streams[] = {begin(model, voice), begin(model, voice)};
+    assert_int_equal(utter_model_step(model, NULL), UTTER_OK);
+    for (int i = 0; i < 2; i++) { /* in the middle of it, both */
+        assert_in_range(rows_read(streams[i]), 1, 39);
+    }
+    while (utter_model_step(model, NULL) == UTTER_OK) {
+    }
+    assert_int_equal(info_of(model).n_snapshots, 2);
+    assert_int_equal(info_of(model).snapshot_bytes, 2 * one);
+    for (int i = 0; i < 2; i++) {
+        utter_stream_stats stats = {.size = sizeof stats};
+        utter_stream_get_stats(streams[i], &stats);
+        assert_int_equal(stats.n_kept_rows, 0);
+        utter_stream_free(&streams[i]);
+    }
+    assert_true(speak_same(model, other, UTTER_LAYOUT_STREAM, "hi", NULL) > 0);
+    assert_true(speak_same(model, voice, UTTER_LAYOUT_STREAM, "hi", NULL) > 0);
+    utter_voice_free(&voice);
+    utter_voice_free(&other);
+    utter_model_close(&model);
+}
+
 /* A backend that keeps nothing, and one whose memory is used up: the speech goes on without. */
 static void speech_does_not_need_them(void **state)
 {
@@ -272,6 +334,7 @@ int main(void)
         cmocka_unit_test(presets_and_languages_do_not_mix),
         cmocka_unit_test(a_snapshot_is_found_by_what_it_is_made_of),
         cmocka_unit_test(the_least_recently_used_goes),
+        cmocka_unit_test(what_begins_together_is_kept_once),
         cmocka_unit_test(speech_does_not_need_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
