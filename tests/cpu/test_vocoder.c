@@ -132,7 +132,7 @@ static void run_in_steps(
 
 static void check_cuts(const char *checkpoint, enum dtype type, int n_frames)
 {
-    static const int steps[] = {0, 1, 2, 3, 7, 25};
+    static const int steps[] = {0, 1, 7};
     enum { N_STEPS = sizeof steps / sizeof *steps };
     for (int i = 0; i < N_TABLES; i++) {
         float *want = NULL;
@@ -145,7 +145,9 @@ static void check_cuts(const char *checkpoint, enum dtype type, int n_frames)
                 run_in_steps(&s, 32, n_frames, want, &want_stages);
                 assert_true(want_stages.n >= 4 + s.shape->n_ratios + s.shape->n_rates);
             }
-            for (int k = 0; k < (n_threads == 2 ? N_STEPS : 1); k++) {
+            /* one thread gives what the others must equal */
+            const int n_steps = n_threads == 1 ? 0 : n_threads == 2 ? N_STEPS : 1;
+            for (int k = 0; k < n_steps; k++) {
                 struct stages stages = {0};
                 run_in_steps(&s, steps[k], n_frames, pcm, &stages);
                 assert_memory_equal(&stages, &want_stages, sizeof stages);
@@ -298,7 +300,7 @@ static void whole_numbers_sound_the_same(void **state)
         signal += (double)want[i] * (double)want[i];
         noise += off * off;
     }
-    assert_true(signal > 0 && noise > 0); /* another way, indeed */
+    assert_true(signal > 0 && noise > 0);         /* another way, indeed */
     assert_true(10 * log10(signal / noise) > 65); /* 72.8 dB are measured (docs/quality.md) */
     free(want);
     free(pcm);
