@@ -25,8 +25,8 @@ struct utter_model {
     struct snapshot_store snapshots;
     utter_log_fn *log;
     void *log_user;
-    int n_together;     /* frames of a stream that wait for their sound together, at most, in this step */
-    bool at_once;       /* no frame waits for its sound: for those who listen to a backend's taps */
+    int n_together; /* frames of a stream that wait for their sound together, at most, in this step */
+    bool at_once;   /* no frame waits for its sound: for those who listen to a backend's taps */
     utter_error broken; /* code != 0: the device failed; every call says so */
 };
 

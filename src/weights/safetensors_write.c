@@ -120,7 +120,8 @@ static utter_status sealed_close(struct sealed_out *s, utter_error *error)
 static utter_status header_write(
     struct sealed_out *out, const json_t *header, bool sealed, utter_error *error)
 {
-    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = ((bytes + 8 + 63) & ~(size_t)63) - 8;
+    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT),
+           padded = ((bytes + 8 + 63) & ~(size_t)63) - 8;
     char *text = bytes ? memory_new(8 + padded, 1) : NULL;
     if (!text || json_dumpb(header, text + 8, bytes, JSON_COMPACT) != bytes) {
         memory_free(text);

@@ -13,8 +13,9 @@ static void test_wrong_options(void **state)
     struct model *model = open_model(MODEL);
     struct backend *b = NULL;
     utter_error error;
-    struct backend_options none = {.n_threads = 1, .lane_positions = 10},
-                           unknown = {.n_lanes = 1, .n_threads = 1, .cpu_kernels = "sse9", .lane_positions = 10};
+    struct backend_options none = {.n_threads = 1, .lane_positions = 10};
+    struct backend_options unknown = {
+        .n_lanes = 1, .n_threads = 1, .cpu_kernels = "sse9", .lane_positions = 10};
     assert_int_equal(cpu->open(&b, model, &none, &error), UTTER_E_ARGUMENT);
     assert_null(b);
     assert_int_equal(cpu->open(&b, model, &unknown, &error), UTTER_E_ARGUMENT);

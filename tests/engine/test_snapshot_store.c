@@ -243,8 +243,8 @@ static utter_stream *begin(utter_model *model, const utter_voice *voice)
     utter_stream_options_init(&o, model);
     o.voice = voice;
     o.max_frames = N_FRAMES;
-    if (utter_stream_open(&stream, model, &o, &error) ||
-        utter_stream_text(stream, "hi", 2, &error) || utter_stream_finish(stream, &error)) {
+    if (utter_stream_open(&stream, model, &o, &error) || utter_stream_text(stream, "hi", 2, &error) ||
+        utter_stream_finish(stream, &error)) {
         fail_msg("%s", error.text);
     }
     return stream;

@@ -3,8 +3,8 @@
  * compare_tokens.py shows the line. */
 #include "tests/support.h"
 
-#include "tests/text/text_golden.h"
 #include "tests/text/lines.h"
+#include "tests/text/text_golden.h"
 #include "text/feed.h"
 #include "text/nfc.h"
 #include "text/pretokens.h"
