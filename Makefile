@@ -133,6 +133,9 @@ build/checkpoints/made: tests/fixtures/checkpoints $(wildcard tests/fixtures/voc
 	done
 	@touch $@
 
+# Times the pool's loops from outside (docs/speed.md).
+$(B)/tools/bench/serial: ALL_LDFLAGS += -Wl,--wrap=pool_run
+
 examples: $(EXAMPLES) ## the example programs
 $(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@

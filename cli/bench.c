@@ -11,7 +11,14 @@
 #include "commands.h"
 #include "report.h"
 
-enum { MOST_LANES = 256, MOST_WORDS = 1000, MOST_ROWS = 16, WARM_UPS = 3, FRAMES_A_WORD = 5 };
+enum {
+    MOST_LANES = 256,
+    MOST_WORDS = 1000,
+    MOST_ROWS = 16,
+    WARM_UPS = 3,
+    WARM_FRAMES = 24,
+    FRAMES_A_WORD = 5
+};
 
 /* Words of the texts, over and over. */
 static const char passage[] = "The lamp above the harbour had burned every night for sixty years, and "
@@ -185,7 +192,7 @@ static int most_frames(const struct bench *bench, const struct row *row)
 }
 
 static utter_status open_streams(
-    struct bench *bench, const struct row *row, const char *text, utter_error *error)
+    struct bench *bench, const struct row *row, const char *text, bool kept, utter_error *error)
 {
     utter_stream_options options;
     int code = checkpoint_stream_options(&options, &bench->voice, bench->model, bench->settings);
@@ -195,6 +202,9 @@ static utter_status open_streams(
     options.guard = false;
     options.max_frames =
         bench->settings->max_frames.given ? options.max_frames : FRAMES_A_WORD * row->words;
+    if (!kept && options.max_frames > WARM_FRAMES) {
+        options.max_frames = WARM_FRAMES;
+    }
     utter_status status = UTTER_OK;
     for (int i = 0; i < row->lanes && status == UTTER_OK; i++) {
         bench->first_s[i] = 0;
@@ -262,7 +272,7 @@ static int run_once(struct bench *bench, struct row *row, const char *text, bool
 {
     utter_error error = {0};
     double begin_s = seconds_now(), thread_s = thread_seconds();
-    utter_status status = open_streams(bench, row, text, &error);
+    utter_status status = open_streams(bench, row, text, kept, &error);
     int open = row->lanes;
     bool stored = true;
     while (status == UTTER_OK && open > 0) {
