@@ -348,7 +348,7 @@ UTTER_API utter_status utter_stream_finish(utter_stream *stream, utter_error *er
 /* Takes up to `capacity` samples in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
  * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, see
  * utter_stream_stats for the reason. After a failure every later read fails the same way. Where a
- * listener would be half a second ahead or behind, up to 8 frames come at once: that costs less. */
+ * listener has enough in hand, or waits in any case, up to 8 frames come at once: that costs less. */
 UTTER_API utter_status utter_stream_read(
     utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error);
 /* The same without making new frames: for those who call utter_model_step themselves. */

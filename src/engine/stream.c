@@ -331,23 +331,32 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
     }
 }
 
-/* Seconds of sound that a listener who began when it did has not heard yet. */
-static double lead(const utter_stream *s)
+/* Seconds of sound that the listener has not heard yet; below zero: so long he has been waiting. */
+static double in_hand(const utter_stream *s)
 {
     const struct codec_config *c = &s->engine->model->config->codec;
     return (double)s->n_frames * c->frame_samples / c->sample_rate -
-           (engine_seconds() - s->first_sound_s);
+           (engine_seconds() - s->heard_since);
 }
 
-/* The listener has little in hand, or is just that little behind. */
-static bool is_near(const utter_stream *s)
+/* The listener has so much in hand that one more frame can be made before the sound of n. */
+static bool can_wait(const utter_stream *s, int n, double ahead)
 {
-    return s->n_frames == 0 || fabs(lead(s)) < STREAM_FAR;
+    const struct codec_config *c = &s->engine->model->config->codec;
+    const struct pace pace = {.codes_s = (s->stats.talker_s + s->stats.predictor_s) / s->n_made,
+        .sound_s = s->stats.vocoder_s / s->n_frames,
+        .frame_s = (double)c->frame_samples / c->sample_rate,
+        .waited_s = s->waited_s};
+    return pace_waits(&pace, n, ahead);
 }
 
 bool stream_at_once(const utter_stream *s, bool urgent)
 {
-    return s->n_made == s->n_frames && (urgent || is_near(s) || s->engine->n_together <= 1);
+    if (urgent || s->n_frames == 0 || s->engine->n_together <= 1) {
+        return s->n_made == s->n_frames;
+    }
+    double codes_s = (s->stats.talker_s + s->stats.predictor_s) / s->n_made;
+    return s->n_made == s->n_frames && !can_wait(s, 1, in_hand(s) - codes_s);
 }
 
 int stream_sound_due(const utter_stream *s, bool urgent)
@@ -357,7 +366,21 @@ int stream_sound_due(const utter_stream *s, bool urgent)
         return 0;
     }
     bool last = s->coming != UTTER_FINISH_NONE || reached_bound(s) != UTTER_FINISH_NONE;
-    return urgent || last || n >= s->engine->n_together || is_near(s) || !can_go_on(s) ? n : 0;
+    bool due = urgent || last || n >= s->engine->n_together || s->n_frames == 0 || !can_go_on(s);
+    return due || !can_wait(s, n, in_hand(s)) ? n : 0;
+}
+
+/* More sound is there, of which n_frames does not know yet. */
+static void note_sound(utter_stream *s)
+{
+    double late = s->n_frames > 0 ? -in_hand(s) : 0;
+    if (s->n_frames == 0) {
+        s->heard_since = engine_seconds();
+        s->stats.first_sound_s = s->heard_since - s->text_since;
+    } else if (late > 0) {
+        s->heard_since += late;
+        s->waited_s += late;
+    }
 }
 
 void stream_take_sound(utter_stream *s, const struct lane_out *out)
@@ -369,12 +392,10 @@ void stream_take_sound(utter_stream *s, const struct lane_out *out)
         fail_number(s, s->n_frames);
         return;
     }
+    note_sound(s);
     for (const float *pcm = out->pcm; s->n_frames < s->n_made; pcm += n) {
         ring_put(s, pcm, n);
-        if (s->n_frames++ == 0) {
-            s->first_sound_s = engine_seconds();
-            s->stats.first_sound_s = s->first_sound_s - s->text_since;
-        }
+        s->n_frames++;
         if (s->use_guard) {
             s->finish = guard_look(&s->guard, s->codes[(s->n_frames - 1) * n_codes], pcm, n,
                 prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));

