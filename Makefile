@@ -95,9 +95,6 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-# The frame kernel has as many registers as its 8 warps can have; what spills lies outside of its loops.
-$(B)/src/cuda/frame.o: NVCC_FLAGS := $(filter-out -Xptxas -warn-spills,$(NVCC_FLAGS))
-
 $(B)/server/page.o: server/page.html
 
 # One body, one file for each instruction set; which one runs is decided at run time.

@@ -13,7 +13,14 @@ extern "C" {
 
 struct frame_kernel;
 
-/* The code for a talker of this width, for the launch. */
+/* The builds: weights in bf16, the predictor's or all of them packed; for a talker of width 1024 or 2048. */
+const void *frame_code_bf16(void);
+const void *frame_code_bf16_wide(void);
+const void *frame_code_mixed(void);
+const void *frame_code_mixed_wide(void);
+const void *frame_code_packed(void);
+const void *frame_code_packed_wide(void);
+/* The one for a talker of this width. */
 const void *frame_kernel_code(int talker_width, enum frame_packed packed);
 
 /* A matrix of bf16 tiles as packed units (frame_pack.cuh): their bytes, and the work, queued. */

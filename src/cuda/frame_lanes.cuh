@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One frame of several lanes in one kernel: the table of contents, as frame.cu is for one lane. Included by files that
+ * One frame of several lanes in one kernel: the table of contents, as frame.cuh is for one lane. Included by files that
  * say for how many lanes and for which talker (FRAME_LANES, FRAME_LANES_WIDTH).
  *
  * The weights, in bf16, pass once for all lanes: a product has a column for each, in groups of four, and no lane's
- * numbers depend on another's. They are those of frame.cu to the last bit: sums stand in the same order, and what goes
+ * numbers depend on another's. They are those of frame.cuh to the last bit: sums stand in the same order, and what goes
  * through the exchange here and stays in registers there is rounded in both. The predictor's two first positions are
  * two passes, of which the first ends with the last layer's keys and values. Codes are chosen by one block a lane,
  * which tells them to all. */
@@ -23,10 +23,7 @@ template <int W, int I, bool TALKER>
 DEV uint32_t lanes_layers(
     struct block &b, const struct crowd &crowd, float &own, int position, bool keys_only)
 {
-    typedef shape<false, 2, W / 256, 0> qkv;
-    typedef shape<false, W / 256, 1, 0> o;
-    typedef shape<false, I / 1024, W / 256, 0> gate_up;
-    typedef shape<false, 1, W == 1024 ? I / 512 : I / 256, 0> down;
+    typedef layer_shapes<false, W, I> shapes;
     const auto &weights = b.args->weights;
     const int first = TALKER ? 0 : weights.n_talker,
               n = TALKER ? weights.n_talker : weights.n_predictor;
@@ -35,17 +32,17 @@ DEV uint32_t lanes_layers(
     float norm[LAYER_EACH(W)];
     for (int i = 0; i < n; i++) {
         const struct frame_layer *layer = lanes_layer(b, first + i);
-        struct held<qkv> for_qkv;
-        struct held<o> for_o;
-        struct held<gate_up> for_gate_up;
-        struct held<down> for_down;
+        struct held<typename shapes::qkv> for_qkv;
+        struct held<typename shapes::o> for_o;
+        struct held<typename shapes::gate_up> for_gate_up;
+        struct held<typename shapes::down> for_down;
         product_hold(b, for_qkv);
         if (i > 0) { /* all blocks */
             layer_read<W>(b, layer->input_norm, norm);
             lanes_vector<W>(b, crowd, lanes_at<LANES_X_STATE>(b), state_mark, norm);
         }
         block_trace(b, 1);
-        const uint32_t mark = lanes_qkv<qkv, W>(b, crowd, for_qkv, eps);
+        const uint32_t mark = lanes_qkv<typename shapes::qkv, W>(b, crowd, for_qkv, eps);
         block_trace(b, 2);
         const bool last = keys_only && i + 1 == n;
         const struct attend_norm head_norm = attend_norm_of(b, layer);
@@ -64,16 +61,18 @@ DEV uint32_t lanes_layers(
             dev_bar();
             break;
         }
-        const uint32_t o_mark = lanes_o<o, W>(b, crowd, for_o, mixed_mark); /* the kv head's blocks */
+        const uint32_t o_mark =
+            lanes_o<typename shapes::o, W>(b, crowd, for_o, mixed_mark); /* the kv head's blocks */
         layer_read<W>(b, layer->post_norm, norm);
         lanes_add_o<W>(b, crowd, o_mark, own); /* a block of each kv head */
         const uint32_t middle_mark = lanes_tell<W, LANES_X_MIDDLE>(b, crowd, own);
         product_hold(b, for_gate_up);
         lanes_vector<W>(b, crowd, lanes_at<LANES_X_MIDDLE>(b), middle_mark, norm); /* all */
         block_trace(b, 6);
-        const uint32_t inner_mark = lanes_gate_up<gate_up, W, I>(b, crowd, for_gate_up, eps);
+        const uint32_t inner_mark =
+            lanes_gate_up<typename shapes::gate_up, W, I>(b, crowd, for_gate_up, eps);
         product_hold(b, for_down);
-        lanes_down<down, W, I>(b, crowd, for_down, inner_mark, own); /* all blocks */
+        lanes_down<typename shapes::down, W, I>(b, crowd, for_down, inner_mark, own); /* all blocks */
         state_mark = lanes_tell<W, LANES_X_STATE>(b, crowd, own);
     }
     block_trace(b, 11);

@@ -60,6 +60,14 @@ bool frame_kernel_fits(
     return *why == NULL;
 }
 
+const void *frame_kernel_code(int talker_width, enum frame_packed packed)
+{
+    const bool wide = talker_width != 1024;
+    return packed == FRAME_PACKED_ALL         ? (wide ? frame_code_packed_wide() : frame_code_packed())
+           : packed == FRAME_PACKED_PREDICTOR ? (wide ? frame_code_mixed_wide() : frame_code_mixed())
+                                              : (wide ? frame_code_bf16_wide() : frame_code_bf16());
+}
+
 /* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
 static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m, bool packed)
 {

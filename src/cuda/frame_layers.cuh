@@ -18,6 +18,14 @@
 #include "cuda/frame_attend.cuh"
 #include "cuda/frame_product.cuh"
 
+/* The products of a layer of width W with an inner vector of I, as a block has its share of them. */
+template <bool PACKED, int W, int I> struct layer_shapes {
+    typedef shape<PACKED, 2, W / 256, 0> qkv;
+    typedef shape<PACKED, W / 256, 1, 0> o;
+    typedef shape<PACKED, I / 1024, W / 256, 0> gate_up;
+    typedef shape<PACKED, 1, W == 1024 ? I / 512 : I / 256, 0> down;
+};
+
 /* What one thread holds of a state of width W. */
 #define LAYER_EACH(W) ((W) / 256)
 

@@ -300,7 +300,7 @@ static int run_lanes(struct rig *rig, int n_time, bool sweep)
     return bad;
 }
 
-/* Mean time from place to place of the trace, in us at 1.98 GHz; places are the numbers in frame.cu, with 16 added
+/* Mean time from place to place of the trace, in us at 1.98 GHz; places are the numbers in frame.cuh, with 16 added
  * in the predictor and 32 in its first pass. */
 static void show_trace(struct rig *rig, int n_lanes)
 {

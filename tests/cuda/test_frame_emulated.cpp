@@ -6,7 +6,12 @@
 extern "C" {
 #include "cuda/frame.h"
 }
-#include "cuda/frame.cu"
+#include "cuda/frame_bf16.cu"
+#include "cuda/frame_bf16_wide.cu"
+#include "cuda/frame_mixed.cu"
+#include "cuda/frame_mixed_wide.cu"
+#include "cuda/frame_packed.cu"
+#include "cuda/frame_packed_wide.cu"
 #include "cuda/frame_pack.cuh"
 
 #include "tests/cuda/frame_together.h"

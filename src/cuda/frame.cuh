@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One frame of one lane in one kernel: the table of contents. Comes in: the lane's state, the text vector, weights
+ * One frame of one lane in one kernel: the table of contents, included by the files that build it for a talker and its
+ * weights (frame_bf16.cu and its neighbours). Comes in: the lane's state, the text vector, weights
  * in the layout of cuda_weights.h. Goes out: the lane's next state, codes in mapped host memory.
  *
  * 128 blocks, one a multiprocessor and all resident (cooperative launch). In each, one warp brings the block's
@@ -7,6 +8,9 @@
  * choose. In a layer all blocks meet three times in the exchange of frame_block.cuh, and the 16 of a kv head once
  * more (twice in the talker); every wait in it is written in the steps below, has a deadline, and past it the frame
  * runs through without waiting and ends with an error bit. */
+#ifndef CUDA_FRAME_CUH
+#define CUDA_FRAME_CUH
+
 #include "cuda/frame.h"
 #include "cuda/frame_embed.cuh"
 #include "cuda/frame_layers.cuh"
@@ -17,10 +21,7 @@
 template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
 DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position)
 {
-    typedef shape<PACKED, 2, W / 256, 0> qkv;
-    typedef shape<PACKED, W / 256, 1, 0> o;
-    typedef shape<PACKED, I / 1024, W / 256, 0> gate_up;
-    typedef shape<PACKED, 1, W == 1024 ? I / 512 : I / 256, 0> down;
+    typedef layer_shapes<PACKED, W, I> shapes;
     const auto &weights = b.args->weights;
     const int first = TALKER ? 0 : weights.n_talker,
               n = TALKER ? weights.n_talker : weights.n_predictor;
@@ -29,10 +30,10 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
     attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
     for (int i = 0; i < n; i++) {
         const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[first + i];
-        struct held<qkv> for_qkv;
-        struct held<o> for_o;
-        struct held<gate_up> for_gate_up;
-        struct held<down> for_down;
+        struct held<typename shapes::qkv> for_qkv;
+        struct held<typename shapes::o> for_o;
+        struct held<typename shapes::gate_up> for_gate_up;
+        struct held<typename shapes::down> for_down;
         struct attend_kept kept;
         struct attend_ahead ahead;
         layer_read<W>(b, layer->input_norm, norm);
@@ -45,7 +46,7 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         }
         block_trace(b, 1);
         layer_put_vector<PACKED, W>(b, x, norm);
-        layer_qkv<qkv, W, COLUMNS>(b, for_qkv, eps);
+        layer_qkv<typename shapes::qkv, W, COLUMNS>(b, for_qkv, eps);
         block_trace(b, 2);
         const struct attend_norm head_norm = attend_norm_of(b, layer);
         if (!TALKER) {
@@ -60,15 +61,15 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         } else { /* the kv head's blocks */
             attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
         }
-        layer_o<o, W>(b, for_o, mixed);
+        layer_o<typename shapes::o, W>(b, for_o, mixed);
         layer_read<W>(b, layer->post_norm, norm);
         product_hold(b, for_gate_up);
         layer_add_totals<W>(b, x); /* all blocks */
         block_trace(b, 6);
         layer_put_vector<PACKED, W>(b, x, norm);
-        layer_gate_up<gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
+        layer_gate_up<typename shapes::gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
         product_hold(b, for_down);
-        layer_down<down, W, I, COLUMNS>(b, for_down); /* all blocks */
+        layer_down<typename shapes::down, W, I, COLUMNS>(b, for_down); /* all blocks */
     }
     layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* all blocks */
     block_trace(b, 11);
@@ -241,14 +242,4 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
 #endif
 }
 
-template <int W, int I> static const void *code_of(enum frame_packed packed)
-{
-    return packed == FRAME_PACKED_ALL         ? (const void *)frame_kernel<W, I, true, true>
-           : packed == FRAME_PACKED_PREDICTOR ? (const void *)frame_kernel<W, I, false, true>
-                                              : (const void *)frame_kernel<W, I, false, false>;
-}
-
-extern "C" const void *frame_kernel_code(int talker_width, enum frame_packed packed)
-{
-    return talker_width == 1024 ? code_of<1024, 3072>(packed) : code_of<2048, 6144>(packed);
-}
+#endif
