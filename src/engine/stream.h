@@ -31,13 +31,14 @@ struct utter_stream {
     int cancelled; /* atomic: any thread may set it */
     bool held;     /* passed over by the step */
 
-    int32_t *codes;       /* [max_frames][n_codebooks] */
-    int n_frames;         /* whose sound there is */
-    int n_made;           /* whose codes there are */
-    utter_finish coming;  /* after the sound of these */
-    double heard_since;   /* on the engine's clock: when the sound began, later by what the listener has waited */
-    double waited_s;      /* in all, for sound that came late */
-    float *ring;          /* [STREAM_RING_FRAMES * frame_samples] */
+    int32_t *codes;      /* [max_frames][n_codebooks] */
+    int n_frames;        /* whose sound there is */
+    int n_made;          /* whose codes there are */
+    utter_finish coming; /* after the sound of these */
+    double
+        heard_since; /* on the engine's clock: when the sound began, later by what the listener has waited */
+    double waited_s; /* in all, for sound that came late */
+    float *ring;     /* [STREAM_RING_FRAMES * frame_samples] */
     size_t ring_size, ring_from, ring_n;
 
     utter_finish finish;
