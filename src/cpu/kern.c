@@ -14,13 +14,17 @@
 #include "base/threads.h"
 
 #if defined(__x86_64__)
-/* The processor has tiles and products of bf16 on them, and the operating system lets this process use them: it must
- * be asked, because a thread that does has 8 KB more to be saved. It says the same each time. */
+/* The processor has tiles with products of bf16 and of bytes on them, and the operating system lets this process use
+ * them: it must be asked, because a thread that does has 8 KB more to be saved. It says the same each time. */
 static bool has_tiles(void)
 {
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+    enum {
+        ARCH_REQ_XCOMP_PERM = 0x1023,
+        TILE_DATA = 18,
+        AMX_ALL = 1 << 22 | 1 << 24 | 1 << 25 /* bf16, tiles, int8 */
+    };
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 && d & AMX_TILE &&
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_ALL) == AMX_ALL &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 }
 #endif

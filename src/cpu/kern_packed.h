@@ -244,14 +244,26 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
     }
 }
 
+#if defined(KERN_TILES)
+#include "cpu/kern_packed_tiles.h"
+#else
+KERN_INLINE int packed_on_tiles(enum dtype type, float *y, int64_t y_stride, const struct weight *w,
+    int64_t r0, int64_t r1, const struct kern_rounded *x, int n_c)
+{
+    (void)type, (void)y, (void)y_stride, (void)w, (void)r0, (void)r1, (void)x, (void)n_c;
+    return 0;
+}
+#endif
+
 KERN_INLINE void packed(enum dtype type, float *y, int64_t y_stride, const struct weight *w, int64_t r0,
     int64_t r1, const struct kern_rounded *x, int n_c)
 {
     size_t block_bytes = pack_block_bytes(type, w->cols), scale_bytes = pack_scale_bytes(w->cols);
-    for (int64_t r = r0; r < r1; r += PACK_ROWS) {
+    const int n_done = packed_on_tiles(type, y, y_stride, w, r0, r1, x, n_c);
+    for (int64_t r = r0; r < r1 && n_done < n_c; r += PACK_ROWS) {
         const uint8_t *block = (const uint8_t *)w->data + (size_t)(r / PACK_ROWS) * block_bytes;
         int64_t n = r1 - r;
-        int c = 0;
+        int c = n_done;
         for (; c + PACKED_COLUMNS <= n_c; c += PACKED_COLUMNS) {
             packed_tile(type, PACKED_COLUMNS, y + r, y_stride, n, block, scale_bytes, x, c);
         }

@@ -8,17 +8,7 @@
  * time, and each of its sums is one chain over groups, taps, halves: no tile and no border of a call can be seen in
  * it. */
 
-#if !defined(TILE_LOAD)
-#define TILE_ZERO(n) _tile_zero(n)
-#define TILE_LOAD(n, p, row_bytes) _tile_loadd(n, p, row_bytes)
-#define TILE_STORE(n, p, row_bytes) _tile_stored(n, p, row_bytes)
-#define TILE_DOT(sums, a, b) _tile_dpbf16ps(sums, a, b)
-#define TILES_BEGIN(shape) _tile_loadconfig(shape)
-#define TILES_END() _tile_release()
-#endif
-
-/* Compilers do not see that tiles are loaded from memory and stored there. */
-#define TILE_MEMORY() __asm__ volatile("" : : : "memory")
+#include "cpu/kern_tile_unit.h"
 
 enum {
     WHOLE_WORDS = KERN_WHOLE_HALVES,
@@ -28,11 +18,7 @@ enum {
     TILE_STEP = WHOLE_PAIRS * KERN_WHOLE_ROWS, /* words of a tap in memory */
 };
 
-static const struct {
-    uint8_t palette, start, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_shape = {.palette = 1,
+static const struct tile_shape tile_shape = {.palette = 1,
     .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
     .rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE}};
 

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packed weights behind every table: against sums in double, against the plain table, and that neither cuts,
  * threads nor neighbours change a bit. */
-#include <math.h>
+#include "tests/cpu/tile_emulation.h"
+
+#include "cpu/kern.h"
+extern const struct kern tiles_emulated;
+#define KERN_TABLE tiles_emulated
+#define KERN_NAME "emulated"
+#define KERN_TILES
+#include "cpu/kern_body.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/threads.h"
-#include "cpu/kern.h"
 #include "tests/cpu/backend_run.h"
 #include "tests/cpu/random.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {"c", "emulated", "avx2", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
+
+static const struct kern *table_at(int i)
+{
+    return strcmp(TABLES[i], "emulated") == 0 ? &tiles_emulated : kern_find(TABLES[i]);
+}
 
 #define EACH_TABLE(kern)                                                                               \
     for (int i_##kern = 0; i_##kern < N_TABLES; i_##kern++)                                            \
-        for (const struct kern *kern = kern_find(TABLES[i_##kern]); kern; kern = NULL)
+        for (const struct kern *kern = table_at(i_##kern); kern; kern = NULL)
 
 struct product {
     struct weight w;
@@ -102,33 +113,36 @@ static void test_products(void **state)
 {
     (void)state;
     static const int SHAPES[][3] = {{1, 1, 1}, {16, 32, 1}, {17, 33, 3}, {40, 100, 9}, {33, 1024, 14},
-        {200, 96, 21}, {4099, 64, 2}};
+        {200, 96, 21}, {4099, 64, 2}, {25, 1100, 37}, {50, 64, 86}};
     for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++) {
         for (enum dtype type = DTYPE_Q8; type <= DTYPE_Q4; type++) {
             struct product p = product_new(type, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2]);
             size_t n = (size_t)(p.y_stride * p.n_c);
-            float *fused = malloc(n * 4), *whole = malloc(n * 4);
-            bool have_fused = false;
+            float *before[2] = {malloc(n * 4), malloc(n * 4)}, *whole = malloc(n * 4);
+            bool have[2] = {false, false};
             EACH_TABLE(kern)
             {
                 run(&p, kern, 1, 0, p.n_c);
                 check(&p);
                 memcpy(whole, p.y, n * 4);
-                if (strcmp(kern->name, "c") !=
-                    0) { /* fused steps: equal in every table that has them */
-                    assert_true(!have_fused || memcmp(fused, whole, n * 4) == 0);
-                    memcpy(fused, whole, n * 4);
-                    have_fused = true;
+                /* Equal in all tables with fused steps, and in all without. */
+                int fused = strcmp(kern->name, "c") != 0 && kern != &tiles_emulated;
+                assert_true(!have[fused] || memcmp(before[fused], whole, n * 4) == 0);
+                memcpy(before[fused], whole, n * 4);
+                have[fused] = true;
+                if (kern != &tiles_emulated) { /* whose tiles are one thread's */
+                    run(&p, kern, 3, 0, p.n_c);
                 }
-                run(&p, kern, 3, 0, p.n_c);
                 assert_memory_equal(p.y, whole, n * 4);
+                assert_int_equal(emulated_begun, 0);
                 for (int c = 0; c < p.n_c; c++) {
                     run(&p, kern, 1, c, 1);
                     size_t at = (size_t)(c * p.y_stride);
                     assert_memory_equal(p.y + at, whole + at, (size_t)p.w.rows * 4);
                 }
             }
-            free(fused);
+            free(before[0]);
+            free(before[1]);
             free(whole);
             product_free(&p);
         }

@@ -12,17 +12,37 @@ enum { TILE_SIDE = 16 };
 static uint32_t emulated_tiles[8][TILE_SIDE][TILE_SIDE];
 static int emulated_begun; /* how many times more than ended */
 
+static uint8_t emulated_shape
+    [64]; /* as the unit takes it: 16 lengths of rows from byte 16 on, 16 counts of rows */
+
+static size_t emulated_row_bytes(int n)
+{
+    return (size_t)(emulated_shape[16 + 2 * n] | emulated_shape[17 + 2 * n] << 8);
+}
+
+static size_t emulated_rows(int n)
+{
+    return emulated_shape[48 + n];
+}
+
+static void emulated_begin(const void *shape)
+{
+    emulated_begun++;
+    memcpy(emulated_shape, shape, sizeof emulated_shape);
+}
+
 static void emulated_load(int n, const void *p, size_t row_bytes)
 {
-    for (size_t i = 0; i < TILE_SIDE; i++) {
-        memcpy(emulated_tiles[n][i], (const char *)p + i * row_bytes, sizeof emulated_tiles[n][i]);
+    memset(emulated_tiles[n], 0, sizeof emulated_tiles[n]);
+    for (size_t i = 0; i < emulated_rows(n); i++) {
+        memcpy(emulated_tiles[n][i], (const char *)p + i * row_bytes, emulated_row_bytes(n));
     }
 }
 
 static void emulated_store(int n, void *p, size_t row_bytes)
 {
-    for (size_t i = 0; i < TILE_SIDE; i++) {
-        memcpy((char *)p + i * row_bytes, emulated_tiles[n][i], sizeof emulated_tiles[n][i]);
+    for (size_t i = 0; i < emulated_rows(n); i++) {
+        memcpy((char *)p + i * row_bytes, emulated_tiles[n][i], emulated_row_bytes(n));
     }
 }
 
@@ -53,11 +73,30 @@ static void emulated_dot(int sums, int a, int b)
     }
 }
 
+/* Four bytes of a word; those of the first factor may have no sign. */
+static inline void emulated_dot_bytes(int sums, int a, int b, int is_signed)
+{
+    for (size_t r = 0; r < emulated_rows(a); r++) {
+        for (size_t c = 0; c < emulated_row_bytes(b) / 4; c++) {
+            for (size_t k = 0; k < emulated_rows(b) && k < emulated_row_bytes(a) / 4; k++) {
+                for (int i = 0; i < 4; i++) {
+                    int32_t x = (int32_t)(emulated_tiles[a][r][k] >> (8 * i) & 0xff);
+                    int8_t w = (int8_t)(emulated_tiles[b][k][c] >> (8 * i) & 0xff);
+                    x = is_signed ? (int8_t)x : x;
+                    emulated_tiles[sums][r][c] += (uint32_t)(x * w);
+                }
+            }
+        }
+    }
+}
+
 #define TILE_ZERO(n) memset(emulated_tiles[n], 0, sizeof emulated_tiles[n])
 #define TILE_LOAD(n, p, row_bytes) emulated_load(n, p, row_bytes)
 #define TILE_STORE(n, p, row_bytes) emulated_store(n, p, row_bytes)
 #define TILE_DOT(sums, a, b) emulated_dot(sums, a, b)
-#define TILES_BEGIN(shape) ((void)(shape), (void)emulated_begun++)
+#define TILE_DOT_SIGNED(sums, a, b) emulated_dot_bytes(sums, a, b, 1)
+#define TILE_DOT_UNSIGNED(sums, a, b) emulated_dot_bytes(sums, a, b, 0)
+#define TILES_BEGIN(shape) emulated_begin(shape)
 #define TILES_END() ((void)emulated_begun--)
 
 #endif
