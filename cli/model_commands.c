@@ -10,7 +10,7 @@
 static void print_info(const utter_model_info *i)
 {
     double million = 1e-6;
-    printf("kind         %s, %s%s\n", i->kind_name, i->size_name,
+    put_line("kind         %s, %s%s", i->kind_name, i->size_name,
         i->takes_instructions ? ", takes instructions" : "");
     printf("voices       %d, languages %d\n", i->n_voices, i->n_languages);
     printf("talker       %d layers, width %d, %.1f M parameters\n", i->n_layers, i->width,

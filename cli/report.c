@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines on stderr. */
+ * Lines for people, on stderr and stdout. */
 #include "report.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,16 +25,24 @@ void progress_clear(void)
     }
 }
 
-/* One line whatever happens: names and texts may hold line breaks or control characters. */
+/* One line whatever happens: names and texts may hold line breaks, or characters that steer a terminal (below a blank,
+ * and U+0080 to U+009F). */
+static void make_line(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127) {
+            *c = ' ';
+        } else if (*c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0) {
+            c[0] = c[1] = ' ';
+        }
+    }
+}
+
 static void print_line(const char *head, const char *format, va_list arguments)
 {
     char text[sizeof(utter_error) + 256];
     vsnprintf(text, sizeof text, format, arguments);
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        if (*c < ' ' || *c == 127) {
-            *c = ' ';
-        }
-    }
+    make_line(text);
     progress_clear();
     fprintf(stderr, "%s%s\n", head, text);
 }
@@ -99,6 +108,19 @@ void progress(const char *format, ...)
     line_is_open = vfprintf(stderr, format, arguments) > 0;
     va_end(arguments);
     fflush(stderr);
+}
+
+void put_line(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) >= 0) {
+        make_line(text);
+        puts(text);
+        free(text);
+    }
+    va_end(arguments);
 }
 
 int finish_output(int code)

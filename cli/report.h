@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the program says on stderr: errors, notes and the progress line, one line each. */
+ * What the program says on stderr: errors, notes and the progress line, one line each. And lines on stdout that hold
+ * texts of files. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -23,6 +24,9 @@ void note_from_library(void *unused, const char *line); /* a utter_log_fn */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_clear(void);
 bool progress_shown(void); /* whether stderr is a terminal */
+
+/* One line on standard output, whatever the texts in it hold. */
+void put_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Flushes standard output; a message and exit code 2 when that fails, else `code`. */
 int finish_output(int code);

@@ -45,6 +45,9 @@ static void list_file(struct list *list, const char *path)
     utter_voice_info info = voice ? info_of(voice) : (utter_voice_info){0};
     char name[256], seconds[48] = "x-vector";
     voice_stem(name, sizeof name, path);
+    if (!list->files && list->n == 0) {
+        printf("\nvoice files\n");
+    }
     if (list->files && voice) {
         json_array_append_new(list->files,
             json_pack("{s:s,s:s,s:s,s:s,s:i,s:i}", "path", path, "voice", name, "name", info.name,
@@ -56,10 +59,9 @@ static void list_file(struct list *list, const char *path)
         if (info.n_frames) {
             snprintf(seconds, sizeof seconds, "%.1f s in context", frame_s * info.n_frames);
         }
-        printf("%s%-16s %-18s width %d%s  %s\n", list->n ? "" : "\nvoice files\n", name, seconds,
-            info.width, size_text(info.width), path);
+        put_line("%-16s %-18s width %d%s  %s", name, seconds, info.width, size_text(info.width), path);
     } else {
-        printf("%s%-16s not usable: %s\n", list->n ? "" : "\nvoice files\n", name, error.text);
+        put_line("%-16s not usable: %s", name, error.text);
     }
     list->n++;
     utter_voice_free(&voice);
@@ -99,18 +101,20 @@ static int list_files(struct list *list, const struct settings *settings)
 static void print_presets(const utter_model *model, const utter_model_info *info)
 {
     if (info->n_voices == 0) {
-        printf("no preset voices: this is a %s model\n", info->kind_name);
+        put_line("no preset voices: this is a %s model", info->kind_name);
     }
     for (int i = 0; i < info->n_voices; i++) {
         const char *dialect = utter_model_voice_dialect(model, i);
-        printf("%s%s%s%s\n", utter_model_voice_name(model, i), dialect ? "  (Chinese: " : "",
+        put_line("%s%s%s%s", utter_model_voice_name(model, i), dialect ? "  (Chinese: " : "",
             dialect ? dialect : "", dialect ? ")" : "");
     }
-    printf("\nlanguages: auto");
+    char languages[1024] = "";
     for (int i = 0; i < info->n_languages; i++) {
-        printf(", %s", utter_model_language_name(model, i));
+        size_t at = strlen(languages);
+        snprintf(languages + at, sizeof languages - at, ", %s", utter_model_language_name(model, i));
     }
     putchar('\n');
+    put_line("languages: auto%s", languages);
 }
 
 static json_t *presets_json(const utter_model *model, const utter_model_info *info)
@@ -151,7 +155,7 @@ static int list_voices(const utter_model *model, const struct settings *settings
 static void print_field(const char *field, const char *value)
 {
     if (value) {
-        printf("%-12s %s\n", field, value);
+        put_line("%-12s %s", field, value);
     }
 }
 

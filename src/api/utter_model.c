@@ -56,7 +56,8 @@ const char *utter_status_text(utter_status status)
 utter_status api_copy_sized(
     void *to, size_t to_size, const void *from, size_t from_size, const char *what, utter_error *error)
 {
-    if (from_size < sizeof(size_t) || from_size > 1 << 16) {
+    if (from_size < sizeof(size_t) || from_size > 1 << 16 || to_size < sizeof(size_t) ||
+        to_size > 1 << 16) {
         return error_set(
             error, UTTER_E_ARGUMENT, "%s: its size is not set (fill it with the _init call)", what);
     }

@@ -82,6 +82,10 @@ utter_status utter_stream_read(
 {
     utter_status status = utter_stream_take(stream, pcm, capacity, n, error);
     while (status == UTTER_AGAIN) {
+        if (!stream_ready(stream)) { /* others may have text, but this one needs some */
+            status = engine_check(stream->engine, error);
+            return status ? status : UTTER_AGAIN;
+        }
         status = engine_step(stream->engine, true, error);
         if (status == UTTER_AGAIN) { /* a step that moved nothing may have ended this stream */
             return utter_stream_take(stream, pcm, capacity, n, error);

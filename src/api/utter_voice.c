@@ -207,6 +207,9 @@ utter_status utter_voice_mix(utter_voice **voice, const utter_voice *const *voic
 {
     utter_status status =
         api_need(voice && voices && weights && name ? voice : NULL, "an argument", error);
+    if (voice) {
+        *voice = NULL;
+    }
     if (status || (status = api_need_text(name, "name", error))) {
         return status;
     }

@@ -128,17 +128,23 @@ static utter_status cuda_prefill(
 
 /* ---- Frames ---- */
 
+static utter_status cuda_room(struct backend *b, int lane, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    const struct lane *l = &b->of[lane];
+    return status || l->ready ? status
+                              : cuda_lanes_grow(&b->pages, lane, l->position + 1, b->stream, error);
+}
+
 static utter_status check_frame(struct backend *b, const struct frame_in *in, utter_error *error)
 {
     utter_status status = backend_enter(b, in->lane, error);
     if (status) {
         return status;
     }
-    const struct lane *l = &b->of[in->lane];
-    const struct request_lane at = standing(b, l);
+    const struct request_lane at = standing(b, &b->of[in->lane]);
     status = request_frame(b->model->config, &at, in, error);
-    return status || l->ready ? status
-                              : cuda_lanes_grow(&b->pages, in->lane, l->position + 1, b->stream, error);
+    return status ? status : cuda_room(b, in->lane, error);
 }
 
 static int pace_of(int n)
@@ -426,6 +432,7 @@ const struct backend_ops cuda_backend = {
     .kernels = cuda_kernels,
     .lane_reset = cuda_reset,
     .prefill = cuda_prefill,
+    .room = cuda_room,
     .frame = cuda_frame_call,
     .feed = cuda_feed,
     .vocode = cuda_vocode,

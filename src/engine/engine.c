@@ -182,6 +182,9 @@ static int gather(utter_model *e, bool *moved)
             continue;
         }
         utter_status status = s->prefilled ? UTTER_OK : stream_prefill(s, &error);
+        if (!status && s->prefilled && e->ops->room) {
+            status = e->ops->room(e->backend, i, &error);
+        }
         if (status) {
             stream_fail(s, status, &error);
             continue;
@@ -231,6 +234,7 @@ static utter_status make_frames(utter_model *e, int n, bool urgent, utter_error 
     if (!status && m > 0) {
         status = e->ops->vocode(e->backend, e->lanes, m, error);
     }
+    status = status ? status : engine_check(e, error); /* what a damaged file gave reaches nobody */
     for (int i = 0, k = 0; i < n && !status; i++) {
         struct lane_out out;
         utter_stream *s = e->streams[e->frames[i].lane];
@@ -264,6 +268,7 @@ static utter_status make_sound(utter_model *e, int n, bool urgent, utter_error *
     if (!status && m > 0) {
         status = e->ops->vocode(e->backend, e->lanes, m, error);
     }
+    status = status ? status : engine_check(e, error);
     for (int i = 0; i < m && !status; i++) {
         struct lane_out out;
         utter_stream *s = e->streams[e->lanes[i]];
@@ -286,7 +291,8 @@ utter_status engine_step(utter_model *e, bool together, utter_error *error)
     bool moved;
     int n = gather(e, &moved);
     if (n == 0) {
-        return moved ? engine_check(e, why) : UTTER_AGAIN;
+        status = engine_check(e, why);
+        return status || moved ? status : UTTER_AGAIN;
     }
     bool urgent = !together || e->at_once || is_urgent(e);
     e->n_together = MOST_TOGETHER / n < e->ops->gathers ? MOST_TOGETHER / n : e->ops->gathers;

@@ -105,6 +105,9 @@ struct backend_ops {
     /* Runs n rows through the talker at the lane's next positions and keeps the last hidden state and logits. */
     utter_status (*prefill)(
         struct backend *b, int lane, const struct row *rows, int n, utter_error *error);
+    /* Makes room for the lane's next frame; UTTER_E_MEMORY: there is none for this lane, and others may go on. NULL:
+     * every lane always has room. */
+    utter_status (*room)(struct backend *b, int lane, utter_error *error);
     /* One frame for each of n different lanes: (not for the first) a talker step, then the choice of code 0, then
      * the predictor. The frame waits in the lane for vocode, in place of what waited there. */
     utter_status (*frame)(struct backend *b, const struct frame_in *in, int n, utter_error *error);

@@ -29,6 +29,8 @@ run 'utter voices bob -m $MODELS/tiny17-base'
 run 'utter voices both.voice -m $MODELS/tiny06-custom_voice'
 run 'utter voices old.voice'
 run 'utter voices h.voice'
+# What a file says does not steer the terminal.
+run 'utter clone -q -m $B short.wav --name $'"'"'a\e[31mb\xc2\x9bc'"'"' --text $'"'"'one\ttwo'"'"' -o red.voice && utter voices red.voice; rm red.voice'
 echo "no voice" >mine/zoe.voice
 run 'utter voices -m $B --voices mine'
 run 'utter voices -m $B --voices mine --json'

@@ -166,12 +166,10 @@ static void a_file_that_shrinks_is_an_error(void **state)
     assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     assert_int_equal(truncate(path, 8192), 0);
-    utter_status status = utter_stream_read(stream, pcm, 1920, &n, &error);
-    for (int i = 0; i < 200 && status == UTTER_OK; i++) {
-        status = utter_stream_read(stream, pcm, 1920, &n, &error);
+    for (int i = 0; i < 3; i++) { /* what the zeros in its place would give is never heard */
+        assert_int_equal(utter_stream_read(stream, pcm, 1920, &n, &error), UTTER_E_FILE);
+        assert_non_null(strstr(error.text, "shrunk"));
     }
-    assert_int_equal(status, UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "shrunk"));
     utter_stream_free(&stream);
     assert_int_equal(utter_stream_open(&stream, model, NULL, &error), UTTER_E_FILE);
     utter_model_close(&model);

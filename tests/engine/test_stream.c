@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "utter.h"
 
 #define MODEL "build/checkpoints/tiny17-custom_voice"
@@ -386,6 +387,70 @@ static void a_full_ring_waits_for_its_reader(void **state)
     utter_model_close(&model);
 }
 
+/* Two streams with their settings; the first has its text. */
+static utter_model *open_two(utter_stream *streams[2], const utter_stream_options *o)
+{
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_error error;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(utter_stream_open(&streams[i], model, o, &error), UTTER_OK);
+    }
+    assert_int_equal(utter_stream_text(streams[0], TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(streams[0], &error), UTTER_OK);
+    return model;
+}
+
+/* Who waits for text hears so at once, whatever others have. */
+static void reading_makes_nobody_else_speak(void **state)
+{
+    utter_stream *streams[2];
+    utter_error error;
+    size_t n, n_frames;
+    static float pcm[1920];
+    (void)state;
+    utter_model *model = open_two(streams, NULL);
+    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_AGAIN);
+    utter_stream_codes(streams[0], &n_frames);
+    assert_int_equal(n_frames, 0);
+    utter_stream_free(&streams[0]);
+    utter_stream_free(&streams[1]);
+    utter_model_close(&model);
+}
+
+static utter_status no_room_for_lane_1(struct backend *b, int lane, utter_error *error)
+{
+    (void)b;
+    return lane == 1 ? error_set(error, UTTER_E_MEMORY, "no room for lane 1") : UTTER_OK;
+}
+
+/* Memory for one stream's next frame is that stream's matter. */
+static void one_without_room_ends_alone(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options o = options_of(model, 6, 3);
+    utter_stream *streams[2];
+    utter_error error;
+    size_t n, n_frames;
+    static float pcm[1920];
+    (void)state;
+    utter_model_close(&model);
+    model = open_two(streams, &o);
+    assert_int_equal(utter_stream_text(streams[1], TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(streams[1], &error), UTTER_OK);
+    struct backend_ops ops = *model->ops;
+    ops.room = no_room_for_lane_1;
+    model->ops = &ops;
+    while (utter_model_step(model, &error) == UTTER_OK) {
+    }
+    utter_stream_codes(streams[0], &n_frames);
+    assert_int_equal(n_frames, 6);
+    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_E_MEMORY);
+    assert_string_equal(error.text, "no room for lane 1");
+    utter_stream_free(&streams[0]);
+    utter_stream_free(&streams[1]);
+    utter_model_close(&model);
+}
+
 static void a_held_stream_stands_still(void **state)
 {
     utter_model *model = open_with(MODEL, 1, 2);
@@ -574,6 +639,8 @@ int main(void)
         cmocka_unit_test(prompts_in_pieces_change_nothing),
         cmocka_unit_test(frames_that_wait_for_their_sound_are_the_same),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
+        cmocka_unit_test(reading_makes_nobody_else_speak),
+        cmocka_unit_test(one_without_room_ends_alone),
         cmocka_unit_test(a_held_stream_stands_still),
         cmocka_unit_test(every_end_has_its_reason),
         cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
