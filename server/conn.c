@@ -2,8 +2,6 @@
  * Reading: heads, bodies, frames; and how a connection ends. Answers are in conn_answer.c. */
 #include "server/conn.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,9 +14,9 @@
 enum {
     READ_AHEAD = 256 << 10,
     LOW_WATER = 16 << 10,
-    SEND_BUFFER = 32 << 10,
     PIPELINED = 64 << 10,
-    ENDS_AT_ONCE = 16
+    ENDS_AT_ONCE = 16,
+    NEEDED = 4096 /* bytes that a read waits for, at most */
 };
 
 static void on_read(struct bufferevent *b, void *user);
@@ -29,6 +27,16 @@ void conn_count(struct conn *c)
                   c->owner_bytes + (c->socket ? c->socket->message_room : 0);
     c->server->held_bytes += held - c->held_bytes;
     c->held_bytes = held;
+}
+
+/* No reading before n more bytes are there, or the client has gone: who sends drop by drop wakes nobody for each. */
+static void wait_for_bytes(struct conn *c, size_t n)
+{
+    int needed = n < NEEDED ? (int)n : NEEDED;
+    if (needed != c->needed &&
+        setsockopt(bufferevent_getfd(c->bev), SOL_SOCKET, SO_RCVLOWAT, &needed, sizeof needed) == 0) {
+        c->needed = needed;
+    }
 }
 
 /* Those who came together must not be shut out, and come back, together. */
@@ -119,6 +127,7 @@ static void refuse_head(struct conn *c, int status, const char *why)
     struct refusal r;
     refuse(&r, status, NULL, "%s", why);
     r.retry_ms = status == 503 ? RETRY_MS : 0;
+    wait_for_bytes(c, 1); /* the rest is thrown away as it comes */
     c->keep_alive = false;
     c->server->metrics.rejected[status == 413 ? METRICS_TOO_LARGE : METRICS_INVALID]++;
     conn_refuse(c, &r);
@@ -130,6 +139,7 @@ static void dispatch(struct conn *c)
     c->state = CONN_ANSWER;
     c->deadline = 0;
     c->read_at = server_now();
+    wait_for_bytes(c, 1);
     route_request(c);
     /* Whoever answers has taken what is needed of the body. */
     evbuffer_drain(c->body, evbuffer_get_length(c->body));
@@ -157,6 +167,8 @@ static bool take_head(struct conn *c)
         if (n >= HTTP_HEAD_BYTES) {
             name_request(c);
             refuse_head(c, 431, "the head of the request is longer than 16 KiB");
+        } else if (n > 0) {
+            wait_for_bytes(c, http_head_needs(bytes, n));
         }
         return false;
     }
@@ -219,8 +231,13 @@ static void take_plain_body(struct conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t left = (size_t)c->head.length - evbuffer_get_length(c->body), n = evbuffer_get_length(in);
-    if (keep_body(c, in, n < left ? n : left) && evbuffer_get_length(c->body) == c->head.length) {
+    if (!keep_body(c, in, n < left ? n : left)) {
+        return;
+    }
+    if (n >= left) {
         dispatch(c);
+    } else {
+        wait_for_bytes(c, left - n);
     }
 }
 
@@ -372,7 +389,6 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
 struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *address)
 {
     struct conn *c = memory_new(1, sizeof *c);
-    int one = 1, bytes = SEND_BUFFER;
     if (!c) {
         return NULL;
     }
@@ -387,12 +403,10 @@ struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *addr
         return NULL;
     }
     snprintf(c->address, sizeof c->address, "%s", address);
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    /* The kernel must not swallow a minute of sound for a client that does not read. */
-    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
     c->deadline = deadline_after(s, HEAD_S);
     c->last_write = server_now();
+    c->needed = 1; /* as the kernel has it */
     evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, READ_AHEAD);
@@ -400,7 +414,8 @@ struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *addr
     TAILQ_INSERT_TAIL(&s->conns, c, entry);
     s->n_conns++;
     s->metrics.connections++;
-    bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+    bufferevent_enable(
+        c->bev, EV_READ); /* writing is enabled from the start, and wakes when there is something */
     return c;
 }
 

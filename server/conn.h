@@ -41,6 +41,7 @@ struct conn {
     size_t held_bytes;  /* its part of the server's */
     size_t unsent;      /* likewise */
     size_t owner_bytes; /* what its owner keeps of what it has sent */
+    int needed;         /* bytes that must be there before it is read */
     double deadline;    /* 0: none */
     double last_write;  /* when the client took bytes */
     double read_at;     /* when the request was whole */

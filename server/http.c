@@ -11,6 +11,15 @@ size_t http_head_bytes(const char *bytes, size_t n)
     return end ? (size_t)(end - bytes) + 4 : 0;
 }
 
+size_t http_head_needs(const char *bytes, size_t n)
+{
+    size_t have = 3;
+    while (have > n || memcmp(bytes + n - have, "\r\n\r", have) != 0) {
+        have--;
+    }
+    return 4 - have;
+}
+
 static bool is_token(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

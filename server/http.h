@@ -28,6 +28,8 @@ struct http_head {
 
 /* Bytes up to and with the empty line that ends a head, 0 when it is not there yet. */
 size_t http_head_bytes(const char *bytes, size_t n);
+/* Bytes that must still come, at least, before the end of a head that begins so can be there: 1 to 4. */
+size_t http_head_needs(const char *bytes, size_t n);
 
 /* Parses the n bytes of a head in place (text[n] is writable too). 0, or the status to answer with. */
 int http_head_parse(struct http_head *head, char *text, size_t n);

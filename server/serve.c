@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/listener.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ enum {
     SHORT_TICK_MS = 1,
     ENCODER_THREADS = 2,
     BACKLOG = 1024,
+    SEND_BUFFER = 32 << 10,
     OTHER_FILES = 64,
     ACCEPTS = 8
 };
@@ -102,6 +104,15 @@ static void address_text(char *out, size_t size, const struct sockaddr *address)
     }
 }
 
+/* What every connection takes over from the socket that listens. */
+static void set_options(evutil_socket_t listening)
+{
+    int one = 1, bytes = SEND_BUFFER;
+    setsockopt(listening, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    /* The kernel must not swallow a minute of sound for a client that does not read. */
+    setsockopt(listening, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 /* A few at a time: a thousand clients who come at once must not hold up those who hear something. */
 static void on_accept(evutil_socket_t listening, short what, void *user)
 {
@@ -165,6 +176,8 @@ static bool start_listening(struct server *s)
             (int)found->ai_addrlen);
         if (!s->listener) {
             fprintf(stderr, "utter: %s port %d: %s\n", o->host, o->port, strerror(errno));
+        } else {
+            set_options(evconnlistener_get_fd(s->listener));
         }
     }
     freeaddrinfo(found);

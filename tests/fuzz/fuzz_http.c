@@ -54,6 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static char one[MAX_BODY], other[MAX_BODY];
     const char *text = (const char *)data;
     size_t n = http_head_bytes(text, bytes), n_one, n_other;
+    for (size_t i = 0; i < n; i++) {
+        if (http_head_needs(text, i) > n - i) {
+            abort();
+        }
+    }
     if (n) {
         struct http_head head;
         char *copy = malloc(n + 1);

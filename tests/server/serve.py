@@ -135,6 +135,42 @@ def chunks_pipelines_and_continue_work(s):
     assert s.ask("HEAD", "/")[2] == b""
 
 
+def drop_by_drop(s):
+    """However a request is cut, its last byte brings the answer; and drops in the middle of it wake nobody."""
+    body = json.dumps({"input": " ", "pad": "x" * 9000}).encode()
+    head = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    n = len(head)
+    cuts = [[n - 4], [n - 3], [n - 2], [n - 1], [n - 3, n - 2, n - 1, n, n + 1], [7, n - 1, n + 4096, n + 8193],
+            [n + 4097, n + len(body) - 1]]
+    for cut in cuts:
+        c = socket.create_connection(("127.0.0.1", s.port))
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        c.settimeout(5)
+        for a, b in zip([0] + cut, cut + [n + len(body)]):
+            time.sleep(0.02)
+            c.sendall((head + body)[a:b])
+        began, answer = time.time(), c.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 400") and time.time() - began < 2, (cut, answer)
+        c.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")  # the next one is read as ever
+        assert c.recv(65536).startswith(b"HTTP/1.1 200"), cut
+        c.close()
+
+    def wakings():
+        with open(f"/proc/{s.process.pid}/status") as f:
+            return int(next(line for line in f if line.startswith("voluntary")).split()[1])
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    c.sendall(head + body[:1])
+    time.sleep(0.1)
+    before = wakings()
+    for i in range(1, 301):
+        c.sendall(body[i:i + 1])
+        time.sleep(0.003)
+    woken = wakings() - before  # of itself it wakes ten times a second
+    c.close()
+    assert woken < 100, woken
+
+
 def a_batch_answers_each_item(s):
     status, _, body = s.ask("POST", "/v1/audio/speech/batch", {
         "response_format": "pcm", "voice": "miles", "max_new_tokens": 3,
@@ -491,6 +527,7 @@ def main():
                    a_dead_worker_is_replaced)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
+                 drop_by_drop,
                  a_batch_answers_each_item,
                  sessions_speak_while_text_arrives, sessions_cancel_and_cut,
                  speeches_end_before_the_server):
