@@ -28,7 +28,12 @@ static void *read_slice(void *user)
 {
     struct slice *slice = user;
     vector a = {0}, b = {0}, c = {0}, d = {0};
+    enum {
+        AHEAD = 4096 / sizeof(vector)
+    }; /* what is asked for while this is read: without it, half the rate */
     for (size_t i = 0; i + 4 <= slice->n; i += 4) {
+        __builtin_prefetch(&slice->at[i + AHEAD]);
+        __builtin_prefetch(&slice->at[i + AHEAD + 2]);
         a += slice->at[i];
         b += slice->at[i + 1];
         c += slice->at[i + 2];

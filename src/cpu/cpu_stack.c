@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "cpu/kern_vector.h"
 
 struct cpu_scratch {
     int n_columns, n_parts;
@@ -128,21 +129,28 @@ void cpu_stack_fini(struct cpu_stack *stack)
     stack->inv_freq = NULL;
 }
 
+/* Squares are summed in double, in four chains. */
 void cpu_norm(float *y, const float *x, const float *w, int64_t n, float eps)
 {
-    double sum[4] = {0};
+    typedef double four __attribute__((vector_size(32)));
+    typedef float narrow __attribute__((vector_size(16)));
+    four sum = {0};
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        for (int j = 0; j < 4; j++) {
-            sum[j] += (double)x[i + j] * (double)x[i + j];
-        }
+        narrow part;
+        memcpy(&part, x + i, sizeof part);
+        four wide = __builtin_convertvector(part, four);
+        sum += wide * wide;
     }
     for (; i < n; i++) {
         sum[0] += (double)x[i] * (double)x[i];
     }
     float mean = (float)(((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)n);
     float scale = 1.0f / sqrtf(mean + eps);
-    for (i = 0; i < n; i++) {
+    for (i = 0; i + KERN_LANES <= n; i += KERN_LANES) {
+        vf_store(y + i, vf_load(w + i) * (vf_load(x + i) * scale));
+    }
+    for (; i < n; i++) {
         y[i] = w[i] * (x[i] * scale);
     }
 }
@@ -172,7 +180,14 @@ static void spread(struct pass *p, void (*fn)(void *, int, int), int n_parts)
 
 static void rotate(float *x, const float *cosine, const float *sine, int half)
 {
-    for (int i = 0; i < half; i++) {
+    int i = 0;
+    for (; i + KERN_LANES <= half; i += KERN_LANES) {
+        vf a = vf_load(x + i), b = vf_load(x + half + i), c = vf_load(cosine + i),
+           s = vf_load(sine + i);
+        vf_store(x + i, a * c - b * s);
+        vf_store(x + half + i, b * c + a * s);
+    }
+    for (; i < half; i++) {
         float a = x[i], b = x[i + half];
         x[i] = a * cosine[i] - b * sine[i];
         x[i + half] = b * cosine[i] + a * sine[i];
@@ -263,7 +278,12 @@ static void add_columns(const struct pass *p, const float *add, const float *sca
     for (int c = 0; c < p->n; c++) {
         float *x = p->x + (int64_t)c * width;
         const float *a = add + (int64_t)c * width;
-        for (int i = 0; i < width; i++) {
+        int i = 0;
+        for (; i + KERN_LANES <= width; i += KERN_LANES) {
+            vf part = vf_load(a + i);
+            vf_store(x + i, vf_load(x + i) + (scale ? vf_load(scale + i) * part : part));
+        }
+        for (; i < width; i++) {
             x[i] += scale ? scale[i] * a[i] : a[i];
         }
     }
@@ -294,7 +314,7 @@ static void run_attention(struct pass *p)
     for (int c = 0; c < p->n; c++) {
         n_keys += visible_keys(p, &p->columns[c]);
     }
-    int64_t parts = n_keys * q >> 16; /* enough keys for a part to be worth a thread's while */
+    int64_t parts = n_keys * q >> 15; /* enough keys for a part to be worth a thread's while */
     int64_t most = (int64_t)p->n * shape->n_kv_heads;
     most = most < s->n_parts ? most : s->n_parts;
     spread(p, attend_tasks, (int)(parts < most ? parts : most));

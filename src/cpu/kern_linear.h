@@ -211,17 +211,31 @@ static void gelu(float *x, int64_t n)
     }
 }
 
-KERN_INLINE float dot(const float *a, const float *b, int64_t n)
+enum { ATTEND_KEYS = 4, ATTEND_VECTORS = 8 }; /* side by side: sums that do not wait for each other */
+
+/* out[r] = q . rows[r], each in one chain. */
+KERN_INLINE void dots(int n_rows, float *out, const float *q, const float *const *rows, int64_t n)
 {
-    vf sum = {0};
+    vf sum[ATTEND_KEYS];
     int64_t i = 0;
+    KERN_UNROLL
+    for (int r = 0; r < n_rows; r++) {
+        sum[r] = (vf){0};
+    }
     for (; i + KERN_LANES <= n; i += KERN_LANES) {
-        sum = vf_fma(vf_load(a + i), vf_load(b + i), sum);
+        vf part = vf_load(q + i);
+        KERN_UNROLL
+        for (int r = 0; r < n_rows; r++) {
+            sum[r] = vf_fma(part, vf_load(rows[r] + i), sum[r]);
+        }
     }
-    if (i < n) {
-        sum = vf_fma(vf_load_part(a + i, n - i), vf_load_part(b + i, n - i), sum);
+    KERN_UNROLL
+    for (int r = 0; r < n_rows; r++) {
+        if (i < n) {
+            sum[r] = vf_fma(vf_load_part(q + i, n - i), vf_load_part(rows[r] + i, n - i), sum[r]);
+        }
+        out[r] = vf_sum(sum[r]);
     }
-    return vf_sum(sum);
 }
 
 /* scores[i] = exp(scores[i] - largest); returns their sum. */
@@ -252,7 +266,7 @@ KERN_INLINE float softmax_terms(float *scores, int64_t n)
 KERN_INLINE void weigh(int n_vectors, float *out, const struct kern_attend *a, const float *values,
     const float *p, float scale)
 {
-    vf sum[4];
+    vf sum[ATTEND_VECTORS];
     KERN_UNROLL
     for (int v = 0; v < n_vectors; v++) {
         sum[v] = (vf){0};
@@ -275,12 +289,29 @@ KERN_INLINE void weigh(int n_vectors, float *out, const struct kern_attend *a, c
 static void attend(const struct kern_attend *a, float *out, const float *q, float *scores)
 {
     int64_t slot = a->first;
+    for (int64_t i = 0; i < a->n_keys; i += ATTEND_KEYS) {
+        int n = a->n_keys - i < ATTEND_KEYS ? (int)(a->n_keys - i) : ATTEND_KEYS;
+        const float *rows[ATTEND_KEYS];
+        for (int r = 0; r < n; r++) {
+            rows[r] = a->keys + slot * a->stride;
+            slot = slot + 1 == a->capacity ? 0 : slot + 1;
+        }
+        if (n == ATTEND_KEYS) {
+            dots(ATTEND_KEYS, scores + i, q, rows, a->head);
+        } else {
+            for (int r = 0; r < n; r++) {
+                dots(1, scores + i + r, q, rows + r, a->head);
+            }
+        }
+    }
     for (int64_t i = 0; i < a->n_keys; i++) {
-        scores[i] = dot(q, a->keys + slot * a->stride, a->head) * a->scale;
-        slot = slot + 1 == a->capacity ? 0 : slot + 1;
+        scores[i] *= a->scale;
     }
     float scale = 1.0f / softmax_terms(scores, a->n_keys);
     int d = 0;
+    for (; d + ATTEND_VECTORS * KERN_LANES <= a->head; d += ATTEND_VECTORS * KERN_LANES) {
+        weigh(ATTEND_VECTORS, out + d, a, a->values + d, scores, scale);
+    }
     for (; d + 4 * KERN_LANES <= a->head; d += 4 * KERN_LANES) {
         weigh(4, out + d, a, a->values + d, scores, scale);
     }

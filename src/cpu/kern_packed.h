@@ -305,11 +305,7 @@ KERN_INLINE float round_group(int16_t *codes, int32_t *sum, const float *x)
         most = vf_max(vf_abs(v[i]), most);
         zeros += v[i] * 0.0f;
     }
-    float largest = 0, rest = vf_sum(zeros), scale;
-    KERN_UNROLL
-    for (int i = 0; i < KERN_LANES; i++) {
-        largest = most[i] > largest ? most[i] : largest;
-    }
+    float largest = vf_largest(most), rest = vf_sum(zeros), scale;
     scale = largest > 1e-30f ? largest / 32767.0f : 0;
     float inverse = scale > 0 && rest == 0 ? 32767.0f / largest : 0;
     vi total = {0};
@@ -322,11 +318,7 @@ KERN_INLINE float round_group(int16_t *codes, int32_t *sum, const float *x)
         shorts narrow = __builtin_convertvector(code, shorts);
         memcpy(codes + i * KERN_LANES, &narrow, sizeof narrow);
     }
-    *sum = 0;
-    KERN_UNROLL
-    for (int i = 0; i < KERN_LANES; i++) {
-        *sum += total[i];
-    }
+    *sum = vi_sum(total);
     return rest == 0 ? scale : rest;
 }
 

@@ -134,6 +134,37 @@ KERN_INLINE float vf_sum(vf v)
     return v[0] + v[1];
 }
 
+/* The largest of all lanes, none of which is not a number. */
+KERN_INLINE float vf_largest(vf v)
+{
+#if KERN_LANES == 16
+    v = vf_max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    v = vf_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+#elif KERN_LANES == 8
+    v = vf_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+#else
+    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+#endif
+    return v[0] > v[1] ? v[0] : v[1];
+}
+
+KERN_INLINE int32_t vi_sum(vi v)
+{
+#if KERN_LANES == 16
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+#elif KERN_LANES == 8
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+#else
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1);
+#endif
+    return v[0] + v[1];
+}
+
 /* KERN_LANES numbers of 16 bits. By hand: compilers make four instructions of what is one. */
 KERN_INLINE vu vu_widen(const uint16_t *p)
 {
