@@ -171,7 +171,7 @@ static const char *take_language(struct reader *r, const struct fields_model *mo
     char list[512] = "auto";
     for (int i = 0; i < model->n_languages; i++) {
         if (strcasecmp(model->languages[i], name) == 0) {
-            return model->languages[i];
+            return name; /* the model's own word goes with its worker */
         }
         strncat(list, ", ", sizeof list - strlen(list) - 1);
         strncat(list, model->languages[i], sizeof list - strlen(list) - 1);

@@ -26,10 +26,10 @@ struct fields_model {
 enum fields_streaming { FIELDS_RAW, FIELDS_SSE, FIELDS_WHOLE };
 enum fields_cut { FIELDS_CUT_NONE, FIELDS_CUT_SENTENCE, FIELDS_CUT_CLAUSE };
 
-/* Strings belong to the JSON object, which is kept. */
+/* Strings belong to the JSON object, which is kept, or to the program. */
 struct fields {
     json_t *object;
-    const char *input, *voice, *instructions, *language; /* language: of the model, or NULL */
+    const char *input, *voice, *instructions, *language; /* language: one of the model, or NULL */
     size_t input_chars;
     struct encode_settings sound;
     enum fields_streaming streaming;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The choice of the next lanes, the limits of keys, and the formats. */
+ * The choice of the next lanes, the limits of keys, the fields of a request, and the formats. */
 #include "tests/support.h"
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/account.h"
 #include "server/encode.h"
+#include "server/fields.h"
 #include "server/schedule.h"
 
 /* A device on which a step takes step_s, each lane lane_s, and a prompt of 100 bytes first_s. */
@@ -131,6 +133,26 @@ static void a_key_has_limits(void **state)
     assert_true(account_admit(&a, 1e6, &r) && a.allowance < 6);
 }
 
+static void a_language_outlives_the_worker_that_named_it(void **state)
+{
+    static const char *const asked[] = {"English", "en-GB"};
+    (void)state;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        char said[] = "english";
+        const char *languages[] = {said};
+        struct fields_model model = {
+            .id = "m", .kind = "base", .languages = languages, .n_languages = 1};
+        struct fields f;
+        struct refusal r;
+        json_t *object = json_pack("{s:s}", "language", asked[i]);
+        assert_true(fields_parse(&f, object, NULL, FIELDS_FOR_SESSION, &model, &r));
+        json_decref(object);
+        memset(said, 'x', sizeof said - 1);
+        assert_true(f.language && strcasecmp(f.language, "english") == 0);
+        fields_fini(&f);
+    }
+}
+
 static size_t encode_second(const struct encode_settings *settings, size_t piece, struct wire_out *out)
 {
     struct encode *e = encode_new(settings, 24000);
@@ -223,6 +245,7 @@ int main(void)
         cmocka_unit_test(prompts_come_one_after_another),
         cmocka_unit_test(steps_are_foretold),
         cmocka_unit_test(a_key_has_limits),
+        cmocka_unit_test(a_language_outlives_the_worker_that_named_it),
         cmocka_unit_test(formats_are_what_they_say),
         cmocka_unit_test(speed_rate_and_loudness),
         cmocka_unit_test(a_whole_wav_has_true_sizes),
