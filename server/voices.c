@@ -267,6 +267,17 @@ json_t *voices_one(struct server *s, const char *name)
                     : NULL;
 }
 
+bool voices_unlink(const struct voice_entry *v)
+{
+    char told[4096];
+    snprintf(told, sizeof told, "%.*s.json", (int)(strlen(v->file) - strlen(VOICE_ENDING)), v->file);
+    bool gone = unlink(v->file) == 0 || errno == ENOENT;
+    if (gone) {
+        unlink(told);
+    }
+    return gone;
+}
+
 bool voices_delete(struct server *s, const char *name, struct refusal *refusal)
 {
     struct voice_entry *v = voices_entry(s, name);
@@ -274,13 +285,10 @@ bool voices_delete(struct server *s, const char *name, struct refusal *refusal)
         refuse(refusal, 404, "name", "no uploaded voice '%.80s'", name);
         return false;
     }
-    char told[4096];
-    snprintf(told, sizeof told, "%.*s.json", (int)(strlen(v->file) - strlen(VOICE_ENDING)), v->file);
-    if (unlink(v->file) != 0 && errno != ENOENT) {
+    if (!voices_unlink(v)) {
         return refuse(
             refusal, 500, "name", "the file of '%.80s' cannot be removed: %s", name, strerror(errno));
     }
-    unlink(told);
     log_event(s, "voice_deleted", json_pack("{s:s}", "name", v->name));
     voices_remove(s, v);
     return true;

@@ -32,6 +32,8 @@ void voice_entry_free(struct voice_entry *v); /* accepts NULL */
 struct voice_entry *voices_entry(const struct server *s, const char *name);
 void voices_insert(struct server *s, struct voice_entry *v); /* replaces one of the same name */
 void voices_remove(struct server *s, struct voice_entry *v); /* from the table, not its file */
+/* Takes its files from the folder; false with errno when that cannot be. */
+bool voices_unlink(const struct voice_entry *v);
 json_t *voices_entry_json(const struct voice_entry *v);
 void voices_end_uploads(struct server *s);
 

@@ -40,12 +40,20 @@ static void upload_free(struct server *s, struct upload *u)
     memory_free(u);
 }
 
+/* A voice that is kept is written whole or not at all: at its place there may be the one that it was to replace. */
+static void drop_once(const struct upload *u)
+{
+    if (u->once) {
+        unlink(u->out);
+    }
+}
+
 void voices_end_uploads(struct server *s)
 {
     for (struct upload *u; (u = TAILQ_FIRST(&s->voices->uploads));) {
         kill(u->pid, SIGKILL);
         waitpid(u->pid, NULL, 0);
-        unlink(u->out);
+        drop_once(u);
         upload_free(s, u);
     }
 }
@@ -111,9 +119,9 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
     if (v->transcript && strlen(v->transcript) > 4096) {
         return refuse(r, 400, "ref_text", "\"ref_text\" must be at most 4096 bytes");
     }
-    if (!s->was_ready || strcmp(s->ready.kind_name, "base") != 0) {
+    if (strcmp(s->ready.kind_name, "base") != 0) {
         return refuse(r, 400, NULL, "only a base model can clone a voice, the one served here is %s",
-            s->was_ready ? s->ready.kind_name : "not open yet");
+            s->ready.kind_name);
     }
     if (!v->once && !all->folder[0]) {
         return refuse(r, 403, NULL, "this server keeps no voices (start it with --voices DIR)");
@@ -236,6 +244,10 @@ static void upload_good(struct server *s, struct upload *u)
         }
         return;
     }
+    const struct voice_entry *old = voices_entry(s, v->name);
+    if (old && strcmp(old->file, v->file) != 0) { /* made elsewhere, of another file name */
+        voices_unlink(old);
+    }
     voices_insert(s, v);
     log_event(s, "voice_made", json_pack("{s:s}", "name", v->name));
     if (u->done) {
@@ -265,7 +277,7 @@ void voices_reap(struct server *s, pid_t pid, int status)
         struct refusal r;
         bool wrong = WIFEXITED(status) && WEXITSTATUS(status) == 1;
         refuse(&r, wrong || WIFSIGNALED(status) ? 400 : 500, "audio_sample", "the recording: %s", text);
-        unlink(u->out);
+        drop_once(u);
         if (u->done) {
             u->done(u->user, NULL, NULL, &r);
         }

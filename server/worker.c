@@ -96,7 +96,11 @@ static utter_status find_voice(
 {
     *voice = NULL;
     if (o->voice_file) {
-        return utter_voice_load(voice, o->voice_file, error);
+        utter_status status = utter_voice_load(voice, o->voice_file, error);
+        if (status == UTTER_E_FILE) { /* the client knows no path of this machine */
+            strcpy(error->text, "the file of this voice cannot be read");
+        }
+        return status;
     }
     return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
 }
