@@ -157,7 +157,7 @@ static void delete_voice(struct conn *c)
     }
 }
 
-enum access { OPEN, KEY };
+enum access { OPEN, KEY, KEY_AND_MODEL };
 
 static const struct route {
     const char *method, *path; /* a path that ends with / stands for one more name */
@@ -165,14 +165,14 @@ static const struct route {
     size_t body_limit;
     void (*answer)(struct conn *c);
 } routes[] = {
-    {"POST", "/audio/speech", KEY, LIMIT_JSON_SOUND, speech_http_request},
-    {"POST", "/audio/speech/batch", KEY, LIMIT_JSON, speech_batch_request},
-    {"GET", "/audio/speech/stream", KEY, 0, session_request},
+    {"POST", "/audio/speech", KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request},
+    {"POST", "/audio/speech/batch", KEY_AND_MODEL, LIMIT_JSON, speech_batch_request},
+    {"GET", "/audio/speech/stream", KEY_AND_MODEL, 0, session_request},
     {"GET", "/models", KEY, 0, answer_models},
     {"GET", "/models/", KEY, 0, answer_model},
     {"GET", "/audio/models", KEY, 0, answer_models},
     {"GET", "/audio/voices", KEY, 0, answer_voices},
-    {"POST", "/audio/voices", KEY, LIMIT_UPLOAD + (1 << 20), voices_http_create},
+    {"POST", "/audio/voices", KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create},
     {"GET", "/audio/voices/", KEY, 0, answer_voice},
     {"DELETE", "/audio/voices/", KEY, LIMIT_JSON, delete_voice},
     {"GET", "/metrics", KEY, 0, answer_metrics},
@@ -249,10 +249,16 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
     bool known = keys_check(s, &c->head, &account);
     account_free(&c->account);
     c->account = account_share(account);
-    if (route->access == KEY && !known) {
+    if (route->access != OPEN && !known) {
         s->metrics.rejected[METRICS_KEY]++;
         refuse(refusal, 401, NULL, "an API key is needed (Authorization: Bearer KEY)");
         refusal->code = "invalid_api_key";
+        return false;
+    }
+    if (route->access == KEY_AND_MODEL && !s->was_ready) {
+        s->metrics.rejected[METRICS_NOT_READY]++;
+        refuse(refusal, 503, NULL, "the model is being opened");
+        refusal->retry_ms = RETRY_MS;
         return false;
     }
     *body_limit = route->body_limit;

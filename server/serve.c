@@ -76,13 +76,12 @@ void log_event(const struct server *s, const char *event, json_t *fields)
 struct fields_model server_fields_model(const struct server *s)
 {
     static const char *const formats[] = {"wav", "pcm", "mp3", "opus", "flac", "aac"};
-    struct fields_model m = {.id = s->model_id, .kind = "custom_voice", .default_format = ENCODE_MP3};
-    if (s->was_ready) {
-        m.kind = s->ready.kind_name;
-        m.languages = s->ready.languages;
-        m.n_languages = s->ready.n_languages;
-        m.takes_instructions = s->ready.takes_instructions;
-    }
+    struct fields_model m = {.id = s->model_id,
+        .kind = s->ready.kind_name,
+        .languages = s->ready.languages,
+        .n_languages = s->ready.n_languages,
+        .takes_instructions = s->ready.takes_instructions,
+        .default_format = ENCODE_MP3};
     for (int i = 0; i < 6; i++) {
         if (strcmp(formats[i], s->options->format) == 0) {
             m.default_format = (enum encode_format)i;

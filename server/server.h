@@ -91,6 +91,7 @@ struct server {
 };
 
 double server_now(void); /* seconds, monotonic */
+/* Once the model has been opened. */
 struct fields_model server_fields_model(const struct server *s);
 /* Says on standard output that the model is ready, and under which limits. */
 void server_announce(struct server *s);

@@ -191,9 +191,6 @@ static bool admit(struct server *s, struct account *account, struct refusal *r)
     if (s->draining) {
         s->metrics.rejected[METRICS_DRAINING]++;
         refuse(r, 503, NULL, "the server is about to stop");
-    } else if (!s->was_ready) {
-        s->metrics.rejected[METRICS_NOT_READY]++;
-        refuse(r, 503, NULL, "the model is being opened");
     } else if (s->n_queued >= s->options->queue || wait > QUEUE_S) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);

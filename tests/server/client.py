@@ -1,7 +1,9 @@
 # What the tests of the server share: the program as a child, HTTP by the standard library, a small WebSocket client.
 import base64
 import http.client
+import io
 import json
+import math
 import os
 import signal
 import socket
@@ -9,13 +11,22 @@ import struct
 import subprocess
 import tempfile
 import time
+import wave
 
 
 class Server:
-    def __init__(self, program, *options):
+    def __init__(self, program, *options, held=False):
+        """held: the worker is stopped while it opens the model; resume() lets it go on."""
+        self.port = free_port() if held else 0
         self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([program, "serve", "--port", "0", *options], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([program, "serve", "--port", str(self.port), *options], stdout=subprocess.PIPE,
                                         stderr=self.log)
+        if held:
+            self.hold_worker()
+        else:
+            self.read_line()
+
+    def read_line(self):
         self.ready = self.process.stdout.readline().decode()
         self.port = int(self.ready.split("http://127.0.0.1:")[1].split(",")[0]) if "ready" in self.ready else 0
 
@@ -33,6 +44,22 @@ class Server:
     def workers(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
             return [int(pid) for pid in f.read().split()]
+
+    def runs_worker(self):
+        """Whether the child is the worker already: until then the front end waits for it."""
+        try:
+            with open(f"/proc/{self.workers()[0]}/cmdline") as f:
+                return "serve-worker" in f.read()
+        except (IndexError, OSError):
+            return False
+
+    def hold_worker(self):
+        assert wait_for(self.runs_worker, step=0.001)
+        os.kill(self.workers()[0], signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.workers()[0], signal.SIGCONT)
+        self.read_line()
 
     def ask(self, method, path, body=None, headers=None, timeout=30):
         """status, headers, body."""
@@ -149,10 +176,33 @@ class Checks:
         return 1 if self.failed or not self.passed else 0
 
 
-def wait_for(what, seconds=5):
+def wait_for(what, seconds=5, step=0.01):
     end = time.time() + seconds
     while time.time() < end:
         if what():
             return True
-        time.sleep(0.01)
+        time.sleep(step)
     return False
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def tone(seconds, rate=24000):
+    out = io.BytesIO()
+    with wave.open(out, "wb") as w:
+        w.setparams((1, 2, rate, 0, "NONE", ""))
+        w.writeframes(b"".join(struct.pack("<h", int(9000 * math.sin(i * 0.06) * math.sin(i * 0.0007)))
+                               for i in range(int(seconds * rate))))
+    return out.getvalue()
+
+
+def form(fields):
+    body = b""
+    for name, value in fields.items():
+        value = value if isinstance(value, bytes) else value.encode()
+        extra = b'; filename="a.wav"' if name == "audio_sample" else b""
+        body += b'--XX\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (name.encode(), extra, value)
+    return body + b"--XX--\r\n", {"Content-Type": "multipart/form-data; boundary=XX"}

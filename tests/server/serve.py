@@ -3,11 +3,9 @@ import base64
 import hashlib
 import io
 import json
-import math
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +13,8 @@ import threading
 import time
 import wave
 
-from client import Checks, Server, Socket, wait_for
+import mishaps
+from client import Checks, Server, Socket, form, tone, wait_for
 
 program, checkpoints = sys.argv[1:3]
 TEXT = "Hello there."
@@ -441,24 +440,6 @@ def speeches_end_before_the_server(s):
     assert s.process.wait(10) == 0
 
 
-def tone(seconds, rate=24000):
-    out = io.BytesIO()
-    with wave.open(out, "wb") as w:
-        w.setparams((1, 2, rate, 0, "NONE", ""))
-        w.writeframes(b"".join(struct.pack("<h", int(9000 * math.sin(i * 0.06) * math.sin(i * 0.0007)))
-                               for i in range(int(seconds * rate))))
-    return out.getvalue()
-
-
-def form(fields):
-    body = b""
-    for name, value in fields.items():
-        value = value if isinstance(value, bytes) else value.encode()
-        extra = b'; filename="a.wav"' if name == "audio_sample" else b""
-        body += b'--XX\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (name.encode(), extra, value)
-    return body + b"--XX--\r\n", {"Content-Type": "multipart/form-data; boundary=XX"}
-
-
 def voices_are_made_and_kept(s, folder):
     sound = tone(2)
     fields = {"name": "Anna B", "audio_sample": sound, "consent": "yes"}
@@ -529,7 +510,7 @@ def main():
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
                  drop_by_drop,
                  a_batch_answers_each_item,
-                 sessions_speak_while_text_arrives, sessions_cancel_and_cut,
+                 sessions_speak_while_text_arrives, sessions_cancel_and_cut, mishaps.a_session_outlives_the_worker,
                  speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
             print(f"SKIP server/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
@@ -553,8 +534,14 @@ def main():
         s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
         s.model = model
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
+        checks.run("a_voice_outlives_bad_recordings", mishaps.a_voice_outlives_bad_recordings, s, voices)
+        checks.run("a_voice_has_one_file", mishaps.a_voice_has_one_file, program, s, voices)
+        checks.run("ends_cleanly", ends_cleanly, s)
+        s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
+        s.model = model
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
+    checks.run("who_comes_too_early_is_told", mishaps.who_comes_too_early_is_told, program)
     checks.run("wrong_starts_say_why", wrong_starts_say_why)
     sys.exit(checks.end())
 

@@ -1,0 +1,71 @@
+# What befalls a server: it is asked while the model opens, its worker dies, a recording is bad, a file has gone.
+import json
+import os
+import signal
+
+from client import Server, Socket, form, tone, wait_for
+
+TEXT = "Hello there."
+
+
+def who_comes_too_early_is_told(program):
+    s = Server(program, "--lanes", "8", held=True)
+    try:
+        assert s.ask("GET", "/health")[0] == 200 and s.ask("GET", "/ready")[0] == 503
+        speech = {"input": TEXT, "language": "en", "response_format": "pcm", "max_new_tokens": 2}
+        for path, body in (("speech", speech), ("speech/batch", {"items": [speech]}), ("voices", {"name": "x"})):
+            status, headers, answer = s.ask("POST", "/v1/audio/" + path, body)
+            error = json.loads(answer)["error"]
+            assert status == 503 and error["type"] == "overloaded_error", (path, answer)
+            assert int(headers["retry-after"]) == 1, headers
+        w = Socket(s)
+        assert w.status == 503
+        w.close()
+        assert s.metric('rejected_total{reason="not_ready"}') == 4
+        s.resume()
+        assert s.ask("POST", "/v1/audio/speech", speech)[0] == 200
+    finally:
+        code = s.stop()
+    assert code == 0, (code, s.said())
+
+
+def a_session_outlives_the_worker(s):
+    w = Socket(s)
+    w.send({"type": "session.config", "language": "English", "max_new_tokens": 2})
+    assert w.receive()["type"] == "session.created"
+    old = s.workers()
+    os.kill(old[0], signal.SIGKILL)
+    assert wait_for(lambda: s.workers() != old and s.ask("GET", "/ready")[0] == 200, 60)
+    w.send({"type": "input.text", "text": TEXT})
+    w.send({"type": "input.done"})
+    messages, sound = w.until("session.done")
+    assert messages[-2]["type"] == "audio.done" and not messages[-2]["error"] and sound, messages
+    w.close()
+
+
+def a_voice_outlives_bad_recordings(s, folder):
+    sound = tone(2)
+    assert s.ask("POST", "/v1/audio/voices", *form({"name": "Bea", "audio_sample": sound}))[0] == 200
+    before, pcm = os.listdir(folder), s.speak(input=TEXT, voice="bea", max_new_tokens=2)[2]
+    assert len(before) == 1 and pcm
+    bad = form({"name": "Bea", "audio_sample": sound[:44], "overwrite": "true"})
+    assert s.ask("POST", "/v1/audio/voices", *bad)[0] == 400
+    assert os.listdir(folder) == before and s.speak(input=TEXT, voice="bea", max_new_tokens=2)[2] == pcm
+
+
+def a_voice_has_one_file(program, s, folder):
+    old, = os.listdir(folder)
+    assert s.stop() == 0
+    os.rename(os.path.join(folder, old), os.path.join(folder, "by-hand.voice"))
+    again = Server(program, "--lanes", "2", "-m", s.model, "--voices", folder)
+    try:
+        new = form({"name": "Bea", "audio_sample": tone(3), "overwrite": "true"})
+        assert again.ask("POST", "/v1/audio/voices", *new)[0] == 200
+        assert os.listdir(folder) == [old]
+        os.remove(os.path.join(folder, old))
+        status, _, answer = again.speak(input=TEXT, voice="bea")
+        assert status == 500 and "voice" in json.loads(answer)["error"]["message"], answer
+        assert folder.encode() not in answer, answer
+        assert again.ask("DELETE", "/v1/audio/voices/Bea")[0] == 200 and os.listdir(folder) == []
+    finally:
+        assert again.stop() == 0
