@@ -112,8 +112,9 @@ void stream_free(utter_stream **stream)
 {
     utter_stream *s = *stream;
     if (s) {
-        if (s->engine->streams[s->lane] == s) {
+        if (s->engine->streams[s->lane] == s) { /* what the lane held others may need */
             s->engine->streams[s->lane] = NULL;
+            s->engine->ops->lane_reset(s->engine->backend, s->lane, &s->settings, NULL);
         }
         prompt_close(&s->prompt);
         voice_free(&s->voice);
@@ -237,6 +238,28 @@ static int piece_of(const utter_model *engine, int n)
     return (n + n_pieces - 1) / n_pieces;
 }
 
+/* Few rows tell nothing of what many take. */
+static void learn_rows(utter_model *engine, int n, double seconds)
+{
+    double *row = &engine->prompt_row;
+    if (n >= STREAM_LEAST_ROWS / 2) {
+        *row += (*row > 0 ? 0.3 : 1) * (seconds / n - *row);
+    }
+}
+
+/* Behind a piece that is not the last: a device that has only queued it would make the next step's frames wait for all
+ * pieces of a prompt at once. */
+static utter_status end_piece(utter_stream *s, double begun, utter_error *error)
+{
+    struct lane_out out;
+    utter_status status = s->engine->ops->collect(s->engine->backend, s->lane, &out, error);
+    s->stats.wait_s += out.wait_s;
+    if (status == UTTER_OK) {
+        learn_rows(s->engine, s->n_piece, engine_seconds() - begun);
+    }
+    return status;
+}
+
 utter_status stream_prefill(utter_stream *s, utter_error *error)
 {
     int n_rows;
@@ -253,9 +276,10 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
         s->n_read += n;
         s->n_piece = n;
         s->piece_s = engine_seconds() - begun;
-        if (n_before < beginning.n_rows && s->n_read >= beginning.n_rows) {
-            status = snapshot_keep(&s->engine->snapshots, s->lane, &beginning, error);
-        }
+        status = s->n_read < n_rows ? end_piece(s, begun, error) : UTTER_OK;
+    }
+    if (status == UTTER_OK && n_before < beginning.n_rows && s->n_read >= beginning.n_rows) {
+        status = snapshot_keep(&s->engine->snapshots, s->lane, &beginning, error);
     }
     s->prefilled = status == UTTER_OK && s->n_read == n_rows;
     s->stats.n_rows = s->n_read;
@@ -263,15 +287,12 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
     return engine_note(s->engine, status, error);
 }
 
-/* At the first frame a device tells what the last piece took where it had only been queued. Few rows tell nothing of
- * what many take. */
+/* At the first frame a device tells what the last piece took where it had only been queued. */
 static void learn_prompt(utter_stream *s, double prefill_s)
 {
-    utter_model *e = s->engine;
     bool in_one = s->n_piece == s->n_read - s->stats.n_kept_rows;
-    double took = prefill_s > 0 ? prefill_s : s->piece_s;
-    if (prefill_s >= 0 && s->n_piece >= STREAM_LEAST_ROWS / 2) {
-        e->prompt_row += (e->prompt_row > 0 ? 0.3 : 1) * (took / s->n_piece - e->prompt_row);
+    if (prefill_s >= 0) {
+        learn_rows(s->engine, s->n_piece, prefill_s > 0 ? prefill_s : s->piece_s);
     }
     if (prefill_s > 0) {
         s->stats.prefill_s = in_one ? prefill_s : s->stats.prefill_s - s->piece_s + prefill_s;

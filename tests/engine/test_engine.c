@@ -175,6 +175,94 @@ static void a_file_that_shrinks_is_an_error(void **state)
     utter_model_close(&model);
 }
 
+/* A backend that says it has waited a second for each collect. */
+static struct {
+    const struct backend_ops *ops;
+    int n_collected;
+} slow;
+
+static utter_status collect_slowly(
+    struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    utter_status status = slow.ops->collect(b, lane, out, error);
+    slow.n_collected++;
+    out->wait_s = 1;
+    return status;
+}
+
+/* A device that only queues would make others wait for all pieces of a prompt at once. */
+static void each_piece_of_a_prompt_is_waited_for(void **state)
+{
+    static const char TEXT[] =
+        "One fox, two dogs and three geese went to the river, and on the way they met "
+        "a heron who knew a better place, far behind the hills.";
+    utter_model_options o;
+    utter_stream_options speech;
+    utter_stream_stats stats = {.size = sizeof stats};
+    utter_model *model;
+    utter_stream *stream;
+    utter_error error;
+    int n_steps = 0;
+    (void)state;
+    utter_model_options_init(&o);
+    o.prompt_seconds = 1e-9; /* the smallest pieces */
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
+    slow.ops = model->ops;
+    struct backend_ops ops = *model->ops;
+    ops.collect = collect_slowly;
+    model->ops = &ops;
+    assert_int_equal(utter_stream_options_init(&speech, model), UTTER_OK);
+    speech.layout = UTTER_LAYOUT_FULL;
+    assert_int_equal(utter_stream_open(&stream, model, &speech, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, TEXT, sizeof TEXT - 1, &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    while (stats.n_frames == 0) {
+        assert_int_equal(utter_model_step(model, &error), UTTER_OK);
+        assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+        assert_int_equal(slow.n_collected, ++n_steps); /* a piece; with the last one, the frame */
+        assert_true(stats.wait_s == n_steps);
+    }
+    assert_in_range(n_steps, 3, 100);
+    utter_stream_free(&stream);
+    model->ops = slow.ops;
+    utter_model_close(&model);
+}
+
+static int n_resets;
+
+static utter_status count_reset(
+    struct backend *b, int lane, const struct lane_settings *settings, utter_error *error)
+{
+    n_resets++;
+    return slow.ops->lane_reset(b, lane, settings, error);
+}
+
+/* What a lane held others may need: it is emptied when its stream is freed, not only when the next one comes. */
+static void a_freed_stream_gives_back_its_lane(void **state)
+{
+    utter_model_options o;
+    utter_stream_options speech;
+    utter_model *model;
+    utter_stream *stream;
+    utter_error error;
+    (void)state;
+    utter_model_options_init(&o);
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
+    slow.ops = model->ops;
+    struct backend_ops ops = *model->ops;
+    ops.lane_reset = count_reset;
+    model->ops = &ops;
+    assert_int_equal(utter_stream_options_init(&speech, model), UTTER_OK);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(utter_stream_open(&stream, model, &speech, &error), UTTER_OK);
+        assert_int_equal(n_resets, 2 * i - 1);
+        utter_stream_free(&stream);
+        assert_int_equal(n_resets, 2 * i);
+    }
+    model->ops = slow.ops;
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +271,8 @@ int main(void)
         cmocka_unit_test(the_official_rule_cuts_after_300_frames),
         cmocka_unit_test(codec_refusals),
         cmocka_unit_test(a_file_that_shrinks_is_an_error),
+        cmocka_unit_test(each_piece_of_a_prompt_is_waited_for),
+        cmocka_unit_test(a_freed_stream_gives_back_its_lane),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }
