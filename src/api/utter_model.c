@@ -101,13 +101,14 @@ static bool is_gpu(const char *device, int *index)
 }
 
 static utter_status choose_device(
-    const char *device, const utter_model_options *o, struct device_choice *choice, utter_error *error)
+    const char *path, const utter_model_options *o, struct device_choice *choice, utter_error *error)
 {
+    const char *device = o->device;
     *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name, and packed weights, are for the CPU. */
-        *choice =
-            (struct device_choice){!o->cpu_kernels && o->weights == UTTER_WEIGHTS_STORED, true, 0};
+        bool packed = o->weights != UTTER_WEIGHTS_STORED || model_file_is(path);
+        *choice = (struct device_choice){!o->cpu_kernels && !packed, true, 0};
         return UTTER_OK;
     }
     choice->cpu = strcmp(device, "cpu") == 0;
@@ -193,7 +194,7 @@ utter_status utter_model_open(
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, 3, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
-        (status = choose_device(o.device, &o, &choice, error))) {
+        (status = choose_device(path, &o, &choice, error))) {
         return status;
     }
     engine.backend = (struct backend_options){

@@ -77,7 +77,7 @@ static utter_status check_memory(
             1e-9 * (double)available, b->device.name, (int)fit);
     }
     uint64_t most = (available - fixed - (uint64_t)n_lanes * lane) / page;
-    int wanted = cuda_lanes_pages(b->model, n_lanes, lane_positions);
+    int wanted = cuda_lanes_pages(n_lanes, lane_positions);
     *n_pages = (uint64_t)wanted < most ? wanted : (int)most;
     return UTTER_OK;
 }

@@ -14,12 +14,11 @@ uint64_t cuda_lanes_page_bytes(const struct model *model)
     return page_floats(model) * sizeof(float);
 }
 
-int cuda_lanes_pages(const struct model *model, int n_lanes, int lane_positions)
+int cuda_lanes_pages(int n_lanes, int lane_positions)
 {
     int64_t wanted = (int64_t)n_lanes * CUDA_LANE_POSITIONS;
     int64_t most =
         (int64_t)n_lanes * (lane_positions + CUDA_PAGE); /* a lane's last page may not be full */
-    (void)model;
     wanted = wanted > CUDA_LONE_POSITIONS ? wanted : CUDA_LONE_POSITIONS;
     wanted = wanted < most ? wanted : most;
     return (int)((wanted + CUDA_PAGE - 1) / CUDA_PAGE);

@@ -64,7 +64,7 @@ struct cuda_lanes {
 uint64_t cuda_lanes_lane_bytes(const struct model *model);
 uint64_t cuda_lanes_page_bytes(const struct model *model);
 /* The pages that n lanes should have: enough for CUDA_LANE_POSITIONS of each, and for one lane as far as it goes. */
-int cuda_lanes_pages(const struct model *model, int n_lanes, int lane_positions);
+int cuda_lanes_pages(int n_lanes, int lane_positions);
 enum { CUDA_LANE_POSITIONS = 2048, CUDA_LONE_POSITIONS = 8704 };
 
 /* The host's side of the pages: which are free, and which a lane holds. */

@@ -153,6 +153,8 @@ struct model {
 /* A checkpoint folder, or a file that model_file_write made. */
 utter_status model_open(struct model **model, const char *folder, utter_error *error);
 void model_close(struct model **model);
+/* True when `path` may be such a file. */
+bool model_file_is(const char *path);
 /* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
 bool model_damaged(const struct model *model);
 

@@ -29,8 +29,7 @@ void *model_new(struct model_bind *mb, int64_t n, size_t size);
 
 /* Zeroed bytes that the model frees; NULL when out of memory. */
 void *model_own(struct model *model, size_t bytes);
-/* True when `path` may be a model in one file; then why it is not a sound one. */
-bool model_file_is(const char *path);
+/* Why the model in one file at `path` is not a sound one. */
 utter_status model_file_check(const char *path, utter_error *error);
 /* Sizes of the parts from what is bound. */
 void model_count(struct model *model);

@@ -352,11 +352,6 @@ int prompt_text_tokens(const struct prompt *prompt)
     return text_ids(prompt);
 }
 
-bool prompt_finished(const struct prompt *prompt)
-{
-    return prompt->finished;
-}
-
 const char *prompt_note(const struct prompt *prompt)
 {
     return prompt->note;

@@ -51,7 +51,6 @@ int32_t prompt_trailing(const struct prompt *prompt, int frame);
 bool prompt_consumed(const struct prompt *prompt, int frame);
 
 int prompt_text_tokens(const struct prompt *prompt); /* so far */
-bool prompt_finished(const struct prompt *prompt);
 
 /* A note for the user about the request, or NULL: an instruction that this model does not take. */
 const char *prompt_note(const struct prompt *prompt);

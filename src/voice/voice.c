@@ -110,8 +110,8 @@ static utter_status check_mix(
                 voices[0]->name, voices[i]->name, voices[0]->width, voices[i]->width);
         }
         if (!(weights[i] > 0 && weights[i] <= 1e6)) {
-            return error_set(error, UTTER_E_ARGUMENT, "the weight %g of \"%s\" is not above 0",
-                weights[i], voices[i]->name);
+            return error_set(error, UTTER_E_ARGUMENT,
+                "the weight %g of \"%s\" is not above 0 and at most 1e6", weights[i], voices[i]->name);
         }
         *sum += weights[i];
     }

@@ -79,11 +79,15 @@ static utter_status read_voice(
                      codes->dims[1] > CONFIG_MAX_CODEBOOKS || !transcript)) {
         return broken(path, "its codes or its transcript are missing or wrong", error);
     }
+    utter_error refused;
     utter_status status =
         voice_new_clone(voice, name, vector->data, (int)vector->dims[0], codes ? codes->data : NULL,
-            codes ? (int)codes->dims[0] : 0, codes ? (int)codes->dims[1] : 0, transcript, error);
+            codes ? (int)codes->dims[0] : 0, codes ? (int)codes->dims[1] : 0, transcript, &refused);
+    if (status == UTTER_E_ARGUMENT) { /* what is wrong for a caller is wrong with this file */
+        return broken(path, refused.text, error);
+    }
     if (status) {
-        return status;
+        return error_set(error, status, "%s", refused.text);
     }
     (*voice)->codec = codec ? strtoull(codec, NULL, 16) : 0;
     /* What was not said when the file was written stands there as "auto" and "". */

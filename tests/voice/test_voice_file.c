@@ -104,6 +104,22 @@ static void other_files_are_no_voices(void **state)
     assert_non_null(strstr(error.text, "newer"));
 }
 
+/* A sound seal around what no voice can be. */
+static void what_cannot_be_a_voice_is_refused_by_name(void **state)
+{
+    const char *path = support_path("blank.voice");
+    utter_voice *voice = make(true);
+    utter_error error = {0};
+    (void)state;
+    memset(voice->transcript, ' ', strlen(voice->transcript));
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    voice_free(&voice);
+    assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+    assert_null(voice);
+    assert_non_null(strstr(error.text, path));
+    assert_non_null(strstr(error.text, "transcript"));
+}
+
 static void a_failed_write_leaves_the_old_file(void **state)
 {
     const char *path = support_path("c.voice");
@@ -168,6 +184,7 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_loaded),
         cmocka_unit_test(every_damage_is_refused_by_name),
         cmocka_unit_test(other_files_are_no_voices),
+        cmocka_unit_test(what_cannot_be_a_voice_is_refused_by_name),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(a_crash_leaves_the_old_file_or_the_new),
     };
