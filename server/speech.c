@@ -269,6 +269,10 @@ static void send_to_lane(struct speech *p)
     struct server *s = p->server;
     struct wire_out *out = link_out(s);
     leave_queue(p);
+    if (p->text.failed) { /* half of a text is not spoken */
+        fail(p, 503, "out of memory");
+        return;
+    }
     TAILQ_INSERT_TAIL(&s->running, p, entry);
     s->n_running++;
     p->tries++;
@@ -370,8 +374,11 @@ void speech_cancel(struct speech *p)
         leave_queue(p);
         note_freed(p, 0);
     }
-    send_one(p, WIRE_CANCEL, NULL, 0);
-    free_if_done(p);
+    if (p->started > 0) { /* its lane keeps it; a worker that is lost here frees it */
+        send_one(p, WIRE_CANCEL, NULL, 0);
+    } else {
+        free_if_done(p);
+    }
 }
 
 int speech_rate(const struct speech *p)
@@ -386,6 +393,19 @@ static void run_encoder(struct job *job)
     struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
     p->job_failed = !encode_feed(p->encoder, (float *)(void *)p->job_in.bytes,
         p->job_in.n / sizeof(float), p->job_final, &p->job_out);
+}
+
+/* What the worker still makes of it is not wanted. */
+static void fail_here(struct speech *p, int status, const char *why)
+{
+    struct server *s = p->server;
+    struct wire_out *out = p->started > 0 && !p->ended ? link_out(s) : NULL;
+    uint32_t id = p->id;
+    fail(p, status, why); /* and may be freed */
+    if (out && out == link_out(s)) {
+        wire_message(out, WIRE_CANCEL, id, NULL, 0);
+        link_send(s);
+    }
 }
 
 static void pump(struct speech *p);
@@ -413,8 +433,7 @@ static void take_encoded(struct job *job)
     if (!is_wanted(p)) {
         free_if_done(p);
     } else if (failed) {
-        send_one(p, WIRE_CANCEL, NULL, 0);
-        fail(p, 500, "the encoder failed");
+        fail_here(p, 500, "the encoder failed");
     } else if (final) {
         p->end.good = true;
         tell_end(p);
@@ -432,14 +451,14 @@ static void pump(struct speech *p)
     struct wire_out empty = p->job_in;
     p->job_in = p->samples;
     p->samples = empty;
+    p->job_final = p->final_done = p->ended;
+    p->job = (struct job){run_encoder, take_encoded};
+    p->job_runs = true; /* keeps the speech, should the worker be lost as it is told */
     p->behind = false;
     pause_or_resume(p);
-    p->job_final = p->ended;
-    p->final_done = p->ended;
-    p->job.run = run_encoder;
-    p->job.done = take_encoded;
-    p->job_runs = true;
-    if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
+    if (!is_wanted(p)) {
+        take_encoded(&p->job);
+    } else if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
         run_encoder(&p->job);
         take_encoded(&p->job);
     }
@@ -479,8 +498,7 @@ static void take_samples(struct speech *p, const struct wire_message *m)
     p->behind = p->job_runs && p->samples.n > LIMIT_UNCODED;
     pause_or_resume(p);
     if (p->samples.failed) {
-        send_one(p, WIRE_CANCEL, NULL, 0);
-        fail(p, 503, "out of memory");
+        fail_here(p, 503, "out of memory");
         return;
     }
     pump(p);
@@ -572,13 +590,11 @@ void speech_worker_lost(struct server *s)
 
 void speech_tick(struct server *s, double now)
 {
-    struct speech *p, *after;
-    for (p = TAILQ_FIRST(&s->queued); p; p = after) {
-        after = TAILQ_NEXT(p, entry);
-        if (now - p->queued_at > 2 * QUEUE_S) {
-            s->metrics.rejected[METRICS_QUEUE_FULL]++;
-            leave_queue(p);
-            fail(p, 503, "no lane became free in time");
-        }
+    struct speech *p;
+    /* The oldest is in front. Whoever is told may start others: after each, the queue is another one. */
+    while ((p = TAILQ_FIRST(&s->queued)) && now - p->queued_at > 2 * QUEUE_S) {
+        s->metrics.rejected[METRICS_QUEUE_FULL]++;
+        leave_queue(p);
+        fail(p, 503, "no lane became free in time");
     }
 }

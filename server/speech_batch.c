@@ -119,8 +119,7 @@ static void on_end(void *user, const struct speech_end *e)
 
 static const struct speech_sink sink = {on_bytes, on_end};
 
-/* True when the item is on its way. */
-static bool start_item(struct item *item)
+static void start_item(struct item *item)
 {
     struct batch *b = item->batch;
     struct refusal r;
@@ -137,14 +136,13 @@ static bool start_item(struct item *item)
     }
     if (!item->speech) {
         set_failed(item, &r);
-        return false;
+        return;
     }
     b->n_running++;
     speech_text(item->speech, item->fields.input, strlen(item->fields.input));
     if (item->speech) {
         speech_finish(item->speech);
     }
-    return true;
 }
 
 /* Its key has no more speeches to give, and one of this batch will end: the next item waits for that. */

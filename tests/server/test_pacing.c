@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which speeches get a lane when the worker keeps up with one. The worker is this program once more: it says that it
- * is ready, and gives two seconds of sound for each text "sound". */
+ * Which speeches get a lane when the worker keeps up with one, and what becomes of those that lose theirs. The worker
+ * is this program once more: it says that it is ready, and gives two seconds of sound for each letter of "sound". */
 #include "tests/support.h"
 
 #include <event2/event.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "server/jobs.h"
 #include "server/link.h"
 #include "server/speech.h"
 
@@ -34,8 +36,13 @@ static void answer(int socket, const struct wire_message *m)
             .lanes = LANES};
         wire_put_beat(&out, &beat);
         wire_put_ready(&out, &ready);
-    } else if (m->kind == WIRE_TEXT && m->bytes == 5) {
-        wire_message(&out, WIRE_PCM, m->id, pcm, sizeof pcm);
+    } else if (m->kind == WIRE_TEXT && m->bytes <= 5 && memcmp(m->body, "sound", m->bytes) == 0) {
+        for (uint32_t i = 0; i < m->bytes; i++) {
+            wire_message(&out, WIRE_PCM, m->id, pcm, sizeof pcm);
+        }
+    } else if (m->kind == WIRE_PAUSE) { /* to be seen from outside */
+        struct wire_beat beat = {0, 0, LANES, 0};
+        wire_put_beat(&out, &beat);
     }
     for (size_t at = 0; at < out.n;) {
         ssize_t n = send(socket, out.bytes + at, out.n - at, MSG_NOSIGNAL);
@@ -65,15 +72,36 @@ static int worker(int socket)
 
 /* ---- The front end ---- */
 
+struct listener {
+    struct server *server;
+    size_t n_bytes;
+    int n_ends, n_good;
+    bool breaks_link;      /* with the first bytes, as if there were no memory for what is said next */
+    struct listener *next; /* asks when this one has ended */
+    struct speech *speech; /* of `next` */
+};
+
+static struct speech *start(struct server *s, enum encode_format format, struct listener *l);
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
+    struct listener *l = user;
     (void)bytes;
-    *(size_t *)user += n;
+    l->n_bytes += n;
+    if (l->breaks_link && link_out(l->server)) {
+        link_out(l->server)->failed = true;
+    }
 }
 
 static void on_end(void *user, const struct speech_end *end)
 {
-    (void)user, (void)end;
+    struct listener *l = user;
+    l->n_ends++;
+    l->n_good += end->good;
+    if (l->next) {
+        l->server->capacity = LANES;
+        l->speech = start(l->server, ENCODE_PCM, l->next);
+    }
 }
 
 static const struct speech_sink sink = {on_bytes, on_end};
@@ -90,37 +118,61 @@ static void run_for(struct server *s, double seconds)
     event_base_loop(s->base, EVLOOP_NONBLOCK);
 }
 
-static struct speech *start(struct server *s, size_t *n_bytes)
+static struct speech *start(struct server *s, enum encode_format format, struct listener *l)
 {
-    struct fields fields = {.sound = {ENCODE_PCM, 1, 1, 0}, .max_frames = 100};
+    struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
     struct refusal refusal;
-    struct speech *p =
-        speech_start(s, &fields, METRICS_SPEECH, server_now(), NULL, &sink, n_bytes, &refusal);
+    l->server = s;
+    struct speech *p = speech_start(s, &fields, METRICS_SPEECH, server_now(), NULL, &sink, l, &refusal);
     assert_non_null(p);
     speech_text(p, "wait", 4);
     return p;
 }
 
+static void wait_until_ready(struct server *s)
+{
+    for (int i = 0; i < 500 && !s->is_ready; i++) {
+        run_for(s, 0.01);
+    }
+    assert_true(s->is_ready);
+    assert_int_equal(s->capacity, 1);
+}
+
+/* A server whose worker is ready. */
+static void begin(struct server *s)
+{
+    static const struct serve_options options = {
+        .model = "", .device = "cpu", .lanes = LANES, .queue = 8, .paced = true, .quiet = true};
+    *s = (struct server){.options = &options, .base = event_base_new(), .was_ready = true};
+    assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
+    TAILQ_INIT(&s->conns);
+    TAILQ_INIT(&s->queued);
+    TAILQ_INIT(&s->running);
+    s->jobs = jobs_new(s->base, 1);
+    assert_non_null(s->jobs);
+    assert_true(link_open(s));
+    wait_until_ready(s);
+}
+
+/* All speeches have been cancelled or have ended. */
+static void end(struct server *s)
+{
+    link_close(s);
+    speech_worker_lost(s);
+    jobs_free(s->jobs);
+    memory_free(s->ready_bytes);
+    event_base_free(s->base);
+}
+
 static void who_waited_long_counts_like_others(void **state)
 {
-    const struct serve_options options = {
-        .model = "", .device = "cpu", .lanes = LANES, .queue = 8, .paced = true, .quiet = true};
-    struct server s = {.options = &options, .base = event_base_new(), .was_ready = true};
+    struct server s;
     struct speech *speeches[3];
-    size_t n_bytes[3] = {0};
+    struct listener listeners[3] = {{0}};
     (void)state;
-    assert_int_equal(event_base_priority_init(s.base, SERVER_PRIORITIES), 0);
-    TAILQ_INIT(&s.conns);
-    TAILQ_INIT(&s.queued);
-    TAILQ_INIT(&s.running);
-    assert_true(link_open(&s));
-    for (int i = 0; i < 500 && !s.is_ready; i++) {
-        run_for(&s, 0.01);
-    }
-    assert_true(s.is_ready);
-    assert_int_equal(s.capacity, 1);
+    begin(&s);
     for (int i = 0; i < 3; i++) {
-        speeches[i] = start(&s, &n_bytes[i]);
+        speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
     }
     speech_finish(speeches[0]);
     assert_int_equal(s.n_running, 1);
@@ -129,20 +181,100 @@ static void who_waited_long_counts_like_others(void **state)
     run_for(&s, 1.2);
     assert_int_equal(s.n_running, 1);
     /* The first has sound in hand: a place for one more, not for two. */
-    speech_text(speeches[0], "sound", 5);
-    for (int i = 0; i < 500 && n_bytes[0] == 0; i++) {
+    speech_text(speeches[0], "s", 1);
+    for (int i = 0; i < 500 && listeners[0].n_bytes == 0; i++) {
         run_for(&s, 0.01);
     }
-    assert_int_equal(n_bytes[0], SOUND_S * RATE * 2);
+    assert_int_equal(listeners[0].n_bytes, SOUND_S * RATE * 2);
     assert_int_equal(s.n_running, 2);
     assert_int_equal(s.n_queued, 1);
     for (int i = 0; i < 3; i++) {
         speech_cancel(speeches[i]);
     }
-    link_close(&s);
-    speech_worker_lost(&s);
-    memory_free(s.ready_bytes);
-    event_base_free(s.base);
+    end(&s);
+}
+
+/* Who is told that the queue was too long asks again, and that makes those behind go to lanes. */
+static void the_end_of_one_moves_others(void **state)
+{
+    struct server s;
+    struct speech *speeches[3];
+    struct listener listeners[4] = {{0}};
+    (void)state;
+    begin(&s);
+    for (int i = 0; i < 3; i++) {
+        speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
+    }
+    assert_int_equal(s.n_queued, 2);
+    listeners[1].next = &listeners[3];
+    speech_tick(&s, server_now() + 2 * QUEUE_S + 0.5);
+    assert_int_equal(listeners[1].n_ends, 1);
+    assert_int_equal(listeners[0].n_ends + listeners[2].n_ends + listeners[3].n_ends, 0);
+    assert_int_equal(s.n_queued, 0);
+    assert_int_equal(s.n_running, 3);
+    speech_cancel(speeches[0]);
+    speech_cancel(speeches[2]);
+    speech_cancel(listeners[1].speech);
+    end(&s);
+}
+
+static void a_worker_may_be_lost_as_one_is_cancelled(void **state)
+{
+    struct server s;
+    struct speech *speeches[2];
+    struct listener listeners[2] = {{0}};
+    (void)state;
+    begin(&s);
+    for (int i = 0; i < 2; i++) {
+        speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
+    }
+    link_out(&s)->failed = true;
+    speech_cancel(speeches[0]);
+    assert_false(s.is_ready);
+    assert_int_equal(s.n_running, 0);
+    wait_until_ready(&s);
+    assert_int_equal(s.n_running, 1);
+    speech_cancel(speeches[1]);
+    assert_int_equal(listeners[0].n_ends + listeners[1].n_ends, 0);
+    end(&s);
+}
+
+static atomic_bool thread_is_free;
+
+static void keep_thread(struct job *job)
+{
+    (void)job;
+    while (!thread_is_free) {
+        usleep(1000);
+    }
+}
+
+static void thread_was_kept(struct job *job)
+{
+    (void)job;
+}
+
+/* More comes than the encoder takes: the worker is told to pause, then to go on, and that finds no memory. */
+static void a_worker_may_be_lost_as_one_is_encoded(void **state)
+{
+    struct server s;
+    struct listener l = {.breaks_link = true};
+    struct job other = {keep_thread, thread_was_kept};
+    (void)state;
+    begin(&s);
+    assert_true(jobs_submit(s.jobs, &other));
+    struct speech *p = start(&s, ENCODE_MP3, &l);
+    speech_text(p, "sound", 5);
+    for (int i = 0; i < 1000 && s.capacity == 1; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_int_equal(s.capacity, LANES); /* paused */
+    thread_is_free = true;
+    for (int i = 0; i < 1000 && l.n_ends == 0; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_true(l.n_ends == 1 && l.n_good == 0 && l.n_bytes > 0);
+    end(&s);
 }
 
 int main(int n, char **arguments)
@@ -152,6 +284,9 @@ int main(int n, char **arguments)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),
+        cmocka_unit_test(the_end_of_one_moves_others),
+        cmocka_unit_test(a_worker_may_be_lost_as_one_is_cancelled),
+        cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
