@@ -18,7 +18,7 @@
 #include "server/speech.h"
 #include "server/worker.h"
 
-enum { CHILD_SOCKET = 3, SILENT_S = 30 };
+enum { CHILD_SOCKET = 3, SILENT_S = 30, MAX_FIRST_STARTS = 3 };
 static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
 
 extern char **environ;
@@ -212,6 +212,14 @@ static void lose_worker(struct server *s, const char *why)
     int i = link->n_failed_starts, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
     link->restart_at = server_now() + restart_pauses[i < last ? i : last];
     log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
+    if (!s->was_ready && i >= MAX_FIRST_STARTS && s->exit_code == 0) {
+        fprintf(stderr,
+            "utter: the model has never been open: %d workers died as they opened it (is there memory "
+            "enough?)\n",
+            i);
+        s->exit_code = 2;
+        event_base_loopbreak(s->base);
+    }
     speech_worker_lost(s);
     if (s->was_ready && i == 0) {
         link_tick(s, server_now());

@@ -258,10 +258,12 @@ void server_announce(struct server *s)
 {
     const struct serve_options *o = s->options;
     double most = memory_bound(s);
-    printf("utter: ready on http://%s:%d, model %s (%s, %s), %d lanes, %d may wait, %d connections, "
-           "keys %s, the front "
-           "end takes at most %.0f MB\n",
-        strchr(o->host, ':') ? "[::]" : o->host, bound_port(s), s->model_id, s->ready.device,
+    bool is_v6 = strchr(o->host, ':') != NULL;
+    printf(
+        "utter: ready on http://%s%s%s:%d, model %s (%s, %s), %d lanes, %d may wait, %d connections, "
+        "keys %s, the front "
+        "end takes at most %.0f MB\n",
+        is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", bound_port(s), s->model_id, s->ready.device,
         s->ready.weights, s->ready.lanes, o->queue, s->most_conns, s->keys ? "asked for" : "off",
         most * 1e-6);
     fflush(stdout);

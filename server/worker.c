@@ -126,6 +126,12 @@ static void apply_settings(utter_stream_options *to, const struct wire_open *o)
     to->predictor.top_k = o->sub_top_k >= 0 ? o->sub_top_k : to->predictor.top_k;
 }
 
+/* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */
+static bool is_broken(utter_status status)
+{
+    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
+}
+
 static void open_speech(struct worker *w, const struct wire_message *m)
 {
     struct wire_open o;
@@ -140,9 +146,10 @@ static void open_speech(struct worker *w, const struct wire_message *m)
         options.voice = voice;
         *slot = (struct slot){.id = m->id, .frame_s = now_s()};
         status = utter_stream_open(&slot->stream, w->model, &options, &error);
+        w->code = is_broken(status) ? EXIT_DEVICE : w->code;
     }
     utter_voice_free(&voice);
-    if (status != UTTER_OK) {
+    if (status != UTTER_OK && w->code == 0) { /* otherwise it begins again on the next worker */
         wire_put_failed(&w->out, m->id, status, error.text);
     }
 }
@@ -167,6 +174,7 @@ static void feed_speech(struct worker *w, struct slot *slot, const struct wire_m
                               : utter_stream_finish(slot->stream, &error);
     slot->starved = false;
     slot->text_bytes += m->bytes; /* of WIRE_FINISH: none */
+    w->code = is_broken(status) ? EXIT_DEVICE : w->code;
     if (status < 0) {
         fail_speech(w, slot, status, error.text);
     }
@@ -377,9 +385,7 @@ static void step(struct worker *w)
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
         beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
-    if (status == UTTER_E_DEVICE || status == UTTER_E_FILE) {
-        w->code = EXIT_DEVICE;
-    }
+    w->code = is_broken(status) ? EXIT_DEVICE : w->code;
     flush_out(w);
     w->over = w->over || w->code != 0;
 }
@@ -405,8 +411,9 @@ static void run(struct worker *w)
     }
 }
 
-/* Every path once, with one lane and with all, so that the first client waits for nothing that is made only once. */
-static void warm_up(struct worker *w)
+/* Every path once, with one lane and with all, so that the first client waits for nothing that is made only once.
+ * Fails only when the model is broken. */
+static utter_status warm_up(struct worker *w, utter_error *error)
 {
     static const char text[] = "One, two, three.";
     static const int widths[] = {1, 0};
@@ -430,11 +437,11 @@ static void warm_up(struct worker *w)
         }
         /* The first step reads the prompts and touches memory for the first time; the quickest of
          * the others tells what a step costs when nothing disturbs it. */
-        utter_status status = utter_model_step(w->model, NULL);
+        utter_status status = utter_model_step(w->model, error);
         double step_s = 0, prompts_s = 0;
         while (status == UTTER_OK) {
             double begin = now_s();
-            status = utter_model_step(w->model, NULL);
+            status = utter_model_step(w->model, error);
             double took = now_s() - begin;
             step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
         }
@@ -448,7 +455,11 @@ static void warm_up(struct worker *w)
                 &w->clock, n, step_s, n > 1 ? 0 : sizeof text + PROMPT_BYTES, n > 1 ? 0 : prompts_s);
         }
         utter_voice_free(&voice);
+        if (is_broken(status)) {
+            return status;
+        }
     }
+    return UTTER_OK;
 }
 
 static void say_ready(struct worker *w)
@@ -522,6 +533,9 @@ static void greet(struct worker *w)
     utter_error error = {.text = ""};
     utter_status status = open_model(w, &hello, &error);
     consume(w, used);
+    if (status == UTTER_OK) {
+        status = warm_up(w, &error);
+    }
     if (status != UTTER_OK) {
         wire_begin(&w->out, WIRE_REFUSED, 0);
         wire_put_string(&w->out, error.text);
@@ -531,7 +545,6 @@ static void greet(struct worker *w)
         w->code = 1;
         return;
     }
-    warm_up(w);
     say_ready(w);
 }
 
