@@ -26,6 +26,8 @@ struct session {
     struct conn *conn;
     struct fields config;
     bool configured, closing;
+    bool going_on; /* a speech that ends as it begins comes back to go_on */
+    bool deaf;     /* its utterance has ended before its text: what still comes of that is not said */
     struct part_list parts; /* the first one is spoken, or waits for text */
     size_t waiting_bytes, n_parts;
     int utterance, sentence; /* of the part that text goes into next */
@@ -93,37 +95,61 @@ static void feed(struct session *x, const char *text, size_t n)
     }
 }
 
+/* No speech is to be had: what waits is forgotten, and the client hears of each utterance that it is over. */
+static void refuse_all(struct session *x, const struct refusal *r)
+{
+    const struct part *part;
+    send_error(x, r);
+    TAILQ_FOREACH(part, &x->parts, entry)
+    {
+        x->deaf = !part->ended;
+        if (part->last || x->deaf) {
+            send_session_done(x, part->utterance, part->sentence);
+        }
+    }
+    drop_all(x);
+}
+
+static void speak(struct session *x, const struct part *part)
+{
+    struct refusal r;
+    x->told_start = false;
+    x->sound_bytes = 0;
+    x->speech = speech_start(
+        x->conn->server, &x->config, METRICS_STREAM, server_now(), x->conn->account, &sink, x, &r);
+    if (!x->speech) {
+        refuse_all(x, &r);
+        return;
+    }
+    feed(x, (const char *)part->text.bytes, part->text.n);
+    if (x->speech && part->ended) {
+        speech_finish(x->speech);
+    }
+}
+
 /* Lets the first part speak, as far as its text is there. Parts without a word are passed over. */
 static void go_on(struct session *x)
 {
     struct part *part;
+    if (x->going_on) {
+        return;
+    }
+    x->going_on = true;
     while (!x->speech && (part = TAILQ_FIRST(&x->parts))) {
         bool blank = sentence_is_blank((const char *)part->text.bytes, part->text.n);
         if (!part->ended && (blank || x->config.cut != FIELDS_CUT_NONE)) {
-            return;
+            break;
         }
         if (blank) {
             if (part->last) {
                 send_session_done(x, part->utterance, part->sentence);
             }
             drop_part(x, part);
-            continue;
-        }
-        struct refusal r;
-        x->told_start = false;
-        x->sound_bytes = 0;
-        x->speech = speech_start(
-            x->conn->server, &x->config, METRICS_STREAM, server_now(), x->conn->account, &sink, x, &r);
-        if (!x->speech) {
-            send_error(x, &r);
-            drop_all(x);
-            return;
-        }
-        feed(x, (const char *)part->text.bytes, part->text.n);
-        if (x->speech && part->ended) {
-            speech_finish(x->speech);
+        } else {
+            speak(x, part);
         }
     }
+    x->going_on = false;
     if (TAILQ_EMPTY(&x->parts) && x->closing) {
         conn_close_socket(
             x->conn, x->conn->server->draining ? WEBSOCKET_GOING_AWAY : WEBSOCKET_NORMAL, "");
@@ -170,11 +196,8 @@ static void on_end(void *user, const struct speech_end *e)
                      1e3 * e->first_s, "total_ms", 1e3 * e->total_s));
     if (part->ended && part->last) {
         send_session_done(x, utterance, sentence + 1);
-    } else if (
-        !part->ended) { /* its text goes on, but the speech has ended: what follows is not said */
-        part->ended = true;
-        x->utterance++;
-        x->sentence = 0;
+    } else if (!part->ended) {
+        x->deaf = true;
         send_session_done(x, utterance, sentence + 1);
     }
     drop_part(x, part);
@@ -221,10 +244,11 @@ static bool add_text(struct session *x, const char *text, size_t n)
     wire_put(&part->text, text, n);
     x->waiting_bytes += n;
     count_text(x);
+    bool good = !part->text.failed;
     if (part == TAILQ_FIRST(&x->parts)) {
-        feed(x, text, n);
+        feed(x, text, n); /* which may end the speech, and the part with it */
     }
-    return !part->text.failed;
+    return good;
 }
 
 /* A sentence that came into the open part becomes a part of its own, in front of it. */
@@ -275,6 +299,9 @@ static void take_text(struct session *x, const json_t *message)
     const json_t *value = json_object_get(message, "text");
     const char *text = json_string_value(value);
     size_t n = json_string_length(value);
+    if (x->deaf) {
+        return;
+    }
     if (!text || strlen(text) != n) {
         send_plain_error(x, "text", "\"text\" must be a string without NUL");
     } else if (n > LIMIT_WS_TEXT) {
@@ -286,8 +313,19 @@ static void take_text(struct session *x, const json_t *message)
     }
 }
 
+static void next_utterance(struct session *x)
+{
+    x->utterance++;
+    x->sentence = 0;
+    x->deaf = false;
+}
+
 static void take_done(struct session *x)
 {
+    if (x->deaf) {
+        next_utterance(x);
+        return;
+    }
     struct part *part = open_part(x);
     if (part) {
         end_part(x, part, true);
@@ -306,8 +344,8 @@ static void take_cancel(struct session *x)
         x->speech = NULL;
     }
     const struct part *last = TAILQ_LAST(&x->parts, part_list);
-    if (last && !last->ended) {
-        x->utterance++;
+    if (x->deaf || (last && !last->ended)) {
+        next_utterance(x);
     }
     x->sentence = 0;
     drop_all(x);

@@ -29,6 +29,18 @@ def who_comes_too_early_is_told(program):
     assert code == 0, (code, s.said())
 
 
+def a_start_that_never_succeeds_ends(program):
+    s = Server(program, "--lanes", "8", "-q", held=True)
+    for i in range(3):
+        if i:
+            s.hold_worker()
+        worker, = s.workers()
+        os.kill(worker, signal.SIGKILL)
+        assert wait_for(lambda: worker not in s.workers()) or i == 2
+    assert s.process.wait(5) == 2 and len(s.said().splitlines()) == 1 and "3 workers" in s.said(), s.said()
+    s.stop()
+
+
 def a_session_outlives_the_worker(s):
     w = Socket(s)
     w.send({"type": "session.config", "language": "English", "max_new_tokens": 2})
@@ -40,6 +52,44 @@ def a_session_outlives_the_worker(s):
     w.send({"type": "input.done"})
     messages, sound = w.until("session.done")
     assert messages[-2]["type"] == "audio.done" and not messages[-2]["error"] and sound, messages
+    w.close()
+
+
+def an_utterance_that_ends_early_is_over(s):
+    w = Socket(s)
+    w.send({"type": "session.config", "max_new_tokens": 2})
+    text = {"type": "input.text", "text": "The quick brown fox jumps over the lazy"}
+    for after, index in (("input.done", 0), ("input.cancel", 2)):
+        w.send(text)  # with no end, but the speech has one
+        messages, _ = w.until("session.done")
+        assert messages[-1]["utterance_index"] == index and messages[-2]["finish"] == "max_frames", messages
+        w.send(text)
+        w.send({"type": after})
+        if after == "input.cancel":
+            assert w.receive()["utterance_index"] == index
+        w.send({"type": "input.text", "text": TEXT})
+        w.send({"type": "input.done"})
+        messages, _ = w.until("session.done")
+        assert [m["type"] for m in messages] == ["audio.start", "audio.done", "session.done"], messages
+        assert all(m["utterance_index"] == index + 1 for m in messages), messages
+    w.send({"type": "input.cancel"})
+    assert w.receive()["type"] == "audio.cancelled"  # and nothing between
+    w.close()
+
+
+def an_utterance_is_refused_once(s):
+    """s is full."""
+    w = Socket(s)
+    w.send({"type": "session.config"})
+    w.send({"type": "input.text", "text": TEXT})
+    messages, _ = w.until("session.done")
+    assert [m["type"] for m in messages] == ["session.created", "error", "session.done"], messages
+    assert messages[1]["error"]["type"] == "overloaded_error", messages
+    w.send({"type": "input.text", "text": TEXT})
+    w.send({"type": "input.done"})
+    w.send({"type": "input.cancel"})
+    m = w.receive()
+    assert m["type"] == "audio.cancelled" and m["utterance_index"] == 1, m
     w.close()
 
 

@@ -306,6 +306,7 @@ def too_many_are_refused(s):
     status, headers, answer = s.speak(input=TEXT)
     assert status == 503 and json.loads(answer)["error"]["type"] == "overloaded_error"
     assert int(headers["retry-after"]) > 0
+    mishaps.an_utterance_is_refused_once(s)
     clients.pop().close()  # a queued one leaves: its place is free
     assert wait_for(lambda: s.metric("requests_queued") == 0)
     for c in clients:
@@ -511,6 +512,7 @@ def main():
                  drop_by_drop,
                  a_batch_answers_each_item,
                  sessions_speak_while_text_arrives, sessions_cancel_and_cut, mishaps.a_session_outlives_the_worker,
+                 mishaps.an_utterance_that_ends_early_is_over,
                  speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
             print(f"SKIP server/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
@@ -542,6 +544,7 @@ def main():
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
     checks.run("who_comes_too_early_is_told", mishaps.who_comes_too_early_is_told, program)
+    checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
     checks.run("wrong_starts_say_why", wrong_starts_say_why)
     sys.exit(checks.end())
 
