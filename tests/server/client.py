@@ -28,7 +28,7 @@ class Server:
 
     def read_line(self):
         self.ready = self.process.stdout.readline().decode()
-        self.port = int(self.ready.split("http://127.0.0.1:")[1].split(",")[0]) if "ready" in self.ready else 0
+        self.port = int(self.ready.split(",")[0].rsplit(":", 1)[1]) if "ready" in self.ready else 0
 
     def said(self):
         self.log.seek(0)

@@ -1,7 +1,9 @@
 # What befalls a server: it is asked while the model opens, its worker dies, a recording is bad, a file has gone.
+import http.client
 import json
 import os
 import signal
+import socket
 
 from client import Server, Socket, form, tone, wait_for
 
@@ -27,6 +29,23 @@ def who_comes_too_early_is_told(program):
     finally:
         code = s.stop()
     assert code == 0, (code, s.said())
+
+
+def the_first_line_names_the_address(program):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        print("SKIP server/the_first_line_names_the_address: no IPv6 here")
+        return
+    s = Server(program, "--host", "::1", "--lanes", "1")
+    try:
+        assert "http://[::1]:" in s.ready, s.ready
+        c = http.client.HTTPConnection("::1", s.port, timeout=20)
+        c.request("GET", "/ready")
+        assert c.getresponse().status == 200
+        c.close()
+    finally:
+        assert s.stop() == 0
 
 
 def a_start_that_never_succeeds_ends(program):
