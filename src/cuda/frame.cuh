@@ -182,9 +182,6 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
     }
     embed_code<W>(b, weights.n_codebooks - 1, going, input[0]);
     embed_sum(sum, input[0], weights.n_codebooks == 1);
-    if (b.index == 0) {
-        embed_keep<W>(b, b.args->state.sum, sum);
-    }
 }
 
 template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(struct block &b)

@@ -427,8 +427,6 @@ __global__ void FRAME_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
     if (b.warp < FRAME_WARPS) {
         dev_more_registers();
         lanes_consume<W, I>(b, crowd);
-        dev_bar_warp();
-        dev_pair_bar(FRAME_THREADS); /* the other one may still write here */
     } else {
         dev_fewer_registers();
         if (b.thread == FRAME_THREADS) {
@@ -439,6 +437,10 @@ __global__ void FRAME_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
             block_watch(b);
         }
     }
+    /* The other one may still write here. All warps: on an H100 those that meet did not always see that others had
+     * left, and waited for ever. */
+    dev_bar_warp();
+    dev_pair_bar(FRAME_ALL_THREADS);
 #endif
 }
 
