@@ -413,7 +413,7 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     *memory = (struct backend_memory){0};
     cuda_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
     memory->shared_bytes +=
-        b->weights.arena.size + cuda_frame_plan(b->model) + cache +
+        b->weights.arena.size + cuda_frame_plan(b->model) + b->kernel_bytes + cache +
         cuda_prompt_bytes(b->model->config->talker.n_kv_heads, b->lanes.pages_stride);
     memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
     memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);

@@ -5,8 +5,10 @@
 
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_shapes.h"
 #include "cuda/cuda_steps.h"
 #include "cuda/cuda_wait.h"
+#include "cuda/frame.h"
 #include "model/request.h"
 
 void backend_close(struct backend **at)
@@ -55,14 +57,34 @@ uint64_t backend_least_lane_bytes(const struct model *model)
     return cuda_lanes_lane_bytes(model) + lane + 512 / CUDA_PAGE * cuda_lanes_page_bytes(model);
 }
 
+static enum frame_packed packed_of(const struct backend_options *o)
+{
+    return o->weights == UTTER_WEIGHTS_Q8             ? FRAME_PACKED_ALL
+           : o->weights == UTTER_WEIGHTS_Q8_PREDICTOR ? FRAME_PACKED_PREDICTOR
+                                                      : FRAME_PACKED_NONE;
+}
+
+/* What the frame kernel keeps, weights in 8 bits above all, where it may be chosen. */
+static uint64_t kernel_plan(struct backend *b, const struct backend_options *o)
+{
+    const char *why;
+    const bool graph = o->cpu_kernels && strcmp(o->cpu_kernels, "graph") == 0;
+    cuda_weights_shapes(&b->weights, b->model);
+    return !graph && frame_kernel_fits(&b->weights, &b->device, &why)
+               ? frame_kernel_plan(&b->weights, packed_of(o))
+               : 0;
+}
+
 /* Says what is missing before anything is allocated, and what would fit. */
 static utter_status check_memory(
-    struct backend *b, int n_lanes, int lane_positions, int *n_pages, utter_error *error)
+    struct backend *b, const struct backend_options *o, int *n_pages, utter_error *error)
 {
+    const int n_lanes = o->n_lanes, lane_positions = o->lane_positions;
     uint64_t vocoder = 0, vocoder_lane = 0, available = cuda_device_free_bytes(&b->device);
     cuda_vocoder_plan(b->model, &vocoder, &vocoder_lane);
     /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
     uint64_t fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + available / 50;
+    fixed += kernel_plan(b, o);
     fixed += cuda_prompt_bytes(
         b->model->config->talker.n_kv_heads, (lane_positions + CUDA_PAGE - 1) / CUDA_PAGE);
     uint64_t lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane,
@@ -122,9 +144,7 @@ static utter_status choose_kernels(
 {
     const char *wanted = o->cpu_kernels;
     static const char *const IN_8_BITS[] = {"", ", predictor in 8 bits", ", in 8 bits"};
-    const enum frame_packed packed = o->weights == UTTER_WEIGHTS_Q8             ? FRAME_PACKED_ALL
-                                     : o->weights == UTTER_WEIGHTS_Q8_PREDICTOR ? FRAME_PACKED_PREDICTOR
-                                                                                : FRAME_PACKED_NONE;
+    const enum frame_packed packed = packed_of(o);
     const bool frame = wanted && strcmp(wanted, "frame") == 0,
                graph = wanted && strcmp(wanted, "graph") == 0;
     bool persistent = false;
@@ -143,6 +163,7 @@ static utter_status choose_kernels(
         : frame || packed ? CUDA_FRAME_KERNEL
                           : CUDA_FRAME_FASTER,
         packed, &persistent, error);
+    b->kernel_bytes = persistent ? frame_kernel_plan(&b->weights, packed) : 0;
     snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
         persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.major,
         b->device.minor, cuda_seconds() - begin);
@@ -155,7 +176,7 @@ static utter_status open_parts(struct backend *b, const struct backend_options *
     double begin = cuda_seconds();
     utter_status status = cuda_device_open(&b->device, o->device, error);
     if (status || (status = cuda_weights_fit(b->model, error)) ||
-        (status = check_memory(b, o->n_lanes, o->lane_positions, &n_pages, error)) ||
+        (status = check_memory(b, o, &n_pages, error)) ||
         (status = backend_check(
              b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "a stream", error)) ||
         (status = cuda_weights_open(&b->weights, b->model, &b->device, error)) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_weights.h"
+#include "cuda/cuda_shapes.h"
 
 #include <math.h>
 #include <string.h>
@@ -247,6 +247,13 @@ static void walk_all(struct walk *k, const struct model *m)
 }
 
 /* ---- Opening ---- */
+
+void cuda_weights_shapes(struct cuda_weights *w, const struct model *model)
+{
+    struct cuda_arena arena = {0};
+    struct walk k = {.w = w, .arena = &arena};
+    walk_all(&k, model);
+}
 
 uint64_t cuda_weights_plan(const struct model *model)
 {

@@ -71,7 +71,7 @@ const void *frame_kernel_code(int talker_width, enum frame_packed packed)
 /* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
 static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m, bool packed)
 {
-    return packed && m->tiles ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
+    return packed && m->rows > 0 ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
 }
 
 static void take_layers(
