@@ -159,9 +159,14 @@ static int pace_of(int n)
 /* At most CUDA_MAX_SLOTS lanes. */
 static utter_status frame_group(struct backend *b, const struct frame_in *in, int n, utter_error *error)
 {
-    for (int i = 0; i < n; i++) {
-        struct lane *l = &b->of[in[i].lane];
-        b->in[i] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
+    /* First frames together: a launch of the frame kernel holds lanes of one kind. */
+    for (int kind = 0, at = 0; kind < 2; kind++) {
+        for (int i = 0; i < n; i++) {
+            const struct lane *l = &b->of[in[i].lane];
+            if (l->ready == (kind == 0)) {
+                b->in[at++] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
+            }
+        }
     }
     b->pace = b->busy ? -1 : pace_of(n);
     b->busy = true;
@@ -170,7 +175,7 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
     nvtxRangePop();
     for (int i = 0; i < n && !status; i++) {
         struct lane *l = &b->of[in[i].lane];
-        l->position += b->in[i].step;
+        l->position += !l->ready;
         l->ready = false;
         l->framed = true;
         l->vocoded = false;

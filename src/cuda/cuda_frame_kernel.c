@@ -8,8 +8,9 @@
 #include "cuda/cuda_wait.h"
 
 enum {
-    KERNEL_MOST_LANES = 16, /* that are tried; more are always faster in one pass of the graphs */
-    /* Of a model that gets the kernel unasked: groups of lanes have not met the graphs on a GPU yet. */
+    /* That are tried; more take several launches, and the graphs one pass. */
+    KERNEL_MOST_LANES = FRAME_MOST_LANES,
+    /* Of a model that gets the kernel unasked: groups of lanes have not been soaked on a GPU yet. */
     KERNEL_OWN_LANES = 1,
     KERNEL_WARM = 2, /* frames before those that are timed */
     KERNEL_TIMED = 5,
@@ -18,6 +19,21 @@ enum {
 
 /* The kernel is taken when it needs at most this part of the graphs' time. */
 static const double KERNEL_GAIN = 0.87;
+
+/* How weights are best brought depends on the memory and on the build: a few ways are tried. */
+static const struct {
+    int n_slots, pace;
+} WAYS[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
+
+/* Where in kernel_way that of launches of n lanes stands: for 1, 2, 4 and 8. */
+static int way_at(int n)
+{
+    int at = 0;
+    while (1 << at < n) {
+        at++;
+    }
+    return at;
+}
 
 static utter_status check(
     struct cuda_frame *f, cudaError_t result, const char *what, utter_error *error)
@@ -53,6 +69,8 @@ static utter_status run_group(
     if (any_text) {
         status = frame_queue_text(f, &at->slots[i].text, sizeof at->slots[0], n, f->b.text, error);
     }
+    const int bringing = f->kernel_way[way_at(n)];
+    frame_kernel_ahead(f->kernel, WAYS[bringing].n_slots, WAYS[bringing].pace);
     return status ? status
                   : frame_kernel_run(f->kernel, asks, n, in->step ? FRAME_STEP : 0, f->sequence, error);
 }
@@ -186,28 +204,36 @@ static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial,
     return status;
 }
 
-/* How weights are best brought depends on the memory: a few ways are tried. */
+/* The best way for launches of n lanes, and what it gives. */
 static utter_status tune(struct cuda_frame *f, int n, struct trial *best, utter_error *error)
 {
-    static const struct {
-        int n_slots, pace;
-    } ways[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
+    const int at = way_at(n);
     int chosen = 0;
     utter_status status = UTTER_OK;
     *best = (struct trial){0};
-    for (int i = 0; i < (int)(sizeof ways / sizeof *ways) && f->kernel && !status; i++) {
+    for (int i = 0; i < (int)(sizeof WAYS / sizeof *WAYS) && f->kernel && !status; i++) {
         struct trial trial;
-        frame_kernel_ahead(f->kernel, ways[i].n_slots, ways[i].pace);
+        f->kernel_way[at] = i;
         status = try_frames(f, n, &trial, error);
         if (!status && (best->seconds == 0 || trial.seconds < best->seconds)) {
             *best = trial;
             chosen = i;
         }
     }
-    if (f->kernel) {
-        frame_kernel_ahead(f->kernel, ways[chosen].n_slots, ways[chosen].pace);
-    }
+    f->kernel_way[at] = chosen;
     return status;
+}
+
+/* The ways for launches of 1, 2, 4 .. lanes; *kernel: what n lanes get, in one launch or several. */
+static utter_status tune_all(struct cuda_frame *f, int n, struct trial *kernel, utter_error *error)
+{
+    const int together = frame_kernel_lanes(f->kernel), most = n < together ? n : together;
+    utter_status status = UTTER_OK;
+    for (int i = 0, lanes = 0; lanes < most && f->kernel && !status; i++) {
+        lanes = 1 << i < most ? 1 << i : most;
+        status = tune(f, lanes, kernel, error);
+    }
+    return status || most == n || !f->kernel ? status : try_frames(f, n, kernel, error);
 }
 
 utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, enum frame_packed packed,
@@ -231,7 +257,7 @@ utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, en
     if (status) { /* no room for it: the graphs do; a device that has failed does not */
         return way == CUDA_FRAME_FASTER && !f->device->broken.code ? UTTER_OK : status;
     }
-    status = tune(f, n, &kernel, error);
+    status = tune_all(f, n, &kernel, error);
     if (!status && way == CUDA_FRAME_FASTER && f->kernel &&
         (kernel.seconds > KERNEL_GAIN * graphs.seconds ||
             memcmp(graphs.codes, kernel.codes, sizeof kernel.codes) != 0)) {
