@@ -199,6 +199,7 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide ## the GPU backend
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_state $(addprefix build/checkpoints/,tiny06-base unusual)
 	$(B)/tests/cuda/check_frame build/checkpoints/wide
+	$(B)/tests/cuda/check_soak -n 3000 build/checkpoints/wide
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 

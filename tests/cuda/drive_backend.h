@@ -77,7 +77,7 @@ static bool start(struct run *r, int lane, int kind, const struct lane_settings 
 
 /* One frame on one lane, with its sound or without; codes go to out. False at the end of the utterance or after a
  * failure. */
-static bool one_frame_of(
+static inline bool one_frame_of(
     struct run *r, int lane, int32_t text, const int32_t *forced, bool sound, struct lane_out *out)
 {
     utter_error error;
@@ -87,7 +87,7 @@ static bool one_frame_of(
            said(r->ops->collect(r->b, lane, out, &error), &error, "collect") && !out->end;
 }
 
-static bool one_frame(
+static inline bool one_frame(
     struct run *r, int lane, int32_t text, const int32_t *forced, struct lane_out *out)
 {
     return one_frame_of(r, lane, text, forced, true, out);

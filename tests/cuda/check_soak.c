@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Many frames with random settings, lanes, prompts, texts and kernels, everything spoken twice: the second time other
+ * lanes of the backend speak it, together again or each alone. A frame that differs, fails or comes too late for the
+ * frame kernel is a fault. Some rounds are spoken by the graphs too; their sums are taken in another order, so a few
+ * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-s SECONDS] [-r SEED] CHECKPOINT
+ * ...; ends with `N passed, N failed`. */
+#include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_frame_parts.h"
+#include "tests/cuda/drive_backend.h"
+
+enum { MOST_LANES = 16, MOST_FRAMES = 96, CODEBOOKS = 16, MOST_BEGIN = 6 };
+/* One round of so many: its voices are repeated each alone; it is spoken by the graphs too. */
+enum { REPEATED_ALONE = 8, SHARED_BY_GRAPHS = 6 };
+
+/* The kernels that take turns; the first in most of them. */
+static const struct {
+    const char *kernels;
+    utter_weights weights;
+    int share; /* rounds of SHARES */
+} KINDS[] = {
+    {"frame", UTTER_WEIGHTS_STORED, 21},
+    {"graph", UTTER_WEIGHTS_STORED, 1},
+    {"frame", UTTER_WEIGHTS_Q8_PREDICTOR, 1},
+    {"frame", UTTER_WEIGHTS_Q8, 1},
+};
+enum { N_KINDS = sizeof KINDS / sizeof *KINDS, SHARES = 24 };
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % n);
+}
+
+/* ---- A round ---- */
+
+struct voice {
+    struct lane_settings settings;
+    int kind, n_rows, begin; /* of its prompt; the step at which it comes in */
+};
+
+struct plan {
+    struct voice of[MOST_LANES];
+    int n, n_steps;
+};
+
+static struct sampling any_sampling(void)
+{
+    static const float temperatures[] = {0, 0.3f, 0.7f, 0.9f, 0.9f, 1, 1.6f, 20},
+                       ps[] = {1, 1, 1, 0.95f, 0.8f, 0.3f, 1e-6f},
+                       penalties[] = {1, 1.05f, 1.05f, 1.3f, 0.8f};
+    static const int ks[] = {0, 0, 1, 2, 20, 50, 50, 300, 5000};
+    struct sampling s;
+    s.temperature = temperatures[below(8)];
+    s.top_k = ks[below(9)];
+    s.top_p = ps[below(7)];
+    s.repetition_penalty = penalties[below(5)];
+    return s;
+}
+
+static void draw(struct plan *plan)
+{
+    static const int counts[] = {1, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8, 8, 8, 11, 16},
+                     least[] = {0, 2, 2, 2, 40, 1 << 20};
+    plan->n = counts[below(16)];
+    plan->n_steps = 20 + (int)below(MOST_FRAMES - 19);
+    for (int i = 0; i < plan->n; i++) {
+        struct voice *v = &plan->of[i];
+        v->settings =
+            (struct lane_settings){any_sampling(), any_sampling(), below(1u << 30), least[below(6)]};
+        v->kind = (int)below(1000);
+        v->n_rows = 1 + (int)below(N_ROWS);
+        v->begin = (int)below(MOST_BEGIN);
+    }
+    plan->of[0].begin = 0;
+}
+
+struct speech {
+    int32_t codes[MOST_LANES][MOST_FRAMES][CODEBOOKS];
+    uint64_t scores[MOST_LANES]
+                   [MOST_FRAMES]; /* sums of the bits of those of code 0; of the first: the prompt's */
+    int n_frames[MOST_LANES];
+};
+
+/* Takes in the scores of code 0 of some voices' last frame. */
+static bool note_scores(
+    struct run *r, const struct frame_in *in, const int *who, int n, struct speech *said_codes)
+{
+    static uint32_t scores[MOST_LANES * CUDA_MAX_CODES];
+    const int each = r->config->codec_vocabulary;
+    if (cudaMemcpy(scores, r->b->lanes.logits, (size_t)(MOST_LANES * each) * sizeof *scores,
+            cudaMemcpyDeviceToHost) != cudaSuccess) {
+        result(false, "scores: not to be had");
+        return false;
+    }
+    for (int k = 0; k < n; k++) {
+        uint64_t sum = 0;
+        for (int j = 0; j < each; j++) {
+            sum = (sum ^ scores[in[k].lane * each + j]) * 0x9e3779b97f4a7c15u;
+        }
+        said_codes->scores[who[k]][said_codes->n_frames[who[k]]] = sum;
+    }
+    return true;
+}
+
+/* Voice i on lane (i + shift) of the backend. False after a failure, which has been told. */
+static bool speak(struct run *r, const struct plan *plan, int shift, struct speech *said_codes)
+{
+    bool ended[MOST_LANES] = {false}, good = true;
+    memset(said_codes, 0, sizeof *said_codes);
+    for (int t = 0; t < plan->n_steps && good; t++) {
+        struct frame_in in[MOST_LANES];
+        int who[MOST_LANES], n = 0;
+        utter_error error;
+        for (int i = 0; i < plan->n && good; i++) {
+            const struct voice *v = &plan->of[i];
+            const int lane = (i + shift) % MOST_LANES;
+            good = t != v->begin || start(r, lane, v->kind, &v->settings, v->n_rows);
+            if (t >= v->begin && !ended[i]) {
+                who[n] = i;
+                in[n++] = (struct frame_in){lane, text_of(r->config, v->kind, t - v->begin), NULL};
+            }
+        }
+        good = good && (n == 0 || said(r->ops->frame(r->b, in, n, &error), &error, "frame"));
+        struct lane_out out;
+        good = good &&
+               (n == 0 || (said(r->ops->collect(r->b, in->lane, &out, &error), &error, "collect") &&
+                              note_scores(r, in, who, n, said_codes)));
+        for (int k = 0; k < n && good; k++) {
+            const int i = who[k];
+            good = said(r->ops->collect(r->b, in[k].lane, &out, &error), &error, "collect");
+            ended[i] = good && out.end;
+            if (good && !out.end) {
+                memcpy(said_codes->codes[i][said_codes->n_frames[i]++], out.codes,
+                    (size_t)r->config->n_codebooks * sizeof(int32_t));
+            }
+        }
+    }
+    return good;
+}
+
+/* Each voice by itself. */
+static bool speak_alone(struct run *r, const struct plan *plan, struct speech *all)
+{
+    static struct speech one;
+    bool good = true;
+    memset(all, 0, sizeof *all);
+    for (int i = 0; i < plan->n && good; i++) {
+        struct plan alone = {.of = {plan->of[i]}, .n = 1, .n_steps = plan->n_steps - plan->of[i].begin};
+        alone.of[0].begin = 0;
+        good = speak(r, &alone, (int)below(MOST_LANES), &one);
+        memcpy(all->codes[i], one.codes[0], sizeof one.codes[0]);
+        memcpy(all->scores[i], one.scores[0], sizeof one.scores[0]);
+        all->n_frames[i] = one.n_frames[0];
+    }
+    return good;
+}
+
+/* Frames in which a voice has other codes, or other scores of the first. */
+static int differing(const struct plan *plan, const struct speech *a, const struct speech *b)
+{
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) {
+        n += abs(a->n_frames[i] - b->n_frames[i]);
+        for (int t = 0; t < a->n_frames[i] && t < b->n_frames[i]; t++) {
+            n += a->scores[i][t] != b->scores[i][t] ||
+                 memcmp(a->codes[i][t], b->codes[i][t], sizeof a->codes[i][t]) != 0;
+        }
+    }
+    return n;
+}
+
+/* Voices that are other ones. */
+static int parted(const struct plan *plan, const struct speech *a, const struct speech *b)
+{
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) {
+        n += a->n_frames[i] != b->n_frames[i] ||
+             memcmp(a->codes[i], b->codes[i], sizeof a->codes[i]) != 0;
+    }
+    return n;
+}
+
+/* The first frame in which two voices have other scores, or other codes; n_steps: none. */
+static int first_other(
+    const struct plan *plan, const struct speech *a, const struct speech *b, int i, bool scores)
+{
+    int t = 0;
+    while (t < plan->n_steps &&
+           (scores ? a->scores[i][t] == b->scores[i][t]
+                   : memcmp(a->codes[i][t], b->codes[i][t], sizeof a->codes[i][t]) == 0)) {
+        t++;
+    }
+    return t;
+}
+
+/* What there is to say of voices that are other ones: where the first scores of code 0, and the first code, differ. */
+static void tell(
+    const struct plan *plan, int kind, bool alone, const struct speech *a, const struct speech *b)
+{
+    for (int i = 0; i < plan->n; i++) {
+        const struct voice *v = &plan->of[i];
+        const struct sampling *s = &v->settings.talker, *p = &v->settings.predictor;
+        const int scores = first_other(plan, a, b, i, true), t = first_other(plan, a, b, i, false);
+        int j = 0;
+        if (t == plan->n_steps && scores == plan->n_steps) {
+            continue;
+        }
+        while (t < plan->n_steps && j + 1 < CODEBOOKS && a->codes[i][t][j] == b->codes[i][t][j]) {
+            j++;
+        }
+        printf("     %s %d, voice %d of %d%s, %d rows, from step %d of %d: other scores from frame %d, "
+               "codes from "
+               "frame %d, code %d; %d and %d frames; temperature %g, top_k %d, top_p %g, penalty %g; "
+               "%g, %d, %g\n",
+            KINDS[kind].kernels, (int)KINDS[kind].weights, i, plan->n, alone ? " and alone" : "",
+            v->n_rows, v->begin, plan->n_steps, scores, t, j, a->n_frames[i], b->n_frames[i],
+            (double)s->temperature, s->top_k, (double)s->top_p, (double)s->repetition_penalty,
+            (double)p->temperature, p->top_k, (double)p->top_p);
+    }
+}
+
+/* ---- Rounds ---- */
+
+struct tally {
+    long n_frames, n_differing, n_failures, n_streams, n_ends;
+    long n_beside_graphs, frames_beside_graphs, n_parted;
+    long of_kind[N_KINDS];
+};
+
+/* The frame kernel has not given up. */
+static bool holds(const struct backend *b, int kind)
+{
+    return strcmp(KINDS[kind].kernels, "graph") == 0 || b->frame->kernel;
+}
+
+static int draw_kind(void)
+{
+    int kind = 0;
+    for (int at = (int)below(SHARES); at >= KINDS[kind].share; kind++) {
+        at -= KINDS[kind].share;
+    }
+    return kind;
+}
+
+static void take_round(struct run *runs, struct tally *tally)
+{
+    static struct speech first, second;
+    struct plan plan;
+    draw(&plan);
+    const int kind = draw_kind();
+    const bool beside = kind == 0 && below(SHARED_BY_GRAPHS) == 0, alone = below(REPEATED_ALONE) == 0;
+    if (!speak(&runs[kind], &plan, (int)below(MOST_LANES), &first) ||
+        !(alone ? speak_alone(&runs[kind], &plan, &second)
+                : speak(&runs[kind], &plan, (int)below(MOST_LANES), &second)) ||
+        !holds(runs[kind].b, kind)) {
+        tally->n_failures++;
+        return;
+    }
+    long frames = 0;
+    for (int i = 0; i < plan.n; i++) {
+        frames += first.n_frames[i];
+        tally->n_ends += first.n_frames[i] < plan.n_steps - plan.of[i].begin;
+    }
+    tally->n_frames += frames;
+    tally->of_kind[kind] += frames;
+    tally->n_streams += plan.n;
+    tally->n_differing += differing(&plan, &first, &second);
+    tell(&plan, kind, alone, &first, &second);
+    if (beside && speak(&runs[1], &plan, 0, &second)) {
+        tally->n_beside_graphs += plan.n;
+        tally->frames_beside_graphs += frames;
+        tally->n_parted += parted(&plan, &first, &second);
+    }
+}
+
+static void check_model(long n_frames, double seconds)
+{
+    struct model *model;
+    struct run runs[N_KINDS] = {0};
+    struct tally tally = {0};
+    utter_error error;
+    bool good = true;
+    if (!said(model_open(&model, folder, &error), &error, "model")) {
+        return;
+    }
+    for (int i = 0; i < N_KINDS && good; i++) {
+        struct backend_options o = {.n_lanes = MOST_LANES,
+            .lane_positions = 256,
+            .cpu_kernels = KINDS[i].kernels,
+            .weights = KINDS[i].weights};
+        runs[i] = (struct run){&cuda_backend, NULL, model->config};
+        good = said(cuda_backend.open(&runs[i].b, model, &o, &error), &error, "open");
+    }
+    const double begin = now();
+    while (good && tally.n_frames < n_frames && now() - begin < seconds && tally.n_failures < 3) {
+        take_round(runs, &tally);
+    }
+    result(good && tally.n_frames > 0 && tally.n_differing == 0 && tally.n_failures == 0,
+        "%ld frames with random settings, each twice: %ld differ, %ld failures; %ld streams, %ld ended "
+        "by themselves; frame kernel %ld, graphs %ld, predictor in 8 bits %ld, 8 bits %ld; %.0f s",
+        tally.n_frames, tally.n_differing, tally.n_failures, tally.n_streams, tally.n_ends,
+        tally.of_kind[0], tally.of_kind[1], tally.of_kind[2], tally.of_kind[3], now() - begin);
+    printf("     %ld of %ld streams of the frame kernel (%ld frames) part from the graphs\n",
+        tally.n_parted, tally.n_beside_graphs, tally.frames_beside_graphs);
+    for (int i = 0; i < N_KINDS; i++) {
+        cuda_backend.close(&runs[i].b);
+    }
+    model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    long n_frames = 2000;
+    double seconds = 3600;
+    state = 1;
+    for (int i = 1; i < argc; i++) {
+        const bool more = i + 1 < argc;
+        if (strcmp(argv[i], "-n") == 0 && more) {
+            n_frames = atol(argv[++i]);
+        } else if (strcmp(argv[i], "-s") == 0 && more) {
+            seconds = atof(argv[++i]);
+        } else if (strcmp(argv[i], "-r") == 0 && more) {
+            state = (uint64_t)atol(argv[++i]);
+        } else {
+            folder = argv[i];
+            check_model(n_frames, seconds);
+        }
+    }
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed == 0;
+}
