@@ -1,7 +1,7 @@
 # What the server must show, measured: figures.py PROGRAM WHAT [N] [-- options of utter serve]. Not part of the tests:
 # it wants the machine alone. Prints one line of JSON for each figure.
 #   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
-#   silent [8]     turns of 8 listeners, 1,000 slow clients   kill [100]   the worker, killed at random moments
+#   silent [8]     pairs of turns: 8 listeners, 1,000 slow    kill [100]   the worker, killed at random moments
 #   flood          clients that send and never read           formats      what the encoders cost
 #   gpu            one client; 10, 20, 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json
@@ -189,33 +189,47 @@ def hold(s, core):
     return p
 
 
+def with_interval(pairs, share):
+    """Beside them against without, at this share of all answers: the ratio, and its 95% interval over pairs of turns."""
+    def ratio(some):
+        at = [sorted(x for pair in some for x in pair[i]) for i in (0, 1)]
+        return at[1][int(share * (len(at[1]) - 1))] / at[0][int(share * (len(at[0]) - 1))]
+    draw = random.Random(1)
+    drawn = sorted(ratio([draw.choice(pairs) for _ in pairs]) for _ in range(1000))
+    return [round(x, 4) for x in (ratio(pairs), drawn[25], drawn[974])]
+
+
 def silent(s):
-    """Turns without and with them. With 6 cores or more, server, load and those who are silent have their own."""
-    cores = sorted(os.sched_getaffinity(0))
+    """Pairs of turns without and with them, in either order. With 6 cores or more, server, load and those who are silent
+    have their own."""
+    cores = sorted(all_cores)
     apart = len(cores) >= 6
     if apart:
-        for pid in (s.process.pid, *s.workers()):
-            for task in os.listdir(f"/proc/{pid}/task"):
-                os.sched_setaffinity(int(task), cores[:-3])
         os.sched_setaffinity(0, cores[-3:-1])  # and the load, which it starts
     eight = ["--listeners", "8", "--eager", "--words", "3-8", "--seed", "5", "--seconds"]
     load(s, *eight, "3")
     runs, alone, most, held = ([], []), memory(s), 0, []
-    for turn in range(number or 8):
-        beside = turn % 2
+    front = [0, 0]
+    for turn in range(2 * (number or 8)):
+        beside = (turn + 1) // 2 % 2
         p = hold(s, cores[-1:] if apart else None) if beside else None
-        if beside:
-            time.sleep(6)  # the first of them are shut out after 5 s
-        runs[beside].append(load(s, *eight, "20"))
+        time.sleep(6)  # the first of them are shut out after 5 s
+        front[beside] -= processor_s(s.process.pid)
+        runs[beside].append(load(s, *eight, "15"))
+        front[beside] += processor_s(s.process.pid)
         if beside:
             most = max(most, memory(s))
             held.append(json.loads(p.communicate(b"\n")[0]))
     each = [[x for r in some for x in r["audible_each_ms"]] for some in runs]
+    pairs = list(zip(*[[r["audible_each_ms"] for r in some] for some in runs]))
     show("silent", connections=1000, cores_apart=apart, without_ms=spread(each[0]), beside_ms=spread(each[1]),
-         gap_p99_ms=[[r["gap_ms"]["p99"] for r in some] for some in runs],
+         ratio_p50=with_interval(pairs, 0.5), ratio_p95=with_interval(pairs, 0.95),
+         ratio_p99=with_interval(pairs, 0.99), front_s=[x / len(runs[0]) for x in front],
          turns_p99_ms=[[r["audible_ms"]["p99"] for r in some] for some in runs])
     show("silent", refused=[sum(r["refused"] for r in some) for some in runs],
-         underruns=[sum(r["underruns"] for r in some) for some in runs], held=held, memory_kb=[alone, most])
+         underruns=[sum(r["underruns"] for r in some) for some in runs],
+         gap_p99_ms=[[r["gap_ms"]["p99"] for r in some] for some in runs],
+         shut_out=sum(h["shut_out"] for h in held), most=[h["most"] for h in held], memory_kb=[alone, most])
 
 
 def flood(s):
@@ -302,6 +316,9 @@ def kill(s):
          worker_deaths=s.metric("worker_deaths_total"), lanes_still_taken=s.metric("requests_running"))
 
 
+all_cores = os.sched_getaffinity(0)
+if what == "silent" and len(all_cores) >= 6:
+    os.sched_setaffinity(0, sorted(all_cores)[:-3])
 server = Server(program, *options)
 if not server.port:
     sys.exit(server.said())
