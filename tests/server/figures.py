@@ -190,7 +190,7 @@ def hold(s, core):
 
 
 def with_interval(pairs, share):
-    """Beside them against without, at this share of all answers: the ratio, and its 95% interval over pairs of turns."""
+    """Beside them against without, at this share of all answers: the ratio, its 95% interval over pairs of turns."""
     def ratio(some):
         at = [sorted(x for pair in some for x in pair[i]) for i in (0, 1)]
         return at[1][int(share * (len(at[1]) - 1))] / at[0][int(share * (len(at[0]) - 1))]
@@ -200,8 +200,8 @@ def with_interval(pairs, share):
 
 
 def silent(s):
-    """Pairs of turns without and with them, in either order. With 6 cores or more, server, load and those who are silent
-    have their own."""
+    """Pairs of turns without and with them, in either order. With 6 cores or more, server, load and those who are
+    silent have their own."""
     cores = sorted(all_cores)
     apart = len(cores) >= 6
     if apart:
