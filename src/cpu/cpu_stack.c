@@ -314,20 +314,13 @@ static void run_attention(struct pass *p)
     for (int c = 0; c < p->n; c++) {
         n_keys += visible_keys(p, &p->columns[c]);
     }
-    int64_t parts = n_keys * q >> 15; /* enough keys for a part to be worth a thread's while */
+    int64_t parts = n_keys * q >>
+                    13; /* enough keys, which come from far, for a part to be worth a thread's while */
     int64_t most = (int64_t)p->n * shape->n_kv_heads;
     most = most < s->n_parts ? most : s->n_parts;
     spread(p, attend_tasks, (int)(parts < most ? parts : most));
     kern_matmul(kern, pool, s->out, shape->width, &p->weights->o, s->mixed, q, p->n, &s->rounded);
     add_columns(p, s->out, p->weights->attention_scale);
-}
-
-static void gate_columns(void *arg, int part, int n_parts)
-{
-    const struct pass *p = arg;
-    int64_t begin, end;
-    pool_slice((int64_t)p->n * p->stack->shape->inner, 64, part, n_parts, &begin, &end);
-    p->stack->kern->silu_mul(p->scratch->gate + begin, p->scratch->up + begin, end - begin);
 }
 
 static void run_mlp(struct pass *p)
@@ -337,10 +330,7 @@ static void run_mlp(struct pass *p)
     norm_columns(p, p->weights->post_norm);
     struct kern_product products[] = {
         {s->gate, shape->inner, &p->weights->gate}, {s->up, shape->inner, &p->weights->up}};
-    kern_products(
-        p->stack->kern, p->stack->pool, products, 2, s->normed, shape->width, p->n, &s->rounded);
-    int64_t parts = ((int64_t)p->n * shape->inner) >> 13;
-    spread(p, gate_columns, (int)(parts < s->n_parts ? parts : s->n_parts));
+    kern_gated(p->stack->kern, p->stack->pool, products, s->normed, shape->width, p->n, &s->rounded);
     kern_matmul(p->stack->kern, p->stack->pool, s->out, shape->width, &p->weights->down, s->gate,
         shape->inner, p->n, &s->rounded);
     add_columns(p, s->out, p->weights->mlp_scale);

@@ -122,6 +122,8 @@ struct product_job {
     int64_t x_stride;
     int n_c;
     const struct kern_rounded *room;
+    bool
+        gated; /* two products, of which the second one gates the first: rows of both go to the same part */
 };
 
 static void product_rows(
@@ -159,6 +161,22 @@ static void product_part(void *arg, int part, int n_parts)
     }
 }
 
+static void gated_part(void *arg, int part, int n_parts)
+{
+    const struct product_job *job = arg;
+    const struct kern_product *gate = &job->products[0], *up = &job->products[1];
+    int64_t begin, end;
+    pool_slice(gate->w->rows, PACK_ROWS, part, n_parts, &begin, &end);
+    if (begin < end) {
+        product_rows(job, gate, begin, end);
+        product_rows(job, up, begin, end);
+    }
+    for (int64_t c = 0; c < job->n_c && begin < end; c++) {
+        job->kern->silu_mul(
+            gate->y + c * gate->y_stride + begin, up->y + c * up->y_stride + begin, end - begin);
+    }
+}
+
 static void round_part(void *arg, int part, int n_parts)
 {
     const struct product_job *job = arg;
@@ -170,13 +188,13 @@ static void round_part(void *arg, int part, int n_parts)
     }
 }
 
-void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
-    int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
+static void run_products(struct product_job job, struct pool *pool, struct kern_rounded *room)
 {
-    struct product_job job = {kern, products, n, 0, x, x_stride, n_c, NULL};
+    const struct kern_product *products = job.products;
+    const int n_c = job.n_c;
     /* Below this many products of two numbers a part, waking another thread costs more than it gives. */
     const int64_t part_work = 1 << 16, n_k = products[0].w->cols, most = (int64_t)pool_size(pool) * 4;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < job.n_products; i++) {
         job.n_rows += counted_rows(products[i].w);
         job.room = pack_is(products[i].w->type) ? room : job.room;
     }
@@ -191,11 +209,24 @@ void kern_products(const struct kern *kern, struct pool *pool, const struct kern
     }
     int64_t n_parts = job.n_rows * n_k * n_c / part_work;
     n_parts = n_parts < most ? n_parts : most;
+    void (*part)(void *, int, int) = job.gated ? gated_part : product_part;
     if (n_parts <= 1) {
-        product_part(&job, 0, 1);
+        part(&job, 0, 1);
     } else {
-        pool_run(pool, product_part, &job, (int)n_parts);
+        pool_run(pool, part, &job, (int)n_parts);
     }
+}
+
+void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
+{
+    run_products((struct product_job){kern, products, n, 0, x, x_stride, n_c, NULL, false}, pool, room);
+}
+
+void kern_gated(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
+{
+    run_products((struct product_job){kern, products, 2, 0, x, x_stride, n_c, NULL, true}, pool, room);
 }
 
 void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,

@@ -204,5 +204,8 @@ struct kern_product {
 };
 void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
     int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
+/* Two of them, of as many rows: products[0].y = silu(itself) * products[1].y. */
+void kern_gated(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
 
 #endif

@@ -11,7 +11,7 @@ enum {
                      : KERN_LANES == 8 ? 4
                                        : 2,
     PACKED_AHEAD =
-        2048, /* bytes that are asked for ahead: the blocks lie in the order they are read in */
+        4096, /* bytes that are asked for ahead: the blocks lie in the order they are read in */
 };
 
 #if KERN_LANES == 16

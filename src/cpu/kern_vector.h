@@ -92,14 +92,27 @@ KERN_INLINE vf vf_select(vi mask, vf a, vf b)
     return (vf)(((vi)a & mask) | ((vi)b & ~mask));
 }
 
+/* b where one of them is not a number: as the instructions have it, where compilers would make five of one. */
 KERN_INLINE vf vf_max(vf a, vf b)
 {
+#if KERN_LANES == 16
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif KERN_LANES == 8
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#else
     return vf_select(a > b, a, b);
+#endif
 }
 
 KERN_INLINE vf vf_min(vf a, vf b)
 {
+#if KERN_LANES == 16
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif KERN_LANES == 8
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#else
     return vf_select(a < b, a, b);
+#endif
 }
 
 KERN_INLINE vf vf_abs(vf a)
