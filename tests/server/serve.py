@@ -503,7 +503,7 @@ def ends_cleanly(s):
 
 def main():
     checks = Checks()
-    s = Server(program, "--lanes", "8", "--drain", "120")  # few lanes: each is warmed up at the start
+    s = Server(program, "--lanes", "8", "--drain", "600")  # few lanes: each is warmed up at the start
     long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
                    a_dead_worker_is_replaced)
