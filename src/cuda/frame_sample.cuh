@@ -382,11 +382,12 @@ DEV int sample_at_once(struct block &b, const struct sample_rule &rule, const fl
         if (first) {
             *not_a_number = bad || id == SAMPLE_NOBODY;
         }
-        if (id == SAMPLE_NOBODY && first) {
-            return 0;
+        if (id < 0 || k <= 0) {
+            dev_bar(); /* some may still read what stands in the vector's memory, which is written next */
+            return id == SAMPLE_NOBODY && first ? 0 : id < 0 ? SAMPLE_UNDECIDED : id;
         }
-        if (id < 0 || k <= 0 || sample_larger(b, score, winning) < k) {
-            return id < 0 ? SAMPLE_UNDECIDED : id;
+        if (sample_larger(b, score, winning) < k) {
+            return id;
         }
     }
 }
@@ -402,7 +403,6 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
         if (id != SAMPLE_UNDECIDED) {
             return id;
         }
-        dev_bar(); /* before the list takes the memory */
     }
     struct sample_candidate *list = (struct sample_candidate *)b.shared->vector;
     float best = -INFINITY;
