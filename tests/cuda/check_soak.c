@@ -45,17 +45,20 @@ struct plan {
     int n, n_steps;
 };
 
+/* Most likely ones by mass, of all, take the GPU milliseconds for each code: seldom. */
 static struct sampling any_sampling(void)
 {
     static const float temperatures[] = {0, 0.3f, 0.7f, 0.9f, 0.9f, 1, 1.6f, 20},
-                       ps[] = {1, 1, 1, 0.95f, 0.8f, 0.3f, 1e-6f},
-                       penalties[] = {1, 1.05f, 1.05f, 1.3f, 0.8f};
+                       ps[] = {0.95f, 0.8f, 0.3f, 1e-6f}, penalties[] = {1, 1.05f, 1.05f, 1.3f, 0.8f};
     static const int ks[] = {0, 0, 1, 2, 20, 50, 50, 300, 5000};
     struct sampling s;
     s.temperature = temperatures[below(8)];
     s.top_k = ks[below(9)];
-    s.top_p = ps[below(7)];
+    s.top_p = below(4) == 0 ? ps[below(4)] : 1;
     s.repetition_penalty = penalties[below(5)];
+    if (s.top_p < 1 && (s.top_k == 0 || s.top_k > 50) && below(16) > 0) {
+        s.top_k = 50;
+    }
     return s;
 }
 
