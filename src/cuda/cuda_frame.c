@@ -59,6 +59,9 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
     b->squares = cuda_arena_take(
         arena, n * (uint64_t)round_up(larger(t->width, p->width), CUDA_TILE) / 4 * size);
     b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
+    b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
+    b->told = cuda_arena_take(arena, n * sizeof *b->told);
+    b->met = cuda_arena_take(arena, sizeof *b->met);
     b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
@@ -131,6 +134,13 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     ids[f->lanes.n] = -1;
     status = check(f, cudaMemcpy(f->b.lane_ids, ids, n_ids * sizeof *ids, cudaMemcpyHostToDevice),
         "upload", error);
+    if (!status) {
+        status =
+            check(f, cudaMemset(f->b.told, 0, CUDA_MAX_VECTORS * sizeof *f->b.told), "upload", error);
+    }
+    if (!status) {
+        status = check(f, cudaMemset(f->b.met, 0, sizeof *f->b.met), "upload", error);
+    }
     if (!status) { /* the copy may still be on its way, and other streams do not wait for it */
         status = check(f, cudaDeviceSynchronize(), "upload", error);
     }
@@ -243,6 +253,7 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->lanes = *lanes;
     f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
     f->teams = device->major == 9 && device->minor == 0 && cuda_wide_teams();
+    f->layer_blocks = f->teams ? cuda_layers_blocks(device->n_sms, f->queue.block_shared) : 0;
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
         (status = project_pad(f, error)) || (status = open_graphs(f, error)) ||

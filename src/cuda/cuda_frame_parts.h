@@ -4,6 +4,7 @@
 #define CUDA_CUDA_FRAME_PARTS_H
 
 #include "cuda/cuda_frame.h"
+#include "cuda/cuda_layers.h"
 #include "cuda/cuda_steps.h"
 #include "cuda/cuda_wide.h"
 #include "cuda/frame.h"
@@ -30,6 +31,9 @@ struct frame_buffers {
     float *scales;  /* [CUDA_MAX_VECTORS] */
     float *squares; /* [CUDA_MAX_VECTORS][n_k_tiles of the width][4]: of what a product left */
     void *split;    /* keys and values of a prompt's lane (cuda_steps.h) */
+    float *angles;  /* [CUDA_MAX_VECTORS][head of the talker] */
+    uint64_t *told; /* [CUDA_MAX_VECTORS], of cuda_layers.h */
+    uint32_t *met;  /* likewise */
     float *logits;  /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
     float *partial; /* of the talker's attention */
     uint32_t *arrived;
@@ -55,7 +59,9 @@ struct cuda_frame {
     struct cuda_device *device;
     struct cuda_lanes lanes;
     struct cuda_queue queue;
-    bool teams; /* cuda_wide_teams */
+    bool teams;       /* cuda_wide_teams */
+    int layer_blocks; /* cuda_layers_blocks; 0: each product is a kernel of its own */
+    uint32_t met;     /* what b.met stands at once all that is queued is done */
     struct frame_left left;
     struct cuda_arena arena;
     struct frame_buffers b;
@@ -91,6 +97,9 @@ utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
 /* Attention and the product of its result, whose x is attend->mixed; next_norm as above. */
 utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,
     const struct cuda_linear *o, const float *next_norm, utter_error *error);
+/* The first layers of a long prompt, all but the last, in one kernel where that is possible; *n_layers: how many. */
+utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
+    const struct cuda_attend *attend, int *n_layers, utter_error *error);
 utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *error);
 utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
     int position, int n, bool last, int first_row, utter_error *error);

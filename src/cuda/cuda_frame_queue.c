@@ -87,11 +87,11 @@ struct pass {
     int unused; /* so many of the first vectors are not wanted behind the last layer: prompts */
 };
 
-static utter_status run_attention(struct cuda_frame *f, struct pass *p, int layer, utter_error *error)
+static struct cuda_linear qkv_of(const struct cuda_frame *f, const struct pass *p, int layer)
 {
     const struct cuda_stack *s = p->stack;
     const struct cuda_layer *l = &s->layers[layer];
-    struct cuda_linear qkv = {
+    return (struct cuda_linear){
         .matrix = l->qkv,
         .kind = CUDA_STORE,
         .n_vectors = p->n_vectors,
@@ -102,6 +102,13 @@ static utter_status run_attention(struct cuda_frame *f, struct pass *p, int laye
         .y = f->b.qkv,
         .y_stride = f->b.qkv_stride,
     };
+}
+
+static utter_status run_attention(struct cuda_frame *f, struct pass *p, int layer, utter_error *error)
+{
+    const struct cuda_stack *s = p->stack;
+    const struct cuda_layer *l = &s->layers[layer];
+    const struct cuda_linear qkv = qkv_of(f, p, layer);
     struct cuda_linear o = {
         .matrix = l->o,
         .kind = CUDA_ADD,
@@ -155,8 +162,13 @@ static utter_status run_layers(struct cuda_frame *f, struct pass *p, utter_error
     p->attend.split = f->b.split;
     p->attend.mixed = f->b.mixed;
     p->attend.mixed_stride = s->mixed_padded;
+    int done = 0;
     utter_status status = UTTER_OK;
-    for (int i = 0; i < s->n_layers && !status; i++) {
+    if (p->attend.prompt && !f->tap) {
+        const struct cuda_linear first = qkv_of(f, p, 0);
+        status = frame_layers(f, &first, &p->attend, &done, error);
+    }
+    for (int i = done; i < s->n_layers && !status; i++) {
         p->attend.unused = i + 1 == s->n_layers ? p->unused : 0;
         status = run_attention(f, p, i, error);
         if (!status && p->attend.unused < p->n_vectors) {

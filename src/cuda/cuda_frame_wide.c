@@ -103,3 +103,38 @@ utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *atte
     let_leave(f, &w, next_norm);
     return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
 }
+
+utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
+    const struct cuda_attend *attend, int *n_layers, utter_error *error)
+{
+    const struct cuda_stack *s = attend->stack;
+    *n_layers = 0;
+    if (f->layer_blocks == 0 || first->n_vectors < CUDA_LAYERS_FROM || !cuda_layers_suit(s)) {
+        return UTTER_OK;
+    }
+    struct cuda_wide w = wide_of(f, first, f->b.operand);
+    struct cuda_layers layers = {
+        .stack = s,
+        .n_layers = s->n_layers - 1,
+        .attend = *attend,
+        .x = (float *)first->x,
+        .x_stride = first->x_stride,
+        .operand = f->b.operand,
+        .inner = f->b.inner,
+        .scales = f->b.scales,
+        .squares = f->b.squares,
+        .angles = f->b.angles,
+        .told = f->b.told,
+        .met = f->b.met,
+        .met_before = f->met,
+        .n_blocks = f->layer_blocks,
+    };
+    utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
+    if (status || (status = check(f, cuda_layers_queue(&f->queue, &layers), error))) {
+        return status;
+    }
+    *n_layers = layers.n_layers;
+    f->met += cuda_layers_counts(&layers);
+    f->left = (struct frame_left){first->x, s->layers[layers.n_layers].input_norm, first->n_vectors};
+    return UTTER_OK;
+}

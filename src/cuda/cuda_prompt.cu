@@ -5,59 +5,13 @@
  * the pages in order, every fourth of them by the same two warps. Scores and sums are made on tensor cores, three of
  * the four products of parts. What a row gets depends on its position and the keys up to it alone: pages lie at
  * fixed positions, and a key behind a row has weight 0. So any cut of a prompt into calls gives the same bits. */
-#include "cuda/cuda_blocks.cuh"
-#include "cuda/cuda_heads.cuh"
-#include "cuda/cuda_operand.cuh"
+#include "cuda/cuda_prompt.cuh"
 
 namespace {
 
-enum {
-    READY_WARPS = 8,
-    SIDE = 4,
-    QUARTERS = 4, /* pages by their number: summed apart, then together */
-    PAIR = 2,     /* query heads of a block */
-    N_WARPS = QUARTERS * PAIR,
-    N_THREADS = N_WARPS * 32,
-    ROWS = 16, /* of a block */
-    MOST_HEAD = 128,
-    STEPS = MOST_HEAD / 16, /* of a dot product */
-    COLS = MOST_HEAD / 8,   /* tiles of 8 numbers of a head */
-};
-
-/* Keys and values of a page: upper parts, then lower, as rows of 8 numbers a piece. Piece c of row r lies at c ^ r % 8,
- * so that the same pieces of 8 rows are in different banks. */
-struct page {
-    uint4 keys[2][CUDA_PAGE][COLS], values[2][CUDA_PAGE][COLS];
-};
-static_assert(sizeof(struct page) == CUDA_PROMPT_PAGE, "cuda_prompt_bytes counts them");
+enum { READY_WARPS = 8 };
 
 /* ---- Heads ---- */
-
-__device__ __forceinline__ uint4 split_four(float a, float b, float c, float d)
-{
-    return make_uint4(finish_part(a, b, false), finish_part(c, d, false), finish_part(a, b, true),
-        finish_part(c, d, true));
-}
-
-/* Numbers 4 l .. 4 l + 3 of a row, for thread l of a warp. */
-__device__ __forceinline__ void store_split(uint4 (&to)[2][CUDA_PAGE][COLS], int row, float4 x)
-{
-    const int lane = (int)threadIdx.x % 32, piece = lane / 2 ^ row % 8;
-    const uint4 parts = split_four(x.x, x.y, x.z, x.w);
-    ((uint2 *)&to[0][row][piece])[lane % 2] = make_uint2(parts.x, parts.y);
-    ((uint2 *)&to[1][row][piece])[lane % 2] = make_uint2(parts.z, parts.w);
-}
-
-__device__ __forceinline__ float4 four_of(const float *row, int head)
-{
-    const int col = (int)threadIdx.x % 32 * 4;
-    return col < head ? *(const float4 *)(row + col) : make_float4(0, 0, 0, 0);
-}
-
-__device__ __forceinline__ struct page *split_page(const struct task &task, int kv_head, int position)
-{
-    return (struct page *)task.a.split + (int64_t)kv_head * task.a.pages_stride + position / CUDA_PAGE;
-}
 
 /* Key and value of a new position, by one warp: to the cache, and split. */
 __device__ __forceinline__ void ready_key(
@@ -81,22 +35,6 @@ __device__ __forceinline__ void ready_key(
     __syncwarp();
 }
 
-/* Those of a position before the new ones; behind them zeros up to the end of the page. */
-__device__ __forceinline__ void ready_old_key(
-    const struct task &task, int lane, int position, bool there, int kv_head)
-{
-    const int slot = position % CUDA_PAGE;
-    float4 key = make_float4(0, 0, 0, 0), value = key;
-    if (there) {
-        const float *keys = page_of(task, lane, kv_head, position / CUDA_PAGE) + slot * task.head;
-        key = four_of(keys, task.head);
-        value = four_of(keys + CUDA_PAGE * task.head, task.head);
-    }
-    struct page *page = split_page(task, kv_head, position);
-    store_split(page->keys, slot, key);
-    store_split(page->values, slot, value);
-}
-
 /* A block for each new row, then one for each other position. */
 __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task task)
 {
@@ -117,7 +55,8 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
         const bool there = other < a.first_position;
         const int position = there ? other : other + a.n_vectors;
         for (int kv_head = warp; kv_head < task.n_kv_heads; kv_head += READY_WARPS) {
-            ready_old_key(task, lane, position, there, kv_head);
+            const float *keys = page_of(task, lane, kv_head, position / CUDA_PAGE);
+            ready_old_key(task, there ? keys : NULL, position, kv_head);
         }
         return;
     }
@@ -132,303 +71,32 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
     }
 }
 
-/* ---- A warp's rows ---- */
+/* ---- Attention ---- */
 
-/* Rows g and g + 8 of 16, of one query head. */
-struct rows {
-    uint4 upper[STEPS], lower[STEPS]; /* the queries */
-    float out[COLS][4];               /* numbers 2t, 2t + 1 of a tile: of row g, then of row g + 8 */
-    float largest[2], sum[2];
-    int position[2];
-};
-
-__device__ __forceinline__ void load_rows(struct rows &r, const struct task &task, int first, int head)
-{
-    const struct cuda_attend &a = task.a;
-    const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
-#pragma unroll
-    for (int s = 0; s < STEPS; s++) {
-        float2 x[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) { /* rows g, g + 8; then 8 numbers further */
-            const int v = first + g + i % 2 * 8, col = s * 16 + 2 * t + i / 2 * 8;
-            const float *q = a.placed + v * a.qkv_stride + (int64_t)head * task.head + col;
-            x[i] = v < a.n_vectors && col < task.head ? *(const float2 *)q : make_float2(0, 0);
-        }
-        const uint4 one = split_four(x[0].x, x[0].y, x[1].x, x[1].y),
-                    two = split_four(x[2].x, x[2].y, x[3].x, x[3].y);
-        r.upper[s] = make_uint4(one.x, one.y, two.x, two.y);
-        r.lower[s] = make_uint4(one.z, one.w, two.z, two.w);
-    }
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        r.position[half] = a.first_position + first + g + half * 8;
-        r.largest[half] = -INFINITY;
-        r.sum[half] = 0;
-    }
-#pragma unroll
-    for (int j = 0; j < COLS; j++) {
-        r.out[j][0] = r.out[j][1] = r.out[j][2] = r.out[j][3] = 0;
-    }
-}
-
-/* Where a thread finds its row of 16 keys as operands: of keys (the same numbers of 8 keys), of values (all of 16
- * keys, 8 numbers). */
-__device__ __forceinline__ uint4 load_keys(const uint4 (&from)[CUDA_PAGE][COLS], int step)
-{
-    const int me = (int)threadIdx.x % 32, row = me % 8 + me / 16 * 8;
-    return blocks_load(&from[row][(step * 2 + me / 8 % 2) ^ me % 8]);
-}
-
-__device__ __forceinline__ uint4 load_values(const uint4 (&from)[CUDA_PAGE][COLS], int tile)
-{
-    const int me = (int)threadIdx.x % 32, row = me % 16;
-    return blocks_load_turned(&from[row][(tile + me / 16) ^ me % 8]);
-}
-
-/* Scores of the page's 16 keys: keys 2t, 2t + 1 of each half of the page, of row g, then of row g + 8. */
-__device__ __forceinline__ void find_scores(
-    float (&score)[2][4], const struct rows &r, const struct page &page, int first_key, float scale)
-{
-    const int me = (int)threadIdx.x % 32;
-    float sums[3][2][4] = {}; /* of upper parts; of one lower part */
-#pragma unroll
-    for (int s = 0; s < STEPS; s++) {
-        const uint4 upper = load_keys(page.keys[0], s), lower = load_keys(page.keys[1], s);
-        ptx_mma(sums[0][0], r.upper[s], upper.x, upper.y);
-        ptx_mma(sums[0][1], r.upper[s], upper.z, upper.w);
-        ptx_mma(sums[1][0], r.lower[s], upper.x, upper.y);
-        ptx_mma(sums[1][1], r.lower[s], upper.z, upper.w);
-        ptx_mma(sums[2][0], r.upper[s], lower.x, lower.y);
-        ptx_mma(sums[2][1], r.upper[s], lower.z, lower.w);
-    }
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int key = first_key + half * 8 + 2 * (me % 4) + i % 2;
-            const float sum = sums[0][half][i] + (sums[1][half][i] + sums[2][half][i]);
-            score[half][i] = key <= r.position[i / 2] ? __fmul_rn(sum, scale) : -INFINITY;
-        }
-    }
-}
-
-/* Scores become weights; what is there already is scaled to the new largest score. */
-__device__ __forceinline__ void weigh(struct rows &r, float (&score)[2][4])
-{
-#pragma unroll
-    for (int row = 0; row < 2; row++) {
-        float *a = score[0] + 2 * row, *b = score[1] + 2 * row;
-        float largest = fmaxf(fmaxf(a[0], a[1]), fmaxf(b[0], b[1]));
-        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-        largest = fmaxf(largest, r.largest[row]);
-        /* No key of this half of the pages may count for a row. */
-        const float keep = r.largest[row] == largest ? 1.0f : expf(r.largest[row] - largest);
-        const float from = largest == -INFINITY ? 0.0f : largest;
-        r.largest[row] = largest;
-        a[0] = expf(a[0] - from);
-        a[1] = expf(a[1] - from);
-        b[0] = expf(b[0] - from);
-        b[1] = expf(b[1] - from);
-        float sum = (a[0] + a[1]) + (b[0] + b[1]);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        r.sum[row] = __fmaf_rn(r.sum[row], keep, sum);
-#pragma unroll
-        for (int j = 0; j < COLS; j++) {
-            r.out[j][2 * row] *= keep;
-            r.out[j][2 * row + 1] *= keep;
-        }
-    }
-}
-
-__device__ __forceinline__ void take_page(
-    struct rows &r, const struct page &page, int first_key, float scale)
-{
-    float score[2][4];
-    find_scores(score, r, page, first_key, scale);
-    weigh(r, score);
-    const uint4 one = split_four(score[0][0], score[0][1], score[0][2], score[0][3]),
-                two = split_four(score[1][0], score[1][1], score[1][2], score[1][3]);
-    const uint4 upper = make_uint4(one.x, one.y, two.x, two.y),
-                lower = make_uint4(one.z, one.w, two.z, two.w);
-#pragma unroll
-    for (int j = 0; j < COLS; j += SIDE) { /* SIDE sums beside each other: none waits for itself */
-        const uint4 a = load_values(page.values[0], j), b = load_values(page.values[0], j + 2);
-        const uint4 c = load_values(page.values[1], j), d = load_values(page.values[1], j + 2);
-        ptx_mma(r.out[j], upper, a.x, a.y);
-        ptx_mma(r.out[j + 1], upper, a.z, a.w);
-        ptx_mma(r.out[j + 2], upper, b.x, b.y);
-        ptx_mma(r.out[j + 3], upper, b.z, b.w);
-        ptx_mma(r.out[j], lower, a.x, a.y);
-        ptx_mma(r.out[j + 1], lower, a.z, a.w);
-        ptx_mma(r.out[j + 2], lower, b.x, b.y);
-        ptx_mma(r.out[j + 3], lower, b.z, b.w);
-        ptx_mma(r.out[j], upper, c.x, c.y);
-        ptx_mma(r.out[j + 1], upper, c.z, c.w);
-        ptx_mma(r.out[j + 2], upper, d.x, d.y);
-        ptx_mma(r.out[j + 3], upper, d.z, d.w);
-    }
-}
-
-/* What a warp leaves for another of the same rows: a number of all threads beside each other. */
-struct left_over {
-    float largest[2][32], sum[2][32], out[COLS][4][32];
-};
-
-__device__ __forceinline__ void leave_rows(struct left_over &to, const struct rows &r)
-{
-    const int me = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int row = 0; row < 2; row++) {
-        to.largest[row][me] = r.largest[row];
-        to.sum[row][me] = r.sum[row];
-    }
-#pragma unroll
-    for (int j = 0; j < COLS; j++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            to.out[j][i][me] = r.out[j][i];
-        }
-    }
-}
-
-__device__ __forceinline__ void join_rows(struct rows &r, const struct left_over &from)
-{
-    const int me = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int row = 0; row < 2; row++) {
-        const float other = from.largest[row][me], largest = fmaxf(r.largest[row], other);
-        const float base = largest == -INFINITY ? 0.0f : largest; /* no keys of either count */
-        const float mine = expf(r.largest[row] - base), theirs = expf(other - base);
-        r.largest[row] = largest;
-        r.sum[row] = __fmaf_rn(theirs, from.sum[row][me], __fmul_rn(mine, r.sum[row]));
-#pragma unroll
-        for (int j = 0; j < COLS; j++) {
-#pragma unroll
-            for (int i = 2 * row; i < 2 * row + 2; i++) {
-                r.out[j][i] = __fmaf_rn(theirs, from.out[j][i][me], __fmul_rn(mine, r.out[j][i]));
-            }
-        }
-    }
-}
-
-/* Numbers 2t, 2t + 1 and eight further of a tile of 16, of one row. */
-__device__ __forceinline__ void store_tile(
-    const struct task &task, int v, int head, int tile, float a, float b, float c, float d)
-{
-    const struct cuda_attend &p = task.a;
-    const int t = (int)threadIdx.x % 4, col = head * task.head + tile * 16;
-    if (p.operand) {
-        operand_store_two(p.operand, p.operand_groups, v, col + 2 * t, a, b);
-        operand_store_two(p.operand, p.operand_groups, v, col + 2 * t + 8, c, d);
-        return;
-    }
-    float *to = p.mixed + v * p.mixed_stride + col + 2 * t;
-    *(float2 *)to = make_float2(a, b);
-    *(float2 *)(to + 8) = make_float2(c, d);
-}
-
-__device__ __forceinline__ void store_rows(
-    const struct rows &r, const struct task &task, int first, int head)
-{
-    const int g = (int)threadIdx.x % 32 / 4;
-#pragma unroll
-    for (int row = 0; row < 2; row++) {
-        const int v = first + g + row * 8;
-        const float sum = r.sum[row];
-#pragma unroll
-        for (int j = 0; j < COLS; j += 2) {
-            if (v < task.a.n_vectors && j * 8 < task.head) {
-                store_tile(task, v, head, j / 2, r.out[j][2 * row] / sum, r.out[j][2 * row + 1] / sum,
-                    r.out[j + 1][2 * row] / sum, r.out[j + 1][2 * row + 1] / sum);
-            }
-        }
-    }
-}
-
-/* Shared memory: pages of some rounds while there are keys, then what is left over. */
-template <int ROUNDS> union shares {
-    struct page pages[ROUNDS][QUARTERS];
-    struct left_over rows[N_WARPS / 2];
-};
-
-/* The pages of a round, by all threads. */
-__device__ __forceinline__ void ask_for_pages(
-    struct page (&to)[QUARTERS], const struct page *from, int round, int n_pages)
-{
-    const int n = min(QUARTERS, n_pages - round * QUARTERS) * (int)(sizeof(struct page) / 16);
-    const uint4 *piece = (const uint4 *)(from + round * QUARTERS);
-    for (int i = (int)threadIdx.x; i < n; i += N_THREADS) {
-        ptx_copy((uint4 *)to + i, piece + i, false);
-    }
-    ptx_copy_end();
-}
-
-/* Quarters 1 and 3 to 0 and 2, then 2 to 0. */
-__device__ __forceinline__ void join_quarters(
-    struct left_over *room, struct rows &r, int quarter, int member)
-{
-#pragma unroll 1
-    for (int step = 1; step < QUARTERS; step *= 2) {
-        struct left_over *at = room + quarter / (2 * step) * PAIR + member;
-        if (quarter % (2 * step) == step) {
-            leave_rows(*at, r);
-        }
-        __syncthreads();
-        if (quarter % (2 * step) == 0) {
-            join_rows(r, *at);
-        }
+/* All threads of a block. */
+struct all_meet {
+    static __device__ __forceinline__ void meet()
+    {
         __syncthreads();
     }
-}
+};
 
 template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    union shares<ROUNDS> &room = *(union shares<ROUNDS> *)shared;
-    const struct cuda_attend &a = task.a;
-    const int warp = (int)threadIdx.x / 32, quarter = warp / PAIR,
-              group = task.n_heads / task.n_kv_heads;
-    const int pairs = (group + PAIR - 1) / PAIR, kv_head = (int)blockIdx.x / pairs;
-    const int member = (int)blockIdx.x % pairs * PAIR + warp % PAIR, head = kv_head * group + member;
-    const int first = (int)(gridDim.y - 1 - blockIdx.y) * ROWS; /* the longest first */
-    const int n_keys = a.first_position + min(a.n_vectors, first + ROWS);
-    const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
-    const int n_rounds = (n_pages + QUARTERS - 1) / QUARTERS;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    if (lane_of(a, 0) < 0) {
+    if (lane_of(task.a, 0) < 0) {
         return;
     }
-    const struct page *pages = (const struct page *)a.split + (int64_t)kv_head * a.pages_stride;
-    struct rows r;
-    for (int i = 0; i < ROUNDS; i++) {
-        ask_for_pages(room.pages[i], pages, i, n_pages);
-    }
-    load_rows(r, task, first, min(head, task.n_heads - 1));
-    for (int i = 0; i < n_rounds; i++) {
-        const int number = i * QUARTERS + quarter;
-        ptx_copy_wait<ROUNDS - 1>();
-        __syncthreads();
-        if (member < group && number < n_pages) {
-            take_page(r, room.pages[i % ROUNDS][quarter], number * CUDA_PAGE, task.scale);
-        }
-        __syncthreads();
-        ask_for_pages(room.pages[i % ROUNDS], pages, i + ROUNDS, n_pages);
-    }
-    ptx_copy_wait<0>();
-    join_quarters(room.rows, r, quarter, warp % PAIR);
-    if (quarter == 0 && member < group) {
-        store_rows(r, task, first, head);
-    }
+    attend_rows<ROUNDS, all_meet>(task, *(struct shares<ROUNDS> *)shared, (int)blockIdx.x,
+        (int)(gridDim.y - 1 - blockIdx.y) * ROWS); /* the longest first */
 }
 
 /* Whether pages can be on their way while others are worked on. */
 bool fits_two(int block_shared)
 {
-    return (int)sizeof(union shares<2>) <= block_shared;
+    return (int)sizeof(struct shares<2>) <= block_shared;
 }
 
 } // namespace
@@ -460,9 +128,9 @@ cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_
     dim3 grid(
         (unsigned)(task.n_kv_heads * ((group + PAIR - 1) / PAIR)), (unsigned)((n + ROWS - 1) / ROWS));
     return fits_two(queue->block_shared) ? launch(prompt_kernel<2>, grid, N_THREADS, queue->overlaps,
-                                               queue->stream, task, (int)sizeof(union shares<2>))
+                                               queue->stream, task, (int)sizeof(struct shares<2>))
                                          : launch(prompt_kernel<1>, grid, N_THREADS, queue->overlaps,
-                                               queue->stream, task, (int)sizeof(union shares<1>));
+                                               queue->stream, task, (int)sizeof(struct shares<1>));
 }
 
 cudaError_t cuda_prompt_open(int block_shared)
@@ -470,7 +138,7 @@ cudaError_t cuda_prompt_open(int block_shared)
     const bool two = fits_two(block_shared);
     const void *kernel = two ? (const void *)prompt_kernel<2> : (const void *)prompt_kernel<1>;
     cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-        (int)(two ? sizeof(union shares<2>) : sizeof(union shares<1>)));
+        (int)(two ? sizeof(struct shares<2>) : sizeof(struct shares<1>)));
     result = result ? result : prefer_shared((const void *)ready_kernel);
     return result ? result : prefer_shared(kernel);
 }

@@ -38,6 +38,12 @@ template <int N> static __device__ __forceinline__ void group_teams_meet()
     asm volatile("bar.sync 1, %0;" ::"n"(N) : "memory");
 }
 
+/* N threads of a block meet at its barrier number `id`. */
+template <int ID, int N> static __device__ __forceinline__ void group_some_meet()
+{
+    asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(N) : "memory");
+}
+
 /* ---- Barriers ---- */
 
 static __device__ __forceinline__ void group_barrier_begin(uint64_t *barrier, uint32_t arrivals)
@@ -95,10 +101,28 @@ static __device__ __forceinline__ void group_copy(
         : "memory");
 }
 
+/* The same to this block alone. */
+static __device__ __forceinline__ void group_copy_here(
+    void *to, const void *from, uint32_t bytes, uint64_t *barrier)
+{
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\n"
+                 "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];\n}" ::"r"(group_shared(to)),
+                 "l"(from), "r"(bytes), "r"(group_shared(barrier))
+                 : "memory");
+}
+
 /* Copies that follow see what this thread could read here. */
 static __device__ __forceinline__ void group_copies_see()
 {
     asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
+/* Copies that follow, this thread's or those of others that meet it, see what it wrote and do not overtake what it
+ * did in shared memory. */
+static __device__ __forceinline__ void group_copies_follow()
+{
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 /* ---- Registers ---- */
@@ -157,6 +181,8 @@ static __device__ __forceinline__ uint64_t group_operand(const void *at, uint32_
 #define GROUP_NAMES_6 GROUP_NAMES_5 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define GROUP_NAMES_7 GROUP_NAMES_6 ",%56,%57,%58,%59,%60,%61,%62,%63"
 #define GROUP_NAMES_8 GROUP_NAMES_7 ",%64,%65,%66,%67,%68,%69,%70,%71"
+#define GROUP_NAMES_4_HALF GROUP_NAMES_1 ",%16,%17,%18,%19"
+#define GROUP_NAMES_4_FULL GROUP_NAMES_3 ",%32,%33,%34,%35"
 #define GROUP_D_0(d) GROUP_8(d, 0)
 #define GROUP_D_1(d) GROUP_D_0(d), GROUP_8(d, 8)
 #define GROUP_D_2(d) GROUP_D_1(d), GROUP_8(d, 16)
@@ -166,6 +192,10 @@ static __device__ __forceinline__ uint64_t group_operand(const void *at, uint32_
 #define GROUP_D_6(d) GROUP_D_5(d), GROUP_8(d, 48)
 #define GROUP_D_7(d) GROUP_D_6(d), GROUP_8(d, 56)
 #define GROUP_D_8(d) GROUP_D_7(d), GROUP_8(d, 64)
+
+#define GROUP_D_4_HALF(d) GROUP_D_1(d), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
+
+#define GROUP_D_4_FULL(d) GROUP_D_3(d), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
 
 /* d += a b, by four warps: a 64 x 16, warp w has rows 16 w on as in ptx_mma; b 16 x n in shared memory; d[4 j ..] as in
  * ptx_mma for columns 8 j on. `more` 0: d = a b. Under way until group_mma_wait. */
@@ -179,6 +209,8 @@ static __device__ __forceinline__ uint64_t group_operand(const void *at, uint32_
                      : GROUP_D_##last(d)                                                               \
                      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(more));                     \
     }
+GROUP_MMA(40, 4_HALF, "%20", "%21", "%22", "%23", "%24", "%25")
+GROUP_MMA(72, 4_FULL, "%36", "%37", "%38", "%39", "%40", "%41")
 GROUP_MMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
 GROUP_MMA(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")
 GROUP_MMA(128, 7, "%64", "%65", "%66", "%67", "%68", "%69")

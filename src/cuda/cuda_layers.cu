@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All layers of a prompt in one kernel (cuda_layers.h). Its blocks, one on every multiprocessor, stay from the first
+ * layer to the last and meet five times a layer: behind queries, keys and values, normed, rotated and split where they
+ * arise; behind attention; the output projection; the gate; what follows it. A product's weights are on their way
+ * while the blocks meet.
+ *
+ * In a block, warps 0 to 7, two teams, multiply and attend; warp 8 waits for the other blocks and asks for copies; the
+ * three warps left find the factors of the norms and split keys of earlier positions. What is summed in which order is
+ * as in the kernels of single products and of cuda_prompt.cu.
+ *
+ * The code of a layer is kept small enough for the instructions' caches (128 KB on a multiprocessor): code that is run
+ * once in each layer and was thrown out since comes at 30 cycles and more an instruction. Hence loops that are not
+ * unrolled where that costs little, and one place in the code for what two products do. */
+#include "cuda/cuda_layers_tiles.cuh"
+
+namespace {
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/* ---- Meeting ---- */
+
+/* What this thread wrote can be read by all blocks, copies included, once `met` has counted this block. */
+__device__ __forceinline__ void end_phase(const struct layers_task &task)
+{
+    group_copies_follow();
+    group_some_meet<3, TOLD>();
+    if (self() == 0) {
+        __threadfence();
+        atomicAdd(task.met, 1u);
+    }
+}
+
+__device__ __forceinline__ void begin_phase(struct state &b, int &phase)
+{
+    group_wait(&b.open, (uint32_t)phase & 1);
+    phase++;
+}
+
+/* ---- Attention ---- */
+
+struct multipliers_meet {
+    static __device__ __forceinline__ void meet()
+    {
+        group_some_meet<1, MULTIPLIERS * 32>();
+    }
+};
+
+/* Pairs of heads and 16 rows, the longest first; every other time the blocks take them the other way round. */
+__device__ __forceinline__ void attend_all(
+    const struct layers_task &task, struct state &b, unsigned char *slots)
+{
+    const struct task &a = task.attend;
+    const int pairs = a.n_kv_heads * ((a.n_heads / a.n_kv_heads + PAIR - 1) / PAIR);
+    const int high = (a.a.n_vectors + ROWS - 1) / ROWS, n = pairs * high, blocks = (int)gridDim.x;
+    if (a.a.lanes[0] >= 0) {
+#pragma unroll 1
+        for (int from = 0, turn = 0; from < n; from += blocks, turn ^= 1) {
+            const int i = from + (turn ? blocks - 1 - (int)blockIdx.x : (int)blockIdx.x);
+            if (i < n) {
+                attend_rows<2, multipliers_meet>(
+                    a, *(struct shares<2> *)slots, i % pairs, (high - 1 - i / pairs) * ROWS);
+            }
+        }
+    }
+    group_copies_follow();
+    __syncwarp();
+    if (self() % 32 == 0) {
+        group_arrive(group_shared(&b.room));
+    }
+}
+
+/* Cosines and sines of all rows. */
+__device__ __forceinline__ void find_all_angles(const struct layers_task &task)
+{
+    const struct task &a = task.attend;
+    for (int v = (int)blockIdx.x * MULTIPLIERS + warp_of(); v < a.a.n_vectors;
+         v += (int)gridDim.x * MULTIPLIERS) {
+        find_angles(a, a.a.first_position + v, task.angles + (int64_t)v * HEAD, self() % 32, 32);
+    }
+}
+
+__device__ __forceinline__ void multiply_all(
+    const struct layers_task &task, struct state &b, unsigned char *slots)
+{
+    struct place at = {0, 0};
+    int phase = 0;
+    find_all_angles(task);
+    end_phase(task);
+#pragma unroll 1
+    for (int i = 0; i < 2 * task.n_layers; i++) { /* halves of layers */
+        const bool gate = i % 2;
+        const struct layer &layer = task.layers[i / 2];
+        begin_phase(b, phase);
+        make_broad(task, b, slots, at, i / 2, gate);
+        end_phase(task);
+        if (!gate) {
+            begin_phase(b, phase);
+            attend_all(task, b, slots);
+            end_phase(task);
+        }
+        begin_phase(b, phase);
+        make_sums(task, b, slots, at, gate ? task.inner_tiles : task.mixed_tiles,
+            gate ? layer.next_norm : layer.post_norm);
+        end_phase(task);
+    }
+}
+
+/* ---- The warps that are left ---- */
+
+/* The factor of the norm of a vector, in the order of find_scale (cuda_wide.cu): tiles of a part, four columns of a
+ * tile, parts. */
+__device__ __forceinline__ float find_scale(const struct layers_task &task, int v)
+{
+    const int lane = self() % 32, n_k = task.width_tiles;
+    float total = 0;
+#pragma unroll 1
+    for (int from = 0; from < n_k / EACH; from += 8) {
+        const float *squares =
+            task.squares + ((int64_t)v * n_k + (from + lane / 4) * EACH) * 4 + lane % 4;
+        float square[EACH], sum = 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            square[i] = __ldcg(squares + i * 4);
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            sum = __fadd_rn(sum, square[i]);
+        }
+        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
+        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            total += __shfl_sync(0xffffffffu, sum, i * 4);
+        }
+    }
+    return 1.0f / sqrtf(total / (float)(n_k * CUDA_TILE) + task.eps);
+}
+
+/* A factor and the phase that it is of, in one word: who reads it needs no other sign. */
+__device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float scale)
+{
+    const uint64_t word = (uint64_t)phase << 32 | __float_as_uint(scale);
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+}
+
+__device__ __forceinline__ float hear_scale(const uint64_t *from, uint32_t phase)
+{
+    uint64_t word;
+    do {
+        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    } while ((uint32_t)(word >> 32) != phase);
+    return __uint_as_float((uint32_t)word);
+}
+
+/* Each block finds the factors of a few vectors, and hears those of its tiles. */
+__device__ __forceinline__ void find_all_scales(
+    const struct layers_task &task, struct state &b, int n_row_tiles, int phase)
+{
+    const int me = self() - (THREADS - SPARE * 32), n = task.attend.a.n_vectors;
+    const uint32_t sign = task.met_before + (uint32_t)phase;
+    struct grid<broad> grid(task, n_row_tiles);
+    int turn = 0;
+    for (int v = (int)blockIdx.x + me / 32 * (int)gridDim.x; v < n; v += (int)gridDim.x * SPARE) {
+        const float scale = phase == 1 ? task.scales[v] : find_scale(task, v);
+        if (me % 32 == 0) {
+            tell_scale(task.told + v, sign, scale);
+        }
+    }
+#pragma unroll 1
+    for (int i = (int)blockIdx.x; i < grid.n; i += (int)gridDim.x, turn ^= 1) {
+        grid.find(i);
+        const int v = grid.group * CUDA_TILE_VECTORS + me;
+        if (me < grid.n_groups * CUDA_TILE_VECTORS && v < n) {
+            b.scales[turn][me] = hear_scale(task.told + v, sign);
+        }
+        group_some_meet<2, TOLD>();
+    }
+}
+
+/* Keys and values of earlier positions as attention of layer l wants them, and nothing behind the last. */
+__device__ __forceinline__ void split_old_keys(const struct layers_task &task, int l)
+{
+    const struct task &a = task.attend;
+    const int warp = (self() - (THREADS - SPARE * 32)) / 32, lane_id = a.a.lanes[0];
+    const int before = a.a.first_position, end = before + a.a.n_vectors;
+    const int n = before + (end + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE - end;
+    const int64_t layer_at = (int64_t)l * a.n_kv_heads * 2 * CUDA_PAGE * HEAD;
+#pragma unroll 1
+    for (int i = (int)blockIdx.x * SPARE + warp; i < n * a.n_kv_heads && lane_id >= 0;
+         i += (int)gridDim.x * SPARE) {
+        const int kv_head = i % a.n_kv_heads, other = i / a.n_kv_heads;
+        const int position = other < before ? other : other + a.a.n_vectors;
+        const float *keys =
+            other < before ? page_of(a, lane_id, kv_head, position / CUDA_PAGE) + layer_at : NULL;
+        ready_old_key(a, keys, position, kv_head);
+    }
+}
+
+__device__ __forceinline__ void help_all(const struct layers_task &task, struct state &b)
+{
+    int phase = 0;
+    split_old_keys(task, 0);
+    end_phase(task);
+#pragma unroll 1
+    for (int l = 0; l < task.n_layers; l++) {
+        begin_phase(b, phase);
+        find_all_scales(task, b, head_tiles(task.attend), phase);
+        end_phase(task);
+        begin_phase(b, phase); /* attention */
+        end_phase(task);
+        begin_phase(b, phase); /* behind it */
+        if (l + 1 < task.n_layers) {
+            split_old_keys(task, l + 1);
+        }
+        end_phase(task);
+        begin_phase(b, phase);
+        find_all_scales(task, b, task.inner_tiles * 2, phase);
+        end_phase(task);
+        begin_phase(b, phase); /* behind the gate */
+        end_phase(task);
+    }
+}
+
+#endif
+
+__global__ void __launch_bounds__(THREADS, 1)
+    layers_kernel(const __grid_constant__ struct layers_task task)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ __align__(128) unsigned char slots[];
+    __shared__ struct state b; /* the host sees by it whether this kernel has a body */
+    const int warp = warp_of();
+    if (self() == 0) {
+        for (int i = 0; i < SLOTS; i++) {
+            group_barrier_begin(&b.full[i], 1);
+            group_barrier_begin(&b.empty[i], MULTIPLIERS);
+        }
+        group_barrier_begin(&b.open, 1);
+        group_barrier_begin(&b.room, MULTIPLIERS);
+        group_barriers_ready();
+    }
+    __syncthreads();
+    if (warp < MULTIPLIERS) {
+        group_registers_more<REGISTERS>();
+        multiply_all(task, b, slots);
+    } else {
+        group_registers_less<LEFT>();
+        if (warp == MULTIPLIERS) {
+            bring_all(task, b, slots);
+        } else {
+            help_all(task, b);
+        }
+    }
+#endif
+}
+
+} // namespace
+
+/* ---- Launch ---- */
+
+int cuda_layers_blocks(int n_sms, int block_shared)
+{
+    cudaFuncAttributes seen = {};
+    int n = 0;
+    if (SHARED > block_shared || cudaFuncGetAttributes(&seen, layers_kernel) != cudaSuccess ||
+        seen.sharedSizeBytes == 0 ||
+        cudaFuncSetAttribute(layers_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED) !=
+            cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, layers_kernel, THREADS, SHARED) !=
+            cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return n * n_sms;
+}
+
+/* Rows in whole tiles, columns in whole stages and parts; the width in parts of EACH tiles. */
+bool cuda_layers_suit(const struct cuda_stack *s)
+{
+    const int n_k[] = {s->width / CUDA_TILE, s->n_heads * HEAD / CUDA_TILE, s->inner / CUDA_TILE};
+    for (int n : n_k) {
+        if (n % ((n > FEW_TILES ? 16 : 8) * HALF) != 0 || n % DEEP != 0) {
+            return false;
+        }
+    }
+    return s->head == HEAD && s->n_layers > 1 && s->n_layers <= CUDA_LAYERS_MOST &&
+           s->width % (slim::ROWS * CUDA_TILE) == 0 && s->inner % CUDA_TILE == 0 &&
+           2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 && (n_k[0] == 8 * EACH || n_k[0] == 16 * EACH);
+}
+
+uint32_t cuda_layers_counts(const struct cuda_layers *layers)
+{
+    return (uint32_t)(layers->n_blocks * (1 + 5 * layers->n_layers));
+}
+
+cudaError_t cuda_layers_queue(const struct cuda_queue *queue, const struct cuda_layers *in)
+{
+    const struct cuda_stack *s = in->stack;
+    struct layers_task task = {};
+    for (int i = 0; i < in->n_layers; i++) {
+        const struct cuda_layer *l = &s->layers[i];
+        task.layers[i] = {l->qkv.tiles, l->o.tiles, l->gate_up.tiles, l->down.tiles, l->post_norm,
+            s->layers[i + 1].input_norm, l->q_norm, l->k_norm};
+    }
+    task.attend = task_of(&in->attend, 1);
+    task.attend.a.layer = 0;
+    task.n_layers = in->n_layers;
+    task.n_groups = (in->attend.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
+    task.room_groups = cuda_wide_groups(in->attend.n_vectors);
+    task.attend.a.operand = in->inner;
+    task.attend.a.operand_groups = task.room_groups;
+    task.width_tiles = s->width / CUDA_TILE;
+    task.mixed_tiles = s->n_heads * HEAD / CUDA_TILE;
+    task.inner_tiles = s->inner / CUDA_TILE;
+    task.eps = s->norm_eps;
+    task.x = in->x;
+    task.x_stride = in->x_stride;
+    task.operand = in->operand;
+    task.inner = in->inner;
+    task.scales = in->scales;
+    task.squares = in->squares;
+    task.angles = in->angles;
+    task.told = in->told;
+    task.met = in->met;
+    task.met_before = in->met_before;
+    cudaLaunchAttribute attribute;
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)in->n_blocks);
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = SHARED;
+    config.stream = queue->stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, layers_kernel, task);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ring of the kernel of layers: one warp that asks for weights and operands, eight that multiply them. */
+#ifndef CUDA_CUDA_LAYERS_RING_CUH
+#define CUDA_CUDA_LAYERS_RING_CUH
+
+#include "cuda/cuda_layers.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+namespace {
+
+/* ---- The warp that brings ---- */
+
+/* All blocks have done what comes before phase `phase`. */
+__device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
+{
+    if (threadIdx.x % 32 == 0) {
+        const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
+        uint32_t seen;
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
+        } while ((int32_t)(seen - goal) < 0);
+        __threadfence();
+        group_copies_follow();
+        group_arrive(group_shared(&b.open));
+    }
+    __syncwarp();
+    group_copies_follow();
+}
+
+struct source {
+    const unsigned char *weights, *operand;
+    int64_t row_step, slab_step;
+    uint32_t operand_bytes; /* of a stage */
+};
+
+template <class S>
+__device__ __forceinline__ struct source source_of(const struct layers_task &task, const void *tiles,
+    int n_k, const void *operand, const struct grid<S> &grid)
+{
+    struct source from;
+    from.row_step = (int64_t)n_k * CUDA_TILE_BYTES;
+    from.slab_step = (int64_t)task.room_groups * GROUP_BYTES;
+    from.weights = (const unsigned char *)tiles + grid.row * S::ROWS * from.row_step;
+    from.operand = (const unsigned char *)operand + (int64_t)grid.group * GROUP_BYTES;
+    from.operand_bytes =
+        (uint32_t)(min(grid.n_groups, max(task.n_groups - grid.group, 0)) * GROUP_BYTES);
+    return from;
+}
+
+template <class S>
+__device__ __forceinline__ void bring_weights(
+    const struct source &from, struct state &b, unsigned char *slots, struct place at, int stage)
+{
+    const unsigned char *weights = from.weights + stage * WEIGHT_BYTES;
+    group_wait(&b.empty[at.slot], at.parity ^ 1);
+    group_expect(&b.full[at.slot], S::ROWS * WEIGHT_BYTES + (S::TAKES == 1 ? from.operand_bytes : 0));
+#pragma unroll
+    for (int i = 0; i < S::ROWS; i++) {
+        group_copy_here(
+            slots + at.slot * SLOT + i * WEIGHT_BYTES, weights, WEIGHT_BYTES, &b.full[at.slot]);
+        weights += from.row_step;
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void bring_operand(
+    const struct source &from, struct state &b, unsigned char *slots, struct place stage_at, int stage)
+{
+    const struct place at = operand_of<S>(stage_at);
+    unsigned char *to = slots + at.slot * SLOT + (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES : 0);
+    if (S::TAKES == 2) {
+        group_wait(&b.empty[at.slot], at.parity ^ 1);
+        group_expect(&b.full[at.slot], from.operand_bytes);
+    }
+    if (from.operand_bytes > 0) {
+        group_copy_here(
+            to, from.operand + stage * from.slab_step, from.operand_bytes, &b.full[at.slot]);
+    }
+}
+
+/* A product's stages into the ring: weights before the phase is open, their operand then. */
+template <class S>
+__device__ __forceinline__ void bring(const struct layers_task &task, struct state &b,
+    unsigned char *slots, struct place &at, const void *tiles, int n_row_tiles, int n_k,
+    const void *operand, int phase)
+{
+    struct grid<S> grid(task, n_row_tiles);
+    const int n = n_k / DEEP;
+    bool open = false;
+#pragma unroll 1
+    for (int i = (int)blockIdx.x; i < grid.n || !open; i += (int)gridDim.x) {
+        const bool some = i < grid.n;
+        grid.find(some ? i : 0);
+        const struct source from = source_of<S>(task, tiles, n_k, operand, grid);
+        const int ahead = open || !some ? 0 : min(n, (int)S::AHEAD), end = some ? ahead + n : 0;
+        struct place weights_at = at;
+#pragma unroll 1
+        for (int k = 0; k < end || !open; k++) {
+            if (k == ahead && !open) {
+                wait_for_all(task, b, phase);
+                open = true;
+            }
+            const int stage = k - ahead; /* whose operand is to come; below 0: weights only */
+            if (k < end && (stage < 0 || stage >= ahead)) {
+                bring_weights<S>(from, b, slots, weights_at, stage < 0 ? k : stage);
+                weights_at = next_stage<S>(weights_at);
+            }
+            if (k < end && stage >= 0) {
+                bring_operand<S>(from, b, slots, at, stage);
+                at = next_stage<S>(at);
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ void bring_all(
+    const struct layers_task &task, struct state &b, unsigned char *slots)
+{
+    struct place at = {0, 0};
+    int phase = 1;
+#pragma unroll 1
+    for (int i = 0; i < 2 * task.n_layers; i++) {
+        const bool gate = i % 2;
+        const struct layer &layer = task.layers[i / 2];
+        bring<broad>(task, b, slots, at, gate ? layer.gate : layer.qkv,
+            gate ? task.inner_tiles * 2 : head_tiles(task.attend), task.width_tiles, task.operand,
+            phase++);
+        if (!gate) {
+            wait_for_all(task, b, phase++);
+            group_wait(&b.room, (uint32_t)(i / 2) & 1);
+        }
+        bring<slim>(task, b, slots, at, gate ? layer.down : layer.o, task.width_tiles,
+            gate ? task.inner_tiles : task.mixed_tiles, task.inner, phase++);
+    }
+}
+
+/* ---- The warps that multiply ---- */
+
+template <class S> struct sums {
+    float now[S::MINE * 4], before[S::MINE][2];
+};
+
+template <class S> __device__ __forceinline__ void end_part(struct sums<S> &s)
+{
+#pragma unroll
+    for (int j = 0; j < S::MINE; j++) {
+        s.before[j][0] += s.now[4 * j] + s.now[4 * j + 1];
+        s.before[j][1] += s.now[4 * j + 2] + s.now[4 * j + 3];
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], struct state &b,
+    const unsigned char *slots, struct place at, int half, int me)
+{
+    if (half == 0) {
+        group_wait(&b.full[at.slot], at.parity);
+        if (S::TAKES == 2) {
+            const struct place operand = operand_of<S>(at);
+            group_wait(&b.full[operand.slot], operand.parity);
+        }
+    }
+    const uint4 *from = (const uint4 *)(slots + at.slot * SLOT + me / 32 % S::ROWS * WEIGHT_BYTES) +
+                        half * HALF * TILE_PIECES + me % 32;
+#pragma unroll
+    for (int k = 0; k < HALF; k++) {
+        weights[k] = from[k * TILE_PIECES];
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&weights)[HALF],
+    const unsigned char *slots, struct place at, int half, bool fresh, int warp)
+{
+    const unsigned char *from =
+        slots + operand_of<S>(at).slot * SLOT +
+        (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES + warp / TEAM_WARPS * S::MINE * GROUP_BYTES : 0);
+    const uint64_t operand = group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
+    group_mma_begin();
+#pragma unroll
+    for (int k = 0; k < HALF; k++) {
+        group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
+    }
+    group_mma_end();
+}
+
+/* This warp is through with a stage. */
+template <class S>
+__device__ __forceinline__ void leave_stage(struct state &b, struct place at, int lane)
+{
+    if (lane == 0) {
+        group_arrive(group_shared(&b.empty[at.slot]));
+        if (S::TAKES == 2) {
+            group_arrive(group_shared(&b.empty[behind(at).slot]));
+        }
+    }
+}
+
+/* A tile's sums. The last stage is not left: *last. */
+template <class S>
+__device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, const unsigned char *slots,
+    struct place &at, int n_k, struct place *last)
+{
+    const int n = n_k / DEEP, part = n_k / (n_k > FEW_TILES ? 16 : 8) / HALF, me = self(),
+              warp = warp_of();
+    uint4 weights[2][HALF]; /* of this half and the next, in turns */
+    s = {}; /* those of the products too: what is read undefined would be kept from phase to phase */
+    take_weights<S>(weights[0], b, slots, at, 0, me);
+    bool fresh = true;
+    int left = part;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        const struct place then = next_stage<S>(at);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            multiply_half<S>(s, weights[half], slots, at, half, fresh, warp);
+            if (half == 0) {
+                take_weights<S>(weights[1], b, slots, at, 1, me);
+            } else if (i + 1 < n) {
+                take_weights<S>(weights[0], b, slots, then, 0, me);
+            }
+            group_mma_wait(s.now);
+            if (half == 1 && i + 1 < n) {
+                leave_stage<S>(b, at, me % 32);
+            }
+            fresh = --left == 0;
+            if (fresh) {
+                end_part<S>(s);
+                left = part;
+            }
+        }
+        *last = at;
+        at = then;
+    }
+}
+
+/* What was written to a stage is written before copies come to it. */
+template <class S> __device__ __forceinline__ void leave_last(struct state &b, struct place last)
+{
+    group_copies_follow();
+    __syncwarp();
+    leave_stage<S>(b, last, self() % 32);
+}
+
+} // namespace
+
+#endif
+
+#endif
