@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One frame of one lane in one kernel: the table of contents, included by the files that build it for a talker and its
- * weights (frame_bf16.cu and its neighbours). Comes in: the lane's state, the text vector, weights
- * in the layout of cuda_weights.h. Goes out: the lane's next state, codes in mapped host memory.
+ * weights (frame_bf16.cu and its neighbours); frame_layers.cuh is that of a layer. Comes in: the lane's state, the text
+ * vector, weights in the layout of cuda_weights.h. Goes out: the lane's next state, codes in mapped host memory.
  *
  * 128 blocks, one a multiprocessor and all resident (cooperative launch). In each, one warp brings the block's
  * share of all weights through a ring in shared memory (frame_produce.cuh), and 8 warps multiply, attend and
@@ -16,64 +16,6 @@
 #include "cuda/frame_layers.cuh"
 #include "cuda/frame_produce.cuh"
 #include "cuda/frame_sample.cuh"
-
-/* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`. */
-template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
-DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position)
-{
-    typedef layer_shapes<PACKED, W, I> shapes;
-    const auto &weights = b.args->weights;
-    const int first = TALKER ? 0 : weights.n_talker,
-              n = TALKER ? weights.n_talker : weights.n_predictor;
-    const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
-    float norm[LAYER_EACH(W)], mixed[COLUMNS];
-    attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
-    for (int i = 0; i < n; i++) {
-        const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[first + i];
-        struct held<typename shapes::qkv> for_qkv;
-        struct held<typename shapes::o> for_o;
-        struct held<typename shapes::gate_up> for_gate_up;
-        struct held<typename shapes::down> for_down;
-        struct attend_kept kept;
-        struct attend_ahead ahead;
-        layer_read<W>(b, layer->input_norm, norm);
-        product_hold(b, for_qkv);
-        if (TALKER) {
-            attend_ask(b, b.args->state, ahead, i, b.part, position);
-        }
-        if (i > 0) {
-            layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* waits for all blocks */
-        }
-        block_trace(b, 1);
-        layer_put_vector<PACKED, W>(b, x, norm);
-        layer_qkv<typename shapes::qkv, W, COLUMNS>(b, for_qkv, eps);
-        block_trace(b, 2);
-        const struct attend_norm head_norm = attend_norm_of(b, layer);
-        if (!TALKER) {
-            attend_recall(b, kept, i, position);
-        }
-        product_hold(b, for_o);
-        const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
-        const uint32_t *heads =
-            exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP;
-        if constexpr (TALKER) { /* the kv head's blocks, twice */
-            mixed[0] = attend_talker(b, ahead, head_norm, heads, mark, i, position);
-        } else { /* the kv head's blocks */
-            attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
-        }
-        layer_o<typename shapes::o, W>(b, for_o, mixed);
-        layer_read<W>(b, layer->post_norm, norm);
-        product_hold(b, for_gate_up);
-        layer_add_totals<W>(b, x); /* all blocks */
-        block_trace(b, 6);
-        layer_put_vector<PACKED, W>(b, x, norm);
-        layer_gate_up<typename shapes::gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
-        product_hold(b, for_down);
-        layer_down<typename shapes::down, W, I, COLUMNS>(b, for_down); /* all blocks */
-    }
-    layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* all blocks */
-    block_trace(b, 11);
-}
 
 /* The talker's step: h becomes its normed state; raw scores of code 0 into score. */
 template <int W, int I, bool PACKED>

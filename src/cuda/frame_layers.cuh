@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steps of a layer. Between them the state x stands in registers, the same in every block: lane l of warp w holds
- * elements vector_index() and the three behind it of each 1,024, in x[column][4 * chunk ..].
+ * The steps of a layer, and behind them a stack, step by step. Between them the state x stands in registers, the same
+ * in every block: lane l of warp w holds elements vector_index() and the three behind it of each 1,024, in
+ * x[column][4 * chunk ..].
  *
  *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
  *   (attention)       reads FRAME_X_QKV    writes `mixed`        frame_attend.cuh
@@ -281,6 +282,66 @@ DEV void layer_last_norm(
         x[0][i] = dev_mul(weight[i], dev_mul(x[0][i], scale));
     }
     dev_bar(); /* before squares are written again */
+}
+
+/* ---- A stack ---- */
+
+/* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`. */
+template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
+DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position)
+{
+    typedef layer_shapes<PACKED, W, I> shapes;
+    const auto &weights = b.args->weights;
+    const int first = TALKER ? 0 : weights.n_talker,
+              n = TALKER ? weights.n_talker : weights.n_predictor;
+    const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
+    float norm[LAYER_EACH(W)], mixed[COLUMNS];
+    attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
+    for (int i = 0; i < n; i++) {
+        const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[first + i];
+        struct held<typename shapes::qkv> for_qkv;
+        struct held<typename shapes::o> for_o;
+        struct held<typename shapes::gate_up> for_gate_up;
+        struct held<typename shapes::down> for_down;
+        struct attend_kept kept;
+        struct attend_ahead ahead;
+        layer_read<W>(b, layer->input_norm, norm);
+        product_hold(b, for_qkv);
+        if (TALKER) {
+            attend_ask(b, b.args->state, ahead, i, b.part, position);
+        }
+        if (i > 0) {
+            layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* waits for all blocks */
+        }
+        block_trace(b, 1);
+        layer_put_vector<PACKED, W>(b, x, norm);
+        layer_qkv<typename shapes::qkv, W, COLUMNS>(b, for_qkv, eps);
+        block_trace(b, 2);
+        const struct attend_norm head_norm = attend_norm_of(b, layer);
+        if (!TALKER) {
+            attend_recall(b, kept, i, position);
+        }
+        product_hold(b, for_o);
+        const uint32_t mark = exchange_mark(b, FRAME_X_QKV);
+        const uint32_t *heads =
+            exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP;
+        if constexpr (TALKER) { /* the kv head's blocks, twice */
+            mixed[0] = attend_talker(b, ahead, head_norm, heads, mark, i, position);
+        } else { /* the kv head's blocks */
+            attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
+        }
+        layer_o<typename shapes::o, W>(b, for_o, mixed);
+        layer_read<W>(b, layer->post_norm, norm);
+        product_hold(b, for_gate_up);
+        layer_add_totals<W>(b, x); /* all blocks */
+        block_trace(b, 6);
+        layer_put_vector<PACKED, W>(b, x, norm);
+        layer_gate_up<typename shapes::gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
+        product_hold(b, for_down);
+        layer_down<typename shapes::down, W, I, COLUMNS>(b, for_down); /* all blocks */
+    }
+    layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* all blocks */
+    block_trace(b, 11);
 }
 
 #endif
