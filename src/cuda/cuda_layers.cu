@@ -274,7 +274,8 @@ int cuda_layers_blocks(int n_sms, int block_shared)
     return n * n_sms;
 }
 
-/* Rows in whole tiles, columns in whole stages and parts; the width in parts of EACH tiles. */
+/* Rows in whole tiles, columns in whole stages and parts; the width in 8 parts of EACH tiles: the sums for 16 of them
+ * are written, but no GPU has shown their bits. */
 bool cuda_layers_suit(const struct cuda_stack *s)
 {
     const int n_k[] = {s->width / CUDA_TILE, s->n_heads * HEAD / CUDA_TILE, s->inner / CUDA_TILE};
@@ -285,7 +286,7 @@ bool cuda_layers_suit(const struct cuda_stack *s)
     }
     return s->head == HEAD && s->n_layers > 1 && s->n_layers <= CUDA_LAYERS_MOST &&
            s->width % (slim::ROWS * CUDA_TILE) == 0 && s->inner % CUDA_TILE == 0 &&
-           2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 && (n_k[0] == 8 * EACH || n_k[0] == 16 * EACH);
+           2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 && n_k[0] == 8 * EACH;
 }
 
 uint32_t cuda_layers_counts(const struct cuda_layers *layers)
