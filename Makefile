@@ -192,7 +192,7 @@ CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(filter 1,$(CUDA)),$(wild
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
-check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide ## the GPU backend against the CPU backend; needs a GPU
+check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/layers ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
 	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder --frames 110 build/checkpoints/tiny06-base
@@ -202,6 +202,7 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide ## the GPU backend
 	$(B)/tests/cuda/check_soak -n 3000 build/checkpoints/wide
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
+	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
 
 # The frame kernel: beside the CPU backend on a GPU, its parts alone, and the kernel run on the host (slow, exact).
 FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts
@@ -216,6 +217,9 @@ $(B)/tests/cuda/test_frame_emulated: $(EMULATED) $(B)/src/cuda/frame_launch.o $(
 	    $(filter-out %.cpp,$^) $(filter-out %libcudart_static.a,$(LIBS)) -o $@
 build/checkpoints/wide: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000
+# Long prompts of it take the kernel of all layers (cuda_layers.h).
+build/checkpoints/layers: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000
 emulate: $(B)/tests/cuda/test_frame_emulated build/checkpoints/wide ## the frame kernel, run on the host (a minute)
 	@$< build/checkpoints/wide 18 2
 

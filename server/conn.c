@@ -167,12 +167,13 @@ static bool take_head(struct conn *c)
         if (n >= HTTP_HEAD_BYTES) {
             name_request(c);
             refuse_head(c, 431, "the head of the request is longer than 16 KiB");
-        } else if (n > 0) {
+        } else if (bytes) {
             wait_for_bytes(c, http_head_needs(bytes, n));
         }
         return false;
     }
     c->reading = false;
+    wait_for_bytes(c, 1); /* of what follows */
     name_request(c);
     c->head_text = memory_string_n(bytes, head);
     evbuffer_drain(in, head);
@@ -223,7 +224,11 @@ static bool keep_body(struct conn *c, struct evbuffer *in, size_t n)
         refuse_head(c, 413, "the body is too long for this path");
         return false;
     }
-    evbuffer_remove_buffer(in, c->body, n);
+    if (evbuffer_remove_buffer(in, c->body, n) !=
+        (int)n) { /* out of memory: what is left would be the next request */
+        conn_drop(c);
+        return false;
+    }
     return true;
 }
 

@@ -311,25 +311,25 @@ static void send_one(struct speech *p, enum wire_kind kind, const void *body, si
     }
 }
 
+/* To its lane, or to one if it has none. It may be gone behind that: a lost worker ends its speeches. */
+static void pass_on(struct speech *p, enum wire_kind kind, const void *body, size_t n)
+{
+    p->queued ? speech_dispatch(p->server) : send_one(p, kind, body, n);
+}
+
 void speech_text(struct speech *p, const char *text, size_t n)
 {
     if (p->first_samples <= 0) {
         wire_put(&p->text, text, n);
     }
     p->moved_at = server_now();
-    send_one(p, WIRE_TEXT, text, n);
-    if (p->queued) {
-        speech_dispatch(p->server);
-    }
+    pass_on(p, WIRE_TEXT, text, n);
 }
 
 void speech_finish(struct speech *p)
 {
     p->text_ended = true;
-    send_one(p, WIRE_FINISH, NULL, 0);
-    if (p->queued) {
-        speech_dispatch(p->server);
-    }
+    pass_on(p, WIRE_FINISH, NULL, 0);
 }
 
 static void pause_or_resume(struct speech *p)

@@ -84,7 +84,7 @@ utter_status utter_stream_read(
     while (status == UTTER_AGAIN) {
         if (!stream_ready(stream)) { /* others may have text, but this one needs some */
             status = engine_check(stream->engine, error);
-            return status ? status : UTTER_AGAIN;
+            return status ? status : utter_stream_take(stream, pcm, capacity, n, error);
         }
         status = engine_step(stream->engine, true, error);
         if (status == UTTER_AGAIN) { /* a step that moved nothing may have ended this stream */

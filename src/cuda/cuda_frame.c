@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "cuda/cuda_frame_parts.h"
+#include "cuda/cuda_wait.h"
 
 static int larger(int a, int b)
 {
@@ -216,8 +217,11 @@ static utter_status warm_prompts(struct cuda_frame *f, utter_error *error)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths && !status; i++) {
         status = frame_queue_prompt(f, &f->stages[0], f->lanes.n, 0, lengths[i], true, 0, error);
     }
-    return status ? status
-                  : check(f, cudaStreamSynchronize(f->queue.stream), "the first prompts", error);
+    if (status || (status = check(f, cudaEventRecord(f->stages[0].taken, f->queue.stream),
+                       "the first prompts", error))) {
+        return status;
+    }
+    return cuda_wait_for(f->device, f->stages[0].taken, "the first prompts", error);
 }
 
 static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
@@ -338,7 +342,7 @@ utter_status cuda_frame_prefill(
     for (int done = 0; done < n && !status;) {
         struct frame_stage *s = &f->stages[f->next_stage++ % FRAME_STAGES];
         int some = n - done < CUDA_MAX_VECTORS ? n - done : CUDA_MAX_VECTORS;
-        if ((status = check(f, cudaEventSynchronize(s->taken), "a prompt", error))) {
+        if ((status = cuda_wait_for(f->device, s->taken, "a prompt", error))) {
             return status;
         }
         stage_rows(f, s, rows + done, some);

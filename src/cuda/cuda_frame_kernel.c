@@ -10,7 +10,7 @@
 enum {
     /* That are tried; more take several launches, and the graphs one pass. */
     KERNEL_MOST_LANES = FRAME_MOST_LANES,
-    /* Of a model that gets the kernel unasked: groups of lanes have not been soaked on a GPU yet. */
+    /* Of a model that gets the kernel unasked: groups of lanes have not been soaked without a fault yet. */
     KERNEL_OWN_LANES = 1,
     KERNEL_WARM = 2, /* frames before those that are timed */
     KERNEL_TIMED = 5,
@@ -25,7 +25,7 @@ static const struct {
     int n_slots, pace;
 } WAYS[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
 
-/* Where in kernel_way that of launches of n lanes stands: for 1, 2, 4 and 8. */
+/* Where in kernel_way that of launches of n lanes stands: for 1, 2 and 4. */
 static int way_at(int n)
 {
     int at = 0;

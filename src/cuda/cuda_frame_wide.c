@@ -130,7 +130,17 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
         .n_blocks = f->layer_blocks,
     };
     utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
-    if (status || (status = check(f, cuda_layers_queue(&f->queue, &layers), error))) {
+    if (status) {
+        return status;
+    }
+    cudaError_t result = cuda_layers_queue(&f->queue, &layers);
+    if (result == cudaErrorCooperativeLaunchTooLarge) {
+        cudaGetLastError(); /* others hold a part of the GPU: without this kernel from now on */
+        f->layer_blocks = 0;
+        f->left.x = NULL;
+        return UTTER_OK;
+    }
+    if ((status = check(f, result, error))) {
         return status;
     }
     *n_layers = layers.n_layers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layers of a long prompt in one kernel, for the H100 and its kin: what the kernels of cuda_wide.h and
- * cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
+ * The layers of a long prompt in one kernel, for the 0.6B talker on the H100 and its kin: what the kernels of
+ * cuda_wide.h and cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
 #ifndef CUDA_CUDA_LAYERS_H
 #define CUDA_CUDA_LAYERS_H
 

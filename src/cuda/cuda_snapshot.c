@@ -2,6 +2,7 @@
  * A lane's beginning, kept in device memory: whole pages of the talker's cache, and the vocoder's state. */
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_wait.h"
 
 struct backend_snapshot {
     int n_rows;
@@ -102,8 +103,13 @@ void backend_snapshot_free(struct backend *b, struct backend_snapshot **at)
 {
     struct backend_snapshot *s = *at;
     if (s && !b->device.hangs) {
-        cudaStreamSynchronize(b->stream); /* it may still be read */
-        cuda_arena_close(&s->arena);
+        /* It may still be read. */
+        if (cudaEventRecord(b->done, b->stream) == cudaSuccess) {
+            cuda_wait_for(&b->device, b->done, "a snapshot", NULL);
+        }
+        if (!b->device.hangs) {
+            cuda_arena_close(&s->arena);
+        }
         memory_free(s);
     }
     *at = NULL;

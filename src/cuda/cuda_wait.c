@@ -48,6 +48,21 @@ double cuda_waited(const struct cuda_wait *wait)
     return cuda_seconds() - wait->begin;
 }
 
+utter_status cuda_wait_for(
+    struct cuda_device *device, cudaEvent_t event, const char *what, utter_error *error)
+{
+    struct cuda_wait wait = cuda_wait_begin(0);
+    cudaError_t result = cudaEventQuery(event);
+    while (result == cudaErrorNotReady) {
+        if (cuda_waited(&wait) > device->patience_s) {
+            return cuda_device_give_up(device, error);
+        }
+        cuda_wait_nap(&wait);
+        result = cudaEventQuery(event);
+    }
+    return cuda_device_check(device, result, what, error);
+}
+
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait)
 {
     double waited_s = cuda_waited(wait);

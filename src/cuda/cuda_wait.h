@@ -5,6 +5,8 @@
 #ifndef CUDA_CUDA_WAIT_H
 #define CUDA_CUDA_WAIT_H
 
+#include "cuda/cuda_device.h"
+
 /* One wait on its way: naps and looks in turn, a nap first. */
 struct cuda_wait {
     double begin, awake; /* of the clock below; when the nap through most of it was over, 0: not yet */
@@ -19,6 +21,10 @@ double cuda_seconds(void);
 struct cuda_wait cuda_wait_begin(double usual_s);
 void cuda_wait_nap(struct cuda_wait *wait);
 double cuda_waited(const struct cuda_wait *wait);
+
+/* Until the event has come, or the device's patience has ended: then it is given up. */
+utter_status cuda_wait_for(
+    struct cuda_device *device, cudaEvent_t event, const char *what, utter_error *error);
 
 /* Keeps the least of the last waits in *usual_s; at the end of a wait. */
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait);

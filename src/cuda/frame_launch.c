@@ -86,8 +86,7 @@ static void take_layers(
     }
 }
 
-/* The builds that there are for this talker. Lanes with packed weights go one after the other. The one for eight
- * (frame_lanes_eight) is left out: about once in 600 launches it gives all its lanes other numbers than a repeat. */
+/* The builds that there are for this talker. Lanes with packed weights go one after the other. */
 static void take_builds(struct frame_kernel *k, int talker_width)
 {
     const struct frame_lanes_build all[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The warp that brings the weights: the units of this block in the order in which a frame consumes them, each as
  * soon as a slot of the ring is free. It waits for nothing else, so it runs ahead through exchanges, layers and
- * predictor steps. The order here and the order of the products in frame.cu are the same list. */
+ * predictor steps. The order here and the order of the products in frame.cuh are the same list. */
 #ifndef CUDA_FRAME_PRODUCE_CUH
 #define CUDA_FRAME_PRODUCE_CUH
 

@@ -183,7 +183,7 @@ static int gather(utter_model *e, bool *moved)
         }
         utter_status status = s->prefilled ? UTTER_OK : stream_prefill(s, &error);
         if (!status && s->prefilled && e->ops->room) {
-            status = e->ops->room(e->backend, i, &error);
+            status = engine_note(e, e->ops->room(e->backend, i, &error), &error);
         }
         if (status) {
             stream_fail(s, status, &error);

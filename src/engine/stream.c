@@ -413,7 +413,9 @@ void stream_take_sound(utter_stream *s, const struct lane_out *out)
         fail_number(s, s->n_frames);
         return;
     }
-    note_sound(s);
+    if (s->n_made > s->n_frames) {
+        note_sound(s);
+    }
     for (const float *pcm = out->pcm; s->n_frames < s->n_made; pcm += n) {
         ring_put(s, pcm, n);
         s->n_frames++;

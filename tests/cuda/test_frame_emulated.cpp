@@ -10,9 +10,9 @@ extern "C" {
 #include "cuda/frame_bf16_wide.cu"
 #include "cuda/frame_mixed.cu"
 #include "cuda/frame_mixed_wide.cu"
+#include "cuda/frame_pack.cuh"
 #include "cuda/frame_packed.cu"
 #include "cuda/frame_packed_wide.cu"
-#include "cuda/frame_pack.cuh"
 
 #include "tests/cuda/frame_together.h"
 
@@ -63,10 +63,6 @@ template <int W, int I> static void run_packed(const void *kernel)
 extern "C" {
 /* Of the builds for several lanes there is one, which has a file of its own. */
 bool lanes_emulated(const void *code, const void *args);
-struct frame_lanes_build frame_lanes_four(int)
-{
-    return (struct frame_lanes_build){};
-}
 struct frame_lanes_build frame_lanes_four_wide(int)
 {
     return (struct frame_lanes_build){};

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import select
 import signal
 import socket
 import struct
@@ -56,6 +57,7 @@ class Server:
     def hold_worker(self):
         assert wait_for(self.runs_worker, step=0.001)
         os.kill(self.workers()[0], signal.SIGSTOP)
+        assert not select.select([self.process.stdout], [], [], 0)[0], "the worker was faster than the test"
 
     def resume(self):
         os.kill(self.workers()[0], signal.SIGCONT)

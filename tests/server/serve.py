@@ -134,25 +134,37 @@ def chunks_pipelines_and_continue_work(s):
     assert s.ask("HEAD", "/")[2] == b""
 
 
+def cut_request(s, request, cut):
+    """The request in pieces, whose answer is 400, and a whole one behind it."""
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    c.settimeout(10)
+    for a, b in zip([0] + cut, cut + [len(request)]):
+        time.sleep(0.02)
+        c.sendall(request[a:b])
+    answer = c.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 400"), (cut, answer)
+    c.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")  # the next one is read as ever
+    assert c.recv(65536).startswith(b"HTTP/1.1 200"), cut
+    c.close()
+
+
 def drop_by_drop(s):
     """However a request is cut, its last byte brings the answer; and drops in the middle of it wake nobody."""
+    start = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\n"
     body = json.dumps({"input": " ", "pad": "x" * 9000}).encode()
-    head = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = start + b"Content-Length: %d\r\n\r\n" % len(body)
     n = len(head)
-    cuts = [[n - 4], [n - 3], [n - 2], [n - 1], [n - 3, n - 2, n - 1, n, n + 1], [7, n - 1, n + 4096, n + 8193],
-            [n + 4097, n + len(body) - 1]]
-    for cut in cuts:
-        c = socket.create_connection(("127.0.0.1", s.port))
-        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        c.settimeout(5)
-        for a, b in zip([0] + cut, cut + [n + len(body)]):
-            time.sleep(0.02)
-            c.sendall((head + body)[a:b])
-        began, answer = time.time(), c.recv(65536)
-        assert answer.startswith(b"HTTP/1.1 400") and time.time() - began < 2, (cut, answer)
-        c.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")  # the next one is read as ever
-        assert c.recv(65536).startswith(b"HTTP/1.1 200"), cut
-        c.close()
+    for cut in ([n - 4], [n - 3], [n - 2], [n - 1], [n - 3, n - 2, n - 1, n, n + 1], [7, n - 1, n + 4096, n + 8193],
+                [n + 4097, n + len(body) - 1]):
+        cut_request(s, head + body, cut)
+    short = start + b"Content-Length: 2\r\n\r\n"
+    cut_request(s, short + b"{}", [len(short) - 3, len(short)])
+    cut_request(s, short + b"{}", [len(short) - 1, len(short) + 1])
+    chunked = start + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    n = len(chunked)
+    for cut in ([n - 15, n - 1], [n - 13, n - 3], [n - 14, n - 2], [n - 13, n - 12, n - 6, n - 1]):
+        cut_request(s, chunked, cut)
 
     def wakings():
         with open(f"/proc/{s.process.pid}/status") as f:
@@ -161,13 +173,13 @@ def drop_by_drop(s):
     c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     c.sendall(head + body[:1])
     time.sleep(0.1)
-    before = wakings()
+    before, began = wakings(), time.time()
     for i in range(1, 301):
         c.sendall(body[i:i + 1])
         time.sleep(0.003)
-    woken = wakings() - before  # of itself it wakes ten times a second
+    woken, seconds = wakings() - before, time.time() - began
     c.close()
-    assert woken < 100, woken
+    assert woken < 100 + 20 * seconds, (woken, seconds)  # of itself it wakes 14 times a second
 
 
 def a_batch_answers_each_item(s):
