@@ -4,7 +4,7 @@
 #   make                          build/release/utter and build/release/libutter.a
 #   make SAN=address,undefined    build/san-address-undefined/...
 #   make CUDA=0                   never look for nvcc
-#   make CUDA_ARCH=90a            for one kind of GPU only: compiles six times faster
+#   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
 
 # `make fuzz` needs clang, and a build that counts what each input reaches.
@@ -27,9 +27,10 @@ ifeq ($(CUDA),1)
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_FLAGS := -DUTTER_CUDA -isystem $(CUDA_HOME)/include
 CUDA_LIBS  := $(CUDA_HOME)/lib64/libcudart_static.a -lrt
-# Machine code for each kind, and portable code of the last for kinds to come.
+# Machine code for each kind; and, where there are several, portable code of the last for kinds to come.
+CUDA_PORTABLE := $(if $(word 2,$(CUDA_ARCH)),$(patsubst %a,%,$(lastword $(CUDA_ARCH))))
 CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) \
-              $(foreach a,$(patsubst %a,%,$(lastword $(CUDA_ARCH))),-gencode=arch=compute_$(a),code=compute_$(a))
+              $(foreach a,$(CUDA_PORTABLE),-gencode=arch=compute_$(a),code=compute_$(a))
 # Products and sums are fused (-fmad) as the kernels' checks against the CPU allow; functions of one variable stay exact.
 NVCC_FLAGS := -std=c++17 -O3 -lineinfo --compress-mode=size -Iinclude -Isrc -I. $(CUDA_CODE) \
               $(if $(WERROR),-Werror all-warnings) \
