@@ -7,16 +7,19 @@
 
 #include "engine/engine.h"
 
-/* Two streams with their settings; the first has its text. */
-static utter_model *open_two(utter_stream *streams[2], const utter_stream_options *o)
+/* Two streams of at most 6 frames; the first n_texts have their whole text. */
+static utter_model *open_two(utter_stream *streams[2], int n_texts)
 {
     utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options o = options_of(model, 6, 3);
     utter_error error;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(utter_stream_open(&streams[i], model, o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
+        if (i < n_texts) {
+            assert_int_equal(utter_stream_text(streams[i], TEXT, strlen(TEXT), &error), UTTER_OK);
+            assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
+        }
     }
-    assert_int_equal(utter_stream_text(streams[0], TEXT, strlen(TEXT), &error), UTTER_OK);
-    assert_int_equal(utter_stream_finish(streams[0], &error), UTTER_OK);
     return model;
 }
 
@@ -28,7 +31,7 @@ static void reading_makes_nobody_else_speak(void **state)
     size_t n, n_frames;
     static float pcm[1920];
     (void)state;
-    utter_model *model = open_two(streams, NULL);
+    utter_model *model = open_two(streams, 1);
     assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_AGAIN);
     utter_stream_codes(streams[0], &n_frames);
     assert_int_equal(n_frames, 0);
@@ -46,17 +49,12 @@ static utter_status no_room_for_lane_1(struct backend *b, int lane, utter_error 
 /* Memory for one stream's next frame is that stream's matter. */
 static void one_without_room_ends_alone(void **state)
 {
-    utter_model *model = open_with(MODEL, 1, 2);
-    utter_stream_options o = options_of(model, 6, 3);
     utter_stream *streams[2];
     utter_error error;
     size_t n, n_frames;
     static float pcm[1920];
     (void)state;
-    utter_model_close(&model);
-    model = open_two(streams, &o);
-    assert_int_equal(utter_stream_text(streams[1], TEXT, strlen(TEXT), &error), UTTER_OK);
-    assert_int_equal(utter_stream_finish(streams[1], &error), UTTER_OK);
+    utter_model *model = open_two(streams, 2);
     struct backend_ops ops = *model->ops;
     ops.room = no_room_for_lane_1;
     model->ops = &ops;
@@ -73,18 +71,12 @@ static void one_without_room_ends_alone(void **state)
 
 static void a_held_stream_stands_still(void **state)
 {
-    utter_model *model = open_with(MODEL, 1, 2);
-    utter_stream_options o = options_of(model, 6, 3);
     utter_stream *streams[2];
     utter_error error;
     size_t n, n_frames;
     static float pcm[1920];
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
-        assert_int_equal(utter_stream_text(streams[i], TEXT, strlen(TEXT), &error), UTTER_OK);
-        assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
-    }
+    utter_model *model = open_two(streams, 2);
     utter_stream_hold(streams[1], true);
     while (utter_model_step(model, &error) == UTTER_OK) {
     }
