@@ -32,12 +32,6 @@ static __device__ __forceinline__ void group_meet()
                      : "memory");
 }
 
-/* The first N threads of a block meet. */
-template <int N> static __device__ __forceinline__ void group_teams_meet()
-{
-    asm volatile("bar.sync 1, %0;" ::"n"(N) : "memory");
-}
-
 /* N threads of a block meet at its barrier number `id`. */
 template <int ID, int N> static __device__ __forceinline__ void group_some_meet()
 {

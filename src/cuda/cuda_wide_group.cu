@@ -283,7 +283,7 @@ __device__ __forceinline__ void hand_all_on(
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     float2 *mine = (float2 *)stages + warp * S::GROUPS * 32 + lane;
-    group_teams_meet<S::WARPS * 32>(); /* all are through with the stages */
+    group_some_meet<1, S::WARPS * 32>(); /* all are through with the stages */
 #pragma unroll
     for (int j = 0; j < S::GROUPS; j++) {
         mine[j * 32] = make_float2(s.before[j][0], s.before[j][1]);
