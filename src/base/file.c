@@ -136,7 +136,7 @@ utter_status file_read(const char *path, size_t limit, char **text, size_t *byte
 bool file_exists(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0;
+    return stat(path, &about) == 0 || (errno == ENOTDIR && file_member_exists(path));
 }
 
 bool file_is_folder(const char *path)

@@ -24,17 +24,18 @@ void file_map_close(struct file_map *map); /* accepts a zeroed map */
  * frees *text with memory_free. */
 utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 
-/* file_read for a path that goes through a safetensors file: FILE/NAME is the data of its tensor "file/NAME".
- * False when there is no such file or member. */
+/* file_exists and file_read for a path that goes through a safetensors file: FILE/NAME is the data of its tensor
+ * "file/NAME". False when there is no such file or member. */
 #define FILE_MEMBER_PREFIX "file/"
 enum { FILE_MEMBER_HEADER_MAX = 100000000 };
+bool file_member_exists(const char *path);
 bool file_member_read(const char *path, size_t limit, char **text, size_t *bytes);
 
 /* The status and sentence for a system call on `path` that failed with `reason` (an errno): "path: cannot
  * DO: why (what to do)". */
 utter_status file_error(utter_error *error, const char *path, const char *action, int reason);
 
-bool file_exists(const char *path);
+bool file_exists(const char *path); /* or a member of a file has this path */
 bool file_is_folder(const char *path);
 /* "folder/name" in out[size]; UTTER_E_FILE when too long. */
 utter_status file_join(

@@ -55,18 +55,33 @@ static const uint8_t *find_member(const struct file_map *map, const char *name, 
     return at;
 }
 
+/* The data of the member that `path` names, in *map, which the caller closes; NULL: there is none. */
+static const uint8_t *member_open(struct file_map *map, const char *path, size_t *bytes)
+{
+    size_t n = container_length(path);
+    char *container = n ? memory_string_n(path, n) : NULL;
+    bool is_open = container && file_map_open(map, container, NULL) == UTTER_OK;
+    memory_free(container);
+    return is_open ? find_member(map, path + n + 1, bytes) : NULL;
+}
+
+bool file_member_exists(const char *path)
+{
+    size_t bytes;
+    struct file_map map = {0};
+    bool exists = member_open(&map, path, &bytes) != NULL;
+    file_map_close(&map);
+    return exists;
+}
+
 bool file_member_read(const char *path, size_t limit, char **text, size_t *bytes)
 {
-    size_t n = container_length(path), found = 0;
-    char *container = n ? memory_string_n(path, n) : NULL;
+    size_t found = 0;
     struct file_map map = {0};
-    if (container && file_map_open(&map, container, NULL) == UTTER_OK) {
-        const uint8_t *at = find_member(&map, path + n + 1, &found);
-        if (at && found <= limit && (*text = memory_string_n((const char *)at, found))) {
-            *bytes = found;
-        }
+    const uint8_t *at = member_open(&map, path, &found);
+    if (at && found <= limit && (*text = memory_string_n((const char *)at, found))) {
+        *bytes = found;
     }
     file_map_close(&map);
-    memory_free(container);
     return *text != NULL;
 }

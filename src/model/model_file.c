@@ -71,7 +71,8 @@ static utter_status add_members(struct writing *w, const char *folder, utter_err
         char path[4096];
         size_t bytes = 0;
         utter_status status = file_join(path, sizeof path, folder, members[i], error);
-        bool optional = strcmp(members[i], "preprocessor_config.json") == 0;
+        bool optional = strcmp(members[i], "preprocessor_config.json") == 0 ||
+                        strcmp(members[i], "generation_config.json") == 0;
         if (!status && (file_exists(path) || !optional)) {
             status = file_read(path, MEMBER_LIMIT, &w->texts[i], &bytes, error);
         }

@@ -353,18 +353,12 @@ utter_status config_open(struct config **config, const char *folder, utter_error
     json_t *root = NULL;
     *config = NULL;
     utter_status status = file_join(path, sizeof path, folder, "config.json", error);
-    if (status == UTTER_OK && !file_is_folder(folder)) {
-        char *inside = NULL;
-        size_t bytes;
-        if (!file_member_read(path, CONFIG_LIMIT, &inside, &bytes)) {
-            return error_set(error, UTTER_E_FILE,
-                "%s: not a folder (a model is a folder with config.json and model.safetensors)",
-                folder);
-        }
-        memory_free(inside);
-    } else if (status == UTTER_OK && !file_exists(path)) {
-        return error_set(
-            error, UTTER_E_FILE, "%s: no config.json (not a Qwen3-TTS model folder)", folder);
+    if (status == UTTER_OK && !file_exists(path)) {
+        return error_set(error, UTTER_E_FILE, "%s: %s", folder,
+            file_is_folder(folder) ? "no config.json (not a Qwen3-TTS model folder)"
+            : file_exists(folder)
+                ? "not a folder (a model is a folder with config.json and model.safetensors)"
+                : "there is no such folder (check the name)");
     }
     if (status || (status = json_file(&root, path, CONFIG_LIMIT, error))) {
         return status;

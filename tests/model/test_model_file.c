@@ -2,10 +2,14 @@
  * A model in one file: it holds what its folder holds, and what is wrong with a bad one is said. */
 #include "tests/support.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/numeric.h"
 #include "model/model.h"
@@ -84,6 +88,56 @@ static void file_equals_folder(void **state)
         model_close(&folder);
         assert_int_equal(
             model_file_write(file, path, type, support_path("again"), NULL), UTTER_E_ARGUMENT);
+        model_close(&file);
+    }
+}
+
+/* A folder with the files of the checkpoint, but this generation_config.json; NULL: none. */
+static void folder_with(char *folder, const char *generation)
+{
+    static const char *const names[] = {"config.json", "model.safetensors", "speech_tokenizer",
+        "tokenizer_config.json", "vocab.json", "merges.txt"};
+    char there[PATH_MAX], from[PATH_MAX + 64], to[PATH_MAX];
+    snprintf(folder, PATH_MAX, "%s", support_path(generation ? "own" : "none"));
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_non_null(realpath(CHECKPOINT, there));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(from, sizeof from, "%s/%s", there, names[i]);
+        assert_int_equal(file_join(to, sizeof to, folder, names[i], NULL), UTTER_OK);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    if (generation) {
+        assert_int_equal(file_join(to, sizeof to, folder, "generation_config.json", NULL), UTTER_OK);
+        support_write_file(to, generation, strlen(generation));
+    }
+}
+
+static void file_has_the_sampling_of_its_folder(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"do_sample\":false,\"temperature\":0.25,\"top_k\":7,\"top_p\":0.5,\"repetition_penalty\":1."
+        "5,"
+        "\"subtalker_temperature\":0.75,\"subtalker_top_k\":9,\"max_new_tokens\":33}",
+        NULL};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char folder[PATH_MAX];
+        struct model *from, *file;
+        folder_with(folder, texts[i]);
+        snprintf(path, sizeof path, "%s", support_path("sampling.safetensors"));
+        assert_int_equal(model_open(&from, folder, NULL), UTTER_OK);
+        assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL), UTTER_OK);
+        assert_int_equal(model_open(&file, path, NULL), UTTER_OK);
+        const struct config *a = from->config, *b = file->config;
+        assert_int_equal(b->max_new_tokens, i == 0 ? 33 : 2048);
+        assert_int_equal(b->talker_sampling.do_sample, i != 0);
+        assert_true(b->talker_sampling.temperature == a->talker_sampling.temperature);
+        assert_true(b->talker_sampling.top_p == a->talker_sampling.top_p);
+        assert_true(b->talker_sampling.repetition_penalty == a->talker_sampling.repetition_penalty);
+        assert_true(b->predictor_sampling.temperature == a->predictor_sampling.temperature);
+        assert_int_equal(b->talker_sampling.top_k, i == 0 ? 7 : 50);
+        assert_int_equal(b->predictor_sampling.top_k, i == 0 ? 9 : 50);
+        model_close(&from);
         model_close(&file);
     }
 }
@@ -185,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_equals_folder),
+        cmocka_unit_test(file_has_the_sampling_of_its_folder),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(weights_of_another_model_are_refused),
         cmocka_unit_test(no_memory_and_no_disk),
