@@ -312,7 +312,7 @@ typedef struct utter_sampling {
     float temperature;        /* 0 .. 100 */
     int top_k;                /* 0 .. */
     float top_p;              /* above 0 .. 1 */
-    float repetition_penalty; /* above 0; 1 is off; the predictor has none and ignores it */
+    float repetition_penalty; /* above 0 .. 1000; 1 is off; the predictor has none and ignores it */
 } utter_sampling;
 
 typedef struct utter_stream_options {
@@ -345,7 +345,7 @@ UTTER_API utter_status utter_stream_text(
 /* No more text will come. An empty text is an error here. */
 UTTER_API utter_status utter_stream_finish(utter_stream *stream, utter_error *error);
 
-/* Takes up to `capacity` samples in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
+/* Takes up to `capacity` samples (1 or more) in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
  * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, see
  * utter_stream_stats for the reason. After a failure every later read fails the same way. Where a
  * listener has enough in hand, or waits in any case, up to 8 frames come at once: that costs less. */

@@ -63,8 +63,12 @@ utter_status utter_stream_take(
     if (status) {
         return status;
     }
+    *n = 0;
+    if (capacity == 0) { /* nothing could be told from the end */
+        return error_set(error, UTTER_E_ARGUMENT, "no room for samples: capacity is 0");
+    }
     *n = stream_drain(stream, pcm, capacity);
-    if (*n > 0 || capacity == 0) {
+    if (*n > 0) {
         return UTTER_OK;
     }
     if (stream->failure.code != UTTER_OK) {

@@ -113,7 +113,7 @@ static void compare(struct verify *v, enum stage stage, const struct tensor *t, 
     if (!t) {
         return;
     }
-    int64_t width = t->dims[t->n_dims - 1],
+    int64_t width = t->n_dims > 0 ? t->dims[t->n_dims - 1] : 0,
             height = (int64_t)(t->bytes / sizeof(float)) / (width ? width : 1);
     if (t->type != DTYPE_F32 || cols != width || at + rows > height) {
         count_difference(v, stage, INFINITY);

@@ -26,11 +26,6 @@ static utter_status check_head(const utter_sampling *u, const char *head, utter_
         return error_set(
             error, UTTER_E_ARGUMENT, "%stop_p %g is not above 0 and at most 1", head, (double)u->top_p);
     }
-    if (!(u->repetition_penalty > 0 && u->repetition_penalty <= 1000)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%srepetition_penalty %g is not above 0 and at most 1000", head,
-            (double)u->repetition_penalty);
-    }
     return UTTER_OK;
 }
 
@@ -40,6 +35,11 @@ static utter_status check_options(
     utter_status status = check_head(&o->talker, "", error);
     if (status || (status = check_head(&o->predictor, "sub_", error))) {
         return status;
+    }
+    if (!(o->talker.repetition_penalty > 0 && o->talker.repetition_penalty <= 1000)) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "repetition_penalty %g is not above 0 and at most 1000",
+            (double)o->talker.repetition_penalty);
     }
     if (o->max_frames < 1) {
         return error_set(error, UTTER_E_ARGUMENT, "max_frames %d is not at least 1", o->max_frames);
@@ -90,6 +90,7 @@ utter_status stream_open(
     s->voice = voice_share(o->voice);
     s->settings =
         (struct lane_settings){sampling_of(&o->talker), sampling_of(&o->predictor), o->seed, 2};
+    s->settings.predictor.repetition_penalty = 1; /* it has none */
     s->max_frames = o->max_frames < positions ? o->max_frames : positions;
     s->use_guard = o->guard;
     struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
@@ -179,11 +180,11 @@ bool stream_ready(utter_stream *s)
         s->finish = UTTER_FINISH_CANCELLED;
         return false;
     }
-    if (s->held || !can_go_on(s)) {
+    if (s->held) {
         return false;
     }
-    s->finish = reached_bound(s);
-    return s->finish == UTTER_FINISH_NONE;
+    s->finish = reached_bound(s); /* also of a stream that has no text for another frame */
+    return s->finish == UTTER_FINISH_NONE && can_go_on(s);
 }
 
 /* Runs the recording's codes through the vocoder first, so that the speech goes on from its sound; what comes out

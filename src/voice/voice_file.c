@@ -46,8 +46,9 @@ static utter_status check_version(const struct tensor_set *set, const char *path
     }
     if (strcmp(version, VOICE_VERSION) != 0) {
         return error_set(error, UTTER_E_FILE,
-            "%s: voice format %.20s is newer than this program, which knows %s (update utter)", path,
-            version, VOICE_VERSION);
+            "%s: voice format \"%.20s\", and this program knows %s (%s)", path, version, VOICE_VERSION,
+            atoi(version) > atoi(VOICE_VERSION) ? "it was made by a newer one: update utter"
+                                                : "clone it again");
     }
     return UTTER_OK;
 }

@@ -305,6 +305,59 @@ static void a_full_ring_waits_for_its_reader(void **state)
     utter_model_close(&model);
 }
 
+/* A bound ends a stream at once, however much text it has: what is read behind its last frame is its end. */
+static void a_bound_needs_no_text(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_error error;
+    int n_ended = 0, n_waited = 0;
+    (void)state;
+    for (int most = 1; most <= 40; most++) {
+        utter_stream_options o = options_of(model, most, 3);
+        utter_stream *stream;
+        size_t n, n_frames;
+        static float pcm[1920];
+        utter_status status;
+        o.layout = UTTER_LAYOUT_STREAM;
+        assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+        while ((status = utter_stream_read(stream, pcm, 1920, &n, &error)) == UTTER_OK) {
+        }
+        utter_stream_codes(stream, &n_frames);
+        assert_int_equal(status, n_frames == (size_t)most ? UTTER_END : UTTER_AGAIN);
+        n_ended += status == UTTER_END;
+        n_waited += status == UTTER_AGAIN;
+        utter_stream_free(&stream);
+    }
+    assert_true(n_ended > 1 && n_waited > 1);
+    utter_model_close(&model);
+}
+
+/* What is said of one call in utter.h and of one number. */
+static void what_is_out_of_range_is_refused(void **state)
+{
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options o = options_of(model, 1, 1);
+    utter_stream *stream;
+    utter_error error;
+    float sample;
+    size_t n = 1;
+    (void)state;
+    o.talker.repetition_penalty = 0;
+    assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_E_ARGUMENT);
+    o.talker.repetition_penalty = 1001;
+    assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "repetition_penalty"));
+    o.talker.repetition_penalty = 1000;
+    o.predictor.repetition_penalty = 0; /* ignored */
+    assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+    assert_int_equal(utter_stream_read(stream, &sample, 0, &n, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(n, 0);
+    assert_int_equal(utter_stream_take(stream, &sample, 1, &n, &error), UTTER_AGAIN);
+    utter_stream_free(&stream);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +368,8 @@ int main(void)
         cmocka_unit_test(prompts_in_pieces_change_nothing),
         cmocka_unit_test(frames_that_wait_for_their_sound_are_the_same),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
+        cmocka_unit_test(a_bound_needs_no_text),
+        cmocka_unit_test(what_is_out_of_range_is_refused),
     };
     return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
 }

@@ -97,11 +97,15 @@ static void other_files_are_no_voices(void **state)
         voice_load(&voice, "build/checkpoints/tiny17-base/model.safetensors", &error), UTTER_E_FILE);
     assert_int_equal(voice_load(&voice, "/nowhere.voice", &error), UTTER_E_FILE);
     const char *path = support_path("newer.voice");
-    const char *metadata[] = {"utter_voice", "2", "hash", "0000000000000000", "name", "x", NULL};
+    static const char *const versions[] = {"2", "20", "0", "", "x"};
     struct tensor t = {"x_vector", DTYPE_F32, 1, {WIDTH}, vector, sizeof vector};
-    assert_int_equal(tensor_file_write(path, &t, 1, metadata, NULL), UTTER_OK);
-    assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "newer"));
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        const char *metadata[] = {
+            "utter_voice", versions[i], "hash", "0000000000000000", "name", "x", NULL};
+        assert_int_equal(tensor_file_write(path, &t, 1, metadata, NULL), UTTER_OK);
+        assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+        assert_int_equal(strstr(error.text, "newer one") != NULL, i < 2);
+    }
 }
 
 /* A sound seal around what no voice can be. */
