@@ -44,7 +44,7 @@ static double deadline_after(struct server *s, double seconds)
 {
     s->spread += 0.618034;
     s->spread -= s->spread >= 1;
-    return server_now() + seconds * (1 + 0.25 * s->spread);
+    return clock_seconds() + seconds * (1 + 0.25 * s->spread);
 }
 
 static void free_request(struct conn *c)
@@ -100,7 +100,7 @@ void conn_turn(struct conn *c)
     conn_count(c);
     if (!c->keep_alive || c->server->draining) {
         c->state = CONN_CLOSING;
-        c->deadline = server_now() + STALL_S;
+        c->deadline = clock_seconds() + STALL_S;
         conn_wrote(c);
         return;
     }
@@ -117,7 +117,7 @@ void conn_wrote(struct conn *c)
 {
     if (c->state == CONN_CLOSING && conn_unsent(c) == 0) {
         c->state = CONN_LINGER;
-        c->deadline = server_now() + LINGER_S;
+        c->deadline = clock_seconds() + LINGER_S;
         shutdown(bufferevent_getfd(c->bev), SHUT_WR);
     }
 }
@@ -138,7 +138,7 @@ static void dispatch(struct conn *c)
 {
     c->state = CONN_ANSWER;
     c->deadline = 0;
-    c->read_at = server_now();
+    c->read_at = clock_seconds();
     wait_for_bytes(c, 1);
     route_request(c);
     /* Whoever answers has taken what is needed of the body. */
@@ -387,7 +387,7 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
     c->unsent += info->n_added - info->n_deleted;
     c->server->unsent_bytes += info->n_added - info->n_deleted;
     if (info->n_deleted || info->orig_size == 0) {
-        c->last_write = server_now();
+        c->last_write = clock_seconds();
     }
 }
 
@@ -410,7 +410,7 @@ struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *addr
     snprintf(c->address, sizeof c->address, "%s", address);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
     c->deadline = deadline_after(s, HEAD_S);
-    c->last_write = server_now();
+    c->last_write = clock_seconds();
     c->needed = 1; /* as the kernel has it */
     evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);

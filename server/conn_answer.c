@@ -144,7 +144,7 @@ void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
     c->socket->limit = message_limit;
     bufferevent_setwatermark(c->bev, EV_READ, 0, message_limit + 64);
     c->state = CONN_SOCKET;
-    c->deadline = server_now() + WS_CONFIG_S;
+    c->deadline = clock_seconds() + WS_CONFIG_S;
     evbuffer_add_printf(out_of(c),
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\nx-request-id: %s\r\n\r\n",
@@ -180,7 +180,7 @@ void conn_close_socket(struct conn *c, int code, const char *reason)
     conn_send(c, WEBSOCKET_CLOSE, body, n + 2);
     c->owner = NULL;
     c->state = CONN_CLOSING;
-    c->deadline = server_now() + STALL_S;
+    c->deadline = clock_seconds() + STALL_S;
     if (owner) {
         owner->gone(c->user);
     }

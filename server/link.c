@@ -85,7 +85,7 @@ static void take_ready(struct server *s, const struct wire_message *m)
     s->is_ready = true;
     log_event(s, "worker_ready",
         json_pack("{s:i,s:f,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
-            server_now() - s->link->started, "device", ready.device, "lanes", ready.lanes));
+            clock_seconds() - s->link->started, "device", ready.device, "lanes", ready.lanes));
     if (!s->was_ready) {
         server_announce(s);
     }
@@ -95,7 +95,7 @@ static void take_ready(struct server *s, const struct wire_message *m)
 static void take_message(struct server *s, const struct wire_message *m)
 {
     struct wire_beat beat;
-    s->link->heard = server_now();
+    s->link->heard = clock_seconds();
     if (m->kind == WIRE_READY) {
         take_ready(s, m);
     } else if (m->kind == WIRE_REFUSED) {
@@ -174,7 +174,7 @@ static bool start_worker(struct server *s)
         return false;
     }
     s->metrics.worker_starts++;
-    link->started = link->heard = server_now();
+    link->started = link->heard = clock_seconds();
     link->restart_at = 0;
     bufferevent_priority_set(link->socket, SERVER_SOUND);
     bufferevent_setcb(link->socket, on_read, NULL, on_event, s);
@@ -210,7 +210,7 @@ static void lose_worker(struct server *s, const char *why)
     s->metrics.worker_deaths++;
     link->n_failed_starts = was_ready ? 0 : link->n_failed_starts + 1;
     int i = link->n_failed_starts, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
-    link->restart_at = server_now() + restart_pauses[i < last ? i : last];
+    link->restart_at = clock_seconds() + restart_pauses[i < last ? i : last];
     log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
     if (!s->was_ready && i >= MAX_FIRST_STARTS && s->exit_code == 0) {
         fprintf(stderr,
@@ -222,7 +222,7 @@ static void lose_worker(struct server *s, const char *why)
     }
     speech_worker_lost(s);
     if (s->was_ready && i == 0) {
-        link_tick(s, server_now());
+        link_tick(s, clock_seconds());
     }
 }
 

@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "server/fields.h"
 #include "server/http.h"
@@ -51,13 +52,6 @@ struct load {
     bool failed;
     TAILQ_HEAD(listener_list, listener) listeners;
 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* SplitMix64. */
 static uint64_t draw(struct load *l)
@@ -106,7 +100,7 @@ static void again(evutil_socket_t socket, short what, void *user)
 {
     struct load *l = user;
     (void)socket, (void)what;
-    if (seconds() - l->began < l->options->seconds) {
+    if (clock_seconds() - l->began < l->options->seconds) {
         start(l);
     }
 }
@@ -139,7 +133,7 @@ static void note_gap(struct listener *x, double gap_s)
 static void finish(struct listener *x, enum load_outcome outcome)
 {
     struct load *l = x->load;
-    double now = seconds(), rest = x->heard_until - now;
+    double now = clock_seconds(), rest = x->heard_until - now;
     x->sample.outcome = outcome;
     x->sample.total_s = now - x->sent;
     x->sample.audio_s = (double)(x->n_bytes / 2) / RATE;
@@ -200,7 +194,7 @@ static void on_read(struct bufferevent *b, void *user)
 {
     struct listener *x = user;
     struct evbuffer *in = bufferevent_get_input(b);
-    double now = seconds();
+    double now = clock_seconds();
     if (!x->in_body) {
         struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
         char line[16] = "";
@@ -269,7 +263,7 @@ static void start(struct load *l)
     bufferevent_setcb(x->bev, on_read, NULL, on_event, x);
     bufferevent_set_timeouts(x->bev, &patience, NULL);
     bufferevent_enable(x->bev, EV_READ | EV_WRITE);
-    x->sent = seconds();
+    x->sent = clock_seconds();
     evbuffer_add_printf(bufferevent_get_output(x->bev),
         "POST /v1/audio/speech HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n%s%s%s"
         "Content-Length: %d\r\n\r\n%s",
@@ -286,11 +280,11 @@ static void on_arrival(evutil_socket_t socket, short what, void *user)
 {
     struct load *l = user;
     (void)socket, (void)what;
-    while (seconds() >= l->next_at && l->next_at - l->began < l->options->seconds && !l->failed) {
+    while (clock_seconds() >= l->next_at && l->next_at - l->began < l->options->seconds && !l->failed) {
         start(l);
         l->next_at += -log(1 - draw_unit(l)) / l->options->rate;
     }
-    double wait = l->next_at - seconds();
+    double wait = l->next_at - clock_seconds();
     if (l->next_at - l->began < l->options->seconds && l->seen.n < MAX_REQUESTS) {
         wait = wait > 0 ? wait : 0;
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
@@ -318,7 +312,7 @@ static bool find_server(struct load *l)
 
 static void run(struct load *l)
 {
-    l->began = l->next_at = seconds();
+    l->began = l->next_at = clock_seconds();
     if (l->options->rate > 0) {
         on_arrival(-1, 0, l);
     }
@@ -346,7 +340,7 @@ int load_run(const struct load_options *options)
         for (int i = 0; i < l.seen.n; i++) {
             n_answers += l.seen.samples[i].status > 0;
         }
-        l.seen.wall_s = seconds() - l.began;
+        l.seen.wall_s = clock_seconds() - l.began;
         if (n_answers == 0) {
             fprintf(stderr, "utter: nobody answers at %s port %d (start utter serve first)\n",
                 options->host, options->port);

@@ -43,13 +43,6 @@ enum {                      /* bytes, for the bound that is printed */
     JSON_BYTES = 3 << 20,   /* what LIMIT_VALUES values take beside their text */
 };
 
-double server_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void log_event(const struct server *s, const char *event, json_t *fields)
 {
     struct pollfd polled = {STDERR_FILENO, POLLOUT, 0};
@@ -207,7 +200,7 @@ void server_drain(struct server *s)
         return;
     }
     s->draining = true;
-    s->drain_until = server_now() + s->options->drain_s;
+    s->drain_until = clock_seconds() + s->options->drain_s;
     log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
     event_del(s->accept);
     evconnlistener_free(s->listener);
@@ -273,7 +266,7 @@ void server_announce(struct server *s)
 static void on_tick(evutil_socket_t socket, short what, void *user)
 {
     struct server *s = user;
-    double now = server_now();
+    double now = clock_seconds();
     (void)socket, (void)what;
     link_tick(s, now);
     speech_tick(s, now);

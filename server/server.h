@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "server/fields.h"
 #include "server/metrics.h"
 #include "server/serve.h"
@@ -90,7 +91,6 @@ struct server {
     int exit_code;
 };
 
-double server_now(void); /* seconds, monotonic */
 /* Once the model has been opened. */
 struct fields_model server_fields_model(const struct server *s);
 /* Says on standard output that the model is ready, and under which limits. */

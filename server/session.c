@@ -116,7 +116,7 @@ static void speak(struct session *x, const struct part *part)
     x->told_start = false;
     x->sound_bytes = 0;
     x->speech = speech_start(
-        x->conn->server, &x->config, METRICS_STREAM, server_now(), x->conn->account, &sink, x, &r);
+        x->conn->server, &x->config, METRICS_STREAM, clock_seconds(), x->conn->account, &sink, x, &r);
     if (!x->speech) {
         refuse_all(x, &r);
         return;
@@ -160,7 +160,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct session *x = user;
     const struct part *part = TAILQ_FIRST(&x->parts);
-    x->conn->deadline = server_now() + WS_IDLE_S;
+    x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (!x->told_start) {
         x->told_start = true;
         conn_send_json(x->conn,
@@ -183,7 +183,7 @@ static void on_end(void *user, const struct speech_end *e)
     struct part *part = TAILQ_FIRST(&x->parts);
     int utterance = part->utterance, sentence = part->sentence;
     x->speech = NULL;
-    x->conn->deadline = server_now() + WS_IDLE_S;
+    x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (!e->good) {
         send_error(x, &e->refusal);
     }
@@ -406,7 +406,7 @@ static void on_message(void *user, const struct websocket_event *event)
     struct session *x = user;
     json_t *message = NULL;
     utter_error error = {.text = ""};
-    x->conn->deadline = server_now() + WS_IDLE_S;
+    x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (event->kind != WEBSOCKET_TEXT) {
         conn_close_socket(x->conn, 1003, "only text messages are known here");
         return;
@@ -448,11 +448,11 @@ static void on_idle(void *user)
     bool speaks = part && part->ended;
     if (x->conn->server->draining && speaks) {
         x->closing = true;
-        x->conn->deadline = server_now() + WS_IDLE_S;
+        x->conn->deadline = clock_seconds() + WS_IDLE_S;
     } else if (x->conn->server->draining) {
         conn_close_socket(x->conn, WEBSOCKET_GOING_AWAY, "the server is about to stop");
     } else if (speaks) {
-        x->conn->deadline = server_now() + WS_IDLE_S;
+        x->conn->deadline = clock_seconds() + WS_IDLE_S;
     } else {
         send_plain_error(x, NULL, "the session was idle for too long");
         conn_close_socket(x->conn, WEBSOCKET_NORMAL, "idle");

@@ -118,7 +118,7 @@ static void count_end(struct server *s, const struct speech *p)
 static void tell_end(struct speech *p)
 {
     const struct speech_sink *sink = p->sink;
-    p->end.total_s = server_now() - p->read_at;
+    p->end.total_s = clock_seconds() - p->read_at;
     p->sink = &no_sink;
     count_end(p->server, p);
     release_account(p); /* who asked may ask again at once */
@@ -159,7 +159,7 @@ static bool is_needy(const struct speech *p, double now)
  * stutter, unless they have sound in hand. */
 static int free_lanes(const struct server *s)
 {
-    double now = server_now();
+    double now = clock_seconds();
     const struct speech *p;
     int n_free = s->ready.lanes - s->n_running, n_needy = 0;
     if (s->capacity > 0 && s->options->paced) {
@@ -184,7 +184,7 @@ static double estimated_wait(const struct server *s)
 static bool admit(struct server *s, struct account *account, struct refusal *r)
 {
     double wait = estimated_wait(s);
-    if (account && !account_admit(account, server_now(), r)) {
+    if (account && !account_admit(account, clock_seconds(), r)) {
         s->metrics.rejected[METRICS_RATE]++;
         return false;
     }
@@ -248,14 +248,14 @@ struct speech *speech_start(struct server *s, const struct fields *fields,
     p->server = s;
     if (account) {
         p->account = account_share(account);
-        account_count(account, server_now());
+        account_count(account, clock_seconds());
     }
     p->sink = sink;
     p->user = user;
     p->endpoint = endpoint;
     p->read_at = read_at;
     p->queued = true;
-    p->queued_at = server_now();
+    p->queued_at = clock_seconds();
     s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
     TAILQ_INSERT_TAIL(&s->queued, p, entry);
     s->n_queued++;
@@ -276,7 +276,7 @@ static void send_to_lane(struct speech *p)
     TAILQ_INSERT_TAIL(&s->running, p, entry);
     s->n_running++;
     p->tries++;
-    p->started = server_now();
+    p->started = clock_seconds();
     p->moved_at = p->started; /* its text, however old, has only now come to a lane */
     p->end.queue_s = p->started - p->read_at;
     histogram_add(&s->metrics.queue_wait, p->end.queue_s);
@@ -322,7 +322,7 @@ void speech_text(struct speech *p, const char *text, size_t n)
     if (p->first_samples <= 0) {
         wire_put(&p->text, text, n);
     }
-    p->moved_at = server_now();
+    p->moved_at = clock_seconds();
     pass_on(p, WIRE_TEXT, text, n);
 }
 
@@ -367,7 +367,7 @@ void speech_cancel(struct speech *p)
     s->metrics.requests[p->endpoint][METRICS_CANCELLED]++;
     p->sink = &no_sink;
     release_account(p); /* who cancels may ask again at once */
-    p->cancelled_at = server_now();
+    p->cancelled_at = clock_seconds();
     log_event(
         s, "cancelled", json_pack("{s:i,s:s}", "id", (int)p->id, "stage", metrics_stage_name(stage)));
     if (p->queued) {
@@ -413,7 +413,7 @@ static void pump(struct speech *p);
 static void note_first(struct speech *p)
 {
     if (p->end.first_s <= 0) {
-        p->end.first_s = server_now() - p->read_at;
+        p->end.first_s = clock_seconds() - p->read_at;
         histogram_add(&p->server->metrics.ttfa, p->end.first_s);
     }
 }
@@ -480,7 +480,7 @@ static struct speech *find_running(struct server *s, uint32_t id)
 
 static void take_samples(struct speech *p, const struct wire_message *m)
 {
-    double now = server_now(),
+    double now = clock_seconds(),
            seconds = (double)(m->bytes / sizeof(float)) / p->server->ready.sample_rate;
     if (!is_wanted(p)) {
         return;
@@ -549,10 +549,10 @@ void speech_message(struct server *s, const struct wire_message *m)
         take_samples(p, m);
         return;
     }
-    double held = server_now() - p->started;
+    double held = clock_seconds() - p->started;
     s->hold_s += (s->hold_s > 0 ? 0.1 : 1) * (held - s->hold_s);
     if (p->cancelled_at > 0) {
-        note_freed(p, server_now() - p->cancelled_at);
+        note_freed(p, clock_seconds() - p->cancelled_at);
     }
     leave_lane(p);
     if (m->kind == WIRE_DONE) {

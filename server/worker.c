@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "server/schedule.h"
 #include "server/wire.h"
@@ -48,13 +48,6 @@ struct worker {
     bool over; /* the front end has gone, or the model is broken */
     int code;
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Sends what has been written. The front end always reads, so waiting for it is short. */
 static void flush_out(struct worker *w)
@@ -144,7 +137,7 @@ static void open_speech(struct worker *w, const struct wire_message *m)
         utter_stream_options_init(&options, w->model);
         apply_settings(&options, &o);
         options.voice = voice;
-        *slot = (struct slot){.id = m->id, .frame_s = now_s()};
+        *slot = (struct slot){.id = m->id, .frame_s = clock_seconds()};
         status = utter_stream_open(&slot->stream, w->model, &options, &error);
         w->code = is_broken(status) ? EXIT_DEVICE : w->code;
     }
@@ -368,12 +361,12 @@ static void settle(struct worker *w, struct slot *slot, double now, struct spent
 
 static void step(struct worker *w)
 {
-    double begin = now_s();
+    double begin = clock_seconds();
     struct spent spent = {0};
     int n = choose(w, begin);
     utter_error error = {.text = ""};
     utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
-    double end = now_s();
+    double end = clock_seconds();
     for (int i = 0; n && i < w->n_lanes; i++) {
         if (w->choices[i].chosen) {
             settle(w, &w->slots[i], end, &spent);
@@ -440,9 +433,9 @@ static utter_status warm_up(struct worker *w, utter_error *error)
         utter_status status = utter_model_step(w->model, error);
         double step_s = 0, prompts_s = 0;
         while (status == UTTER_OK) {
-            double begin = now_s();
+            double begin = clock_seconds();
             status = utter_model_step(w->model, error);
-            double took = now_s() - begin;
+            double took = clock_seconds() - begin;
             step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
         }
         for (int k = 0; k < n; k++) {
@@ -483,7 +476,7 @@ static void say_ready(struct worker *w)
     for (; r.n_languages < WIRE_MAX_NAMES && r.n_languages < w->info.n_languages; r.n_languages++) {
         r.languages[r.n_languages] = utter_model_language_name(w->model, r.n_languages);
     }
-    beat(w, now_s(), 0, 0); /* first: how many speeches it keeps up with */
+    beat(w, clock_seconds(), 0, 0); /* first: how many speeches it keeps up with */
     wire_put_ready(&w->out, &r);
     flush_out(w);
 }

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct pool {
@@ -29,13 +29,6 @@ struct pool {
     int n_threads, n_started;
     pthread_t *threads; /* [n_threads - 1] */
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
-}
 
 static inline void spin_pause(void)
 {
@@ -65,7 +58,7 @@ static bool spin_for(struct pool *p, bool (*ready)(struct pool *))
     if (p->spin_ns == 0) {
         return false;
     }
-    int64_t end = now_ns() + p->spin_ns;
+    int64_t end = clock_ns() + p->spin_ns;
     do {
         for (int i = 0; i < 16; i++) {
             spin_pause();
@@ -73,7 +66,7 @@ static bool spin_for(struct pool *p, bool (*ready)(struct pool *))
                 return true;
             }
         }
-    } while (now_ns() < end);
+    } while (clock_ns() < end);
     return false;
 }
 

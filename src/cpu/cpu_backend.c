@@ -3,6 +3,7 @@
  * done when it returns; collect only hands out. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cpu/cpu_encoder.h"
@@ -205,9 +206,9 @@ static utter_status cpu_vocode(struct backend *b, const int *lanes, int n, utter
             lane->n_waiting = 0;
         }
     }
-    double start = cpu_seconds();
+    double start = clock_seconds();
     run_orders(b, m);
-    double elapsed = cpu_seconds() - start;
+    double elapsed = clock_seconds() - start;
     for (int i = 0; i < m; i++) {
         struct cpu_lane *lane = b->chosen[i];
         lane->out.not_a_number = lane->out.not_a_number || !b->orders[i].finite;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cpu/cpu_sample.h"
@@ -250,7 +251,7 @@ static void run_group(struct cpu_frame *f, struct cpu_lane *const *lanes, const 
     int n, struct cpu_lane **some, int32_t *texts, const int32_t **forced)
 {
     int m = 0;
-    double start = cpu_seconds();
+    double start = clock_seconds();
     for (int i = 0; i < n; i++) {
         lanes[i]->out = (struct lane_out){.codes = lanes[i]->codes};
         if (!lanes[i]->ready) {
@@ -269,12 +270,12 @@ static void run_group(struct cpu_frame *f, struct cpu_lane *const *lanes, const 
             forced[m++] = in[i].forced;
         }
     }
-    double middle = cpu_seconds();
+    double middle = clock_seconds();
     run_predictor(f, some, forced, m);
     for (int i = 0; i < m; i++) {
         finish_frame(f, some[i]);
     }
-    double end = cpu_seconds();
+    double end = clock_seconds();
     for (int i = 0; i < n; i++) {
         lanes[i]->out.talker_s = middle - start;
         lanes[i]->out.predictor_s = end - middle;

@@ -3,19 +3,11 @@
 #include "cpu/cpu_lane.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
 
 /* A cache larger than this goes back to the system at reset; a smaller one stays for the next utterance. */
 enum { KEEP_BYTES = 256 << 20 };
-
-double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Values of keys, or of values, of one position. */
 static size_t position_values(const struct stack_config *shape)

@@ -45,7 +45,4 @@ uint64_t cpu_lane_position_bytes(const struct config *config);
 /* Bytes of a lane beside those, without its vocoder state. */
 uint64_t cpu_lane_fixed_bytes(const struct config *config);
 
-/* Seconds of a clock that only goes forward. */
-double cpu_seconds(void);
-
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_shapes.h"
@@ -166,14 +167,14 @@ static utter_status choose_kernels(
     b->kernel_bytes = persistent ? frame_kernel_plan(&b->weights, packed) : 0;
     snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
         persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.major,
-        b->device.minor, cuda_seconds() - begin);
+        b->device.minor, clock_seconds() - begin);
     return status;
 }
 
 static utter_status open_parts(struct backend *b, const struct backend_options *o, utter_error *error)
 {
     int n_pages = 0;
-    double begin = cuda_seconds();
+    double begin = clock_seconds();
     utter_status status = cuda_device_open(&b->device, o->device, error);
     if (status || (status = cuda_weights_fit(b->model, error)) ||
         (status = check_memory(b, o, &n_pages, error)) ||

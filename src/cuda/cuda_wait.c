@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include "base/clock.h"
+
 static const double EARLY_S =
     0.00012; /* the first nap ends so long before the usual end; the kernel adds 60 us */
 static const double LOOKING_S = 0.0001; /* without naps, then */
@@ -11,16 +13,9 @@ static const double LOOKING_S = 0.0001; /* without naps, then */
 static const double TOO_LONG = 0.75;
 static const double SHORT_NAP_S = 0.00001; /* the kernel makes 60 to 70 microseconds of it */
 
-double cuda_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 struct cuda_wait cuda_wait_begin(double usual_s)
 {
-    return (struct cuda_wait){cuda_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0, 0};
+    return (struct cuda_wait){clock_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0, 0};
 }
 
 static void sleep_for(double seconds)
@@ -37,15 +32,15 @@ void cuda_wait_nap(struct cuda_wait *wait)
         if (wait->first > 0) {
             sleep_for(wait->first);
         }
-        wait->awake = cuda_seconds();
-    } else if (cuda_seconds() - wait->awake > LOOKING_S) {
+        wait->awake = clock_seconds();
+    } else if (clock_seconds() - wait->awake > LOOKING_S) {
         sleep_for(SHORT_NAP_S);
     }
 }
 
 double cuda_waited(const struct cuda_wait *wait)
 {
-    return cuda_seconds() - wait->begin;
+    return clock_seconds() - wait->begin;
 }
 
 utter_status cuda_wait_for(

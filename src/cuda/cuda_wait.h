@@ -14,9 +14,6 @@ struct cuda_wait {
     int n_looks;
 };
 
-/* Seconds of a clock that never goes back. */
-double cuda_seconds(void);
-
 /* usual_s: how long such a wait takes at least, 0: not known; then the first nap is none. */
 struct cuda_wait cuda_wait_begin(double usual_s);
 void cuda_wait_nap(struct cuda_wait *wait);

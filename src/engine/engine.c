@@ -4,16 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/memory.h"
-
-double engine_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum pretokenizer engine_pretokenizer(const char *version)
 {

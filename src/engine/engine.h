@@ -59,6 +59,4 @@ int engine_free_lane(const utter_model *engine);
  * for their sound (stream_sound_due). A stream's own failure ends that stream only and is returned by its reads. */
 utter_status engine_step(utter_model *engine, bool together, utter_error *error);
 
-double engine_seconds(void); /* a monotonic clock */
-
 #endif

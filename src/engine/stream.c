@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -130,7 +131,7 @@ void stream_free(utter_stream **stream)
 static utter_status text_done(utter_stream *s, double begin, utter_status status)
 {
     int n_rows;
-    double now = engine_seconds();
+    double now = clock_seconds();
     s->stats.prompt_s += now - begin;
     if (status == UTTER_OK && s->text_since == 0 && prompt_rows(s->prompt, &n_rows)) {
         s->text_since = begin;
@@ -140,13 +141,13 @@ static utter_status text_done(utter_stream *s, double begin, utter_status status
 
 utter_status stream_text(utter_stream *s, const char *text, size_t bytes, utter_error *error)
 {
-    double begin = engine_seconds();
+    double begin = clock_seconds();
     return text_done(s, begin, prompt_text(s->prompt, text, bytes, error));
 }
 
 utter_status stream_finish(utter_stream *s, utter_error *error)
 {
-    double begin = engine_seconds();
+    double begin = clock_seconds();
     return text_done(s, begin, prompt_finish(s->prompt, error));
 }
 
@@ -256,7 +257,7 @@ static utter_status end_piece(utter_stream *s, double begun, utter_error *error)
     utter_status status = s->engine->ops->collect(s->engine->backend, s->lane, &out, error);
     s->stats.wait_s += out.wait_s;
     if (status == UTTER_OK) {
-        learn_rows(s->engine, s->n_piece, engine_seconds() - begun);
+        learn_rows(s->engine, s->n_piece, clock_seconds() - begun);
     }
     return status;
 }
@@ -266,9 +267,9 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
     int n_rows;
     const struct row *rows = prompt_rows(s->prompt, &n_rows);
     const struct beginning beginning = {s->voice, rows, prompt_fixed_rows(s->prompt)};
-    double begin = engine_seconds();
+    double begin = clock_seconds();
     utter_status status = s->begun ? UTTER_OK : begin_lane(s, &beginning, n_rows, error);
-    double begun = engine_seconds();
+    double begun = clock_seconds();
     int n = piece_of(s->engine, n_rows - s->n_read), n_before = s->n_read;
     if (status == UTTER_OK) {
         status = s->engine->ops->prefill(s->engine->backend, s->lane, rows + s->n_read, n, error);
@@ -276,7 +277,7 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
     if (status == UTTER_OK) {
         s->n_read += n;
         s->n_piece = n;
-        s->piece_s = engine_seconds() - begun;
+        s->piece_s = clock_seconds() - begun;
         status = s->n_read < n_rows ? end_piece(s, begun, error) : UTTER_OK;
     }
     if (status == UTTER_OK && n_before < beginning.n_rows && s->n_read >= beginning.n_rows) {
@@ -284,7 +285,7 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
     }
     s->prefilled = status == UTTER_OK && s->n_read == n_rows;
     s->stats.n_rows = s->n_read;
-    s->stats.prefill_s += engine_seconds() - begin;
+    s->stats.prefill_s += clock_seconds() - begin;
     return engine_note(s->engine, status, error);
 }
 
@@ -357,8 +358,7 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
 static double in_hand(const utter_stream *s)
 {
     const struct codec_config *c = &s->engine->model->config->codec;
-    return (double)s->n_frames * c->frame_samples / c->sample_rate -
-           (engine_seconds() - s->heard_since);
+    return (double)s->n_frames * c->frame_samples / c->sample_rate - (clock_seconds() - s->heard_since);
 }
 
 /* The listener has so much in hand that one more frame can be made before the sound of n. */
@@ -397,7 +397,7 @@ static void note_sound(utter_stream *s)
 {
     double late = s->n_frames > 0 ? -in_hand(s) : 0;
     if (s->n_frames == 0) {
-        s->heard_since = engine_seconds();
+        s->heard_since = clock_seconds();
         s->stats.first_sound_s = s->heard_since - s->text_since;
     } else if (late > 0) {
         s->heard_since += late;

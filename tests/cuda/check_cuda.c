@@ -5,6 +5,7 @@
  * -t: times of 1, 8 .. LANES lanes too; -T: only those. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "tests/cuda/drive_backend.h"
 
 enum { MAX_STAGES = 512 };
@@ -294,17 +295,17 @@ static void time_starts(struct run *r, int n_lanes, double *prefill, double *fir
     double t0 = 0;
     for (int i = 0; i < 2 * n_lanes; i++) {
         s.seed = (uint64_t)i;
-        t0 = now();
+        t0 = clock_seconds();
         if (!start(r, i % n_lanes, i % 7, &s, 30)) {
             return;
         }
         r->ops->collect(r->b, i % n_lanes, &out, &error);
-        *prefill = now() - t0;
+        *prefill = clock_seconds() - t0;
     }
     for (int twice = 0; twice < 2; twice++) {
-        t0 = now();
+        t0 = clock_seconds();
         if (start(r, 0, 1, &s, 30) && one_frame(r, 0, 0, NULL, &out)) {
-            *first = now() - t0;
+            *first = clock_seconds() - t0;
         }
     }
 }
@@ -319,7 +320,7 @@ static bool time_frame(
 {
     utter_error error;
     struct lane_out out = {0};
-    double t0 = now();
+    double t0 = clock_seconds();
     if (!said(r->ops->frame(r->b, in, n, &error), &error, "frame") ||
         !said(r->ops->vocode(r->b, lanes, n, &error), &error, "vocode")) {
         return false;
@@ -329,7 +330,7 @@ static bool time_frame(
             return false;
         }
     }
-    times->whole[t] = now() - t0;
+    times->whole[t] = clock_seconds() - t0;
     times->talker[t] = out.talker_s;
     times->predictor[t] = out.predictor_s;
     times->vocoder[t] = out.vocoder_s;
@@ -343,11 +344,11 @@ static void time_frames(const struct model *model, int n_lanes, int n_frames)
     struct run r;
     int lanes[64], n = 0;
     struct frame_in in[64];
-    double began = now(), prefill = 0, first = 0;
+    double began = clock_seconds(), prefill = 0, first = 0;
     if (!open_run(&r, &cuda_backend, model, n_lanes)) {
         return;
     }
-    double opened = now() - began;
+    double opened = clock_seconds() - began;
     for (int i = 0; i < n_lanes; i++) {
         lanes[i] = i;
         in[i] = (struct frame_in){i, r.config->tts_pad, NULL};

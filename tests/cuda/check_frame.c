@@ -2,6 +2,7 @@
  * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
  * them, 8-bit weights and their memory, the choice at open. Needs a GPU and checkpoints of the released shapes; goes
  * on after a failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
+#include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_frame_parts.h"
 #include "tests/cuda/drive_backend.h"
@@ -43,13 +44,13 @@ static int speak(struct backend *b, int n, int lose_at, int32_t (*codes)[CODEBOO
         if (i == lose_at && b->frame->kernel) {
             frame_kernel_patience(b->frame->kernel, 1);
         }
-        double begin = now();
+        double begin = clock_seconds();
         if (!one_frame(&r, 0, model->config->tts_pad, NULL, &out)) {
             return i;
         }
         memcpy(codes[i], out.codes, sizeof codes[i]);
         (*ms)[0] += 1e3 * (out.talker_s + out.predictor_s) / n;
-        (*ms)[1] += 1e3 * (now() - begin) / n;
+        (*ms)[1] += 1e3 * (clock_seconds() - begin) / n;
     }
     return n;
 }

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "audio/mel.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cpu/cpu_encoder.h"
@@ -22,13 +22,6 @@ static const double least_equal = 0.995,
                     most_off = 2e-5; /* codes; x-vector, of its largest component */
 
 static int n_failures;
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct setting {
     struct model *model;
@@ -51,9 +44,9 @@ static void check_codes(struct setting *s, const float *pcm, size_t n)
     int32_t *want = calloc(all, sizeof *want), *have = calloc(all, sizeof *have);
     char line[sizeof s->error.text + 200];
     int a = cpu_encode(s->model, kern_find(NULL), s->pool, pcm, n, want, NULL, NULL, &s->error);
-    double start = seconds();
+    double start = clock_seconds();
     int b = cuda_encode(s->model, &s->device, pcm, n, have, NULL, NULL, &s->error);
-    double took = seconds() - start;
+    double took = clock_seconds() - start;
     size_t equal = 0, first = all, whole = 0;
     for (size_t i = 0; i < all; i++) {
         equal += have[i] == want[i];
@@ -84,9 +77,9 @@ static void check_vector(struct setting *s, const float *pcm, size_t n)
         return;
     }
     int a = cpu_speaker(s->model, kern_find(NULL), s->pool, mels, n_mels, want, &s->error);
-    double start = seconds();
+    double start = clock_seconds();
     int b = cuda_speaker(s->model, &s->device, mels, n_mels, have, &s->error);
-    double took = seconds() - start, largest = 0, off = 0;
+    double took = clock_seconds() - start, largest = 0, off = 0;
     for (size_t i = 0; i < width; i++) {
         largest = fmax(largest, fabs((double)want[i]));
         off = fmax(off, fabs((double)want[i] - (double)have[i]));

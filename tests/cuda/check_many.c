@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tests/backend_rows.h"
 
 enum { MOST_LANES = 256, MOST_ROWS = 400, N_FRAMES = 5, CHOSEN = 5, WARM = 10, TIMED = 30 };
@@ -22,13 +22,6 @@ struct run {
     const struct config *config;
     int n_lanes;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static const char *name(void)
 {
@@ -256,20 +249,20 @@ static bool time_prompt(struct run *r, int n_rows, double *prefill, double *firs
     for (int i = 0; i < 9; i++) {
         int lane = 0;
         struct frame_in in = {0, r->config->tts_pad, NULL};
-        double t0 = now();
+        double t0 = clock_seconds();
         if (!start(r, 0, 1, n_rows) ||
             !said(cuda_backend.collect(r->b, 0, &out, &error), &error, "collect")) {
             return false;
         }
-        a[i] = 1e3 * (now() - t0);
-        t0 = now();
+        a[i] = 1e3 * (clock_seconds() - t0);
+        t0 = clock_seconds();
         if (!start(r, 0, 1, n_rows) ||
             !said(cuda_backend.frame(r->b, &in, 1, &error), &error, "frame") ||
             !said(cuda_backend.vocode(r->b, &lane, 1, &error), &error, "vocode") ||
             !said(cuda_backend.collect(r->b, 0, &out, &error), &error, "collect")) {
             return false;
         }
-        b[i] = 1e3 * (now() - t0);
+        b[i] = 1e3 * (clock_seconds() - t0);
     }
     *prefill = median(a, 9);
     *first = median(b, 9);
@@ -306,12 +299,12 @@ static void time_lanes(const struct model *model, int n_lanes)
     struct run r;
     struct frame_in in[MOST_LANES];
     int lanes[MOST_LANES];
-    double whole[TIMED], talker[TIMED], predictor[TIMED], vocoder[TIMED], began = now();
+    double whole[TIMED], talker[TIMED], predictor[TIMED], vocoder[TIMED], began = clock_seconds();
     struct lane_out out;
     if (!open_run(&r, model, n_lanes)) {
         return;
     }
-    double opened = now() - began;
+    double opened = clock_seconds() - began;
     struct backend_memory memory;
     cuda_backend.memory(r.b, &memory);
     if (n_lanes == 1) {
@@ -326,12 +319,12 @@ static void time_lanes(const struct model *model, int n_lanes)
     }
     int n = 0;
     for (int i = 0; i < WARM + TIMED; i++) {
-        double t0 = now();
+        double t0 = clock_seconds();
         if (!one_round(&r, in, lanes, &out)) {
             break;
         }
         if (i >= WARM) {
-            whole[n] = 1e3 * (now() - t0);
+            whole[n] = 1e3 * (clock_seconds() - t0);
             talker[n] = 1e3 * out.talker_s;
             predictor[n] = 1e3 * out.predictor_s;
             vocoder[n++] = 1e3 * out.vocoder_s;

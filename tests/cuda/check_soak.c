@@ -4,6 +4,7 @@
  * frame kernel is a fault. Some rounds are spoken by the graphs too; their sums are taken in another order, so a few
  * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-s SECONDS] [-r SEED] CHECKPOINT
  * ...; ends with `N passed, N failed`. */
+#include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_frame_parts.h"
 #include "tests/cuda/drive_backend.h"
@@ -296,15 +297,17 @@ static void check_model(long n_frames, double seconds)
         runs[i] = (struct run){&cuda_backend, NULL, model->config};
         good = said(cuda_backend.open(&runs[i].b, model, &o, &error), &error, "open");
     }
-    const double begin = now();
-    while (good && tally.n_frames < n_frames && now() - begin < seconds && tally.n_failures < 3) {
+    const double begin = clock_seconds();
+    while (good && tally.n_frames < n_frames && clock_seconds() - begin < seconds &&
+           tally.n_failures < 3) {
         take_round(runs, &tally);
     }
     result(good && tally.n_frames > 0 && tally.n_differing == 0 && tally.n_failures == 0,
         "%ld frames with random settings, each twice: %ld differ, %ld failures; %ld streams, %ld ended "
         "by themselves; frame kernel %ld, graphs %ld, predictor in 8 bits %ld, 8 bits %ld; %.0f s",
         tally.n_frames, tally.n_differing, tally.n_failures, tally.n_streams, tally.n_ends,
-        tally.of_kind[0], tally.of_kind[1], tally.of_kind[2], tally.of_kind[3], now() - begin);
+        tally.of_kind[0], tally.of_kind[1], tally.of_kind[2], tally.of_kind[3],
+        clock_seconds() - begin);
     printf("     %ld of %ld streams of the frame kernel (%ld frames) part from the graphs\n",
         tally.n_parted, tally.n_beside_graphs, tally.frames_beside_graphs);
     for (int i = 0; i < N_KINDS; i++) {

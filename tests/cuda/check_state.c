@@ -2,6 +2,7 @@
  * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device fails:
  * snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a failure.
  * Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
+#include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_steps.h"
 #include "tests/cuda/drive_backend.h"
@@ -160,13 +161,14 @@ static void check_after(struct run *gpu, const utter_error *first, const char *w
 {
     utter_error error = {0};
     struct lane_out out;
-    double began = now();
+    double began = clock_seconds();
     bool same = gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error) == UTTER_E_DEVICE &&
                 strcmp(error.text, first->text) == 0 &&
                 gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_E_DEVICE &&
                 strcmp(error.text, first->text) == 0;
     gpu->ops->close(&gpu->b);
-    result(same && now() - began < 0.5, "%s: every later call says so, and closing ends", what);
+    result(
+        same && clock_seconds() - began < 0.5, "%s: every later call says so, and closing ends", what);
 }
 
 /* Work that does not end within the patience that a backend has. */
@@ -182,10 +184,10 @@ static void check_hang(const struct model *model)
     gpu.b->device.patience_s = 0.2;
     bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
                   start(&gpu, 0, 1, &GREEDY, 9);
-    double began = now();
+    double began = clock_seconds();
     utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
-    result(queued && status == UTTER_E_DEVICE && now() - began < 1,
-        "a device that hangs, after %.2f s: %s", now() - began, error.text);
+    result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 1,
+        "a device that hangs, after %.2f s: %s", clock_seconds() - began, error.text);
     check_after(&gpu, &error, "after that");
     hold_up(&held_s); /* until the work that was given up has ended */
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/threads.h"
 #include "cpu/cpu_vocoder.h"
 #include "cuda/cuda_memory.h"
@@ -20,13 +20,6 @@ enum { MAX_STAGES = 32, LANES = 64, FEW_LANES = 5, MANY_LANES = 20 };
 static const double least_snr = 50; /* dB, of samples against the CPU's */
 
 static int n_failures;
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void report(bool good, const char *what)
 {
@@ -74,12 +67,12 @@ static void setting_open(struct setting *s, const char *folder, int n_frames, in
     need(s, cpu_vocoder_open(&s->cpu, s->model, kern_find(NULL), s->pool, &s->error), "cpu");
     need(s, cuda_device_open(&s->device, 0, &s->error), "device");
     s->device.n_sms = n_sms ? n_sms : s->device.n_sms;
-    double start = seconds();
+    double start = clock_seconds();
     need(s, cuda_vocoder_open(&s->cuda, s->model, &s->device, n_lanes, &s->error), "open");
     uint64_t shared, lane;
     cuda_vocoder_memory(s->cuda, &shared, &lane);
     printf("     %s: %s, %d lanes, open %.2f s, %.1f MB and %.1f MB a lane\n", folder, s->device.name,
-        n_lanes, seconds() - start, 1e-6 * (double)shared, 1e-6 * (double)lane);
+        n_lanes, clock_seconds() - start, 1e-6 * (double)shared, 1e-6 * (double)lane);
     cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking);
     size_t n = (size_t)(n_frames * s->shape->n_codebooks) * LANES;
     struct random random = {3, 0};

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/backend_rows.h"
 
@@ -16,13 +15,6 @@ enum { N_LANES = 5, N_ROWS = 75, PIECE = 60, N_FRAMES = 8, POSITIONS = 800 };
 
 static int n_passed, n_failed;
 static const char *folder;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 __attribute__((format(printf, 2, 3))) static void result(bool good, const char *format, ...)
 {

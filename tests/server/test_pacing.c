@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which speeches get a lane when the worker keeps up with one, and what becomes of those that lose theirs. The worker
  * is this program once more: it says that it is ready, and gives two seconds of sound for each letter of "sound". */
+#include "base/clock.h"
 #include "tests/support.h"
 
 #include <event2/event.h>
@@ -109,8 +110,8 @@ static const struct speech_sink sink = {on_bytes, on_end};
 /* Lets the loop run for so long, and lanes that have come free be given away. */
 static void run_for(struct server *s, double seconds)
 {
-    double end = server_now() + seconds;
-    while (server_now() < end) {
+    double end = clock_seconds() + seconds;
+    while (clock_seconds() < end) {
         event_base_loop(s->base, EVLOOP_NONBLOCK);
         usleep(1000);
     }
@@ -123,7 +124,8 @@ static struct speech *start(struct server *s, enum encode_format format, struct 
     struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
     struct refusal refusal;
     l->server = s;
-    struct speech *p = speech_start(s, &fields, METRICS_SPEECH, server_now(), NULL, &sink, l, &refusal);
+    struct speech *p =
+        speech_start(s, &fields, METRICS_SPEECH, clock_seconds(), NULL, &sink, l, &refusal);
     assert_non_null(p);
     speech_text(p, "wait", 4);
     return p;
@@ -207,7 +209,7 @@ static void the_end_of_one_moves_others(void **state)
     }
     assert_int_equal(s.n_queued, 2);
     listeners[1].next = &listeners[3];
-    speech_tick(&s, server_now() + 2 * QUEUE_S + 0.5);
+    speech_tick(&s, clock_seconds() + 2 * QUEUE_S + 0.5);
     assert_int_equal(listeners[1].n_ends, 1);
     assert_int_equal(listeners[0].n_ends + listeners[2].n_ends + listeners[3].n_ends, 0);
     assert_int_equal(s.n_queued, 0);

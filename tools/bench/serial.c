@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/threads.h"
 #include "cpu/kern.h"
 #include "model/backend.h"
@@ -31,19 +31,12 @@ static struct {
     int n;
 } loops; /* since it was emptied; only the calling thread opens loops */
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void timed_part(void *arg, int part, int n_parts)
 {
     struct loop *loop = arg;
-    int64_t begin = now_ns();
+    int64_t begin = clock_ns();
     loop->fn(loop->arg, part, n_parts);
-    loop->work_ns += now_ns() - begin;
+    loop->work_ns += clock_ns() - begin;
 }
 
 void __real_pool_run(struct pool *pool, void (*fn)(void *, int, int), void *arg, int n_parts);
@@ -52,9 +45,9 @@ void __wrap_pool_run(struct pool *pool, void (*fn)(void *, int, int), void *arg,
 void __wrap_pool_run(struct pool *pool, void (*fn)(void *, int, int), void *arg, int n_parts)
 {
     struct loop loop = {fn, arg, 0};
-    int64_t begin = now_ns();
+    int64_t begin = clock_ns();
     __real_pool_run(pool, timed_part, &loop, n_parts);
-    loops.ns += now_ns() - begin;
+    loops.ns += clock_ns() - begin;
     loops.work_ns += loop.work_ns;
     loops.n++;
 }
@@ -89,7 +82,7 @@ static void add(struct stage *stage, int64_t wall_ns, int n_threads)
 static void begin_stage(int64_t *begin)
 {
     memset(&loops, 0, sizeof loops);
-    *begin = now_ns();
+    *begin = clock_ns();
 }
 
 struct job {
@@ -126,7 +119,7 @@ static void run(const struct job *job, int n_threads)
         begin_stage(&begin);
         check(cpu->frame(b, &in, 1, &error), &error);
         if (kept) {
-            add(&frame, now_ns() - begin, n_threads);
+            add(&frame, clock_ns() - begin, n_threads);
         }
         check(cpu->collect(b, 0, &out, &error), &error);
         memcpy(codes + waiting++ * n_codes, out.codes, (size_t)n_codes * sizeof *codes);
@@ -136,7 +129,7 @@ static void run(const struct job *job, int n_threads)
             begin_stage(&begin);
             check(cpu->vocode(b, &lane, 1, &error), &error);
             if (kept) {
-                add(&sound, now_ns() - begin, n_threads);
+                add(&sound, clock_ns() - begin, n_threads);
             }
             waiting = 0;
         }
