@@ -29,6 +29,7 @@ struct link {
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
+    bool broken;                       /* a message to it was lost: the loop will end it */
     bool closing;
 };
 
@@ -126,7 +127,7 @@ static void on_read(struct bufferevent *b, void *user)
         uint8_t head[WIRE_HEADER_BYTES];
         struct wire_message m;
         size_t used = 0, n = evbuffer_get_length(in);
-        if (n < sizeof head) {
+        if (n < sizeof head || link->broken) {
             return;
         }
         evbuffer_copyout(in, head, sizeof head);
@@ -151,7 +152,8 @@ static void on_event(struct bufferevent *b, short what, void *user)
 {
     (void)b;
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
-        lose_worker(user, "the worker has ended");
+        const struct server *s = user;
+        lose_worker(user, s->link->broken ? "out of memory" : "the worker has ended");
     }
 }
 
@@ -174,6 +176,7 @@ static bool start_worker(struct server *s)
         return false;
     }
     s->metrics.worker_starts++;
+    link->broken = false;
     link->started = link->heard = clock_seconds();
     link->restart_at = 0;
     bufferevent_priority_set(link->socket, SERVER_SOUND);
@@ -253,20 +256,23 @@ void link_close(struct server *s)
 
 struct wire_out *link_out(struct server *s)
 {
-    return s->is_ready ? &s->link->out : NULL;
+    return s->is_ready && !s->link->broken ? &s->link->out : NULL;
 }
 
+/* Callers hold speeches, which a lost worker would end under them: so it is only cut off here, and lost when the loop
+ * reads the end of its socket. */
 void link_send(struct server *s)
 {
     struct link *link = s->link;
-    bool good = !link->out.failed && link->socket;
+    bool good = !link->out.failed;
     if (good && link->out.n) {
         good = bufferevent_write(link->socket, link->out.bytes, link->out.n) == 0;
     }
     link->out.n = 0;
     link->out.failed = false;
-    if (!good && link->socket) {
-        lose_worker(s, "out of memory");
+    if (!good) {
+        link->broken = true;
+        shutdown(bufferevent_getfd(link->socket), SHUT_RDWR);
     }
 }
 

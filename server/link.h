@@ -14,7 +14,8 @@ struct link;
 bool link_open(struct server *s);
 void link_close(struct server *s);
 
-/* The buffer of messages to the worker: write into it, then link_send. NULL while there is no worker that is ready. */
+/* The buffer of messages to the worker: write into it, then link_send. NULL while there is no worker that is ready.
+ * Neither ends a speech: a worker whose messages cannot be sent is lost later, in the loop. */
 struct wire_out *link_out(struct server *s);
 void link_send(struct server *s);
 

@@ -269,10 +269,6 @@ static void send_to_lane(struct speech *p)
     struct server *s = p->server;
     struct wire_out *out = link_out(s);
     leave_queue(p);
-    if (p->text.failed) { /* half of a text is not spoken */
-        fail(p, 503, "out of memory");
-        return;
-    }
     TAILQ_INSERT_TAIL(&s->running, p, entry);
     s->n_running++;
     p->tries++;
@@ -296,8 +292,12 @@ static void send_to_lane(struct speech *p)
 
 void speech_dispatch(struct server *s)
 {
-    while (!TAILQ_EMPTY(&s->queued) && link_out(s) && free_lanes(s) > 0) {
-        send_to_lane(TAILQ_FIRST(&s->queued));
+    for (struct speech *p = TAILQ_FIRST(&s->queued), *after; p && link_out(s) && free_lanes(s) > 0;
+         p = after) {
+        after = TAILQ_NEXT(p, entry);
+        if (!p->text.failed) { /* half of a text is not spoken */
+            send_to_lane(p);
+        }
     }
 }
 
@@ -311,7 +311,7 @@ static void send_one(struct speech *p, enum wire_kind kind, const void *body, si
     }
 }
 
-/* To its lane, or to one if it has none. It may be gone behind that: a lost worker ends its speeches. */
+/* To its lane, or to one if it has none. */
 static void pass_on(struct speech *p, enum wire_kind kind, const void *body, size_t n)
 {
     p->queued ? speech_dispatch(p->server) : send_one(p, kind, body, n);
@@ -374,7 +374,7 @@ void speech_cancel(struct speech *p)
         leave_queue(p);
         note_freed(p, 0);
     }
-    if (p->started > 0) { /* its lane keeps it; a worker that is lost here frees it */
+    if (p->started > 0) { /* its lane keeps it */
         send_one(p, WIRE_CANCEL, NULL, 0);
     } else {
         free_if_done(p);
@@ -410,21 +410,16 @@ static void fail_here(struct speech *p, int status, const char *why)
 
 static void pump(struct speech *p);
 
-static void note_first(struct speech *p)
-{
-    if (p->end.first_s <= 0) {
-        p->end.first_s = clock_seconds() - p->read_at;
-        histogram_add(&p->server->metrics.ttfa, p->end.first_s);
-    }
-}
-
 static void take_encoded(struct job *job)
 {
     struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
     bool failed = p->job_failed || p->job_out.failed, final = p->job_final;
     p->job_in.n = 0;
     if (is_wanted(p) && !failed && p->job_out.n) {
-        note_first(p);
+        if (p->end.first_s <= 0) {
+            p->end.first_s = clock_seconds() - p->read_at;
+            histogram_add(&p->server->metrics.ttfa, p->end.first_s);
+        }
         p->sink->bytes(
             p->user, p->job_out.bytes, p->job_out.n); /* may cancel; the job keeps the speech */
     }
@@ -453,12 +448,10 @@ static void pump(struct speech *p)
     p->samples = empty;
     p->job_final = p->final_done = p->ended;
     p->job = (struct job){run_encoder, take_encoded};
-    p->job_runs = true; /* keeps the speech, should the worker be lost as it is told */
+    p->job_runs = true;
     p->behind = false;
     pause_or_resume(p);
-    if (!is_wanted(p)) {
-        take_encoded(&p->job);
-    } else if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
+    if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
         run_encoder(&p->job);
         take_encoded(&p->job);
     }
@@ -468,14 +461,11 @@ static void pump(struct speech *p)
 
 static struct speech *find_running(struct server *s, uint32_t id)
 {
-    struct speech *p;
-    TAILQ_FOREACH(p, &s->running, entry)
-    {
-        if (p->id == id) {
-            return p;
-        }
+    struct speech *p = TAILQ_FIRST(&s->running);
+    while (p && p->id != id) {
+        p = TAILQ_NEXT(p, entry);
     }
-    return NULL;
+    return p;
 }
 
 static void take_samples(struct speech *p, const struct wire_message *m)
@@ -507,10 +497,6 @@ static void take_samples(struct speech *p, const struct wire_message *m)
 static void take_done(struct speech *p, const struct wire_message *m)
 {
     struct wire_done *done = &p->end.model;
-    if (!is_wanted(p)) {
-        free_if_done(p);
-        return;
-    }
     p->ended = true;
     if (!wire_get_done(done, m)) {
         fail(p, 500, "the worker sent what is no message");
@@ -555,7 +541,7 @@ void speech_message(struct server *s, const struct wire_message *m)
         note_freed(p, clock_seconds() - p->cancelled_at);
     }
     leave_lane(p);
-    if (m->kind == WIRE_DONE) {
+    if (m->kind == WIRE_DONE && is_wanted(p)) {
         take_done(p, m);
     } else if (m->kind == WIRE_FAILED) {
         take_failed(p, m);
@@ -578,7 +564,8 @@ void speech_worker_lost(struct server *s)
         p->started = 0;
         p->paused = false;
         if (is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
-            /* Nobody has heard anything yet: the next worker begins again. */
+            /* Nobody has heard anything yet: the next worker begins again, and it waits anew. */
+            p->queued_at = clock_seconds();
             TAILQ_INSERT_HEAD(&s->queued, p, entry);
             s->n_queued++;
             p->queued = true;
@@ -588,13 +575,23 @@ void speech_worker_lost(struct server *s)
     }
 }
 
+/* One that has waited too long, or lacks a piece of its text. */
+static struct speech *find_hopeless(const struct server *s, double now)
+{
+    struct speech *p = TAILQ_FIRST(&s->queued);
+    while (p && !p->text.failed && now - p->queued_at <= 2 * QUEUE_S) {
+        p = TAILQ_NEXT(p, entry);
+    }
+    return p;
+}
+
 void speech_tick(struct server *s, double now)
 {
-    struct speech *p;
-    /* The oldest is in front. Whoever is told may start others: after each, the queue is another one. */
-    while ((p = TAILQ_FIRST(&s->queued)) && now - p->queued_at > 2 * QUEUE_S) {
-        s->metrics.rejected[METRICS_QUEUE_FULL]++;
+    /* Whoever is told may start others: after each, the queue is another one. */
+    for (struct speech *p; (p = find_hopeless(s, now));) {
+        bool cut = p->text.failed;
+        s->metrics.rejected[METRICS_QUEUE_FULL] += !cut;
         leave_queue(p);
-        fail(p, 503, "no lane became free in time");
+        fail(p, 503, cut ? "out of memory" : "no lane became free in time");
     }
 }

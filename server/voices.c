@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "server/voices_parts.h"
@@ -143,6 +144,7 @@ bool voices_open(struct server *s)
         fprintf(stderr, "utter: --voices %s: %s\n", s->options->voices, strerror(errno));
         return false;
     }
+    file_out_sweep(v->folder);
     read_folder(s, folder);
     closedir(folder);
     return true;

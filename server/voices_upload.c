@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "server/link.h"
 #include "server/voices_parts.h"
@@ -32,6 +33,9 @@ struct upload {
 
 static void upload_free(struct server *s, struct upload *u)
 {
+    if (!u->once) { /* its process may have been killed as it wrote, now or earlier */
+        file_out_sweep(s->voices->folder);
+    }
     TAILQ_REMOVE(&s->voices->uploads, u, entry);
     s->voices->n_uploads--;
     unlink(u->sound);
@@ -106,6 +110,24 @@ static bool check_name(const char *name, struct refusal *r)
     return true;
 }
 
+static void write_path(const struct server *s, char *out, size_t size, const char *name)
+{
+    char base[64];
+    file_name(base, sizeof base, name);
+    snprintf(out, size, "%s/%s" VOICE_ENDING, s->voices->folder, base);
+}
+
+static bool is_being_made(const struct server *s, const char *name)
+{
+    char path[sizeof((struct upload *)0)->out];
+    const struct upload *u = TAILQ_FIRST(&s->voices->uploads);
+    write_path(s, path, sizeof path, name);
+    while (u && strcmp(u->out, path) != 0) {
+        u = TAILQ_NEXT(u, entry);
+    }
+    return u != NULL;
+}
+
 static bool check_upload(struct server *s, const struct voices_upload *v, struct refusal *r)
 {
     struct voices *all = s->voices;
@@ -128,6 +150,10 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
     }
     if (!v->once && voices_entry(s, v->name) && !v->overwrite) {
         refuse(r, 409, "name", "there is a voice '%.80s' (send overwrite=true to replace it)", v->name);
+        return false;
+    }
+    if (!v->once && is_being_made(s, v->name)) {
+        refuse(r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
         return false;
     }
     if (!v->once && all->n >= LIMIT_VOICES) {
@@ -179,7 +205,6 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     struct refusal *refusal)
 {
     static unsigned n_made;
-    char base[64];
     if (!check_upload(s, v, refusal)) {
         return false;
     }
@@ -192,8 +217,7 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     if (v->once) {
         snprintf(u->out, sizeof u->out, "%s/%u" VOICE_ENDING, s->voices->temporary, n_made);
     } else {
-        file_name(base, sizeof base, v->name);
-        snprintf(u->out, sizeof u->out, "%s/%s" VOICE_ENDING, s->voices->folder, base);
+        write_path(s, u->out, sizeof u->out, v->name);
     }
     u->once = v->once;
     u->done = done;

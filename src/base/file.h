@@ -54,5 +54,7 @@ bool file_out_seekable(const struct file_out *out);
 int file_out_descriptor(const struct file_out *out); /* for a library that writes by itself */
 utter_status file_out_close(struct file_out **out, utter_error *error); /* completes; frees */
 void file_out_abort(struct file_out **out);                             /* drops; frees */
+/* Removes what writers that were killed more than a minute ago have left in the folder. */
+void file_out_sweep(const char *folder);
 
 #endif

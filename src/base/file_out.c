@@ -3,6 +3,7 @@
  * name when it is complete, so that nobody ever sees half a file. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,10 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+
+enum { LEFT_S = 60 }; /* since a file that nobody writes any more has changed */
+static const char hidden[] = ".utter-";
 
 struct file_out {
     int fd;
@@ -45,7 +51,7 @@ static size_t folder_length(const char *path)
 /* Opens a new hidden file in the target's folder. */
 static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error *error)
 {
-    static const char pattern[] = ".utter-0123456789abcdef";
+    static const char pattern[] = ".utter-0123456789abcdef"; /* hidden and 16 digits */
     size_t folder = folder_length(o->path);
     o->temporary = memory_new(folder + sizeof pattern, 1);
     if (!o->temporary) {
@@ -57,7 +63,7 @@ static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error 
         if (getentropy(&name, sizeof name) != 0) {
             return file_error(error, o->path, "create", errno);
         }
-        snprintf(o->temporary + folder, sizeof pattern, ".utter-%016llx", (unsigned long long)name);
+        snprintf(o->temporary + folder, sizeof pattern, "%s%016llx", hidden, (unsigned long long)name);
         o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (o->fd >= 0 || errno != EEXIST) {
             break;
@@ -69,6 +75,7 @@ static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error 
         o->temporary = NULL;
         return file_error(error, o->path, "create", reason);
     }
+    (void)!flock(o->fd, LOCK_EX | LOCK_NB); /* ends with the process: file_out_sweep */
     return UTTER_OK;
 }
 
@@ -263,4 +270,35 @@ void file_out_abort(struct file_out **out)
         unlink(o->temporary);
     }
     file_out_free(o);
+}
+
+/* Whether its writer is gone. It holds the lock but for moments, after it was made and before it is renamed. */
+static bool is_left(int folder, const char *name)
+{
+    struct stat about;
+    const char *digits = name + sizeof hidden - 1;
+    if (strncmp(name, hidden, sizeof hidden - 1) != 0 || strlen(digits) != 16 ||
+        strspn(digits, "0123456789abcdef") != 16) {
+        return false;
+    }
+    int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
+              time(NULL) - about.st_mtime > LEFT_S && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is;
+}
+
+void file_out_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (const struct dirent *entry; d && (entry = readdir(d));) {
+        if (is_left(dirfd(d), entry->d_name)) {
+            unlinkat(dirfd(d), entry->d_name, 0);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -261,6 +262,42 @@ static void standard_output_is_streamed(void **state)
     }
 }
 
+/* A file of this name that has not changed for an hour. */
+static void make_old(int folder, const char *name)
+{
+    struct timespec times[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+    int fd = openat(folder, name, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0 && futimens(fd, times) == 0 && close(fd) == 0);
+}
+
+static void what_killed_writers_left_goes(void **state)
+{
+    static const char left[] = ".utter-0123456789abcdef", target[] = "target",
+                      link[] = ".utter-00000000deadbeef";
+    static const char *const others[] = {".utter-0123456789abcdeg", ".utter-0123456789abcde", target};
+    (void)state;
+    const char *path = fresh_folder("sweep");
+    int folder = open(path, O_RDONLY | O_DIRECTORY);
+    struct file_out *alive;
+    assert_int_equal(file_out_open(&alive, support_path("sweep/whole"), NULL), UTTER_OK);
+    struct timespec times[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+    assert_int_equal(futimens(file_out_descriptor(alive), times), 0);
+    make_old(folder, left);
+    for (int i = 0; i < 3; i++) {
+        make_old(folder, others[i]);
+    }
+    assert_int_equal(symlinkat(target, folder, link), 0);
+    file_out_sweep(path);
+    assert_int_not_equal(faccessat(folder, left, F_OK, 0), 0);
+    assert_int_equal(support_count_files(path), 5); /* others, the link, and what is being written */
+    assert_int_equal(file_out_close(&alive, NULL), UTTER_OK); /* it was still there */
+    make_old(folder, left);
+    assert_int_equal(utimensat(folder, left, NULL, 0), 0); /* just now */
+    file_out_sweep(path);
+    assert_int_equal(faccessat(folder, left, F_OK, 0), 0);
+    close(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +310,7 @@ int main(void)
         cmocka_unit_test(close_remembers_a_failed_write),
         cmocka_unit_test(devices_are_written_directly),
         cmocka_unit_test(standard_output_is_streamed),
+        cmocka_unit_test(what_killed_writers_left_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

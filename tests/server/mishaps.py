@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import threading
 
 from client import Server, Socket, form, tone, wait_for
 
@@ -122,10 +123,35 @@ def a_voice_outlives_bad_recordings(s, folder):
     assert os.listdir(folder) == before and s.speak(input=TEXT, voice="bea", max_new_tokens=2)[2] == pcm
 
 
+def a_name_is_made_once(s, folder):
+    """Two uploads of a new name at one time: the second is told."""
+    first = []
+    t = threading.Thread(target=lambda: first.append(
+        s.ask("POST", "/v1/audio/voices", *form({"name": "Cleo", "audio_sample": tone(2)}))))
+    worker = s.workers()
+    t.start()
+    try:
+        assert wait_for(lambda: set(s.workers()) - set(worker), step=0.001)
+        maker, = set(s.workers()) - set(worker)
+        os.kill(maker, signal.SIGSTOP)
+        for more in ({}, {"overwrite": "true"}):
+            second = form({"name": "cleo", "audio_sample": tone(3), **more})
+            status, _, body = s.ask("POST", "/v1/audio/voices", *second)
+            assert status == 409 and json.loads(body)["error"]["param"] == "name", body
+        os.kill(maker, signal.SIGCONT)
+    finally:
+        t.join()
+    assert first[0][0] == 200, first
+    assert s.ask("DELETE", "/v1/audio/voices/Cleo")[0] == 200
+
+
 def a_voice_has_one_file(program, s, folder):
     old, = os.listdir(folder)
     assert s.stop() == 0
     os.rename(os.path.join(folder, old), os.path.join(folder, "by-hand.voice"))
+    left = os.path.join(folder, ".utter-0123456789abcdef")  # by a process that was killed as it wrote
+    with open(left, "w"):
+        os.utime(left, (0, 0))
     again = Server(program, "--lanes", "2", "-m", s.model, "--voices", folder)
     try:
         new = form({"name": "Bea", "audio_sample": tone(3), "overwrite": "true"})

@@ -549,6 +549,7 @@ def main():
         s.model = model
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
         checks.run("a_voice_outlives_bad_recordings", mishaps.a_voice_outlives_bad_recordings, s, voices)
+        checks.run("a_name_is_made_once", mishaps.a_name_is_made_once, s, voices)
         checks.run("a_voice_has_one_file", mishaps.a_voice_has_one_file, program, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
         s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)

@@ -140,6 +140,15 @@ static void wait_until_ready(struct server *s)
     assert_int_equal(s->capacity, 1);
 }
 
+/* Lanes that they make room for are given away too. */
+static void wait_for_bytes(struct server *s, const struct listener *l)
+{
+    for (int i = 0; i < 500 && l->n_bytes == 0; i++) {
+        run_for(s, 0.01);
+    }
+    run_for(s, 0.01);
+}
+
 /* A server whose worker is ready. */
 static void begin(struct server *s)
 {
@@ -184,9 +193,7 @@ static void who_waited_long_counts_like_others(void **state)
     assert_int_equal(s.n_running, 1);
     /* The first has sound in hand: a place for one more, not for two. */
     speech_text(speeches[0], "s", 1);
-    for (int i = 0; i < 500 && listeners[0].n_bytes == 0; i++) {
-        run_for(&s, 0.01);
-    }
+    wait_for_bytes(&s, &listeners[0]);
     assert_int_equal(listeners[0].n_bytes, SOUND_S * RATE * 2);
     assert_int_equal(s.n_running, 2);
     assert_int_equal(s.n_queued, 1);
@@ -220,7 +227,24 @@ static void the_end_of_one_moves_others(void **state)
     end(&s);
 }
 
-static void a_worker_may_be_lost_as_one_is_cancelled(void **state)
+/* As if there were no memory for what is said to the worker next. */
+static void break_link(struct server *s)
+{
+    assert_non_null(link_out(s));
+    link_out(s)->failed = true;
+}
+
+static void wait_until_lost(struct server *s)
+{
+    for (int i = 0; i < 5000 && s->metrics.worker_deaths == 0; i++) {
+        event_base_loop(s->base, EVLOOP_NONBLOCK);
+        usleep(1000);
+    }
+    assert_int_equal(s->metrics.worker_deaths, 1);
+}
+
+/* Whoever says something to it may still look at what it holds. */
+static void a_worker_is_lost_behind_whoever_notices(void **state)
 {
     struct server s;
     struct speech *speeches[2];
@@ -230,14 +254,43 @@ static void a_worker_may_be_lost_as_one_is_cancelled(void **state)
     for (int i = 0; i < 2; i++) {
         speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
     }
-    link_out(&s)->failed = true;
-    speech_cancel(speeches[0]);
-    assert_false(s.is_ready);
-    assert_int_equal(s.n_running, 0);
+    speech_text(speeches[0], "s", 1);
+    wait_for_bytes(&s, &listeners[0]);
+    assert_int_equal(s.n_running, 2);
+    break_link(&s);
+    speech_text(speeches[0], "more", 4);
+    assert_true(listeners[0].n_ends == 0 && s.n_running == 2 && !link_out(&s));
+    speech_cancel(speeches[1]);
+    wait_until_lost(&s);
+    assert_true(listeners[0].n_ends == 1 && listeners[0].n_good == 0 && s.n_running == 0);
+    wait_until_ready(&s);
+    struct listener third = {0};
+    struct speech *p = start(&s, ENCODE_PCM, &third);
+    assert_int_equal(s.n_running, 1);
+    speech_cancel(p);
+    assert_int_equal(listeners[1].n_ends + third.n_ends, 0);
+    end(&s);
+}
+
+static void who_begins_again_waits_anew(void **state)
+{
+    struct server s;
+    struct listener l = {0};
+    (void)state;
+    begin(&s);
+    double asked = clock_seconds();
+    struct speech *p = start(&s, ENCODE_PCM, &l);
+    assert_int_equal(s.n_running, 1);
+    run_for(&s, 0.1);
+    break_link(&s);
+    speech_finish(p);
+    wait_until_lost(&s);
+    assert_int_equal(s.n_queued, 1);
+    speech_tick(&s, asked + 2 * QUEUE_S + 0.1);
+    assert_int_equal(l.n_ends, 0);
     wait_until_ready(&s);
     assert_int_equal(s.n_running, 1);
-    speech_cancel(speeches[1]);
-    assert_int_equal(listeners[0].n_ends + listeners[1].n_ends, 0);
+    speech_cancel(p);
     end(&s);
 }
 
@@ -287,7 +340,8 @@ int main(int n, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),
         cmocka_unit_test(the_end_of_one_moves_others),
-        cmocka_unit_test(a_worker_may_be_lost_as_one_is_cancelled),
+        cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
+        cmocka_unit_test(who_begins_again_waits_anew),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
