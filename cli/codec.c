@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "codes_file.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "long_work.h"
 #include "output.h"
 #include "report.h"
@@ -19,7 +20,7 @@ static bool take_samples(void *user, const float *pcm, size_t n)
 {
     struct decoding *decoding = user;
     decoding->code = output_write(&decoding->output, pcm, n);
-    return decoding->code == 0;
+    return decoding->code == 0 && interrupt_signal() == 0;
 }
 
 static int decode(
@@ -28,17 +29,23 @@ static int decode(
     struct decoding decoding = {0};
     utter_codec_rule rule =
         strcmp(settings->rule.text, "official") == 0 ? UTTER_CODEC_OFFICIAL_CHUNKS : UTTER_CODEC_WHOLE;
-    int code = output_open(&decoding.output, settings, true, checkpoint_info(model).sample_rate);
+    int code = interrupt_watch(NULL) ? 0 : fail(2, "the system refuses a signal handler");
+    if (code == 0) {
+        code = output_open(&decoding.output, settings, true, checkpoint_info(model).sample_rate);
+    }
     if (code == 0) {
         utter_error error = {0};
         utter_status status = utter_codec_decode(model, codes, n_frames, rule,
             (int)settings->chunk.integer, take_samples, &decoding, &error);
-        code = decoding.code ? decoding.code : status ? fail_status(status, &error) : 0;
+        code = decoding.code        ? decoding.code
+               : interrupt_signal() ? fail(128 + interrupt_signal(), "interrupted")
+               : status             ? fail_status(status, &error)
+                                    : 0;
     }
     if (code == 0) {
         code = output_close(&decoding.output);
     }
-    if (code == 0 && !settings->output.given && decoding.output.path) {
+    if (code == 0 && !settings->output.given && !settings->quiet.given && decoding.output.path) {
         note("%zu samples are in %s", decoding.output.n_samples, decoding.output.path);
     }
     output_abort(&decoding.output);
@@ -67,24 +74,22 @@ int command_codec_decode(const struct invocation *invocation)
 static int encode(utter_model *model, const char *sound, const struct settings *settings)
 {
     struct long_work work;
+    struct text_file out = {0};
     int32_t *codes = NULL;
     size_t n_frames = 0;
     utter_error error = {0};
     int code = long_work_begin(&work, "encoding", settings);
-    if (code) {
+    if (code || (code = text_file_open(&out, settings->output.given ? settings->output.text : "-"))) {
         return code;
     }
     utter_status status =
         utter_codec_encode(model, sound, &codes, &n_frames, long_work_progress, &work, &error);
-    struct codes_file out = {0};
     if ((code = long_work_end(status, &error)) == 0) {
-        code = codes_file_create(&out, settings->output.given ? settings->output.text : "-");
-    }
-    if (code == 0) {
         /* The recording ended by itself. */
         code = codes_file_finish(
             &out, codes, n_frames, checkpoint_info(model).n_codebooks, UTTER_FINISH_EOS);
     }
+    text_file_abort(&out);
     utter_memory_free(codes);
     return code;
 }

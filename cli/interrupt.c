@@ -34,8 +34,16 @@ bool interrupt_watch(utter_stream *stream)
     watched = stream;
     /* SA_RESETHAND: the second signal does what it would have done without us. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    bool watching = true;
     sigemptyset(&action.sa_mask);
-    return sigaction(SIGINT, &action, NULL) == 0 && sigaction(SIGTERM, &action, NULL) == 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && watching; i++) {
+        /* Who started the program may have it ignore some: nohup, a shell's jobs in the background. */
+        struct sigaction before;
+        watching = sigaction(numbers[i], NULL, &before) == 0 &&
+                   (before.sa_handler == SIG_IGN || sigaction(numbers[i], &action, NULL) == 0);
+    }
+    return watching;
 }
 
 void interrupt_forget(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ctrl-C and SIGTERM: the first one ends the speech, the second one kills the program. */
+ * Ctrl-C, SIGTERM and SIGHUP: the first one ends the speech, the second one kills the program. */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 

@@ -8,6 +8,7 @@
 #include "checkpoint.h"
 #include "commands.h"
 #include "long_work.h"
+#include "output.h"
 #include "report.h"
 #include "voice_lookup.h"
 
@@ -17,7 +18,7 @@ static int save(const utter_voice *voice, const struct settings *settings)
     utter_error error = {0};
     utter_status status = utter_voice_save(voice, settings->output.text, &error);
     if (status) {
-        return fail_status(status, &error);
+        return fail_output(status, &error);
     }
     if (!settings->quiet.given && progress_shown()) {
         note("the voice \"%s\" is in %s", utter_voice_name(voice), settings->output.text);
@@ -32,7 +33,8 @@ static int check_output(const struct invocation *invocation)
     if (output->given && strcmp(output->text, "-") == 0) {
         return fail(1, "%s: a voice file cannot go to standard output (give a name with -o)", name);
     }
-    return output->given || invocation->settings.json.given
+    return output->given ? output_check(output->text)
+           : invocation->settings.json.given
                ? 0
                : fail(1, "%s: where should the voice go? (-o NAME.voice)", name);
 }

@@ -3,15 +3,23 @@
 #include "output.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "report.h"
 
-/* A place that cannot be written is a fault of the machine, not of the request. */
-static int fail_output(utter_status status, const utter_error *error)
+int output_check(const char *path)
 {
-    fail_status(status, error);
-    return status == UTTER_E_FILE ? 2 : exit_code_of(status);
+    struct stat about;
+    struct file_out *out;
+    utter_error error = {0};
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
+        return 0; /* a reader of a pipe would take it for the end */
+    }
+    utter_status status = file_out_open(&out, path, &error);
+    file_out_abort(&out);
+    return status ? fail_output(status, &error) : 0;
 }
 
 int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate)

@@ -5,6 +5,7 @@
 
 #include "checkpoint.h"
 #include "commands.h"
+#include "output.h"
 #include "report.h"
 
 int command_quantize(const struct invocation *invocation)
@@ -21,6 +22,10 @@ int command_quantize(const struct invocation *invocation)
         return fail(1, "quantize: how many bits is not said (--weights q8 or --weights q4)");
     }
     utter_weights weights = strcmp(s->weights.text, "q8") == 0 ? UTTER_WEIGHTS_Q8 : UTTER_WEIGHTS_Q4;
+    int code = output_check(s->output.text);
+    if (code) {
+        return code;
+    }
     utter_error error = {0};
     utter_status status = utter_model_quantize(folder, weights, s->output.text, &error);
     if (status) {

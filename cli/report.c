@@ -83,6 +83,12 @@ int fail_status(utter_status status, const utter_error *error)
     return fail(exit_code_of(status), "%s", error->text[0] ? error->text : utter_status_text(status));
 }
 
+int fail_output(utter_status status, const utter_error *error)
+{
+    fail_status(status, error);
+    return status == UTTER_E_FILE ? 2 : exit_code_of(status);
+}
+
 void note(const char *format, ...)
 {
     va_list arguments;

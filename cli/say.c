@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "checkpoint.h"
 #include "codes_file.h"
@@ -24,7 +25,7 @@ struct speech {
     utter_voice *voice;
     utter_stream *stream;
     struct output output;
-    struct codes_file codes;
+    struct text_file codes;
     struct trace trace;
     double begin_s, end_s, told_s; /* on the clock: the first text, the end, the last progress line */
 };
@@ -36,15 +37,27 @@ static utter_stream_stats stats_of(const struct speech *speech)
     return stats;
 }
 
-/* Standard output takes one thing. */
-static int check_standard_output(const struct settings *s)
+/* Standard output takes one thing, and so does a file. */
+static int check_outputs(const struct settings *s)
 {
-    bool sound = s->output.given && strcmp(s->output.text, "-") == 0;
-    bool codes = s->codes.given && strcmp(s->codes.text, "-") == 0;
-    if (sound + codes + s->json.given > 1) {
-        return fail(1, "say: standard output can take one of -o -, --codes - and --json");
+    const struct setting *const outputs[] = {&s->output, &s->codes, &s->trace};
+    enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
+    int n_dashes = s->json.given;
+    for (int i = 0; i < N_OUTPUTS; i++) {
+        struct stat about;
+        const char *name = outputs[i]->text;
+        bool dash = outputs[i]->given && strcmp(name, "-") == 0;
+        n_dashes += dash;
+        for (int k = 0; k < i && outputs[i]->given && !dash; k++) {
+            bool same = outputs[k]->given && strcmp(outputs[k]->text, name) == 0;
+            if (same && (stat(name, &about) != 0 || S_ISREG(about.st_mode))) {
+                return fail(1, "say: %s: one file cannot take two of -o, --codes and --trace", name);
+            }
+        }
     }
-    return 0;
+    return n_dashes > 1
+               ? fail(1, "say: standard output can take one of -o -, --codes -, --trace - and --json")
+               : 0;
 }
 
 static int speech_open(struct speech *speech, const struct invocation *invocation)
@@ -52,7 +65,7 @@ static int speech_open(struct speech *speech, const struct invocation *invocatio
     const struct settings *settings = &invocation->settings;
     speech->settings = settings;
     speech->source.descriptor = -1;
-    int code = check_standard_output(settings);
+    int code = check_outputs(settings);
     if (code || (code = text_source_open(&speech->source, invocation)) ||
         (code = checkpoint_open(&speech->model, settings, 1))) {
         return code;
@@ -80,15 +93,15 @@ static int speech_open(struct speech *speech, const struct invocation *invocatio
     if (settings->trace.given && (code = trace_open(&speech->trace, settings->trace.text))) {
         return code;
     }
-    return settings->codes.given ? codes_file_create(&speech->codes, settings->codes.text) : 0;
+    return settings->codes.given ? text_file_open(&speech->codes, settings->codes.text) : 0;
 }
 
 static void speech_close(struct speech *speech)
 {
     interrupt_forget();
     output_abort(&speech->output);
-    codes_file_abort(&speech->codes);
-    trace_close(&speech->trace);
+    text_file_abort(&speech->codes);
+    trace_abort(&speech->trace);
     utter_stream_free(&speech->stream);
     utter_voice_free(&speech->voice);
     utter_model_close(&speech->model);
@@ -250,7 +263,7 @@ static int speech_finish(struct speech *speech)
     if (code == 0) {
         code = trace_close(&speech->trace);
     }
-    if (code == 0 && speech->codes.file) {
+    if (code == 0 && speech->codes.lines) {
         size_t n_frames = 0;
         const int32_t *codes = utter_stream_codes(speech->stream, &n_frames);
         code =

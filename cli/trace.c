@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "report.h"
 
 enum { CALLS = 1, STAGES = 2, WAITS = 3 }; /* lines of the trace */
 
 int trace_open(struct trace *t, const char *path)
 {
-    *t = (struct trace){.path = path, .begin_s = seconds_now()};
-    t->file = fopen(path, "w");
-    if (!t->file) {
-        return fail(1, "--trace: %s: cannot be written: %s", path, strerror(errno));
+    *t = (struct trace){.begin_s = seconds_now()};
+    int code = text_file_open(&t->file, path);
+    if (code) {
+        return code;
     }
-    fprintf(t->file,
+    fprintf(t->file.lines,
         "[{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"calls\"}},\n"
         "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stages\"}},\n"
         "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"waits\"}}",
@@ -25,13 +22,14 @@ int trace_open(struct trace *t, const char *path)
 
 static void event(struct trace *t, const char *name, int line, double from_s, double length_s)
 {
-    fprintf(t->file, ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
-        name, line, 1e6 * (from_s - t->begin_s), 1e6 * length_s);
+    fprintf(t->file.lines,
+        ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}", name, line,
+        1e6 * (from_s - t->begin_s), 1e6 * length_s);
 }
 
 void trace_call(struct trace *t, const utter_stream_stats *now, double from_s, double to_s)
 {
-    if (!t->file) {
+    if (!t->file.lines) {
         return;
     }
     const utter_stream_stats *before = &t->before;
@@ -65,12 +63,14 @@ void trace_call(struct trace *t, const utter_stream_stats *now, double from_s, d
 
 int trace_close(struct trace *t)
 {
-    if (!t->file) {
+    if (!t->file.lines) {
         return 0;
     }
-    fprintf(t->file, "]\n");
-    bool bad = ferror(t->file) != 0;
-    bad = fclose(t->file) != 0 || bad;
-    t->file = NULL;
-    return bad ? fail(2, "--trace: %s: cannot be written", t->path) : 0;
+    fputs("]\n", t->file.lines);
+    return text_file_close(&t->file);
+}
+
+void trace_abort(struct trace *t)
+{
+    text_file_abort(&t->file);
 }

@@ -3,14 +3,12 @@
 #ifndef CLI_TRACE_H
 #define CLI_TRACE_H
 
-#include <stdio.h>
-
+#include "text_file.h"
 #include "utter.h"
 
 /* Zero it before use; without a file every call does nothing. */
 struct trace {
-    FILE *file;
-    const char *path; /* borrowed */
+    struct text_file file;
     double begin_s;
     utter_stream_stats before; /* when the last call was traced */
 };
@@ -23,5 +21,6 @@ int trace_open(struct trace *trace, const char *path);
 void trace_call(struct trace *trace, const utter_stream_stats *now, double from_s, double to_s);
 /* Completes the file: 0, or an exit code after a message. */
 int trace_close(struct trace *trace);
+void trace_abort(struct trace *trace);
 
 #endif

@@ -429,6 +429,7 @@ UTTER_API utter_status utter_codec_encode(utter_model *model, const char *sound_
 
 typedef struct utter_sound utter_sound;
 
+/* Floats for wav and raw only. */
 typedef enum utter_sample { UTTER_SAMPLE_S16 = 0, UTTER_SAMPLE_F32 = 1 } utter_sample;
 
 /* Starts a sound file; `format` is "wav", "flac", "ogg", "opus", "mp3" or "raw", or NULL to go by the

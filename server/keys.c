@@ -78,7 +78,7 @@ bool keys_read(struct server *s)
     if (!s->options->key_file) {
         return true;
     }
-    if (file_read(s->options->key_file, MAX_FILE, &text, &bytes, &error) != UTTER_OK) {
+    if (file_read_any(s->options->key_file, MAX_FILE, &text, &bytes, &error) != UTTER_OK) {
         fprintf(stderr, "utter: %s\n", error.text);
         return false;
     }

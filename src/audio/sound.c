@@ -253,9 +253,14 @@ utter_status utter_sound_create(utter_sound **sound, const char *path, const cha
     if (status != UTTER_OK) {
         return status;
     }
-    utter_sound *made = memory_new(1, sizeof *made);
     char quoted[1024];
     const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
+    if (sample == UTTER_SAMPLE_F32 && chosen->container == CONTAINER_CODED) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: %s holds no 32-bit floats (wav and raw do; or leave the samples at 16 bits)",
+            error_quote(quoted, sizeof quoted, name, strlen(name)), chosen->name);
+    }
+    utter_sound *made = memory_new(1, sizeof *made);
     if (!made ||
         !(made->name = memory_string(error_quote(quoted, sizeof quoted, name, strlen(name))))) {
         sound_free(made);

@@ -108,11 +108,13 @@ static utter_status read_all(int fd, const char *path, size_t expected, size_t l
     return UTTER_OK;
 }
 
-utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
+static utter_status read_path(
+    const char *path, bool any, size_t limit, char **text, size_t *bytes, utter_error *error)
 {
     *text = NULL;
     *bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Non-blocking: a pipe where a file should be must not hang us. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK | O_NOCTTY));
     if (fd < 0) {
         int reason = errno;
         return reason == ENOTDIR && file_member_read(path, limit, text, bytes)
@@ -123,6 +125,10 @@ utter_status file_read(const char *path, size_t limit, char **text, size_t *byte
     utter_status status = UTTER_OK;
     if (fstat(fd, &about) != 0) {
         status = file_error(error, path, "read", errno);
+    } else if (!any && !S_ISREG(about.st_mode)) {
+        status = S_ISDIR(about.st_mode)
+                     ? file_error(error, path, "read", EISDIR)
+                     : error_set(error, UTTER_E_FILE, "%s: is no regular file", path);
     } else if (limit > (SIZE_MAX >> 1)) {
         status = error_set(error, UTTER_E_ARGUMENT, "%s: no limit was given", path);
     } else {
@@ -131,6 +137,17 @@ utter_status file_read(const char *path, size_t limit, char **text, size_t *byte
     }
     close(fd);
     return status;
+}
+
+utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
+{
+    return read_path(path, false, limit, text, bytes, error);
+}
+
+utter_status file_read_any(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
+{
+    return read_path(path, true, limit, text, bytes, error);
 }
 
 bool file_exists(const char *path)

@@ -20,9 +20,12 @@ void file_map_rest(const struct file_map *map, const void *data, size_t bytes);
 bool file_map_damaged(const struct file_map *map);
 void file_map_close(struct file_map *map); /* accepts a zeroed map */
 
-/* The whole file as text with a final zero; UTTER_E_FILE when it is larger than `limit`. The caller
- * frees *text with memory_free. */
+/* The whole file as text with a final zero; UTTER_E_FILE when it is larger than `limit`, or no regular file. The
+ * caller frees *text with memory_free. */
 utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
+/* The same, also of a pipe or a device: waits for what comes. */
+utter_status file_read_any(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 
 /* file_exists and file_read for a path that goes through a safetensors file: FILE/NAME is the data of its tensor
  * "file/NAME". False when there is no such file or member. */
@@ -41,9 +44,9 @@ bool file_is_folder(const char *path);
 utter_status file_join(
     char *out, size_t size, const char *folder, const char *name, utter_error *error);
 
-/* A file that appears under its name only when it is complete: written to a sibling temporary, synced,
- * renamed. `path` "-" is standard output, and what exists and is no regular file (a device, a pipe) is
- * written directly: no temporary. After a failed write, close fails too. */
+/* A file that appears under its name only when it is complete: written without a name (where the system cannot, under
+ * a hidden one), synced, renamed. `path` "-" is standard output, and what exists and is no regular file (a device, a
+ * pipe) is written directly: no temporary. After a failed write, close fails too. */
 struct file_out;
 utter_status file_out_open(struct file_out **out, const char *path, utter_error *error);
 utter_status file_out_write(struct file_out *out, const void *data, size_t bytes, utter_error *error);

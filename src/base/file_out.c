@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files being written. A regular file grows under a hidden name beside its target and takes the target's
- * name when it is complete, so that nobody ever sees half a file. */
+ * Files being written. A regular file grows without a name in its target's folder, or under a hidden one where the
+ * system cannot do that, and takes the target's name when it is complete, so that nobody ever sees half a file. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -20,13 +20,15 @@
 
 enum { LEFT_S = 60 }; /* since a file that nobody writes any more has changed */
 static const char hidden[] = ".utter-";
+enum { HIDDEN_SIZE = sizeof hidden + 16 }; /* with 16 digits */
 
 struct file_out {
     int fd;
     int failed; /* errno of the first failed write; 0: none */
     bool is_stdout;
+    bool nameless;   /* the file has no name yet: who is killed now leaves nothing behind */
     char *path;      /* the target, symbolic links followed */
-    char *temporary; /* where the bytes go until close; NULL: written directly */
+    char *temporary; /* its name until it takes that of the target; NULL: written directly */
 };
 
 static void file_out_free(struct file_out *o)
@@ -41,6 +43,14 @@ static void file_out_free(struct file_out *o)
     }
 }
 
+/* The path by which a process reaches what it has open. */
+enum { OWN_SIZE = 32 };
+static const char *own_path(char own[OWN_SIZE], int fd)
+{
+    snprintf(own, OWN_SIZE, "/proc/self/fd/%d", fd);
+    return own;
+}
+
 /* Length of the folder part of a path, with its slash; 0 when there is none. */
 static size_t folder_length(const char *path)
 {
@@ -48,34 +58,79 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Opens a new hidden file in the target's folder. */
+/* Gives the nameless file a hidden name in the target's folder, or opens a new file under one: 0, or the errno. */
+static int hidden_name(struct file_out *o, mode_t mode)
+{
+    size_t folder = folder_length(o->path);
+    for (int attempt = 0; attempt < 16; attempt++) {
+        uint64_t name;
+        if (getentropy(&name, sizeof name) != 0) {
+            return errno;
+        }
+        snprintf(o->temporary + folder, HIDDEN_SIZE, "%s%016llx", hidden, (unsigned long long)name);
+        if (o->nameless) {
+            char own[OWN_SIZE];
+            o->nameless =
+                linkat(AT_FDCWD, own_path(own, o->fd), AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) != 0;
+        } else {
+            o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        }
+        if (!o->nameless && o->fd >= 0) {
+            return 0;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    return errno;
+}
+
+/* Opens a new file in the target's folder, nameless where the system can do that and give it a name later. */
 static utter_status temporary_open(struct file_out *o, mode_t mode, utter_error *error)
 {
-    static const char pattern[] = ".utter-0123456789abcdef"; /* hidden and 16 digits */
     size_t folder = folder_length(o->path);
-    o->temporary = memory_new(folder + sizeof pattern, 1);
+    char own[OWN_SIZE];
+    o->temporary = memory_new(folder + HIDDEN_SIZE, 1);
     if (!o->temporary) {
         return error_memory(error, "a file name");
     }
     memcpy(o->temporary, o->path, folder);
-    for (int attempt = 0; attempt < 16; attempt++) {
-        uint64_t name;
-        if (getentropy(&name, sizeof name) != 0) {
-            return file_error(error, o->path, "create", errno);
-        }
-        snprintf(o->temporary + folder, sizeof pattern, "%s%016llx", hidden, (unsigned long long)name);
-        o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-        if (o->fd >= 0 || errno != EEXIST) {
-            break;
-        }
+    o->fd = open(folder ? o->temporary : ".", O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+    o->nameless = o->fd >= 0 && access(own_path(own, o->fd), F_OK) == 0;
+    if (o->fd >= 0 && !o->nameless) {
+        close(o->fd);
+        o->fd = -1;
     }
-    if (o->fd < 0) {
-        int reason = errno;
+    int reason = o->nameless ? 0 : hidden_name(o, mode);
+    if (reason) {
         memory_free(o->temporary); /* nothing to remove */
         o->temporary = NULL;
         return file_error(error, o->path, "create", reason);
     }
     (void)!flock(o->fd, LOCK_EX | LOCK_NB); /* ends with the process: file_out_sweep */
+    return UTTER_OK;
+}
+
+/* Follows the links that the target's own name is, to where there is nothing yet too: a link keeps pointing where it
+ * did, and what it points to is made or replaced. */
+static utter_status follow_links(struct file_out *o, utter_error *error)
+{
+    char to[PATH_MAX];
+    ssize_t n;
+    for (int i = 0; (n = readlink(o->path, to, sizeof to - 1)) >= 0; i++) {
+        size_t folder = to[0] == '/' ? 0 : folder_length(o->path);
+        if (i == 40) {
+            return file_error(error, o->path, "create", ELOOP);
+        }
+        char *followed = memory_new(folder + (size_t)n + 1, 1);
+        if (!followed) {
+            return error_memory(error, "a file name");
+        }
+        memcpy(followed, o->path, folder);
+        memcpy(followed + folder, to, (size_t)n);
+        memory_free(o->path);
+        o->path = followed;
+    }
     return UTTER_OK;
 }
 
@@ -96,10 +151,14 @@ static utter_status target_open(struct file_out *o, utter_error *error)
     if (is_there && !S_ISREG(about.st_mode)) {
         return direct_open(o, &about, error);
     }
+    utter_status status = follow_links(o, error);
+    if (status != UTTER_OK) {
+        return status;
+    }
     if (is_there && access(o->path, W_OK) != 0) {
         return file_error(error, o->path, "write", errno);
     }
-    utter_status status = temporary_open(o, 0666, error);
+    status = temporary_open(o, 0666, error);
     if (status == UTTER_OK && is_there) {
         (void)!fchmod(o->fd, about.st_mode & 0777); /* else it has the usual ones */
     }
@@ -115,8 +174,7 @@ utter_status file_out_open(struct file_out **out, const char *path, utter_error 
     }
     o->fd = -1;
     o->is_stdout = strcmp(path, "-") == 0;
-    char real[PATH_MAX]; /* a link keeps pointing where it did: what it points to is replaced */
-    o->path = memory_string(o->is_stdout ? "standard output" : realpath(path, real) ? real : path);
+    o->path = memory_string(o->is_stdout ? "standard output" : path);
     utter_status status;
     if (!o->path) {
         status = error_memory(error, "a file name");
@@ -221,7 +279,7 @@ static void folder_sync(const char *path)
     }
 }
 
-/* Syncs, closes and renames; errno of what failed, or 0. */
+/* Syncs, names, closes and renames; errno of what failed, or 0. */
 static int file_out_complete(struct file_out *o)
 {
     if (o->failed) {
@@ -229,6 +287,10 @@ static int file_out_complete(struct file_out *o)
     }
     if (o->temporary && fsync(o->fd) != 0) {
         return errno;
+    }
+    int reason = o->nameless ? hidden_name(o, 0) : 0;
+    if (reason) {
+        return reason;
     }
     int fd = o->fd;
     o->fd = -1;
@@ -252,7 +314,7 @@ utter_status file_out_close(struct file_out **out, utter_error *error)
     int reason = file_out_complete(o);
     if (reason) {
         status = write_failed(o, reason, error);
-        if (o->temporary) {
+        if (o->temporary && !o->nameless) {
             unlink(o->temporary);
         }
     } else if (o->temporary) {
@@ -266,7 +328,7 @@ void file_out_abort(struct file_out **out)
 {
     struct file_out *o = *out;
     *out = NULL;
-    if (o && o->temporary) {
+    if (o && o->temporary && !o->nameless) {
         unlink(o->temporary);
     }
     file_out_free(o);

@@ -58,7 +58,7 @@ static void file_read_takes_pipes_and_short_reads(void **state)
             _exit(status == UTTER_OK ? 0 : 1);
         }
         support_short_io(1000);
-        utter_status status = file_read(path, round ? 1000 : 1000000, &text, &n, NULL);
+        utter_status status = file_read_any(path, round ? 1000 : 1000000, &text, &n, NULL);
         support_short_io(0);
         assert_int_equal(status, round ? UTTER_E_FILE : UTTER_OK);
         if (round == 0) {
@@ -94,6 +94,9 @@ static void failures_name_path_and_reason(void **state)
     assert_int_equal(mkfifo(support_path("pipe"), 0600), 0);
     assert_int_equal(
         file_map_open(&map, support_path("pipe"), &error), UTTER_E_FILE); /* does not hang */
+    assert_int_equal(
+        file_read(support_path("pipe"), 10, &text, &n, &error), UTTER_E_FILE); /* nor this */
+    assert_non_null(strstr(error.text, "pipe: is no regular file"));
     unlink(support_path("pipe"));
     assert_int_equal(file_error(&error, "a\nb", "read", ENOMEM), UTTER_E_MEMORY);
     assert_non_null(strstr(error.text, "a\\nb: cannot read"));

@@ -10,6 +10,16 @@ run 'utter say -m $M -v ryan -o /dev/full hello --format wav'
 run 'utter say -m $M -v ryan -o - hello >/dev/full'
 run 'utter say -m $M -v ryan -o x.wav --codes /dev/full hello; echo $?; rm x.wav'
 run 'utter say -m $M -v ryan -o x.wav --codes no-such-folder/x.json hello'
+run 'printf old >real.json; chmod 600 real.json; ln -s real.json link.json; utter say -m $M -v ryan --max-frames 3 -o x.wav --codes link.json hello; readlink link.json; stat -c %a real.json; head -c 15 real.json; echo; rm x.wav real.json link.json'
+run 'utter say -m $M -v ryan -o x.wav --codes x.wav hello'
+run 'utter say -m $M -v ryan -o x.wav --codes x.json --trace x.json hello'
+run 'utter say -m $M -v ryan --max-frames 3 -o /dev/null --format raw --codes /dev/null hello'
+run 'utter say -m $M -v ryan -o x.wav --trace - --json hello'
+run 'utter say -m $M -v ryan --max-frames 3 -o x.wav --trace - hello | head -c 10; echo; rm x.wav'
+run 'utter say -m $M -v ryan -o x.wav --trace no-such-folder/x.json hello'
+run 'printf old >x.json; utter say -m $MODELS/nan-sound -v ryan -o x.wav --trace x.json hello; cat x.json; echo; rm x.json'
+run 'utter quantize -m $M --weights q8 -o no-such-folder/x'
+run 'utter quantize -m no-such-folder --weights q8 -o x'
 run 'utter voices -m $M >/dev/full'
 run 'utter say -m $M -v ryan -o - hello >&-'
 run 'utter say --help >/dev/full'
@@ -18,13 +28,15 @@ run 'utter codec decode -m $M -o /dev/full --format raw - <<<"{\"codes\":[[1,2,3
 run 'mkfifo pipe; cat pipe >from_pipe & utter say -m $M -v ryan --max-frames 3 -o pipe --format raw hello; wait; stat -c %s from_pipe; rm pipe from_pipe'
 run 'mkdir real; printf old >real/x.wav; ln -s real/x.wav link.wav; utter say -m $M -v ryan --max-frames 3 -o link.wav hello; readlink link.wav; head -c 4 real/x.wav; echo; rm -r real link.wav'
 run 'printf old >x.wav; utter say -m $MODELS/nan-sound -v ryan -o x.wav hello; cat x.wav; echo; rm x.wav'
-# Sends the signal when the command has written some sound.
+# Sends the signal when the command has written some sound, into a file that may have no name yet.
 interrupt() { # signal, command ...
     local signal=$1 i
     shift
+    set -m # else a shell has what runs beside it ignore SIGINT
     "$@" <&0 &
+    set +m
     for ((i = 0; i < 600; i++)); do
-        [ "$(cat .utter-* 2>/dev/null | wc -c)" -lt 8000 ] || break
+        [ -z "$(find "/proc/$!/fd" -lname "$PWD/*" -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
         sleep 0.05
     done
     kill -s "$signal" $!
@@ -36,5 +48,8 @@ run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((s
 run 'head -n 1 x.json | sed "s/:[0-9]\+/:N/g"; rm x.wav x.json'
 run '(printf "Hello there, "; sleep 3) | interrupt TERM utter say -m $MODELS/loop --greedy -v ryan --layout stream -o x.wav -'
 run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0)); rm x.wav'
+run 'interrupt HUP utter say -m $MODELS/loop --no-guard -v ryan --greedy -o x.wav "$long"; s=$?; head -c 4 x.wav; echo; rm x.wav; (exit $s)'
+run '(trap "" HUP; interrupt HUP utter say -q -m $MODELS/loop --max-frames 90 --no-guard -v ryan --greedy -o x.wav "$long"); stat -c %s x.wav; rm x.wav'
+run 'python3 -c "import json; print(json.dumps({\"codes\": 9000 * [16 * [1]]}))" >long.json; interrupt INT utter codec decode -m $M long.json -o x.wav; s=$?; rm long.json; (exit $s)'
 run '(sleep 5) | timeout --preserve-status -s INT 2 utter say -m $M -v ryan -o x.wav -'
 run 'ls -A'

@@ -22,6 +22,7 @@ run 'PLAYED=p.raw utter say -m $M -v ryan --max-frames 9 Hello there.; od -A n -
 run 'PLAYED=p.raw utter codec decode -m $M a.json; utter codec decode -m $M a.json -o - --sample f32 | cmp - p.raw'
 run 'PLAYED=/dev/full utter say -m $M -v ryan --max-frames 9 Hello there.'
 run 'rm p.raw utter.wav'
+run 'utter codec decode -q -m $M a.json; rm utter.wav'
 run 'utter codec decode -m $M a.json -o c.wav; cmp a.wav c.wav'
 run 'utter codec decode -m $M - -o c.wav --chunk 2 <a.json; cmp a.wav c.wav'
 run 'utter codec decode -m $M a.json -o - | cmp - a.raw'
