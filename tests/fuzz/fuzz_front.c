@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as what a client sends: through the whole front end, from the socket to the answer or into the queue, with
  * a worker that is being replaced. In two pieces, then the client leaves: of it nothing may be left. */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,7 @@ static void open_front(void)
     if (front.base) {
         return;
     }
+    signal(SIGPIPE, SIG_IGN); /* as the program does: a client leaves while it is answered */
     TAILQ_INIT(&front.conns);
     TAILQ_INIT(&front.queued);
     TAILQ_INIT(&front.running);
