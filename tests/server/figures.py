@@ -1,7 +1,7 @@
 # What the server must show, measured: figures.py PROGRAM WHAT [N] [-- options of utter serve]. Not part of the tests:
 # it wants the machine alone. Prints one line of JSON for each figure.
 #   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
-#   silent [8]     pairs of turns: 8 listeners, 1,000 slow    kill [100]   the worker, killed at random moments
+#   silent [9]     pairs of turns: 8 listeners, 1,000 slow    kill [100]   the worker, killed at random moments
 #   flood          clients that send and never read           formats      what the encoders cost
 #   gpu            one client; 10, 20, 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json
@@ -200,22 +200,22 @@ def with_interval(pairs, share):
 
 
 def silent(s):
-    """Pairs of turns without and with them, in either order. With 6 cores or more, server, load and those who are
-    silent have their own."""
+    """Pairs of short turns without and with them, in either order; short answers, so that many tell of the slowest of
+    a hundred. With 6 cores or more, server, load and those who are silent have their own."""
     cores = sorted(all_cores)
     apart = len(cores) >= 6
     if apart:
         os.sched_setaffinity(0, cores[-3:-1])  # and the load, which it starts
-    eight = ["--listeners", "8", "--eager", "--words", "3-8", "--seed", "5", "--seconds"]
+    eight = ["--listeners", "8", "--eager", "--words", "3-8", "--word-frames", "1", "--seed", "5", "--seconds"]
     load(s, *eight, "3")
     runs, alone, most, held = ([], []), memory(s), 0, []
     front = [0, 0]
-    for turn in range(2 * (number or 8)):
+    for turn in range(2 * (number or 9)):
         beside = (turn + 1) // 2 % 2
         p = hold(s, cores[-1:] if apart else None) if beside else None
-        time.sleep(6)  # the first of them are shut out after 5 s
+        time.sleep(6 if beside else 0.5)  # the first of them are shut out after 5 s
         front[beside] -= processor_s(s.process.pid)
-        runs[beside].append(load(s, *eight, "15"))
+        runs[beside].append(load(s, *eight, "10"))
         front[beside] += processor_s(s.process.pid)
         if beside:
             most = max(most, memory(s))
