@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "server/outbox.h"
 #include "server/schedule.h"
 #include "server/wire.h"
 
@@ -42,26 +43,17 @@ struct worker {
     struct schedule_clock clock;
     uint8_t *in;
     size_t in_n, in_room;
-    struct wire_out out;
+    struct wire_out out; /* what the step gives, then the outbox's */
+    struct outbox *outbox;
     float *pcm; /* one frame */
     double last_beat;
     bool over; /* the front end has gone, or the model is broken */
     int code;
 };
 
-/* Sends what has been written. The front end always reads, so waiting for it is short. */
 static void flush_out(struct worker *w)
 {
-    size_t at = 0;
-    while (at < w->out.n && !w->over) {
-        ssize_t n = send(w->socket, w->out.bytes + at, w->out.n - at, MSG_NOSIGNAL);
-        if (n < 0 && errno != EINTR) {
-            w->over = true;
-        }
-        at += n > 0 ? (size_t)n : 0;
-    }
-    w->over = w->over || w->out.failed;
-    w->out.n = 0;
+    w->over = !outbox_send(w->outbox, &w->out) || w->over;
 }
 
 static struct slot *find_slot(struct worker *w, uint32_t id)
@@ -543,7 +535,10 @@ static void greet(struct worker *w)
 
 int worker_main(int socket)
 {
-    struct worker w = {.socket = socket};
+    struct worker w = {.socket = socket, .outbox = outbox_new(socket)};
+    if (!w.outbox) {
+        return 1;
+    }
     /* Ctrl-C in a terminal reaches both processes; the front end decides when this one ends. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
@@ -560,5 +555,6 @@ int worker_main(int socket)
     memory_free(w.pcm);
     memory_free(w.in);
     wire_fini(&w.out);
+    outbox_free(w.outbox);
     return w.code;
 }
