@@ -370,7 +370,7 @@ static int print_row(const struct bench *bench, struct row *row)
 static void print_head(const struct bench *bench)
 {
     const utter_model_info *i = &bench->info;
-    printf("%s %s, %s, weights %s, kernels %s, threads %d\n", i->size_name, i->kind_name, i->device,
+    put_line("%s %s, %s, weights %s, kernels %s, threads %d", i->size_name, i->kind_name, i->device,
         i->weights, i->kernels, i->n_threads);
     printf("the memory gives %.2f GB/s; a frame reads %.1f MB of weights\n", bench->limit_gb,
         1e-6 * (double)i->frame_bytes);

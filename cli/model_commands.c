@@ -85,7 +85,7 @@ static void take_check(void *user, const utter_check *check)
                 "value", json_real(check->value), "limit", json_real(check->limit), "detail",
                 check->detail));
     } else {
-        printf("%-4s  %-16s  %-12.6g (limit %.6g)  %s\n", check->passed ? "ok" : "FAIL", check->stage,
+        put_line("%-4s  %-16s  %-12.6g (limit %.6g)  %s", check->passed ? "ok" : "FAIL", check->stage,
             check->value, check->limit, check->detail ? check->detail : "");
         fflush(stdout);
     }

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 static bool line_is_open; /* a progress line stands on the terminal */
 
 bool progress_shown(void)
@@ -146,6 +148,13 @@ int report_json(json_t *object)
     putchar('\n');
     json_decref(object);
     return 0;
+}
+
+json_t *json_name(const char *name)
+{
+    char quoted[4 * 4096];
+    json_t *plain = name ? json_string(name) : json_null();
+    return plain ? plain : json_string(error_quote(quoted, sizeof quoted, name, strlen(name)));
 }
 
 double seconds_now(void)

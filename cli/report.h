@@ -36,6 +36,9 @@ int finish_output(int code);
 /* Prints the object in one line on standard output and takes it over. 0, or an exit code when it is NULL. */
 int report_json(json_t *object);
 
+/* A name of a file, whose bytes need not be UTF-8, as JSON has it: then with escapes. NULL gives null. */
+json_t *json_name(const char *name);
+
 /* Seconds of a clock that never jumps. */
 double seconds_now(void);
 

@@ -209,9 +209,9 @@ static void print_stats(const struct speech *speech, const utter_stream_stats *s
 
 static int print_json(const struct speech *speech, const utter_stream_stats *s)
 {
-    json_t *object = json_pack("{s:s?,s:s,s:i,s:f,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "output",
-        speech->output.path, "finish", utter_finish_text(s->finish), "frames", s->n_frames, "seconds",
-        seconds_spoken(speech), "text_tokens", s->n_text_tokens, "prompt_rows", s->n_rows,
+    json_t *object = json_pack("{s:o,s:s,s:i,s:f,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "output",
+        json_name(speech->output.path), "finish", utter_finish_text(s->finish), "frames", s->n_frames,
+        "seconds", seconds_spoken(speech), "text_tokens", s->n_text_tokens, "prompt_rows", s->n_rows,
         "first_sound_s", s->first_sound_s, "prompt_s", s->prompt_s, "prefill_s", s->prefill_s,
         "talker_s", s->talker_s, "predictor_s", s->predictor_s, "vocoder_s", s->vocoder_s, "wall_s",
         speech->end_s - speech->begin_s);

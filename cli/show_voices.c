@@ -49,12 +49,13 @@ static void list_file(struct list *list, const char *path)
         printf("\nvoice files\n");
     }
     if (list->files && voice) {
-        json_array_append_new(list->files,
-            json_pack("{s:s,s:s,s:s,s:s,s:i,s:i}", "path", path, "voice", name, "name", info.name,
-                "kind", kind_text(&info), "width", info.width, "frames", info.n_frames));
-    } else if (list->files) {
         json_array_append_new(
-            list->files, json_pack("{s:s,s:s,s:s}", "path", path, "voice", name, "error", error.text));
+            list->files, json_pack("{s:o,s:o,s:s,s:s,s:i,s:i}", "path", json_name(path), "voice",
+                             json_name(name), "name", info.name, "kind", kind_text(&info), "width",
+                             info.width, "frames", info.n_frames));
+    } else if (list->files) {
+        json_array_append_new(list->files, json_pack("{s:o,s:o,s:s}", "path", json_name(path), "voice",
+                                               json_name(name), "error", error.text));
     } else if (voice) {
         if (info.n_frames) {
             snprintf(seconds, sizeof seconds, "%.1f s in context", frame_s * info.n_frames);
@@ -171,7 +172,7 @@ static void print_voice(const char *path, const utter_voice_info *v, const char 
     }
     printf("fits         base models of width %d%s\n", v->width, size_text(v->width));
     if (has_model) {
-        printf("this model   %s%s\n", misfit ? "no: " : "yes", misfit ? misfit : "");
+        put_line("this model   %s%s", misfit ? "no: " : "yes", misfit ? misfit : "");
     }
     print_field("transcript", v->transcript);
     print_field("language", v->language);
@@ -195,10 +196,10 @@ static int show_voice(const utter_model *model, const struct settings *settings,
     const char *misfit = model && !fits ? error.text : NULL;
     int code = 0;
     if (settings->json.given) {
-        json_t *object =
-            json_pack("{s:s,s:s,s:s,s:i,s:i,s:i,s:s?,s:s?,s:s?}", "path", path, "name", v.name, "kind",
-                kind_text(&v), "width", v.width, "frames", v.n_frames, "codebooks", v.n_codebooks,
-                "transcript", v.transcript, "language", v.language, "provenance", v.provenance);
+        json_t *object = json_pack("{s:o,s:s,s:s,s:i,s:i,s:i,s:s?,s:s?,s:s?}", "path", json_name(path),
+            "name", v.name, "kind", kind_text(&v), "width", v.width, "frames", v.n_frames, "codebooks",
+            v.n_codebooks, "transcript", v.transcript, "language", v.language, "provenance",
+            v.provenance);
         if (model) {
             json_object_set_new(object, "fits", json_boolean(fits));
             json_object_set_new(object, "reason", misfit ? json_string(misfit) : json_null());

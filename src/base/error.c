@@ -34,45 +34,6 @@ static size_t utf8_character(const unsigned char *s, size_t left, uint32_t *code
     return n;
 }
 
-/* Where text[0 .. used) ends in an unfinished character: its first byte; else `used`. */
-static size_t character_border(const char *text, size_t used)
-{
-    size_t lead = used;
-    while (lead > 0 && used - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80) {
-        lead--;
-    }
-    uint32_t code;
-    if (lead > 0 && (unsigned char)text[lead - 1] >= 0xc0) {
-        size_t begin = lead - 1;
-        return utf8_character((const unsigned char *)text + begin, used - begin, &code) ? used : begin;
-    }
-    return used;
-}
-
-utter_status error_set(utter_error *error, utter_status code, const char *format, ...)
-{
-    if (!error) {
-        return code;
-    }
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    error->code = code;
-    if (n < 0) {
-        error->text[0] = 0;
-    } else if ((size_t)n >= sizeof error->text) {
-        error->text[character_border(error->text, sizeof error->text - 1)] = 0;
-    }
-    return code;
-}
-
-utter_status error_memory(utter_error *error, const char *what)
-{
-    return error_set(error, UTTER_E_MEMORY,
-        "out of memory: no room for %s (close other programs, or use a smaller model)", what);
-}
-
 /* Characters that would end the line, steer a terminal or turn the reading direction. */
 static bool must_escape(uint32_t c)
 {
@@ -127,4 +88,43 @@ const char *error_quote(char *out, size_t size, const char *text, size_t bytes)
     }
     out[used] = 0;
     return out;
+}
+
+/* Where text[0 .. used) ends in an unfinished character: its first byte; else `used`. */
+static size_t character_border(const char *text, size_t used)
+{
+    size_t lead = used;
+    while (lead > 0 && used - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80) {
+        lead--;
+    }
+    uint32_t code;
+    if (lead > 0 && (unsigned char)text[lead - 1] >= 0xc0) {
+        size_t begin = lead - 1;
+        return utf8_character((const unsigned char *)text + begin, used - begin, &code) ? used : begin;
+    }
+    return used;
+}
+
+utter_status error_set(utter_error *error, utter_status code, const char *format, ...)
+{
+    if (!error) {
+        return code;
+    }
+    char raw[sizeof error->text];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    size_t used = n < 0                    ? 0
+                  : (size_t)n < sizeof raw ? (size_t)n
+                                           : character_border(raw, sizeof raw - 1);
+    error->code = code;
+    error_quote(error->text, sizeof error->text, raw, used);
+    return code;
+}
+
+utter_status error_memory(utter_error *error, const char *what)
+{
+    return error_set(error, UTTER_E_MEMORY,
+        "out of memory: no room for %s (close other programs, or use a smaller model)", what);
 }

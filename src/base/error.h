@@ -6,8 +6,8 @@
 #include "utter.h"
 
 /* Writes the formatted reason into *error (may be NULL) and returns `code`, so that a failure is one
- * line: return error_set(error, UTTER_E_FILE, "%s: ...", path); A reason that is too long is cut at a
- * character border. */
+ * line: return error_set(error, UTTER_E_FILE, "%s: ...", path); What a terminal would obey, wherever it comes from, and
+ * what is not UTF-8 become escapes, as in error_quote. A reason that is too long is cut at a character border. */
 utter_status error_set(utter_error *error, utter_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -15,7 +15,8 @@ utter_status error_set(utter_error *error, utter_status code, const char *format
 utter_status error_memory(utter_error *error, const char *what);
 
 /* Copies `text` into out[size] so that it can be printed in one line: control characters, and bytes
- * that are not UTF-8, become escapes; long text is cut with "...". Returns out. For names from files. */
+ * that are not UTF-8, become escapes; long text is cut with "...". Returns out. For names from files
+ * that must leave room for the rest of a reason, and outside of reasons. */
 const char *error_quote(char *out, size_t size, const char *text, size_t bytes);
 
 #endif

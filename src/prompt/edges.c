@@ -59,6 +59,7 @@ utter_status edges_next(struct edges *e, const char **text, size_t *bytes, const
     while (at < end && is_break(*at)) {
         at++;
     }
+    e->n_dropped += e->begun ? 0 : (size_t)(at - start);
     utter_status status =
         e->begun && at > start ? hold(e, start, (size_t)(at - start), error) : UTTER_OK;
     if (status || at == end) {

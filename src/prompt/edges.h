@@ -13,6 +13,7 @@ struct edges {
     bool visible;        /* one that is no white space has come */
     uint32_t code_point; /* of a character cut between two pieces */
     int missing;         /* its bytes still to come */
+    size_t n_dropped;    /* line breaks before it */
     char *held;          /* line breaks held back */
     size_t n_held, n_given, capacity;
 };

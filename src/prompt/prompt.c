@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "prompt/edges.h"
+#include "text/chars.h"
 #include "text/feed.h"
 
 /* How a reference transcript is wrapped; its own header ids are not used. */
@@ -103,11 +104,16 @@ bool prompt_takes_instructions(const struct config *c)
            (c->kind == UTTER_MODEL_CUSTOM_VOICE && !strstr("0b6", c->size_name));
 }
 
-/* Appends the ids of head + text + tail, tokenised as one string. */
-static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char *head,
-    const char *text, const char *tail, struct ids *ids, utter_error *error)
+/* Appends the ids of head + text + tail, tokenised as one string. `what`: what the text is, for the message. */
+static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char *what,
+    const char *head, const char *text, const char *tail, struct ids *ids, utter_error *error)
 {
-    size_t bytes = strlen(head) + strlen(text) + strlen(tail);
+    bool bad;
+    size_t n_text = strlen(text), n_valid = utf8_valid(text, n_text, &bad);
+    size_t bytes = strlen(head) + n_text + strlen(tail);
+    if (n_valid < n_text) {
+        return error_set(error, UTTER_E_ARGUMENT, "%s is not UTF-8 at byte %zu", what, n_valid);
+    }
     char *wrapped = memory_new(bytes + 1, 1);
     if (!wrapped) {
         return error_memory(error, "prompt");
@@ -121,7 +127,7 @@ static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char
 utter_status prompt_wrap(
     const struct tokenizer *tokenizer, const char *text, struct ids *ids, utter_error *error)
 {
-    return encode_wrapped(tokenizer, OPENING, text, CLOSING, ids, error);
+    return encode_wrapped(tokenizer, "the text", OPENING, text, CLOSING, ids, error);
 }
 
 static utter_status encode_instruct(struct prompt *p, const char *instruct, utter_error *error)
@@ -133,8 +139,8 @@ static utter_status encode_instruct(struct prompt *p, const char *instruct, utte
         p->note = "this model takes no instructions; the instruction was left out";
         return UTTER_OK;
     }
-    return encode_wrapped(
-        p->tokenizer, "<|im_start|>user\n", instruct, "<|im_end|>\n", &p->instruct, error);
+    return encode_wrapped(p->tokenizer, "the instruction", "<|im_start|>user\n", instruct,
+        "<|im_end|>\n", &p->instruct, error);
 }
 
 /* The transcript of a cloned voice, sliced out of its wrapper. */
@@ -144,8 +150,8 @@ static utter_status encode_reference(struct prompt *p, utter_error *error)
     if (!p->voice || p->voice->kind != VOICE_CONTEXT) {
         return UTTER_OK;
     }
-    utter_status status =
-        encode_wrapped(p->tokenizer, OPENING, p->voice->transcript, REFERENCE_END, ids, error);
+    utter_status status = encode_wrapped(p->tokenizer, "the transcript of the voice", OPENING,
+        p->voice->transcript, REFERENCE_END, ids, error);
     if (status) {
         return status;
     }
@@ -182,7 +188,6 @@ utter_status prompt_open(struct prompt **prompt, const struct config *config,
         prompt_close(&p);
         return status;
     }
-    token_feed_begin_offsets(p->feed);
     write_header(p, language);
     *prompt = p;
     return UTTER_OK;
@@ -291,7 +296,12 @@ utter_status prompt_text(struct prompt *prompt, const char *text, size_t bytes, 
     const char *inner;
     size_t n;
     utter_status status;
+    bool begun = p->edges.begun;
     while ((status = edges_next(&p->edges, &text, &bytes, &inner, &n, error)) == UTTER_OK && n > 0) {
+        if (!begun) { /* the first of the text, behind its line breaks */
+            token_feed_begin_offsets(p->feed, p->edges.n_dropped);
+            begun = true;
+        }
         if ((status = token_feed_text(p->feed, inner, n, &p->ids, error))) {
             return status;
         }

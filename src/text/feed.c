@@ -30,7 +30,7 @@ struct token_feed {
     size_t n_searched;  /* bytes of normal in which no added token begins */
     size_t n_patience;  /* bytes of normal below which it is not worth to look for words again */
     uint64_t n_gone;    /* bytes of the whole text before raw */
-    uint64_t n_opening; /* bytes of the whole text that offsets in errors do not count */
+    uint64_t n_opening; /* what offsets in errors are less than those in the whole text */
 };
 
 utter_status token_feed_open(
@@ -187,9 +187,9 @@ static utter_status take_raw(struct token_feed *f, bool final, struct ids *ids, 
     return status;
 }
 
-void token_feed_begin_offsets(struct token_feed *feed)
+void token_feed_begin_offsets(struct token_feed *feed, size_t n_before)
 {
-    feed->n_opening = feed->n_gone + feed->raw.n;
+    feed->n_opening = feed->n_gone + feed->raw.n - n_before; /* modulo 2^64, as what it is taken from */
 }
 
 utter_status token_feed_text(

@@ -14,8 +14,9 @@ struct token_feed;
 utter_status token_feed_open(
     struct token_feed **feed, const struct tokenizer *tokenizer, utter_error *error);
 void token_feed_close(struct token_feed **feed); /* accepts a pointer to NULL */
-/* Offsets in errors count from the end of what was given so far: for text behind a fixed opening. */
-void token_feed_begin_offsets(struct token_feed *feed);
+/* Offsets in errors count from the end of what was given so far, for text behind a fixed opening: the first byte behind
+ * it is byte n_before. */
+void token_feed_begin_offsets(struct token_feed *feed, size_t n_before);
 
 /* The next piece, cut anywhere, also inside a character; appends the newly settled ids to *ids. Bytes
  * that cannot be UTF-8 are UTTER_E_ARGUMENT with their offset. After a failure the feed

@@ -17,6 +17,22 @@ static void error_set_formats_and_returns(void **state)
     assert_non_null(strstr(error.text, "the cache"));
 }
 
+static void reasons_are_one_harmless_line(void **state)
+{
+    (void)state;
+    utter_error error;
+    error_set(&error, UTTER_E_FILE, "%s: \"%s\" \xc3\xa9", "a\x1b[31m\n", "\xe2\x80\xae\xff\xc2\x9b");
+    assert_string_equal(error.text, "a\\x1b[31m\\n: \"\\u202e\\xff\\u009b\" \xc3\xa9");
+    error_set(&error, UTTER_E_FILE, "again: %s", error.text); /* of itself, and no second time */
+    assert_string_equal(error.text, "again: a\\x1b[31m\\n: \"\\u202e\\xff\\u009b\" \xc3\xa9");
+    char text[3 * sizeof error.text];
+    memset(text, 1, sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    error_set(&error, UTTER_E_FILE, "%s", text);
+    assert_true(strlen(error.text) < sizeof error.text);
+    assert_string_equal(error.text + strlen(error.text) - 7, "\\x01...");
+}
+
 /* A reason that is too long ends before the character that no longer fits, for every way to cut it. */
 static void long_reasons_are_cut_at_a_character(void **state)
 {
@@ -100,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_set_formats_and_returns),
+        cmocka_unit_test(reasons_are_one_harmless_line),
         cmocka_unit_test(long_reasons_are_cut_at_a_character),
         cmocka_unit_test(quote_escapes_what_does_not_print),
         cmocka_unit_test(quote_cuts_long_text),

@@ -30,6 +30,7 @@ run 'utter say -m $M -v ryan --layout stream --max-frames 9 -o s.wav Hello there
 run '(printf "Hel"; sleep 0.2; printf "lo there.") | utter say -m $M -v ryan --layout stream --max-frames 9 -o t.wav -; cmp s.wav t.wav'
 run 'utter say -m $M -v ryan --max-frames 9 --stats -o a.wav Hello there.'
 run 'utter say -m $M -v ryan --max-frames 9 --json -o a.wav Hello there.'
+run 'utter say -m $M -v ryan --max-frames 9 --json -o $'"'"'\xff.wav'"'"' Hello there. | cut -c1-21; rm $'"'"'\xff.wav'"'"
 run 'utter say -m $M -v ryan --max-frames 9 --instruct whisper -o a.wav Hello there.'
 run 'utter say -m $MODELS/tiny17-voice_design --instruct "a deep voice" --max-frames 9 -o d.wav Hello there.; stat -c %s d.wav'
 run 'utter say --device cpu -m $MODELS/eos-first -v ryan -o e.wav --stats Hello there. 2>&1 | head -n 2'

@@ -30,7 +30,8 @@ run 'utter voices both.voice -m $MODELS/tiny06-custom_voice'
 run 'utter voices old.voice'
 run 'utter voices h.voice'
 # What a file says does not steer the terminal.
-run 'utter clone -q -m $B short.wav --name $'"'"'a\e[31mb\xc2\x9bc'"'"' --text $'"'"'one\ttwo'"'"' -o red.voice && utter voices red.voice; rm red.voice'
+run 'utter clone -q -m $B short.wav --name $'"'"'a\e[31mb\xc2\x9bc'"'"' --text $'"'"'one\ttwo'"'"' -o red.voice && utter voices red.voice && utter voices red.voice -m $MODELS/tiny17-base | grep this; utter voices mix red.voice:2e6 -o x.voice; rm red.voice'
+run 'mkdir odd; cp me.voice odd/$'"'"'\xff'"'"'.voice; utter voices -m $B --voices odd --json | grep -o "{.path.:.odd[^}]*"; utter voices odd/*.voice --json | cut -c1-22; rm -r odd'
 echo "no voice" >mine/zoe.voice
 run 'utter voices -m $B --voices mine'
 run 'utter voices -m $B --voices mine --json'
