@@ -21,19 +21,11 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
         return UTTER_OK;
     }
     struct cuda_wait wait = cuda_wait_begin(b->pace < 0 ? 0 : b->usual_s[b->pace]);
-    cudaError_t result = cudaErrorNotReady;
     utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
-    while (!status && result == cudaErrorNotReady) {
-        cuda_wait_nap(&wait);
-        result = cudaEventQuery(b->done);
-        *waited_s = cuda_waited(&wait);
-        if (result == cudaErrorNotReady && *waited_s > b->device.patience_s) {
-            return cuda_device_give_up(&b->device, error);
-        }
-    }
-    if (status || (status = backend_check(b, result, "a frame", error))) {
+    if (status || (status = cuda_wait_on(&b->device, &wait, b->done, "a frame", error))) {
         return status;
     }
+    *waited_s = cuda_waited(&wait);
     b->busy = false;
     b->round++;
     if (b->pace >= 0) {

@@ -21,7 +21,10 @@ void backend_close(struct backend **at)
     }
     if (b->stream) {
         cudaSetDevice(b->device.index);
-        cudaStreamSynchronize(b->stream);
+        cuda_wait_stream(&b->device, b->stream, "the last work", NULL);
+    }
+    if (b->device.hangs) {
+        return;
     }
     cuda_vocoder_close(&b->vocoder);
     cuda_frame_close(&b->frame);

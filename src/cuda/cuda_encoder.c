@@ -207,6 +207,7 @@ static int64_t run_piece(struct encode *e, const float *pcm, int64_t p0)
     int64_t s0 = begin * e->position_samples, s1 = end * e->position_samples;
     int64_t n = (s1 < e->n_samples ? s1 : e->n_samples) - s0, width = e->codec->encoder.stack.width;
     int n_stages = e->codec->encoder.n_rates;
+    listen_wait(r);
     if (!r->status) {
         listen_note(r, cudaMemcpyAsync(e->pcm, pcm + s0, (size_t)n * sizeof *pcm,
                            cudaMemcpyHostToDevice, r->stream));
@@ -290,12 +291,9 @@ static void check_numbers(struct encode *e)
 {
     struct listen_room *r = &e->room;
     size_t all = (size_t)e->n * (size_t)e->codec->encoder.stack.width;
+    listen_wait(r);
     if (!r->status) {
-        listen_note(
-            r, cudaMemcpyAsync(e->host, e->x, all * sizeof(float), cudaMemcpyDeviceToHost, r->stream));
-    }
-    if (!r->status) {
-        listen_note(r, cudaStreamSynchronize(r->stream));
+        listen_note(r, cudaMemcpy(e->host, e->x, all * sizeof(float), cudaMemcpyDeviceToHost));
     }
     for (size_t i = 0; !r->status && i < all; i++) {
         if (!isfinite(e->host[i])) {
@@ -340,11 +338,9 @@ static void run_codes(struct encode *e, int32_t *codes)
         }
     }
     size_t bytes = (size_t)(e->n_frames * d->n_codebooks) * sizeof *codes;
+    listen_wait(r);
     if (!r->status) {
-        listen_note(r, cudaMemcpyAsync(codes, e->codes, bytes, cudaMemcpyDeviceToHost, r->stream));
-    }
-    if (!r->status) {
-        listen_note(r, cudaStreamSynchronize(r->stream));
+        listen_note(r, cudaMemcpy(codes, e->codes, bytes, cudaMemcpyDeviceToHost));
     }
 }
 
@@ -370,6 +366,7 @@ static void run_all(struct encode *e, const float *pcm, int32_t *codes)
     }
     for (int i = 0; !e->room.status && i < e->codec->encoder.stack.n_layers; i++) {
         run_layer(e, &e->layers[i]);
+        listen_wait(&e->room); /* of a long recording each has a patience of its own */
     }
     check_numbers(e);
     report(e, 0.9);

@@ -165,8 +165,7 @@ static utter_status project_pad(struct cuda_frame *f, utter_error *error)
     s->rows[0].text = f->model->config->tts_pad;
     utter_status status =
         frame_queue_text(f, &s->rows_at[0].text, sizeof(struct cuda_row), 1, f->b.pad, error);
-    return status ? status
-                  : check(f, cudaStreamSynchronize(f->queue.stream), "project the padding", error);
+    return status ? status : cuda_wait_stream(f->device, f->queue.stream, "project the padding", error);
 }
 
 /* ---- Graphs ---- */
@@ -205,7 +204,7 @@ static utter_status warm_up(struct cuda_frame *f, utter_error *error)
             status = check(f, cudaGraphLaunch(f->predictor[i], f->queue.stream), "run a graph", error);
         }
     }
-    return status ? status : check(f, cudaStreamSynchronize(f->queue.stream), "the first run", error);
+    return status ? status : cuda_wait_stream(f->device, f->queue.stream, "the first run", error);
 }
 
 /* Prompts of nobody, so that the kernels for few and for many rows are there before somebody waits for them. */
@@ -231,7 +230,7 @@ static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
     for (int i = 0; i < FRAME_SIZES && (i == 0 || 1 << (i - 1) < f->lanes.n) && !status; i++) {
         if ((status = frame_queue_talker(f, 1 << i, error)) ||
             (status = frame_queue_predictor(f, 1 << i, error)) ||
-            (status = check(f, cudaStreamSynchronize(f->queue.stream), "the first frame", error)) ||
+            (status = cuda_wait_stream(f->device, f->queue.stream, "the first frame", error)) ||
             (status = capture(f, frame_queue_talker, 1 << i, &f->talker[i], error))) {
             return status;
         }
@@ -282,7 +281,10 @@ void cuda_frame_close(struct cuda_frame **at)
     if (!f) {
         return;
     }
-    cudaStreamSynchronize(f->queue.stream);
+    cuda_wait_stream(f->device, f->queue.stream, "frames", NULL);
+    if (f->device->hangs) { /* kernels may still write to all of it */
+        return;
+    }
     frame_kernel_close(&f->kernel);
     for (int i = 0; i < FRAME_SIZES; i++) {
         if (f->talker[i]) {
@@ -426,7 +428,7 @@ utter_status cuda_frame_run(
     struct cuda_frame_in left[CUDA_MAX_SLOTS];
     int n_left = n;
     const int turn = f->next_order++ % FRAME_ORDERS;
-    utter_status status = check(f, cudaEventSynchronize(f->order_taken[turn]), "a frame", error);
+    utter_status status = cuda_wait_for(f->device, f->order_taken[turn], "a frame", error);
     if (status) {
         return status;
     }

@@ -22,14 +22,13 @@ utter_status cuda_frame_open(struct cuda_frame **frame, const struct cuda_weight
 /* How frames are made: by graphs, all lanes in one pass; by the persistent kernel (frame.h), up to 4 lanes in one;
  * or by what a few frames of all lanes have shown to be faster, the graphs when there are many lanes. */
 enum cuda_frame_way { CUDA_FRAME_GRAPHS, CUDA_FRAME_KERNEL, CUDA_FRAME_FASTER };
-/* Which weights the persistent kernel reads in 8 bits; the graphs read all of them as they are stored. */
+/* Which weights the persistent kernel reads in 8 bits. The graphs read all of them as they are stored: they cannot make
+ * a frame that the kernel has lost, which is an error then. */
 enum frame_packed { FRAME_PACKED_NONE, FRAME_PACKED_PREDICTOR, FRAME_PACKED_ALL };
 /* From now on, for all frames: what a lane gets must not depend on how many there are. Lanes are to be renewed behind
  * it. UTTER_E_DEVICE when the kernel was asked for and does not suit this GPU or checkpoint. */
 utter_status cuda_frame_choose(struct cuda_frame *frame, enum cuda_frame_way way,
     enum frame_packed packed, bool *persistent, utter_error *error);
-/* The graphs from now on, whatever was chosen; nothing of the persistent kernel is under way when it returns. */
-utter_status cuda_frame_leave_kernel(struct cuda_frame *frame, utter_error *error);
 void cuda_frame_close(struct cuda_frame **frame);
 
 /* Queues: a lane as new. */

@@ -87,23 +87,21 @@ static bool have_ended(const struct cuda_frame *f, const struct cuda_frame_in *i
     return true;
 }
 
-/* Until the stream has done all that was queued, or the frame of these lanes has ended; n 0: none. */
+/* Until the frame of these lanes has ended, or the stream has done all that was queued. */
 static utter_status wait_for(
     struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
 {
-    struct cuda_wait wait = cuda_wait_begin(n > 0 ? f->kernel_s[n] : 0);
+    struct cuda_wait wait = cuda_wait_begin(f->kernel_s[n]);
     cudaError_t result = cudaErrorNotReady;
-    while (result == cudaErrorNotReady && !(n > 0 && have_ended(f, in, n))) {
+    while (result == cudaErrorNotReady && !have_ended(f, in, n)) {
         cuda_wait_nap(&wait);
         result = cudaStreamQuery(f->queue.stream);
         if (result == cudaErrorNotReady && cuda_waited(&wait) > f->device->patience_s) {
             return cuda_device_give_up(f->device, error);
         }
     }
-    if (n > 0) {
-        f->waited_s += cuda_waited(&wait);
-        cuda_wait_note(&f->kernel_s[n], &wait);
-    }
+    f->waited_s += cuda_waited(&wait);
+    cuda_wait_note(&f->kernel_s[n], &wait);
     return result == cudaErrorNotReady ? UTTER_OK : check(f, result, "a frame", error);
 }
 
@@ -123,6 +121,23 @@ static int group_of(const struct cuda_frame *f, const struct cuda_frame_in *in, 
         group++;
     }
     return group;
+}
+
+/* The graphs from now on. They read the weights as they are stored: who asked for 8 bits would get other codes than
+ * before, without a word. */
+static utter_status leave_kernel(struct cuda_frame *f, utter_error *error)
+{
+    if (f->packed != FRAME_PACKED_NONE) {
+        return cuda_device_fail(f->device,
+            "a frame was lost: blocks of the kernel did not meet in time, and no other has weights in "
+            "8 bits",
+            error);
+    }
+    utter_status status = cuda_wait_stream(f->device, f->queue.stream, "a frame", error);
+    if (!status) {
+        frame_kernel_close(&f->kernel);
+    }
+    return status;
 }
 
 /* The vocoder may not go on with codes of a lost frame, so the host looks at each end before it queues more. */
@@ -147,16 +162,7 @@ utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *
             left[(*n_left)++] = in[i];
         }
     }
-    return status || *n_left == 0 ? status : cuda_frame_leave_kernel(f, error);
-}
-
-utter_status cuda_frame_leave_kernel(struct cuda_frame *f, utter_error *error)
-{
-    utter_status status = wait_for(f, NULL, 0, error);
-    if (!status) {
-        frame_kernel_close(&f->kernel);
-    }
-    return status;
+    return status || *n_left == 0 ? status : leave_kernel(f, error);
 }
 
 /* ---- Choosing ---- */
@@ -190,7 +196,7 @@ static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial,
             in[i] = (struct cuda_frame_in){&of[i], t > 0, KERNEL_ROWS + t - (t > 0)};
         }
         if ((status = cuda_frame_run(f, in, n, error)) ||
-            (status = check(f, cudaStreamSynchronize(f->queue.stream), "a frame", error))) {
+            (status = cuda_wait_stream(f->device, f->queue.stream, "a frame", error))) {
             break;
         }
         cuda_frame_times(f, &talker, &predictor);
@@ -252,6 +258,7 @@ utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, en
     if (status) {
         return status;
     }
+    f->packed = packed;
     status = frame_kernel_open(
         &f->kernel, f->weights, f->device, &f->lanes, f->model->config, packed, f->queue.stream, error);
     if (status) { /* no room for it: the graphs do; a device that has failed does not */

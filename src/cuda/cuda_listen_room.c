@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cuda_listen_room.h"
 
+#include "cuda/cuda_wait.h"
+
 void listen_room_open(struct listen_room *r)
 {
     if (!r->status) {
@@ -24,9 +26,14 @@ void listen_room_ready(struct listen_room *r)
 
 void listen_room_close(struct listen_room *r)
 {
+    if (r->stream) {
+        cuda_wait_stream(r->device, r->stream, r->what, NULL);
+    }
+    if (r->device->hangs) { /* kernels may still write to all of it */
+        return;
+    }
     cuda_upload_close(&r->upload);
     if (r->stream) {
-        cudaStreamSynchronize(r->stream);
         cudaStreamDestroy(r->stream);
     }
     cuda_arena_close(&r->arena);
@@ -70,6 +77,13 @@ void listen_note(struct listen_room *r, cudaError_t result)
 {
     if (!r->status && result) {
         r->status = cuda_device_check(r->device, result, r->what, r->error);
+    }
+}
+
+void listen_wait(struct listen_room *r)
+{
+    if (!r->status) {
+        r->status = cuda_wait_stream(r->device, r->stream, r->what, r->error);
     }
 }
 

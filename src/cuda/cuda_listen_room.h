@@ -30,6 +30,8 @@ const void *listen_put(
 struct listen_conv listen_put_conv(
     struct listen_room *room, const struct weight *w, const float *bias, int taps);
 
+/* For what was queued, to its end. In front of copies to and from ordinary memory, which wait without one. */
+void listen_wait(struct listen_room *room);
 /* Notes the result of queued work. */
 void listen_note(struct listen_room *room, cudaError_t result);
 void listen_run(struct listen_room *room, const struct listen_conv *conv);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cuda/cuda_wait.h"
 
 void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
 {
@@ -33,7 +34,7 @@ utter_status cuda_arena_open(
     if (status) {
         return status;
     }
-    *arena = (struct cuda_arena){.base = base, .size = arena->size};
+    *arena = (struct cuda_arena){.base = base, .size = arena->size, .device = device};
     status = cuda_device_check(device, cudaMemset(base, 0, arena->size), "clear memory", error);
     if (!status) { /* other streams do not wait for it */
         status = cuda_device_check(device, cudaDeviceSynchronize(), "clear memory", error);
@@ -46,7 +47,7 @@ utter_status cuda_arena_open(
 
 void cuda_arena_close(struct cuda_arena *arena)
 {
-    if (arena->base) {
+    if (arena->base && !arena->device->hangs) {
         cudaFree(arena->base);
     }
     *arena = (struct cuda_arena){0};
@@ -117,7 +118,7 @@ utter_status cuda_upload_open(struct cuda_upload **at, struct cuda_device *devic
 void cuda_upload_close(struct cuda_upload **at)
 {
     struct cuda_upload *u = *at;
-    if (u) {
+    if (u && !u->device->hangs) {
         for (int i = 0; i < 2; i++) {
             if (u->sent[i]) {
                 cudaEventDestroy(u->sent[i]);
@@ -135,7 +136,7 @@ void cuda_upload_close(struct cuda_upload **at)
 utter_status cuda_upload_buffer(struct cuda_upload *u, void **buffer, utter_error *error)
 {
     *buffer = u->buffers[u->turn];
-    return cuda_device_check(u->device, cudaEventSynchronize(u->sent[u->turn]), "upload", error);
+    return cuda_wait_for(u->device, u->sent[u->turn], "upload", error);
 }
 
 utter_status cuda_upload_send(struct cuda_upload *u, void *to, uint64_t bytes, utter_error *error)
@@ -177,5 +178,5 @@ cudaStream_t cuda_upload_stream(struct cuda_upload *u)
 
 utter_status cuda_upload_finish(struct cuda_upload *u, utter_error *error)
 {
-    return cuda_device_check(u->device, cudaStreamSynchronize(u->stream), "upload", error);
+    return cuda_wait_stream(u->device, u->stream, "upload", error);
 }

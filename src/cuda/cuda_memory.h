@@ -18,6 +18,7 @@ enum { CUDA_ALIGN = 512 }; /* every piece begins on this border */
 struct cuda_arena {
     unsigned char *base; /* NULL: only counts */
     uint64_t used, size;
+    struct cuda_device *device; /* of the memory */
 };
 
 /* The next `bytes` bytes, zeroed; NULL while counting. */
@@ -27,7 +28,7 @@ void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes);
  * allocated, when the board has less; `what` names it. */
 utter_status cuda_arena_open(
     struct cuda_arena *arena, struct cuda_device *device, const char *what, utter_error *error);
-void cuda_arena_close(struct cuda_arena *arena);
+void cuda_arena_close(struct cuda_arena *arena); /* frees nothing of a device that was given up */
 
 /* Pinned host memory, zeroed: `*host` for the CPU, `*device_at` the same bytes for kernels. */
 utter_status cuda_pinned_open(struct cuda_device *device, uint64_t bytes, void **host, void **device_at,

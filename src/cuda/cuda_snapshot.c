@@ -107,9 +107,7 @@ void backend_snapshot_free(struct backend *b, struct backend_snapshot **at)
         if (cudaEventRecord(b->done, b->stream) == cudaSuccess) {
             cuda_wait_for(&b->device, b->done, "a snapshot", NULL);
         }
-        if (!b->device.hangs) {
-            cuda_arena_close(&s->arena);
-        }
+        cuda_arena_close(&s->arena);
         memory_free(s);
     }
     *at = NULL;

@@ -166,12 +166,10 @@ static void fetch(struct speak *s, float *vector)
 {
     struct listen_room *r = &s->room;
     int n = s->model->config->speaker_width;
+    listen_wait(r);
     if (!r->status) {
-        listen_note(r, cudaMemcpyAsync(vector, s->vector, (size_t)n * sizeof *vector,
-                           cudaMemcpyDeviceToHost, r->stream));
-    }
-    if (!r->status) {
-        listen_note(r, cudaStreamSynchronize(r->stream));
+        listen_note(
+            r, cudaMemcpy(vector, s->vector, (size_t)n * sizeof *vector, cudaMemcpyDeviceToHost));
     }
     for (int i = 0; !r->status && i < n; i++) {
         if (!isfinite(vector[i])) {

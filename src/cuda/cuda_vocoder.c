@@ -4,6 +4,7 @@
  * in front of each graph. */
 #include "base/memory.h"
 #include "cuda/cuda_vocoder_parts.h"
+#include "cuda/cuda_wait.h"
 
 static int clamp(int n, int low, int high)
 {
@@ -95,9 +96,7 @@ static utter_status capture_all(struct cuda_vocoder *v, utter_error *error)
     for (int k = 0; !status && k < VOCODER_FRAME_STEPS; k++) {
         status = capture(v, 0, k, VOCODER_FRONT, &v->fronts[k], error);
     }
-    return status ? status
-                  : cuda_device_check(
-                        v->device, cudaStreamSynchronize(v->stream), "run the vocoder", error);
+    return status ? status : cuda_wait_stream(v->device, v->stream, "run the vocoder", error);
 }
 
 utter_status cuda_vocoder_open(struct cuda_vocoder **vocoder, const struct model *model,
@@ -141,7 +140,7 @@ utter_status cuda_vocoder_open(struct cuda_vocoder **vocoder, const struct model
 void cuda_vocoder_close(struct cuda_vocoder **vocoder)
 {
     struct cuda_vocoder *v = *vocoder;
-    if (v) {
+    if (v && !v->device->hangs) {
         for (int k = 0; k < VOCODER_FRAME_STEPS; k++) {
             if (v->fronts[k]) {
                 cudaGraphExecDestroy(v->fronts[k]);

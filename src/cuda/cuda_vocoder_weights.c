@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "cuda/cuda_vocoder_parts.h"
+#include "cuda/cuda_wait.h"
 
 enum { PRE_TAPS = 3, CONV_TAPS = 7 };
 
@@ -325,8 +326,7 @@ static void load_pack(
             device, cuda_conv_pack(&pack, l->v->stream), "pack the vocoder's weights", l->error);
     }
     if (!l->status) {
-        l->status = cuda_device_check(
-            device, cudaStreamSynchronize(l->v->stream), "pack the vocoder's weights", l->error);
+        l->status = cuda_wait_stream(device, l->v->stream, "pack the vocoder's weights", l->error);
     }
 }
 

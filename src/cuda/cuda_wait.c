@@ -43,19 +43,39 @@ double cuda_waited(const struct cuda_wait *wait)
     return clock_seconds() - wait->begin;
 }
 
+/* event NULL: all of the stream. */
+static utter_status look_until(struct cuda_device *device, struct cuda_wait *wait, cudaEvent_t event,
+    cudaStream_t stream, const char *what, utter_error *error)
+{
+    cudaError_t result;
+    do {
+        cuda_wait_nap(wait);
+        result = event ? cudaEventQuery(event) : cudaStreamQuery(stream);
+        if (result == cudaErrorNotReady && cuda_waited(wait) > device->patience_s) {
+            return cuda_device_give_up(device, error);
+        }
+    } while (result == cudaErrorNotReady);
+    return cuda_device_check(device, result, what, error);
+}
+
+utter_status cuda_wait_on(struct cuda_device *device, struct cuda_wait *wait, cudaEvent_t event,
+    const char *what, utter_error *error)
+{
+    return look_until(device, wait, event, NULL, what, error);
+}
+
 utter_status cuda_wait_for(
     struct cuda_device *device, cudaEvent_t event, const char *what, utter_error *error)
 {
     struct cuda_wait wait = cuda_wait_begin(0);
-    cudaError_t result = cudaEventQuery(event);
-    while (result == cudaErrorNotReady) {
-        if (cuda_waited(&wait) > device->patience_s) {
-            return cuda_device_give_up(device, error);
-        }
-        cuda_wait_nap(&wait);
-        result = cudaEventQuery(event);
-    }
-    return cuda_device_check(device, result, what, error);
+    return look_until(device, &wait, event, NULL, what, error);
+}
+
+utter_status cuda_wait_stream(
+    struct cuda_device *device, cudaStream_t stream, const char *what, utter_error *error)
+{
+    struct cuda_wait wait = cuda_wait_begin(0);
+    return look_until(device, &wait, NULL, stream, what, error);
 }
 
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait)

@@ -22,6 +22,12 @@ double cuda_waited(const struct cuda_wait *wait);
 /* Until the event has come, or the device's patience has ended: then it is given up. */
 utter_status cuda_wait_for(
     struct cuda_device *device, cudaEvent_t event, const char *what, utter_error *error);
+/* The same for a wait that has begun, and that can be asked how long it was. */
+utter_status cuda_wait_on(struct cuda_device *device, struct cuda_wait *wait, cudaEvent_t event,
+    const char *what, utter_error *error);
+/* The same until a stream has done all that was queued on it. */
+utter_status cuda_wait_stream(
+    struct cuda_device *device, cudaStream_t stream, const char *what, utter_error *error);
 
 /* Keeps the least of the last waits in *usual_s; at the end of a wait. */
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
- * them, 8-bit weights and their memory, the choice at open. Needs a GPU and checkpoints of the released shapes; goes
- * on after a failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
+ * them or, with 8-bit weights, is an error, the memory of those, the choice at open. Needs a GPU and checkpoints of
+ * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
 #include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_frame_parts.h"
@@ -71,6 +71,26 @@ static void compare(struct backend *b, const char *what, int n, int lose_at, int
         result(b && !b->frame->kernel, "%s: the graphs have gone on", what);
     }
     cuda_backend.close(&b);
+}
+
+/* Only the kernel has weights in 8 bits: without it there are no more frames, rather than other codes. */
+static void check_lost_packed(utter_weights weights, const char *what)
+{
+    static const struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 21, 2};
+    const struct frame_in in = {0, model->config->tts_pad, NULL};
+    struct run r = {&cuda_backend, open_with(NULL, weights, 1), model->config};
+    struct lane_out out;
+    utter_error error = {0}, later = {0};
+    bool good = r.b && start(&r, 0, 1, &settings, 20) && one_frame(&r, 0, in.text, NULL, &out);
+    if (good) {
+        frame_kernel_patience(r.b->frame->kernel, 1);
+        good = cuda_backend.frame(r.b, &in, 1, &error) == UTTER_E_DEVICE &&
+               strstr(error.text, "8 bits") &&
+               cuda_backend.lane_reset(r.b, 0, &settings, &later) == UTTER_E_DEVICE &&
+               strcmp(error.text, later.text) == 0;
+    }
+    result(good, "a lost frame of %s: %s", what, error.text);
+    cuda_backend.close(&r.b);
 }
 
 /* ---- Lanes together ---- */
@@ -223,6 +243,8 @@ static void check_model(int n)
     compare(open_with(NULL, UTTER_WEIGHTS_Q8_PREDICTOR, 1), "the predictor in 8 bits", n, -1, n_want,
         want, false);
     compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
+    check_lost_packed(UTTER_WEIGHTS_Q8_PREDICTOR, "the predictor in 8 bits");
+    check_lost_packed(UTTER_WEIGHTS_Q8, "8 bits");
     for (int n_lanes = 2; n_lanes <= MOST_LANES; n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
         check_together(n_lanes, -1);
     }

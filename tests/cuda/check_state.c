@@ -192,6 +192,24 @@ static void check_hang(const struct model *model)
     hold_up(&held_s); /* until the work that was given up has ended */
 }
 
+/* Nobody has waited for it yet when the model is closed. */
+static void check_close_hanging(const struct model *model)
+{
+    struct run gpu;
+    int held_s = 2;
+    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+        return;
+    }
+    gpu.b->device.patience_s = 0.2;
+    bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
+                  start(&gpu, 0, 1, &GREEDY, 9);
+    double began = clock_seconds();
+    gpu.ops->close(&gpu.b);
+    result(queued && clock_seconds() - began < 1, "a device that hangs is closed, after %.2f s",
+        clock_seconds() - began);
+    hold_up(&held_s);
+}
+
 /* A kernel that writes where nothing is: CUDA then refuses all further work of the process. */
 static void check_lost(const struct model *model)
 {
@@ -239,6 +257,7 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && said(model_open(&model, folder, &error), &error, "open")) {
         check_hang(model);
+        check_close_hanging(model);
         check_lost(model); /* last: the process has no GPU after it */
         model_close(&model);
     }
