@@ -85,6 +85,9 @@ void conn_answer_json(struct conn *c, int status, json_t *json)
 
 void conn_refuse(struct conn *c, const struct refusal *r)
 {
+    log_event(c->server, "refused",
+        json_pack("{s:s,s:s,s:i,s:s?}", "request", c->request_id, "client", c->address, "status",
+            r->status, "param", r->param));
     char more[256] = "";
     int n = 0;
     if (r->status == 401) {

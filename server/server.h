@@ -35,6 +35,7 @@ enum {
     BODY_S = 30,
     IDLE_S = 60,
     STALL_S = 20,
+    SLOW_S = 30, /* and twice what was made: then who takes sound slowly has had time enough */
     WS_CONFIG_S = 10,
     WS_IDLE_S = 30,
     LINGER_S = 1,

@@ -115,8 +115,10 @@ static void speak(struct session *x, const struct part *part)
     struct refusal r;
     x->told_start = false;
     x->sound_bytes = 0;
-    x->speech = speech_start(
-        x->conn->server, &x->config, METRICS_STREAM, clock_seconds(), x->conn->account, &sink, x, &r);
+    const struct conn *c = x->conn;
+    struct speech_request request = {
+        &x->config, METRICS_STREAM, clock_seconds(), c->account, c->request_id, c->address};
+    x->speech = speech_start(c->server, &request, &sink, x, &r);
     if (!x->speech) {
         refuse_all(x, &r);
         return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Speeches: admission, dispatch to lanes, samples through the encoder, the end. */
-#include "server/speech.h"
+ * Speeches: admission, dispatch to lanes, the end. */
+#include "server/speech_state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,37 +14,7 @@
 
 enum {
     MAX_TRIES = 2,
-    AHEAD_S = 1,               /* who has so much in hand needs no lane just now */
-    LIMIT_UNCODED = 512 << 10, /* bytes of samples that wait for the encoder */
-};
-
-struct speech {
-    TAILQ_ENTRY(speech) entry;
-    struct server *server;
-    uint32_t id;
-    bool queued;
-    bool held, behind,
-        paused; /* the client does not read; nor does the encoder; what the worker was told */
-    int tries;
-    struct account *account;        /* of the key that asked, or NULL */
-    const struct speech_sink *sink; /* NULL: nobody wants it any more */
-    void *user;
-    enum metrics_endpoint endpoint;
-    /* What was asked: kept whole until the first samples come, so that a new worker can begin again. */
-    struct wire_out opening, text;
-    bool text_ended;
-
-    struct encode *encoder;
-    struct wire_out samples; /* floats that wait for the encoder */
-    struct job job;
-    struct wire_out job_in, job_out;
-    bool job_runs, job_final, job_failed;
-    bool ended, final_done; /* the worker has said all; so has the encoder */
-    struct speech_end end;
-
-    double read_at, queued_at, started, first_samples, cancelled_at, heard_until;
-    double moved_at;          /* when text or samples came last */
-    enum metrics_stage stage; /* in which it was cancelled */
+    AHEAD_S = 1, /* who has so much in hand needs no lane just now */
 };
 
 static const struct speech_sink no_sink;
@@ -84,7 +55,7 @@ static void leave_lane(struct speech *p)
 }
 
 /* Nothing refers to it any more: not the worker, not a thread, not who asked. */
-static void free_if_done(struct speech *p)
+void speech_free_if_done(struct speech *p)
 {
     if (p->sink == &no_sink && !p->queued && p->started <= 0 && !p->job_runs) {
         struct server *s = p->server;
@@ -109,13 +80,13 @@ static void count_end(struct server *s, const struct speech *p)
         histogram_add(&s->metrics.underrun, e->worst_gap_s);
     }
     log_event(s, "speech",
-        json_pack("{s:i,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:s?}", "id", (int)p->id, "good", e->good, "finish",
-            utter_finish_text(e->finish), "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s",
-            e->queue_s, "first_s", e->first_s, "total_s", e->total_s, "error",
-            e->good ? NULL : e->refusal.message));
+        json_pack("{s:i,s:s,s:s,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:s?}", "id", (int)p->id, "request",
+            p->request, "client", p->client, "good", e->good, "finish", utter_finish_text(e->finish),
+            "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s", e->queue_s, "first_s",
+            e->first_s, "total_s", e->total_s, "error", e->good ? NULL : e->refusal.message));
 }
 
-static void tell_end(struct speech *p)
+void speech_tell_end(struct speech *p)
 {
     const struct speech_sink *sink = p->sink;
     p->end.total_s = clock_seconds() - p->read_at;
@@ -123,24 +94,24 @@ static void tell_end(struct speech *p)
     count_end(p->server, p);
     release_account(p); /* who asked may ask again at once */
     sink->end(p->user, &p->end);
-    free_if_done(p);
+    speech_free_if_done(p);
 }
 
-static bool is_wanted(const struct speech *p)
+bool speech_is_wanted(const struct speech *p)
 {
     return p->sink != &no_sink;
 }
 
-static void fail(struct speech *p, int status, const char *why)
+void speech_fail(struct speech *p, int status, const char *why)
 {
-    if (is_wanted(p)) {
+    if (speech_is_wanted(p)) {
         p->end.good = false;
         refuse(&p->end.refusal, status, NULL, "%s", why);
         p->end.refusal.retry_ms = status == 503 ? RETRY_MS : 0;
         p->end.finish = UTTER_FINISH_ERROR;
-        tell_end(p);
+        speech_tell_end(p);
     } else {
-        free_if_done(p);
+        speech_free_if_done(p);
     }
 }
 
@@ -224,12 +195,12 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
     wire_put_open(&p->opening, p->id, &open);
 }
 
-struct speech *speech_start(struct server *s, const struct fields *fields,
-    enum metrics_endpoint endpoint, double read_at, struct account *account,
+struct speech *speech_start(struct server *s, const struct speech_request *request,
     const struct speech_sink *sink, void *user, struct refusal *refusal)
 {
     struct voices_found voice;
-    if (!voices_find(s, fields, &voice, refusal) || !admit(s, account, refusal)) {
+    const struct fields *fields = request->fields;
+    if (!voices_find(s, fields, &voice, refusal) || !admit(s, request->account, refusal)) {
         return NULL;
     }
     struct speech *p = memory_new(1, sizeof *p);
@@ -246,14 +217,17 @@ struct speech *speech_start(struct server *s, const struct fields *fields,
         return NULL;
     }
     p->server = s;
-    if (account) {
-        p->account = account_share(account);
-        account_count(account, clock_seconds());
+    if (request->account) {
+        p->account = account_share(request->account);
+        account_count(request->account, clock_seconds());
     }
+    snprintf(p->request, sizeof p->request, "%s", request->id);
+    snprintf(p->client, sizeof p->client, "%s", request->client);
     p->sink = sink;
     p->user = user;
-    p->endpoint = endpoint;
-    p->read_at = read_at;
+    p->endpoint = request->endpoint;
+    p->read_at = request->read_at;
+    p->speed = fields->sound.speed;
     p->queued = true;
     p->queued_at = clock_seconds();
     s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
@@ -332,7 +306,7 @@ void speech_finish(struct speech *p)
     pass_on(p, WIRE_FINISH, NULL, 0);
 }
 
-static void pause_or_resume(struct speech *p)
+void speech_steer(struct speech *p)
 {
     bool paused = p->held || p->behind;
     if (p->paused != paused) {
@@ -344,7 +318,7 @@ static void pause_or_resume(struct speech *p)
 void speech_hold(struct speech *p, bool held)
 {
     p->held = held;
-    pause_or_resume(p);
+    speech_steer(p);
 }
 
 /* What a cancelled speech had is free for others. */
@@ -368,8 +342,9 @@ void speech_cancel(struct speech *p)
     p->sink = &no_sink;
     release_account(p); /* who cancels may ask again at once */
     p->cancelled_at = clock_seconds();
-    log_event(
-        s, "cancelled", json_pack("{s:i,s:s}", "id", (int)p->id, "stage", metrics_stage_name(stage)));
+    log_event(s, "cancelled",
+        json_pack("{s:i,s:s,s:s,s:s}", "id", (int)p->id, "request", p->request, "client", p->client,
+            "stage", metrics_stage_name(stage)));
     if (p->queued) {
         leave_queue(p);
         note_freed(p, 0);
@@ -377,84 +352,26 @@ void speech_cancel(struct speech *p)
     if (p->started > 0) { /* its lane keeps it */
         send_one(p, WIRE_CANCEL, NULL, 0);
     } else {
-        free_if_done(p);
+        speech_free_if_done(p);
     }
 }
 
-int speech_rate(const struct speech *p)
-{
-    return encode_rate(p->encoder);
-}
-
-/* ---- Samples through the encoder ---- */
-
-static void run_encoder(struct job *job)
-{
-    struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
-    p->job_failed = !encode_feed(p->encoder, (float *)(void *)p->job_in.bytes,
-        p->job_in.n / sizeof(float), p->job_final, &p->job_out);
-}
-
 /* What the worker still makes of it is not wanted. */
-static void fail_here(struct speech *p, int status, const char *why)
+void speech_fail_running(struct speech *p, int status, const char *why)
 {
     struct server *s = p->server;
     struct wire_out *out = p->started > 0 && !p->ended ? link_out(s) : NULL;
     uint32_t id = p->id;
-    fail(p, status, why); /* and may be freed */
+    speech_fail(p, status, why); /* and may be freed */
     if (out && out == link_out(s)) {
         wire_message(out, WIRE_CANCEL, id, NULL, 0);
         link_send(s);
     }
 }
 
-static void pump(struct speech *p);
-
-static void take_encoded(struct job *job)
+int speech_rate(const struct speech *p)
 {
-    struct speech *p = (struct speech *)((char *)job - offsetof(struct speech, job));
-    bool failed = p->job_failed || p->job_out.failed, final = p->job_final;
-    p->job_in.n = 0;
-    if (is_wanted(p) && !failed && p->job_out.n) {
-        if (p->end.first_s <= 0) {
-            p->end.first_s = clock_seconds() - p->read_at;
-            histogram_add(&p->server->metrics.ttfa, p->end.first_s);
-        }
-        p->sink->bytes(
-            p->user, p->job_out.bytes, p->job_out.n); /* may cancel; the job keeps the speech */
-    }
-    p->job_out.n = 0;
-    p->job_runs = false;
-    if (!is_wanted(p)) {
-        free_if_done(p);
-    } else if (failed) {
-        fail_here(p, 500, "the encoder failed");
-    } else if (final) {
-        p->end.good = true;
-        tell_end(p);
-    } else {
-        pump(p);
-    }
-}
-
-/* Gives what has come to the encoder, unless it is at work. */
-static void pump(struct speech *p)
-{
-    if (p->job_runs || !is_wanted(p) || (p->samples.n == 0 && !(p->ended && !p->final_done))) {
-        return;
-    }
-    struct wire_out empty = p->job_in;
-    p->job_in = p->samples;
-    p->samples = empty;
-    p->job_final = p->final_done = p->ended;
-    p->job = (struct job){run_encoder, take_encoded};
-    p->job_runs = true;
-    p->behind = false;
-    pause_or_resume(p);
-    if (encode_is_light(p->encoder) || !jobs_submit(p->server->jobs, &p->job)) {
-        run_encoder(&p->job);
-        take_encoded(&p->job);
-    }
+    return encode_rate(p->encoder);
 }
 
 /* ---- From the worker ---- */
@@ -468,50 +385,25 @@ static struct speech *find_running(struct server *s, uint32_t id)
     return p;
 }
 
-static void take_samples(struct speech *p, const struct wire_message *m)
-{
-    double now = clock_seconds(),
-           seconds = (double)(m->bytes / sizeof(float)) / p->server->ready.sample_rate;
-    if (!is_wanted(p)) {
-        return;
-    }
-    if (p->first_samples <= 0) {
-        p->first_samples = p->heard_until = now;
-        wire_fini(&p->text);
-    }
-    if (now - p->heard_until > p->end.worst_gap_s && !p->held) {
-        p->end.worst_gap_s = now - p->heard_until;
-    }
-    p->heard_until = (now > p->heard_until ? now : p->heard_until) + seconds;
-    p->moved_at = now;
-    wire_put(&p->samples, m->body, m->bytes);
-    p->behind = p->job_runs && p->samples.n > LIMIT_UNCODED;
-    pause_or_resume(p);
-    if (p->samples.failed) {
-        fail_here(p, 503, "out of memory");
-        return;
-    }
-    pump(p);
-}
-
 static void take_done(struct speech *p, const struct wire_message *m)
 {
     struct wire_done *done = &p->end.model;
     p->ended = true;
     if (!wire_get_done(done, m)) {
-        fail(p, 500, "the worker sent what is no message");
+        speech_fail(p, 500, "the worker sent what is no message");
         return;
     }
     p->end.finish = (enum utter_finish)done->finish;
     p->end.n_frames = done->n_frames;
     p->end.n_text_tokens = done->n_text_tokens;
-    p->end.audio_s =
-        (double)done->n_frames * p->server->ready.frame_samples / p->server->ready.sample_rate;
+    p->end.audio_s = (double)done->n_frames * p->server->ready.frame_samples /
+                     p->server->ready.sample_rate / p->speed;
     if (done->n_frames == 0) {
-        fail(p, 500, "the model ended the speech before its first sound (another seed may help)");
+        speech_fail(
+            p, 500, "the model ended the speech before its first sound (another seed may help)");
         return;
     }
-    pump(p);
+    speech_pump(p);
 }
 
 static void take_failed(struct speech *p, const struct wire_message *m)
@@ -522,7 +414,7 @@ static void take_failed(struct speech *p, const struct wire_message *m)
         failed = (struct wire_failed){UTTER_E_INTERNAL, "the worker failed"};
     }
     bool asked_wrong = failed.status == UTTER_E_ARGUMENT || failed.status == UTTER_E_MODEL;
-    fail(p, asked_wrong ? 400 : failed.status == UTTER_E_MEMORY ? 503 : 500, failed.text);
+    speech_fail(p, asked_wrong ? 400 : failed.status == UTTER_E_MEMORY ? 503 : 500, failed.text);
 }
 
 void speech_message(struct server *s, const struct wire_message *m)
@@ -532,7 +424,7 @@ void speech_message(struct server *s, const struct wire_message *m)
         return;
     }
     if (m->kind == WIRE_PCM) {
-        take_samples(p, m);
+        speech_samples(p, m);
         return;
     }
     double held = clock_seconds() - p->started;
@@ -541,12 +433,12 @@ void speech_message(struct server *s, const struct wire_message *m)
         note_freed(p, clock_seconds() - p->cancelled_at);
     }
     leave_lane(p);
-    if (m->kind == WIRE_DONE && is_wanted(p)) {
+    if (m->kind == WIRE_DONE && speech_is_wanted(p)) {
         take_done(p, m);
     } else if (m->kind == WIRE_FAILED) {
         take_failed(p, m);
     } else {
-        free_if_done(p);
+        speech_free_if_done(p);
     }
     speech_dispatch(s);
     server_check_drained(s);
@@ -563,14 +455,14 @@ void speech_worker_lost(struct server *s)
         TAILQ_REMOVE(&lost, p, entry);
         p->started = 0;
         p->paused = false;
-        if (is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
+        if (speech_is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
             /* Nobody has heard anything yet: the next worker begins again, and it waits anew. */
             p->queued_at = clock_seconds();
             TAILQ_INSERT_HEAD(&s->queued, p, entry);
             s->n_queued++;
             p->queued = true;
         } else {
-            fail(p, 503, "the worker ended while it spoke (ask again)");
+            speech_fail(p, 503, "the worker ended while it spoke (ask again)");
         }
     }
 }
@@ -585,13 +477,28 @@ static struct speech *find_hopeless(const struct server *s, double now)
     return p;
 }
 
+/* One whose client takes its sound, but so slowly that it would keep a lane for hours. */
+static struct speech *find_slow(const struct server *s, double now)
+{
+    struct speech *p = TAILQ_FIRST(&s->running);
+    while (p && !(speech_is_wanted(p) && p->held && now - p->first_samples > SLOW_S + 2 * p->made_s)) {
+        p = TAILQ_NEXT(p, entry);
+    }
+    return p;
+}
+
 void speech_tick(struct server *s, double now)
 {
-    /* Whoever is told may start others: after each, the queue is another one. */
-    for (struct speech *p; (p = find_hopeless(s, now));) {
+    struct speech *p;
+    /* Whoever is told may start others: after each, the lists are others. */
+    while ((p = find_hopeless(s, now))) {
         bool cut = p->text.failed;
         s->metrics.rejected[METRICS_QUEUE_FULL] += !cut;
         leave_queue(p);
-        fail(p, 503, cut ? "out of memory" : "no lane became free in time");
+        speech_fail(p, 503, cut ? "out of memory" : "no lane became free in time");
+    }
+    while ((p = find_slow(s, now))) {
+        s->metrics.dropped_stalled++;
+        speech_fail_running(p, 408, "the sound is taken at less than half of the pace of hearing");
     }
 }

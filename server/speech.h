@@ -26,10 +26,17 @@ struct speech_sink {
     void (*end)(void *user, const struct speech_end *end);
 };
 
-/* Queues a speech, without text yet. `read_at`: when the request was there; `account`: of its key, or NULL. NULL:
- * refused, *refusal says why. */
-struct speech *speech_start(struct server *s, const struct fields *fields,
-    enum metrics_endpoint endpoint, double read_at, struct account *account,
+/* What is asked, and by whom: strings are copied. */
+struct speech_request {
+    const struct fields *fields;
+    enum metrics_endpoint endpoint;
+    double read_at;          /* when the request was there */
+    struct account *account; /* of its key, or NULL */
+    const char *id, *client; /* of the connection, for the log */
+};
+
+/* Queues a speech, without text yet. NULL: refused, *refusal says why. */
+struct speech *speech_start(struct server *s, const struct speech_request *request,
     const struct speech_sink *sink, void *user, struct refusal *refusal);
 void speech_text(struct speech *p, const char *text, size_t n);
 void speech_finish(struct speech *p);

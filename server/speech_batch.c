@@ -131,8 +131,10 @@ static void start_item(struct item *item)
             &r, 400, "ref_audio", "\"ref_audio\" is not taken in a batch (upload the voice first)");
     }
     if (good) {
-        item->speech = speech_start(b->conn->server, &item->fields, METRICS_BATCH, b->read_at,
-            b->conn->account, &sink, item, &r);
+        const struct conn *c = b->conn;
+        struct speech_request request = {
+            &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address};
+        item->speech = speech_start(c->server, &request, &sink, item, &r);
     }
     if (!item->speech) {
         set_failed(item, &r);

@@ -216,8 +216,9 @@ static void speak(struct answer *a)
 {
     struct refusal r;
     struct conn *c = a->conn;
-    a->speech =
-        speech_start(c->server, &a->fields, METRICS_SPEECH, a->read_at, c->account, &sink, a, &r);
+    struct speech_request request = {
+        &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address};
+    a->speech = speech_start(c->server, &request, &sink, a, &r);
     if (!a->speech) {
         refuse_answer(a, &r);
         return;

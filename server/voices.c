@@ -4,11 +4,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -119,6 +122,59 @@ static void read_folder(struct server *s, DIR *folder)
     }
 }
 
+enum { LEFT_S = 60 }; /* since a folder that nobody holds has changed */
+static const char temporary_pattern[] = P_tmpdir "/utter-XXXXXX";
+
+/* Whether this is the temporary folder of a server of ours that is gone: it would hold the lock. */
+static bool is_left(int folder)
+{
+    struct stat about;
+    return folder >= 0 && fstat(folder, &about) == 0 && about.st_uid == geteuid() &&
+           (about.st_mode & 0777) == 0700 && time(NULL) - about.st_mtime > LEFT_S &&
+           flock(folder, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Recordings that a server had when it was killed are not kept. */
+static void sweep_temporary(void)
+{
+    const char *pattern = strrchr(temporary_pattern, '/') + 1;
+    size_t n = strcspn(pattern, "X");
+    DIR *all = opendir(P_tmpdir), *inside;
+    for (const struct dirent *e; all && (e = readdir(all));) {
+        if (strncmp(e->d_name, pattern, n) != 0 || strlen(e->d_name) != strlen(pattern)) {
+            continue;
+        }
+        int folder = openat(dirfd(all), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (is_left(folder) && (inside = fdopendir(folder))) {
+            for (const struct dirent *file; (file = readdir(inside));) {
+                unlinkat(dirfd(inside), file->d_name, 0);
+            }
+            unlinkat(dirfd(all), e->d_name, AT_REMOVEDIR);
+            closedir(inside);
+        } else if (folder >= 0) {
+            close(folder);
+        }
+    }
+    if (all) {
+        closedir(all);
+    }
+}
+
+static bool make_temporary(struct voices *v)
+{
+    sweep_temporary();
+    strcpy(v->temporary, temporary_pattern);
+    char *made = mkdtemp(v->temporary);
+    v->temporary_lock = made ? open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (v->temporary_lock < 0) {
+        fprintf(stderr, "utter: %s: %s\n", v->temporary, strerror(errno));
+        v->temporary[0] = 0;
+        return false;
+    }
+    (void)!flock(v->temporary_lock, LOCK_EX | LOCK_NB); /* ends with the process */
+    return true;
+}
+
 bool voices_open(struct server *s)
 {
     struct voices *v = memory_new(1, sizeof *v);
@@ -129,10 +185,8 @@ bool voices_open(struct server *s)
     }
     TAILQ_INIT(&v->entries);
     TAILQ_INIT(&v->uploads);
-    snprintf(v->temporary, sizeof v->temporary, "%s/utter-XXXXXX", P_tmpdir);
-    if (!mkdtemp(v->temporary)) {
-        fprintf(stderr, "utter: %s: %s\n", v->temporary, strerror(errno));
-        v->temporary[0] = 0;
+    v->temporary_lock = -1;
+    if (!make_temporary(v)) {
         return false;
     }
     if (!s->options->voices) {
@@ -162,6 +216,9 @@ void voices_close(struct server *s)
     }
     if (v->temporary[0]) {
         rmdir(v->temporary);
+    }
+    if (v->temporary_lock >= 0) {
+        close(v->temporary_lock);
     }
     memory_free(v);
     s->voices = NULL;

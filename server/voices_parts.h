@@ -24,6 +24,7 @@ struct voices {
     int n_uploads;
     char folder[4096];   /* absolute; "" when nothing is kept */
     char temporary[256]; /* for sounds, and voices of one request */
+    int temporary_lock;  /* this folder, open and locked as long as the process lives */
 };
 
 /* The voice in a file, or NULL. */

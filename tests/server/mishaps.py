@@ -1,4 +1,5 @@
 # What befalls a server: it is asked while the model opens, its worker dies, a recording is bad, a file has gone.
+import glob
 import http.client
 import json
 import os
@@ -30,6 +31,30 @@ def who_comes_too_early_is_told(program):
     finally:
         code = s.stop()
     assert code == 0, (code, s.said())
+
+
+def recordings_of_a_killed_server_go(program):
+    def folders():
+        return {f for f in glob.glob("/tmp/utter-??????") if os.stat(f).st_uid == os.geteuid()}
+
+    def start():
+        before = folders()
+        s = Server(program, "--lanes", "1", "-q")
+        folder, = folders() - before
+        return s, folder
+    killed, left = start()
+    alive, kept = start()
+    try:
+        killed.stop(signal.SIGKILL)
+        for folder in (left, kept):
+            with open(folder + "/1.sound", "w"):
+                os.utime(folder, (0, 0))
+        other, _ = start()
+        assert other.stop() == 0
+        assert not os.path.exists(left) and os.path.exists(kept + "/1.sound")
+        os.remove(kept + "/1.sound")
+    finally:
+        assert alive.stop() == 0 and not os.path.exists(kept)
 
 
 def the_first_line_names_the_address(program):

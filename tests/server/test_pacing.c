@@ -122,10 +122,10 @@ static void run_for(struct server *s, double seconds)
 static struct speech *start(struct server *s, enum encode_format format, struct listener *l)
 {
     struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
+    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", ""};
     struct refusal refusal;
     l->server = s;
-    struct speech *p =
-        speech_start(s, &fields, METRICS_SPEECH, clock_seconds(), NULL, &sink, l, &refusal);
+    struct speech *p = speech_start(s, &request, &sink, l, &refusal);
     assert_non_null(p);
     speech_text(p, "wait", 4);
     return p;
@@ -224,6 +224,32 @@ static void the_end_of_one_moves_others(void **state)
     speech_cancel(speeches[0]);
     speech_cancel(speeches[2]);
     speech_cancel(listeners[1].speech);
+    end(&s);
+}
+
+/* Who takes some of its sound now and then keeps no lane for hours. */
+static void who_listens_too_slowly_is_ended(void **state)
+{
+    struct server s;
+    struct listener listeners[2] = {{0}};
+    (void)state;
+    begin(&s);
+    s.capacity = LANES;
+    struct speech *held = start(&s, ENCODE_PCM, &listeners[0]),
+                  *other = start(&s, ENCODE_PCM, &listeners[1]);
+    double began = clock_seconds();
+    speech_text(held, "so", 2); /* four seconds of sound */
+    speech_text(other, "s", 1);
+    wait_for_bytes(&s, &listeners[0]);
+    wait_for_bytes(&s, &listeners[1]);
+    speech_hold(held, true);
+    speech_tick(&s, began + SLOW_S + 4 * SOUND_S - 0.1);
+    assert_int_equal(listeners[0].n_ends, 0);
+    double ended = clock_seconds();
+    speech_tick(&s, ended + SLOW_S + 4 * SOUND_S + 0.1);
+    assert_true(listeners[0].n_ends == 1 && listeners[0].n_good == 0 && listeners[1].n_ends == 0);
+    assert_int_equal(s.metrics.dropped_stalled, 1);
+    speech_cancel(other);
     end(&s);
 }
 
@@ -340,6 +366,7 @@ int main(int n, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),
         cmocka_unit_test(the_end_of_one_moves_others),
+        cmocka_unit_test(who_listens_too_slowly_is_ended),
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
         cmocka_unit_test(who_begins_again_waits_anew),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
