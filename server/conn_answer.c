@@ -93,6 +93,9 @@ void conn_refuse(struct conn *c, const struct refusal *r)
     if (r->status == 401) {
         n += snprintf(more + n, sizeof more - (size_t)n, "WWW-Authenticate: Bearer\r\n");
     }
+    if (r->status == 405) {
+        n += snprintf(more + n, sizeof more - (size_t)n, "Allow: %s\r\n", r->allow);
+    }
     if (r->retry_ms > 0) {
         n += snprintf(more + n, sizeof more - (size_t)n, "Retry-After: %d\r\nretry-after-ms: %d\r\n",
             (r->retry_ms + 999) / 1000, r->retry_ms);

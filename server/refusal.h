@@ -14,6 +14,7 @@ struct refusal {
     char message[768];
     int retry_ms;     /* 0: no advice */
     bool never_retry; /* asking again at once would not help */
+    char allow[24];   /* of 405: the methods that the path has */
 };
 
 /* Fills it in and returns false, so that a refusal is one line. `param` may be NULL. */

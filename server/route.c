@@ -16,8 +16,8 @@ static void answer_page(struct conn *c)
     conn_answer_more(c, 200, "text/html; charset=utf-8",
         "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
         "'unsafe-inline'; "
-        "connect-src 'self' ws: wss:; img-src data:; media-src blob:\r\nX-Content-Type-Options: "
-        "nosniff\r\n",
+        "connect-src 'self' ws: wss:; img-src data:; media-src blob:; frame-ancestors 'none'; "
+        "base-uri 'none'; form-action 'none'\r\nX-Content-Type-Options: nosniff\r\n",
         page_html, page_bytes());
 }
 
@@ -191,21 +191,24 @@ static bool path_fits(const char *pattern, const char *path)
     return strcmp(path, pattern) == 0;
 }
 
-/* *other: the path is there, for another method. */
-static const struct route *find_route(const struct http_head *head, bool *other)
+/* NULL: there is none. `methods`, or NULL, gets those that the path has. */
+static const struct route *find_route(const struct http_head *head, char *methods, size_t size)
 {
     const char *path = head->path;
     const char *method = strcmp(head->method, "HEAD") == 0 ? "GET" : head->method;
+    size_t n = 0;
     if (strncmp(path, "/v1/", 4) == 0) {
         path += 3;
     }
-    *other = false;
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (path_fits(routes[i].path, path)) {
             if (strcmp(routes[i].method, method) == 0) {
                 return &routes[i];
             }
-            *other = true;
+            if (methods) {
+                n += (size_t)snprintf(
+                    methods + n, n < size ? size - n : 0, "%s%s", n ? ", " : "", routes[i].method);
+            }
         }
     }
     return NULL;
@@ -232,8 +235,8 @@ static bool comes_from_us(const struct http_head *head)
 
 bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 {
-    bool other;
-    const struct route *route = find_route(&c->head, &other);
+    char methods[sizeof refusal->allow] = "";
+    const struct route *route = find_route(&c->head, methods, sizeof methods);
     struct server *s = c->server;
     if (!s->keys && !s->options->insecure && !host_is_ours(s, http_field(&c->head, "Host"))) {
         return refuse(refusal, 403, NULL, "the Host of the request is not this server");
@@ -242,8 +245,10 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
         return refuse(refusal, 403, NULL, "pages of other sites may not use this server");
     }
     if (!route) {
-        return refuse(refusal, other ? 405 : 404, NULL,
-            other ? "this path has no %.20s" : "no such path", c->head.method);
+        refuse(refusal, methods[0] ? 405 : 404, NULL,
+            methods[0] ? "this path has no %.20s" : "no such path", c->head.method);
+        strcpy(refusal->allow, methods);
+        return false;
     }
     struct account *account;
     bool known = keys_check(s, &c->head, &account);
@@ -267,8 +272,7 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 
 void route_request(struct conn *c)
 {
-    bool other;
-    const struct route *route = find_route(&c->head, &other);
+    const struct route *route = find_route(&c->head, NULL, 0);
     if (c->head.wants_websocket && route->answer != session_request) {
         struct refusal r;
         refuse(&r, 400, NULL, "this path speaks no WebSocket");

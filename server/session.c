@@ -62,12 +62,13 @@ static void drop_all(struct session *x)
     }
 }
 
-static void send_error(struct session *x, const struct refusal *r)
+/* `partial`: of a speech whose sound has begun to leave. */
+static void send_error(struct session *x, const struct refusal *r, bool partial)
 {
     json_t *error = refusal_json(r);
     json_object_set_new(error, "type", json_string("error"));
     json_object_set_new(error, "message", json_string(r->message));
-    if (x->told_start) {
+    if (partial) {
         json_object_set_new(error, "partial_audio", json_true());
         json_object_set_new(error, "action", json_string("discard"));
     }
@@ -79,7 +80,7 @@ static void send_plain_error(struct session *x, const char *param, const char *w
     struct refusal r;
     refuse(&r, 400, param, "%s", why);
     x->conn->server->metrics.rejected[METRICS_INVALID]++;
-    send_error(x, &r);
+    send_error(x, &r, false);
 }
 
 static void send_session_done(struct session *x, int utterance, int n_sentences)
@@ -99,7 +100,7 @@ static void feed(struct session *x, const char *text, size_t n)
 static void refuse_all(struct session *x, const struct refusal *r)
 {
     const struct part *part;
-    send_error(x, r);
+    send_error(x, r, false);
     TAILQ_FOREACH(part, &x->parts, entry)
     {
         x->deaf = !part->ended;
@@ -187,7 +188,7 @@ static void on_end(void *user, const struct speech_end *e)
     x->speech = NULL;
     x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (!e->good) {
-        send_error(x, &e->refusal);
+        send_error(x, &e->refusal, x->told_start);
     }
     conn_send_json(
         x->conn, json_pack("{s:s,s:i,s:i,s:I,s:b,s:s,s:s,s:f,s:f,s:f,s:f}", "type", "audio.done",
@@ -372,7 +373,7 @@ static void take_config(struct session *x, json_t *message)
     if (!good) {
         fields_fini(&config);
         x->conn->server->metrics.rejected[METRICS_INVALID]++;
-        send_error(x, &r);
+        send_error(x, &r, false);
         return;
     }
     fields_fini(&x->config);

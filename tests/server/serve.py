@@ -120,6 +120,10 @@ def bad_http_is_refused(s):
                           (b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * 20000 + b"\r\n\r\n", b"431")):
         got = s.raw(request)
         assert got.split(b" ", 2)[1] == want, (request[:60], got[:80])
+    for method, path, allow in (("PUT", "/v1/audio/voices", "GET, POST"), ("GET", "/audio/speech", "POST"),
+                                ("POST", "/health", "GET"), ("POST", "/v1/audio/voices/x", "GET, DELETE")):
+        status, headers, _ = s.ask(method, path)
+        assert status == 405 and headers["allow"] == allow, (path, headers)
 
 
 def chunks_pipelines_and_continue_work(s):
@@ -215,6 +219,8 @@ def sessions_speak_while_text_arrives(s):
     assert messages[0]["utterance_index"] == 1 and len(sound) == messages[-2]["total_bytes"]
     whole = s.speak(input=TEXT, voice="clara", seed=1, non_streaming_mode=False)[2]
     assert sound == whole
+    w.send({"type": "nonsense"})
+    assert "action" not in w.receive()  # what was said before is not meant
     w.send(b"are you there", 9)
     assert w.receive() == ("pong", b"are you there")
     w.send({"type": "session.close"})
