@@ -2,6 +2,7 @@
  * The persistent kernel in place of the graphs: the choice between them, made by measuring when a model is opened;
  * lanes through it, as many in a launch as it takes; and the way back to the graphs when blocks of a frame did not
  * meet in time. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cuda/cuda_frame_parts.h"
@@ -84,6 +85,7 @@ static bool have_ended(const struct cuda_frame *f, const struct cuda_frame_in *i
             return false;
         }
     }
+    atomic_thread_fence(memory_order_acquire); /* the sequence was written behind all else */
     return true;
 }
 

@@ -57,8 +57,14 @@ utter_status cuda_pinned_open(struct cuda_device *device, uint64_t bytes, void *
     const char *what, utter_error *error)
 {
     *host = *device_at = NULL;
-    utter_status status =
-        cuda_device_check(device, cudaHostAlloc(host, bytes, cudaHostAllocMapped), what, error);
+    cudaError_t result = cudaHostAlloc(host, bytes, cudaHostAllocMapped);
+    if (result == cudaErrorMemoryAllocation) { /* nothing is broken by it */
+        cudaGetLastError();
+        *host = NULL;
+        return error_set(error, UTTER_E_MEMORY, "cuda:%d: %s: %.0f MB could not be allocated",
+            device->index, what, 1e-6 * (double)bytes);
+    }
+    utter_status status = cuda_device_check(device, result, what, error);
     if (status) {
         *host = NULL;
         return status;

@@ -277,7 +277,7 @@ void vocoder_lay_out(struct cuda_vocoder *v, struct cuda_arena *arena)
 struct loader {
     struct cuda_vocoder *v;
     struct cuda_upload *upload;
-    void *staging; /* device: one tensor, fp32 as the model has all of the codec */
+    struct cuda_arena staging; /* one tensor, fp32 as the model has all of the codec */
     utter_error *error;
     utter_status status; /* after a failure nothing more happens */
 };
@@ -315,11 +315,11 @@ static void load_pack(
     }
     struct cuda_device *device = l->v->device;
     l->status = cuda_upload_copy(
-        l->upload, l->staging, w->data, (uint64_t)(w->rows * w->cols) * sizeof(float), l->error);
+        l->upload, l->staging.base, w->data, (uint64_t)(w->rows * w->cols) * sizeof(float), l->error);
     if (!l->status) {
         l->status = cuda_upload_finish(l->upload, l->error);
     }
-    pack.from = l->staging, pack.to = (unsigned char *)p->w;
+    pack.from = (const float *)(const void *)l->staging.base, pack.to = (unsigned char *)p->w;
     pack.groups = p->groups, pack.taps = p->taps, pack.chunk = p->chunk;
     if (!l->status) {
         l->status = cuda_device_check(
@@ -534,8 +534,8 @@ utter_status vocoder_load(struct cuda_vocoder *v, utter_error *error)
     struct loader l = {.v = v, .error = error};
     l.status = cuda_upload_open(&l.upload, v->device, error);
     if (!l.status) {
-        l.status = cuda_device_check(v->device, cudaMalloc(&l.staging, staging_bytes(v)),
-            "memory to load the vocoder through", error);
+        l.staging.used = staging_bytes(v);
+        l.status = cuda_arena_open(&l.staging, v->device, "room to load the vocoder through", error);
     }
     load_tables(&l);
     load_stack(&l);
@@ -545,8 +545,6 @@ utter_status vocoder_load(struct cuda_vocoder *v, utter_error *error)
         l.status = cuda_upload_finish(l.upload, error);
     }
     cuda_upload_close(&l.upload);
-    if (l.staging) {
-        cudaFree(l.staging);
-    }
+    cuda_arena_close(&l.staging);
     return l.status;
 }
