@@ -30,8 +30,8 @@ utter_status cuda_arena_open(
     struct cuda_arena *arena, struct cuda_device *device, const char *what, utter_error *error);
 void cuda_arena_close(struct cuda_arena *arena); /* frees nothing of a device that was given up */
 
-/* Pinned host memory, zeroed: `*host` for the CPU, `*device_at` the same bytes for kernels. UTTER_E_MEMORY when there is
- * none. */
+/* Pinned host memory, zeroed: `*host` for the CPU, `*device_at` the same bytes for kernels. UTTER_E_MEMORY when there
+ * is none. */
 utter_status cuda_pinned_open(struct cuda_device *device, uint64_t bytes, void **host, void **device_at,
     const char *what, utter_error *error);
 void cuda_pinned_close(void *host); /* accepts NULL */
