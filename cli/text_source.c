@@ -69,7 +69,10 @@ int text_source_read(struct text_source *source, char *piece, size_t capacity, s
     if (got == 0) {
         text_source_close(source);
     }
-    return 0;
+    source->bytes += *n;
+    return source->bytes <= TEXT_LIMIT
+               ? 0
+               : fail(1, "%s: more than %d MB of text", source->name, TEXT_LIMIT >> 20);
 }
 
 int text_source_read_all(struct text_source *source)
@@ -78,11 +81,9 @@ int text_source_read_all(struct text_source *source)
     while (source->descriptor >= 0) {
         if (source->bytes + 1 >= capacity) {
             capacity = capacity ? 2 * capacity : FIRST_READ;
-            char *grown = capacity <= TEXT_LIMIT ? realloc(source->text, capacity) : NULL;
+            char *grown = realloc(source->text, capacity);
             if (!grown) {
-                return capacity <= TEXT_LIMIT
-                           ? fail(2, "out of memory")
-                           : fail(1, "%s: more than %d MB of text", source->name, TEXT_LIMIT >> 20);
+                return fail(2, "out of memory");
             }
             source->text = grown;
         }
@@ -92,7 +93,6 @@ int text_source_read_all(struct text_source *source)
         if (code) {
             return code;
         }
-        source->bytes += n;
         source->text[source->bytes] = 0;
     }
     return 0;

@@ -6,8 +6,8 @@
 #include "options.h"
 
 struct text_source {
-    char *text; /* the whole text from the command line; NULL when it comes from `descriptor` */
-    size_t bytes;
+    char *text;     /* the whole text from the command line; NULL when it comes from `descriptor` */
+    size_t bytes;   /* of the text, as far as it was read */
     int descriptor; /* -1: none, or read to its end */
     const char *name;
 };

@@ -92,12 +92,13 @@ static utter_status add_members(struct writing *w, const char *folder, utter_err
     return UTTER_OK;
 }
 
-/* The tensor whose data a matrix has; NULL: there is none. */
+/* The tensor whose data a matrix has; NULL: there is none. An empty one may lie at the same place. */
 static const struct tensor *tensor_of(const struct tensor_set *set, const struct weight *w)
 {
     for (size_t i = 0; i < tensor_set_count(set); i++) {
-        if (tensor_set_at(set, i)->data == w->data) {
-            return tensor_set_at(set, i);
+        const struct tensor *t = tensor_set_at(set, i);
+        if (t->data == w->data && t->bytes > 0) {
+            return t;
         }
     }
     return NULL;

@@ -306,6 +306,11 @@ utter_status prompt_text(struct prompt *prompt, const char *text, size_t bytes, 
             return status;
         }
     }
+    if (!status && p->layout == UTTER_LAYOUT_FULL && text_ids(p) > p->config->max_positions) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "the text takes more than the %d positions that this model has (split it)",
+            p->config->max_positions);
+    }
     return status ? status : settle(p, error);
 }
 

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/file.h"
 #include "weights/seal.h"
 
 /* What this program writes; it reads this version and all before it. */
 #define VOICE_VERSION "1"
 
-enum { MAX_FRAMES = 1 << 16, MAX_WIDTH = 1 << 16 };
+enum { MAX_FRAMES = 1 << 16, MAX_WIDTH = 1 << 16, MAX_HEADER = 1 << 20 };
 
 utter_status voice_save(const utter_voice *v, const char *path, utter_error *error)
 {
@@ -102,12 +104,26 @@ static utter_status read_voice(
     return status;
 }
 
+/* A header takes many times its size when it is read, and a voice's is small. */
+static utter_status check_header(const char *path, utter_error *error)
+{
+    struct file_map map;
+    utter_status status = file_map_open(&map, path, error);
+    struct bytes b = bytes_of(map.data, map.size);
+    if (!status && bytes_number(&b, 8) > MAX_HEADER) {
+        status = broken(path, "its header is too large", error);
+    }
+    file_map_close(&map);
+    return status;
+}
+
 utter_status voice_load(utter_voice **voice, const char *path, utter_error *error)
 {
     struct tensor_set *set = NULL;
     *voice = NULL;
     utter_status status = seal_check(path, error);
-    if (status || (status = tensor_set_open_file(&set, path, error))) {
+    if (status || (status = check_header(path, error)) ||
+        (status = tensor_set_open_file(&set, path, error))) {
         return status;
     }
     if ((status = check_version(set, path, error)) == UTTER_OK) {

@@ -338,6 +338,11 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
             "speech_tokenizer/config.json: decode_upsample_rate is %d, the decoder's factors make %d",
             frame_samples, d->frame_samples);
     }
+    if (c->has_speaker_encoder && d->sample_rate != CONFIG_SPEAKER_RATE) {
+        return error_set(error, UTTER_E_MODEL,
+            "speech_tokenizer/config.json: output_sample_rate is %d, the speaker encoder hears %d Hz",
+            d->sample_rate, CONFIG_SPEAKER_RATE);
+    }
     if (d->n_codebooks != c->n_codebooks || d->codebook_size != c->predictor_vocabulary) {
         return error_set(error, UTTER_E_MODEL,
             "the codec has %d codebooks of %d codes, the talker %d of %d (speech_tokenizer/ belongs to "

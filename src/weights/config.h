@@ -35,7 +35,7 @@ struct sampling_config {
     float repetition_penalty;
 };
 
-enum { CONFIG_SPEAKER_BLOCKS = 16, CONFIG_SPEAKER_GROUPS = 64 };
+enum { CONFIG_SPEAKER_BLOCKS = 16, CONFIG_SPEAKER_GROUPS = 64, CONFIG_SPEAKER_RATE = 24000 };
 
 /* The codec's encoder: recordings -> codes. Causal convolutions with zeros before the first sample. */
 struct encoder_config {

@@ -127,14 +127,14 @@ utter_status config_read_speaker(struct speaker_config *s, struct json_fields *f
     s->groups = (int)json_take_int(f, "enc_res2net_scale", 1, CONFIG_SPEAKER_GROUPS, 8);
     s->attention_channels = (int)json_take_int(f, "enc_attention_channels", 1, CONFIG_MAX_WIDTH, 128);
     s->squeeze_channels = (int)json_take_int(f, "enc_se_channels", 1, CONFIG_MAX_WIDTH, 128);
-    int rate = (int)json_take_int(f, "sample_rate", 1, 1 << 20, 24000);
+    int rate = (int)json_take_int(f, "sample_rate", 1, 1 << 20, CONFIG_SPEAKER_RATE);
     if (f->status) {
         return f->status;
     }
     /* Equal widths in all blocks (a block adds its input to its output), put together at the end. */
     s->n_blocks = n_channels - 1;
     s->last_channels = s->channels[s->n_blocks];
-    bool fits = n_taps == n_channels && n_dilations == n_channels && rate == 24000 &&
+    bool fits = n_taps == n_channels && n_dilations == n_channels && rate == CONFIG_SPEAKER_RATE &&
                 s->n_mels == 128 && s->channels[0] % s->groups == 0 && s->taps[s->n_blocks] == 1 &&
                 s->last_channels == (s->n_blocks - 1) * s->channels[0];
     for (int i = 0; i < s->n_blocks; i++) {

@@ -36,7 +36,8 @@ interrupt() { # signal, command ...
     "$@" <&0 &
     set +m
     for ((i = 0; i < 600; i++)); do
-        [ -z "$(find "/proc/$!/fd" -lname "$PWD/*" -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
+        [ -z "$(find "/proc/$!/fd" \( -lname "$PWD/* (deleted)" -o -lname "$PWD/.utter-*" \) \
+            -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
         sleep 0.05
     done
     kill -s "$signal" $!

@@ -98,7 +98,8 @@ static void folder_with(char *folder, const char *generation)
     static const char *const names[] = {"config.json", "model.safetensors", "speech_tokenizer",
         "tokenizer_config.json", "vocab.json", "merges.txt"};
     char there[PATH_MAX], from[PATH_MAX + 64], to[PATH_MAX];
-    snprintf(folder, PATH_MAX, "%s", support_path(generation ? "own" : "none"));
+    snprintf(folder, PATH_MAX, "%s",
+        support_path(generation ? generation[1] == '}' ? "empty" : "own" : "none"));
     assert_int_equal(mkdir(folder, 0700), 0);
     assert_non_null(realpath(CHECKPOINT, there));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -140,6 +141,41 @@ static void file_has_the_sampling_of_its_folder(void **state)
         model_close(&from);
         model_close(&file);
     }
+}
+
+/* A tensor without elements lies where the next one begins. */
+static void empty_tensors_are_not_taken_for_others(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX], to[PATH_MAX];
+    struct tensor_set *set;
+    struct model *from, *file;
+    assert_int_equal(tensor_set_open_folder(&set, CHECKPOINT, NULL), UTTER_OK);
+    size_t n = tensor_set_count(set);
+    struct tensor *tensors = calloc(2 * n, sizeof *tensors);
+    char(*names)[24] = calloc(n, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        tensors[2 * i + 1] = *tensor_set_at(set, i);
+        snprintf(names[i], sizeof names[i], "%zu", i);
+        tensors[2 * i] = (struct tensor){names[i], tensors[2 * i + 1].type, 1, {0}, NULL, 0};
+    }
+    folder_with(folder, "{}");
+    assert_int_equal(file_join(to, sizeof to, folder, "model.safetensors", NULL), UTTER_OK);
+    assert_int_equal(unlink(to), 0);
+    assert_int_equal(tensor_file_write(to, tensors, 2 * n, NULL, NULL), UTTER_OK);
+    tensor_set_close(&set);
+    free(tensors);
+    free(names);
+    snprintf(path, sizeof path, "%s", support_path("empty.safetensors"));
+    assert_int_equal(model_open(&from, folder, NULL), UTTER_OK);
+    assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL), UTTER_OK);
+    assert_int_equal(model_open(&file, path, NULL), UTTER_OK);
+    for (int i = 0; i < file->config->talker.n_layers; i++) {
+        assert_int_equal(file->talker.stack.layers[i].q.type, DTYPE_Q8);
+        assert_int_equal(file->talker.stack.layers[i].down.type, DTYPE_Q8);
+    }
+    model_close(&from);
+    model_close(&file);
 }
 
 static void refused(const char *why)
@@ -240,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_equals_folder),
         cmocka_unit_test(file_has_the_sampling_of_its_folder),
+        cmocka_unit_test(empty_tensors_are_not_taken_for_others),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(weights_of_another_model_are_refused),
         cmocka_unit_test(no_memory_and_no_disk),

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "voice/voice_file.h"
 
 enum { WIDTH = 6, FRAMES = 3, BOOKS = 4 };
@@ -124,6 +125,23 @@ static void what_cannot_be_a_voice_is_refused_by_name(void **state)
     assert_non_null(strstr(error.text, "transcript"));
 }
 
+/* A header that would take a hundred times its size in memory is not read. */
+static void a_large_header_is_refused(void **state)
+{
+    enum { NAME = 2 << 20 };
+    const char *path = support_path("large.voice");
+    utter_voice *voice = make(false);
+    utter_error error = {0};
+    (void)state;
+    memory_free(voice->name);
+    voice->name = memory_new(NAME, 1);
+    memset(voice->name, 'x', NAME - 1);
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    voice_free(&voice);
+    assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "its header is too large"));
+}
+
 static void a_failed_write_leaves_the_old_file(void **state)
 {
     const char *path = support_path("c.voice");
@@ -189,6 +207,7 @@ int main(void)
         cmocka_unit_test(every_damage_is_refused_by_name),
         cmocka_unit_test(other_files_are_no_voices),
         cmocka_unit_test(what_cannot_be_a_voice_is_refused_by_name),
+        cmocka_unit_test(a_large_header_is_refused),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(a_crash_leaves_the_old_file_or_the_new),
     };
