@@ -321,6 +321,7 @@ static void who_begins_again_waits_anew(void **state)
 }
 
 static atomic_bool thread_is_free;
+static int n_kept;
 
 static void keep_thread(struct job *job)
 {
@@ -333,6 +334,7 @@ static void keep_thread(struct job *job)
 static void thread_was_kept(struct job *job)
 {
     (void)job;
+    n_kept++;
 }
 
 /* More comes than the encoder takes: the worker is told to pause, then to go on, and that finds no memory. */
@@ -355,6 +357,11 @@ static void a_worker_may_be_lost_as_one_is_encoded(void **state)
         run_for(&s, 0.01);
     }
     assert_true(l.n_ends == 1 && l.n_good == 0 && l.n_bytes > 0);
+    assert_true(jobs_submit(s.jobs, &other)); /* behind what the encoder still has of it */
+    for (int i = 0; i < 1000 && n_kept < 2; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_int_equal(n_kept, 2);
     end(&s);
 }
 
