@@ -99,6 +99,18 @@ DEV void ring_next(const struct block &b, int &slot, uint32_t &phase)
     }
 }
 
+/* This warp has asked for all that it wants of the slot, which may be filled again. The fence is needed: an arrival
+ * does not wait for loads, and behind words that are asked for in vain they can come later than the next copy. */
+DEV void ring_leave(struct block &b)
+{
+    dev_fence_copies();
+    dev_bar_warp();
+    if (b.lane == 0) {
+        dev_mbar_arrive(&b.shared->empty[b.slot]);
+    }
+    ring_next(b, b.slot, b.phase);
+}
+
 /* ---- The exchange ---- */
 
 /* The mark that a kind is written with next; and the same for its readers, after which it is that of the past. Every

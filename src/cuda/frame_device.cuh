@@ -269,6 +269,12 @@ DEV void dev_mbar_arrive(uint64_t *bar)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(dev_at_shared(bar)) : "memory");
 }
 
+/* What this thread has read of shared memory before is read before copies that a later arrival allows write there. */
+DEV void dev_fence_copies()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 DEV void dev_mbar_expect(uint64_t *bar, uint32_t bytes)
 {
     asm volatile(

@@ -46,11 +46,7 @@ template <class S> DEV void product_load(struct block &b, struct held<S> &h, int
         h.tile[to][1] = dev_load16(at + 512);
     }
     if (in_slot == S::PER_SLOT - 1 || u == S::UNITS - 1) {
-        dev_bar_warp();
-        if (b.lane == 0) {
-            dev_mbar_arrive(&b.shared->empty[b.slot]);
-        }
-        ring_next(b, b.slot, b.phase);
+        ring_leave(b);
     }
 }
 
