@@ -17,9 +17,10 @@
 #include "cuda/frame_produce.cuh"
 #include "cuda/frame_sample.cuh"
 
-/* The talker's step: h becomes its normed state; raw scores of code 0 into score. */
+/* The talker's step: h becomes its normed state; raw scores of code 0 into score; what else its choice takes. */
 template <int W, int I, bool PACKED>
-DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&score)[12])
+DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&score)[12],
+    float (&noise)[12], uint32_t (&seen)[3])
 {
     typedef shape<PACKED, 1, W / 256, W / 512> head;
     const auto &state = b.args->state;
@@ -29,18 +30,24 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     if (!(flags & FRAME_STEP)) {
         layer_read<W>(b, state.hidden, h[0]);
         embed_scores(b, state.logits, score);
+        sample_history<12>(b, sample_rule_of(b, 0), seen);
+        sample_draw(b, sample_rule_of(b, 0), noise);
         return;
     }
     embed_input<W>(b, h);
-    frame_layers<W, I, 1, true, PACKED>(b, h, b.args->control.position);
+    frame_layers<W, I, 1, true, PACKED>(
+        b, h, b.args->control.position, b.args->weights.talker_norm, norm);
     if (flags & FRAME_NO_HEAD) {
+        frame_last<W>(b, h);
         return;
     }
-    layer_read<W>(b, b.args->weights.talker_norm, norm);
+    sample_history<12>(b, sample_rule_of(b, 0), seen);
     product_hold(b, for_head);
+    frame_last<W>(b, h);
     layer_last_norm<W>(b, h, norm, b.args->weights.talker_eps);
     layer_put_plain<PACKED, W>(b, h, 0);
     layer_head_halves(b, for_head);
+    sample_draw(b, sample_rule_of(b, 0), noise);
     const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
     sample_take<3072>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
         b.index == 0 ? state.logits : NULL); /* all blocks */
@@ -57,30 +64,30 @@ DEV float frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EAC
     typedef shape<PACKED, 1, 4, 0> head;
     const auto &weights = b.args->weights;
     struct held<head> for_head;
-    float x[COLUMNS][4], last[1][4], norm[4];
+    float x[COLUMNS][4], last[1][4], norm[4], squares[1];
     b.set = COLUMNS == 2 ? FRAME_SET_FIRST : FRAME_SET_PREDICTOR;
     embed_project<W, PACKED>(b, input, x); /* all blocks, where the widths differ */
-    frame_layers<1024, 3072, COLUMNS, false, PACKED>(b, x, position);
+    frame_layers<1024, 3072, COLUMNS, false, PACKED>(b, x, position, weights.predictor_norm, norm);
+    product_hold(b, for_head);
+    frame_last<1024>(b, x);
     for (int i = 0; i < 4; i++) {
         last[0][i] = x[COLUMNS - 1][i];
     }
-    layer_read<1024>(b, weights.predictor_norm, norm);
-    product_hold(b, for_head);
-    layer_put_vector<PACKED, 1024>(b, last, norm);
-    return layer_head(b, for_head, weights.predictor_eps);
+    layer_put_vector<PACKED, 1024>(b, last, norm, squares);
+    return layer_head(b, for_head, squares, weights.predictor_eps);
 }
 
 /* Code j, chosen from raw scores, or forced. The lane goes on with what comes back; *chosen is what the model
  * said. */
 template <int EACH>
 DEV int frame_choose(struct block &b, const struct sample_rule &rule, const float (&raw)[EACH],
-    const float (&noise)[EACH], int *chosen, bool *bad)
+    const float (&noise)[EACH], const uint32_t (&seen)[EACH / 4], int *chosen, bool *bad)
 {
     const auto &control = b.args->control;
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
-        score[i] = sample_process(rule, sample_id(b, i), raw[i], mine);
+        score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
     }
     *chosen = sample_choose(b, rule, score, noise, mine, &any);
     *bad = *bad || any;
@@ -93,6 +100,7 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
     float (&sum)[LAYER_EACH(W)], bool *bad)
 {
     const auto &weights = b.args->weights;
+    const uint32_t unseen[2] = {0, 0}; /* the talker's codes alone have a history */
     float input[1][LAYER_EACH(W)], score[8], noise[8], own;
     int chosen;
     for (int j = 1; j < weights.n_codebooks; j++) {
@@ -118,7 +126,7 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
         sample_take<2048>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
             copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
         block_trace(b, 12);
-        going = frame_choose(b, rule, score, noise, &chosen, bad);
+        going = frame_choose(b, rule, score, noise, unseen, &chosen, bad);
         block_trace(b, 13);
         embed_note(b, j, chosen, going);
     }
@@ -130,13 +138,13 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
 {
     const auto &control = b.args->control;
     float h[1][LAYER_EACH(W)], sum[LAYER_EACH(W)], score[12], noise[12];
+    uint32_t seen[3];
     int chosen = 0;
     bool bad = false, end = false, spoke = false;
-    frame_talker<W, I, TALKER>(b, h, score);
+    frame_talker<W, I, TALKER>(b, h, score, noise, seen);
     if (!(control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES))) {
         const struct sample_rule rule = sample_rule_of(b, 0);
-        sample_draw(b, rule, noise);
-        int going = frame_choose(b, rule, score, noise, &chosen, &bad);
+        int going = frame_choose(b, rule, score, noise, seen, &chosen, &bad);
         embed_note(b, 0, chosen, going);
         end = chosen == control.codec_eos && !control.forced;
         if (end) {

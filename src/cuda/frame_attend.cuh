@@ -38,6 +38,16 @@ DEV struct attend_norm attend_norm_of(const struct block &b, const struct frame_
     return (struct attend_norm){{first.x, first.y, second.x, second.y}};
 }
 
+/* Waits for them here, and not with what is asked for later: loads are waited for in groups. */
+DEV void attend_norm_here(struct attend_norm &norm)
+{
+    for (int i = 0; i < 4; i++) {
+        uint32_t bits = numeric_to_bits(norm.weight[i]);
+        dev_wait_for(bits);
+        norm.weight[i] = numeric_from_bits(bits);
+    }
+}
+
 /* A head's words -> shared->placed[c]: dimensions 2 l, 2 l + 1 and those 64 behind them; queries and keys normed and
  * rotated. */
 DEV void attend_place_head(struct block &b, const struct attend_norm &norm, float eps, int role, int c,
@@ -83,6 +93,11 @@ DEV void attend_place(struct block &b, const struct attend_norm &norm, float eps
         for (int i = 0; i < FRESH; i++) {
             word[i] = dev_get(also + i * FRAME_GROUP);
         }
+        dev_wait_for(v[0].x); /* all of them are on their way */
+        dev_wait_for(v[1].x);
+        for (int i = 0; i < FRESH; i++) {
+            dev_wait_for(word[i]);
+        }
         ready = (v[0].x ^ flip) & (v[0].y ^ flip) & (v[1].x ^ flip) & (v[1].y ^ flip);
         for (int i = 0; i < FRESH; i++) {
             ready &= word[i] ^ flip;
@@ -127,20 +142,56 @@ DEV void attend_recall(struct block &b, struct attend_kept &kept, int layer, int
               ((size_t)b.index * b.args->weights.n_predictor + layer) * FRAME_KEPT_FLOATS;
     for (int i = 0; i < 2; i++) {
         kept.key[i][0] = kept.key[i][1] = kept.key[i][2] = kept.key[i][3] = 0;
-        if (b.warp + 8 * i < position) { /* this thread wrote it in an earlier pass */
+        if (b.warp + 8 * i < position) { /* this block wrote it in an earlier pass */
             block_read4(kept.at + (b.warp + 8 * i) * FRAME_HEAD + b.lane * 4, kept.key[i]);
         }
     }
-    const float *values = kept.at + FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS;
+    const float *values = kept.at + FRAME_KEY_FLOATS + b.thread % FRAME_HEAD * 4;
     for (int i = 0; i < FRAME_MAX_POSITIONS; i += 4) {
         float four[4] = {0, 0, 0, 0};
         if (i < position) { /* not looked at here: they may be on their way for long */
-            block_read4(values + i, four);
+            block_read4(values + i * FRAME_HEAD, four);
         }
         for (int j = 0; j < 4; j++) {
             kept.value[i + j] = four[j];
         }
     }
+}
+
+/* The scores of this warp's two keys for the two query heads of a column -> shared memory: in each step half of the
+ * lanes go on with one of two values. */
+DEV void attend_scores(const struct block &b, const struct attend_kept &kept, int column)
+{
+    const float *q = &b.shared->placed[column][b.lane * 4];
+    float score[2][2]; /* [key][head] */
+    for (int h = 0; h < 2; h++) {
+        float v[4];
+        block_read4(q + h * FRAME_HEAD, v);
+        for (int i = 0; i < 2; i++) {
+            const float(&k)[4] = kept.key[i];
+            score[i][h] = fmaf(v[0], k[0], dev_mul(v[1], k[1])) + fmaf(v[2], k[2], dev_mul(v[3], k[3]));
+        }
+    }
+    const bool second = b.lane & 16, other = b.lane & 8;
+    float of[2];
+    for (int h = 0; h < 2; h++) {
+        of[h] = (second ? score[1][h] : score[0][h]) + dev_xor(second ? score[0][h] : score[1][h], 16);
+    }
+    float sum = (other ? of[1] : of[0]) + dev_xor(other ? of[0] : of[1], 8);
+    for (int mask = 4; mask > 0; mask >>= 1) {
+        sum += dev_xor(sum, mask);
+    }
+    if (b.lane % 8 == 0) {
+        b.shared->scores[column][other][b.warp + 8 * second] = dev_mul(sum, ATTEND_SCALE);
+    }
+}
+
+/* The largest score of all lanes. */
+DEV float attend_largest(float score)
+{
+    const uint32_t bits = numeric_to_bits(score), sign = 0x80000000u;
+    const uint32_t key = dev_max(bits & sign ? ~bits : bits | sign);
+    return numeric_from_bits(key & sign ? key & ~sign : ~key);
 }
 
 /* Softmax over the keys up to `first` + column and the mean of this thread's dimension. fresh: its values at `first`
@@ -150,22 +201,18 @@ DEV float attend_few(const struct block &b, const struct attend_kept &kept, int 
     const float (&fresh)[COLUMNS])
 {
     const int key = b.lane % 16;
-    float score = key <= first + column ? b.shared->scores[column][b.warp / 4][key] : -INFINITY,
-          largest = score;
-    for (int mask = 8; mask > 0; mask >>= 1) {
-        largest = fmaxf(largest, dev_xor(largest, mask));
-    }
-    const float p = dev_exp(score - largest);
-    float mass = p, sum = 0;
-    for (int mask = 8; mask > 0; mask >>= 1) {
-        mass += dev_xor(mass, mask);
-    }
+    const float score = key <= first + column ? b.shared->scores[column][b.warp / 4][key] : -INFINITY,
+                p = dev_exp(score - attend_largest(score));
+    float mass = 0, sum = 0;
     for (int i = 0; i < FRAME_MAX_POSITIONS; i++) {
         const float weight = dev_from(p, i);
         sum = i < first ? fmaf(weight, kept.value[i], sum) : sum;
+        mass = i < first ? mass + weight : mass;
     }
     for (int c = 0; c <= column; c++) {
-        sum = fmaf(dev_from(p, first + c), fresh[c], sum);
+        const float weight = dev_from(p, first + c);
+        sum = fmaf(weight, fresh[c], sum);
+        mass += weight;
     }
     return dev_divide(sum, mass);
 }
@@ -179,27 +226,21 @@ DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struc
     float fresh[COLUMNS];
     attend_place<COLUMNS, COLUMNS>(
         b, norm, b.args->weights.predictor_eps, false, words, value, mark, fresh);
-    for (int c = 0; c < COLUMNS; c++) {
-        kept.at[FRAME_KEY_FLOATS + b.thread * FRAME_MAX_POSITIONS + position + c] = fresh[c];
+    for (int c = 0; c < COLUMNS && b.thread < FRAME_HEAD; c++) { /* the other head has the same */
+        const int at = position + c;
+        kept.at[FRAME_KEY_FLOATS + (at / 4 * FRAME_HEAD + b.thread) * 4 + at % 4] = fresh[c];
     }
     block_trace(b, 3);
     dev_bar();
     for (int i = 0; i < 2; i++) {
         const int key = b.warp + 8 * i, c = key - position;
-        if (key >= position + COLUMNS) {
-            continue;
-        }
-        if (c >= 0) {
+        if (c >= 0 && c < COLUMNS) {
             block_read4(&b.shared->placed[c][256 + b.lane * 4], kept.key[i]);
             block_write4(kept.at + key * FRAME_HEAD + b.lane * 4, kept.key[i]);
         }
-        for (int column = c > 0 ? c : 0; column < COLUMNS; column++) {
-            float score[2];
-            attend_dots(&b.shared->placed[column][b.lane * 4], kept.key[i], score);
-            if (b.lane < 2) {
-                b.shared->scores[column][b.lane][key] = b.lane == 0 ? score[0] : score[1];
-            }
-        }
+    }
+    for (int column = 0; column < COLUMNS; column++) {
+        attend_scores(b, kept, column); /* of keys that are still to come too, which nobody reads */
     }
     dev_bar();
     for (int c = 0; c < COLUMNS; c++) {
@@ -238,12 +279,22 @@ DEV void attend_key(const struct block &b, struct attend_part &part, int c, cons
     }
 }
 
-/* The cache of key `position` in this layer and kv head; values lie CUDA_PAGE * FRAME_HEAD floats behind. */
+/* A page in the cache. */
+DEV float *attend_page(const struct frame_state &state, int page)
+{
+    return state.cache + (uint64_t)state.pages[page] * state.page_floats;
+}
+
+/* The cache of key `position` of a page in this layer and kv head; values lie CUDA_PAGE * FRAME_HEAD floats behind. */
+DEV float *attend_slot_in(const struct block &b, float *page, int layer, int position)
+{
+    return page + ((size_t)layer * FRAME_KV_HEADS + b.kv_head) * (2 * CUDA_PAGE * FRAME_HEAD) +
+           position % CUDA_PAGE * FRAME_HEAD + b.lane * 4;
+}
+
 DEV float *attend_slot(const struct block &b, const struct frame_state &state, int layer, int position)
 {
-    return state.cache + (uint64_t)state.pages[position / CUDA_PAGE] * state.page_floats +
-           ((size_t)layer * FRAME_KV_HEADS + b.kv_head) * (2 * CUDA_PAGE * FRAME_HEAD) +
-           position % CUDA_PAGE * FRAME_HEAD + b.lane * 4;
+    return attend_slot_in(b, attend_page(state, position / CUDA_PAGE), layer, position);
 }
 
 DEV void attend_read(const float *slot, float (&k)[4], float (&v)[4])
@@ -374,15 +425,78 @@ DEV int attend_n_parts(int position)
     return n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS;
 }
 
-DEV float attend_talker(struct block &b, struct attend_ahead &ahead, const struct attend_norm &norm,
+/* ---- One lane: keys and values come through memory of the block ---- */
+
+/* Where they lie in shared->vector, behind a product's vector of two times 1,024 and what attend_note keeps: [key or
+ * value of two keys][thread] of 16 bytes. */
+enum { ATTEND_COPIES_AT = 9216 };
+
+DEV float *attend_copy(const struct block &b, int i)
+{
+    static_assert(FRAME_LANES > 1 || ATTEND_COPIES_AT + 4 * FRAME_THREADS * 16 <= FRAME_VECTOR_BYTES,
+        "keys and values do not fit");
+    static_assert(ATTEND_ALL_FLOATS * 4 <= ATTEND_COPIES_AT &&
+                      2 * FRAME_WARPS * frame_row_bytes(8) <= ATTEND_COPIES_AT,
+        "they would lie over one another");
+    return (float *)(b.shared->vector + ATTEND_COPIES_AT) + (i * FRAME_THREADS + b.thread) * 4;
+}
+
+/* Begins to bring this warp's two keys of a page, of those before `position`; `at`: attend_page. Each thread copies
+ * what it reads itself. */
+DEV void attend_bring(const struct block &b, float *at, int layer, int page, int position)
+{
+    for (int i = 0; i < 2; i++) {
+        const int key = attend_key_of(b, page, i);
+        if (key < position) {
+            const float *slot = attend_slot_in(b, at, layer, key);
+            dev_copy16(attend_copy(b, 2 * i), slot);
+            dev_copy16(attend_copy(b, 2 * i + 1), slot + CUDA_PAGE * FRAME_HEAD);
+        }
+    }
+}
+
+/* Keys and values that have been brought, or, of `position`, those in shared->placed, which go to the cache too. */
+DEV void attend_brought(
+    const struct block &b, struct attend_ahead &now, float *at, int layer, int page, int position)
+{
+    dev_copy_wait();
+    for (int i = 0; i < 2; i++) {
+        const int key = attend_key_of(b, page, i);
+        const bool fresh = key == position;
+        block_read4(fresh ? &b.shared->placed[0][256 + b.lane * 4] : attend_copy(b, 2 * i), now.k[i]);
+        block_read4(
+            fresh ? &b.shared->placed[0][384 + b.lane * 4] : attend_copy(b, 2 * i + 1), now.v[i]);
+        if (fresh) {
+            float *slot = attend_slot_in(b, at, layer, position);
+            block_write4(slot, now.k[i]);
+            block_write4(slot + CUDA_PAGE * FRAME_HEAD, now.v[i]);
+        }
+    }
+}
+
+/* `first`: this block's first page in the cache, of which keys and values have been asked for. */
+DEV float attend_talker(struct block &b, float *first, const struct attend_norm &norm,
     const uint32_t *words, uint32_t mark, int layer, int position)
 {
-    float *all = (float *)b.shared->vector;
+    float *all = (float *)b.shared->vector, *at = first;
     attend_place<1, 0>(b, norm, b.args->weights.talker_eps, true, words, NULL, mark, NULL);
     block_trace(b, 3);
     dev_bar();
     struct attend_part part = attend_nothing();
-    attend_pages(b, b.args->state, ahead, part, 0, layer, b.part, position);
+    for (int page = b.part; page * CUDA_PAGE <= position; page += FRAME_PARTS) {
+        struct attend_ahead now;
+        attend_brought(b, now, at, layer, page, position);
+        for (int i = 0; i < 2; i++) {
+            if (attend_key_of(b, page, i) <= position) {
+                attend_key(b, part, 0, now.k[i], now.v[i], true);
+            }
+        }
+        const int next = page + FRAME_PARTS; /* what was brought has been used */
+        if (next * CUDA_PAGE <= position) {
+            at = attend_page(b.args->state, next);
+            attend_bring(b, at, layer, next, position);
+        }
+    }
     const uint32_t split_mark = exchange_mark(b, FRAME_X_SPLIT);
     attend_note(b, part, all); /* without any key too: words must not stay behind their kind */
     dev_bar();

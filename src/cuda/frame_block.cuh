@@ -339,8 +339,8 @@ template <int N> DEV void totals_take(const struct block &b, const uint64_t *at,
     } while (missing && !block_is_late(b));
 }
 
-/* This block's share of the totals before -> zero, by one warp: all blocks have read them, and none adds to them
- * again before it has met this one. */
+/* This block's share of the totals of the layer before -> zero, by one warp while those of this one are on their way:
+ * all blocks have read them, and none adds to them again before it has met this one. */
 DEV void totals_clear(const struct block &b)
 {
     constexpr int EACH = FRAME_TOTALS / FRAME_BLOCKS;
@@ -390,7 +390,7 @@ DEV int vector_unit(const struct block &b, int chunk)
 
 /* This lane's 4 elements of a unit -> the rows of column c, in the order in which the product reads them; neighbouring
  * 16 bytes are swapped in every other pair of units, which would have the same banks. PACKED: as 16-bit numbers with
- * a scale for the unit's 32 columns; they reach to 127 * 256, so that both halves are signed bytes. All lanes come
+ * a scale for the unit's 32 columns; they stay below 127 * 256, so that both halves are signed bytes. All lanes come
  * here; those without an element say so. */
 template <bool PACKED>
 DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c, int unit,
@@ -400,8 +400,12 @@ DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c
     unsigned char *upper = rows + 2 * c * frame_row_bytes(units) + unit * 64;
     unsigned char *lower = upper + frame_row_bytes(units);
     if constexpr (PACKED) {
-        const float largest = numeric_from_bits(vector_largest(v));
-        const float inverse = largest > 1e-30f ? dev_divide(32512.0f, largest) : 0;
+        /* The scale has a power of two in it instead of the largest number, which spares a division: 2^e, at most the
+         * largest of them, becomes 16,256. */
+        constexpr uint32_t LEAST = 27u << 23, EXPONENT = 0x7f800000, TIMES = (267u << 23) + 0x7e0000;
+        const uint32_t largest = vector_largest(v),
+                       power = (largest > LEAST ? largest : LEAST) & EXPONENT;
+        const float inverse = numeric_from_bits(TIMES - power); /* 16,256 / 2^e */
         uint32_t high = 0, low = 0;
         for (int i = 0; i < 4; i++) {
             int code = (int)(numeric_to_bits(v[i] * inverse + 0x1.8p23f) - numeric_to_bits(0x1.8p23f));
@@ -413,7 +417,7 @@ DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c
             *(uint32_t *)(upper + q % 4 * 8 + q / 4 * 4) = high;
             *(uint32_t *)(lower + q % 4 * 8 + q / 4 * 4) = low;
             if (q == 0) {
-                *(float *)(upper + 32) = largest * (1 / 32512.0f);
+                *(float *)(upper + 32) = numeric_from_bits(power) * (1 / 16256.0f);
             }
         }
     } else if (mine) {

@@ -217,6 +217,23 @@ DEV void dev_fence()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+DEV uint32_t dev_at_shared(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* 16 bytes to the block's memory, seen by this thread behind dev_copy_wait. */
+DEV void dev_copy16(void *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(dev_at_shared(to)), "l"(from)
+                 : "memory");
+}
+
+DEV void dev_copy_wait()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /* The line of 128 bytes -> the second cache. */
 DEV void dev_prefetch(const void *at)
 {
@@ -247,11 +264,6 @@ DEV void dev_fence_host()
 }
 
 /* ---- mbarriers and bulk copies ---- */
-
-DEV uint32_t dev_at_shared(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
 
 DEV void dev_mbar_init(uint64_t *bar, int n)
 {

@@ -233,14 +233,14 @@ enum { LANES_CODE_BITS = 16 };
 /* Code j of this block's lane from its scores. */
 template <int EACH>
 DEV uint32_t lanes_choice(struct block &b, const struct crowd &crowd, const struct sample_rule &rule,
-    const float (&raw)[EACH], const float (&noise)[EACH], bool *bad)
+    const float (&raw)[EACH], const float (&noise)[EACH], const uint32_t (&seen)[EACH / 4], bool *bad)
 {
     const auto &lane = crowd.args->lane[crowd.chooses];
     const int j = (int)rule.codebook;
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
-        score[i] = sample_process(rule, sample_id(b, i), raw[i], mine);
+        score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
     }
     const int chosen = sample_choose(b, rule, score, noise, mine, &any);
     const int going = lane.forced ? lane.forced[j] : chosen;
@@ -261,7 +261,9 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
         const auto &state = crowd.args->lane[crowd.chooses].state;
         struct sample_rule rule = sample_rule_of(b, j);
         float raw[N / 256], noise[N / 256], *copy = state.logits;
+        uint32_t seen[N / 1024];
         rule.seen = j == 0 ? state.seen : NULL;
+        sample_history<N / 256>(b, rule, seen);
         sample_draw(b, rule, noise);
         if (j > 0) {
             copy = control.predictor_logits;
@@ -275,7 +277,7 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
                 raw, copy); /* all blocks */
         }
         block_trace(b, 12);
-        const uint32_t code = lanes_choice(b, crowd, rule, raw, noise, bad);
+        const uint32_t code = lanes_choice(b, crowd, rule, raw, noise, seen, bad);
         if (b.thread == 0) {
             dev_put(words + crowd.chooses, code << 1 | mark);
         }

@@ -7,8 +7,8 @@
 
 enum {
     FRAME_PATIENCE = 200000000, /* clocks: a tenth of a second */
-    FRAME_AHEAD = 2,            /* pieces on their way to a block at once */
-    FRAME_PACE = 250,           /* clocks between two copies of 4 KB */
+    FRAME_AHEAD = 3,            /* pieces on their way to a block at once */
+    FRAME_PACE = 200,           /* clocks between two copies of 4 KB */
 };
 
 /* A build for several lanes, with an exchange of its own. */

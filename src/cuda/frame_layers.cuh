@@ -5,9 +5,9 @@
  *
  *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
  *   (attention)       reads FRAME_X_QKV    writes `mixed`        frame_attend.cuh
- *   layer_o           reads `mixed`        adds to the totals    waits for nothing
+ *   layer_o           reads `mixed`        adds to the totals    clears those of the layer before
  *   layer_add_totals  reads the totals     x += O                waits for all blocks
- *   layer_gate_up     reads x              writes FRAME_X_INNER  clears the totals before
+ *   layer_gate_up     reads x              writes FRAME_X_INNER  waits for nothing
  *   layer_down        reads FRAME_X_INNER  writes FRAME_X_DOWN   waits for all blocks
  *   layer_add         reads FRAME_X_DOWN   x += down             waits for all blocks
  *
@@ -44,24 +44,20 @@ DEV void layer_times(const float *e, const float *weight, float (&v)[4])
     }
 }
 
-/* x times the norm's weight -> the vector; the sums of squares. */
+/* x times the norm's weight -> the vector; this lane's sums of squares, which the product adds up. */
 template <bool PACKED, int W, int COLUMNS>
-DEV void layer_put_vector(
-    struct block &b, const float (&x)[COLUMNS][LAYER_EACH(W)], const float (&weight)[LAYER_EACH(W)])
+DEV void layer_put_vector(struct block &b, const float (&x)[COLUMNS][LAYER_EACH(W)],
+    const float (&weight)[LAYER_EACH(W)], float (&squares)[COLUMNS])
 {
     unsigned char *rows = vector_rows<COLUMNS>(b, W / FRAME_UNIT_K);
     for (int c = 0; c < COLUMNS; c++) {
-        float squares = 0;
+        squares[c] = 0;
         for (int i = 0; i < LAYER_EACH(W); i += 4) {
             float v[4];
             const float *e = x[c] + i;
             layer_times(e, weight + i, v);
-            squares += layer_squares(e);
+            squares[c] += layer_squares(e);
             vector_put<PACKED>(b, rows, W / FRAME_UNIT_K, c, vector_unit(b, i / 4), v, true);
-        }
-        squares = dev_warp_sum(squares);
-        if (b.lane == 0) {
-            b.shared->squares[c][b.warp] = squares;
         }
     }
 }
@@ -134,9 +130,10 @@ DEV void layer_add_totals(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
     }
 }
 
-template <class S, int W, int COLUMNS> DEV void layer_qkv(struct block &b, struct held<S> &h, float eps)
+template <class S, int W, int COLUMNS>
+DEV void layer_qkv(struct block &b, struct held<S> &h, const float (&squares)[COLUMNS], float eps)
 {
-    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
+    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K, squares);
     dev_bar();
     const uint32_t next = exchange_next(b, FRAME_X_QKV);
     if (b.thread < S::ROWS * COLUMNS) {
@@ -169,6 +166,7 @@ DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMN
         dev_add_wide(totals_of(b, false) + column * W + frame_total_at(b.part * S::ROWS + row),
             totals_part(exchange_rounded(product_sum<S::ROWS>(b, column, row))));
     }
+    totals_clear(b);
 }
 
 /* silu(gate) * up, both still without the norm's factor. */
@@ -179,10 +177,10 @@ DEV float layer_gated(float gate, float up, float scale)
 }
 
 template <class S, int W, int I, int COLUMNS>
-DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
+DEV void layer_gate_up(struct block &b, struct held<S> &h, const float (&squares)[COLUMNS], float eps)
 {
     constexpr int UNITS = I / FRAME_BLOCKS;
-    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K);
+    product<S, COLUMNS>(b, h, vector_rows<COLUMNS>(b, S::K), S::K, squares);
     dev_bar();
     block_trace(b, 7);
     const uint32_t next = exchange_next(b, FRAME_X_INNER);
@@ -192,7 +190,6 @@ DEV void layer_gate_up(struct block &b, struct held<S> &h, float eps)
             product_sum<S::ROWS>(b, column, row + 8), product_scale(b, column, W, eps));
         exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit, value, next);
     }
-    totals_clear(b);
 }
 
 /* The block's part of the inner vector: all of it, or half where two blocks share a row tile. */
@@ -230,9 +227,10 @@ template <class S, int W, int I, int COLUMNS> DEV void layer_down(struct block &
 
 /* A head of 2,048 rows behind its norm: its words follow the blocks. What the first half of warp 0's lanes gave comes
  * back, in the other half again. */
-template <class S> DEV float layer_head(struct block &b, struct held<S> &h, float eps)
+template <class S>
+DEV float layer_head(struct block &b, struct held<S> &h, const float (&squares)[1], float eps)
 {
-    product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K);
+    product<S, 1>(b, h, vector_rows<1>(b, S::K), S::K, squares);
     dev_bar();
     const uint32_t next = exchange_next(b, FRAME_X_SCORES);
     float score = 0;
@@ -286,38 +284,48 @@ DEV void layer_last_norm(
 
 /* ---- A stack ---- */
 
-/* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`. */
+DEV const struct frame_layer *frame_layer_of(const struct block &b, int i)
+{
+    return (const struct frame_layer *)b.shared->layers[i];
+}
+
+/* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`; what the last one adds is
+ * still on its way (frame_last). norm: becomes the weights of the one behind them, `after`: whatever a layer reads
+ * beside its products is asked for a step before. */
 template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
-DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position)
+DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position,
+    const float *after, float (&norm)[LAYER_EACH(W)])
 {
     typedef layer_shapes<PACKED, W, I> shapes;
     const auto &weights = b.args->weights;
     const int first = TALKER ? 0 : weights.n_talker,
               n = TALKER ? weights.n_talker : weights.n_predictor;
     const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
-    float norm[LAYER_EACH(W)], mixed[COLUMNS];
+    float post_norm[LAYER_EACH(W)], squares[COLUMNS], mixed[COLUMNS];
+    float *page = TALKER && b.part * CUDA_PAGE <= position ? attend_page(b.args->state, b.part) : NULL;
     attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
+    layer_read<W>(b, frame_layer_of(b, first)->input_norm, norm);
     for (int i = 0; i < n; i++) {
-        const struct frame_layer *layer = (const struct frame_layer *)b.shared->layers[first + i];
+        const struct frame_layer *layer = frame_layer_of(b, first + i);
         struct held<typename shapes::qkv> for_qkv;
         struct held<typename shapes::o> for_o;
         struct held<typename shapes::gate_up> for_gate_up;
         struct held<typename shapes::down> for_down;
         struct attend_kept kept;
-        struct attend_ahead ahead;
-        layer_read<W>(b, layer->input_norm, norm);
-        product_hold(b, for_qkv);
+        struct attend_norm head_norm = attend_norm_of(b, layer);
+        layer_read<W>(b, layer->post_norm, post_norm);
         if (TALKER) {
-            attend_ask(b, b.args->state, ahead, i, b.part, position);
+            attend_bring(b, page, i, b.part, position);
         }
+        product_hold(b, for_qkv);
         if (i > 0) {
             layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* waits for all blocks */
         }
         block_trace(b, 1);
-        layer_put_vector<PACKED, W>(b, x, norm);
-        layer_qkv<typename shapes::qkv, W, COLUMNS>(b, for_qkv, eps);
+        layer_put_vector<PACKED, W>(b, x, norm, squares);
+        layer_qkv<typename shapes::qkv, W, COLUMNS>(b, for_qkv, squares, eps);
         block_trace(b, 2);
-        const struct attend_norm head_norm = attend_norm_of(b, layer);
+        attend_norm_here(head_norm);
         if (!TALKER) {
             attend_recall(b, kept, i, position);
         }
@@ -326,20 +334,25 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
         const uint32_t *heads =
             exchange_at<FRAME_X_QKV>(b) + b.kv_head * FRAME_MAX_COLUMNS * FRAME_GROUP;
         if constexpr (TALKER) { /* the kv head's blocks, twice */
-            mixed[0] = attend_talker(b, ahead, head_norm, heads, mark, i, position);
+            mixed[0] = attend_talker(b, page, head_norm, heads, mark, i, position);
         } else { /* the kv head's blocks */
             attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
         }
         layer_o<typename shapes::o, W>(b, for_o, mixed);
-        layer_read<W>(b, layer->post_norm, norm);
         product_hold(b, for_gate_up);
         layer_add_totals<W>(b, x); /* all blocks */
         block_trace(b, 6);
-        layer_put_vector<PACKED, W>(b, x, norm);
-        layer_gate_up<typename shapes::gate_up, W, I, COLUMNS>(b, for_gate_up, eps);
+        layer_put_vector<PACKED, W>(b, x, post_norm, squares);
+        layer_gate_up<typename shapes::gate_up, W, I, COLUMNS>(b, for_gate_up, squares, eps);
+        layer_read<W>(b, i + 1 < n ? frame_layer_of(b, first + i + 1)->input_norm : after, norm);
         product_hold(b, for_down);
         layer_down<typename shapes::down, W, I, COLUMNS>(b, for_down); /* all blocks */
     }
+}
+
+/* The end of the last layer. */
+template <int W, int COLUMNS> DEV void frame_last(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
+{
     layer_add<FRAME_X_DOWN, W, W == 1024 ? 2 : 1>(b, x); /* all blocks */
     block_trace(b, 11);
 }

@@ -156,10 +156,10 @@ FRAME_FN int frame_total_at(int row)
 }
 
 /* What a block keeps of the predictor's keys and values in device memory, in floats a layer: each warp the keys w
- * and w + 8, each thread the values of its own dimension. */
+ * and w + 8, each dimension its values, four positions together. */
 enum {
     FRAME_KEY_FLOATS = FRAME_MAX_POSITIONS * FRAME_HEAD,
-    FRAME_KEPT_FLOATS = FRAME_KEY_FLOATS + FRAME_THREADS * FRAME_MAX_POSITIONS
+    FRAME_KEPT_FLOATS = FRAME_KEY_FLOATS + FRAME_HEAD * FRAME_MAX_POSITIONS
 };
 
 /* Bytes between rows of a warp's part of a vector of n units: 32 numbers of each unit as bf16, or as bytes with their

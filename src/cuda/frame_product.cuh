@@ -29,10 +29,10 @@ template <class S> struct held {
     uint32_t scale[S::PACKED ? S::HELD : 1];
 };
 
-template <class S> DEV void product_load(struct block &b, struct held<S> &h, int u)
+template <class S, bool WAIT> DEV void product_load(struct block &b, struct held<S> &h, int u)
 {
     const int in_slot = u % S::PER_SLOT, to = u % S::HELD;
-    if (in_slot == 0) {
+    if (WAIT && in_slot == 0) {
         ring_wait(b, b.shared->full, b.slot, b.phase);
     }
     const unsigned char *at = b.ring + b.slot * b.args->control.slot_bytes;
@@ -53,9 +53,16 @@ template <class S> DEV void product_load(struct block &b, struct held<S> &h, int
 /* As many of the coming product's units as there is room for -> registers. */
 template <class S> DEV void product_hold(struct block &b, struct held<S> &h)
 {
+    /* Packed ones are there, mostly; all slots are looked at first, so that reading one does not wait for the other. */
+    int slot = b.slot;
+    uint32_t phase = b.phase;
+    for (int u = 0; S::PACKED && u < S::HELD; u += S::PER_SLOT) {
+        ring_wait(b, b.shared->full, slot, phase);
+        ring_next(b, slot, phase);
+    }
 #pragma unroll
     for (int u = 0; u < S::HELD; u++) {
-        product_load(b, h, u);
+        product_load<S, !S::PACKED>(b, h, u);
     }
 }
 
@@ -114,10 +121,23 @@ FRAME_FN int product_stride(int rows)
     return FRAME_WARPS * rows + 8;
 }
 
+/* Each lane's share of the columns' sums of squares, or NULL -> this warp's. */
+template <int COLUMNS> DEV void product_squares(const struct block &b, const float *squares)
+{
+    for (int c = 0; squares && c < COLUMNS; c++) {
+        const float sum = dev_warp_sum(squares[c]);
+        if (b.lane == 0) {
+            b.shared->squares[c][b.warp] = sum;
+        }
+    }
+}
+
 /* sums[column][warp][row of this block] of this warp's columns. rows: of a vector of `units` units, its part `half`
- * for the run that is cut. An instruction has room for 4 columns: more take several for the same weights. */
+ * for the run that is cut. An instruction has room for 4 columns: more take several for the same weights. squares:
+ * NULL, or each lane's share of the columns' sums, added up for product_scale in the shadow of the products. */
 template <class S, int COLUMNS>
-DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, int units)
+DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, int units,
+    const float *squares = NULL)
 {
     static_assert(COLUMNS * product_stride(S::ROWS) <= FRAME_SUM_FLOATS, "the sums do not fit");
     constexpr bool AHEAD = S::RUNS > 1; /* operands that are used more than once stay in registers */
@@ -133,6 +153,7 @@ DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, 
             x[f][k] = product_operand<S, COLUMNS>(b, rows, units, k, f);
         }
     }
+    product_squares<COLUMNS>(b, squares);
 #pragma unroll
     for (int u = 0; u < S::UNITS; u++) {
         const bool whole = u < S::WHOLE * S::K;
@@ -147,7 +168,7 @@ DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, 
             }
         }
         if (u + S::HELD < S::UNITS) {
-            product_load(b, h, u + S::HELD);
+            product_load<S, true>(b, h, u + S::HELD);
         }
     }
     const int group = b.lane / 4, quarter = b.lane % 4;

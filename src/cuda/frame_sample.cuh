@@ -59,14 +59,24 @@ DEV uint32_t sample_largest(struct block &b, int place, uint32_t key)
     return dev_max(b.shared->reduced[place][b.lane % FRAME_WARPS]);
 }
 
+/* Which ids of this thread have been chosen before, a byte each; asked for long before it is needed. */
+template <int EACH>
+DEV void sample_history(
+    const struct block &b, const struct sample_rule &rule, uint32_t (&seen)[EACH / 4])
+{
+    for (int i = 0; i < EACH / 4; i++) {
+        seen[i] = rule.seen ? *(const uint32_t *)(rule.seen + sample_id(b, 4 * i)) : 0;
+    }
+}
+
 /* One raw logit after penalty, minimum length, suppression and temperature. */
-DEV float sample_process(const struct sample_rule &rule, int id, float score, bool &bad)
+DEV float sample_process(const struct sample_rule &rule, int id, float score, bool seen, bool &bad)
 {
     if (!(score < INFINITY)) {
         bad = true;
         score = -INFINITY;
     }
-    if (rule.seen && rule.seen[id]) {
+    if (seen) {
         float penalty = rule.sampling.repetition_penalty;
         score = score < 0 ? score * penalty : score / penalty;
     }
@@ -450,7 +460,7 @@ DEV void sample_foresee(const struct block &b, const struct sample_rule &rule, f
 {
     const int id = b.index * 16 + b.lane % 16;
     bool bad = false;
-    score = sample_process(rule, id, score, bad);
+    score = sample_process(rule, id, score, false, bad);
     if (rule.sampling.temperature != 0) {
         score += sample_noise(sample_bits(rule, (uint32_t)id));
     }

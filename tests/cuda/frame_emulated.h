@@ -313,6 +313,13 @@ DEV void dev_fence()
 DEV void dev_prefetch(const void *)
 {
 }
+DEV void dev_copy16(void *to, const void *from)
+{
+    memcpy(to, from, 16);
+}
+DEV void dev_copy_wait()
+{
+}
 DEV void dev_wait_for(uint32_t &)
 {
 }
