@@ -26,7 +26,7 @@ static const struct {
     int n_slots, pace;
 } WAYS[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
 
-/* Where in kernel_way that of launches of n lanes stands: for 1, 2 and 4. */
+/* Where in kernel_way that of launches of n lanes stands: for 1, 2, 4 and 8. */
 static int way_at(int n)
 {
     int at = 0;

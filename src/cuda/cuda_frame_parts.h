@@ -74,7 +74,7 @@ struct cuda_frame {
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
     struct frame_kernel *kernel;           /* NULL: the graphs alone */
     enum frame_packed packed;              /* what it reads, and nothing else does */
-    int kernel_way[3];                     /* of bringing weights to launches of 1, 2 and 4 lanes */
+    int kernel_way[4];                     /* of bringing weights to launches of 1, 2, 4 and 8 lanes */
     double kernel_s[FRAME_MOST_LANES + 1]; /* a launch of so many lanes takes at least, 0: not known */
     double waited_s;                       /* for launches since it was asked */
     cudaEvent_t times[3];                  /* before, between, after */

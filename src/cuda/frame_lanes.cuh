@@ -6,7 +6,7 @@
  * numbers depend on another's. They are those of frame.cuh to the last bit: sums stand in the same order, and what goes
  * through the exchange here and stays in registers there is rounded in both. The predictor's two first positions are
  * two passes, of which the first ends with the last layer's keys and values. Codes are chosen by one block a lane,
- * which tells them to all. */
+ * which tells all blocks the code's row as the next pass takes it. */
 #ifndef CUDA_FRAME_LANES_CUH
 #define CUDA_FRAME_LANES_CUH
 
@@ -17,35 +17,35 @@ DEV const struct frame_layer *lanes_layer(const struct block &b, int i)
     return (const struct frame_layer *)b.shared->layers[i];
 }
 
-/* All layers of a stack; the first one's vector is there. position: of the predictor. keys_only: the last layer ends
- * when it has keys and values. The mark of LANES_X_STATE. */
+/* All layers of a stack; words: of the first one's vector. position: of the predictor. keys_only: the last layer ends
+ * when it has keys and values. behind: the weight of the norm behind the last one, or NULL. The mark of
+ * LANES_X_STATE. */
 template <int W, int I, bool TALKER>
-DEV uint32_t lanes_layers(
-    struct block &b, const struct crowd &crowd, float &own, int position, bool keys_only)
+DEV uint32_t lanes_layers(struct block &b, const struct crowd &crowd, float &own, const uint32_t *words,
+    uint32_t state_mark, int position, bool keys_only, const float *behind)
 {
-    typedef layer_shapes<false, W, I> shapes;
+    typedef typename layer_shapes<false, W, I>::qkv qkv;
+    typedef typename layer_shapes<false, W, I>::o o; /* here, a run for each kv head */
+    typedef typename layer_shapes<false, W, I>::gate_up gate_up;
+    typedef typename layer_shapes<false, W, I>::down down;
     const auto &weights = b.args->weights;
     const int first = TALKER ? 0 : weights.n_talker,
               n = TALKER ? weights.n_talker : weights.n_predictor;
     const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
-    uint32_t state_mark = 0;
-    float norm[LAYER_EACH(W)];
     for (int i = 0; i < n; i++) {
         const struct frame_layer *layer = lanes_layer(b, first + i);
-        struct held<typename shapes::qkv> for_qkv;
-        struct held<typename shapes::o> for_o;
-        struct held<typename shapes::gate_up> for_gate_up;
-        struct held<typename shapes::down> for_down;
+        struct held<qkv> for_qkv;
+        struct held<o> for_o;
+        struct held<gate_up> for_gate_up;
+        struct held<down> for_down;
         product_hold(b, for_qkv);
-        if (i > 0) { /* all blocks */
-            layer_read<W>(b, layer->input_norm, norm);
-            lanes_vector<W>(b, crowd, lanes_at<LANES_X_STATE>(b), state_mark, norm);
-        }
-        block_trace(b, 1);
-        const uint32_t mark = lanes_qkv<typename shapes::qkv, W>(b, crowd, for_qkv, eps);
+        const uint32_t mark = lanes_qkv<qkv, W>(b, crowd, for_qkv, words, state_mark, eps); /* all */
         block_trace(b, 2);
         const bool last = keys_only && i + 1 == n;
         const struct attend_norm head_norm = attend_norm_of(b, layer);
+        const float post_weight = lanes_own_weight<W>(b, crowd, layer->post_norm),
+                    next_weight = lanes_own_weight<W>(
+                        b, crowd, i + 1 < n ? lanes_layer(b, first + i + 1)->input_norm : behind);
         struct attend_kept kept;
         if (!TALKER && b.part < crowd.n) {
             attend_recall(b, kept, i, position);
@@ -53,27 +53,27 @@ DEV uint32_t lanes_layers(
         if (!last) {
             product_hold(b, for_o);
         }
-        const uint32_t mixed_mark =
-            TALKER ? lanes_attend_talker(b, crowd, head_norm, mark, i)
-                   : lanes_attend_predictor(b, crowd, kept, head_norm, mark, position);
-        if (last) { /* a lane's keys are read before the next pass writes others */
-            lanes_mixed(b, crowd, mixed_mark);
+        if (last) { /* a lane's keys are read before the next pass writes others: the kv head's blocks */
+            uint4 mixed[LANES_FOURS][1];
+            const uint32_t kept_mark =
+                lanes_attend_predictor<LANES_X_KEPT>(b, crowd, kept, head_norm, mark, position);
+            lanes_take<1, 0>(
+                b, crowd, lanes_at<LANES_X_KEPT>(b), FRAME_KV_HEADS, b.kv_head, kept_mark, mixed);
             dev_bar();
             break;
         }
-        const uint32_t o_mark =
-            lanes_o<typename shapes::o, W>(b, crowd, for_o, mixed_mark); /* the kv head's blocks */
-        layer_read<W>(b, layer->post_norm, norm);
-        lanes_add_o<W>(b, crowd, o_mark, own); /* a block of each kv head */
-        const uint32_t middle_mark = lanes_tell<W, LANES_X_MIDDLE>(b, crowd, own);
+        const uint32_t mixed_mark =
+            TALKER ? lanes_attend_talker(b, crowd, head_norm, mark, i)
+                   : lanes_attend_predictor<LANES_X_MIXED>(b, crowd, kept, head_norm, mark, position);
+        lanes_o<o, W>(b, crowd, for_o, mixed_mark, own); /* all kv heads */
+        const uint32_t middle_mark = lanes_tell<W, LANES_X_MIDDLE>(b, crowd, own, post_weight);
         product_hold(b, for_gate_up);
-        lanes_vector<W>(b, crowd, lanes_at<LANES_X_MIDDLE>(b), middle_mark, norm); /* all */
-        block_trace(b, 6);
         const uint32_t inner_mark =
-            lanes_gate_up<typename shapes::gate_up, W, I>(b, crowd, for_gate_up, eps);
+            lanes_gate_up<gate_up, W, I>(b, crowd, for_gate_up, middle_mark, eps); /* all blocks */
         product_hold(b, for_down);
-        lanes_down<typename shapes::down, W, I>(b, crowd, for_down, inner_mark, own); /* all blocks */
-        state_mark = lanes_tell<W, LANES_X_STATE>(b, crowd, own);
+        lanes_down<down, W, I>(b, crowd, for_down, inner_mark, own); /* all blocks */
+        words = lanes_at<LANES_X_STATE>(b);
+        state_mark = lanes_tell<W, LANES_X_STATE>(b, crowd, own, next_weight);
     }
     block_trace(b, 11);
     return state_mark;
@@ -93,135 +93,102 @@ template <int W> DEV float lanes_input(const struct block &b, const struct crowd
     return own;
 }
 
-/* The norm behind the last layer, of the talker: h becomes the states, own this thread's row of them. */
+/* This thread's row of the normed state behind the last layer. */
 template <int W>
-DEV void lanes_last_norm(struct block &b, const struct crowd &crowd, uint32_t mark,
-    float (&h)[LANES][LAYER_EACH(W)], float &own)
+DEV float lanes_last_norm(struct block &b, const struct crowd &crowd, uint32_t mark, float x)
 {
-    const float eps = b.args->weights.talker_eps;
-    float norm[LAYER_EACH(W)];
-    layer_read<W>(b, b.args->weights.talker_norm, norm);
-    lanes_take<W, LANES>(b, crowd, lanes_at<LANES_X_STATE>(b), 0, mark, h); /* all blocks */
-    float squares[LANES] = {};
-#pragma unroll
-    for (int c = 0; c < LANES; c++) {
-        for (int i = 0; i < LAYER_EACH(W); i += 4) {
-            squares[c] += layer_squares(h[c] + i);
-        }
-    }
-    lanes_squares(b, squares);
+    const float weight = lanes_own_weight<W>(b, crowd, b.args->weights.talker_norm);
+    uint4 squares[LANES_FOURS][W / 1024];
+    lanes_take<0, W / 1024>(
+        b, crowd, lanes_at<LANES_X_STATE>(b), W / FRAME_UNIT_K, 0, mark, squares); /* all blocks */
+    lanes_squares<0, W / 1024>(b, squares);
     dev_bar();
-#pragma unroll
-    for (int c = 0; c < LANES; c++) {
-        const float scale = product_scale(b, c, W, eps);
-        for (int i = 0; i < LAYER_EACH(W); i++) {
-            h[c][i] = dev_mul(norm[i], dev_mul(h[c][i], scale));
-        }
-    }
     if (lanes_owns<W>(b, crowd)) {
-        const float scale = product_scale(b, lanes_own_lane<W>(b), W, eps);
-        own = dev_mul(b.args->weights.talker_norm[lanes_own_row<W>(b)], dev_mul(own, scale));
+        const float scale = product_scale(b, lanes_own_lane<W>(b), W, b.args->weights.talker_eps);
+        x = dev_mul(weight, dev_mul(x, scale));
     }
-    dev_bar(); /* before squares are written again */
+    return x;
 }
 
-/* The talker's step: h becomes the normed states, own this thread's row; raw scores of code 0 go to the exchange. */
-template <int W, int I>
-DEV void lanes_talker(
-    struct block &b, const struct crowd &crowd, float (&h)[LANES][LAYER_EACH(W)], float &own)
+/* The talker's step: this thread's row of the normed states; raw scores of code 0 go to the exchange. */
+template <int W, int I> DEV float lanes_talker(struct block &b, const struct crowd &crowd)
 {
     typedef shape<false, 1, W / 256, W / 512> head;
     struct held<head> for_head;
-    float norm[LAYER_EACH(W)];
     lanes_angles(b, crowd, b.args->weights.talker_freq);
-    own = lanes_input<W>(b, crowd);
-    const uint32_t mark = lanes_tell<W, LANES_X_STATE>(b, crowd, own);
-    layer_read<W>(b, lanes_layer(b, 0)->input_norm, norm);
-    lanes_vector<W>(b, crowd, lanes_at<LANES_X_STATE>(b), mark, norm); /* all blocks */
-    const uint32_t last = lanes_layers<W, I, true>(b, crowd, own, 0, false);
+    float own = lanes_input<W>(b, crowd);
+    const float weight = lanes_own_weight<W>(b, crowd, lanes_layer(b, 0)->input_norm);
+    const uint32_t mark = lanes_tell<W, LANES_X_STATE>(b, crowd, own, weight);
+    const uint32_t last =
+        lanes_layers<W, I, true>(b, crowd, own, lanes_at<LANES_X_STATE>(b), mark, 0, false, NULL);
     product_hold(b, for_head);
-    lanes_last_norm<W>(b, crowd, last, h, own);
-    layer_put_plain<false, W>(b, h, 0);
-    product<head, LANES>(b, for_head, vector_rows<LANES>(b, head::K), head::K);
-    dev_bar();
+    own = lanes_last_norm<W>(b, crowd, last, own);
+    const uint32_t normed = lanes_tell<W, LANES_X_INPUT>(b, crowd, own, 1.0f);
+    lanes_plain_product<head, 10>(
+        b, crowd, for_head, lanes_at<LANES_X_INPUT>(b), W / FRAME_UNIT_K, 0, normed); /* all blocks */
     const uint32_t scores = lanes_mark(b, LANES_X_SCORES);
     for (int t = b.thread; t < head::ROWS * crowd.n; t += FRAME_THREADS) {
         const int c = t / head::ROWS, row = t % head::ROWS;
         exchange_put(lanes_at<LANES_X_SCORES>(b) + c * 4096 + layer_head_word(b, row),
-            product_sum<head::ROWS>(b, c, row), scores);
+            lanes_sum<head::ROWS>(b, c, row), scores);
     }
-#pragma unroll
-    for (int c = 0; c < LANES; c++) {
-        if (c == crowd.chooses) {
-            embed_keep<W>(b, crowd.args->lane[c].state.hidden, h[c]);
-        }
+    if (lanes_owns<W>(b, crowd)) {
+        crowd.args->lane[lanes_own_lane<W>(b)].state.hidden[lanes_own_row<W>(b)] = own;
     }
+    return own;
 }
 
 /* Without a step: states and scores are those that the prompt has left. */
-template <int W>
-DEV void lanes_kept(
-    struct block &b, const struct crowd &crowd, float (&h)[LANES][LAYER_EACH(W)], float &own)
+template <int W> DEV float lanes_kept(const struct block &b, const struct crowd &crowd)
 {
-#pragma unroll
-    for (int c = 0; c < LANES; c++) {
-        if (c < crowd.n) {
-            layer_read<W>(b, crowd.args->lane[c].state.hidden, h[c]);
-        }
-    }
-    if (lanes_owns<W>(b, crowd)) {
-        own = crowd.args->lane[lanes_own_lane<W>(b)].state.hidden[lanes_own_row<W>(b)];
-    }
+    return lanes_owns<W>(b, crowd)
+               ? crowd.args->lane[lanes_own_lane<W>(b)].state.hidden[lanes_own_row<W>(b)]
+               : 0;
 }
 
 /* ---- Predictor ---- */
 
-/* One pass from inputs of talker width, of which `own` is this thread's row. keys_only: nothing comes of it but keys
- * and values; else logits of head j - 1 go to the exchange. */
+/* The norm in front of the predictor, where its input goes straight to its first layer. */
+template <int W> DEV const float *lanes_input_norm(const struct block &b)
+{
+    return W == 1024 ? lanes_layer(b, b.args->weights.n_talker)->input_norm : NULL;
+}
+
+/* One pass from the vectors in LANES_X_INPUT, of which `own` is this thread's row where the widths are equal.
+ * keys_only: nothing comes of it but keys and values; else logits of head j - 1 go to the exchange. */
 template <int W>
-DEV void lanes_predict(struct block &b, const struct crowd &crowd,
-    const float (&input)[LANES][LAYER_EACH(W)], float own, int position, bool keys_only)
+DEV void lanes_predict(
+    struct block &b, const struct crowd &crowd, uint32_t mark, float own, int position, bool keys_only)
 {
     typedef shape<false, 1, 4, 0> head;
     const auto &weights = b.args->weights;
+    const uint32_t *words = lanes_at<LANES_X_INPUT>(b);
     struct held<head> for_head;
-    float norm[4];
     attend_angles<1>(b, weights.predictor_freq, position);
-    layer_read<1024>(b, lanes_layer(b, weights.n_talker)->input_norm, norm);
-    if constexpr (W == 1024) {
-        float x[LANES][4], squares[LANES];
-        own = exchange_rounded(own);
-#pragma unroll
-        for (int i = 0; i < LANES * 4; i++) {
-            x[i / 4][i % 4] = exchange_rounded(input[i / 4][i % 4]);
-        }
-        lanes_put<1024, LANES>(b, 0, x, norm, squares);
-        lanes_squares(b, squares);
-    } else { /* two blocks share a row tile: half of the columns each */
+    if constexpr (W != 1024) { /* two blocks share a row tile: half of the columns each */
         typedef shape<false, 1, W / FRAME_UNIT_K / 2, 0> half;
         struct held<half> for_half;
         product_hold(b, for_half);
-        layer_put_plain<false, W / 2>(b, input, b.index % 2);
-        product<half, LANES>(b, for_half, vector_rows<LANES>(b, half::K), half::K);
-        dev_bar();
+        lanes_plain_product<half, 10>(
+            b, crowd, for_half, words, W / FRAME_UNIT_K, b.index % 2 * half::K, mark); /* all blocks */
         own = exchange_rounded(lanes_swap(b, crowd, weights.projection_bias));
-        const uint32_t mark = lanes_tell<1024, LANES_X_STATE>(b, crowd, own);
-        lanes_vector<1024>(b, crowd, lanes_at<LANES_X_STATE>(b), mark, norm); /* all blocks */
+        words = lanes_at<LANES_X_MIDDLE>(b); /* some may still read the state of the pass before */
+        mark = lanes_tell<1024, LANES_X_MIDDLE>(b, crowd, own,
+            lanes_own_weight<1024>(b, crowd, lanes_layer(b, weights.n_talker)->input_norm));
     }
-    const uint32_t last = lanes_layers<1024, 3072, false>(b, crowd, own, position, keys_only);
+    const uint32_t last = lanes_layers<1024, 3072, false>(
+        b, crowd, own, words, mark, position, keys_only, weights.predictor_norm);
     if (keys_only) {
         return;
     }
-    layer_read<1024>(b, weights.predictor_norm, norm);
     product_hold(b, for_head);
-    lanes_vector<1024>(b, crowd, lanes_at<LANES_X_STATE>(b), last, norm); /* all blocks */
-    product<head, LANES>(b, for_head, vector_rows<LANES>(b, head::K), head::K);
-    dev_bar();
-    const uint32_t mark = lanes_mark(b, LANES_X_SCORES);
+    lanes_state_product<head, 1024, 10>(
+        b, crowd, for_head, lanes_at<LANES_X_STATE>(b), last); /* all blocks */
+    const uint32_t scores = lanes_mark(b, LANES_X_SCORES);
     if (b.thread < 16 * crowd.n) {
         const int c = b.thread / 16, row = b.thread % 16;
         exchange_put(lanes_at<LANES_X_SCORES>(b) + c * 4096 + b.index * 16 + row,
-            product_sum<16>(b, c, row) * product_scale(b, c, 1024, weights.predictor_eps), mark);
+            lanes_sum<16>(b, c, row) * product_scale(b, c, 1024, weights.predictor_eps), scores);
     }
 }
 
@@ -250,12 +217,39 @@ DEV uint32_t lanes_choice(struct block &b, const struct crowd &crowd, const stru
     return (uint32_t)going | (uint32_t)end << LANES_CODE_BITS;
 }
 
-/* Code j of all lanes: lane l of each warp gets that of lane l. N: scores. */
-template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &crowd, int j, bool *bad)
+/* The code of this block's lane -> the table's row, to all blocks as the next pass takes it; sum: of all rows. */
+template <int W>
+DEV void lanes_put_code(const struct block &b, const struct crowd &crowd, int j, int code,
+    uint32_t mark, float (&sum)[LAYER_EACH(W)])
+{
+    const float *norm = lanes_input_norm<W>(b);
+    float row[LAYER_EACH(W)], weight[LAYER_EACH(W)];
+    for (int i = 0; i < LAYER_EACH(W); i++) {
+        weight[i] = 1.0f;
+    }
+    if (norm) {
+        layer_read<W>(b, norm, weight);
+    }
+    embed_code<W>(b, j, code, row);
+    embed_sum(sum, row, j == 0);
+    if (j + 1 < b.args->weights.n_codebooks) {
+        lanes_put_state<W>(b, lanes_at<LANES_X_INPUT>(b), crowd.chooses, row, weight, mark);
+    }
+}
+
+/* Code j of all lanes: lane l of each warp gets that of lane l. N: scores. *input: the mark of the predictor's next
+ * vector, which the choosers tell. */
+template <int W, int N>
+DEV uint32_t lanes_choose(struct block &b, const struct crowd &crowd, int j, uint32_t *input,
+    float (&sum)[LAYER_EACH(W)], bool *bad)
 {
     const int bit = b.set * LANES_N_KINDS + LANES_X_SCORES;
-    const uint32_t mark = lanes_mark(b, LANES_X_CODES);
+    const uint32_t mark = lanes_mark(b, LANES_X_CODES), *scores = lanes_at<LANES_X_SCORES>(b);
     uint32_t *words = lanes_at<LANES_X_CODES>(b);
+    b.set = LANES_SET_PREDICTOR;
+    if (j + 1 < b.args->weights.n_codebooks) {
+        *input = lanes_mark(b, LANES_X_INPUT);
+    }
     if (crowd.chooses >= 0) {
         const auto &control = b.args->control;
         const auto &state = crowd.args->lane[crowd.chooses].state;
@@ -273,14 +267,15 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
         if (j == 0 && !(control.flags & FRAME_STEP)) {
             embed_scores(b, state.logits, raw);
         } else {
-            sample_take<N>(b, lanes_at<LANES_X_SCORES>(b) + crowd.chooses * 4096, b.marks >> bit & 1,
-                raw, copy); /* all blocks */
+            sample_take<N>(
+                b, scores + crowd.chooses * 4096, b.marks >> bit & 1, raw, copy); /* all blocks */
         }
         block_trace(b, 12);
         const uint32_t code = lanes_choice(b, crowd, rule, raw, noise, seen, bad);
         if (b.thread == 0) {
             dev_put(words + crowd.chooses, code << 1 | mark);
         }
+        lanes_put_code<W>(b, crowd, j, (int)(code & ((1u << LANES_CODE_BITS) - 1)), *input, sum);
     }
     uint32_t word = mark;
     if (b.lane < crowd.n) {
@@ -293,57 +288,41 @@ template <int N> DEV uint32_t lanes_choose(struct block &b, const struct crowd &
     return word >> 1;
 }
 
-/* Codes 1 and on. words: code 0 of all lanes as lanes_choose gives it; own: this thread's row of the states. */
+/* This thread's row of the table for the code of its lane; words: as lanes_choose gives them. */
 template <int W>
-DEV void lanes_codes(
-    struct block &b, const struct crowd &crowd, uint32_t words, float (&sum)[LAYER_EACH(W)], bool *bad)
+DEV float lanes_own_code(const struct block &b, const struct crowd &crowd, int j, uint32_t words)
 {
-    const int n_codebooks = b.args->weights.n_codebooks;
-    for (int j = 1; j <= n_codebooks; j++) {
-        float input[LANES][LAYER_EACH(W)], own = 0;
-        const float codes = numeric_from_bits(words & ((1u << LANES_CODE_BITS) - 1));
-#pragma unroll
-        for (int c = 0; c < LANES; c++) { /* all at once; of lanes that are not there the first row */
-            embed_code<W>(b, j - 1, (int)numeric_to_bits(dev_from(codes, c)), input[c]);
-        }
-#pragma unroll
-        for (int c = 0; c < LANES; c++) {
-            if (c == crowd.chooses) {
-                embed_sum(sum, input[c], j == 1);
-            }
-        }
-        if (j == n_codebooks) {
-            break;
-        }
-        if (W == 1024) {
-            const int code = (int)numeric_to_bits(dev_from(codes, lanes_own_lane<W>(b) % LANES));
-            const uint16_t *row = b.shared->code_table[j - 1] + (size_t)code * W;
-            own = bf16_to_float(row[lanes_own_row<W>(b)]);
-        }
-        lanes_predict<W>(b, crowd, input, own, j, false);
-        words = lanes_choose<2048>(b, crowd, j, bad); /* the choosers */
-    }
+    const float codes = numeric_from_bits(words & ((1u << LANES_CODE_BITS) - 1));
+    const int code = (int)numeric_to_bits(dev_from(codes, lanes_own_lane<W>(b) % LANES));
+    return lanes_owns<W>(b, crowd)
+               ? bf16_to_float(b.shared->code_table[j][(size_t)code * W + lanes_own_row<W>(b)])
+               : 0;
 }
 
 template <int W, int I> DEV void lanes_consume(struct block &b, const struct crowd &crowd)
 {
-    float h[LANES][LAYER_EACH(W)] = {}, sum[LAYER_EACH(W)], own = 0;
+    const int n_codebooks = b.args->weights.n_codebooks;
+    float sum[LAYER_EACH(W)];
+    uint32_t input;
     bool bad = false;
-    if (b.args->control.flags & FRAME_STEP) {
-        lanes_talker<W, I>(b, crowd, h, own);
-    } else {
-        lanes_kept<W>(b, crowd, h, own);
-    }
+    float own =
+        b.args->control.flags & FRAME_STEP ? lanes_talker<W, I>(b, crowd) : lanes_kept<W>(b, crowd);
     b.set = LANES_SET_PREDICTOR;
-    lanes_predict<W>(b, crowd, h, own, 0, true);
+    own = W == 1024 ? exchange_rounded(own) : own;
+    input = lanes_tell<W, LANES_X_INPUT>(
+        b, crowd, own, lanes_own_weight<W>(b, crowd, lanes_input_norm<W>(b)));
+    lanes_predict<W>(b, crowd, input, own, 0, true);
     b.set = LANES_SET_TALKER;
-    const uint32_t words = lanes_choose<3072>(b, crowd, 0, &bad);
+    uint32_t words = lanes_choose<W, 3072>(b, crowd, 0, &input, sum, &bad);
     const uint32_t ended = dev_ballot(b.lane < crowd.n && words >> LANES_CODE_BITS & 1);
-    b.set = LANES_SET_PREDICTOR;
     if (ended == (1u << crowd.n) - 1) {
         *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_WEIGHTS;
     } else {
-        lanes_codes<W>(b, crowd, words, sum, &bad);
+        for (int j = 1; j < n_codebooks; j++) {
+            own = W == 1024 ? lanes_own_code<W>(b, crowd, j - 1, words) : 0;
+            lanes_predict<W>(b, crowd, input, own, j, false);
+            words = lanes_choose<W, 2048>(b, crowd, j, &input, sum, &bad); /* the choosers */
+        }
     }
     embed_keep_marks(b);
     if (crowd.chooses >= 0) {
@@ -357,13 +336,23 @@ template <int W, int I> DEV void lanes_consume(struct block &b, const struct cro
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }
 
+/* A layer's weights. Of the output projection a block has whole row tiles, or half of one, as of other matrices. */
+DEV bool lanes_produce_layer(struct block &b, struct producer &p, int at, int width, int inner)
+{
+    const struct frame_layer *layer = lanes_layer(b, at);
+    return produce<false>(b, p, FRAME_QKV, layer->qkv, 4096, width) &&
+           produce<false>(b, p, FRAME_PROJECT, layer->o, width, FRAME_MIXED) &&
+           produce<false>(b, p, FRAME_GATE_UP, layer->gate_up, 2 * inner, width) &&
+           produce<false>(b, p, FRAME_DOWN, layer->down, width, inner);
+}
+
 /* The weights in the order of lanes_consume. */
 template <int W, int I> DEV bool lanes_produce_all(struct block &b, struct producer &p)
 {
     const auto &weights = b.args->weights;
     const bool step = b.args->control.flags & FRAME_STEP;
     for (int i = 0; step && i < weights.n_talker; i++) {
-        if (!produce_layer<false>(b, p, i, W, I)) {
+        if (!lanes_produce_layer(b, p, i, W, I)) {
             return false;
         }
     }
@@ -378,7 +367,7 @@ template <int W, int I> DEV bool lanes_produce_all(struct block &b, struct produ
             const int at = weights.n_talker + i;
             const bool done = j == 0 && i + 1 == weights.n_predictor
                                   ? produce<false>(b, p, FRAME_QKV, lanes_layer(b, at)->qkv, 4096, 1024)
-                                  : produce_layer<false>(b, p, at, 1024, 3072);
+                                  : lanes_produce_layer(b, p, at, 1024, 3072);
             if (!done) {
                 return false;
             }
@@ -408,9 +397,9 @@ DEV bool lanes_begin(struct block &b, struct crowd &crowd, const struct frame_la
             b.shared->n_frames = lane->n_frames;
         }
     }
-    b.marks &= ~(1u << LANES_PAIR_BIT);
-    if (b.thread < FRAME_MAX_COLUMNS * 8) {
-        b.shared->pair[b.thread] = 0;
+    b.marks &= ~(1u << LANES_PAIR_BIT | 1u << LANES_PAIR_O_BIT);
+    if (b.thread < (int)(sizeof b.shared->pair / 4)) {
+        b.shared->pair[0][b.thread] = 0;
     }
     dev_pair_bar(FRAME_ALL_THREADS);
     return true;

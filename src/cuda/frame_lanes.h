@@ -34,6 +34,7 @@ struct frame_lanes_build {
 };
 struct frame_lanes_build frame_lanes_four(int talker_width);
 struct frame_lanes_build frame_lanes_four_wide(int talker_width);
+struct frame_lanes_build frame_lanes_eight(int talker_width);
 
 #ifdef __cplusplus
 }

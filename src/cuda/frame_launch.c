@@ -89,8 +89,8 @@ static void take_layers(
 /* The builds that there are for this talker. Lanes with packed weights go one after the other. */
 static void take_builds(struct frame_kernel *k, int talker_width)
 {
-    const struct frame_lanes_build all[] = {
-        frame_lanes_four(talker_width), frame_lanes_four_wide(talker_width)};
+    const struct frame_lanes_build all[] = {frame_lanes_four(talker_width),
+        frame_lanes_four_wide(talker_width), frame_lanes_eight(talker_width)};
     k->n_many = 0;
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
         if (all[i].code && k->packed == FRAME_PACKED_NONE) {

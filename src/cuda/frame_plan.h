@@ -172,10 +172,10 @@ FRAME_FN int frame_row_bytes(int units)
 /* Shared memory of a block: fixed parts, then the ring. */
 enum {
     FRAME_WIDE = FRAME_LANES_WIDTH != 1024, /* the talker of 1.7B: an inner vector of 6,144 */
-    /* The inner vector, or the half that a block has, in two rows a column and warp; also the sampler's, and the
-       attention's of four lanes. */
-    FRAME_VECTOR_ROWS = FRAME_WARPS * 2 * FRAME_LANES * (FRAME_WIDE ? 24 * 64 + 64 : 6 * 64 + 64),
-    FRAME_VECTOR_BYTES = FRAME_LANES > 1 && FRAME_VECTOR_ROWS < 4 * 8320 ? 4 * 8320 : FRAME_VECTOR_ROWS,
+    /* One lane: the inner vector, or the half that a block has, in two rows a column and warp; also the sampler's list.
+       Several: that list, also the attention's of two lanes. */
+    FRAME_VECTOR_BYTES = FRAME_LANES > 1 ? FRAME_MAX_SCORES * 8
+                                         : FRAME_WARPS * 2 * (FRAME_WIDE ? 24 * 64 + 64 : 6 * 64 + 64),
     /* Each warp's share of up to 128 rows of a column, or of fewer of two. */
     FRAME_SUM_FLOATS = FRAME_LANES * FRAME_WARPS * (FRAME_WIDE ? 128 : 64) + FRAME_MAX_COLUMNS * 8,
     FRAME_MAX_SLOTS = 16,
@@ -191,7 +191,7 @@ struct frame_shared {
     float cosine[FRAME_MAX_COLUMNS][64], sine[FRAME_MAX_COLUMNS][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
     float scores[FRAME_MAX_COLUMNS][2][FRAME_MAX_POSITIONS];
-    uint32_t pair[FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
+    uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];
     int32_t winner;

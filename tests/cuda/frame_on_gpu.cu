@@ -8,7 +8,7 @@ extern "C" {
 #include "cuda/frame.h"
 }
 #include "cuda/frame_pack.cuh"
-#include "tests/cuda/frame_together.h"
+#include "tests/cuda/frame_soak.h"
 
 static void must(cudaError_t result, const char *what)
 {
@@ -120,37 +120,6 @@ static void speak(struct rig *rig, const struct lane_settings *settings, struct 
     t->errors += errors != 0;
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
-}
-
-/* Utterances with random settings, each spoken twice, for so many frames. The number of faults. */
-static int soak(struct rig *rig, int n_frames)
-{
-    const int ks[] = {0, 1, 5, 50, 50, 300};
-    const float ps[] = {1, 1, 0.95f, 0.5f}, temperatures[] = {0, 0.6f, 0.9f, 1.3f};
-    uint32_t random = 12345 + (uint32_t)n_frames; /* another number, other settings */
-    int bad = 0, done = 0, ends = 0;
-    for (int i = 0; done < n_frames && bad < 5; i++) {
-        struct lane_settings s = USUAL;
-        random = random * 1664525 + 1013904223;
-        s.talker.top_k = ks[(random >> 8) % 6], s.predictor.top_k = ks[(random >> 11) % 6];
-        s.talker.top_p = ps[(random >> 14) % 4], s.predictor.top_p = ps[(random >> 16) % 4];
-        s.talker.temperature = temperatures[(random >> 18) % 4];
-        s.predictor.temperature = temperatures[(random >> 20) % 4];
-        s.talker.repetition_penalty = 1 + (float)(random >> 22 & 7) * 0.02f;
-        s.seed = (uint64_t)i * 977 + random;
-        struct timing first = {NULL, NULL, 20 + (int)(random >> 25) * 2, 0, 0}, second = first;
-        speak(rig, &s, &first);
-        speak(rig, &s, &second);
-        bool same = memcmp(first.codes, second.codes,
-                        (size_t)first.n * rig->model->config->n_codebooks * sizeof *first.codes) == 0;
-        bad += !same + first.errors + second.errors;
-        done += 2 * first.n;
-        ends += first.ends;
-        free(first.ms), free(first.codes), free(second.ms), free(second.codes);
-    }
-    printf("%d frames with random settings, each utterance twice: %d differ or fail, %d ends\n", done,
-        bad, ends);
-    return bad;
 }
 
 static const char *const PACKED_NAMES[] = {"bf16", "predictor", "all"};
@@ -404,7 +373,7 @@ static int run_one(
     bad += run_lanes(&rig, n_time, sweep);
     show_trace(&rig, frame_kernel_lanes(rig.kernel));
     bad += sweep ? sweep_ways(&rig, n_time, packed, rate) : 0;
-    bad += n_soak > 0 ? soak(&rig, n_soak) : 0;
+    bad += n_soak > 0 ? soak_run(&rig, n_soak, (uint64_t)n_time) : 0;
     const double limit = packed != FRAME_PACKED_NONE
                              ? 5e-4
                              : 1e-4; /* a rounding border of 16-bit vectors moves a little more */

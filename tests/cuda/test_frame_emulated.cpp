@@ -67,6 +67,10 @@ struct frame_lanes_build frame_lanes_four_wide(int)
 {
     return (struct frame_lanes_build){};
 }
+struct frame_lanes_build frame_lanes_eight(int)
+{
+    return (struct frame_lanes_build){};
+}
 void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
 {
     void *p = arena->base ? arena->base + arena->used : NULL;

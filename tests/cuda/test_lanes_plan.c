@@ -11,28 +11,53 @@
 static void test_kinds(void **state)
 {
     (void)state;
-    const int least[LANES_N_KINDS] = {8 * 1024, 8 * 4096,
-        8 * FRAME_KV_HEADS * FRAME_PARTS * 2 * (128 + 2), 8 * 2048, 8 * FRAME_KV_HEADS * 1024, 8 * 1024,
-        8 * 3072, 8 * 4096, 8};
+    const int vector = 8 * (1024 + 256); /* and its squares */
+    const int least[LANES_N_KINDS] = {vector, 8 * 4096,
+        8 * FRAME_KV_HEADS * FRAME_PARTS * 2 * (128 + 2), 8 * 2048, vector, 8 * 3072, 8 * 4096, 8,
+        vector, 8 * 2048};
     assert_int_equal(lanes_kind_at(0), 0);
     for (int kind = 0; kind < LANES_N_KINDS; kind++) {
         assert_int_equal(lanes_kind_at(kind) % 4, 0);
         assert_true(lanes_kind_at(kind + 1) - lanes_kind_at(kind) >= least[kind]);
     }
-    assert_true(LANES_N_SETS * LANES_N_KINDS <= LANES_PAIR_BIT);
+    assert_true(LANES_N_SETS * LANES_N_KINDS <= LANES_PAIR_O_BIT);
 }
 
-/* Vectors of eight lanes, the sums of the widest product and the attention of four lanes fit, and a ring beside them
- * that holds most of a layer's weights. */
+/* Pairs of elements and their two parts, and the squares behind them, have words of their own, and use all of them. */
+static void test_vector(void **state)
+{
+    (void)state;
+    enum { WIDTH = 2048, UNITS = WIDTH / FRAME_UNIT_K, WORDS = 8 * (WIDTH + WIDTH / 4) };
+    static bool seen[WORDS];
+    for (int lane = 0; lane < 8; lane++) {
+        for (int element = 0; element < WIDTH; element += 2) {
+            for (int part = 0; part < 2; part++) {
+                const int at = lanes_word_at(UNITS, lane, element, part);
+                assert_int_equal(at, lanes_word_at(UNITS, lane, element + 1, part));
+                assert_in_range(at, 0, lanes_vector_words(UNITS) - 1);
+                assert_false(seen[at]);
+                seen[at] = true;
+            }
+        }
+        for (int element = 0; element < WIDTH; element += 4) {
+            const int at = lanes_square_at(WIDTH, lane, element);
+            assert_in_range(at, lanes_vector_words(UNITS), WORDS - 1);
+            assert_false(seen[at]);
+            seen[at] = true;
+        }
+    }
+    assert_int_equal(lanes_vector_words(UNITS), 8 * WIDTH);
+}
+
+/* The sums of the widest product and the attention of two lanes fit, and a ring beside them that holds half of a
+ * layer's weights. */
 static void test_memory(void **state)
 {
     (void)state;
-    for (int units = 1; units <= 6; units++) {
-        assert_true(FRAME_WARPS * 2 * 8 * frame_row_bytes(units) <= FRAME_VECTOR_BYTES);
-    }
     assert_true(8 * (FRAME_WARPS * 64 + 8) <= FRAME_SUM_FLOATS);
-    assert_true(4 * (4 * FRAME_WARPS + 2 * FRAME_WARPS * FRAME_HEAD) * 4 <= FRAME_VECTOR_BYTES);
-    assert_true(frame_n_slots(232448, false) >= 7);
+    assert_true(FRAME_MAX_SCORES * 8 <= FRAME_VECTOR_BYTES); /* the sampler's list */
+    assert_true(2 * (4 * FRAME_WARPS + 2 * FRAME_WARPS * FRAME_HEAD) * 4 <= FRAME_VECTOR_BYTES);
+    assert_true(frame_n_slots(232448, false) >= 8);
     assert_int_equal(frame_ring_at() % 128, 0);
 }
 
@@ -40,6 +65,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_vector),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
