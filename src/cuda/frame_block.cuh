@@ -366,20 +366,16 @@ template <int COLUMNS> DEV unsigned char *vector_rows(const struct block &b, int
     return b.shared->vector + b.warp * (2 * COLUMNS * frame_row_bytes(units));
 }
 
-/* The largest magnitude of 4 numbers in each of 8 neighbouring lanes, as its bits; a number that is none is larger
- * than all others. */
+/* The largest magnitude of 4 numbers in each lane of the warp, as its bits; a number that is none is larger than all
+ * others. */
 DEV uint32_t vector_largest(const float (&v)[4])
 {
     uint32_t largest = 0;
     for (int i = 0; i < 4; i++) {
-        uint32_t bits = numeric_to_bits(v[i]) & 0x7fffffffu;
+        const uint32_t bits = numeric_to_bits(v[i]) & 0x7fffffffu;
         largest = bits > largest ? bits : largest;
     }
-    for (int mask = 1; mask < 8; mask <<= 1) {
-        uint32_t other = numeric_to_bits(dev_xor(numeric_from_bits(largest), mask));
-        largest = other > largest ? other : largest;
-    }
-    return largest;
+    return dev_max(largest);
 }
 
 /* The unit in which this lane's elements of chunk i lie. */
@@ -390,8 +386,8 @@ DEV int vector_unit(const struct block &b, int chunk)
 
 /* This lane's 4 elements of a unit -> the rows of column c, in the order in which the product reads them; neighbouring
  * 16 bytes are swapped in every other pair of units, which would have the same banks. PACKED: as 16-bit numbers with
- * a scale for the unit's 32 columns; they stay below 127 * 256, so that both halves are signed bytes. All lanes come
- * here; those without an element say so. */
+ * a scale for what the warp has of four units; they stay below 127 * 256, so that both halves are signed bytes. All
+ * lanes come here; those without an element say so, and theirs are no larger than others or 0. */
 template <bool PACKED>
 DEV void vector_put(const struct block &b, unsigned char *rows, int units, int c, int unit,
     const float (&v)[4], bool mine)

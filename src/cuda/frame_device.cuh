@@ -26,10 +26,13 @@ DEV int dev_block()
     return (int)blockIdx.x;
 }
 
+/* The block's memory, at an address that comes out of an instruction: else the compiler makes it anew wherever it is
+ * used, with a special register that is waited for each time. By all lanes of a warp. */
 DEV unsigned char *dev_shared()
 {
     extern __shared__ __align__(1024) unsigned char frame_shared_bytes[];
-    return frame_shared_bytes;
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(frame_shared_bytes);
+    return (unsigned char *)__cvta_shared_to_generic(__shfl_sync(0xffffffffu, at, 0));
 }
 
 DEV uint64_t dev_clock()

@@ -18,6 +18,7 @@ template <bool IS_PACKED, int WHOLE_RUNS, int K_UNITS, int CUT_UNITS> struct sha
     static constexpr int RUNS = WHOLE + (CUT > 0), ROWS = RUNS * 16, UNITS = WHOLE * K + CUT;
     static constexpr int HELD = UNITS < 12 ? UNITS : 12;
     static constexpr int PER_SLOT = PACKED ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS;
+    static constexpr bool ONE_SCALE = PACKED && K <= 4 && CUT == 0; /* of a warp's part of the vector */
     static constexpr int CHAINS = RUNS == 1  ? 4
                                   : RUNS < 6 ? 2
                                              : 1; /* of sums that do not wait for each other */
@@ -66,6 +67,12 @@ template <class S> DEV void product_hold(struct block &b, struct held<S> &h)
     }
 }
 
+/* Where the scale of a unit of a packed vector lies. */
+DEV const float *product_vector_scale(const unsigned char *rows, int column, int units, int unit)
+{
+    return (const float *)(rows + 2 * column * frame_row_bytes(units) + unit * 64 + 32);
+}
+
 /* This thread's operands of one unit for columns 4 `four` and on: upper and lower parts of a column lie in
  * neighbouring columns of the instruction. */
 template <class S, int COLUMNS>
@@ -83,14 +90,17 @@ DEV uint4 product_operand(
         const uint2 two = *(const uint2 *)at;
         x.x = mine ? two.x : 0;
         x.y = mine ? two.y : 0;
-        x.z = *(const uint32_t *)(rows + 2 * column * frame_row_bytes(units) + unit * 64 + 32);
+        if (!S::ONE_SCALE) {
+            x.z = numeric_to_bits(*product_vector_scale(rows, column, units, unit));
+        }
     } else if (mine) {
         x = dev_load16(at);
     }
     return x;
 }
 
-/* d += weights x operand. PACKED: d[0] and d[2] are the sums of two rows, times their scales. */
+/* d += weights x operand. PACKED: d[0] and d[2] are the sums of two rows, times their scales and the vector's, where
+ * that is not one for all. */
 template <class S>
 DEV void product_unit(
     float (&d)[S::CHAINS][4], const struct held<S> &h, int at, int chain, const uint4 &x)
@@ -104,7 +114,7 @@ DEV void product_unit(
         for (int i = 0; i < 4; i++) {
             part[i] = numeric_from_bits((uint32_t)whole[i]) - MAGIC;
         }
-        const float scale = numeric_from_bits(x.z);
+        const float scale = S::ONE_SCALE ? 1 : numeric_from_bits(x.z);
         float(&to)[4] = d[chain % S::CHAINS];
         to[0] += fmaf(part[0], 256.0f, part[1]) * (numeric_from_bits(h.scale[at] << 16) * scale);
         to[2] +=
@@ -179,6 +189,7 @@ DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, 
         if (column >= COLUMNS) {
             continue;
         }
+        const float scale = S::ONE_SCALE ? *product_vector_scale(rows, column, units, 0) : 1;
         float *sums =
             b.shared->sums[b.turn] + column * product_stride(S::ROWS) + b.warp * S::ROWS + group;
 #pragma unroll
@@ -190,8 +201,8 @@ DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, 
                 low += S::PACKED ? sum[0] : sum[0] + sum[1];
                 high += S::PACKED ? sum[2] : sum[2] + sum[3];
             }
-            sums[run * 16] = low;
-            sums[run * 16 + 8] = high;
+            sums[run * 16] = low * scale;
+            sums[run * 16 + 8] = high * scale;
         }
     }
 }
