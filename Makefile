@@ -101,6 +101,7 @@ $(B)/server/page.o: server/page.html
 # One body, one file for each instruction set; which one runs is decided at run time.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -mf16c -fno-tree-reassoc
+$(B)/src/cpu/kern_avxvnni.o: ISA := -mavx2 -mfma -mf16c -mavxvnni -fno-tree-reassoc
 $(B)/src/cpu/kern_amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8 -mfma -fno-tree-reassoc
 $(B)/src/cpu/kern_vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
 $(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc

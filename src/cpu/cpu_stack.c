@@ -79,7 +79,7 @@ struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, in
         cpu_scratch_free(s);
         return NULL;
     }
-    s->bytes += (uint64_t)(n_columns * pack_groups(n_k)) * (PACK_GROUP * 2 + 8);
+    s->bytes += (uint64_t)(n_columns * pack_groups(n_k)) * (PACK_GROUP * 3 + 8);
     return s;
 }
 

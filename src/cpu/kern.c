@@ -41,10 +41,11 @@ static bool can_run(const struct kern *kern)
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-    return kern == &kern_avx2     ? avx2
-           : kern == &kern_avx512 ? avx512
-           : kern == &kern_vnni   ? vnni
-                                  : vnni && has_tiles();
+    return kern == &kern_avx2      ? avx2
+           : kern == &kern_avxvnni ? avx2 && __builtin_cpu_supports("avxvnni")
+           : kern == &kern_avx512  ? avx512
+           : kern == &kern_vnni    ? vnni
+                                   : vnni && has_tiles();
 #else
     return true; /* every machine of this kind has what is in the list */
 #endif
@@ -54,6 +55,7 @@ static const struct kern *const tables[] = {
     &kern_c,
 #if defined(__x86_64__)
     &kern_avx2,
+    &kern_avxvnni,
     &kern_avx512,
     &kern_vnni,
     &kern_amx,
@@ -75,18 +77,24 @@ const struct kern *kern_find(const char *name)
 
 const char *kern_all(void)
 {
-    /* Each set contains the one before it. */
-#if defined(__aarch64__)
-    static const char *const names[] = {"c", "c, neon"};
-#else
-    static const char *const names[] = {"c", "c, avx2", "c, avx2, avx512",
-        "c, avx2, avx512, avx512vnni", "c, avx2, avx512, avx512vnni, amx"};
-#endif
+#if defined(__x86_64__)
+    /* Each set contains the one before it; but AVX-VNNI, which some machines have without AVX-512 and others not beside
+     * it. */
+    static const char *const names[][2] = {{"c", "c"}, {"c, avx2", "c, avx2, avxvnni"},
+        {"c, avx2, avx512", "c, avx2, avxvnni, avx512"},
+        {"c, avx2, avx512, avx512vnni", "c, avx2, avxvnni, avx512, avx512vnni"},
+        {"c, avx2, avx512, avx512vnni, amx", "c, avx2, avxvnni, avx512, avx512vnni, amx"}};
+    static const struct kern *const sets[] = {&kern_avx2, &kern_avx512, &kern_vnni, &kern_amx};
     int n = 0;
-    for (int i = 1; i < N_TABLES && can_run(tables[i]); i++) {
-        n = i;
+    while (n < (int)(sizeof sets / sizeof *sets) && can_run(sets[n])) {
+        n++;
     }
-    return names[n];
+    return names[n][can_run(&kern_avxvnni)];
+#elif defined(__aarch64__)
+    return "c, neon";
+#else
+    return "c";
+#endif
 }
 
 static kern_matmul_fn *matmul_of(const struct kern *kern, const struct weight *w)
@@ -100,16 +108,18 @@ bool kern_rounded_init(struct kern_rounded *room, int64_t n_k, int n_columns)
 {
     size_t n_groups = (size_t)pack_groups(n_k), n = n_groups * (size_t)n_columns;
     room->codes = memory_new(n * PACK_GROUP, sizeof *room->codes);
+    room->bytes = memory_new(n * PACK_GROUP, sizeof *room->bytes);
     room->scales = memory_new(n, sizeof *room->scales);
-    room->sums = memory_new(n, sizeof *room->sums);
-    return room->codes && room->scales && room->sums;
+    room->zeros = memory_new(n, sizeof *room->zeros);
+    return room->codes && room->bytes && room->scales && room->zeros;
 }
 
 void kern_rounded_fini(struct kern_rounded *room)
 {
     memory_free(room->codes);
+    memory_free(room->bytes);
     memory_free(room->scales);
-    memory_free(room->sums);
+    memory_free(room->zeros);
     *room = (struct kern_rounded){0};
 }
 
@@ -180,11 +190,12 @@ static void gated_part(void *arg, int part, int n_parts)
 static void round_part(void *arg, int part, int n_parts)
 {
     const struct product_job *job = arg;
+    const struct weight *w = job->products[0].w;
+    kern_round_fn *round = w->type == DTYPE_Q8 ? job->kern->round_q8 : job->kern->round_q4;
     int64_t begin, end;
     pool_slice(job->n_c, 1, part, n_parts, &begin, &end);
     for (int64_t c = begin; c < end; c++) {
-        job->kern->round_column(
-            job->room, (int)c, job->x + c * job->x_stride, job->products[0].w->cols);
+        round(job->room, (int)c, job->x + c * job->x_stride, w->cols);
     }
 }
 

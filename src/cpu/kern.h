@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
- * operating system offer. kern_body.h holds each kernel once, over a small vector layer; kern_c.c,
- * kern_avx2.c, kern_avx512.c, kern_vnni.c, kern_amx.c and kern_neon.c compile it for one set each. The plain C
- * table is the specification.
+ * operating system offer. kern_body.h holds each kernel once, over a small vector layer; kern_c.c, kern_avx2.c,
+ * kern_avxvnni.c, kern_avx512.c, kern_vnni.c, kern_amx.c and kern_neon.c compile it for one set each. The plain C table
+ * is the specification.
  *
  * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
  * asked for, nor on the thread that runs it. */
@@ -18,14 +18,18 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
-/* Columns rounded to 16 bits for products with packed weights: x[c][32 g + i] = codes[c][g][i] * scales[c][g]. The
- * last group is filled up with zeros. */
+/* Columns rounded for products with packed weights: number 32 g + i of column c is its code times scales[c][g]; the last
+ * group is filled up with zeros. Codes have twice the bits of the weights that they meet: what rounding adds is small
+ * beside what the weights have lost. */
 struct kern_rounded {
-    int16_t *codes;   /* [n_c][n_groups][PACK_GROUP] */
-    float *scales;    /* [n_c][n_groups] */
-    int32_t *sums;    /* [n_c][n_groups]: of the codes */
+    int16_t *codes; /* beside 8 bits: [n_c][n_groups][PACK_GROUP] */
+    int8_t *bytes;  /* beside 4 bits: the same, of each eight columns 0 4 1 5 2 6 3 7, as nibbles lie */
+    float *scales;  /* [n_c][n_groups] */
+    int32_t
+        *zeros; /* [n_c][n_groups]: -8 times the sum of the bytes: codes of 4 bits stand 8 too high */
     int64_t n_groups; /* of a column */
 };
+typedef void kern_round_fn(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
 /* As kern_matmul_fn with packed weights; r0 a multiple of PACK_ROWS, and r1 too or the last row. */
 typedef void kern_packed_fn(float *y, int64_t y_stride, const struct weight *w, int64_t r0, int64_t r1,
     const struct kern_rounded *x, int n_c);
@@ -148,11 +152,11 @@ struct kern_nearest {
 };
 
 struct kern {
-    const char *name; /* "c", "avx2", "avx512", "avx512vnni", "amx", "neon" */
+    const char *name; /* "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon" */
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
     kern_packed_fn *packed_q8, *packed_q4;
-    /* Column c of *to from x[n_k]. */
-    void (*round_column)(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
+    /* Column c of *to from x[n_k], for packed_q8 and packed_q4. */
+    kern_round_fn *round_q8, *round_q4;
     kern_conv_fn *conv;
     kern_upconv_fn *upconv;
     kern_whole_fn *whole;
@@ -181,7 +185,7 @@ const char *kern_all(void);
 
 extern const struct kern kern_c;
 #if defined(__x86_64__)
-extern const struct kern kern_avx2, kern_avx512, kern_vnni, kern_amx;
+extern const struct kern kern_avx2, kern_avxvnni, kern_avx512, kern_vnni, kern_amx;
 #elif defined(__aarch64__)
 extern const struct kern kern_neon;
 #endif

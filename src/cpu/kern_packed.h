@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matrix products with packed weights (weights/pack.h). Contracts in cpu/kern.h. Included by kern_body.h.
  *
- * Columns are rounded to 16 bits, with a scale for each group of PACK_GROUP numbers: next to weights of 8 or 4 bits
- * that is exact. Within a group sums are of whole numbers, the same in every table; groups are added in their
+ * Columns are rounded to 16 bits beside weights of 8, and to 8 bits beside weights of 4, with a scale for each group
+ * of PACK_GROUP numbers. Within a group sums are of whole numbers, the same in every table; groups are added in their
  * order, each with one fused step. Lanes are rows, so nothing is ever added across a vector. */
 
 enum {
@@ -45,19 +45,8 @@ KERN_INLINE pairs pairs_load(const uint8_t *p)
     return v;
 }
 
-/* Bits 4 i .. 4 i + 3 of every 16, and where they stand: 16^i times too large. */
-KERN_INLINE pairs pairs_nibble(pairs words, int i)
-{
-    return (pairs)(((vu)words >> (4 * i)) & 0x000f000fu);
-}
-
-KERN_INLINE pairs pairs_nibble_there(pairs words, int i)
-{
-    return (pairs)((vu)words & (0x000f000fu << (4 * i)));
-}
-
-/* The same two columns in every lane. */
-KERN_INLINE pairs pairs_set(const int16_t *p)
+/* The same two numbers of 16 bits, or four of 8, in every lane. */
+KERN_INLINE pairs pairs_set(const void *p)
 {
     int32_t both;
     memcpy(&both, p, sizeof both);
@@ -71,6 +60,8 @@ KERN_INLINE vi pairs_dot(vi sum, pairs a, pairs b)
     return (vi)_mm512_dpwssd_epi32((__m512i)sum, a, b);
 #elif KERN_LANES == 16
     return sum + (vi)_mm512_madd_epi16(a, b);
+#elif KERN_LANES == 8 && defined(__AVXVNNI__)
+    return (vi)_mm256_dpwssd_avx_epi32((__m256i)sum, a, b);
 #elif KERN_LANES == 8
     return sum + (vi)_mm256_madd_epi16(a, b);
 #elif defined(KERN_NEON)
@@ -79,6 +70,51 @@ KERN_INLINE vi pairs_dot(vi sum, pairs a, pairs b)
     return sum + (vi)vpaddq_s32(low, high);
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+/* Sums of four products in every lane: bytes of a without sign by bytes of b with one. Without instructions that
+ * add to 32 bits sums have 16, two in a lane, enough for a group whose a are nibbles. */
+#if KERN_LANES >= 8 && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+enum { QUADS_NARROW = 1 };
+#else
+enum { QUADS_NARROW = 0 };
+#endif
+
+KERN_INLINE vi quads_add(vi sums, pairs a, pairs b)
+{
+#if KERN_LANES == 16 && defined(__AVX512VNNI__)
+    return (vi)_mm512_dpbusd_epi32((__m512i)sums, a, b);
+#elif KERN_LANES == 16
+    return (vi)_mm512_add_epi16((__m512i)sums, _mm512_maddubs_epi16(a, b));
+#elif KERN_LANES == 8 && defined(__AVXVNNI__)
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sums, a, b);
+#elif KERN_LANES == 8
+    return (vi)_mm256_add_epi16((__m256i)sums, _mm256_maddubs_epi16(a, b));
+#elif defined(KERN_NEON)
+    uint8x16_t x = (uint8x16_t)a;
+    int8x16_t y = (int8x16_t)b;
+    int16x8_t low =
+        vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vmovl_s8(vget_low_s8(y)));
+    int16x8_t high = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8(x)), vmovl_high_s8(y));
+    return sums + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+#else
+    for (int i = 0; i < 4; i++) {
+        sums += (vi)(((vu)a >> (8 * i)) & 255u) * ((b << (24 - 8 * i)) >> 24);
+    }
+    return sums;
+#endif
+}
+
+/* The sums as numbers of 32 bits. */
+KERN_INLINE vi quads_total(vi sums)
+{
+#if KERN_LANES == 16 && !defined(__AVX512VNNI__)
+    return (vi)_mm512_madd_epi16((__m512i)sums, _mm512_set1_epi16(1));
+#elif KERN_LANES == 8 && !defined(__AVXVNNI__)
+    return (vi)_mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1));
+#else
+    return sums;
 #endif
 }
 
@@ -132,56 +168,63 @@ KERN_INLINE void packed_group_few(
     }
 }
 
-/* The same. With few columns every other nibble stays where it is and has its sums, 16 times too large, apart. */
+/* The same for 4 bits, with bytes of x. With few columns high nibbles stay where they are and have their sums, 16 times
+ * too large, apart. */
 KERN_INLINE void packed_group_q4(
-    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
+    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int8_t *x, int64_t x_stride)
 {
-    bool apart = columns <= PACKED_COLUMNS / 2;
-    vi high[PACKED_COLUMNS][PACKED_VECTORS] = {{{0}}};
-    pairs w[PACKED_VECTORS];
-    for (int q = 0; q < PACK_GROUP / 8; q++) {
+    const bool apart = !QUADS_NARROW && columns <= 2;
+    const vu nibbles = vu_set(0x0f0f0f0fu);
+    vi low[PACKED_COLUMNS][PACKED_VECTORS], high[PACKED_COLUMNS][PACKED_VECTORS];
+    KERN_UNROLL
+    for (int c = 0; c < columns; c++) {
         KERN_UNROLL
         for (int v = 0; v < PACKED_VECTORS; v++) {
-            w[v] = pairs_load(codes + q * 4 * PACK_ROWS + v * 4 * KERN_LANES);
+            low[c][v] = QUADS_NARROW ? (vi){0} : sum[c][v];
+            high[c][v] = (vi){0};
+        }
+    }
+    KERN_UNROLL
+    for (int q = 0; q < PACK_GROUP / 8; q++) {
+        pairs first[PACKED_VECTORS], second[PACKED_VECTORS];
+        KERN_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) {
+            vu w = (vu)pairs_load(codes + q * 4 * PACK_ROWS + v * 4 * KERN_LANES);
+            first[v] = (pairs)(w & nibbles);
+            second[v] = (pairs)(apart ? w & ~nibbles : (w >> 4) & nibbles);
         }
         KERN_UNROLL
-        for (int i = 0; i < 4; i++) {
-            bool there = apart && i % 2;
-            pairs n[PACKED_VECTORS];
+        for (int c = 0; c < columns; c++) {
+            const int8_t *at = x + c * x_stride + 8 * q;
+            pairs xs = pairs_set(at), others = pairs_set(at + 4);
             KERN_UNROLL
             for (int v = 0; v < PACKED_VECTORS; v++) {
-                w[v] = apart && i == 2 ? (pairs)((vu)w[v] >> 8) : w[v];
-                n[v] = there ? pairs_nibble_there(w[v], 1) : pairs_nibble(w[v], apart ? 0 : i);
-            }
-            KERN_UNROLL
-            for (int c = 0; c < columns; c++) {
-                pairs xs = pairs_set(x + c * x_stride + 8 * q + 2 * i);
-                KERN_UNROLL
-                for (int v = 0; v < PACKED_VECTORS; v++) {
-                    vi *to = there ? &high[c][v] : &sum[c][v];
-                    *to = pairs_dot(*to, n[v], xs);
-                }
+                vi *to = apart ? &high[c][v] : &low[c][v];
+                low[c][v] = quads_add(low[c][v], first[v], xs);
+                *to = quads_add(*to, second[v], others);
             }
         }
     }
     KERN_UNROLL
-    for (int c = 0; c < columns && apart; c++) {
+    for (int c = 0; c < columns; c++) {
         KERN_UNROLL
         for (int v = 0; v < PACKED_VECTORS; v++) {
-            sum[c][v] += high[c][v] >> 4;
+            sum[c][v] = QUADS_NARROW ? sum[c][v] + quads_total(low[c][v]) : low[c][v];
+            sum[c][v] += apart ? high[c][v] >> 4 : (vi){0};
         }
     }
 }
 
 KERN_INLINE void packed_group(enum dtype type, int columns, vi (*sum)[PACKED_VECTORS],
-    const uint8_t *codes, const int16_t *x, int64_t x_stride)
+    const uint8_t *codes, const struct kern_rounded *x, int64_t c, int64_t g)
 {
+    const int64_t x_stride = x->n_groups * PACK_GROUP, at = c * x_stride + g * PACK_GROUP;
     if (type == DTYPE_Q8 && columns <= PACKED_COLUMNS / 2) {
-        packed_group_few(columns, sum, codes, x, x_stride);
+        packed_group_few(columns, sum, codes, x->codes + at, x_stride);
     } else if (type == DTYPE_Q8) {
-        packed_group_q8(columns, sum, codes, x, x_stride);
+        packed_group_q8(columns, sum, codes, x->codes + at, x_stride);
     } else {
-        packed_group_q4(columns, sum, codes, x, x_stride);
+        packed_group_q4(columns, sum, codes, x->bytes + at, x_stride);
     }
 }
 
@@ -190,8 +233,6 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
     const uint8_t *block, size_t scale_bytes, const struct kern_rounded *x, int64_t c)
 {
     vf out[PACKED_COLUMNS][PACKED_VECTORS];
-    int64_t x_stride = x->n_groups * PACK_GROUP;
-    const int16_t *codes = x->codes + c * x_stride;
     const uint8_t *group = block + scale_bytes;
     const size_t group_bytes = PACK_ROWS * PACK_GROUP / (type == DTYPE_Q8 ? 1 : 2);
     KERN_UNROLL
@@ -201,12 +242,11 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
             out[i][v] = (vf){0};
         }
     }
-    for (int64_t g = 0; g < x->n_groups; g++, group += group_bytes, codes += PACK_GROUP) {
+    for (int64_t g = 0; g < x->n_groups; g++, group += group_bytes) {
         vi sum[PACKED_COLUMNS][PACKED_VECTORS];
         KERN_UNROLL
         for (int i = 0; i < columns; i++) {
-            /* Codes of 4 bits stand 8 too high. */
-            int32_t zero = type == DTYPE_Q8 ? 0 : -8 * x->sums[(c + i) * x->n_groups + g];
+            int32_t zero = type == DTYPE_Q8 ? 0 : x->zeros[(c + i) * x->n_groups + g];
             KERN_UNROLL
             for (int v = 0; v < PACKED_VECTORS; v++) {
                 sum[i][v] = zero - (vi){0};
@@ -218,7 +258,7 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
                 __builtin_prefetch(group + PACKED_AHEAD + line);
             }
         }
-        packed_group(type, columns, sum, group, codes, x_stride);
+        packed_group(type, columns, sum, group, x, c, g);
         KERN_UNROLL
         for (int v = 0; v < PACKED_VECTORS; v++) {
             vf scale =
@@ -293,46 +333,78 @@ static void packed_q4(float *y, int64_t y_stride, const struct weight *w, int64_
 
 /* ---- Rounding ---- */
 
-/* One group: codes, their sum, and the scale that is returned. A number that is none makes the scale none. */
-KERN_INLINE float round_group(int16_t *codes, int32_t *sum, const float *x)
+enum { ROUND_VECTORS = PACK_GROUP / KERN_LANES };
+
+/* One group: codes of at most `reach`, and the scale, which is returned. A number that is none makes the scale none. */
+KERN_INLINE float round_group(vi *codes, const float *x, float reach)
 {
-    enum { N = PACK_GROUP / KERN_LANES };
-    typedef int16_t shorts __attribute__((vector_size(2 * KERN_LANES)));
-    vf most = {0}, zeros = {0}, v[N];
+    const int32_t no_number = 0x7f800000; /* and what is infinite: from here on */
+    vf v[ROUND_VECTORS];
+    vi most = {0};
     KERN_UNROLL
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < ROUND_VECTORS; i++) {
         v[i] = vf_load(x + i * KERN_LANES);
-        most = vf_max(vf_abs(v[i]), most);
-        zeros += v[i] * 0.0f;
+        most = vi_max((vi)vf_abs(v[i]), most);
     }
-    float largest = vf_largest(most), rest = vf_sum(zeros), scale;
-    scale = largest > 1e-30f ? largest / 32767.0f : 0;
-    float inverse = scale > 0 && rest == 0 ? 32767.0f / largest : 0;
-    vi total = {0};
+    int32_t bits = vi_largest(most);
+    float largest;
+    memcpy(&largest, &bits, sizeof largest);
+    bool some = bits < no_number && largest > 1e-30f;
+    float inverse = some ? reach / largest : 0;
     KERN_UNROLL
-    for (int i = 0; i < N; i++) {
-        vf shifted = v[i] * inverse + 0x1.8p23f;
-        vi code = (vi)shifted - (vi)vf_set(0x1.8p23f);
-        code = rest == 0 ? code : (vi){0};
-        total += code;
-        shorts narrow = __builtin_convertvector(code, shorts);
-        memcpy(codes + i * KERN_LANES, &narrow, sizeof narrow);
+    for (int i = 0; i < ROUND_VECTORS; i++) {
+        const vf round = vf_set(0x1.8p23f); /* adding it rounds to a whole number */
+        codes[i] = ((vi)(v[i] * inverse + round) - (vi)round) & (bits < no_number ? -1 : 0);
     }
-    *sum = vi_sum(total);
-    return rest == 0 ? scale : rest;
+    return bits < no_number ? some ? largest / reach : 0 : NAN;
 }
 
-static void round_column(const struct kern_rounded *to, int c, const float *x, int64_t n_k)
+/* Group g of n_k numbers: where it is, or in `part` with zeros behind its end. */
+KERN_INLINE const float *round_from(float *part, const float *x, int64_t n_k, int64_t g)
 {
-    int64_t first = c * to->n_groups, whole = n_k / PACK_GROUP;
+    if (n_k - g * PACK_GROUP >= PACK_GROUP) {
+        return x + g * PACK_GROUP;
+    }
+    memset(part, 0, PACK_GROUP * sizeof *part);
+    memcpy(part, x + g * PACK_GROUP, (size_t)(n_k - g * PACK_GROUP) * sizeof *x);
+    return part;
+}
+
+static void round_q8(const struct kern_rounded *to, int c, const float *x, int64_t n_k)
+{
+    typedef int16_t shorts __attribute__((vector_size(2 * KERN_LANES)));
+    int64_t first = c * to->n_groups;
     for (int64_t g = 0; g < to->n_groups; g++) {
-        float part[PACK_GROUP] = {0};
-        const float *from = x + g * PACK_GROUP;
-        if (g >= whole) {
-            memcpy(part, from, (size_t)(n_k - g * PACK_GROUP) * sizeof *x);
-            from = part;
+        float part[PACK_GROUP];
+        vi codes[ROUND_VECTORS];
+        to->scales[first + g] = round_group(codes, round_from(part, x, n_k, g), 32767);
+        KERN_UNROLL
+        for (int i = 0; i < ROUND_VECTORS; i++) {
+            shorts narrow = __builtin_convertvector(codes[i], shorts);
+            memcpy(to->codes + (first + g) * PACK_GROUP + i * KERN_LANES, &narrow, sizeof narrow);
         }
-        to->scales[first + g] =
-            round_group(to->codes + (first + g) * PACK_GROUP, &to->sums[first + g], from);
+    }
+}
+
+static void round_q4(const struct kern_rounded *to, int c, const float *x, int64_t n_k)
+{
+    typedef int8_t few __attribute__((vector_size(KERN_LANES)));
+    typedef int8_t bytes __attribute__((vector_size(PACK_GROUP)));
+    int64_t first = c * to->n_groups;
+    for (int64_t g = 0; g < to->n_groups; g++) {
+        float part[PACK_GROUP];
+        vi codes[ROUND_VECTORS], total = {0};
+        bytes all;
+        to->scales[first + g] = round_group(codes, round_from(part, x, n_k, g), 127);
+        KERN_UNROLL
+        for (int i = 0; i < ROUND_VECTORS; i++) {
+            few narrow = __builtin_convertvector(codes[i], few);
+            memcpy((char *)&all + i * KERN_LANES, &narrow, sizeof narrow);
+            total += codes[i];
+        }
+        to->zeros[first + g] = -8 * vi_sum(total);
+        all = __builtin_shufflevector(all, all, 0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15,
+            16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31);
+        memcpy(to->bytes + (first + g) * PACK_GROUP, &all, sizeof all);
     }
 }

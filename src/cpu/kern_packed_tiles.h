@@ -2,8 +2,9 @@
  * Products of packed weights with many columns on tiles of 16 x 16 sums of bytes (AMX): prompts, and many lanes.
  * Included by kern_packed.h.
  *
- * The same bits as with few columns: a code of 16 bits is 256 times a signed byte and an unsigned byte, and what a
- * group gives is a whole number, however it is added. Groups then follow each other as they do there. */
+ * The same bits as with few columns: a code of 16 bits is 256 times a signed byte and an unsigned byte (one of 8 bits
+ * is a signed byte alone), and what a group gives is a whole number, however it is added. Groups then follow each other
+ * as they do there. */
 #include "cpu/kern_tile_unit.h"
 
 enum {
@@ -34,35 +35,30 @@ struct byte_room {
         int32_t sums[2][2][BYTE_TILE][PACK_ROWS]; /* of groups in turn: of high bytes, of low ones */
 };
 
-/* Which of eight columns stands in place i: nibbles are left where a word has them. */
-KERN_INLINE int byte_order(enum dtype type, int i)
-{
-    return type == DTYPE_Q8 ? i : i / 4 * 2 + i % 2 * 4 + i % 4 / 2;
-}
-
-/* Codes of one group of n columns, x_stride apart, and zeros in the places of others. */
+/* Group g of n columns from c on, and zeros in the places of others. */
 KERN_INLINE void byte_columns_split(
-    enum dtype type, struct byte_columns *to, const int16_t *codes, int64_t x_stride, int n)
+    enum dtype type, struct byte_columns *to, const struct kern_rounded *x, int c, int n, int64_t g)
 {
     memset((uint8_t *)to->high + n * PACK_GROUP, 0, (size_t)(BYTE_TILE - n) * sizeof to->high[0]);
     memset((uint8_t *)to->low + n * PACK_GROUP, 0, (size_t)(BYTE_TILE - n) * sizeof to->low[0]);
     memset(to->scales + n, 0, (size_t)(BYTE_TILE - n) * sizeof to->scales[0]);
-    for (int c = 0; c < n; c++, codes += x_stride) {
-#if KERN_LANES == 16
-        const __m256i order = _mm256_broadcastsi128_si256(
-            _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
-        __m512i x = _mm512_loadu_si512(codes);
-        __m256i low = _mm512_cvtepi16_epi8(x), high = _mm512_cvtepi16_epi8(_mm512_srai_epi16(x, 8));
+    for (int i = 0; i < n; i++) {
+        int64_t at = (c + i) * x->n_groups + g;
+        to->scales[i] = x->scales[at];
         if (type == DTYPE_Q4) {
-            low = _mm256_shuffle_epi8(low, order), high = _mm256_shuffle_epi8(high, order);
+            memcpy(to->high[i], x->bytes + at * PACK_GROUP, sizeof to->high[i]);
+            continue;
         }
-        _mm256_store_si256((__m256i *)(void *)to->low[c], low);
-        _mm256_store_si256((__m256i *)(void *)to->high[c], high);
+        const int16_t *codes = x->codes + at * PACK_GROUP;
+#if KERN_LANES == 16
+        __m512i v = _mm512_loadu_si512(codes);
+        _mm256_store_si256((__m256i *)(void *)to->low[i], _mm512_cvtepi16_epi8(v));
+        _mm256_store_si256(
+            (__m256i *)(void *)to->high[i], _mm512_cvtepi16_epi8(_mm512_srai_epi16(v, 8)));
 #else
-        for (int i = 0; i < PACK_GROUP; i++) {
-            uint16_t code = (uint16_t)codes[i / 8 * 8 + byte_order(type, i % 8)];
-            to->low[c][i] = (uint8_t)(code & 0xff);
-            to->high[c][i] = (uint8_t)(code >> 8);
+        for (int k = 0; k < PACK_GROUP; k++) {
+            to->low[i][k] = (uint8_t)(codes[k] & 0xff);
+            to->high[i][k] = (uint8_t)((uint16_t)codes[k] >> 8);
         }
 #endif
     }
@@ -93,37 +89,42 @@ KERN_INLINE void byte_weights(enum dtype type, int8_t (*to)[PACK_ROWS][4], const
     }
 #else
     for (int i = 0; i < PACK_GROUP; i++) {
-        int k = i / 8 * 8 + byte_order(type, i % 8);
         for (int r = 0; r < PACK_ROWS; r++) {
-            int byte = type == DTYPE_Q8 ? (k / 2 * PACK_ROWS + r) * 2 + k % 2
-                                        : (k / 8 * PACK_ROWS + r) * 4 + k % 2 * 2 + k % 8 / 4;
-            int nibble = (codes[byte] >> (k % 4 / 2 * 4)) & 15;
-            to[i / 4][r][i % 4] = (int8_t)(type == DTYPE_Q8 ? codes[byte] : nibble - 8);
+            int pair = codes[(i / 2 * PACK_ROWS + r) * 2 + i % 2],
+                nibble = codes[(i / 8 * PACK_ROWS + r) * 4 + i % 4] >> (i % 8 / 4 * 4) & 15;
+            to[i / 4][r][i % 4] = (int8_t)(type == DTYPE_Q8 ? pair : nibble - 8);
         }
     }
 #endif
 }
 
 /* What group g gives for a tile of columns, into the room's sums [odd]. */
-KERN_INLINE void byte_group(struct byte_room *room, const struct byte_columns *x, int64_t g, bool odd)
+KERN_INLINE void byte_group(
+    enum dtype type, struct byte_room *room, const struct byte_columns *x, int64_t g, bool odd)
 {
+    const bool both = type == DTYPE_Q8;
     enum { W_ROW = 4 * PACK_ROWS, SUM_ROW = 4 * PACK_ROWS };
     TILE_LOAD(4, room->w[g], W_ROW);
     TILE_LOAD(2, x->high, PACK_GROUP);
-    TILE_LOAD(3, x->low, PACK_GROUP);
     if (odd) {
         TILE_ZERO(5);
-        TILE_ZERO(6);
         TILE_DOT_SIGNED(5, 2, 4);
-        TILE_DOT_UNSIGNED(6, 3, 4);
         TILE_STORE(5, room->sums[1][0], SUM_ROW);
-        TILE_STORE(6, room->sums[1][1], SUM_ROW);
     } else {
         TILE_ZERO(0);
-        TILE_ZERO(1);
         TILE_DOT_SIGNED(0, 2, 4);
-        TILE_DOT_UNSIGNED(1, 3, 4);
         TILE_STORE(0, room->sums[0][0], SUM_ROW);
+    }
+    if (both) {
+        TILE_LOAD(3, x->low, PACK_GROUP);
+    }
+    if (both && odd) {
+        TILE_ZERO(6);
+        TILE_DOT_UNSIGNED(6, 3, 4);
+        TILE_STORE(6, room->sums[1][1], SUM_ROW);
+    } else if (both) {
+        TILE_ZERO(1);
+        TILE_DOT_UNSIGNED(1, 3, 4);
         TILE_STORE(1, room->sums[0][1], SUM_ROW);
     }
     TILE_MEMORY();
@@ -132,7 +133,7 @@ KERN_INLINE void byte_group(struct byte_room *room, const struct byte_columns *x
 enum { BYTE_VECTORS = PACK_ROWS / KERN_LANES };
 
 /* out += the sums of one group, for the first `columns` columns. */
-KERN_INLINE void byte_add(int columns, vf (*out)[BYTE_VECTORS],
+KERN_INLINE void byte_add(enum dtype type, int columns, vf (*out)[BYTE_VECTORS],
     int32_t (*const sums)[BYTE_TILE][PACK_ROWS], const struct byte_columns *x, const uint8_t *scales)
 {
     KERN_UNROLL
@@ -140,20 +141,23 @@ KERN_INLINE void byte_add(int columns, vf (*out)[BYTE_VECTORS],
         vf scale = vf_bf16((const uint16_t *)(const void *)(scales + (ptrdiff_t)v * KERN_LANES * 2));
         KERN_UNROLL
         for (int c = 0; c < columns; c++) {
-            vi high, low;
-            memcpy(&high, sums[0][c] + v * KERN_LANES, sizeof high);
-            memcpy(&low, sums[1][c] + v * KERN_LANES, sizeof low);
+            vi sum, low;
+            memcpy(&sum, sums[0][c] + v * KERN_LANES, sizeof sum);
+            if (type == DTYPE_Q8) {
+                memcpy(&low, sums[1][c] + v * KERN_LANES, sizeof low);
+                sum = (sum << 8) + low;
+            }
             vf both = scale * vf_set(x->scales[c]);
-            out[c][v] = vf_fma(__builtin_convertvector((high << 8) + low, vf), both, out[c][v]);
+            out[c][v] = vf_fma(__builtin_convertvector(sum, vf), both, out[c][v]);
         }
     }
 }
 
 /* Groups g0 .. g0 + n_g of one block for `columns` columns, of which n are there; sums wait in y between them. `ahead`
  * lies a block further on and is asked for meanwhile. */
-KERN_INLINE void byte_tile(struct byte_room *room, int columns, const struct byte_columns *x, float *y,
-    int64_t y_stride, int64_t n_rows, int n, const uint8_t *scales, bool first, int64_t n_g,
-    const uint8_t *ahead, size_t group_bytes)
+KERN_INLINE void byte_tile(enum dtype type, struct byte_room *room, int columns,
+    const struct byte_columns *x, float *y, int64_t y_stride, int64_t n_rows, int n,
+    const uint8_t *scales, bool first, int64_t n_g, const uint8_t *ahead, size_t group_bytes)
 {
     vf out[BYTE_TILE][BYTE_VECTORS];
     KERN_UNROLL
@@ -167,20 +171,20 @@ KERN_INLINE void byte_tile(struct byte_room *room, int columns, const struct byt
                                                      : vf_load_part(at, left);
         }
     }
-    byte_group(room, &x[0], 0, false);
+    byte_group(type, room, &x[0], 0, false);
     for (int64_t g = 0; g < n_g; g += 2) {
         for (size_t line = 0; ahead && line < 2 * group_bytes; line += 64) {
             __builtin_prefetch(ahead + (size_t)g * group_bytes + line);
         }
         if (g + 1 < n_g) {
-            byte_group(room, &x[g + 1], g + 1, true);
+            byte_group(type, room, &x[g + 1], g + 1, true);
         }
-        byte_add(columns, out, room->sums[0], &x[g], scales + g * PACK_ROWS * 2);
+        byte_add(type, columns, out, room->sums[0], &x[g], scales + g * PACK_ROWS * 2);
         if (g + 2 < n_g) {
-            byte_group(room, &x[g + 2], g + 2, false);
+            byte_group(type, room, &x[g + 2], g + 2, false);
         }
         if (g + 1 < n_g) {
-            byte_add(columns, out, room->sums[1], &x[g + 1], scales + (g + 1) * PACK_ROWS * 2);
+            byte_add(type, columns, out, room->sums[1], &x[g + 1], scales + (g + 1) * PACK_ROWS * 2);
         }
     }
     KERN_UNROLL
@@ -205,16 +209,11 @@ KERN_INLINE void byte_stretch(enum dtype type, struct byte_room *room, float *y,
 {
     const size_t block_bytes = pack_block_bytes(type, w->cols), scale_bytes = pack_scale_bytes(w->cols);
     const size_t group_bytes = PACK_ROWS * PACK_GROUP / (type == DTYPE_Q8 ? 1 : 2);
-    const int64_t x_stride = x->n_groups * PACK_GROUP;
     for (int m = 0; m * BYTE_TILE < n; m++) {
         int first = c0 + m * BYTE_TILE,
             n_m = n - m * BYTE_TILE < BYTE_TILE ? n - m * BYTE_TILE : BYTE_TILE;
         for (int64_t g = 0; g < n_g; g++) {
-            byte_columns_split(type, &room->x[m][g],
-                x->codes + first * x_stride + (g0 + g) * PACK_GROUP, x_stride, n_m);
-            for (int c = 0; c < n_m; c++) {
-                room->x[m][g].scales[c] = x->scales[(first + c) * x->n_groups + g0 + g];
-            }
+            byte_columns_split(type, &room->x[m][g], x, first, n_m, g0 + g);
         }
     }
     for (int64_t r = r0; r < r1; r += PACK_ROWS) {
@@ -230,11 +229,11 @@ KERN_INLINE void byte_stretch(enum dtype type, struct byte_room *room, float *y,
             int n_m = n - m * BYTE_TILE;
             float *to = y + (c0 + m * BYTE_TILE) * y_stride + r;
             if (n_m > BYTE_FEW) {
-                byte_tile(room, BYTE_TILE, room->x[m], to, y_stride, r1 - r,
+                byte_tile(type, room, BYTE_TILE, room->x[m], to, y_stride, r1 - r,
                     n_m < BYTE_TILE ? n_m : BYTE_TILE, scales, g0 == 0, n_g, ahead, group_bytes);
             } else {
-                byte_tile(room, BYTE_FEW, room->x[m], to, y_stride, r1 - r, n_m, scales, g0 == 0, n_g,
-                    ahead, group_bytes);
+                byte_tile(type, room, BYTE_FEW, room->x[m], to, y_stride, r1 - r, n_m, scales, g0 == 0,
+                    n_g, ahead, group_bytes);
             }
         }
     }

@@ -147,18 +147,28 @@ KERN_INLINE float vf_sum(vf v)
     return v[0] + v[1];
 }
 
-/* The largest of all lanes, none of which is not a number. */
-KERN_INLINE float vf_largest(vf v)
+KERN_INLINE vi vi_max(vi a, vi b)
 {
 #if KERN_LANES == 16
-    v = vf_max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-    v = vf_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
 #elif KERN_LANES == 8
-    v = vf_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
-    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
 #else
-    v = vf_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+    return (a & (a > b)) | (b & ~(a > b));
+#endif
+}
+
+KERN_INLINE int32_t vi_largest(vi v)
+{
+#if KERN_LANES == 16
+    v = vi_max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    v = vi_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    v = vi_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+#elif KERN_LANES == 8
+    v = vi_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+    v = vi_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+#else
+    v = vi_max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
 #endif
     return v[0] > v[1] ? v[0] : v[1];
 }

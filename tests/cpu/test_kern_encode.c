@@ -10,7 +10,7 @@
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = 6 };
 
 #define EACH_TABLE(kern)                                                                               \

@@ -15,7 +15,8 @@ extern const struct kern tiles_emulated;
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon", "emulated"};
+static const char *const TABLES[] = {
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "emulated"};
 enum { N_TABLES = 7 };
 
 static const struct kern *table_at(int i)

@@ -16,7 +16,8 @@ extern const struct kern tiles_emulated;
 #include "tests/cpu/backend_run.h"
 #include "tests/cpu/random.h"
 
-static const char *const TABLES[] = {"c", "emulated", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {
+    "c", "emulated", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 static const struct kern *table_at(int i)
@@ -65,8 +66,9 @@ static struct product product_new(enum dtype type, int64_t rows, int64_t cols, i
                 largest = fmax(largest, fabs((double)x[j]));
             }
             p.want[i] += term;
-            /* half a step of 16 bits; and fp32, where group sums are added */
-            p.most[i] += fabs((double)row[k]) * largest * 0.51 / 32767 + fabs(term) * 4 * 0x1p-24;
+            /* half a step of 16 or 8 bits; and fp32, where group sums are added */
+            double steps = type == DTYPE_Q8 ? 32767 : 127;
+            p.most[i] += fabs((double)row[k]) * largest * 0.51 / steps + fabs(term) * 4 * 0x1p-24;
         }
     }
     free(from);
@@ -153,9 +155,9 @@ static void test_no_number(void **state)
 {
     (void)state;
     static const float WRONG[] = {NAN, INFINITY, -INFINITY};
-    for (int i = 0; i < 3; i++) {
-        struct product p = product_new(DTYPE_Q8, 20, 70, 2);
-        p.x[69] = WRONG[i];
+    for (int i = 0; i < 6; i++) {
+        struct product p = product_new(i < 3 ? DTYPE_Q8 : DTYPE_Q4, 20, 70, 2);
+        p.x[69] = WRONG[i % 3];
         EACH_TABLE(kern)
         {
             run(&p, kern, 1, 0, 2);

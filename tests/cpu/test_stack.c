@@ -240,7 +240,7 @@ static void run_stack(const struct net *net, const struct setting *setting, floa
     pool_free(pool);
 }
 
-static const char *const KERNELS[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const KERNELS[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
 
 static void check_exact(bool codec)
 {

@@ -11,7 +11,7 @@
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = 6, FRAMES = 110 }; /* more than the ring of keys has slots */
 
 struct setting {
