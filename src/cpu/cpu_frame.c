@@ -88,7 +88,7 @@ static void finish_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, co
 {
     int64_t width = f->model->config->talker.width, vocabulary = f->model->config->codec_vocabulary;
     for (int i = 0; i < n; i++) {
-        cpu_norm(f->normed + i * width, x + i * width, f->model->talker.stack.norm, width,
+        f->kern->norm(f->normed + i * width, x + i * width, f->model->talker.stack.norm, width,
             f->model->config->talker.norm_eps);
     }
     kern_matmul(f->kern, f->pool, f->logits, vocabulary, &f->model->talker.head, f->normed, width, n,
@@ -223,7 +223,7 @@ static void run_predictor(
         project_inputs(f, n * each);
         cpu_stack_run(&f->predictor, f->x, f->columns, n * each, f->scratch, NULL, NULL);
         for (int i = 0; i < n; i++) {
-            cpu_norm(f->normed + i * width, f->x + (i * each + each - 1) * width,
+            f->kern->norm(f->normed + i * width, f->x + (i * each + each - 1) * width,
                 f->model->predictor.stack.norm, width, c->predictor.norm_eps);
         }
         kern_matmul(f->kern, f->pool, f->logits, vocabulary, &f->model->predictor.head[codebook - 1],

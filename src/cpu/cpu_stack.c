@@ -129,32 +129,6 @@ void cpu_stack_fini(struct cpu_stack *stack)
     stack->inv_freq = NULL;
 }
 
-/* Squares are summed in double, in four chains. */
-void cpu_norm(float *y, const float *x, const float *w, int64_t n, float eps)
-{
-    typedef double four __attribute__((vector_size(32)));
-    typedef float narrow __attribute__((vector_size(16)));
-    four sum = {0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        narrow part;
-        memcpy(&part, x + i, sizeof part);
-        four wide = __builtin_convertvector(part, four);
-        sum += wide * wide;
-    }
-    for (; i < n; i++) {
-        sum[0] += (double)x[i] * (double)x[i];
-    }
-    float mean = (float)(((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)n);
-    float scale = 1.0f / sqrtf(mean + eps);
-    for (i = 0; i + KERN_LANES <= n; i += KERN_LANES) {
-        vf_store(y + i, vf_load(w + i) * (vf_load(x + i) * scale));
-    }
-    for (; i < n; i++) {
-        y[i] = w[i] * (x[i] * scale);
-    }
-}
-
 /* ---- One layer ---- */
 
 struct pass {
@@ -178,32 +152,17 @@ static void spread(struct pass *p, void (*fn)(void *, int, int), int n_parts)
     }
 }
 
-static void rotate(float *x, const float *cosine, const float *sine, int half)
-{
-    int i = 0;
-    for (; i + KERN_LANES <= half; i += KERN_LANES) {
-        vf a = vf_load(x + i), b = vf_load(x + half + i), c = vf_load(cosine + i),
-           s = vf_load(sine + i);
-        vf_store(x + i, a * c - b * s);
-        vf_store(x + half + i, b * c + a * s);
-    }
-    for (; i < half; i++) {
-        float a = x[i], b = x[i + half];
-        x[i] = a * cosine[i] - b * sine[i];
-        x[i + half] = b * cosine[i] + a * sine[i];
-    }
-}
-
 /* Normalises and rotates the heads of one column's queries or keys. */
 static void place_heads(const struct pass *p, int i_column, float *x, int n_heads, const float *norm)
 {
     const struct stack_config *shape = p->stack->shape;
+    const struct kern *kern = p->stack->kern;
     int head = shape->head, half = head / 2;
     for (int h = 0; h < n_heads; h++, x += head) {
         if (norm) {
-            cpu_norm(x, x, norm, head, shape->norm_eps);
+            kern->norm(x, x, norm, head, shape->norm_eps);
         }
-        rotate(x, p->scratch->cosine + (int64_t)i_column * half,
+        kern->rotate(x, p->scratch->cosine + (int64_t)i_column * half,
             p->scratch->sine + (int64_t)i_column * half, half);
     }
 }
@@ -293,7 +252,7 @@ static void norm_columns(const struct pass *p, const float *weight)
 {
     int64_t width = p->stack->shape->width;
     for (int c = 0; c < p->n; c++) {
-        cpu_norm(
+        p->stack->kern->norm(
             p->scratch->normed + c * width, p->x + c * width, weight, width, p->stack->shape->norm_eps);
     }
 }

@@ -56,7 +56,4 @@ struct cpu_column {
 void cpu_stack_run(const struct cpu_stack *stack, float *x, const struct cpu_column *columns, int n,
     struct cpu_scratch *scratch, const struct cpu_tap *tap, const char *tap_name);
 
-/* y = w * x / sqrt(mean(x^2) + eps) */
-void cpu_norm(float *y, const float *x, const float *w, int64_t n, float eps);
-
 #endif

@@ -165,7 +165,7 @@ static void run_transformer(
     cpu_stack_run(&v->stack, v->narrow, columns, n, v->stack_scratch, tap, NULL);
     for (int t = 0; t < n; t++) {
         float *column = v->narrow + t * width;
-        cpu_norm(column, column, w->stack.norm, width, d->stack.norm_eps);
+        v->kern->norm(column, column, w->stack.norm, width, d->stack.norm_eps);
     }
     run_linear(v, x, &w->stack_out, v->narrow, n);
     if (tap->fn) {

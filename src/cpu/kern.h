@@ -164,6 +164,10 @@ struct kern {
     int whole_words;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
     void (*snake)(float *y, const float *x, float a, float b, int64_t n);
+    /* y = w * x / sqrt(mean(x^2) + eps), the same in every table; y may be x */
+    void (*norm)(float *y, const float *x, const float *w, int64_t n, float eps);
+    /* x[i] and x[half + i], as one number's two parts, turned by an angle */
+    void (*rotate)(float *x, const float *cosine, const float *sine, int half);
     /* gate[i] = silu(gate[i]) * up[i] */
     void (*silu_mul)(float *gate, const float *up, int64_t n);
     /* x[i] = gelu(x[i]), exact (erf) */

@@ -158,6 +158,67 @@ static void matmul_f32(float *y, int64_t y_stride, const void *w, int64_t n_k, i
     matmul(DTYPE_F32, y, y_stride, w, n_k, r0, r1, x, x_stride, n_c);
 }
 
+enum { NORM_CHAINS = 16, NORM_LANES = KERN_LANES / 2, NORM_VECTORS = NORM_CHAINS / NORM_LANES };
+
+/* The sum of squares in double, in so many chains for every table. */
+KERN_INLINE double norm_squares(const float *x, int64_t n)
+{
+    typedef float floats __attribute__((vector_size(4 * NORM_LANES)));
+    typedef double doubles __attribute__((vector_size(8 * NORM_LANES)));
+    doubles sum[NORM_VECTORS] = {{0}};
+    double chains[NORM_CHAINS];
+    int64_t i = 0;
+    for (; i + NORM_CHAINS <= n; i += NORM_CHAINS) {
+        KERN_UNROLL
+        for (int v = 0; v < NORM_VECTORS; v++) {
+            floats part;
+            memcpy(&part, x + i + v * NORM_LANES, sizeof part);
+            doubles wide = __builtin_convertvector(part, doubles);
+            sum[v] += wide * wide;
+        }
+    }
+    memcpy(chains, sum, sizeof chains);
+    for (; i < n; i++) {
+        chains[i % NORM_CHAINS] += (double)x[i] * (double)x[i];
+    }
+    KERN_UNROLL
+    for (int half = NORM_CHAINS / 2; half > 0; half /= 2) {
+        KERN_UNROLL
+        for (int c = 0; c < half; c++) {
+            chains[c] += chains[c + half];
+        }
+    }
+    return chains[0];
+}
+
+static void norm(float *y, const float *x, const float *w, int64_t n, float eps)
+{
+    float mean = (float)(norm_squares(x, n) / (double)n), scale = 1.0f / sqrtf(mean + eps);
+    int64_t i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        vf_store(y + i, vf_load(w + i) * (vf_load(x + i) * scale));
+    }
+    for (; i < n; i++) {
+        y[i] = w[i] * (x[i] * scale);
+    }
+}
+
+static void rotate(float *x, const float *cosine, const float *sine, int half)
+{
+    int i = 0;
+    for (; i + KERN_LANES <= half; i += KERN_LANES) {
+        vf a = vf_load(x + i), b = vf_load(x + half + i), c = vf_load(cosine + i),
+           s = vf_load(sine + i);
+        vf_store(x + i, a * c - b * s);
+        vf_store(x + half + i, b * c + a * s);
+    }
+    for (; i < half; i++) {
+        float a = x[i], b = x[i + half];
+        x[i] = a * cosine[i] - b * sine[i];
+        x[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
 KERN_INLINE vf silu(vf x)
 {
     return x / (1.0f + vf_exp(-x));

@@ -386,25 +386,42 @@ static void round_q8(const struct kern_rounded *to, int c, const float *x, int64
     }
 }
 
+/* Bytes of a group in the order in which nibbles lie. */
+KERN_INLINE void round_bytes(int8_t *to, const vi *codes)
+{
+#if KERN_LANES == 16
+    const __m128i order = _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    for (int i = 0; i < ROUND_VECTORS; i++) {
+        __m128i bytes = _mm_shuffle_epi8(_mm512_cvtepi32_epi8((__m512i)codes[i]), order);
+        _mm_storeu_si128((__m128i *)(void *)(to + i * KERN_LANES), bytes);
+    }
+#elif KERN_LANES == 8
+    __m256i first = _mm256_packs_epi32((__m256i)codes[0], (__m256i)codes[1]),
+            last = _mm256_packs_epi32((__m256i)codes[2], (__m256i)codes[3]);
+    __m256i all = _mm256_packs_epi16(first, last); /* columns 0 .. 3 of each eight, then their 4 .. 7 */
+    __m128i low = _mm256_castsi256_si128(all), high = _mm256_extracti128_si256(all, 1);
+    _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi8(low, high));
+    _mm_storeu_si128((__m128i *)(void *)(to + 16), _mm_unpackhi_epi8(low, high));
+#else
+    for (int i = 0; i < PACK_GROUP; i++) {
+        int column = i / 8 * 8 + i % 8 / 4 * 2 + i % 2 * 4 + i % 4 / 2;
+        to[i] = (int8_t)codes[column / KERN_LANES][column % KERN_LANES];
+    }
+#endif
+}
+
 static void round_q4(const struct kern_rounded *to, int c, const float *x, int64_t n_k)
 {
-    typedef int8_t few __attribute__((vector_size(KERN_LANES)));
-    typedef int8_t bytes __attribute__((vector_size(PACK_GROUP)));
     int64_t first = c * to->n_groups;
     for (int64_t g = 0; g < to->n_groups; g++) {
         float part[PACK_GROUP];
         vi codes[ROUND_VECTORS], total = {0};
-        bytes all;
         to->scales[first + g] = round_group(codes, round_from(part, x, n_k, g), 127);
         KERN_UNROLL
         for (int i = 0; i < ROUND_VECTORS; i++) {
-            few narrow = __builtin_convertvector(codes[i], few);
-            memcpy((char *)&all + i * KERN_LANES, &narrow, sizeof narrow);
             total += codes[i];
         }
         to->zeros[first + g] = -8 * vi_sum(total);
-        all = __builtin_shufflevector(all, all, 0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15,
-            16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31);
-        memcpy(to->bytes + (first + g) * PACK_GROUP, &all, sizeof all);
+        round_bytes(to->bytes + (first + g) * PACK_GROUP, codes);
     }
 }

@@ -241,6 +241,7 @@ static void run_stack(const struct net *net, const struct setting *setting, floa
 }
 
 static const char *const KERNELS[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+enum { N_KERNELS = sizeof KERNELS / sizeof *KERNELS };
 
 static void check_exact(bool codec)
 {
@@ -255,7 +256,7 @@ static void check_exact(bool codec)
         }
     }
     exact_run(&net, want, N_POSITIONS);
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < N_KERNELS; k++) {
         struct setting setting = {KERNELS[k], 1, N_POSITIONS, N_POSITIONS + 10};
         if (!kern_find(KERNELS[k])) {
             continue;
@@ -288,7 +289,7 @@ static void check_same(bool codec, const struct setting *settings, int n)
 {
     float want[N_POSITIONS * MAX_WIDTH], have[N_POSITIONS * MAX_WIDTH];
     struct net net = net_new(codec);
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < N_KERNELS; k++) {
         if (!kern_find(KERNELS[k])) {
             continue;
         }
@@ -397,19 +398,35 @@ static void test_tap(void **state)
     net_free(&net);
 }
 
+/* Against double, and the same bits in every table. */
 static void test_norm(void **state)
 {
     (void)state;
-    float x[7] = {1, -2, 3, -4, 5, -6, 7}, w[7] = {1, 1, 1, 2, 1, 1, 0.5f}, y[7], zero[3] = {0},
-          tiny[1] = {1e-3f};
-    double scale = 1 / sqrt(140.0 / 7 + 1e-6);
-    cpu_norm(y, x, w, 7, 1e-6f);
-    for (int i = 0; i < 7; i++) {
-        assert_true(fabs((double)y[i] - (double)w[i] * (double)x[i] * scale) < 1e-6);
+    enum { N = 203 };
+    struct random random = {5, 0};
+    float x[N], w[N], y[N], same[N], zero[3] = {0}, tiny[1] = {1e-3f};
+    random_fill(&random, x, N, 2);
+    random_fill(&random, w, N, 1);
+    for (int k = 0; k < N_KERNELS; k++) {
+        const struct kern *kern = kern_find(KERNELS[k]);
+        for (int n = 1; kern && n <= N; n += n < 40 ? 1 : 163) {
+            double sum = 0;
+            for (int i = 0; i < n; i++) {
+                sum += (double)x[i] * (double)x[i];
+            }
+            kern_c.norm(same, x, w, n, 1e-6f);
+            kern->norm(y, x, w, n, 1e-6f);
+            assert_memory_equal(y, same, (size_t)n * sizeof *y);
+            for (int i = 0; i < n; i++) {
+                double want = (double)w[i] * (double)x[i] / sqrt(sum / n + 1e-6);
+                assert_true(fabs((double)y[i] - want) < 1e-6 * (fabs(want) + 1e-3));
+            }
+        }
     }
-    cpu_norm(y, zero, w, 3, 1e-6f);
+    kern_c.norm(y, zero, w, 3, 1e-6f);
     assert_true(y[0] == 0 && y[1] == 0 && y[2] == 0);
-    cpu_norm(y, tiny, w, 1, 1e-6f); /* eps counts: x / sqrt(x^2 + 1e-6), x^2 = 1e-6 */
+    w[0] = 1;
+    kern_c.norm(y, tiny, w, 1, 1e-6f); /* eps counts: x / sqrt(x^2 + 1e-6), x^2 = 1e-6 */
     assert_true(fabs((double)y[0] - sqrt(0.5)) < 1e-6);
 }
 
