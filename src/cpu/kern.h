@@ -18,15 +18,14 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
-/* Columns rounded for products with packed weights: number 32 g + i of column c is its code times scales[c][g]; the last
- * group is filled up with zeros. Codes have twice the bits of the weights that they meet: what rounding adds is small
- * beside what the weights have lost. */
+/* Columns rounded for products with packed weights: number 32 g + i of column c is its code times scales[c][g]; the
+ * last group is filled up with zeros. Codes have twice the bits of the weights that they meet: what rounding adds is
+ * small beside what the weights have lost. */
 struct kern_rounded {
     int16_t *codes; /* beside 8 bits: [n_c][n_groups][PACK_GROUP] */
     int8_t *bytes;  /* beside 4 bits: the same, of each eight columns 0 4 1 5 2 6 3 7, as nibbles lie */
     float *scales;  /* [n_c][n_groups] */
-    int32_t
-        *zeros; /* [n_c][n_groups]: -8 times the sum of the bytes: codes of 4 bits stand 8 too high */
+    int32_t *zeros; /* [n_c][n_groups]: -8 times the sum of the bytes */
     int64_t n_groups; /* of a column */
 };
 typedef void kern_round_fn(const struct kern_rounded *to, int c, const float *x, int64_t n_k);

@@ -246,6 +246,7 @@ KERN_INLINE void packed_tile(enum dtype type, int columns, float *y, int64_t y_s
         vi sum[PACKED_COLUMNS][PACKED_VECTORS];
         KERN_UNROLL
         for (int i = 0; i < columns; i++) {
+            /* Codes of 4 bits stand 8 too high. */
             int32_t zero = type == DTYPE_Q8 ? 0 : x->zeros[(c + i) * x->n_groups + g];
             KERN_UNROLL
             for (int v = 0; v < PACKED_VECTORS; v++) {
