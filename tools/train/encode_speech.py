@@ -51,19 +51,22 @@ def main():
     options.add_argument("--codec", required=True)
     options.add_argument("--speech", nargs="+", required=True, help="folders made by speech.py")
     options.add_argument("--shards", type=int, default=0, help="0: all that are there")
+    options.add_argument("--first", type=int, default=0, help="the shard to begin with")
     options.add_argument("--group", type=int, default=40, help="shards in one part")
     options.add_argument("--out", nargs="+", required=True, help="as many folders")
     args = options.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     codec = load_codec(args.codec, device)
     most = args.shards or max(len(sound.all_shards(folder)) for folder in args.speech)
-    for first in range(0, most, args.group):
+    for first in range(args.first, most, args.group):
         for folder, out in zip(args.speech, args.out):
             os.makedirs(out, exist_ok=True)
             path = os.path.join(out, f"{first:05d}")
+            if os.path.exists(path + ".lengths.npy"):
+                continue
             names = sound.wait_for(folder, min(first + args.group, args.shards), first) if args.shards else \
                 sound.all_shards(folder)[first:first + args.group]
-            if os.path.exists(path + ".lengths.npy") or not names:
+            if not names:
                 continue
             voice = sound.Speech(names, device)
             codes, _ = encode_all(codec, voice)

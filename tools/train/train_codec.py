@@ -53,10 +53,13 @@ class Stage:
             self.judges.load_state_dict({k: v.float() for k, v in self.state["judges"].items()})
         self.plain = pieces.CapturedStep(self.plain_step, [self.optimiser])
         self.adversarial = pieces.CapturedStep(self.adversarial_step, [self.optimiser, self.judge_optimiser])
+        # the last offset's gradient is 25 times all others' together: in quiet places the logarithm sees it
+        self.clipped = [[p for p in self.parameters if p.numel() == 1], [p for p in self.parameters if p.numel() > 1]]
 
     def update(self, loss):
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.parameters, 1.)
+        for parameters in self.clipped:
+            torch.nn.utils.clip_grad_norm_(parameters, 1.)
         self.optimiser.step()
         with torch.no_grad():
             torch._foreach_lerp_(self.average, self.parameters, 1 - self.args.average)
@@ -234,7 +237,9 @@ class DecoderOnly(Stage):
             voice = sound.Speech(sound.wait_for(folder, args.shards), device)
             voice_codes, voice_blocks = encode_all(self.codec, voice, with_sound=True)
             blocks, codes = blocks + [voice_blocks], codes + [voice_codes]
-        self.edges = torch.tensor([len(c) for c in codes]).cumsum(0)
+        counts = torch.tensor([len(c) for c in codes], device=device)
+        self.edges = counts.cumsum(0)
+        self.weights = torch.tensor(args.shares, device=device) if args.shares else counts.float()
         self.blocks, self.codes = torch.cat(blocks), torch.cat(codes)
         print("frames", len(self.codes), "hours", round(len(self.codes) / 45000, 2), flush=True)
         self.within = torch.arange(args.frames, device=device)
@@ -245,11 +250,15 @@ class DecoderOnly(Stage):
 
     def take_validation(self):
         each = VALIDATION_CROPS // len(self.edges)
-        starts = torch.cat([e - self.args.frames * torch.arange(1, each + 1) for e in self.edges]).to(self.device)
+        within = self.args.frames * torch.arange(1, each + 1, device=self.device)
+        starts = torch.cat([e - within for e in self.edges])
         return starts[:, None] + self.within
 
     def refill(self):
-        self.starts.copy_(torch.randint(0, len(self.codes) - self.args.frames, self.starts.shape, device=self.device))
+        voice = torch.multinomial(self.weights, len(self.starts), replacement=True)
+        end = self.edges[voice] - self.args.frames
+        start = torch.where(voice > 0, self.edges[voice - 1], 0)
+        self.starts.copy_(start + (torch.rand(voice.shape, device=self.device) * (end - start)).long())
 
     def forward(self):
         index = self.starts[:, None] + self.within
@@ -284,6 +293,8 @@ def main():
     options.add_argument("--batch", type=int, default=16)
     options.add_argument("--frames", type=int, default=64, help="length of a crop")
     options.add_argument("--context", type=int, default=0, help="frames of a crop that only lead in (decoder)")
+    options.add_argument("--shares", nargs="*", type=float, help="share of crops from each voice (decoder; default: by"
+                         " length)")
     options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
     options.add_argument("--drop", type=float, default=.15, help="share of items decoded from fewer codebooks")
     options.add_argument("--probe", type=float, default=.3, help="weight of the mel probe")

@@ -29,22 +29,25 @@ class Utterances:
     """Codes and texts of all voices, flat on the device, with starts and lengths. Grows when new parts appear."""
 
     def __init__(self, args, tokenizer, ids, device):
-        self.folders = list(zip(args.codes, args.texts, [ids["speakers"][p] for p in args.presets]))
-        self.tokenizer, self.device = tokenizer, device
+        shares = (args.shares * len(args.codes))[:len(args.codes)]
+        self.folders = list(zip(args.codes, args.texts, [ids["speakers"][p] for p in args.presets], shares))
+        self.tokenizer, self.device, self.shard = tokenizer, device, args.shard
         self.frames = self.counts = np.zeros(0, np.int64)
+        self.shares = np.zeros(0)                                   # how often each utterance is in an epoch
         self.codes = self.tokens = self.speakers = None
-        self.lines, self.taken = {}, {folder: [] for folder in args.codes}
+        self.lines, self.taken = {}, {folder: set() for folder in args.codes}
         while not self.extend() or not all(self.taken.values()):
             time.sleep(.5)
 
     def extend(self):
-        """Takes in the parts that are not in yet, in the order of their names; whether there was one."""
+        """Takes in the parts that are not in yet; whether there was one."""
         parts = []
-        for folder, path, speaker in self.folders:
+        for folder, path, speaker, share in self.folders:
             for name in sorted(glob.glob(os.path.join(folder, "*.lengths.npy"))):
                 if name not in self.taken[folder]:
-                    parts.append(self.part(folder, path, speaker, name))
-                    self.taken[folder].append(name)
+                    parts.append(self.part(path, speaker, name))
+                    self.shares = np.append(self.shares, np.full(len(parts[-1][1]), share))
+                    self.taken[folder].add(name)
         if parts:
             codes, frames, tokens, counts, speakers = zip(*parts)
             self.codes = self.longer(self.codes, codes)
@@ -63,13 +66,17 @@ class Utterances:
         pieces_there = [] if old is None else [old]
         return torch.cat(pieces_there + [torch.from_numpy(np.asarray(v)).to(self.device) for v in new])
 
-    def part(self, folder, path, speaker, name):
-        """One part's codes, frame counts, token ids, token counts and speaker; parts follow one another in the text."""
+    def part(self, path, speaker, name):
+        """One part's codes, frame counts, token ids, token counts and speaker. Its name is its first shard's number and
+        says where its sentences begin, so that parts may come in any order."""
         lengths = np.load(name)
         if path not in self.lines:
             with open(path, encoding="utf-8") as file:
-                self.lines[path] = iter([line.rstrip("\n") for line in file])
-        encoded = [self.tokenizer.encode(next(self.lines[path])) for _ in lengths]
+                self.lines[path] = [line.rstrip("\n") for line in file]
+        first = int(os.path.basename(name).partition(".")[0]) * self.shard
+        encoded = [self.tokenizer.encode(line) for line in self.lines[path][first:first + len(lengths)]]
+        if len(encoded) != len(lengths):
+            raise ValueError(f"{name}: more utterances than {path} has sentences from line {first + 1} on")
         return (np.load(name.replace(".lengths.", ".codes.")), lengths, [i for e in encoded for i in e],
                 [len(e) for e in encoded], np.full(len(encoded), speaker))
 
@@ -102,6 +109,7 @@ class Packs:
         stream = self.random.rand(len(self.data)) < self.streams
         members = self.members[self.random.permutation(len(self.members))]
         members = members[self.data.positions(stream)[members] <= self.time_steps]
+        members = members[self.random.rand(len(members)) < self.data.shares[members]]
         return self.packed(members, stream)
 
     def draw(self):
@@ -256,6 +264,9 @@ def main():
     options.add_argument("--rows", type=int, default=64, help="packed rows in a batch")
     options.add_argument("--time", type=int, default=512, help="positions of a row")
     options.add_argument("--streams", type=float, default=.5, help="share of utterances in the stream layout")
+    options.add_argument("--shard", type=int, default=250, help="sentences in one shard, as given to speech.py")
+    options.add_argument("--shares", nargs="+", type=float, default=[1.], help="share of each voice's utterances that"
+                         " an epoch takes, drawn anew each time; one for all or one a voice")
     options.add_argument("--share", type=float, default=.3, help="positions that train the predictor; about half of all"
                          " hold frames")
     options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
