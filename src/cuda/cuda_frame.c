@@ -61,7 +61,7 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
         arena, n * (uint64_t)round_up(larger(t->width, p->width), CUDA_TILE) / 4 * size);
     b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
     b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
-    b->told = cuda_arena_take(arena, n * sizeof *b->told);
+    b->told = cuda_arena_take(arena, 2 * n * sizeof *b->told);
     b->met = cuda_arena_take(arena, sizeof *b->met);
     b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
@@ -136,8 +136,8 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     status = check(f, cudaMemcpy(f->b.lane_ids, ids, n_ids * sizeof *ids, cudaMemcpyHostToDevice),
         "upload", error);
     if (!status) {
-        status =
-            check(f, cudaMemset(f->b.told, 0, CUDA_MAX_VECTORS * sizeof *f->b.told), "upload", error);
+        status = check(
+            f, cudaMemset(f->b.told, 0, 2 * CUDA_MAX_VECTORS * sizeof *f->b.told), "upload", error);
     }
     if (!status) {
         status = check(f, cudaMemset(f->b.met, 0, sizeof *f->b.met), "upload", error);

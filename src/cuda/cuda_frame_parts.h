@@ -32,7 +32,7 @@ struct frame_buffers {
     float *squares; /* [CUDA_MAX_VECTORS][n_k_tiles of the width][4]: of what a product left */
     void *split;    /* keys and values of a prompt's lane (cuda_steps.h) */
     float *angles;  /* [CUDA_MAX_VECTORS][head of the talker] */
-    uint64_t *told; /* [CUDA_MAX_VECTORS], of cuda_layers.h */
+    uint64_t *told; /* [2][CUDA_MAX_VECTORS], of cuda_layers.h */
     uint32_t *met;  /* likewise */
     float *logits;  /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
     float *partial; /* of the talker's attention */

@@ -11,6 +11,7 @@
  * The code of a layer is kept small enough for the instructions' caches (128 KB on a multiprocessor): code that is run
  * once in each layer and was thrown out since comes at 30 cycles and more an instruction. Hence loops that are not
  * unrolled where that costs little, and one place in the code for what two products do. */
+#include "cuda/cuda_layers_attend.cuh"
 #include "cuda/cuda_layers_tiles.cuh"
 
 namespace {
@@ -25,8 +26,7 @@ __device__ __forceinline__ void end_phase(const struct layers_task &task)
     group_copies_follow();
     group_some_meet<3, TOLD>();
     if (self() == 0) {
-        __threadfence();
-        atomicAdd(task.met, 1u);
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(task.met) : "memory");
     }
 }
 
@@ -36,36 +36,41 @@ __device__ __forceinline__ void begin_phase(struct state &b, int &phase)
     phase++;
 }
 
-/* ---- Attention ---- */
+/* ---- The warps that bring and multiply ---- */
 
-struct multipliers_meet {
-    static __device__ __forceinline__ void meet()
-    {
-        group_some_meet<1, MULTIPLIERS * 32>();
+/* Product number i of all layers': heads, output projection, gate, what follows it. */
+__device__ __forceinline__ struct product find_product(const struct layers_task &task, int i)
+{
+    const struct layer &layer = task.layers[i / 4];
+    const bool late = i % 4 > 1;
+    if (i % 2 == 0) {
+        return {
+            late ? layer.gate : layer.qkv, task.operand, late ? OF_GATE : OF_HEADS, task.width_tiles};
     }
-};
+    return {
+        late ? layer.down : layer.o, task.inner, OF_SUMS, late ? task.inner_tiles : task.mixed_tiles};
+}
 
-/* Pairs of heads and 16 rows, the longest first; every other time the blocks take them the other way round. */
-__device__ __forceinline__ void attend_all(
+__device__ __forceinline__ void bring_all(
     const struct layers_task &task, struct state &b, unsigned char *slots)
 {
-    const struct task &a = task.attend;
-    const int pairs = a.n_kv_heads * ((a.n_heads / a.n_kv_heads + PAIR - 1) / PAIR);
-    const int high = (a.a.n_vectors + ROWS - 1) / ROWS, n = pairs * high, blocks = (int)gridDim.x;
-    if (a.a.lanes[0] >= 0) {
+    struct place at = {0, 0}, pages_at = {0, 0};
+    int phase = 1;
 #pragma unroll 1
-        for (int from = 0, turn = 0; from < n; from += blocks, turn ^= 1) {
-            const int i = from + (turn ? blocks - 1 - (int)blockIdx.x : (int)blockIdx.x);
-            if (i < n) {
-                attend_rows<2, multipliers_meet>(
-                    a, *(struct shares<2> *)slots, i % pairs, (high - 1 - i / pairs) * ROWS);
-            }
+    for (int i = 0; i < 4 * task.n_layers; i++) {
+        if (i % 4 == 1) {
+            wait_for_all(task, b, phase++);
+            bring_pages(task, b, slots, pages_at);
+            group_wait(&b.room, (uint32_t)(i / 4) & 1);
         }
-    }
-    group_copies_follow();
-    __syncwarp();
-    if (self() % 32 == 0) {
-        group_arrive(group_shared(&b.room));
+        const struct product product = find_product(task, i);
+        if (i % 2) {
+            bring<slim>(task, b, slots, at, product, phase++);
+        } else if (i % 4 == 0 || !task.tall) {
+            bring<broad>(task, b, slots, at, product, phase++);
+        } else {
+            bring<tall>(task, b, slots, at, product, phase++);
+        }
     }
 }
 
@@ -82,7 +87,7 @@ __device__ __forceinline__ void find_all_angles(const struct layers_task &task)
 __device__ __forceinline__ void multiply_all(
     const struct layers_task &task, struct state &b, unsigned char *slots)
 {
-    struct place at = {0, 0};
+    struct place at = {0, 0}, pages_at = {0, 0};
     int phase = 0;
     find_all_angles(task);
     end_phase(task);
@@ -91,11 +96,15 @@ __device__ __forceinline__ void multiply_all(
         const bool gate = i % 2;
         const struct layer &layer = task.layers[i / 2];
         begin_phase(b, phase);
-        make_broad(task, b, slots, at, i / 2, gate);
+        if (gate && task.tall) {
+            make_tall(task, b, slots, at);
+        } else {
+            make_broad(task, b, slots, at, i / 2, gate);
+        }
         end_phase(task);
         if (!gate) {
             begin_phase(b, phase);
-            attend_all(task, b, slots);
+            attend_all(task, b, slots, pages_at, phase);
             end_phase(task);
         }
         begin_phase(b, phase);
@@ -136,29 +145,13 @@ __device__ __forceinline__ float find_scale(const struct layers_task &task, int 
     return 1.0f / sqrtf(total / (float)(n_k * CUDA_TILE) + task.eps);
 }
 
-/* A factor and the phase that it is of, in one word: who reads it needs no other sign. */
-__device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float scale)
-{
-    const uint64_t word = (uint64_t)phase << 32 | __float_as_uint(scale);
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
-}
-
-__device__ __forceinline__ float hear_scale(const uint64_t *from, uint32_t phase)
-{
-    uint64_t word;
-    do {
-        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    } while ((uint32_t)(word >> 32) != phase);
-    return __uint_as_float((uint32_t)word);
-}
-
 /* Each block finds the factors of a few vectors, and hears those of its tiles. */
 __device__ __forceinline__ void find_all_scales(
-    const struct layers_task &task, struct state &b, int n_row_tiles, int phase)
+    const struct layers_task &task, struct state &b, bool gate, int phase)
 {
     const int me = self() - (THREADS - SPARE * 32), n = task.attend.a.n_vectors;
     const uint32_t sign = task.met_before + (uint32_t)phase;
-    struct grid<broad> grid(task, n_row_tiles);
+    const struct grid grid = task.grids[gate ? OF_GATE : OF_HEADS];
     int turn = 0;
     for (int v = (int)blockIdx.x + me / 32 * (int)gridDim.x; v < n; v += (int)gridDim.x * SPARE) {
         const float scale = phase == 1 ? task.scales[v] : find_scale(task, v);
@@ -168,9 +161,9 @@ __device__ __forceinline__ void find_all_scales(
     }
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < grid.n; i += (int)gridDim.x, turn ^= 1) {
-        grid.find(i);
-        const int v = grid.group * CUDA_TILE_VECTORS + me;
-        if (me < grid.n_groups * CUDA_TILE_VECTORS && v < n) {
+        const struct found tile = find_tile(grid, i);
+        const int v = tile.group * CUDA_TILE_VECTORS + me;
+        if (me < tile.n_groups * CUDA_TILE_VECTORS && v < n) {
             b.scales[turn][me] = hear_scale(task.told + v, sign);
         }
         group_some_meet<2, TOLD>();
@@ -188,7 +181,7 @@ __device__ __forceinline__ void split_old_keys(const struct layers_task &task, i
 #pragma unroll 1
     for (int i = (int)blockIdx.x * SPARE + warp; i < n * a.n_kv_heads && lane_id >= 0;
          i += (int)gridDim.x * SPARE) {
-        const int kv_head = i % a.n_kv_heads, other = i / a.n_kv_heads;
+        const int other = divide(i, task.kv_heads), kv_head = i - other * a.n_kv_heads;
         const int position = other < before ? other : other + a.a.n_vectors;
         const float *keys =
             other < before ? page_of(a, lane_id, kv_head, position / CUDA_PAGE) + layer_at : NULL;
@@ -202,21 +195,19 @@ __device__ __forceinline__ void help_all(const struct layers_task &task, struct 
     split_old_keys(task, 0);
     end_phase(task);
 #pragma unroll 1
-    for (int l = 0; l < task.n_layers; l++) {
+    for (int i = 0; i < 2 * task.n_layers; i++) { /* halves of layers */
+        const bool gate = i % 2;
         begin_phase(b, phase);
-        find_all_scales(task, b, head_tiles(task.attend), phase);
+        find_all_scales(task, b, gate, phase);
         end_phase(task);
-        begin_phase(b, phase); /* attention */
-        end_phase(task);
-        begin_phase(b, phase); /* behind it */
-        if (l + 1 < task.n_layers) {
-            split_old_keys(task, l + 1);
+        if (!gate) { /* attention */
+            begin_phase(b, phase);
+            end_phase(task);
         }
-        end_phase(task);
         begin_phase(b, phase);
-        find_all_scales(task, b, task.inner_tiles * 2, phase);
-        end_phase(task);
-        begin_phase(b, phase); /* behind the gate */
+        if (!gate && i / 2 + 1 < task.n_layers) {
+            split_old_keys(task, i / 2 + 1);
+        }
         end_phase(task);
     }
 }
@@ -227,13 +218,18 @@ __global__ void __launch_bounds__(THREADS, 1)
     layers_kernel(const __grid_constant__ struct layers_task task)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ __align__(128) unsigned char slots[];
+    extern __shared__ __align__(128) unsigned char dynamic[];
     __shared__ struct state b; /* the host sees by it whether this kernel has a body */
     const int warp = warp_of();
+    unsigned char *slots = dynamic + (LINES - group_shared(dynamic) % LINES) % LINES;
     if (self() == 0) {
         for (int i = 0; i < SLOTS; i++) {
             group_barrier_begin(&b.full[i], 1);
             group_barrier_begin(&b.empty[i], MULTIPLIERS);
+        }
+        for (int i = 0; i < PAGE_SLOTS; i++) {
+            group_barrier_begin(&b.pages_full[i], 1);
+            group_barrier_begin(&b.pages_empty[i], MULTIPLIERS);
         }
         group_barrier_begin(&b.open, 1);
         group_barrier_begin(&b.room, MULTIPLIERS);
@@ -274,8 +270,7 @@ int cuda_layers_blocks(int n_sms, int block_shared)
     return n * n_sms;
 }
 
-/* Rows in whole tiles, columns in whole stages and parts; the width in 8 parts of EACH tiles: the sums for 16 of them
- * are written, but no GPU has shown their bits. */
+/* Rows in whole tiles, columns in whole stages and parts; the width in parts of one stage. */
 bool cuda_layers_suit(const struct cuda_stack *s)
 {
     const int n_k[] = {s->width / CUDA_TILE, s->n_heads * HEAD / CUDA_TILE, s->inner / CUDA_TILE};
@@ -284,9 +279,62 @@ bool cuda_layers_suit(const struct cuda_stack *s)
             return false;
         }
     }
-    return s->head == HEAD && s->n_layers > 1 && s->n_layers <= CUDA_LAYERS_MOST &&
-           s->width % (slim::ROWS * CUDA_TILE) == 0 && s->inner % CUDA_TILE == 0 &&
-           2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 && n_k[0] == 8 * EACH;
+    return s->head == HEAD && s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 &&
+           s->n_layers <= CUDA_LAYERS_MOST && s->width % (slim::ROWS * CUDA_TILE) == 0 &&
+           s->inner % CUDA_TILE == 0 && 2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 &&
+           n_k[0] == (n_k[0] > FEW_TILES ? 16 : 8) * EACH;
+}
+
+static struct divisor divisor_of(int n)
+{
+    return {((uint64_t)1 << 32) / (uint64_t)n + (((uint64_t)1 << 32) % (uint64_t)n != 0)};
+}
+
+template <class S> static struct grid grid_of(int n_row_tiles, int n_groups, int n_blocks)
+{
+    struct grid grid;
+    grid.n_columns = (n_groups + S::GROUPS - 1) / S::GROUPS;
+    grid.step = (n_groups + grid.n_columns - 1) / grid.n_columns;
+    grid.first_half = (grid.step + 1) / 2;
+    grid.columns = divisor_of(grid.n_columns);
+    const int all = n_row_tiles / S::ROWS * grid.n_columns, rest = all % n_blocks;
+    grid.whole = (int)S::ROWS == (int)MULTIPLIERS && 2 * rest <= n_blocks ? all - rest : all;
+    grid.n = grid.whole + 2 * (all - grid.whole);
+    return grid;
+}
+
+/* Bytes that come to the busiest block for a column of a product, in steps of 16: a tile of 16 rows is two of them,
+ * four vectors one. */
+static int busiest(const struct grid &grid, int rows, int n_blocks)
+{
+    const int rest = grid.whole % n_blocks;
+    return (grid.whole / n_blocks + (rest > 0)) * (2 * rows + grid.step) +
+           (grid.n > grid.whole ? 2 * rows + grid.first_half : 0);
+}
+
+/* A byte of a tall tile takes a third longer: 12.5 us for 42 of the steps of `busiest`, a broad one 7.6 for 34. Two
+ * blocks for a task cost 2 us of attention, and 0.9 us less for every fourth page. */
+static void plan_tiles(struct layers_task *task, int n_blocks)
+{
+    const struct task &a = task->attend;
+    const int n = task->n_groups, gate_tiles = 2 * task->inner_tiles;
+    task->grids[OF_HEADS] =
+        grid_of<broad>((a.n_heads + 2 * a.n_kv_heads) * HEAD / CUDA_TILE, n, n_blocks);
+    task->grids[OF_GATE] = grid_of<broad>(gate_tiles, n, n_blocks);
+    task->grids[OF_SUMS] = grid_of<slim>(task->width_tiles, n, n_blocks);
+    task->kv_heads = divisor_of(a.n_kv_heads);
+    const int tasks = (a.a.n_vectors + TALL_ROWS - 1) / TALL_ROWS * a.n_kv_heads;
+    const int idle = n_blocks > tasks ? n_blocks - tasks : 0;
+    const bool pays = a.a.first_position + a.a.n_vectors > (MANY_PAGES - 1) * CUDA_PAGE;
+    task->n_split = !pays ? 0 : tasks < idle ? tasks : idle;
+    task->n_tasks = tasks + task->n_split;
+    const struct grid high = grid_of<tall>(gate_tiles, n, n_blocks);
+    task->tall =
+        gate_tiles % tall::ROWS == 0 && 4 * busiest(high, tall::ROWS, n_blocks) <
+                                            3 * busiest(task->grids[OF_GATE], broad::ROWS, n_blocks);
+    if (task->tall) {
+        task->grids[OF_GATE] = high;
+    }
 }
 
 uint32_t cuda_layers_counts(const struct cuda_layers *layers)
@@ -313,6 +361,7 @@ cudaError_t cuda_layers_queue(const struct cuda_queue *queue, const struct cuda_
     task.width_tiles = s->width / CUDA_TILE;
     task.mixed_tiles = s->n_heads * HEAD / CUDA_TILE;
     task.inner_tiles = s->inner / CUDA_TILE;
+    plan_tiles(&task, in->n_blocks);
     task.eps = s->norm_eps;
     task.x = in->x;
     task.x_stride = in->x_stride;

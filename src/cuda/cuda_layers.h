@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layers of a long prompt in one kernel, for the 0.6B talker on the H100 and its kin: what the kernels of
- * cuda_wide.h and cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
+ * The layers of a long prompt in one kernel, on the H100 and its kin: what the kernels of cuda_wide.h and
+ * cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
 #ifndef CUDA_CUDA_LAYERS_H
 #define CUDA_CUDA_LAYERS_H
 
@@ -11,15 +11,16 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_LAYERS_MOST = 40,  /* their pointers are parameters of the kernel */
-    CUDA_LAYERS_FROM = 128, /* rows: fewer are as fast without it, or faster */
+    CUDA_LAYERS_MOST = 40, /* their pointers are parameters of the kernel */
+    CUDA_LAYERS_FROM = 64, /* rows: fewer are as fast without it, or faster */
 };
 
 struct cuda_layers {
     const struct cuda_stack *stack;
-    int n_layers;              /* the first so many, one at least; there is one behind them */
-    struct cuda_attend attend; /* as for cuda_prompt_queue; mixed and operand are not used */
-    float *x;                  /* [n_vectors][x_stride] */
+    int n_layers; /* the first so many, one at least; there is one behind them */
+    struct cuda_attend
+        attend; /* as for cuda_prompt_queue, with `partial`; mixed and operand are not used */
+    float *x;   /* [n_vectors][x_stride] */
     int64_t x_stride;
     void *operand,
         *inner;    /* of products of the width; of attention's and the gate's results (cuda_wide.h) */
@@ -27,7 +28,7 @@ struct cuda_layers {
     float
         *squares;  /* [n_vectors][k tiles of the width][4]: what the last layer leaves beside operand */
     float *angles; /* [n_vectors][head]: scratch */
-    uint64_t *told;      /* [n_vectors]: scratch, zeros before the first launch */
+    uint64_t *told;      /* [2][CUDA_MAX_VECTORS]: scratch, zeros before the first launch */
     uint32_t *met;       /* counts blocks */
     uint32_t met_before; /* what it stands at: a launch adds cuda_layers_counts */
     int n_blocks;        /* cuda_layers_blocks */

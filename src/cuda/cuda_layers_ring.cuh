@@ -20,13 +20,19 @@ __device__ __forceinline__ void wait_for_all(const struct layers_task &task, str
         do {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
         } while ((int32_t)(seen - goal) < 0);
-        __threadfence();
         group_copies_follow();
         group_arrive(group_shared(&b.open));
     }
     __syncwarp();
     group_copies_follow();
 }
+
+/* A product as copies see it, then a tile of it. */
+struct product {
+    const void *tiles, *operand;
+    int grid; /* of the task's */
+    int n_k;
+};
 
 struct source {
     const unsigned char *weights, *operand;
@@ -35,16 +41,16 @@ struct source {
 };
 
 template <class S>
-__device__ __forceinline__ struct source source_of(const struct layers_task &task, const void *tiles,
-    int n_k, const void *operand, const struct grid<S> &grid)
+__device__ __forceinline__ struct source source_of(
+    const struct layers_task &task, const struct product &product, const struct found &tile)
 {
     struct source from;
-    from.row_step = (int64_t)n_k * CUDA_TILE_BYTES;
+    from.row_step = (int64_t)product.n_k * CUDA_TILE_BYTES;
     from.slab_step = (int64_t)task.room_groups * GROUP_BYTES;
-    from.weights = (const unsigned char *)tiles + grid.row * S::ROWS * from.row_step;
-    from.operand = (const unsigned char *)operand + (int64_t)grid.group * GROUP_BYTES;
+    from.weights = (const unsigned char *)product.tiles + tile.row * S::ROWS * from.row_step;
+    from.operand = (const unsigned char *)product.operand + (int64_t)tile.group * GROUP_BYTES;
     from.operand_bytes =
-        (uint32_t)(min(grid.n_groups, max(task.n_groups - grid.group, 0)) * GROUP_BYTES);
+        (uint32_t)(min(tile.n_groups, max(task.n_groups - tile.group, 0)) * GROUP_BYTES);
     return from;
 }
 
@@ -54,11 +60,17 @@ __device__ __forceinline__ void bring_weights(
 {
     const unsigned char *weights = from.weights + stage * WEIGHT_BYTES;
     group_wait(&b.empty[at.slot], at.parity ^ 1);
-    group_expect(&b.full[at.slot], S::ROWS * WEIGHT_BYTES + (S::TAKES == 1 ? from.operand_bytes : 0));
+    group_expect(&b.full[at.slot],
+        min((int)S::ROWS, (int)MULTIPLIERS) * WEIGHT_BYTES + (S::TAKES == 1 ? from.operand_bytes : 0));
 #pragma unroll
     for (int i = 0; i < S::ROWS; i++) {
-        group_copy_here(
-            slots + at.slot * SLOT + i * WEIGHT_BYTES, weights, WEIGHT_BYTES, &b.full[at.slot]);
+        if (i == MULTIPLIERS) {
+            at = behind(behind(at));
+            group_wait(&b.empty[at.slot], at.parity ^ 1);
+            group_expect(&b.full[at.slot], S::ROWS % MULTIPLIERS * WEIGHT_BYTES);
+        }
+        group_copy_here(slots + at.slot * SLOT + i % MULTIPLIERS * WEIGHT_BYTES, weights, WEIGHT_BYTES,
+            &b.full[at.slot]);
         weights += from.row_step;
     }
 }
@@ -67,9 +79,9 @@ template <class S>
 __device__ __forceinline__ void bring_operand(
     const struct source &from, struct state &b, unsigned char *slots, struct place stage_at, int stage)
 {
-    const struct place at = operand_of<S>(stage_at);
+    const struct place at = operand_of(stage_at, S::TAKES);
     unsigned char *to = slots + at.slot * SLOT + (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES : 0);
-    if (S::TAKES == 2) {
+    if (S::TAKES > 1) {
         group_wait(&b.empty[at.slot], at.parity ^ 1);
         group_expect(&b.full[at.slot], from.operand_bytes);
     }
@@ -82,18 +94,16 @@ __device__ __forceinline__ void bring_operand(
 /* A product's stages into the ring: weights before the phase is open, their operand then. */
 template <class S>
 __device__ __forceinline__ void bring(const struct layers_task &task, struct state &b,
-    unsigned char *slots, struct place &at, const void *tiles, int n_row_tiles, int n_k,
-    const void *operand, int phase)
+    unsigned char *slots, struct place &at, const struct product &product, int phase)
 {
-    struct grid<S> grid(task, n_row_tiles);
-    const int n = n_k / DEEP;
+    const int n = product.n_k / DEEP, n_tiles = task.grids[product.grid].n;
     bool open = false;
 #pragma unroll 1
-    for (int i = (int)blockIdx.x; i < grid.n || !open; i += (int)gridDim.x) {
-        const bool some = i < grid.n;
-        grid.find(some ? i : 0);
-        const struct source from = source_of<S>(task, tiles, n_k, operand, grid);
-        const int ahead = open || !some ? 0 : min(n, (int)S::AHEAD), end = some ? ahead + n : 0;
+    for (int i = (int)blockIdx.x; i < n_tiles || !open; i += (int)gridDim.x) {
+        const bool some = i < n_tiles;
+        const struct source from =
+            source_of<S>(task, product, find_tile(task.grids[product.grid], some ? i : 0));
+        const int ahead = open || !some ? 0 : min(n, SLOTS / S::TAKES), end = some ? ahead + n : 0;
         struct place weights_at = at;
 #pragma unroll 1
         for (int k = 0; k < end || !open; k++) {
@@ -104,35 +114,32 @@ __device__ __forceinline__ void bring(const struct layers_task &task, struct sta
             const int stage = k - ahead; /* whose operand is to come; below 0: weights only */
             if (k < end && (stage < 0 || stage >= ahead)) {
                 bring_weights<S>(from, b, slots, weights_at, stage < 0 ? k : stage);
-                weights_at = next_stage<S>(weights_at);
+                weights_at = next_stage(weights_at, S::TAKES);
             }
             if (k < end && stage >= 0) {
                 bring_operand<S>(from, b, slots, at, stage);
-                at = next_stage<S>(at);
+                at = next_stage(at, S::TAKES);
             }
         }
     }
 }
 
-__device__ __forceinline__ void bring_all(
-    const struct layers_task &task, struct state &b, unsigned char *slots)
+/* ---- Numbers from block to block ---- */
+
+/* A factor and the phase that it is of, in one word: who reads it needs no other sign. */
+__device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float scale)
 {
-    struct place at = {0, 0};
-    int phase = 1;
-#pragma unroll 1
-    for (int i = 0; i < 2 * task.n_layers; i++) {
-        const bool gate = i % 2;
-        const struct layer &layer = task.layers[i / 2];
-        bring<broad>(task, b, slots, at, gate ? layer.gate : layer.qkv,
-            gate ? task.inner_tiles * 2 : head_tiles(task.attend), task.width_tiles, task.operand,
-            phase++);
-        if (!gate) {
-            wait_for_all(task, b, phase++);
-            group_wait(&b.room, (uint32_t)(i / 2) & 1);
-        }
-        bring<slim>(task, b, slots, at, gate ? layer.down : layer.o, task.width_tiles,
-            gate ? task.inner_tiles : task.mixed_tiles, task.inner, phase++);
-    }
+    const uint64_t word = (uint64_t)phase << 32 | __float_as_uint(scale);
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+}
+
+__device__ __forceinline__ float hear_scale(const uint64_t *from, uint32_t phase)
+{
+    uint64_t word;
+    do {
+        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    } while ((uint32_t)(word >> 32) != phase);
+    return __uint_as_float((uint32_t)word);
 }
 
 /* ---- The warps that multiply ---- */
@@ -157,7 +164,7 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], struct stat
     if (half == 0) {
         group_wait(&b.full[at.slot], at.parity);
         if (S::TAKES == 2) {
-            const struct place operand = operand_of<S>(at);
+            const struct place operand = operand_of(at, S::TAKES);
             group_wait(&b.full[operand.slot], operand.parity);
         }
     }
@@ -174,7 +181,7 @@ __device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&w
     const unsigned char *slots, struct place at, int half, bool fresh, int warp)
 {
     const unsigned char *from =
-        slots + operand_of<S>(at).slot * SLOT +
+        slots + operand_of(at, S::TAKES).slot * SLOT +
         (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES + warp / TEAM_WARPS * S::MINE * GROUP_BYTES : 0);
     const uint64_t operand = group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
     group_mma_begin();
@@ -191,8 +198,11 @@ __device__ __forceinline__ void leave_stage(struct state &b, struct place at, in
 {
     if (lane == 0) {
         group_arrive(group_shared(&b.empty[at.slot]));
-        if (S::TAKES == 2) {
+        if (S::TAKES > 1) {
             group_arrive(group_shared(&b.empty[behind(at).slot]));
+        }
+        if (S::TAKES > 2) {
+            group_arrive(group_shared(&b.empty[behind(behind(at)).slot]));
         }
     }
 }
@@ -202,8 +212,8 @@ template <class S>
 __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, const unsigned char *slots,
     struct place &at, int n_k, struct place *last)
 {
-    const int n = n_k / DEEP, part = n_k / (n_k > FEW_TILES ? 16 : 8) / HALF, me = self(),
-              warp = warp_of();
+    const int n = n_k / DEEP, me = self(), warp = warp_of();
+    const int part = S::STAGE_IS_PART ? 2 : n_k / (n_k > FEW_TILES ? 16 : 8) / HALF;
     uint4 weights[2][HALF]; /* of this half and the next, in turns */
     s = {}; /* those of the products too: what is read undefined would be kept from phase to phase */
     take_weights<S>(weights[0], b, slots, at, 0, me);
@@ -211,10 +221,11 @@ __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, con
     int left = part;
 #pragma unroll 1
     for (int i = 0; i < n; i++) {
-        const struct place then = next_stage<S>(at);
+        const struct place then = next_stage(at, S::TAKES);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            multiply_half<S>(s, weights[half], slots, at, half, fresh, warp);
+            multiply_half<S>(
+                s, weights[half], slots, at, half, S::STAGE_IS_PART ? half == 0 : fresh, warp);
             if (half == 0) {
                 take_weights<S>(weights[1], b, slots, at, 1, me);
             } else if (i + 1 < n) {
@@ -225,13 +236,75 @@ __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, con
                 leave_stage<S>(b, at, me % 32);
             }
             fresh = --left == 0;
-            if (fresh) {
+            if (S::STAGE_IS_PART ? half == 1 : fresh) {
                 end_part<S>(s);
                 left = part;
             }
         }
         *last = at;
         at = then;
+    }
+}
+
+/* A tall tile's: of the team's own rows, and of its groups of the others. */
+struct tall_sums {
+    struct sums<broad> own;
+    struct sums<half_broad> rest;
+};
+
+__device__ __forceinline__ void wait_for_stage(struct state &b, struct place at)
+{
+#pragma unroll
+    for (int i = 0; i < tall::TAKES; i++) {
+        group_wait(&b.full[at.slot], at.parity);
+        at = behind(at);
+    }
+}
+
+/* As multiply, with as many registers: weights are not read ahead, the other team's products go on meanwhile. */
+__device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state &b,
+    const unsigned char *slots, struct place &at, int n_k, struct place *last)
+{
+    const int n = n_k / DEEP, me = self(), warp = warp_of();
+    s = {};
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        const struct place rest_at = behind(behind(at));
+        const uint4 *own = (const uint4 *)(slots + at.slot * SLOT + warp * WEIGHT_BYTES) + me % 32;
+        const uint4 *rest =
+            (const uint4 *)(slots + rest_at.slot * SLOT + warp % TEAM_WARPS * WEIGHT_BYTES) + me % 32;
+        uint64_t operand = group_operand(slots + behind(at).slot * SLOT, GROUP_BYTES);
+        const uint32_t mine = (uint32_t)(warp / TEAM_WARPS * half_broad::GROUPS * GROUP_BYTES / 16);
+        wait_for_stage(b, at);
+#pragma unroll 1
+        for (int step = 0; step < DEEP; step += FEW_AT_ONCE) {
+            uint4 weights[2][FEW_AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < FEW_AT_ONCE; k++) {
+                weights[0][k] = own[k * TILE_PIECES];
+                weights[1][k] = rest[k * TILE_PIECES];
+            }
+            group_mma_begin();
+#pragma unroll
+            for (int k = 0; k < FEW_AT_ONCE; k++) {
+                const uint64_t tile = operand + (uint64_t)(k * GROUP_PIECES);
+                group_mma(s.own.now, weights[0][k], tile, step + k > 0);
+                group_mma(s.rest.now, weights[1][k], tile + mine, step + k > 0);
+            }
+            group_mma_end();
+            group_mma_wait(s.own.now);
+            group_mma_wait(s.rest.now);
+            own += FEW_AT_ONCE * TILE_PIECES;
+            rest += FEW_AT_ONCE * TILE_PIECES;
+            operand += (uint64_t)(FEW_AT_ONCE * GROUP_PIECES);
+        }
+        end_part<broad>(s.own); /* a stage is a part */
+        end_part<half_broad>(s.rest);
+        if (i + 1 < n) {
+            leave_stage<tall>(b, at, me % 32);
+        }
+        *last = at;
+        at = next_stage(at, tall::TAKES);
     }
 }
 

@@ -17,18 +17,15 @@ struct quarters {
     float of[4];
 };
 
-/* As place_head (cuda_heads.cuh), of registers. */
-__device__ __forceinline__ struct quarters place(
-    const struct quarters &x, const struct quarters &norm, const struct quarters &angles, float eps)
+/* As place_head (cuda_heads.cuh), of registers: `sum` is that of the squares. */
+__device__ __forceinline__ struct quarters place(const struct quarters &x, const struct quarters &norm,
+    const struct quarters &angles, float sum, float eps)
 {
-    float sum = 0;
     struct quarters work, out;
 #pragma unroll
     for (int d = 0; d < 4; d++) {
-        sum = __fmaf_rn(x.of[d], x.of[d], sum);
         work.of[d] = __fmul_rn(x.of[d], norm.of[d]);
     }
-    sum = warp_sum(sum);
     const float scale = 1.0f / sqrtf(sum / (float)HEAD + eps);
 #pragma unroll
     for (int d = 0; d < 2; d++) {
@@ -59,14 +56,28 @@ __device__ __forceinline__ void store_quarters(float *head, const struct quarter
 
 /* As store_split (cuda_prompt.cuh): one of two neighbours stores upper parts, one lower. */
 __device__ __forceinline__ void store_split_quarters(
-    uint4 (&to)[2][CUDA_PAGE][COLS], int row, const struct quarters &q, int lane)
+    page_part &to, int row, const struct quarters &q, int lane)
 {
     const int lower = lane % 2;
 #pragma unroll
     for (int d = 0; d < 4; d++) {
         const float other = __shfl_xor_sync(0xffffffffu, q.of[d], 1);
-        const int col = d * 32 + lane / 2 * 2, piece = col / 8 ^ row % 8;
-        ((uint32_t *)&to[lower][row][piece])[col % 8 / 2] =
+        const int col = d * 32 + lane / 2 * 2, piece = col / 8 % LINE ^ row % LINE;
+        ((uint32_t *)&to[col / 8 / LINE][lower][row][piece])[col % 8 / 2] =
+            lower ? finish_part(other, q.of[d], true) : finish_part(q.of[d], other, false);
+    }
+}
+
+/* The same of row v of a query: to where hold_queries has the operands of its 16 rows. */
+__device__ __forceinline__ void store_query(
+    struct query_rows &to, int row, const struct quarters &q, int lane)
+{
+    const int lower = lane % 2;
+#pragma unroll
+    for (int d = 0; d < 4; d++) {
+        const float other = __shfl_xor_sync(0xffffffffu, q.of[d], 1);
+        uint4 &four = to.steps[d * 2 + lane / 16][lower][row % 8 * 4 + lane / 2 % 4];
+        ((uint32_t *)&four)[row / 8 % 2 + lane / 8 % 2 * 2] =
             lower ? finish_part(other, q.of[d], true) : finish_part(q.of[d], other, false);
     }
 }
@@ -88,14 +99,40 @@ struct heads_tile {
     const float *stage;
     const float *angles;  /* of its first vector */
     const int32_t *pages; /* of the lane; NULL where no keys are made */
-    int position;         /* of the first vector */
-    bool turns;           /* a query or a key */
+    int first, position;  /* the first vector, and where it stands */
+    int n;                /* vectors */
+    int head, kv_head;
+    bool query, key;
+    float *cache; /* of the kv head's keys, or values, from the first page on */
+    struct quarters norm;
 };
+
+__device__ __forceinline__ struct heads_tile heads_tile_of(const struct layers_task &task, int l,
+    const float *stage, int head, int first, int n_vectors, int lane_id)
+{
+    const struct task &a = task.attend;
+    const struct layer &layer = task.layers[l];
+    struct heads_tile t;
+    t.stage = stage;
+    t.angles = task.angles + (int64_t)first * HEAD;
+    t.first = first;
+    t.position = a.a.first_position + first;
+    t.n = min(n_vectors, a.a.n_vectors - first);
+    t.head = head;
+    t.query = head < a.n_heads;
+    t.key = !t.query && head < a.n_heads + a.n_kv_heads;
+    t.kv_head = head - a.n_heads - (t.key ? 0 : a.n_kv_heads);
+    t.pages = !t.query && lane_id >= 0 ? a.a.pages + (int64_t)lane_id * a.a.pages_stride : NULL;
+    t.cache = a.a.cache + (((int64_t)l * a.n_kv_heads + t.kv_head) * 2 + !t.key) * CUDA_PAGE * HEAD;
+    t.norm =
+        t.query || t.key ? quarters_of(t.query ? layer.q_norm : layer.k_norm, self() % 32) : quarters{};
+    return t;
+}
 
 __device__ __forceinline__ struct head_of take_head(const struct heads_tile &tile, int v, int lane)
 {
     struct head_of h = {};
-    if (tile.turns) {
+    if (tile.query || tile.key) {
         h.angles = quarters_of(tile.angles + v * HEAD, lane);
     }
     if (tile.pages) {
@@ -108,46 +145,72 @@ __device__ __forceinline__ struct head_of take_head(const struct heads_tile &til
     return h;
 }
 
-/* Head number `head` of queries, keys and values for the n_vectors from `first` on, each by a warp, while the next one
- * is on its way. */
-__device__ __forceinline__ void hand_heads_on(const struct layers_task &task, int l, const float *stage,
-    int head, int first, int n_vectors, int lane_id)
+/* Sums of squares of BESIDE heads, each as warp_sum has it: none waits for the others. */
+__device__ __forceinline__ void square_heads(float (&sum)[BESIDE], const struct head_of (&h)[BESIDE])
 {
-    const struct task &a = task.attend;
-    const struct layer &layer = task.layers[l];
-    const int lane = self() % 32, n = min(n_vectors, a.a.n_vectors - first);
-    const bool query = head < a.n_heads, key = !query && head < a.n_heads + a.n_kv_heads;
-    const int kv_head = (head - a.n_heads) % a.n_kv_heads;
-    const struct heads_tile tile = {stage, task.angles + (int64_t)first * HEAD,
-        !query && lane_id >= 0 ? a.a.pages + (int64_t)lane_id * a.a.pages_stride : NULL,
-        a.a.first_position + first, query || key};
-    const struct quarters norm =
-        tile.turns ? quarters_of(query ? layer.q_norm : layer.k_norm, lane) : quarters{};
-    float *cache = a.a.cache + (((int64_t)l * a.n_kv_heads + kv_head) * 2 + !key) * CUDA_PAGE * HEAD;
-    float *placed = a.a.placed + first * a.a.qkv_stride + (int64_t)head * HEAD;
-    const int begin = warp_of();
-    struct head_of h = {};
-    if (begin < n) {
-        h = take_head(tile, begin, lane);
+#pragma unroll
+    for (int k = 0; k < BESIDE; k++) {
+        sum[k] = 0;
+#pragma unroll
+        for (int d = 0; d < 4; d++) {
+            sum[k] = __fmaf_rn(h[k].x.of[d], h[k].x.of[d], sum[k]);
+        }
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+#pragma unroll
+        for (int k = 0; k < BESIDE; k++) {
+            sum[k] += __shfl_xor_sync(0xffffffffu, sum[k], step);
+        }
+    }
+}
+
+/* Vector v's head, whose squares are summed, to where it is wanted. */
+__device__ __forceinline__ void hand_head_on(
+    const struct task &a, const struct heads_tile &tile, struct head_of &h, float sum, int v, int lane)
+{
+    if (tile.query || tile.key) {
+        h.x = place(h.x, tile.norm, h.angles, sum, a.eps);
+    }
+    if (v >= tile.n) {
+        return;
+    }
+    if (tile.query) {
+        store_query(*query_rows_of(a, tile.head, tile.first + v), tile.first + v, h.x, lane);
+    } else if (tile.pages) {
+        const int row = (tile.position + v) % CUDA_PAGE;
+        struct page *split = split_page(a, tile.kv_head, tile.position + v);
+        store_quarters(tile.cache + h.page * (int64_t)a.a.page_floats + row * HEAD, h.x, lane);
+        store_split_quarters(tile.key ? split->keys : split->values, row, h.x, lane);
+    }
+}
+
+/* All vectors of a tile, by each warp BESIDE at a time, while the next are on their way. */
+__device__ __forceinline__ void hand_heads_on(const struct task &a, const struct heads_tile &tile)
+{
+    const int lane = self() % 32, begin = warp_of(), last = tile.n - 1;
+    struct head_of next[BESIDE];
+    if (last < 0) { /* half a tile, behind all vectors */
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < BESIDE; k++) {
+        next[k] = take_head(tile, min(begin + k * MULTIPLIERS, last), lane);
     }
 #pragma unroll 1
-    for (int v = begin; v < n; v += MULTIPLIERS) {
-        struct head_of next = {};
-        if (v + MULTIPLIERS < n) {
-            next = take_head(tile, v + MULTIPLIERS, lane);
+    for (int from = begin; from <= last; from += BESIDE * MULTIPLIERS) {
+        struct head_of h[BESIDE];
+        float sum[BESIDE];
+#pragma unroll
+        for (int k = 0; k < BESIDE; k++) {
+            h[k] = next[k];
+            next[k] = take_head(tile, min(from + (BESIDE + k) * MULTIPLIERS, last), lane);
         }
-        if (tile.turns) {
-            h.x = place(h.x, norm, h.angles, a.eps);
+        square_heads(sum, h);
+#pragma unroll
+        for (int k = 0; k < BESIDE; k++) {
+            hand_head_on(a, tile, h[k], sum[k], from + k * MULTIPLIERS, lane);
         }
-        if (query) {
-            store_quarters(placed + v * a.a.qkv_stride, h.x, lane);
-        } else if (tile.pages) {
-            const int row = (tile.position + v) % CUDA_PAGE;
-            struct page *split = split_page(a, kv_head, tile.position + v);
-            store_quarters(cache + h.page * (int64_t)a.a.page_floats + row * HEAD, h.x, lane);
-            store_split_quarters(key ? split->keys : split->values, row, h.x, lane);
-        }
-        h = next;
     }
 }
 
@@ -162,7 +225,7 @@ __device__ __forceinline__ void hand_gate_on(const struct layers_task &task, con
     uint16_t *to = (uint16_t *)task.inner +
                    operand_place(task.room_groups, first + lane % 4, tile * 8 + g / 2 * 2) + g % 2 * 8;
     scales += lane % 4;
-    int left = task.attend.a.n_vectors - first - lane % 4;
+    int left = min(task.attend.a.n_vectors - first, n_groups * CUDA_TILE_VECTORS) - lane % 4;
 #pragma unroll 1
     for (int from = 0; from < n_groups; from += AT_ONCE) {
 #pragma unroll
@@ -186,68 +249,95 @@ __device__ __forceinline__ void hand_gate_on(const struct layers_task &task, con
 /* ---- The broad products ---- */
 
 /* Sums of heads, times their factors, to where whole heads are read. */
-template <class S>
 __device__ __forceinline__ void stage_heads(
-    const struct sums<S> &s, const float *scales, float *stage, int warp, int lane)
+    const struct sums<broad> &s, const float *scales, float *stage, int warp, int lane)
 {
     const int row = warp * CUDA_TILE + lane / 4;
+    float *low = stage + staged(lane % 4, row), *high = stage + staged(lane % 4, row + 8);
+    scales += lane % 4;
 #pragma unroll
-    for (int j = 0; j < S::GROUPS; j++) {
-        const int v = j * CUDA_TILE_VECTORS + lane % 4;
-        stage[staged(v, row)] = __fmul_rn(s.before[j][0], scales[v]) + 0.0f;
-        stage[staged(v, row + 8)] = __fmul_rn(s.before[j][1], scales[v]) + 0.0f;
+    for (int j = 0; j < broad::GROUPS; j++) {
+        const float scale = scales[j * CUDA_TILE_VECTORS];
+        low[j * CUDA_TILE_VECTORS * HEAD] = __fmul_rn(s.before[j][0], scale) + 0.0f;
+        high[j * CUDA_TILE_VECTORS * HEAD] = __fmul_rn(s.before[j][1], scale) + 0.0f;
     }
 }
 
-/* Makes a tile and leaves its sums in the slot of its last operand: heads times their factors, or the gate's as they
- * are. */
-template <class S>
-__device__ __forceinline__ void stage_tile(const struct layers_task &task, struct state &b,
-    unsigned char *slots, struct place &at, const float *scales, bool gate, struct place *last)
+/* A team's sums to where hand_gate_on has them. */
+template <class S> __device__ __forceinline__ float2 *stage_gate(const struct sums<S> &s, void *slot)
 {
-    struct sums<S> s;
-    multiply<S>(s, b, slots, at, task.width_tiles, last);
-    unsigned char *stage = slots + behind(*last).slot * SLOT;
-    const int warp = warp_of(), lane = self() % 32;
-    group_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
-    if (gate) {
-        float2 *mine = (float2 *)stage + warp * broad::GROUPS * 32 + lane;
+    float2 *mine = (float2 *)slot + warp_of() * S::GROUPS * 32 + self() % 32;
 #pragma unroll
-        for (int j = 0; j < S::GROUPS; j++) {
-            mine[j * 32] = make_float2(s.before[j][0], s.before[j][1]);
-        }
-    } else {
-        stage_heads(s, scales, (float *)stage, warp, lane);
+    for (int j = 0; j < S::GROUPS; j++) {
+        mine[j * 32] = make_float2(s.before[j][0], s.before[j][1]);
     }
+    return mine;
 }
 
 /* Heads of layer l, or its gate. */
 __device__ __forceinline__ void make_broad(const struct layers_task &task, struct state &b,
     unsigned char *slots, struct place &at, int l, bool gate)
 {
-    struct grid<broad> grid(task, gate ? task.inner_tiles * 2 : head_tiles(task.attend));
+    const struct grid grid = task.grids[gate ? OF_GATE : OF_HEADS];
     int turn = 0;
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < grid.n; i += (int)gridDim.x, turn ^= 1) {
         struct place last;
-        grid.find(i);
-        if (grid.n_groups == broad::GROUPS) {
-            stage_tile<broad>(task, b, slots, at, b.scales[turn], gate, &last);
-        } else {
-            stage_tile<half_broad>(task, b, slots, at, b.scales[turn], gate, &last);
+        const struct found tile = find_tile(grid, i);
+        const int warp = warp_of(), first = tile.group * CUDA_TILE_VECTORS;
+        unsigned char *stage;
+        {
+            struct sums<broad> s; /* of a half too: as many products, with what its slot has besides */
+            multiply<broad>(s, b, slots, at, task.width_tiles, &last);
+            stage = slots + behind(last).slot * SLOT;
+            group_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
+            if (gate) {
+                stage_gate<broad>(s, stage);
+            } else {
+                stage_heads(s, b.scales[turn], (float *)stage, warp, self() % 32);
+            }
         }
-        const unsigned char *stage = slots + behind(last).slot * SLOT;
-        const int warp = warp_of(), first = grid.group * CUDA_TILE_VECTORS;
         if (gate) {
             hand_gate_on(task, b.scales[turn],
-                (const float2 *)stage + warp * broad::GROUPS * 32 + self() % 32, grid.n_groups,
-                grid.row * broad::ROWS + warp, first);
+                (const float2 *)stage + warp * broad::GROUPS * 32 + self() % 32, tile.n_groups,
+                tile.row * broad::ROWS + warp, first);
         } else {
             group_some_meet<1, MULTIPLIERS * 32>();
-            hand_heads_on(task, l, (const float *)stage, grid.row, first,
-                grid.n_groups * CUDA_TILE_VECTORS, task.attend.a.lanes[0]);
+            hand_heads_on(task.attend, heads_tile_of(task, l, (const float *)stage, tile.row, first,
+                                           tile.n_groups * CUDA_TILE_VECTORS, task.attend.a.lanes[0]));
         }
         leave_last<broad>(b, last);
+    }
+}
+
+/* The gate in tall tiles. */
+__device__ __forceinline__ void make_tall(
+    const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at)
+{
+    const struct grid grid = task.grids[OF_GATE];
+    int turn = 0;
+#pragma unroll 1
+    for (int i = (int)blockIdx.x; i < grid.n; i += (int)gridDim.x, turn ^= 1) {
+        struct place last;
+        float2 *own, *rest;
+        {
+            struct tall_sums s;
+            multiply_tall(s, b, slots, at, task.width_tiles, &last);
+            group_some_meet<2, TOLD>(); /* all are through with the slots, and the factors are there */
+            own = stage_gate<broad>(s.own, slots + behind(last).slot * SLOT);
+            rest = stage_gate<half_broad>(s.rest, slots + behind(behind(last)).slot * SLOT);
+        }
+        const struct found tile = find_tile(grid, i);
+        const int warp = warp_of(), first = warp / TEAM_WARPS * half_broad::GROUPS;
+#pragma unroll 1
+        for (int part = 0; part < 2; part++) {
+            const int from = part ? first : 0;
+            const int n = part ? min((int)half_broad::GROUPS, tile.n_groups - first) : tile.n_groups;
+            hand_gate_on(task, b.scales[turn] + from * CUDA_TILE_VECTORS, part ? rest : own, n,
+                tile.row * tall::ROWS + (part ? MULTIPLIERS + warp % TEAM_WARPS : warp),
+                (tile.group + from) * CUDA_TILE_VECTORS);
+        }
+        leave_last<tall>(b, last);
     }
 }
 
@@ -256,12 +346,11 @@ __device__ __forceinline__ void make_broad(const struct layers_task &task, struc
 /* x += the sums; and x times the next norm's weights as the next product's operand, the squares of each tile beside it
  * (as leave_normed of cuda_wide_group.cu). */
 __device__ __forceinline__ void hand_sums_on(const struct layers_task &task, const struct sums<slim> &s,
-    const float (&old)[slim::MINE][2], const float *next_norm, int tile, int first)
+    const float (&old)[slim::MINE][2], float2 n0, float2 n1, int tile, int first, int end)
 {
     const int lane = self() % 32, g = lane / 4, col = tile * CUDA_TILE + g / 2 * 2;
     const bool odd = g % 2;
-    const float2 n0 = *(const float2 *)(next_norm + col), n1 = *(const float2 *)(next_norm + col + 8);
-    const int v = first + lane % 4, left = task.attend.a.n_vectors - v;
+    const int v = first + lane % 4, left = end - v;
     float *x = task.x + v * task.x_stride + tile * CUDA_TILE + g;
     uint16_t *to = (uint16_t *)task.operand + operand_place(task.room_groups, v, col) + (odd ? 8 : 0);
     float *squares = task.squares + ((int64_t)v * task.width_tiles + tile) * 4 + g / 2;
@@ -292,25 +381,27 @@ __device__ __forceinline__ void make_sums(const struct layers_task &task, struct
     unsigned char *slots, struct place &at, int n_k, const float *next_norm)
 {
     const int lane = self() % 32, warp = warp_of();
-    struct grid<slim> grid(task, task.width_tiles);
 #pragma unroll 1
-    for (int i = (int)blockIdx.x; i < grid.n; i += (int)gridDim.x) {
+    for (int i = (int)blockIdx.x; i < task.grids[OF_SUMS].n; i += (int)gridDim.x) {
         struct sums<slim> s;
         struct place last;
         float old[slim::MINE][2]; /* this block wrote them */
-        grid.find(i);
-        const int tile = grid.row * slim::ROWS + warp % slim::ROWS;
-        const int first = (grid.group + warp / TEAM_WARPS * slim::MINE) * CUDA_TILE_VECTORS;
+        const struct found tile = find_tile(task.grids[OF_SUMS], i);
+        const int row_tile = tile.row * slim::ROWS + warp % slim::ROWS;
+        const int first = (tile.group + warp / TEAM_WARPS * slim::MINE) * CUDA_TILE_VECTORS;
+        const int end = min(task.attend.a.n_vectors, (tile.group + tile.n_groups) * CUDA_TILE_VECTORS);
 #pragma unroll
         for (int j = 0; j < slim::MINE; j++) {
             const int v = first + j * CUDA_TILE_VECTORS + lane % 4;
-            const float *x = task.x + v * task.x_stride + tile * CUDA_TILE + lane / 4;
-            old[j][0] = v < task.attend.a.n_vectors ? x[0] : 0.0f;
-            old[j][1] = v < task.attend.a.n_vectors ? x[8] : 0.0f;
+            const float *x = task.x + v * task.x_stride + row_tile * CUDA_TILE + lane / 4;
+            old[j][0] = v < end ? x[0] : 0.0f;
+            old[j][1] = v < end ? x[8] : 0.0f;
         }
+        const float *norm = next_norm + row_tile * CUDA_TILE + lane / 8 * 2;
+        const float2 n0 = *(const float2 *)norm, n1 = *(const float2 *)(norm + 8);
         multiply<slim>(s, b, slots, at, n_k, &last);
         leave_stage<slim>(b, last, lane);
-        hand_sums_on(task, s, old, next_norm, tile, first);
+        hand_sums_on(task, s, old, n0, n1, row_tile, first, end);
     }
 }
 

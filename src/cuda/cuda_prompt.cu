@@ -73,14 +73,6 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
 
 /* ---- Attention ---- */
 
-/* All threads of a block. */
-struct all_meet {
-    static __device__ __forceinline__ void meet()
-    {
-        __syncthreads();
-    }
-};
-
 template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
 {
     extern __shared__ __align__(16) unsigned char shared[];
@@ -89,7 +81,7 @@ template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_ker
     if (lane_of(task.a, 0) < 0) {
         return;
     }
-    attend_rows<ROUNDS, all_meet>(task, *(struct shares<ROUNDS> *)shared, (int)blockIdx.x,
+    attend_rows<ROUNDS>(task, *(struct shares<ROUNDS> *)shared, (int)blockIdx.x,
         (int)(gridDim.y - 1 - blockIdx.y) * ROWS); /* the longest first */
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of a prompt's rows on tensor cores, as the kernels of prompts share it (cuda_prompt.cu, cuda_layers.cu):
- * the pages of split keys and values, and what a block does for 16 rows and two query heads. */
+ * the pages of split keys and values, what becomes of a page's scores, how parts of a row are joined and stored; and
+ * what a block of cuda_prompt.cu does for 16 rows and two query heads. */
 #ifndef CUDA_CUDA_PROMPT_CUH
 #define CUDA_CUDA_PROMPT_CUH
 
@@ -19,13 +20,17 @@ enum {
     ROWS = 16, /* of a block */
     MOST_HEAD = 128,
     STEPS = MOST_HEAD / 16, /* of a dot product */
-    COLS = MOST_HEAD / 8,   /* tiles of 8 numbers of a head */
+    COLS = MOST_HEAD / 8,   /* pieces of a head: 8 numbers */
+    LINE = 8,               /* pieces beside each other */
 };
 
-/* Keys and values of a page: upper parts, then lower, as rows of 8 numbers a piece. Piece c of row r lies at c ^ r % 8,
- * so that the same pieces of 8 rows are in different banks. */
+/* The keys or the values of a page: lines of 8 pieces; of each half of a head the upper parts of all rows, then the
+ * lower ones. Piece c of row r lies at c ^ r % 8, so that the same pieces of 8 rows are in different banks, and as
+ * products by teams read operands in lines of 128 bytes. */
+typedef uint4 page_part[COLS / LINE][2][CUDA_PAGE][LINE];
+
 struct page {
-    uint4 keys[2][CUDA_PAGE][COLS], values[2][CUDA_PAGE][COLS];
+    page_part keys, values;
 };
 static_assert(sizeof(struct page) == CUDA_PROMPT_PAGE, "cuda_prompt_bytes counts them");
 
@@ -38,12 +43,13 @@ __device__ __forceinline__ uint4 split_four(float a, float b, float c, float d)
 }
 
 /* Numbers 4 l .. 4 l + 3 of a row, for thread l of a warp. */
-__device__ __forceinline__ void store_split(uint4 (&to)[2][CUDA_PAGE][COLS], int row, float4 x)
+__device__ __forceinline__ void store_split(page_part &to, int row, float4 x)
 {
-    const int lane = (int)threadIdx.x % 32, piece = lane / 2 ^ row % 8;
+    const int lane = (int)threadIdx.x % 32, piece = lane / 2 % LINE ^ row % LINE;
+    uint4(&half)[2][CUDA_PAGE][LINE] = to[lane / 2 / LINE];
     const uint4 parts = split_four(x.x, x.y, x.z, x.w);
-    ((uint2 *)&to[0][row][piece])[lane % 2] = make_uint2(parts.x, parts.y);
-    ((uint2 *)&to[1][row][piece])[lane % 2] = make_uint2(parts.z, parts.w);
+    ((uint2 *)&half[0][row][piece])[lane % 2] = make_uint2(parts.x, parts.y);
+    ((uint2 *)&half[1][row][piece])[lane % 2] = make_uint2(parts.z, parts.w);
 }
 
 __device__ __forceinline__ float4 four_of(const float *row, int head)
@@ -127,16 +133,16 @@ __device__ __forceinline__ void begin_rows(struct rows &r, const struct task &ta
 
 /* Where a thread finds its row of 16 keys as operands: of keys (the same numbers of 8 keys), of values (all of 16
  * keys, 8 numbers). */
-__device__ __forceinline__ uint4 load_keys(const uint4 (&from)[CUDA_PAGE][COLS], int step)
+__device__ __forceinline__ uint4 load_keys(const page_part &from, int part, int step)
 {
     const int me = (int)threadIdx.x % 32, row = me % 8 + me / 16 * 8;
-    return blocks_load(&from[row][(step * 2 + me / 8 % 2) ^ me % 8]);
+    return blocks_load(&from[step * 2 / LINE][part][row][(step * 2 % LINE + me / 8 % 2) ^ me % LINE]);
 }
 
-__device__ __forceinline__ uint4 load_values(const uint4 (&from)[CUDA_PAGE][COLS], int tile)
+__device__ __forceinline__ uint4 load_values(const page_part &from, int part, int tile)
 {
     const int me = (int)threadIdx.x % 32, row = me % 16;
-    return blocks_load_turned(&from[row][(tile + me / 16) ^ me % 8]);
+    return blocks_load_turned(&from[tile / LINE][part][row][(tile % LINE + me / 16) ^ me % LINE]);
 }
 
 /* Scores of the page's 16 keys: keys 2t, 2t + 1 of each half of the page, of row g, then of row g + 8. */
@@ -148,7 +154,7 @@ __device__ __forceinline__ void find_scores(float (&score)[2][4], const struct r
 #pragma unroll 2
     for (int s = 0; s < STEPS;
          s++) { /* more code than this would not stay in the instructions' cache */
-        const uint4 upper = load_keys(page.keys[0], s), lower = load_keys(page.keys[1], s);
+        const uint4 upper = load_keys(page.keys, 0, s), lower = load_keys(page.keys, 1, s);
         const uint4 q_upper = q.upper[s][me], q_lower = q.lower[s][me];
         ptx_mma(sums[0][0], q_upper, upper.x, upper.y);
         ptx_mma(sums[0][1], q_upper, upper.z, upper.w);
@@ -210,8 +216,8 @@ __device__ __forceinline__ void take_page(
                 lower = make_uint4(one.z, one.w, two.z, two.w);
 #pragma unroll
     for (int j = 0; j < COLS; j += SIDE) { /* SIDE sums beside each other: none waits for itself */
-        const uint4 a = load_values(page.values[0], j), b = load_values(page.values[0], j + 2);
-        const uint4 c = load_values(page.values[1], j), d = load_values(page.values[1], j + 2);
+        const uint4 a = load_values(page.values, 0, j), b = load_values(page.values, 0, j + 2);
+        const uint4 c = load_values(page.values, 1, j), d = load_values(page.values, 1, j + 2);
         ptx_mma(r.out[j], upper, a.x, a.y);
         ptx_mma(r.out[j + 1], upper, a.z, a.w);
         ptx_mma(r.out[j + 2], upper, b.x, b.y);
@@ -325,7 +331,6 @@ __device__ __forceinline__ void ask_for_pages(
 }
 
 /* Quarters 1 and 3 to 0 and 2, then 2 to 0, and what 0 has to room[member]. */
-template <class MEET>
 __device__ __forceinline__ void join_quarters(
     struct left_over *room, struct rows &r, int quarter, int member)
 {
@@ -336,18 +341,18 @@ __device__ __forceinline__ void join_quarters(
         if (last ? quarter == 0 : quarter % (2 * step) == step) {
             leave_rows(at, r);
         }
-        MEET::meet();
+        __syncthreads();
         if (!last && quarter % (2 * step) == 0) {
             join_rows(r, at);
         }
         if (!last) {
-            MEET::meet();
+            __syncthreads();
         }
     }
 }
 
-/* Rows first .. first + ROWS - 1, of the query heads of pair number `pair`, by N_THREADS threads that meet by MEET. */
-template <int ROUNDS, class MEET>
+/* Rows first .. first + ROWS - 1, of the query heads of pair number `pair`, by a block of N_THREADS. */
+template <int ROUNDS>
 __device__ __forceinline__ void attend_rows(
     const struct task &task, struct shares<ROUNDS> &room, int pair, int first)
 {
@@ -372,7 +377,7 @@ __device__ __forceinline__ void attend_rows(
             ask_for_pages(room.pages[0], pages, i, n_pages);
         }
         ptx_copy_wait<(ROUNDS > 2 ? ROUNDS - 2 : 0)>();
-        MEET::meet(); /* all see the round, and are through with the one before it */
+        __syncthreads(); /* all see the round, and are through with the one before it */
         if (ROUNDS > 1) {
             ask_for_pages(room.pages[then % ROUNDS], pages, then, n_pages);
         }
@@ -381,16 +386,16 @@ __device__ __forceinline__ void attend_rows(
                 task.scale);
         }
         if (ROUNDS == 1) {
-            MEET::meet();
+            __syncthreads();
         }
     }
     ptx_copy_wait<0>();
-    MEET::meet();
-    join_quarters<MEET>(room.rows, r, quarter, warp % PAIR);
+    __syncthreads();
+    join_quarters(room.rows, r, quarter, warp % PAIR);
     if (member < group) {
         store_rows(room.rows[warp % PAIR], task, first, head, quarter);
     }
-    MEET::meet(); /* the next rows' pages take the same place */
+    __syncthreads(); /* the next rows' pages take the same place */
 }
 
 } // namespace

@@ -163,6 +163,14 @@ static __device__ __forceinline__ uint64_t group_operand(const void *at, uint32_
            (uint64_t)(stride >> 4) << 32;
 }
 
+/* The same of lines of 128 bytes, 8 of which are a block of 1,024 with pieces of 16 bytes at their number ^ the line's:
+ * the blocks of further numbers `across` bytes further (not used where a line has all), those behind them `down`. */
+static __device__ __forceinline__ uint64_t group_lines(const void *at, uint32_t across, uint32_t down)
+{
+    return (uint64_t)((group_shared(at) & 0x3ffff) >> 4) | (uint64_t)(across >> 4) << 16 |
+           (uint64_t)(down >> 4) << 32 | (uint64_t)1 << 62;
+}
+
 #define GROUP_8(d, i)                                                                                  \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),        \
         "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -192,23 +200,27 @@ static __device__ __forceinline__ uint64_t group_operand(const void *at, uint32_
 #define GROUP_D_4_FULL(d) GROUP_D_3(d), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
 
 /* d += a b, by four warps: a 64 x 16, warp w has rows 16 w on as in ptx_mma; b 16 x n in shared memory; d[4 j ..] as in
- * ptx_mma for columns 8 j on. `more` 0: d = a b. Under way until group_mma_wait. */
-#define GROUP_MMA(n, last, a0, a1, a2, a3, at, use)                                                    \
-    static __device__ __forceinline__ void group_mma(                                                  \
+ * ptx_mma for columns 8 j on. `more` 0: d = a b. Under way until group_mma_wait. Turned: what lies beside each other in
+ * b's lines are the n numbers of a row, not the 16 of a column. */
+#define GROUP_MMA(name, turned, n, last, a0, a1, a2, a3, at, use)                                      \
+    static __device__ __forceinline__ void name(                                                       \
         float(&d)[n / 2], const uint4 &a, uint64_t b, uint32_t more)                                   \
     {                                                                                                  \
         asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, " use ", 0;\n"                                  \
                      "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" GROUP_NAMES_##last   \
-                     "}, {" a0 "," a1 "," a2 "," a3 "}, " at ", p, 1, 1, 0;\n}"                        \
+                     "}, {" a0 "," a1 "," a2 "," a3 "}, " at ", p, 1, 1, " turned ";\n}"               \
                      : GROUP_D_##last(d)                                                               \
                      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(more));                     \
     }
-GROUP_MMA(40, 4_HALF, "%20", "%21", "%22", "%23", "%24", "%25")
-GROUP_MMA(72, 4_FULL, "%36", "%37", "%38", "%39", "%40", "%41")
-GROUP_MMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
-GROUP_MMA(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")
-GROUP_MMA(128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
-GROUP_MMA(144, 8, "%72", "%73", "%74", "%75", "%76", "%77")
+GROUP_MMA(group_mma, "0", 40, 4_HALF, "%20", "%21", "%22", "%23", "%24", "%25")
+GROUP_MMA(group_mma, "0", 72, 4_FULL, "%36", "%37", "%38", "%39", "%40", "%41")
+GROUP_MMA(group_mma, "0", 64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
+GROUP_MMA(group_mma, "0", 80, 4, "%40", "%41", "%42", "%43", "%44", "%45")
+GROUP_MMA(group_mma, "0", 128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
+GROUP_MMA(group_mma, "0", 144, 8, "%72", "%73", "%74", "%75", "%76", "%77")
+GROUP_MMA(group_mma, "0", 16, 0, "%8", "%9", "%10", "%11", "%12", "%13")
+GROUP_MMA(group_mma, "0", 32, 1, "%16", "%17", "%18", "%19", "%20", "%21")
+GROUP_MMA(group_mma_turned, "1", 128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
 
 #endif
 

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention in the kernel of layers: a block takes 32 rows and the two query heads of a kv head, 64 rows of a product
+ * by a team. The pages of a quarter (cuda_prompt.cuh) are one team's, in order; team t has quarter 2 t + 1, then 2 t,
+ * and joins the two; then the first team joins what the second has. Of a task that two blocks share each has two of the
+ * quarters, a team one; the second block leaves what it has in scratch memory, and the first waits for it, as all
+ * blocks are on the device at once. Each row gets what attend_rows gives it, to the bit: a page that is behind all keys
+ * of a row has weight 0 for it. */
+#ifndef CUDA_CUDA_LAYERS_ATTEND_CUH
+#define CUDA_CUDA_LAYERS_ATTEND_CUH
+
+#include "cuda/cuda_layers_ring.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+namespace {
+
+/* ---- Tasks and their pages ---- */
+
+/* A block's task. Where blocks would be left over, the longest are two blocks': each takes two of the quarters. */
+struct attend_task {
+    int kv_head, first; /* of its rows */
+    int n_pages;
+    int number, part; /* of two; WHOLE */
+};
+
+/* Number i, from the longest on. */
+__device__ __forceinline__ struct attend_task find_task(const struct layers_task &task, int i)
+{
+    const struct task &a = task.attend;
+    const bool whole = i >= 2 * task.n_split;
+    const int number = whole ? i - task.n_split : i / 2, before = divide(number, task.kv_heads);
+    struct attend_task mine;
+    mine.number = number;
+    mine.part = whole ? WHOLE : i % 2;
+    mine.kv_head = number - before * a.n_kv_heads;
+    mine.first = ((a.a.n_vectors + TALL_ROWS - 1) / TALL_ROWS - 1 - before) * TALL_ROWS;
+    const int n_keys = a.a.first_position + min(a.a.n_vectors, mine.first + TALL_ROWS);
+    mine.n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
+    return mine;
+}
+
+/* Pages of a quarter. */
+__device__ __forceinline__ int pages_of(const struct attend_task &task, int quarter)
+{
+    return (task.n_pages - quarter + QUARTERS - 1) / QUARTERS;
+}
+
+/* Quarters of the teams: of a whole task, in two passes, number 1 first, those of a part are 2 apart; of a part both
+ * teams have their own. */
+__device__ __forceinline__ int quarter_of(const struct attend_task &task, int team, int pass)
+{
+    return task.part == WHOLE ? 2 * team + pass : 2 * task.part + team;
+}
+
+__device__ __forceinline__ int passes_of(const struct attend_task &task)
+{
+    return task.part == WHOLE ? 2 : 1;
+}
+
+__device__ __forceinline__ struct place next_pages(struct place at)
+{
+    const bool around = at.slot + 1 == PAGE_SLOTS;
+    return {around ? 0 : at.slot + 1, at.parity ^ (around ? 1u : 0u)};
+}
+
+/* All pages of this block's tasks, a slot for both teams. */
+__device__ __forceinline__ void bring_pages(
+    const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at)
+{
+    const struct task &a = task.attend;
+#pragma unroll 1
+    for (int i = (int)blockIdx.x; i < task.n_tasks && a.a.lanes[0] >= 0; i += (int)gridDim.x) {
+        const struct attend_task mine = find_task(task, i);
+        const struct page *pages =
+            (const struct page *)a.a.split + (int64_t)mine.kv_head * a.a.pages_stride;
+#pragma unroll 1
+        for (int pass = passes_of(mine) - 1; pass >= 0; pass--) {
+            const int apart = quarter_of(mine, 1, pass) - quarter_of(mine, 0, pass);
+#pragma unroll 1
+            for (int page = quarter_of(mine, 0, pass); page < mine.n_pages;
+                 page += QUARTERS, at = next_pages(at)) {
+                const bool two = page + apart < mine.n_pages;
+                unsigned char *to = slots + at.slot * SLOT;
+                group_wait(&b.pages_empty[at.slot], at.parity ^ 1);
+                group_expect(&b.pages_full[at.slot], (two ? 2 : 1) * (uint32_t)sizeof(struct page));
+                group_copy_here(to, pages + page, sizeof(struct page), &b.pages_full[at.slot]);
+                if (two) {
+                    group_copy_here(to + sizeof(struct page), pages + page + apart, sizeof(struct page),
+                        &b.pages_full[at.slot]);
+                }
+            }
+        }
+    }
+}
+
+/* ---- A team's rows ---- */
+
+/* Queries of a warp's 16 rows as operands. */
+struct held_queries {
+    uint4 upper[STEPS], lower[STEPS];
+};
+
+/* What rows behind the last one get is not stored. */
+__device__ __forceinline__ void hold_queries(
+    struct held_queries &q, const struct task &a, int first, int head)
+{
+    const struct query_rows *from = query_rows_of(a, head, min(first, a.a.n_vectors - 1));
+    const int me = self() % 32;
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        q.upper[s] = __ldcg(&from->steps[s][0][me]);
+        q.lower[s] = __ldcg(&from->steps[s][1][me]);
+    }
+}
+
+/* Sums on their way: of the queries' upper parts with the keys' upper, then lower; of their lower ones with the
+ * upper. */
+struct scores {
+    float upper[16], lower[8];
+};
+
+__device__ __forceinline__ void ask_for_scores(
+    struct scores &to, const struct held_queries &q, const struct page *page)
+{
+    const uint64_t keys = group_lines(page->keys, 16, 1024);
+    group_mma_begin();
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        const uint64_t at = keys + (uint64_t)(s / 4 * (sizeof(page->keys[0]) / 16) + s % 4 * 2);
+        group_mma(to.upper, q.upper[s], at, s > 0);
+        group_mma(to.lower, q.lower[s], at, s > 0);
+    }
+    group_mma_end();
+}
+
+__device__ __forceinline__ void read_scores(
+    float (&score)[2][4], const struct scores &from, const struct rows &r, int first_key, float scale)
+{
+    const int t = self() % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int key = first_key + half * 8 + 2 * t + i % 2;
+            const float sum =
+                from.upper[half * 4 + i] + (from.lower[half * 4 + i] + from.upper[8 + half * 4 + i]);
+            score[half][i] = key <= r.position[i / 2] ? __fmul_rn(sum, scale) : -INFINITY;
+        }
+    }
+}
+
+__device__ __forceinline__ void ask_for_values(
+    struct rows &r, const float (&score)[2][4], const struct page *page)
+{
+    const uint4 one = split_four(score[0][0], score[0][1], score[0][2], score[0][3]),
+                two = split_four(score[1][0], score[1][1], score[1][2], score[1][3]);
+    const uint4 upper = make_uint4(one.x, one.y, two.x, two.y),
+                lower = make_uint4(one.z, one.w, two.z, two.w);
+    const uint64_t values = group_lines(page->values, sizeof(page->values[0]), 1024);
+    float(&out)[COLS * 4] = *(float(*)[COLS * 4]) r.out;
+    group_mma_begin();
+    group_mma_turned(out, upper, values, 1);
+    group_mma_turned(out, lower, values, 1);
+    group_mma_turned(out, upper, values + sizeof(page->values[0][0]) / 16, 1);
+    group_mma_end();
+}
+
+/* A quarter's pages: number `quarter` and every fourth behind it. The scores of a page are made while the one before it
+ * is weighed; those of the last one twice. `slots_taken`: the other team may have one page more. */
+__device__ __forceinline__ void take_quarter(struct rows &r, const struct held_queries &q,
+    struct state &b, const unsigned char *slots, struct place &at, int quarter, int n, int slots_taken,
+    float scale)
+{
+    const int me = self(), team_at = warp_of() / TEAM_WARPS * (int)sizeof(struct page);
+    struct scores sums;
+    const struct page *page = (const struct page *)(slots + at.slot * SLOT + team_at);
+    if (n > 0) {
+        group_wait(&b.pages_full[at.slot], at.parity);
+        ask_for_scores(sums, q, page);
+        group_mma_wait(sums.upper);
+        group_mma_wait(sums.lower);
+    }
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        const struct place then = next_pages(at);
+        const bool last = i + 1 == n;
+        const struct page *next =
+            last ? page : (const struct page *)(slots + then.slot * SLOT + team_at);
+        float score[2][4];
+        read_scores(score, sums, r, (quarter + i * QUARTERS) * CUDA_PAGE, scale);
+        if (!last) {
+            group_wait(&b.pages_full[then.slot], then.parity);
+        }
+        ask_for_scores(sums, q, next);
+        weigh(r, score);
+        ask_for_values(r, score, page);
+        group_mma_wait(sums.upper);
+        group_mma_wait(sums.lower);
+        group_mma_wait(*(float(*)[COLS * 4]) r.out);
+        if (me % 32 == 0) {
+            group_arrive(group_shared(&b.pages_empty[at.slot]));
+        }
+        at = then;
+        page = next;
+    }
+    if (slots_taken > n) {
+        group_wait(&b.pages_full[at.slot], at.parity);
+        if (me % 32 == 0) {
+            group_arrive(group_shared(&b.pages_empty[at.slot]));
+        }
+        at = next_pages(at);
+    }
+}
+
+/* What a team's warps leave, in a slot of their own, or, of the second part of a task, in scratch memory. */
+struct team_room {
+    struct left_over rows[TEAM_WARPS];
+};
+static_assert(sizeof(struct team_room) <= SLOT, "a team's rows stand in a slot");
+
+/* Told once what warp `of_team` of the second part has left can be read. */
+__device__ __forceinline__ uint64_t *sign_of(
+    const struct layers_task &task, const struct attend_task &mine, int of_team)
+{
+    return task.told + CUDA_MAX_VECTORS + mine.number * TEAM_WARPS + of_team;
+}
+
+__device__ __forceinline__ void attend_task_rows(const struct layers_task &task, struct state &b,
+    unsigned char *slots, struct place &at, const struct attend_task &mine, uint32_t sign)
+{
+    const struct task &a = task.attend;
+    const int warp = warp_of(), team = warp / TEAM_WARPS, of_team = warp % TEAM_WARPS;
+    const int head = mine.kv_head * PAIR + of_team % PAIR, first = mine.first + of_team / PAIR * ROWS;
+    const bool whole = mine.part == WHOLE;
+    unsigned char *rooms = slots + PAGE_SLOTS * SLOT;
+    struct left_over &one = ((struct team_room *)rooms)->rows[of_team],
+                     &two = ((struct team_room *)(rooms + SLOT))->rows[of_team],
+                     &far = ((struct team_room *)a.a.partial + mine.number)->rows[of_team];
+    struct held_queries q;
+    struct rows r;
+    hold_queries(q, a, first, head);
+#pragma unroll 1
+    for (int pass = passes_of(mine) - 1; pass >= 0; pass--) {
+        const int quarter = quarter_of(mine, team, pass);
+        begin_rows(r, a, first);
+        take_quarter(r, q, b, slots, at, quarter, pages_of(mine, quarter),
+            pages_of(mine, quarter_of(mine, 0, pass)), a.scale);
+        if (pass == 1) {
+            leave_rows(team ? two : one, r);
+        }
+    }
+    /* The own other quarter; what the second team has; what the second part has. */
+#pragma unroll 1
+    for (int from = whole ? 0 : 1; from < 3 - (mine.part != 0); from++) {
+        if (from == 1) {
+            if (team == 1) {
+                leave_rows(two, r);
+            }
+            multipliers_meet::meet();
+        }
+        if (from == 2 && team == 0) {
+            hear_scale(sign_of(task, mine, of_team), sign);
+            __threadfence();
+        }
+        if (team == 0 || from == 0) {
+            join_rows(r, from == 0 ? (team ? two : one) : from == 1 ? two : far);
+        }
+    }
+    if (team == 0) {
+        leave_rows(mine.part == 1 ? far : one, r);
+    }
+    if (mine.part == 1 && team == 0) {
+        __threadfence();
+        __syncwarp();
+        if (self() % 32 == 0) {
+            tell_scale(sign_of(task, mine, of_team), sign, 0);
+        }
+    }
+    multipliers_meet::meet();
+    if (mine.part != 1) {
+#pragma unroll 1
+        for (int i = 0; i < QUARTERS / 2; i++) {
+            store_rows(one, a, first, head, 2 * team + i);
+        }
+    }
+    multipliers_meet::meet(); /* the next rows take the same place */
+}
+
+__device__ __forceinline__ void attend_all(
+    const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at, int phase)
+{
+    const struct task &a = task.attend;
+#pragma unroll 1
+    for (int i = (int)blockIdx.x; i < task.n_tasks && a.a.lanes[0] >= 0; i += (int)gridDim.x) {
+        attend_task_rows(task, b, slots, at, find_task(task, i), task.met_before + (uint32_t)phase);
+    }
+    group_copies_follow();
+    __syncwarp();
+    if (self() % 32 == 0) {
+        group_arrive(group_shared(&b.room));
+    }
+}
+
+} // namespace
+
+#endif
+
+#endif
