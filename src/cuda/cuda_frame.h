@@ -19,7 +19,7 @@ uint64_t cuda_frame_plan(const struct model *model);
 utter_status cuda_frame_open(struct cuda_frame **frame, const struct cuda_weights *weights,
     const struct model *model, struct cuda_device *device, const struct cuda_lanes *lanes,
     cudaStream_t stream, utter_error *error);
-/* How frames are made: by graphs, all lanes in one pass; by the persistent kernel (frame.h), up to 4 lanes in one;
+/* How frames are made: by graphs, all lanes in one pass; by the persistent kernel (frame.h), up to 8 lanes in one;
  * or by what a few frames of all lanes have shown to be faster, the graphs when there are many lanes. */
 enum cuda_frame_way { CUDA_FRAME_GRAPHS, CUDA_FRAME_KERNEL, CUDA_FRAME_FASTER };
 /* Which weights the persistent kernel reads in 8 bits. The graphs read all of them as they are stored: they cannot make
