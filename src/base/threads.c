@@ -212,25 +212,6 @@ int pool_size(const struct pool *p)
     return p->n_threads;
 }
 
-/* Where a part begins, in pieces of 1 / (round << (n_rounds - 1)). */
-static int64_t falling_begin(int part, int n_parts, int round)
-{
-    int n_rounds = n_parts / round, r = part / round, last = n_rounds - 1;
-    int64_t whole = (int64_t)1 << last, left = r < n_rounds ? whole >> r : 0;
-    return r == n_rounds ? round * whole
-                         : round * (whole - left) + part % round * (r < last ? left / 2 : left);
-}
-
-void pool_slice_falling(
-    int64_t n, int grain, int part, int n_parts, int round, int64_t *begin, int64_t *end)
-{
-    int64_t n_grains = n / grain + (n % grain != 0), all = falling_begin(n_parts, n_parts, round);
-    int64_t first = n_grains * falling_begin(part, n_parts, round) / all,
-            last = n_grains * falling_begin(part + 1, n_parts, round) / all;
-    *begin = first * grain < n ? first * grain : n;
-    *end = last * grain < n ? last * grain : n;
-}
-
 void pool_slice(int64_t n, int grain, int part, int n_parts, int64_t *begin, int64_t *end)
 {
     int64_t n_grains = n / grain + (n % grain != 0), each = n_grains / n_parts,

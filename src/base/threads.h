@@ -27,10 +27,4 @@ void pool_run(struct pool *pool, void (*fn)(void *arg, int part, int n_parts), v
 /* The part-th of n_parts nearly equal pieces of [0, n), borders rounded to multiples of `grain`. */
 void pool_slice(int64_t n, int grain, int part, int n_parts, int64_t *begin, int64_t *end);
 
-/* The same with pieces that fall: all `round` parts of a round together take half of what is left, those of the last
- * round the rest. Slower cores get fewer of them, and nobody waits long for the last one. n_parts is a multiple of
- * round. */
-void pool_slice_falling(
-    int64_t n, int grain, int part, int n_parts, int round, int64_t *begin, int64_t *end);
-
 #endif

@@ -132,7 +132,6 @@ struct product_job {
     int64_t x_stride;
     int n_c;
     const struct kern_rounded *room;
-    int round; /* parts of a round, of which the first ones are large; 0: all alike */
     bool
         gated; /* two products, of which the second one gates the first: rows of both go to the same part */
 };
@@ -155,22 +154,12 @@ static int64_t counted_rows(const struct weight *w)
     return pack_blocks(w->rows) * PACK_ROWS;
 }
 
-static void slice_rows(
-    const struct product_job *job, int64_t n, int part, int n_parts, int64_t *begin, int64_t *end)
-{
-    if (job->round) {
-        pool_slice_falling(n, PACK_ROWS, part, n_parts, job->round, begin, end);
-    } else {
-        pool_slice(n, PACK_ROWS, part, n_parts, begin, end);
-    }
-}
-
 /* The rows of all products, laid end to end, are cut into parts. */
 static void product_part(void *arg, int part, int n_parts)
 {
     const struct product_job *job = arg;
     int64_t begin, end, first = 0;
-    slice_rows(job, job->n_rows, part, n_parts, &begin, &end);
+    pool_slice(job->n_rows, PACK_ROWS, part, n_parts, &begin, &end);
     for (int i = 0; i < job->n_products && first < end; i++) {
         const struct kern_product *p = &job->products[i];
         int64_t r0 = begin > first ? begin - first : 0,
@@ -187,7 +176,7 @@ static void gated_part(void *arg, int part, int n_parts)
     const struct product_job *job = arg;
     const struct kern_product *gate = &job->products[0], *up = &job->products[1];
     int64_t begin, end;
-    slice_rows(job, gate->w->rows, part, n_parts, &begin, &end);
+    pool_slice(gate->w->rows, PACK_ROWS, part, n_parts, &begin, &end);
     if (begin < end) {
         product_rows(job, gate, begin, end);
         product_rows(job, up, begin, end);
@@ -215,16 +204,15 @@ static void run_products(struct product_job job, struct pool *pool, struct kern_
     const struct kern_product *products = job.products;
     const int n_c = job.n_c;
     /* Below this many products of two numbers a part, waking another thread costs more than it gives. */
-    const int64_t part_work = 1 << 16, n_k = products[0].w->cols, n_threads = pool_size(pool);
-    enum { FEW = 4 }; /* columns, for which weights come from memory and arithmetic is nothing */
-    int64_t most = n_threads * (n_c <= FEW ? 5 : 4);
+    const int64_t part_work = 1 << 16, n_k = products[0].w->cols, most = (int64_t)pool_size(pool) * 4;
     for (int i = 0; i < job.n_products; i++) {
         job.n_rows += counted_rows(products[i].w);
         job.room = pack_is(products[i].w->type) ? room : job.room;
     }
     if (job.room) {
+        enum { ALONE = 4 }; /* so few columns are rounded sooner than another thread is there */
         room->n_groups = pack_groups(n_k);
-        if (n_c <= FEW) { /* sooner than another thread is there */
+        if (n_c <= ALONE) {
             round_part(&job, 0, 1);
         } else {
             pool_run(pool, round_part, &job, n_c < most ? n_c : (int)most);
@@ -232,10 +220,6 @@ static void run_products(struct product_job job, struct pool *pool, struct kern_
     }
     int64_t n_parts = job.n_rows * n_k * n_c / part_work;
     n_parts = n_parts < most ? n_parts : most;
-    if (n_c <= FEW && n_parts > n_threads) {
-        job.round = (int)n_threads;
-        n_parts -= n_parts % n_threads;
-    }
     void (*part)(void *, int, int) = job.gated ? gated_part : product_part;
     if (n_parts <= 1) {
         part(&job, 0, 1);
@@ -247,15 +231,13 @@ static void run_products(struct product_job job, struct pool *pool, struct kern_
 void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
     int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
 {
-    run_products(
-        (struct product_job){kern, products, n, 0, x, x_stride, n_c, NULL, 0, false}, pool, room);
+    run_products((struct product_job){kern, products, n, 0, x, x_stride, n_c, NULL, false}, pool, room);
 }
 
 void kern_gated(const struct kern *kern, struct pool *pool, const struct kern_product *products,
     const float *x, int64_t x_stride, int n_c, struct kern_rounded *room)
 {
-    run_products(
-        (struct product_job){kern, products, 2, 0, x, x_stride, n_c, NULL, 0, true}, pool, room);
+    run_products((struct product_job){kern, products, 2, 0, x, x_stride, n_c, NULL, true}, pool, room);
 }
 
 void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,

@@ -223,32 +223,6 @@ static void slices_tile_the_range(void **state)
     }
 }
 
-static void falling_slices_tile_the_range(void **state)
-{
-    (void)state;
-    static const int64_t lengths[] = {0, 1, 5, 1000, 16 * 320, (int64_t)1 << 40};
-    for (size_t l = 0; l < 6; l++) {
-        for (int round = 1; round < 7; round++) {
-            for (int n_parts = round; n_parts <= 6 * round; n_parts += round) {
-                int64_t at = 0, begin, end;
-                for (int part = 0; part < n_parts; part++, at = end) {
-                    pool_slice_falling(lengths[l], 16, part, n_parts, round, &begin, &end);
-                    assert_int_equal(begin, at);
-                    assert_true(end >= begin && (end == lengths[l] || end % 16 == 0));
-                }
-                assert_int_equal(at, lengths[l]);
-            }
-        }
-    }
-    static const int64_t wanted[] = {0, 80, 160, 200, 240, 260, 280, 300, 320}; /* of 4 rounds of two */
-    for (int part = 0; part < 8; part++) {
-        int64_t begin, end;
-        pool_slice_falling(320, 1, part, 8, 2, &begin, &end);
-        assert_int_equal(begin, wanted[part]);
-        assert_int_equal(end, wanted[part + 1]);
-    }
-}
-
 static void make_file(const char *folder, const char *name, const char *text)
 {
     char path[5200];
@@ -336,7 +310,6 @@ int main(void)
         cmocka_unit_test(workers_leave_signals_to_the_program),
         cmocka_unit_test(pools_fail_cleanly),
         cmocka_unit_test(slices_tile_the_range),
-        cmocka_unit_test(falling_slices_tile_the_range),
         cmocka_unit_test(quotas_are_read),
         cmocka_unit_test(affinity_is_respected),
     };
