@@ -171,6 +171,18 @@ static void check_after(struct run *gpu, const utter_error *first, const char *w
         same && clock_seconds() - began < 0.5, "%s: every later call says so, and closing ends", what);
 }
 
+/* A backend with little patience, and behind held_s seconds of nothing one frame of work. */
+static bool open_hanging(struct run *gpu, const struct model *model, int *held_s, bool *queued)
+{
+    if (!open_run(gpu, &cuda_backend, model, 1)) {
+        return false;
+    }
+    gpu->b->device.patience_s = 0.2;
+    *queued = cudaLaunchHostFunc(gpu->b->stream, hold_up, held_s) == cudaSuccess &&
+              start(gpu, 0, 1, &GREEDY, 9);
+    return true;
+}
+
 /* Work that does not end within the patience that a backend has. */
 static void check_hang(const struct model *model)
 {
@@ -178,12 +190,10 @@ static void check_hang(const struct model *model)
     struct lane_out out;
     utter_error error = {0};
     int held_s = 3;
-    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+    bool queued;
+    if (!open_hanging(&gpu, model, &held_s, &queued)) {
         return;
     }
-    gpu.b->device.patience_s = 0.2;
-    bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
-                  start(&gpu, 0, 1, &GREEDY, 9);
     double began = clock_seconds();
     utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
     result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 1,
@@ -197,12 +207,10 @@ static void check_close_hanging(const struct model *model)
 {
     struct run gpu;
     int held_s = 2;
-    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+    bool queued;
+    if (!open_hanging(&gpu, model, &held_s, &queued)) {
         return;
     }
-    gpu.b->device.patience_s = 0.2;
-    bool queued = cudaLaunchHostFunc(gpu.b->stream, hold_up, &held_s) == cudaSuccess &&
-                  start(&gpu, 0, 1, &GREEDY, 9);
     double began = clock_seconds();
     gpu.ops->close(&gpu.b);
     result(queued && clock_seconds() - began < 1, "a device that hangs is closed, after %.2f s",
