@@ -4,7 +4,13 @@
 #ifndef TESTS_CUDA_FRAME_TOGETHER_H
 #define TESTS_CUDA_FRAME_TOGETHER_H
 
+#include <stddef.h>
+
 #include "tests/cuda/frame_compare.h"
+
+/* What kernels write of a lane's state. They only read its settings, which stand in front of it and may have bytes
+ * that nobody sets, as structs do. */
+enum { WRITTEN_AT = offsetof(struct cuda_lane, position) };
 
 /* What frames of n lanes have left, in one buffer. */
 struct left {
@@ -90,7 +96,8 @@ static int together_speak(struct rig *rig, int n, int each, int n_frames, struct
         }
         for (int l = 0; l < n; l++) {
             left_add(left, rig->out_device + l, sizeof *rig->out);
-            left_add(left, rig->lanes.state + l, sizeof *rig->lanes.state);
+            left_add(left, (unsigned char *)(rig->lanes.state + l) + WRITTEN_AT,
+                sizeof *rig->lanes.state - WRITTEN_AT);
         }
     }
     const size_t width = (size_t)c->talker.width, codes = (size_t)c->codec_vocabulary;
