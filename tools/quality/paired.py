@@ -3,13 +3,14 @@
     python3 paired.py run --program UTTER --models fp32=../../voice/builtin q8=Q8.utter q4/2=Q4.utter \
         --texts run/text/heldout_words.txt --judge-texts run/text/train_slt.txt run/text/train_rms.txt --seeds 4 \
         --seconds 600 --out run/paired.jsonl
-    python3 paired.py report run/paired.jsonl
+    python3 paired.py report run/paired.jsonl --teacher run/teacher
 
 A *turn* is one sentence, preset voice, layout and seed, said by every model (by NAME/n=MODEL in each n-th turn only)
 and judged at once; turns come in a shuffled order, so that a run that --seconds cuts off is a fair sample of all. The
 first model is what the others are compared with. Each line of the file is one turn. The intervals are 95%: bootstrap
 over sentences, all turns of a sentence together. --language LM DICTIONARY is what recogniser.prepare() makes, for a
-machine that lacks the texts. Endings, lengths and peaks are kept too.
+machine that lacks the texts. Endings, lengths and peaks are kept too. With --teacher (recordings of the same texts that
+measure.py has judged: manifest.json and heard.json) every model's errors also stand as a ratio to the teacher's.
 """
 import argparse
 import collections
@@ -128,8 +129,51 @@ def compare(lines, first, other, generator):
             f"{np.median(length):.3f} ({np.percentile(length, 5):.2f}-{np.percentile(length, 95):.2f}) |")
 
 
+def teacher_errors(folder):
+    """(speaker, index) -> errors and words of the teacher's recording."""
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    with open(os.path.join(folder, "heard.json"), encoding="utf-8") as file:
+        heard = json.load(file)["heard"]
+    return {(m["speaker"], m["index"]): (heard[m["file"]]["errors"], heard[m["file"]]["words"]) for m in manifest}
+
+
+def against_teacher(lines, name, teacher, generator):
+    """Turns, errors, both rates in percent, their ratio and its interval; the teacher counts once in every turn."""
+    rows, turns = collections.defaultdict(lambda: np.zeros(4)), 0
+    for line in lines:
+        if name in line["models"]:
+            errors, words = teacher[line["preset"], line["index"]]
+            if words != line["words"]:
+                sys.exit(f"paired.py: sentence {line['index']} has {line['words']} words, the teacher's {words}: "
+                         "other texts (give the recordings of those that were said)")
+            rows[line["index"]] += (line["models"][name]["errors"], words, errors, words)
+            turns += 1
+    rows = np.array(list(rows.values()))
+    drawn = np.array([rows[generator.integers(0, len(rows), len(rows))].sum(0) for _ in range(DRAWS)])
+    total, ratio = rows.sum(0), (drawn[:, 0] / drawn[:, 1]) / (drawn[:, 2] / drawn[:, 3])
+    return (turns, len(rows), int(total[0]), 100 * total[0] / total[1], 100 * total[2] / total[3],
+            (total[0] / total[1]) / (total[2] / total[3]), *np.percentile(ratio, [2.5, 97.5]))
+
+
+def report_ratios(lines, folder):
+    teacher, generator = teacher_errors(folder), np.random.default_rng(0)
+    layouts = sorted({line["layout"] for line in lines})
+    print("\n| Model | Speaker | Layout | Turns of sentences | Errors | Word errors, % | Teacher, % | Ratio |\n"
+          "|---|---|---|---|---|---|---|---|")
+    for name in dict.fromkeys(name for line in lines for name in line["models"]):
+        for preset in sorted({line["preset"] for line in lines}):
+            for layout in layouts + (["both"] if len(layouts) > 1 else []):
+                some = [l for l in lines if l["preset"] == preset and layout in ("both", l["layout"])]
+                if any(name in line["models"] for line in some):
+                    print("| %s | %s | %s | %d of %d | %d | %.2f | %.2f | %.3f (%.2f-%.2f) |"
+                          % (name, preset, layout, *against_teacher(some, name, teacher, generator)))
+
+
 def report(args):
     lines = load(args.files)
+    if args.teacher:
+        report_ratios(lines, args.teacher)
     first = next(iter(lines[0]["models"]))
     others = list(dict.fromkeys(name for line in lines for name in line["models"] if name != first))
     generator = np.random.default_rng(0)
@@ -170,6 +214,7 @@ def main():
     speak.add_argument("--out", required=True)
     tell = commands.add_parser("report")
     tell.add_argument("files", nargs="+")
+    tell.add_argument("--teacher", help="folder of the teacher's judged recordings: ratios to them as well")
     args = options.parse_args()
     if args.command == "run" and not (args.language or args.judge_texts):
         sys.exit("paired.py: --language or --judge-texts is missing")
