@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "report.h"
 
 enum { MOST_THREADS = 256, PASSES = 5 };
@@ -47,7 +48,7 @@ static void *read_slice(void *user)
 static double read_all(struct slice *slices, int n)
 {
     pthread_t threads[MOST_THREADS];
-    double begin = seconds_now();
+    double begin = clock_seconds();
     int started = 1;
     while (started < n && pthread_create(&threads[started], NULL, read_slice, &slices[started]) == 0) {
         started++;
@@ -56,7 +57,7 @@ static double read_all(struct slice *slices, int n)
     for (int i = 1; i < started; i++) {
         pthread_join(threads[i], NULL);
     }
-    return started == n ? seconds_now() - begin : 0;
+    return started == n ? clock_seconds() - begin : 0;
 }
 
 static double measure(int n_threads)

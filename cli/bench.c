@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bandwidth.h"
+#include "base/clock.h"
 #include "checkpoint.h"
 #include "commands.h"
 #include "report.h"
@@ -137,7 +138,7 @@ static char *text_of(int n_words)
 static void note_first(struct bench *bench, int lane, double begin_s)
 {
     if (bench->first_s[lane] == 0) {
-        bench->first_s[lane] = seconds_now() - begin_s;
+        bench->first_s[lane] = clock_seconds() - begin_s;
         bench->first[lane] = (utter_stream_stats){.size = sizeof *bench->first};
         utter_stream_get_stats(bench->streams[lane], &bench->first[lane]);
     }
@@ -271,12 +272,12 @@ static bool keep_run(struct bench *bench, struct row *row, double wall_s, double
 static int run_once(struct bench *bench, struct row *row, const char *text, bool kept)
 {
     utter_error error = {0};
-    double begin_s = seconds_now(), thread_s = thread_seconds();
+    double begin_s = clock_seconds(), thread_s = thread_seconds();
     utter_status status = open_streams(bench, row, text, kept, &error);
     int open = row->lanes;
     bool stored = true;
     while (status == UTTER_OK && open > 0) {
-        double step_s = seconds_now();
+        double step_s = clock_seconds();
         int before = most_frames(bench, row);
         bool first = bench->first_s[0] == 0;
         status = read_lanes(bench, row, begin_s, &error);
@@ -287,10 +288,10 @@ static int run_once(struct bench *bench, struct row *row, const char *text, bool
         /* The first step holds the prefill, and has a column of its own. */
         int n = most_frames(bench, row) - before;
         if (kept && n > 0 && !first && stored) {
-            stored = series_add(&row->frame, 1000 * (seconds_now() - step_s) / n);
+            stored = series_add(&row->frame, 1000 * (clock_seconds() - step_s) / n);
         }
     }
-    double wall_s = seconds_now() - begin_s;
+    double wall_s = clock_seconds() - begin_s;
     if (status == UTTER_OK && kept) {
         stored = stored && keep_run(bench, row, wall_s, thread_seconds() - thread_s);
     }

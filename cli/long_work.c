@@ -2,6 +2,7 @@
  * Progress and Ctrl-C. */
 #include "long_work.h"
 
+#include "base/clock.h"
 #include "interrupt.h"
 #include "report.h"
 
@@ -14,7 +15,7 @@ int long_work_begin(struct long_work *work, const char *what, const struct setti
 bool long_work_progress(void *user, double done)
 {
     struct long_work *work = user;
-    double now = seconds_now();
+    double now = clock_seconds();
     if (!work->quiet && progress_shown() && now - work->told_s >= 0.1) {
         work->told_s = now;
         progress("%s: %.0f %%", work->what, 100 * done);

@@ -57,9 +57,8 @@ const struct option option_table[] = {
         "auto: as the official package does for this kind of voice"},
 
     {SAY | DECODE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
-        "the sound file, - is standard output; without it plays, or replaces utter.wav where nothing "
-        "can "
-        "play"},
+        "the sound file, - is standard output; without it plays, or where nothing can play replaces "
+        "utter.wav"},
     {QUANTIZE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
         "the file to write"},
     {CLONE | DESIGN | MIX, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,

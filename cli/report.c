@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -155,11 +154,4 @@ json_t *json_name(const char *name)
     char quoted[4 * 4096];
     json_t *plain = name ? json_string(name) : json_null();
     return plain ? plain : json_string(error_quote(quoted, sizeof quoted, name, strlen(name)));
-}
-
-double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -39,7 +39,4 @@ int report_json(json_t *object);
 /* A name of a file, whose bytes need not be UTF-8, as JSON has it: then with escapes. NULL gives null. */
 json_t *json_name(const char *name);
 
-/* Seconds of a clock that never jumps. */
-double seconds_now(void);
-
 #endif

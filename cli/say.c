@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "checkpoint.h"
 #include "codes_file.h"
 #include "commands.h"
@@ -116,7 +117,7 @@ static double seconds_spoken(const struct speech *speech)
 
 static void show_progress(struct speech *speech)
 {
-    double now = seconds_now();
+    double now = clock_seconds();
     if (speech->settings->quiet.given || !progress_shown() || now - speech->told_s < 0.1) {
         return;
     }
@@ -161,7 +162,7 @@ static int speak(struct speech *speech)
     struct text_source *source = &speech->source;
     float pcm[4096];
     bool needs_text = false;
-    speech->begin_s = seconds_now();
+    speech->begin_s = clock_seconds();
     int code = source->text ? give_text(speech, source->text, source->bytes, true) : 0;
     while (code == 0) {
         if (source->descriptor >= 0 && !interrupt_signal()) {
@@ -172,11 +173,11 @@ static int speak(struct speech *speech)
         }
         size_t n = 0;
         utter_error error = {0};
-        double read_s = seconds_now();
+        double read_s = clock_seconds();
         utter_status status =
             utter_stream_read(speech->stream, pcm, sizeof pcm / sizeof *pcm, &n, &error);
         utter_stream_stats stats = stats_of(speech);
-        trace_call(&speech->trace, &stats, read_s, seconds_now());
+        trace_call(&speech->trace, &stats, read_s, clock_seconds());
         needs_text = status == UTTER_AGAIN;
         if (status == UTTER_END || (needs_text && interrupt_signal())) {
             break;
@@ -188,7 +189,7 @@ static int speak(struct speech *speech)
             show_progress(speech);
         }
     }
-    speech->end_s = seconds_now();
+    speech->end_s = clock_seconds();
     return code;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace.h"
 
+#include "base/clock.h"
 #include "report.h"
 
 enum { CALLS = 1, STAGES = 2, WAITS = 3 }; /* lines of the trace */
 
 int trace_open(struct trace *t, const char *path)
 {
-    *t = (struct trace){.begin_s = seconds_now()};
+    *t = (struct trace){.begin_s = clock_seconds()};
     int code = text_file_open(&t->file, path);
     if (code) {
         return code;
