@@ -329,10 +329,11 @@ bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const
 
 /* How many frames the wave part must hear until nothing in its state depends on what it held before. Counted are the
  * moments of a block's output that still do: a transposed convolution looks back by one input, the three units by the
- * sum of their reaches, and the last convolution keeps a reach more. */
+ * sum of their reaches, and the last convolution keeps a reach more. Beside packed weights the wave part also keeps the
+ * past of the first convolution; else the front has it. */
 static int wave_memory(const struct cpu_vocoder *v)
 {
-    int64_t n_old = 0;
+    int64_t n_old = v->whole ? VOCODER_REACH : 0;
     for (int i = 0; i < v->config->n_rates; i++) {
         const struct vocoder_block *b = &v->blocks[i];
         n_old = (n_old + 1) * b->rate;

@@ -111,11 +111,9 @@ static void test_rows_and_vocoder(void **state)
 }
 
 /* The vocoder's state is that of a lane that made all the samples, for few frames and many, and for a second piece. */
-static void test_prime(void **state)
+static void prime_and_compare(struct model *model)
 {
-    (void)state;
     static const int lengths[] = {1, 2, 3, 4, 5, 6, 9, 33, 75, 110};
-    struct model *model = open_model(MODEL);
     const struct config *c = model->config;
     struct backend *b = open_backend(model, 2, 2);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -144,6 +142,21 @@ static void test_prime(void **state)
     assert_int_equal(cpu->prime(b, 0, bad, 0, NULL), UTTER_E_ARGUMENT);
     cpu->close(&b);
     model_close(&model);
+}
+
+static void test_prime(void **state)
+{
+    (void)state;
+    prime_and_compare(open_model(MODEL));
+}
+
+/* Beside packed weights the vocoder keeps other pasts. */
+static void test_prime_packed(void **state)
+{
+    (void)state;
+    struct model *model = open_model(MODEL);
+    assert_int_equal(model_pack(model, DTYPE_Q8, 1, NULL), UTTER_OK);
+    prime_and_compare(model);
 }
 
 static void test_wrong_requests(void **state)
@@ -179,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_rows_and_vocoder),
         cmocka_unit_test(test_prime),
+        cmocka_unit_test(test_prime_packed),
         cmocka_unit_test(test_wrong_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
