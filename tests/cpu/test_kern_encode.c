@@ -11,7 +11,7 @@
 #include "tests/support.h"
 
 static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
-enum { N_TABLES = 6 };
+enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 #define EACH_TABLE(kern)                                                                               \
     for (int i_##kern = 0; i_##kern < N_TABLES; i_##kern++)                                            \

@@ -17,7 +17,7 @@ extern const struct kern tiles_emulated;
 
 static const char *const TABLES[] = {
     "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "emulated"};
-enum { N_TABLES = 7 };
+enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 static const struct kern *table_at(int i)
 {

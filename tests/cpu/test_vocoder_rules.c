@@ -10,7 +10,7 @@
 #include "tests/support.h"
 
 static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
-enum { N_TABLES = 6, MOST_FRAMES = 90 };
+enum { N_TABLES = sizeof TABLES / sizeof *TABLES, MOST_FRAMES = 90 };
 
 struct setting {
     struct model *model;
