@@ -427,7 +427,7 @@ utter_status cuda_frame_run(
 {
     struct cuda_frame_in left[CUDA_MAX_SLOTS];
     int n_left = n;
-    const int turn = f->next_order++ % FRAME_ORDERS;
+    const int turn = (int)(f->next_order++ % FRAME_ORDERS);
     utter_status status = cuda_wait_for(f->device, f->order_taken[turn], "a frame", error);
     if (status) {
         return status;

@@ -67,7 +67,7 @@ struct cuda_frame {
     struct frame_buffers b;
     struct cuda_order *orders, *orders_at; /* [FRAME_ORDERS], mapped */
     cudaEvent_t order_taken[FRAME_ORDERS];
-    int next_order, next_stage;
+    unsigned next_order, next_stage; /* they wrap: their sizes are powers of two */
     struct frame_stage stages[FRAME_STAGES];
     struct cuda_frame_out *out, *out_at; /* [n_lanes], mapped */
     uint64_t sequence;

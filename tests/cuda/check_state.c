@@ -2,9 +2,11 @@
  * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device fails:
  * snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a failure.
  * Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
+#include <limits.h>
+
 #include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_steps.h"
+#include "cuda/cuda_frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
 /* Frames of two lanes of one model are the same to the bit. */
@@ -104,6 +106,15 @@ static void check_end(struct run *gpu)
            said(gpu->ops->collect(gpu->b, 0, &out, &error), &error, "collect");
     result(done && out.pcm && out.n_samples == n_samples, "%d frames in front of the end have sound",
         WAITING);
+}
+
+/* Orders and pieces of prompts are counted as long as a model is open: frames after 2^31 of them are as before. */
+static void check_count(struct run *gpu)
+{
+    gpu->b->frame->next_order = gpu->b->frame->next_stage = (unsigned)INT_MAX - 2;
+    result(start(gpu, 0, 4, &SAMPLED, N_ROWS) && start(gpu, 1, 4, &SAMPLED, N_ROWS) &&
+               go_on_alike(gpu, 0, 1, 4, 4),
+        "frames past the 2^31st");
 }
 
 /* ---- What is refused ---- */
@@ -248,6 +259,7 @@ static void check_model(void)
         check_snapshot(&gpu);
         check_prime(&gpu);
         check_end(&gpu);
+        check_count(&gpu);
         check_errors(&gpu);
         gpu.ops->close(&gpu.b);
     }
