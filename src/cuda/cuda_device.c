@@ -109,6 +109,8 @@ utter_status cuda_device_give_up(struct cuda_device *d, utter_error *error)
 uint64_t cuda_device_free_bytes(const struct cuda_device *d)
 {
     size_t available = 0, total = 0;
-    (void)d;
+    if (d->broken.code || cudaSetDevice(d->index) != cudaSuccess) {
+        return 0;
+    }
     return cudaMemGetInfo(&available, &total) == cudaSuccess ? available : 0;
 }

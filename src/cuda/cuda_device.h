@@ -50,7 +50,7 @@ utter_status cuda_device_fail(struct cuda_device *device, const char *why, utter
 /* The same for one that has not answered for patience_s: nothing of it is touched any more. */
 utter_status cuda_device_give_up(struct cuda_device *device, utter_error *error);
 
-/* Bytes that can be allocated now. */
+/* Bytes that can be allocated now; 0 of a device that has failed. Makes the device this thread's. */
 uint64_t cuda_device_free_bytes(const struct cuda_device *device);
 
 #ifdef __cplusplus

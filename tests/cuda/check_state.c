@@ -159,6 +159,22 @@ static void check_memory_bound(const struct model *model)
         error.text);
 }
 
+/* The last of several GPUs is asked for its own memory, whichever is the thread's. */
+static void check_asked_device(void)
+{
+    const int last = cuda_device_count() - 1;
+    struct cuda_device device;
+    utter_error error = {0};
+    int now = -1;
+    if (last < 1 || !said(cuda_device_open(&device, last, &error), &error, "the last device")) {
+        return;
+    }
+    bool asked = cudaSetDevice(0) == cudaSuccess && cuda_device_free_bytes(&device) > 0 &&
+                 cudaGetDevice(&now) == cudaSuccess && now == last;
+    cudaSetDevice(0);
+    result(asked, "cuda:%d is asked for its memory", last);
+}
+
 /* ---- A device that fails ---- */
 
 static void CUDART_CB hold_up(void *seconds)
@@ -167,16 +183,18 @@ static void CUDART_CB hold_up(void *seconds)
     nanosleep(&t, NULL);
 }
 
-/* Every call after the failure, and closing, come back at once and say the same. */
+/* Every call after the failure, and closing, come back at once and say the same; memory tells without the device. */
 static void check_after(struct run *gpu, const utter_error *first, const char *what)
 {
     utter_error error = {0};
+    struct backend_memory memory = {0};
     struct lane_out out;
     double began = clock_seconds();
+    gpu->ops->memory(gpu->b, &memory);
     bool same = gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error) == UTTER_E_DEVICE &&
                 strcmp(error.text, first->text) == 0 &&
                 gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_E_DEVICE &&
-                strcmp(error.text, first->text) == 0;
+                strcmp(error.text, first->text) == 0 && memory.most_lanes == gpu->b->lanes.n;
     gpu->ops->close(&gpu->b);
     result(
         same && clock_seconds() - began < 0.5, "%s: every later call says so, and closing ends", what);
@@ -264,6 +282,7 @@ static void check_model(void)
         gpu.ops->close(&gpu.b);
     }
     check_memory_bound(model);
+    check_asked_device();
     model_close(&model);
 }
 
