@@ -12,7 +12,8 @@
 #include "tests/support.h"
 
 static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
-enum { N_TABLES = sizeof TABLES / sizeof *TABLES, FRAMES = 110 }; /* more than the ring of keys has slots */
+enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
+enum { FRAMES = 110 }; /* more than the ring of keys has slots */
 
 struct setting {
     struct model *model;
