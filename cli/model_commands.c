@@ -22,9 +22,10 @@ static void print_info(const utter_model_info *i)
     printf("frame        %d samples at %d Hz, %d codes of 0..%d\n", i->frame_samples, i->sample_rate,
         i->n_codebooks, i->codebook_size - 1);
     printf("positions    %d\n", i->max_positions);
-    printf("files        %.1f MB mapped, mostly %s\n", million * (double)i->file_bytes, i->weights);
+    printf("files        %.1f MB mapped\n", million * (double)i->file_bytes);
     printf("memory       %.1f MB on top\n", million * (double)i->memory_bytes);
-    printf("each frame   reads %.1f MB of weights\n", million * (double)i->frame_bytes);
+    printf("each frame   reads %.1f MB of weights, mostly %s\n", million * (double)i->frame_bytes,
+        i->weights);
     printf("device       %s, threads %d\n", i->device, i->n_threads);
     printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
     if (i->most_lanes > 0) {

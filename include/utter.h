@@ -173,8 +173,10 @@ typedef struct utter_model_info {
     uint64_t memory_bytes; /* taken on top of the files */
     uint64_t
         frame_bytes; /* weights read to make one frame: talker once, predictor for each code, vocoder */
-    const char *weights; /* the type that most of them are held in: "bf16", "f32", "q8", "q4" */
-    int n_snapshots;     /* kept now, see utter_model_options.snapshot_bytes */
+    /* The type that most of them are held in: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's in 8
+     * bits, the talker's as stored. */
+    const char *weights;
+    int n_snapshots; /* kept now, see utter_model_options.snapshot_bytes */
     uint64_t snapshot_bytes;
     int most_lanes;         /* that the memory of the GPU would hold; 0: no such bound */
     double device_gb_per_s; /* 1e9 bytes a second that the memory of the GPU can give; 0: not known */

@@ -279,11 +279,12 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.all_parameters = m->all_parameters;
     full.file_bytes =
         tensor_set_bytes(m->tensors) + (m->packed_file ? 0 : tensor_set_bytes(m->codec_tensors));
-    full.frame_bytes = m->frame_bytes;
-    full.talker_frame_bytes = m->talker_frame_bytes;
-    full.predictor_frame_bytes = m->predictor_frame_bytes;
+    full.talker_frame_bytes = memory.weights ? memory.talker_frame_bytes : m->talker_frame_bytes;
+    full.predictor_frame_bytes =
+        memory.weights ? memory.predictor_frame_bytes : m->predictor_frame_bytes;
     full.vocoder_frame_bytes = m->vocoder_frame_bytes;
-    full.weights = model_weights_name(m);
+    full.frame_bytes = full.talker_frame_bytes + full.predictor_frame_bytes + full.vocoder_frame_bytes;
+    full.weights = memory.weights ? memory.weights : model_weights_name(m);
     full.n_snapshots = model->snapshots.n;
     full.snapshot_bytes = model->snapshots.used_bytes;
     full.most_lanes = memory.most_lanes;

@@ -404,6 +404,16 @@ static void cuda_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
     cuda_vocoder_tap(b->vocoder, fn, user);
 }
 
+/* The model has what is stored; in 8 bits it is only here. */
+static void tell_packed(const struct backend *b, struct backend_memory *memory)
+{
+    const struct frame_reads reads = frame_packed_reads(&b->weights);
+    const bool all = b->packed == FRAME_PACKED_ALL;
+    memory->weights = all ? weights_name(DTYPE_Q8) : WEIGHTS_PREDICTOR;
+    memory->talker_frame_bytes = all ? reads.talker_bytes : b->model->talker_frame_bytes;
+    memory->predictor_frame_bytes = reads.predictor_bytes;
+}
+
 static void cuda_memory(const struct backend *b, struct backend_memory *memory)
 {
     uint64_t cache = (uint64_t)b->lanes.n_pages * b->lanes.page_floats * sizeof(float);
@@ -418,6 +428,9 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     memory->most_lanes =
         b->lanes.n + (int)(cuda_device_free_bytes(&b->device) / backend_least_lane_bytes(b->model));
     memory->position_bytes = b->lanes.page_floats * sizeof(float) / CUDA_PAGE;
+    if (b->packed != FRAME_PACKED_NONE) {
+        tell_packed(b, memory);
+    }
 }
 
 const struct backend_ops cuda_backend = {

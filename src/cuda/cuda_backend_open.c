@@ -167,6 +167,7 @@ static utter_status choose_kernels(
         : frame || packed ? CUDA_FRAME_KERNEL
                           : CUDA_FRAME_FASTER,
         packed, &persistent, error);
+    b->packed = packed;
     b->kernel_bytes = persistent ? frame_kernel_plan(&b->weights, packed) : 0;
     snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
         persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.major,

@@ -32,7 +32,8 @@ struct backend {
     struct cuda_lanes lanes;
     struct cuda_pages pages;
     struct cuda_frame *frame;
-    uint64_t kernel_bytes; /* that the persistent kernel keeps */
+    enum frame_packed packed; /* what frames read in 8 bits */
+    uint64_t kernel_bytes;    /* that the persistent kernel keeps */
     struct cuda_vocoder *vocoder;
     cudaStream_t stream;
     cudaEvent_t done;      /* after all that was queued */

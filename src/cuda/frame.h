@@ -34,6 +34,12 @@ bool frame_kernel_fits(
 /* Bytes of device memory that frame_kernel_open allocates. */
 uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed packed);
 
+/* What a frame of one lane reads of matrices in 8 bits: the talker's once, the predictor's for each code. */
+struct frame_reads {
+    uint64_t talker_bytes, predictor_bytes;
+};
+struct frame_reads frame_packed_reads(const struct cuda_weights *weights);
+
 /* packed: what is made here, in 8 bits, from the weights of the graph path. */
 utter_status frame_kernel_open(struct frame_kernel **kernel, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,

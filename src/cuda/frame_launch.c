@@ -135,6 +135,27 @@ uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed
     return counted.arena.used;
 }
 
+static uint64_t packed_stack_bytes(const struct cuda_stack *s)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < s->n_layers; i++) {
+        const struct cuda_layer *l = &s->layers[i];
+        sum += frame_pack_bytes(&l->qkv) + frame_pack_bytes(&l->o) + frame_pack_bytes(&l->gate_up) +
+               frame_pack_bytes(&l->down);
+    }
+    return sum;
+}
+
+struct frame_reads frame_packed_reads(const struct cuda_weights *w)
+{
+    const uint64_t each = packed_stack_bytes(&w->predictor) + frame_pack_bytes(&w->projection);
+    struct frame_reads reads = {packed_stack_bytes(&w->talker) + frame_pack_bytes(&w->talker_head), 0};
+    for (int j = 0; j + 1 < w->n_codebooks; j++) {
+        reads.predictor_bytes += each + frame_pack_bytes(&w->predictor_head[j]);
+    }
+    return reads;
+}
+
 /* Packs what has been given room. */
 static utter_status pack_matrix(
     struct frame_kernel *k, const void *to, const struct cuda_matrix *m, utter_error *error)

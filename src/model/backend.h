@@ -78,6 +78,10 @@ struct backend_memory {
     uint64_t kept_bytes;     /* of the vocoder's state in a snapshot */
     int most_lanes;          /* that the device's memory would hold; 0: no such bound */
     double bytes_per_s;      /* that the device's memory can give; 0: not known */
+    /* What frames read where the device has made narrow weights itself: a name as model_weights_name gives, and bytes
+     * of one frame. NULL: what the model has. */
+    const char *weights;
+    uint64_t talker_frame_bytes, predictor_frame_bytes;
 };
 
 /* What lane_keep took out of a lane; each backend's own. */
@@ -88,7 +92,7 @@ typedef bool backend_progress_fn(void *user, double done);
 
 struct backend_ops {
     const char *name; /* "cpu" */
-    bool packs;       /* makes narrow weights itself of a model that is not packed */
+    bool packs;       /* makes narrow weights of a model that is not packed itself; memory tells */
     /* Frames of a lane that are best vocoded together where nobody waits for their sound; feed takes them then.
      * 0: none. */
     int gathers;

@@ -158,7 +158,6 @@ void model_count(struct model *m)
     struct tally vocoder = tally(codec, "decoder.", "decoder.quantizer.");
     m->vocoder_frame_bytes =
         pack_is(m->talker.stack.layers[0].q.type) ? 2 * vocoder.values : vocoder.bytes;
-    m->frame_bytes = talker + m->predictor_frame_bytes + m->vocoder_frame_bytes;
 }
 
 /* Binds one tensor set with `bind_all` and reports what does not fit. */

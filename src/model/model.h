@@ -142,8 +142,8 @@ struct model {
     struct speaker_weights speaker;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     /* Of weights that one frame reads: talker once, predictor for each code, vocoder once (in 16 bits beside packed
-     * ones); and the sum. */
-    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes, frame_bytes;
+     * ones). */
+    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes;
     uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
     bool packed_file;           /* talker and predictor lie packed in the file */
     void **owned;               /* every small vector and table that is not in a mapped file */
@@ -172,8 +172,9 @@ utter_status model_pack_predictor(
  * model_open takes in place of a folder. The model can only be closed after that. */
 utter_status model_file_write(
     struct model *model, const char *folder, enum dtype type, const char *path, utter_error *error);
-/* "bf16", "q8" ... */
+/* "bf16", "f16", "f32", "q8" or "q4"; and what the predictor's matrices alone in 8 bits are called. */
 const char *weights_name(enum dtype type);
+extern const char WEIGHTS_PREDICTOR[];
 /* How the model holds what every frame reads. */
 const char *model_weights_name(const struct model *model);
 size_t matrix_bytes(const struct weight *w);

@@ -152,7 +152,7 @@ static utter_status pack_all(struct model *m, struct weight **list, int n, int n
     return at && rows ? UTTER_OK : error_memory(error, "packed weights");
 }
 
-static const char PREDICTOR_ALONE[] = "q8-predictor";
+const char WEIGHTS_PREDICTOR[] = "q8-predictor";
 
 static utter_status pack_model(
     struct model *m, enum dtype type, bool talker, int n_threads, utter_error *error)
@@ -164,7 +164,7 @@ static utter_status pack_model(
                    ? UTTER_OK
                    : error_set(error, UTTER_E_ARGUMENT,
                          "weights %s: this file holds %s (pack the checkpoint that it was made from)",
-                         talker ? weights_name(type) : PREDICTOR_ALONE, model_weights_name(m));
+                         talker ? weights_name(type) : WEIGHTS_PREDICTOR, model_weights_name(m));
     }
     struct weight **list;
     int n, n_narrow;
@@ -195,7 +195,7 @@ utter_status model_pack_predictor(struct model *m, enum dtype type, int n_thread
 const char *model_weights_name(const struct model *m)
 {
     const enum dtype talker = m->talker.stack.layers[0].q.type;
-    return !pack_is(talker) && pack_is(m->predictor.stack.layers[0].q.type) ? PREDICTOR_ALONE
+    return !pack_is(talker) && pack_is(m->predictor.stack.layers[0].q.type) ? WEIGHTS_PREDICTOR
                                                                             : weights_name(talker);
 }
 

@@ -203,12 +203,12 @@ static void test_lanes(void **state)
     static const int kinds[] = {1, 2, 3};
     for (enum dtype type = DTYPE_Q8; type <= DTYPE_Q4; type++) {
         struct model *model = open_model(MODEL);
-        uint64_t frame_bytes = model->frame_bytes, parameters = model->all_parameters;
+        uint64_t talker_bytes = model->talker_frame_bytes, parameters = model->all_parameters;
         assert_int_equal(model_pack(model, type, 2, NULL), UTTER_OK);
         assert_int_equal(model->talker.stack.layers[0].down.type, type);
         assert_int_equal(model->talker.head.type, DTYPE_Q8);
         assert_int_equal(model->all_parameters, parameters);
-        assert_true(model->frame_bytes < frame_bytes);
+        assert_true(model->talker_frame_bytes < talker_bytes);
         assert_int_equal(model_pack(model, type, 1, NULL), UTTER_OK);
         assert_int_equal(
             model_pack(model, type == DTYPE_Q8 ? DTYPE_Q4 : DTYPE_Q8, 1, NULL), UTTER_E_ARGUMENT);

@@ -185,6 +185,24 @@ static void check_together(int n_lanes, int lose_at)
     }
 }
 
+/* What is told of weights: narrow ones are named, and of their matrices a little more than half is read. */
+static void check_weights_told(utter_weights weights, const struct backend_memory *memory)
+{
+    const char *name = weights == UTTER_WEIGHTS_STORED ? NULL
+                       : weights == UTTER_WEIGHTS_Q8   ? "q8"
+                                                       : "q8-predictor";
+    const double talker = (double)memory->talker_frame_bytes / (double)model->talker_frame_bytes,
+                 predictor =
+                     (double)memory->predictor_frame_bytes / (double)model->predictor_frame_bytes;
+    bool good = name ? memory->weights && strcmp(memory->weights, name) == 0 : !memory->weights;
+    if (name) {
+        good = good && predictor > 0.5 && predictor < 0.6 &&
+               (weights == UTTER_WEIGHTS_Q8 ? talker > 0.5 && talker < 0.6 : talker == 1);
+    }
+    result(good, "weights %s: %.3f of the talker's bytes, %.3f of the predictor's",
+        memory->weights ? memory->weights : "as stored", talker, predictor);
+}
+
 /* Memory in MB that a backend takes, and that it tells, of which its plan is made. */
 static bool taken(utter_weights weights, double *used, double *told)
 {
@@ -198,6 +216,7 @@ static bool taken(utter_weights weights, double *used, double *told)
     struct backend *b = open_with("frame", weights, 1);
     if (b) {
         cuda_backend.memory(b, &memory);
+        check_weights_told(weights, &memory);
     }
     *used = 1e-6 * (*used - (double)cuda_device_free_bytes(&device));
     *told = 1e-6 * (double)(memory.shared_bytes + memory.lane_bytes);
@@ -218,6 +237,7 @@ static void check_memory_told(void)
         result(told > GRAIN && used - told < GRAIN && told - used < GRAIN,
             "weights in 8 bits take %.0f MB more, of which %.0f are in the plan", used, told);
     }
+    taken(UTTER_WEIGHTS_Q8_PREDICTOR, &packed[0], &packed[1]);
 }
 
 static void check_model(int n)

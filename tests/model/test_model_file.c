@@ -80,7 +80,9 @@ static void file_equals_folder(void **state)
         assert_int_equal(folder->talker_parameters, file->talker_parameters);
         assert_int_equal(folder->predictor_parameters, file->predictor_parameters);
         assert_int_equal(folder->all_parameters, file->all_parameters);
-        assert_int_equal(folder->frame_bytes, file->frame_bytes);
+        assert_int_equal(folder->talker_frame_bytes, file->talker_frame_bytes);
+        assert_int_equal(folder->predictor_frame_bytes, file->predictor_frame_bytes);
+        assert_int_equal(folder->vocoder_frame_bytes, file->vocoder_frame_bytes);
         assert_int_equal(
             model_pack(file, type == DTYPE_Q8 ? DTYPE_Q4 : DTYPE_Q8, 1, NULL), UTTER_E_ARGUMENT);
         memory_free(a);
