@@ -35,6 +35,12 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     return UTTER_OK;
 }
 
+utter_status backend_settle(struct backend *b, utter_error *error)
+{
+    utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
+    return status ? status : cuda_wait_for(&b->device, b->done, "wait", error);
+}
+
 static void cuda_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
 {
     *used = b->name;
@@ -378,7 +384,8 @@ static utter_status cuda_encode_call(struct backend *b, const float *pcm, size_t
     size_t frame = (size_t)b->model->config->codec.frame_samples, n = (n_samples + frame - 1) / frame;
     utter_status status = cuda_device_enter(&b->device, error);
     *n_frames = 0;
-    if (status || (status = request_encode(b->model, n_samples, n, capacity_frames, error))) {
+    if (status || (status = request_encode(b->model, n_samples, n, capacity_frames, error)) ||
+        (status = backend_settle(b, error))) {
         return status;
     }
     status = cuda_encode(b->model, &b->device, pcm, n_samples, codes, progress, user, error);
@@ -390,7 +397,7 @@ static utter_status cuda_speaker_call(
     struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
 {
     utter_status status = cuda_device_enter(&b->device, error);
-    if (status || (status = request_speaker(b->model, error))) {
+    if (status || (status = request_speaker(b->model, error)) || (status = backend_settle(b, error))) {
         return status;
     }
     return cuda_speaker(b->model, &b->device, mels, n_mels, vector, error);

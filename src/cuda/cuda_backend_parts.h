@@ -62,6 +62,9 @@ void backend_close(struct backend **b);
 /* The first line of every call: the device is this thread's and whole, and the lane is there. */
 utter_status backend_enter(struct backend *b, int lane, utter_error *error);
 
+/* Waits until all that is queued has been done: in front of calls of the runtime that would wait for it without end. */
+utter_status backend_settle(struct backend *b, utter_error *error);
+
 /* Snapshots, as in the door. */
 utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,
     struct backend_snapshot **snapshot, utter_error *error);

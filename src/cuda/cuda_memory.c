@@ -37,7 +37,7 @@ utter_status cuda_arena_open(
     *arena = (struct cuda_arena){.base = base, .size = arena->size, .device = device};
     status = cuda_device_check(device, cudaMemset(base, 0, arena->size), "clear memory", error);
     if (!status) { /* other streams do not wait for it */
-        status = cuda_device_check(device, cudaDeviceSynchronize(), "clear memory", error);
+        status = cuda_wait_stream(device, NULL, "clear memory", error);
     }
     if (status) {
         cuda_arena_close(arena);

@@ -2,7 +2,6 @@
  * A lane's beginning, kept in device memory: whole pages of the talker's cache, and the vocoder's state. */
 #include "base/memory.h"
 #include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_wait.h"
 
 struct backend_snapshot {
     int n_rows;
@@ -61,6 +60,9 @@ utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool voc
             "%d rows to keep of %d, after %d frames: only of a new prompt", n_rows,
             b->of[lane].position, b->of[lane].n_frames);
     }
+    if ((status = backend_settle(b, error))) {
+        return status;
+    }
     struct backend_snapshot *s = memory_new(1, sizeof *s);
     if (!s) {
         return error_memory(error, "a snapshot");
@@ -103,10 +105,7 @@ void backend_snapshot_free(struct backend *b, struct backend_snapshot **at)
 {
     struct backend_snapshot *s = *at;
     if (s && !b->device.hangs) {
-        /* It may still be read. */
-        if (cudaEventRecord(b->done, b->stream) == cudaSuccess) {
-            cuda_wait_for(&b->device, b->done, "a snapshot", NULL);
-        }
+        backend_settle(b, NULL); /* it may still be read */
         cuda_arena_close(&s->arena);
         memory_free(s);
     }

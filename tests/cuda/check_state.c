@@ -231,6 +231,40 @@ static void check_hang(const struct model *model)
     hold_up(&held_s); /* until the work that was given up has ended */
 }
 
+static utter_status keep_some(struct run *gpu, utter_error *error)
+{
+    struct backend_snapshot *snapshot = NULL;
+    return gpu->ops->lane_keep(gpu->b, 0, 5, true, &snapshot, error);
+}
+
+static utter_status encode_some(struct run *gpu, utter_error *error)
+{
+    static const float silence[4000];
+    int32_t codes[3 * MAX_CODEBOOKS];
+    size_t n_frames;
+    return gpu->ops->encode(
+        gpu->b, silence, sizeof silence / sizeof *silence, codes, 3, &n_frames, NULL, NULL, error);
+}
+
+/* Calls that allocate memory do not begin with it while the device hangs. */
+static void check_hang_before(const struct model *model, const char *what,
+    utter_status (*call)(struct run *gpu, utter_error *error))
+{
+    struct run gpu;
+    utter_error error = {0};
+    int held_s = 3;
+    bool queued;
+    if (!open_hanging(&gpu, model, &held_s, &queued)) {
+        return;
+    }
+    double began = clock_seconds();
+    utter_status status = call(&gpu, &error);
+    result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 1,
+        "%s of a device that hangs, after %.2f s: %s", what, clock_seconds() - began, error.text);
+    check_after(&gpu, &error, what);
+    hold_up(&held_s);
+}
+
 /* Nobody has waited for it yet when the model is closed. */
 static void check_close_hanging(const struct model *model)
 {
@@ -296,6 +330,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && said(model_open(&model, folder, &error), &error, "open")) {
         check_hang(model);
+        check_hang_before(model, "a snapshot", keep_some);
+        if (model->has_encoder) {
+            check_hang_before(model, "a recording", encode_some);
+        }
         check_close_hanging(model);
         check_lost(model); /* last: the process has no GPU after it */
         model_close(&model);
