@@ -43,7 +43,7 @@ utter_status backend_settle(struct backend *b, utter_error *error)
 
 static void cuda_kernels(const struct backend *b, const char **used, const char **all, int *n_threads)
 {
-    *used = b->name;
+    *used = backend_left_kernel(b) ? b->name_left : b->name;
     const char *why;
     *all = frame_kernel_fits(&b->weights, &b->device, &why) ? "frame, graph" : "graph";
     *n_threads = 1;
@@ -427,7 +427,8 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     *memory = (struct backend_memory){0};
     cuda_vocoder_memory(b->vocoder, &memory->shared_bytes, &memory->lane_bytes);
     memory->shared_bytes +=
-        b->weights.arena.size + cuda_frame_plan(b->model) + b->kernel_bytes + cache +
+        b->weights.arena.size + cuda_frame_plan(b->model) + cache +
+        (backend_left_kernel(b) ? 0 : b->kernel_bytes) +
         cuda_prompt_bytes(b->model->config->talker.n_kv_heads, b->lanes.pages_stride);
     memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
     memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);

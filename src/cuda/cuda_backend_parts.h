@@ -33,7 +33,7 @@ struct backend {
     struct cuda_pages pages;
     struct cuda_frame *frame;
     enum frame_packed packed; /* what frames read in 8 bits */
-    uint64_t kernel_bytes;    /* that the persistent kernel keeps */
+    uint64_t kernel_bytes;    /* that the persistent kernel keeps; 0: the graphs were chosen */
     struct cuda_vocoder *vocoder;
     cudaStream_t stream;
     cudaEvent_t done;      /* after all that was queued */
@@ -51,6 +51,7 @@ struct backend {
     bool busy;              /* something is queued since the last wait */
     unsigned round;         /* one more after each wait; from 1 on */
     char name[340];         /* of the device and its kernels */
+    char name_left[340];    /* once the graphs have taken over */
 };
 
 /* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */
@@ -58,6 +59,12 @@ uint64_t backend_least_lane_bytes(const struct model *model);
 utter_status backend_open(struct backend **b, const struct model *model,
     const struct backend_options *options, utter_error *error);
 void backend_close(struct backend **b);
+
+/* True once the graphs have taken over from the persistent kernel. */
+static inline bool backend_left_kernel(const struct backend *b)
+{
+    return b->kernel_bytes > 0 && !cuda_frame_persistent(b->frame);
+}
 
 /* The first line of every call: the device is this thread's and whole, and the lane is there. */
 utter_status backend_enter(struct backend *b, int lane, utter_error *error);

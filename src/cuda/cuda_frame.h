@@ -29,6 +29,8 @@ enum frame_packed { FRAME_PACKED_NONE, FRAME_PACKED_PREDICTOR, FRAME_PACKED_ALL 
  * it. UTTER_E_DEVICE when the kernel was asked for and does not suit this GPU or checkpoint. */
 utter_status cuda_frame_choose(struct cuda_frame *frame, enum cuda_frame_way way,
     enum frame_packed packed, bool *persistent, utter_error *error);
+/* True while the persistent kernel makes frames: it is gone once its blocks did not meet in time. */
+bool cuda_frame_persistent(const struct cuda_frame *frame);
 void cuda_frame_close(struct cuda_frame **frame);
 
 /* Queues: a lane as new. */

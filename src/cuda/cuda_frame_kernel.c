@@ -167,6 +167,11 @@ utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *
     return status || *n_left == 0 ? status : leave_kernel(f, error);
 }
 
+bool cuda_frame_persistent(const struct cuda_frame *f)
+{
+    return f->kernel != NULL;
+}
+
 /* ---- Choosing ---- */
 
 /* What a few frames of n lanes have shown. */
