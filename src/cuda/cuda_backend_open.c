@@ -68,13 +68,40 @@ static enum frame_packed packed_of(const struct backend_options *o)
                                                       : FRAME_PACKED_NONE;
 }
 
+static bool wants(const struct backend_options *o, const char *kernels)
+{
+    return o->cpu_kernels && strcmp(o->cpu_kernels, kernels) == 0;
+}
+
+/* Says which kernels and weights cannot be had before anything is allocated. */
+static utter_status check_wanted(struct backend *b, const struct backend_options *o, utter_error *error)
+{
+    const bool packed = packed_of(o) != FRAME_PACKED_NONE;
+    const char *why;
+    if (o->cpu_kernels && !wants(o, "frame") && !wants(o, "graph")) {
+        return error_set(error, UTTER_E_ARGUMENT, "kernels \"%s\": %s has frame and graph",
+            o->cpu_kernels, b->device.name);
+    }
+    if (o->weights == UTTER_WEIGHTS_Q4 || (packed && wants(o, "graph"))) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "weights of %d bits: %s has them for 8 bits and kernels \"frame\" (choose the cpu, or the "
+            "checkpoint as it is)",
+            packed ? 8 : 4, b->device.name);
+    }
+    cuda_weights_shapes(&b->weights, b->model);
+    if ((packed || wants(o, "frame")) && !frame_kernel_fits(&b->weights, &b->device, &why)) {
+        return error_set(error, UTTER_E_DEVICE, "%s: the frame kernel is missing: %s (choose %s)",
+            packed ? "weights of 8 bits" : "kernels \"frame\"", why,
+            packed ? "the cpu, or the checkpoint as it is" : "kernels graph");
+    }
+    return UTTER_OK;
+}
+
 /* What the frame kernel keeps, weights in 8 bits above all, where it may be chosen. */
 static uint64_t kernel_plan(struct backend *b, const struct backend_options *o)
 {
     const char *why;
-    const bool graph = o->cpu_kernels && strcmp(o->cpu_kernels, "graph") == 0;
-    cuda_weights_shapes(&b->weights, b->model);
-    return !graph && frame_kernel_fits(&b->weights, &b->device, &why)
+    return !wants(o, "graph") && frame_kernel_fits(&b->weights, &b->device, &why)
                ? frame_kernel_plan(&b->weights, packed_of(o))
                : 0;
 }
@@ -146,25 +173,13 @@ static utter_status open_host(struct backend *b, int n_lanes, utter_error *error
 static utter_status choose_kernels(
     struct backend *b, const struct backend_options *o, double begin, utter_error *error)
 {
-    const char *wanted = o->cpu_kernels;
     static const char *const IN_8_BITS[] = {"", ", predictor in 8 bits", ", in 8 bits"};
     const enum frame_packed packed = packed_of(o);
-    const bool frame = wanted && strcmp(wanted, "frame") == 0,
-               graph = wanted && strcmp(wanted, "graph") == 0;
+    const bool kernel = wants(o, "frame") || packed != FRAME_PACKED_NONE;
     bool persistent = false;
-    if (wanted && !frame && !graph) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "kernels \"%s\": %s has frame and graph", wanted, b->device.name);
-    }
-    if (o->weights == UTTER_WEIGHTS_Q4 || (packed && graph)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "weights of %d bits: %s has them for 8 bits and kernels \"frame\" (choose the cpu, or the "
-            "checkpoint as it is)",
-            packed ? 8 : 4, b->device.name);
-    }
     utter_status status = cuda_frame_choose(b->frame,
-        graph             ? CUDA_FRAME_GRAPHS
-        : frame || packed ? CUDA_FRAME_KERNEL
+        wants(o, "graph") ? CUDA_FRAME_GRAPHS
+        : kernel          ? CUDA_FRAME_KERNEL
                           : CUDA_FRAME_FASTER,
         packed, &persistent, error);
     b->packed = packed;
@@ -183,7 +198,7 @@ static utter_status open_parts(struct backend *b, const struct backend_options *
     double begin = clock_seconds();
     utter_status status = cuda_device_open(&b->device, o->device, error);
     if (status || (status = cuda_weights_fit(b->model, error)) ||
-        (status = check_memory(b, o, &n_pages, error)) ||
+        (status = check_wanted(b, o, error)) || (status = check_memory(b, o, &n_pages, error)) ||
         (status = backend_check(
              b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "a stream", error)) ||
         (status = cuda_weights_open(&b->weights, b->model, &b->device, error)) ||

@@ -274,7 +274,7 @@ static utter_status check_residency(
     }
     if (!status && each * k->device->n_sms < FRAME_BLOCKS) {
         status = error_set(error, UTTER_E_DEVICE,
-            "frame kernel: its %d blocks are not resident together (use the graph path)",
+            "frame kernel: its %d blocks are not resident together (choose kernels graph, or the cpu)",
             (int)FRAME_BLOCKS);
     }
     return status;
@@ -309,7 +309,8 @@ utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weigh
     *at = NULL;
     const char *why;
     if (!frame_kernel_fits(weights, device, &why)) {
-        return error_set(error, UTTER_E_DEVICE, "frame kernel: %s (use the graph path)", why);
+        return error_set(
+            error, UTTER_E_DEVICE, "frame kernel: %s (choose kernels graph, or the cpu)", why);
     }
     struct frame_kernel *k = memory_new(1, sizeof *k);
     if (!k) {

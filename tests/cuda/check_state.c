@@ -159,6 +159,26 @@ static void check_memory_bound(const struct model *model)
         error.text);
 }
 
+/* Kernels and weights that cannot be had are told before memory is looked at: this much there never is. */
+static void check_wanted(const struct model *model)
+{
+    static const struct {
+        const char *kernels;
+        utter_weights weights;
+    } cases[] = {{"avx2", UTTER_WEIGHTS_STORED}, {NULL, UTTER_WEIGHTS_Q4}, {"graph", UTTER_WEIGHTS_Q8},
+        {"graph", UTTER_WEIGHTS_Q8_PREDICTOR}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct backend_options options = {.n_lanes = 1000000,
+            .lane_positions = POSITIONS,
+            .cpu_kernels = cases[i].kernels,
+            .weights = cases[i].weights};
+        struct backend *b = NULL;
+        utter_error error = {0};
+        utter_status status = cuda_backend.open(&b, model, &options, &error);
+        result(status == UTTER_E_ARGUMENT && !b, "refused: %s", error.text);
+    }
+}
+
 /* The last of several GPUs is asked for its own memory, whichever is the thread's. */
 static void check_asked_device(void)
 {
@@ -316,6 +336,7 @@ static void check_model(void)
         gpu.ops->close(&gpu.b);
     }
     check_memory_bound(model);
+    check_wanted(model);
     check_asked_device();
     model_close(&model);
 }
