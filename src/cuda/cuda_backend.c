@@ -65,12 +65,24 @@ static utter_status cuda_reset(
         return status;
     }
     struct lane *l = &b->of[lane];
+    /* The next one would write its pages where a copy of these still reads. */
+    if (l->grew == b->round && (status = backend_settle(b, error))) {
+        return status;
+    }
     *l = (struct lane){.codes = l->codes, .sent = l->sent};
     cuda_lanes_empty(&b->pages, lane);
     b->busy = true;
     b->primed = false; /* by a prompt that failed */
     status = cuda_frame_renew(b->frame, lane, settings, error);
     return status ? status : cuda_vocoder_reset(b->vocoder, lane, b->stream, error);
+}
+
+utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_error *error)
+{
+    if (n_positions > b->pages.held[lane] * CUDA_PAGE) {
+        b->of[lane].grew = b->round;
+    }
+    return cuda_lanes_grow(&b->pages, lane, n_positions, b->stream, error);
 }
 
 static struct request_lane standing(const struct backend *b, const struct lane *l)
@@ -111,7 +123,7 @@ static utter_status cuda_prefill(
     if ((status = request_rows(b->model->config, &at, rows, n, error))) {
         return status;
     }
-    if ((status = cuda_lanes_grow(&b->pages, lane, l->position + n, b->stream, error))) {
+    if ((status = backend_grow(b, lane, l->position + n, error))) {
         return status;
     }
     nvtxRangePushA("prefill");
@@ -130,8 +142,7 @@ static utter_status cuda_room(struct backend *b, int lane, utter_error *error)
 {
     utter_status status = backend_enter(b, lane, error);
     const struct lane *l = &b->of[lane];
-    return status || l->ready ? status
-                              : cuda_lanes_grow(&b->pages, lane, l->position + 1, b->stream, error);
+    return status || l->ready ? status : backend_grow(b, lane, l->position + 1, error);
 }
 
 static utter_status check_frame(struct backend *b, const struct frame_in *in, utter_error *error)

@@ -18,6 +18,7 @@ struct lane {
     int n_frames;  /* chosen so far */
     int n_waiting; /* frames of codes that vocode has not seen */
     unsigned sent; /* the round in which its pinned codes were sent */
+    unsigned grew; /* the round in which its pinned table of pages was sent */
     bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
     struct lane_out out;
     int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
@@ -71,6 +72,9 @@ utter_status backend_enter(struct backend *b, int lane, utter_error *error);
 
 /* Waits until all that is queued has been done: in front of calls of the runtime that would wait for it without end. */
 utter_status backend_settle(struct backend *b, utter_error *error);
+
+/* Pages for so many positions of a lane; what is new of its table is on its way then. */
+utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_error *error);
 
 /* Snapshots, as in the door. */
 utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,

@@ -93,7 +93,7 @@ utter_status backend_lane_resume(
         return error_set(
             error, UTTER_E_ARGUMENT, "lane %d: a snapshot goes into a lane that was just reset", lane);
     }
-    if ((status = cuda_lanes_grow(&b->pages, lane, s->n_rows, b->stream, error))) {
+    if ((status = backend_grow(b, lane, s->n_rows, error))) {
         return status;
     }
     b->busy = true;

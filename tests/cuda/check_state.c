@@ -220,6 +220,22 @@ static void check_after(struct run *gpu, const utter_error *first, const char *w
         same && clock_seconds() - began < 0.5, "%s: every later call says so, and closing ends", what);
 }
 
+/* A lane whose pages are on their way is emptied behind them: the next one's are written to the same place. */
+static void check_reset_waits(struct run *gpu)
+{
+    utter_error error;
+    int held_s = 1;
+    bool queued = said(gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error), &error, "reset") &&
+                  cudaLaunchHostFunc(gpu->b->stream, hold_up, &held_s) == cudaSuccess;
+    double began = clock_seconds();
+    queued = queued && start(gpu, 0, 1, &GREEDY, 9);
+    const double queued_s = clock_seconds() - began;
+    queued = queued && said(gpu->ops->lane_reset(gpu->b, 0, &GREEDY, &error), &error, "reset");
+    result(queued && queued_s < 0.5 && clock_seconds() - began > 0.5,
+        "a prompt is queued in %.2f s, and its lane emptied after %.2f s", queued_s,
+        clock_seconds() - began);
+}
+
 /* A backend with little patience, and behind held_s seconds of nothing one frame of work. */
 static bool open_hanging(struct run *gpu, const struct model *model, int *held_s, bool *queued)
 {
@@ -332,6 +348,7 @@ static void check_model(void)
         check_prime(&gpu);
         check_end(&gpu);
         check_count(&gpu);
+        check_reset_waits(&gpu);
         check_errors(&gpu);
         gpu.ops->close(&gpu.b);
     }
