@@ -201,13 +201,14 @@ static void fail_all(utter_model *e, int n, utter_status status, const utter_err
 /* Of all streams: more frames in one call of a vocoder gain nothing, and all would wait for it. */
 enum { MOST_TOGETHER = 16 };
 
-/* Somebody waits for the first sound. */
+/* Somebody waits for the first sound, whose text is there. */
 static bool is_urgent(const utter_model *e)
 {
     bool urgent = false;
-    for (int i = 0; i < e->n_lanes && !urgent; i++) {
+    for (int i = 0, n_rows; i < e->n_lanes && !urgent; i++) {
         const utter_stream *s = e->streams[i];
-        urgent = s && s->n_made == 0 && s->finish == UTTER_FINISH_NONE && !s->held;
+        urgent = s && s->n_made == 0 && s->finish == UTTER_FINISH_NONE && !s->held &&
+                 prompt_rows(s->prompt, &n_rows);
     }
     return urgent;
 }

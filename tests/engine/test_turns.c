@@ -97,6 +97,52 @@ static void a_held_stream_stands_still(void **state)
     utter_model_close(&model);
 }
 
+static struct {
+    const struct backend_ops *ops;
+    int n_fed;
+} slow;
+
+static utter_status collect_late(struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    utter_status status = slow.ops->collect(b, lane, out, error);
+    out->talker_s = 1;
+    return status;
+}
+
+static utter_status count_feed(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    slow.n_fed++;
+    return slow.ops->feed(b, lane, codes, n_frames, error);
+}
+
+/* Where frames are so slow that they wait for their sound together, a stream that has no text yet is no haste. */
+static void an_idle_stream_hastens_nobody(void **state)
+{
+    utter_stream *streams[2];
+    utter_error error;
+    size_t n, n_frames;
+    static float pcm[1920];
+    (void)state;
+    utter_model *model = open_two(streams, 1);
+    slow.ops = model->ops;
+    struct backend_ops ops = *model->ops;
+    ops.collect = collect_late;
+    ops.feed = count_feed;
+    ops.gathers = 4;
+    model->ops = &ops;
+    streams[0]->waited_s = 1;
+    while (utter_stream_read(streams[0], pcm, 1920, &n, &error) == UTTER_OK) {
+    }
+    utter_stream_codes(streams[0], &n_frames);
+    assert_int_equal(n_frames, 6);
+    assert_int_equal(slow.n_fed, 2); /* the first frame at once, then 4, then the last */
+    model->ops = slow.ops;
+    utter_stream_free(&streams[0]);
+    utter_stream_free(&streams[1]);
+    utter_model_close(&model);
+}
+
 static void every_end_has_its_reason(void **state)
 {
     static const struct {
@@ -247,6 +293,7 @@ int main(void)
         cmocka_unit_test(reading_makes_nobody_else_speak),
         cmocka_unit_test(one_without_room_ends_alone),
         cmocka_unit_test(a_held_stream_stands_still),
+        cmocka_unit_test(an_idle_stream_hastens_nobody),
         cmocka_unit_test(every_end_has_its_reason),
         cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
         cmocka_unit_test(another_thread_may_cancel),
