@@ -183,6 +183,26 @@ static void bind_codec(struct model_bind *mb)
     model_bind_encoder(mb);
 }
 
+/* Where matrices of a stack are packed all are, and alike: products of one vector round it once, for one type. */
+static utter_status check_types(const struct stack_weights *stack, int n_layers, const char *file,
+    const char *name, utter_error *error)
+{
+    const enum dtype first = stack->layers[0].q.type;
+    for (int i = 0; i < n_layers; i++) {
+        const struct layer_weights *l = &stack->layers[i];
+        const struct weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
+            const enum dtype type = all[j]->type;
+            if (type != first && (pack_is(first) || pack_is(type))) {
+                return error_set(error, UTTER_E_MODEL,
+                    "%s: the %s mixes matrices in %s and %s (pack the checkpoint again)", file, name,
+                    weights_name(first), weights_name(type));
+            }
+        }
+    }
+    return UTTER_OK;
+}
+
 /* The two tensor sets: of a folder, or both of one file. */
 static utter_status open_tensors(struct model *m, const char *path, utter_error *error)
 {
@@ -212,6 +232,9 @@ utter_status model_open(struct model **model, const char *folder, utter_error *e
     if (status || (status = config_open(&m->config, folder, error)) ||
         (status = open_tensors(m, folder, error)) ||
         (status = model_bind_set(m, m->tensors, file, bind_main, error)) ||
+        (status = check_types(&m->talker.stack, m->config->talker.n_layers, file, "talker", error)) ||
+        (status = check_types(
+             &m->predictor.stack, m->config->predictor.n_layers, file, "predictor", error)) ||
         (status = model_bind_set(m, m->codec_tensors, codec_file, bind_codec, error))) {
         model_close(&m);
         return status;

@@ -16,7 +16,7 @@
 
 #define CHECKPOINT "build/checkpoints/tiny17-base"
 
-static char path[512];
+static char path[PATH_MAX];
 
 static void write_file(enum dtype type)
 {
@@ -94,14 +94,16 @@ static void file_equals_folder(void **state)
     }
 }
 
-/* A folder with the files of the checkpoint, but this generation_config.json; NULL: none. */
+/* A new folder with the files of the checkpoint, but this generation_config.json; NULL: none. */
 static void folder_with(char *folder, const char *generation)
 {
+    static int n_folders;
+    char name[24];
     static const char *const names[] = {"config.json", "model.safetensors", "speech_tokenizer",
         "tokenizer_config.json", "vocab.json", "merges.txt"};
     char there[PATH_MAX], from[PATH_MAX + 64], to[PATH_MAX];
-    snprintf(folder, PATH_MAX, "%s",
-        support_path(generation ? generation[1] == '}' ? "empty" : "own" : "none"));
+    snprintf(name, sizeof name, "folder %d", n_folders++);
+    snprintf(folder, PATH_MAX, "%s", support_path(name));
     assert_int_equal(mkdir(folder, 0700), 0);
     assert_non_null(realpath(CHECKPOINT, there));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -249,6 +251,48 @@ static void weights_of_another_model_are_refused(void **state)
     }
 }
 
+/* A checkpoint with one matrix of a stack in packed blocks among others as they were. */
+static void packed_beside_others_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *why;
+        enum dtype type;
+    } cases[] = {
+        {"talker.model.layers.0.self_attn.k_proj.weight", "talker mixes matrices in bf16 and q8",
+            DTYPE_Q8},
+        {"talker.model.layers.1.mlp.up_proj.weight", "talker mixes matrices in bf16 and q4", DTYPE_Q4},
+        {"talker.code_predictor.model.layers.0.self_attn.q_proj.weight",
+            "predictor mixes matrices in q4 and bf16", DTYPE_Q4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char folder[PATH_MAX];
+        struct tensor_set *set;
+        folder_with(folder, "{}");
+        assert_int_equal(tensor_set_open_folder(&set, CHECKPOINT, NULL), UTTER_OK);
+        size_t n = tensor_set_count(set);
+        struct tensor *tensors = calloc(n, sizeof *tensors), *t = NULL;
+        for (size_t j = 0; j < n; j++) {
+            tensors[j] = *tensor_set_at(set, j);
+            t = strcmp(tensors[j].name, cases[i].name) == 0 ? &tensors[j] : t;
+        }
+        assert_non_null(t);
+        size_t block = pack_block_bytes(cases[i].type, t->dims[1]);
+        int64_t n_blocks = pack_blocks(t->dims[0]);
+        void *packed = calloc((size_t)n_blocks, block);
+        *t = (struct tensor){
+            t->name, DTYPE_U32, 2, {n_blocks, (int64_t)block / 4}, packed, (size_t)n_blocks * block};
+        assert_int_equal(file_join(path, sizeof path, folder, "model.safetensors", NULL), UTTER_OK);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(tensor_file_write(path, tensors, n, NULL, NULL), UTTER_OK);
+        snprintf(path, sizeof path, "%s", folder);
+        refused(cases[i].why);
+        tensor_set_close(&set);
+        free(tensors);
+        free(packed);
+    }
+}
+
 static void no_memory_and_no_disk(void **state)
 {
     (void)state;
@@ -281,6 +325,7 @@ int main(void)
         cmocka_unit_test(empty_tensors_are_not_taken_for_others),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(weights_of_another_model_are_refused),
+        cmocka_unit_test(packed_beside_others_is_refused),
         cmocka_unit_test(no_memory_and_no_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
