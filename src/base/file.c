@@ -62,6 +62,13 @@ utter_status file_error(utter_error *error, const char *path, const char *action
         advice_for(reason));
 }
 
+utter_status file_too_large(utter_error *error, const char *path, size_t limit)
+{
+    char name[1024];
+    return error_set(error, UTTER_E_FILE, "%s: too large: more than %zu bytes",
+        error_quote(name, sizeof name, path, strlen(path)), limit);
+}
+
 /* Reads until the end or until `limit` + 1 bytes are there; *text ends in a zero, as memory_new left it. */
 static utter_status read_all(int fd, const char *path, size_t expected, size_t limit, char **text,
     size_t *bytes, utter_error *error)
@@ -99,9 +106,7 @@ static utter_status read_all(int fd, const char *path, size_t expected, size_t l
     }
     if (used > limit) {
         memory_free(buffer);
-        char name[1024];
-        return error_set(error, UTTER_E_FILE, "%s: too large: more than %zu bytes",
-            error_quote(name, sizeof name, path, strlen(path)), limit);
+        return file_too_large(error, path, limit);
     }
     *text = buffer;
     *bytes = used;
@@ -117,9 +122,9 @@ static utter_status read_path(
     int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK | O_NOCTTY));
     if (fd < 0) {
         int reason = errno;
-        return reason == ENOTDIR && file_member_read(path, limit, text, bytes)
-                   ? UTTER_OK
-                   : file_error(error, path, "open", reason);
+        utter_status status =
+            reason == ENOTDIR ? file_member_read(path, limit, text, bytes, error) : UTTER_OK;
+        return status || *text ? status : file_error(error, path, "open", reason);
     }
     struct stat about;
     utter_status status = UTTER_OK;

@@ -28,11 +28,15 @@ utter_status file_read_any(
     const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 
 /* file_exists and file_read for a path that goes through a safetensors file: FILE/NAME is the data of its tensor
- * "file/NAME". False when there is no such file or member. */
+ * "file/NAME". Where there is no such file or member: false, and UTTER_OK with *text NULL. */
 #define FILE_MEMBER_PREFIX "file/"
 enum { FILE_MEMBER_HEADER_MAX = 100000000 };
 bool file_member_exists(const char *path);
-bool file_member_read(const char *path, size_t limit, char **text, size_t *bytes);
+utter_status file_member_read(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
+
+/* What is said of a file with more than `limit` bytes. */
+utter_status file_too_large(utter_error *error, const char *path, size_t limit);
 
 /* The status and sentence for a system call on `path` that failed with `reason` (an errno): "path: cannot
  * DO: why (what to do)". */

@@ -29,18 +29,22 @@ static size_t container_length(const char *path)
     return 0;
 }
 
-/* Where the member lies in the mapped file; NULL when the file has no such member, or is no such file. */
-static const uint8_t *find_member(const struct file_map *map, const char *name, size_t *bytes)
+/* *at: where the member lies in the mapped file; NULL when the file has no such member, or is no such file. */
+static utter_status find_member(
+    const struct file_map *map, const char *name, const uint8_t **at, size_t *bytes, utter_error *error)
 {
     char key[PATH_MAX + sizeof FILE_MEMBER_PREFIX];
     struct bytes in = bytes_of(map->data, map->size);
     uint64_t header_bytes = bytes_number(&in, 8);
     const uint8_t *header =
         header_bytes <= FILE_MEMBER_HEADER_MAX ? bytes_take(&in, header_bytes) : NULL;
-    const uint8_t *at = NULL;
     json_t *root = NULL;
-    if (in.short_read || !header || json_text(&root, (const char *)header, header_bytes, name, NULL)) {
-        return NULL;
+    *at = NULL;
+    utter_status status = in.short_read || !header
+                              ? UTTER_E_FILE
+                              : json_text(&root, (const char *)header, header_bytes, name, NULL);
+    if (status) {
+        return status == UTTER_E_MEMORY ? error_memory(error, name) : UTTER_OK;
     }
     memcpy(key, FILE_MEMBER_PREFIX, sizeof FILE_MEMBER_PREFIX);
     memcpy(key + sizeof FILE_MEMBER_PREFIX - 1, name, strlen(name) + 1);
@@ -48,40 +52,53 @@ static const uint8_t *find_member(const struct file_map *map, const char *name, 
     json_int_t begin = json_integer_value(json_array_get(range, 0));
     json_int_t end = json_integer_value(json_array_get(range, 1));
     if (json_array_size(range) == 2 && begin >= 0 && end >= begin && (uint64_t)end <= bytes_left(&in)) {
-        at = in.at + begin;
+        *at = in.at + begin;
         *bytes = (size_t)(end - begin);
     }
     json_decref(root);
-    return at;
+    return UTTER_OK;
 }
 
-/* The data of the member that `path` names, in *map, which the caller closes; NULL: there is none. */
-static const uint8_t *member_open(struct file_map *map, const char *path, size_t *bytes)
+/* *at: the data of the member that `path` names, in *map, which the caller closes; NULL: there is none. */
+static utter_status member_open(
+    struct file_map *map, const char *path, const uint8_t **at, size_t *bytes, utter_error *error)
 {
     size_t n = container_length(path);
-    char *container = n ? memory_string_n(path, n) : NULL;
-    bool is_open = container && file_map_open(map, container, NULL) == UTTER_OK;
+    *at = NULL;
+    if (n == 0) {
+        return UTTER_OK;
+    }
+    char *container = memory_string_n(path, n);
+    utter_status status = container ? file_map_open(map, container, error) : error_memory(error, path);
     memory_free(container);
-    return is_open ? find_member(map, path + n + 1, bytes) : NULL;
+    return status ? status : find_member(map, path + n + 1, at, bytes, error);
 }
 
 bool file_member_exists(const char *path)
 {
     size_t bytes;
+    const uint8_t *at;
     struct file_map map = {0};
-    bool exists = member_open(&map, path, &bytes) != NULL;
+    bool exists = member_open(&map, path, &at, &bytes, NULL) == UTTER_OK && at;
     file_map_close(&map);
     return exists;
 }
 
-bool file_member_read(const char *path, size_t limit, char **text, size_t *bytes)
+utter_status file_member_read(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
 {
     size_t found = 0;
+    const uint8_t *at;
     struct file_map map = {0};
-    const uint8_t *at = member_open(&map, path, &found);
-    if (at && found <= limit && (*text = memory_string_n((const char *)at, found))) {
+    *text = NULL;
+    utter_status status = member_open(&map, path, &at, &found, error);
+    if (!status && at && found > limit) {
+        status = file_too_large(error, path, limit);
+    } else if (!status && at) {
+        *text = memory_string_n((const char *)at, found);
         *bytes = found;
+        status = *text ? UTTER_OK : error_memory(error, path);
     }
     file_map_close(&map);
-    return *text != NULL;
+    return status;
 }
