@@ -46,7 +46,6 @@ static float sum_of_squares(const float *x, int n)
 struct quantizer {
     const struct encoder_run *run;
     int dim, n_codebooks, n_frames;
-    int64_t n_blocks;
     float *table, *norms; /* of the codebook in use; kern_nearest's layout */
     float *rows;          /* [codebook_size][dim], the same as rows */
     float *left;          /* [n_frames][dim]: what is to be coded */

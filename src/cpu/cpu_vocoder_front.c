@@ -181,7 +181,7 @@ struct upsample_job {
     const struct convnext_weights *w;
     const float *taps; /* [7][latent] */
     const float *past; /* [6 + n][latent] */
-    int n, part_grain;
+    int n;
 };
 
 static void up_part(void *arg, int part, int n_parts)

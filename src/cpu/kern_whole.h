@@ -12,7 +12,6 @@ enum {
     WHOLE_VECTORS =
         KERN_LANES == 16 ? 4 : 2, /* of time beside KERN_WHOLE_ROWS outputs, as registers allow */
     WHOLE_MOMENTS = 128,          /* of time in a block */
-    WHOLE_STEPS = 8,              /* groups times taps between two visits of a tile, about */
 };
 
 KERN_INLINE pairs whole_load(const int32_t *p)

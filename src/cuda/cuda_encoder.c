@@ -17,8 +17,7 @@ enum {
     ENCODE_MAX_LAYERS = 64,
     DOWN_TAPS = 4,
     DOWN_RATE = 2,
-    LONGEST_CHAIN = 256, /* terms of a product that the official program's library sums in one chain */
-    AT_ONCE = 64         /* codebooks */
+    LONGEST_CHAIN = 256 /* terms of a product that the official program's library sums in one chain */
 };
 
 struct encode_stage {
@@ -46,8 +45,8 @@ struct encode {
     struct encode_stage stages[CONFIG_MAX_RATES];
     struct encode_layer layers[ENCODE_MAX_LAYERS];
     const float *inv_freq;
-    const void *tables[AT_ONCE];
-    const float *usage[AT_ONCE];
+    const void *tables[CONFIG_MAX_CODEBOOKS];
+    const float *usage[CONFIG_MAX_CODEBOOKS];
 
     float *pcm;                            /* of a piece */
     float *tail, *made;                    /* [piece][channels], [piece][width] */
