@@ -262,19 +262,19 @@ DEV struct attend_part attend_nothing()
     return (struct attend_part){{ATTEND_NONE, ATTEND_NONE}, {0, 0}, {{0}}};
 }
 
-/* A key joins where `yes`; without a branch, so that keys of several lanes can go side by side. */
-DEV void attend_key(const struct block &b, struct attend_part &part, int c, const float (&k)[4],
-    const float (&v)[4], bool yes)
+/* A key joins. */
+DEV void attend_key(
+    const struct block &b, struct attend_part &part, const float (&k)[4], const float (&v)[4])
 {
     float score[2];
-    attend_dots(&b.shared->placed[c][b.lane * 4], k, score);
+    attend_dots(&b.shared->placed[0][b.lane * 4], k, score);
     for (int h = 0; h < 2; h++) {
         float largest = fmaxf(part.largest[h], score[h]);
         float keep = dev_exp(part.largest[h] - largest), p = dev_exp(score[h] - largest);
-        part.largest[h] = yes ? largest : part.largest[h];
-        part.mass[h] = yes ? fmaf(part.mass[h], keep, p) : part.mass[h];
+        part.largest[h] = largest;
+        part.mass[h] = fmaf(part.mass[h], keep, p);
         for (int i = 0; i < 4; i++) {
-            part.sum[h][i] = yes ? fmaf(part.sum[h][i], keep, dev_mul(p, v[i])) : part.sum[h][i];
+            part.sum[h][i] = fmaf(part.sum[h][i], keep, dev_mul(p, v[i]));
         }
     }
 }
@@ -285,25 +285,19 @@ DEV float *attend_page(const struct frame_state &state, int page)
     return state.cache + (uint64_t)state.pages[page] * state.page_floats;
 }
 
-/* The cache of key `position` of a page in this layer and kv head; values lie CUDA_PAGE * FRAME_HEAD floats behind. */
+/* A page's keys of this layer and kv head; values lie CUDA_PAGE * FRAME_HEAD floats behind. */
+DEV float *attend_heads_in(const struct block &b, float *page, int layer)
+{
+    return page + ((size_t)layer * FRAME_KV_HEADS + b.kv_head) * (2 * CUDA_PAGE * FRAME_HEAD);
+}
+
+/* This thread's dimensions of the key of `position`. */
 DEV float *attend_slot_in(const struct block &b, float *page, int layer, int position)
 {
-    return page + ((size_t)layer * FRAME_KV_HEADS + b.kv_head) * (2 * CUDA_PAGE * FRAME_HEAD) +
-           position % CUDA_PAGE * FRAME_HEAD + b.lane * 4;
+    return attend_heads_in(b, page, layer) + position % CUDA_PAGE * FRAME_HEAD + b.lane * 4;
 }
 
-DEV float *attend_slot(const struct block &b, const struct frame_state &state, int layer, int position)
-{
-    return attend_slot_in(b, attend_page(state, position / CUDA_PAGE), layer, position);
-}
-
-DEV void attend_read(const float *slot, float (&k)[4], float (&v)[4])
-{
-    block_read4(slot, k);
-    block_read4(slot + CUDA_PAGE * FRAME_HEAD, v);
-}
-
-/* Keys and values of this warp's two keys of a page, asked for before they are needed. */
+/* Keys and values of this warp's two keys of a page. */
 struct attend_ahead {
     float k[2][4], v[2][4];
 };
@@ -311,49 +305,6 @@ struct attend_ahead {
 DEV int attend_key_of(const struct block &b, int page, int i)
 {
     return page * CUDA_PAGE + b.warp + 8 * i;
-}
-
-DEV void attend_ask(const struct block &b, const struct frame_state &state, struct attend_ahead &ahead,
-    int layer, int page, int position)
-{
-    for (int i = 0; i < 2; i++) {
-        const int key = attend_key_of(b, page, i);
-        if (key < position) {
-            attend_read(attend_slot(b, state, layer, key), ahead.k[i], ahead.v[i]);
-        }
-    }
-}
-
-/* The key of `position`, which stands in shared->placed[c], if it is one of these: to the cache too. */
-DEV void attend_fresh(const struct block &b, const struct frame_state &state, struct attend_ahead &now,
-    int c, int layer, int page, int position)
-{
-    for (int i = 0; i < 2; i++) {
-        if (attend_key_of(b, page, i) == position) {
-            float *slot = attend_slot(b, state, layer, position);
-            block_read4(&b.shared->placed[c][256 + b.lane * 4], now.k[i]);
-            block_read4(&b.shared->placed[c][384 + b.lane * 4], now.v[i]);
-            block_write4(slot, now.k[i]);
-            block_write4(slot + CUDA_PAGE * FRAME_HEAD, now.v[i]);
-        }
-    }
-}
-
-/* Pages `page` and every FRAME_PARTS behind it, of a lane whose heads stand in shared->placed[c]. */
-DEV void attend_pages(const struct block &b, const struct frame_state &state,
-    struct attend_ahead &ahead, struct attend_part &part, int c, int layer, int page, int position)
-{
-    for (; page * CUDA_PAGE <= position; page += FRAME_PARTS) {
-        struct attend_ahead now = ahead;
-        attend_ask(b, state, ahead, layer, page + FRAME_PARTS, position);
-        attend_fresh(b, state, now, c, layer, page, position);
-        for (int i = 0; i < 2; i++) {
-            const int key = attend_key_of(b, page, i);
-            if (key <= position) {
-                attend_key(b, part, c, now.k[i], now.v[i], true);
-            }
-        }
-    }
 }
 
 /* What the warps of a block have seen of one lane: [2][8] maxima, [2][8] masses, [2][8][128] sums. */
@@ -393,19 +344,10 @@ DEV void attend_put_split(const struct block &b, const float *all, uint32_t *wor
     }
 }
 
-/* All parts of this thread's dimension, joined; blocks without a key are not waited for. words: of part 0 of the kv
- * head, with two heads each. */
-DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint32_t mark)
+/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part l % 16. */
+DEV float attend_mean(const float (&part)[FRAME_PARTS], float top, float weight)
 {
-    const int split = b.lane % FRAME_PARTS;
-    float part[FRAME_PARTS], sum = 0, mass = 0;
-    words += b.warp / 4 * FRAME_SPLIT;
-    uint2 about = {numeric_to_bits(ATTEND_NONE), 0}; /* largest score and mass */
-    exchange_take_parts<FRAME_PARTS>(b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts,
-        words + split * 2 * FRAME_SPLIT + FRAME_HEAD, split < n_parts, mark, part, about);
-    const float top = numeric_from_bits(about.x);
-    float weight = numeric_from_bits(about.y);
-    float largest = top;
+    float largest = top, sum = 0, mass = 0;
     for (int mask = 8; mask > 0; mask >>= 1) {
         largest = fmaxf(largest, dev_xor(largest, mask));
     }
@@ -416,6 +358,19 @@ DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint3
         mass += dev_from(weight, s);
     }
     return dev_divide(sum, mass);
+}
+
+/* All parts of this thread's dimension, joined; blocks without a key are not waited for. words: of part 0 of the kv
+ * head, with two heads each. */
+DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint32_t mark)
+{
+    const int split = b.lane % FRAME_PARTS;
+    float part[FRAME_PARTS];
+    words += b.warp / 4 * FRAME_SPLIT;
+    uint2 about = {numeric_to_bits(ATTEND_NONE), 0}; /* largest score and mass */
+    exchange_take_parts<FRAME_PARTS>(b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts,
+        words + split * 2 * FRAME_SPLIT + FRAME_HEAD, split < n_parts, mark, part, about);
+    return attend_mean(part, numeric_from_bits(about.x), numeric_from_bits(about.y));
 }
 
 /* The parts that have keys up to `position`. */
@@ -488,7 +443,7 @@ DEV float attend_talker(struct block &b, float *first, const struct attend_norm 
         attend_brought(b, now, at, layer, page, position);
         for (int i = 0; i < 2; i++) {
             if (attend_key_of(b, page, i) <= position) {
-                attend_key(b, part, 0, now.k[i], now.v[i], true);
+                attend_key(b, part, now.k[i], now.v[i]);
             }
         }
         const int next = page + FRAME_PARTS; /* what was brought has been used */

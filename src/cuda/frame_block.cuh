@@ -99,16 +99,22 @@ DEV void ring_next(const struct block &b, int &slot, uint32_t &phase)
     }
 }
 
-/* This warp has asked for all that it wants of the slot, which may be filled again. The fence is needed: an arrival
- * does not wait for loads, and behind words that are asked for in vain they can come later than the next copy. */
-DEV void ring_leave(struct block &b)
+/* A slot that this warp has waited for, and of which it wants nothing. */
+DEV void ring_pass(struct block &b)
 {
-    dev_fence_copies();
     dev_bar_warp();
     if (b.lane == 0) {
         dev_mbar_arrive(&b.shared->empty[b.slot]);
     }
     ring_next(b, b.slot, b.phase);
+}
+
+/* This warp has asked for all that it wants of the slot, which may be filled again. The fence is needed: an arrival
+ * does not wait for loads, and behind words that are asked for in vain they can come later than the next copy. */
+DEV void ring_leave(struct block &b)
+{
+    dev_fence_copies();
+    ring_pass(b);
 }
 
 /* ---- The exchange ---- */

@@ -352,6 +352,28 @@ DEV uint32_t dev_pair_get(const uint32_t *mine)
     return v;
 }
 
+/* The same where `yes`, without a branch: v stays as it is elsewhere. */
+DEV void dev_pair_get_if(uint32_t yes, const uint32_t *mine, uint32_t &v)
+{
+    asm volatile(
+        "{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.cluster.shared::cta.u32 %0, [%1]; }"
+        : "+r"(v)
+        : "r"(dev_at_shared(mine)), "r"(yes)
+        : "memory");
+}
+
+/* Four words -> the place of `mine` in block `rank` of the two, which may be this one; each word is whole. */
+DEV void dev_pair_put4(uint32_t *mine, int rank, const uint32_t (&words)[4])
+{
+    uint32_t at;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(at)
+                 : "r"(dev_at_shared(mine)), "r"(rank));
+    asm volatile("st.relaxed.cluster.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at),
+                 "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
 /* All threads of both that have not left; n: of each. */
 DEV void dev_pair_bar(int n)
 {

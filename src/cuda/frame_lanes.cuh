@@ -50,7 +50,7 @@ DEV uint32_t lanes_layers(struct block &b, const struct crowd &crowd, float &own
         if (!TALKER && b.part < crowd.n) {
             attend_recall(b, kept, i, position);
         }
-        if (!last) {
+        if (!TALKER && !last) {
             product_hold(b, for_o);
         }
         if (last) { /* a lane's keys are read before the next pass writes others: the kv head's blocks */
@@ -65,6 +65,9 @@ DEV uint32_t lanes_layers(struct block &b, const struct crowd &crowd, float &own
         const uint32_t mixed_mark =
             TALKER ? lanes_attend_talker(b, crowd, head_norm, mark, i)
                    : lanes_attend_predictor<LANES_X_MIXED>(b, crowd, kept, head_norm, mark, position);
+        if (TALKER) { /* the pages stand in front of it */
+            product_hold(b, for_o);
+        }
         lanes_o<o, W>(b, crowd, for_o, mixed_mark, own); /* all kv heads */
         const uint32_t middle_mark = lanes_tell<W, LANES_X_MIDDLE>(b, crowd, own, post_weight);
         product_hold(b, for_gate_up);
@@ -171,7 +174,7 @@ DEV void lanes_predict(
         product_hold(b, for_half);
         lanes_plain_product<half, 10>(
             b, crowd, for_half, words, W / FRAME_UNIT_K, b.index % 2 * half::K, mark); /* all blocks */
-        own = exchange_rounded(lanes_swap(b, crowd, weights.projection_bias));
+        own = exchange_rounded(lanes_swap(b, weights.projection_bias));
         words = lanes_at<LANES_X_MIDDLE>(b); /* some may still read the state of the pass before */
         mark = lanes_tell<1024, LANES_X_MIDDLE>(b, crowd, own,
             lanes_own_weight<1024>(b, crowd, lanes_layer(b, weights.n_talker)->input_norm));
@@ -336,23 +339,28 @@ template <int W, int I> DEV void lanes_consume(struct block &b, const struct cro
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
 }
 
-/* A layer's weights. Of the output projection a block has whole row tiles, or half of one, as of other matrices. */
-DEV bool lanes_produce_layer(struct block &b, struct producer &p, int at, int width, int inner)
+/* A layer's weights, and the keys and values of the talker's. Of the output projection a block has whole row tiles, or
+ * half of one, as of other matrices. */
+template <bool TALKER>
+DEV bool lanes_produce_layer(
+    struct block &b, const struct crowd &crowd, struct producer &p, int at, int width, int inner)
 {
     const struct frame_layer *layer = lanes_layer(b, at);
     return produce<false>(b, p, FRAME_QKV, layer->qkv, 4096, width) &&
+           (!TALKER || lanes_produce_pages(b, crowd, p, at)) &&
            produce<false>(b, p, FRAME_PROJECT, layer->o, width, FRAME_MIXED) &&
            produce<false>(b, p, FRAME_GATE_UP, layer->gate_up, 2 * inner, width) &&
            produce<false>(b, p, FRAME_DOWN, layer->down, width, inner);
 }
 
-/* The weights in the order of lanes_consume. */
-template <int W, int I> DEV bool lanes_produce_all(struct block &b, struct producer &p)
+/* All that comes through the ring, in the order of lanes_consume. */
+template <int W, int I>
+DEV bool lanes_produce_all(struct block &b, const struct crowd &crowd, struct producer &p)
 {
     const auto &weights = b.args->weights;
     const bool step = b.args->control.flags & FRAME_STEP;
     for (int i = 0; step && i < weights.n_talker; i++) {
-        if (!lanes_produce_layer(b, p, i, W, I)) {
+        if (!lanes_produce_layer<true>(b, crowd, p, i, W, I)) {
             return false;
         }
     }
@@ -367,7 +375,7 @@ template <int W, int I> DEV bool lanes_produce_all(struct block &b, struct produ
             const int at = weights.n_talker + i;
             const bool done = j == 0 && i + 1 == weights.n_predictor
                                   ? produce<false>(b, p, FRAME_QKV, lanes_layer(b, at)->qkv, 4096, 1024)
-                                  : lanes_produce_layer(b, p, at, 1024, 3072);
+                                  : lanes_produce_layer<false>(b, crowd, p, at, 1024, 3072);
             if (!done) {
                 return false;
             }
@@ -401,6 +409,7 @@ DEV bool lanes_begin(struct block &b, struct crowd &crowd, const struct frame_la
     if (b.thread < (int)(sizeof b.shared->pair / 4)) {
         b.shared->pair[0][b.thread] = 0;
     }
+    lanes_clear_notes(b);
     dev_pair_bar(FRAME_ALL_THREADS);
     return true;
 }
@@ -422,7 +431,7 @@ __global__ void FRAME_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
         dev_fewer_registers();
         if (b.thread == FRAME_THREADS) {
             struct producer p = produce_begin();
-            lanes_produce_all<W, I>(b, p);
+            lanes_produce_all<W, I>(b, crowd, p);
             produce_end(b, p);
         } else if (b.thread == FRAME_THREADS + 32) {
             block_watch(b);

@@ -11,7 +11,6 @@ enum { LANES = FRAME_LANES, LANES_WIDTH = FRAME_LANES_WIDTH, LANES_FOURS = (LANE
 enum lanes_kind {
     LANES_X_STATE,  /* the vector in front of a layer */
     LANES_X_QKV,    /* [kv head][lane][512] */
-    LANES_X_SPLIT,  /* [lane][kv head][part][2 heads][FRAME_SPLIT] */
     LANES_X_MIXED,  /* the mixed heads: a vector of a unit for each kv head */
     LANES_X_MIDDLE, /* the vector between the halves of a layer */
     LANES_X_INNER,  /* the inner vector */
@@ -57,14 +56,27 @@ FRAME_FN int lanes_kind_at(int kind)
     const int state =
         lanes_vector_words(LANES_WIDTH / FRAME_UNIT_K) + lanes_vector_words(LANES_WIDTH / 1024);
     const int mixed = lanes_vector_words(FRAME_KV_HEADS);
-    const int words[LANES_N_KINDS] = {state, FRAME_KV_HEADS * LANES * FRAME_GROUP,
-        LANES * FRAME_BLOCKS * 2 * FRAME_SPLIT, mixed, state,
+    const int words[LANES_N_KINDS] = {state, FRAME_KV_HEADS * LANES * FRAME_GROUP, mixed, state,
         lanes_vector_words(3 * LANES_WIDTH / FRAME_UNIT_K), LANES * 4096, 32, state, mixed};
     int at = 0;
     for (int i = 0; i < kind; i++) {
         at += words[i];
     }
     return at;
+}
+
+/* A page of the talker's cache, of one layer and kv head, in a slot of the ring: keys, and from here on values. */
+enum { LANES_VALUES_AT = FRAME_UNIT_BYTES };
+
+/* Pages of the talker's cache that a block has, by their number among its own, of which there are n, in the order in
+ * which it takes them: those of the first half of its parts, then those of the second one, so that a warp has one part
+ * at a time. Number 0 is the first, -1 stands behind the last. */
+enum { LANES_PARTS = FRAME_PARTS / 2, LANES_GROUPS = LANES_PARTS / 2 };
+
+FRAME_FN int lanes_page_after(int page, int n)
+{
+    int next = page % LANES_GROUPS + 1 < LANES_GROUPS ? page + 1 : page + 1 + LANES_GROUPS;
+    return next < n ? next : page % LANES_PARTS < LANES_GROUPS && n > LANES_GROUPS ? LANES_GROUPS : -1;
 }
 
 /* The marks of shared->pair: bits of b.marks that begin at 0 with each launch, as the words do. */

@@ -5,7 +5,7 @@
  * sum as their products take it (frame_lanes_vector.cuh):
  *
  *   lanes_qkv       a vector               -> LANES_X_QKV             all blocks
- *   lanes_attend_*  LANES_X_QKV            -> LANES_X_MIXED           the kv head's blocks (the talker twice)
+ *   lanes_attend_*  LANES_X_QKV            -> LANES_X_MIXED           the kv head's blocks
  *   lanes_o         LANES_X_MIXED          -> own, LANES_X_MIDDLE     all kv heads, and the other of the cluster
  *   lanes_gate_up   LANES_X_MIDDLE         -> LANES_X_INNER           all blocks
  *   lanes_down      LANES_X_INNER          -> own, LANES_X_STATE      all blocks, and the other of its cluster
@@ -64,15 +64,15 @@ DEV uint32_t lanes_turn(struct block &b, int bit)
 }
 
 /* What two blocks that share a row tile, half of the sum each, have for each other's rows: sums of a product of 16 rows
- * -> the sum of both in the owner's thread. bias: NULL, or what the first of them adds. The next such sum lies behind
- * a vector of all blocks. */
-DEV float lanes_swap(struct block &b, const struct crowd &crowd, const float *bias)
+ * -> the sum of both in the owner's thread. Lanes that are not there swap nothing of use: a warp goes through this as
+ * one. bias: NULL, or what the first of them adds. The next such sum lies behind a vector of all blocks. */
+DEV float lanes_swap(struct block &b, const float *bias)
 {
     const bool gives = b.thread >= 128;
     const int half = b.index % 2, c = b.thread % 128 / 8, r = b.thread % 8;
     const int row = (gives ? 1 - half : half) * 8 + r;
     const uint32_t mark = lanes_turn(b, LANES_PAIR_BIT);
-    if (c >= crowd.n) {
+    if (c >= LANES) {
         return 0;
     }
     uint32_t *word = &b.shared->pair[0][c * 8 + r], other;
@@ -154,12 +154,12 @@ template <class S> DEV int64_t lanes_o_sum(const struct block &b, int lane, int 
 }
 
 /* As lanes_swap: each of two blocks has half of the kv heads. A sum of less than 62 bits goes as two words. */
-template <class S> DEV int64_t lanes_swap_o(struct block &b, const struct crowd &crowd)
+template <class S> DEV int64_t lanes_swap_o(struct block &b)
 {
     const bool gives = b.thread >= 128;
     const int half = b.index % 2, c = b.thread % 128 / 8, r = b.thread % 8;
     const uint32_t mark = lanes_turn(b, LANES_PAIR_O_BIT);
-    if (c >= crowd.n) {
+    if (c >= LANES) {
         return 0;
     }
     const int64_t sum = lanes_o_sum<S>(b, c, (gives ? 1 - half : half) * 8 + r);
@@ -188,7 +188,7 @@ DEV void lanes_o(
     block_trace(b, 5);
     int64_t total = 0;
     if constexpr (!WHOLE) {
-        total = lanes_swap_o<S>(b, crowd);
+        total = lanes_swap_o<S>(b);
     } else if (lanes_owns<W>(b, crowd)) {
         total = lanes_o_sum<S>(b, lanes_own_lane<W>(b), b.thread % 16);
     }
@@ -228,7 +228,7 @@ DEV void lanes_down(
     block_trace(b, 9);
     float sum = 0;
     if constexpr (W == 1024) {
-        sum = lanes_swap(b, crowd, NULL);
+        sum = lanes_swap(b, NULL);
     } else if (lanes_owns<W>(b, crowd)) {
         sum = exchange_rounded(lanes_sum<16>(b, lanes_own_lane<W>(b), b.thread % 16));
     }

@@ -47,10 +47,11 @@ enum {
     FRAME_MIXED = 2048, /* width of all query heads together */
     FRAME_GROUP = 512,  /* two query heads, key and value of one kv head */
     FRAME_MAX_COLUMNS =
-        FRAME_LANES > 1 ? FRAME_LANES : 2, /* one lane: the predictor's first pass has two positions */
-    FRAME_MAX_LAYERS = 64,                 /* of both stacks together */
-    FRAME_MAX_POSITIONS = 16,              /* of the predictor */
-    FRAME_MAX_SCORES = 3072,               /* the larger vocabulary */
+        FRAME_LANES > 1 ? FRAME_LANES : 2,  /* one lane: the predictor's first pass has two positions */
+    FRAME_PLACED = FRAME_LANES > 1 ? 1 : 2, /* columns that a block attends for */
+    FRAME_MAX_LAYERS = 64,                  /* of both stacks together */
+    FRAME_MAX_POSITIONS = 16,               /* of the predictor */
+    FRAME_MAX_SCORES = 3072,                /* the larger vocabulary */
     FRAME_SPLIT =
         132, /* words of one head in a block's part of the talker's attention: 128 sums, maximum, mass */
 };
@@ -173,7 +174,7 @@ FRAME_FN int frame_row_bytes(int units)
 enum {
     FRAME_WIDE = FRAME_LANES_WIDTH != 1024, /* the talker of 1.7B: an inner vector of 6,144 */
     /* One lane: the inner vector, or the half that a block has, in two rows a column and warp; also the sampler's list.
-       Several: that list, also the attention's of two lanes. */
+       Several: that list, also the notes of the talker's attention. */
     FRAME_VECTOR_BYTES = FRAME_LANES > 1 ? FRAME_MAX_SCORES * 8
                                          : FRAME_WARPS * 2 * (FRAME_WIDE ? 24 * 64 + 64 : 6 * 64 + 64),
     /* Each warp's share of up to 128 rows of a column, or of fewer of two. */
@@ -186,11 +187,11 @@ enum { FRAME_STOP_WEIGHTS = 1, FRAME_STOP_ALL };
 
 struct frame_shared {
     uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
-    FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];              /* of products in turns */
-    FRAME_ALIGNED float placed[FRAME_MAX_COLUMNS][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
-    float cosine[FRAME_MAX_COLUMNS][64], sine[FRAME_MAX_COLUMNS][64];
+    FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];         /* of products in turns */
+    FRAME_ALIGNED float placed[FRAME_PLACED][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
+    float cosine[FRAME_PLACED][64], sine[FRAME_PLACED][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
-    float scores[FRAME_MAX_COLUMNS][2][FRAME_MAX_POSITIONS];
+    float scores[FRAME_PLACED][2][FRAME_MAX_POSITIONS];
     uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];

@@ -344,6 +344,16 @@ DEV void dev_pair_put(uint32_t *mine, uint32_t word)
     const struct emulated_block *other = &emulated_blocks[fiber_now->block ^ 1];
     *(uint32_t *)(other->shared + ((unsigned char *)mine - block_now()->shared)) = word;
 }
+DEV void dev_pair_get_if(uint32_t yes, const uint32_t *mine, uint32_t &v)
+{
+    fiber_yield();
+    v = yes ? *mine : v;
+}
+DEV void dev_pair_put4(uint32_t *mine, int rank, const uint32_t (&words)[4])
+{
+    const struct emulated_block *of = &emulated_blocks[(fiber_now->block & ~1) + rank];
+    memcpy(of->shared + ((unsigned char *)mine - block_now()->shared), words, sizeof words);
+}
 DEV uint32_t dev_pair_get(const uint32_t *mine)
 {
     fiber_yield();

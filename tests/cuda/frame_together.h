@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lanes in one launch of the frame kernel against each of them alone: prompts of different lengths, other settings and
- * seeds for each, one with forced codes; every code, score, state and cache must be the same to the last bit. */
+ * Lanes in one launch of the frame kernel against each of them alone: prompts of different lengths and places in the
+ * cache, other settings and seeds for each, one with forced codes; every code, score, state and cache must be the same
+ * to the last bit. */
 #ifndef TESTS_CUDA_FRAME_TOGETHER_H
 #define TESTS_CUDA_FRAME_TOGETHER_H
 
@@ -11,6 +12,10 @@
 /* What kernels write of a lane's state. They only read its settings, which stand in front of it and may have bytes
  * that nobody sets, as structs do. */
 enum { WRITTEN_AT = offsetof(struct cuda_lane, position) };
+
+/* Between places of lanes in the cache, and how far the farthest of them comes: pages beyond the 8th and beyond the
+ * 16th are attended to later. */
+enum { TOGETHER_FAR = 125, TOGETHER_POSITIONS = 3 * TOGETHER_FAR + 20 };
 
 /* What frames of n lanes have left, in one buffer. */
 struct left {
@@ -54,6 +59,38 @@ static int together_prompt(struct rig *rig, int lane, int n_rows)
     return bad;
 }
 
+/* The first position behind a lane's prompt and, for most, behind a cache as if there were more. */
+static int together_position(int lane)
+{
+    return 1 + lane * 11 % 20 + lane % 4 * TOGETHER_FAR;
+}
+
+/* A lane's cache: numbers that are others in each page. */
+static void together_fill(struct rig *rig, int lane)
+{
+    const struct cuda_lanes *l = &rig->lanes;
+    const size_t n = (size_t)l->page_floats;
+    float *page = (float *)malloc((n + (size_t)l->pages_stride) * sizeof *page);
+    for (size_t i = 0; i < n + (size_t)l->pages_stride; i++) {
+        page[i] = (float)((i + (size_t)lane * 13) * 7919 % 1999) * 1e-3f - 1;
+    }
+    for (int i = 0; i < l->pages_stride; i++) {
+        machine_write(l->cache + ((size_t)lane * l->pages_stride + i) * n, page + i, n * sizeof *page);
+    }
+    free(page);
+}
+
+/* The pages of a lane that frames up to `position` have written. */
+static void together_pages(struct rig *rig, struct left *left, int lane, int position)
+{
+    const struct cuda_lanes *l = &rig->lanes;
+    for (int p = position / CUDA_PAGE, n = 0; p >= 0 && n < 2; p--, n++) {
+        int32_t page;
+        machine_read(&page, l->pages + (size_t)lane * l->pages_stride + p, sizeof page);
+        left_add(left, l->cache + (size_t)page * l->page_floats, l->page_floats * sizeof *l->cache);
+    }
+}
+
 /* n_frames frames of lanes 0 .. n - 1, in launches of `each` lanes. The number of faults. */
 static int together_speak(struct rig *rig, int n, int each, int n_frames, struct left *left)
 {
@@ -67,9 +104,10 @@ static int together_speak(struct rig *rig, int n, int each, int n_frames, struct
         const struct lane_settings settings = together_settings(l);
         const int n_rows = 1 + l * 11 % 20;
         rig_reset_lane(rig, l, &settings);
+        together_fill(rig, l);
         bad += together_prompt(rig, l, n_rows);
         asks[l] = (struct frame_ask){
-            l, n_rows, rig->row + (size_t)l * c->talker.width, NULL, rig->out_device + l};
+            l, together_position(l), rig->row + (size_t)l * c->talker.width, NULL, rig->out_device + l};
         if (l == 2) {
             int32_t codes[DRIVER_CODEBOOKS];
             for (int j = 0; j < c->n_codebooks; j++) {
@@ -106,8 +144,7 @@ static int together_speak(struct rig *rig, int n, int each, int n_frames, struct
     left_add(left, rig->lanes.sum, (size_t)n * width * 4);
     left_add(left, rig->lanes.seen, (size_t)n * codes);
     for (int l = 0; l < n; l++) {
-        left_add(left, rig->lanes.cache + (size_t)l * rig->lanes.pages_stride * rig->lanes.page_floats,
-            2 * rig->lanes.page_floats * sizeof *rig->lanes.cache);
+        together_pages(rig, left, l, together_position(l) + n_frames);
     }
     return bad;
 }

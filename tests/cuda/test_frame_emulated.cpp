@@ -163,7 +163,7 @@ static int run_each(const char *folder, int n_rows, int n_frames, enum frame_pac
     rig.device.n_sms = 132;
     rig.device.block_shared = SHARED_LIMIT;
     rig.out = rig.out_device = (struct cuda_frame_out *)calloc((size_t)n_lanes, sizeof *rig.out);
-    rig_open(&rig, model, n_lanes, n_rows + n_frames + 31, packed);
+    rig_open(&rig, model, n_lanes, n_rows + n_frames + TOGETHER_POSITIONS, packed);
     frame_kernel_ahead(rig.kernel, 2, 0);
     const int bad = n_lanes > 1 && !packed ? together_run(&rig, n_lanes, n_frames) : 0;
     const double limit = packed ? 2e-4 : 2e-5; /* vectors of 16 bits are rounded to other borders */

@@ -5,6 +5,7 @@
 
 #include "tests/support.h"
 
+#include "cuda/cuda_lanes.h"
 #include "cuda/frame_lanes_plan.h"
 
 /* Kinds of words do not overlap, four can be read at once, each holds what all lanes have; a mark for each fits. */
@@ -12,9 +13,8 @@ static void test_kinds(void **state)
 {
     (void)state;
     const int vector = 8 * (1024 + 256); /* and its squares */
-    const int least[LANES_N_KINDS] = {vector, 8 * 4096,
-        8 * FRAME_KV_HEADS * FRAME_PARTS * 2 * (128 + 2), 8 * 2048, vector, 8 * 3072, 8 * 4096, 8,
-        vector, 8 * 2048};
+    const int least[LANES_N_KINDS] = {
+        vector, 8 * 4096, 8 * 2048, vector, 8 * 3072, 8 * 4096, 8, vector, 8 * 2048};
     assert_int_equal(lanes_kind_at(0), 0);
     for (int kind = 0; kind < LANES_N_KINDS; kind++) {
         assert_int_equal(lanes_kind_at(kind) % 4, 0);
@@ -49,15 +49,36 @@ static void test_vector(void **state)
     assert_int_equal(lanes_vector_words(UNITS), 8 * WIDTH);
 }
 
-/* The sums of the widest product and the attention of two lanes fit, and a ring beside them that holds half of a
- * layer's weights. */
+/* Every page of a block comes once, and to a warp's turn those of one part before those of the other. */
+static void test_pages(void **state)
+{
+    (void)state;
+    enum { MOST = 70 };
+    for (int n = 1; n <= MOST; n++) {
+        int times[MOST] = {0}, last[LANES_GROUPS] = {-1, -1, -1, -1}, all = 0;
+        for (int page = 0; page >= 0; page = lanes_page_after(page, n), all++) {
+            int *before = &last[page % LANES_GROUPS];
+            assert_in_range(page, 0, n - 1);
+            assert_int_equal(times[page]++, 0);
+            assert_true(page < LANES_PARTS ? *before < 0 || *before + LANES_PARTS >= n
+                                           : *before == page - LANES_PARTS);
+            *before = page;
+        }
+        assert_int_equal(all, n);
+    }
+}
+
+/* The sums of the widest product and the notes of the talker's attention fit, and a ring beside them that holds
+ * two thirds of a layer's weights; a page of the cache fits a slot. */
 static void test_memory(void **state)
 {
     (void)state;
     assert_true(8 * (FRAME_WARPS * 64 + 8) <= FRAME_SUM_FLOATS);
     assert_true(FRAME_MAX_SCORES * 8 <= FRAME_VECTOR_BYTES); /* the sampler's list */
-    assert_true(2 * (4 * FRAME_WARPS + 2 * FRAME_WARPS * FRAME_HEAD) * 4 <= FRAME_VECTOR_BYTES);
-    assert_true(frame_n_slots(232448, false) >= 8);
+    assert_true((FRAME_PARTS * (FRAME_HEAD + 2) + FRAME_WARPS * 32) * 4 <= FRAME_VECTOR_BYTES);
+    assert_true(frame_n_slots(232448, false) >= 10);
+    assert_true(2 * LANES_VALUES_AT <= (int)frame_slot_bytes(false));
+    assert_true(CUDA_PAGE * FRAME_HEAD * 4 <= LANES_VALUES_AT);
     assert_int_equal(frame_ring_at() % 128, 0);
 }
 
@@ -66,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_pages),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
