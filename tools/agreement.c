@@ -145,14 +145,12 @@ static struct sample_in question(const struct agreement *a, const float *logits,
     const struct sampling *sampling)
 {
     const struct config *c = a->config;
-    int from = c->codec_vocabulary - 1024, n = head_size(a, head);
-    from = from < 0 ? 0 : from;
-    from = from < c->predictor_vocabulary ? from : c->predictor_vocabulary;
+    const int n = head_size(a, head);
     return (struct sample_in){.logits = logits,
         .n = n,
         .sampling = sampling,
         .seen = head == 0 ? a->seen : NULL,
-        .suppress_from = head == 0 ? from : n,
+        .suppress_from = head == 0 ? config_suppress_from(c) : n,
         .keep = head == 0 ? c->codec_eos : -1,
         .keep_blocked = frame < a->settings.min_frames};
 }

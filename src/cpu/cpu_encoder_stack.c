@@ -58,14 +58,12 @@ static bool room_init(struct stack_room *r)
     return true;
 }
 
-/* Angles in fp32 with the official roundings: of the power, of its inverse, of the product. */
+/* Angles in fp32 with the official roundings: of the frequency, of the product. */
 static void make_angles(struct stack_room *r)
 {
     int half = r->shape->head / 2;
     for (int i = 0; i < half; i++) {
-        float power =
-            (float)pow(r->shape->rope_theta, (double)((float)(2 * i) / (float)r->shape->head));
-        float frequency = 1.0f / power;
+        float frequency = config_rotary(r->shape, i);
         for (int64_t t = 0; t < r->n; t++) {
             float angle = (float)t * frequency;
             r->cosine[t * half + i] = cosf(angle);

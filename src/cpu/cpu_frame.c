@@ -138,17 +138,13 @@ static void step_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, cons
 static int32_t choose(struct cpu_frame *f, struct cpu_lane *lane, int codebook, const float *logits)
 {
     const struct config *c = f->model->config;
-    /* The official rule is the last 1,024 ids of the table; ids that the codec lacks are no codes either. */
-    int suppress_from = c->codec_vocabulary - 1024;
-    suppress_from = suppress_from < 0 ? 0 : suppress_from;
-    suppress_from = suppress_from < c->predictor_vocabulary ? suppress_from : c->predictor_vocabulary;
     int n = codebook == 0 ? c->codec_vocabulary : c->predictor_vocabulary;
     struct sample_in in = {
         .logits = logits,
         .n = n,
         .sampling = codebook == 0 ? &lane->settings.talker : &lane->settings.predictor,
         .seen = codebook == 0 ? lane->seen : NULL,
-        .suppress_from = codebook == 0 ? suppress_from : n,
+        .suppress_from = codebook == 0 ? config_suppress_from(c) : n,
         .keep = codebook == 0 ? c->codec_eos : -1,
         .keep_blocked = lane->n_frames < (uint32_t)lane->settings.min_frames,
         .seed = lane->settings.seed,

@@ -116,9 +116,7 @@ utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *
         return error_memory(error, "rotary frequencies");
     }
     for (int i = 0; i < half; i++) {
-        /* Rounded to fp32 after the power and after the division, as the official code does. */
-        float power = (float)pow(shape->rope_theta, (double)((float)(2 * i) / (float)shape->head));
-        stack->inv_freq[i] = 1.0f / power;
+        stack->inv_freq[i] = config_rotary(shape, i);
     }
     return UTTER_OK;
 }

@@ -165,9 +165,7 @@ static void take_all(struct encode *e)
     const struct stack_config *s = &e->codec->encoder.stack;
     float inv_freq[LISTEN_MAX_HEAD / 2];
     for (int i = 0; i < s->head / 2; i++) {
-        /* Rounded to fp32 after the power and after the division, as the official code does. */
-        float power = (float)pow(s->rope_theta, (double)((float)(2 * i) / (float)s->head));
-        inv_freq[i] = 1.0f / power;
+        inv_freq[i] = config_rotary(s, i);
     }
     take_wave(e);
     take_stack(e, inv_freq);

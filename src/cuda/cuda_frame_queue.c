@@ -309,9 +309,6 @@ static utter_status choose(struct cuda_frame *f, int n_slots, int codebook, utte
 {
     const struct cuda_weights *w = f->weights;
     const struct config *c = f->model->config;
-    /* The official rule is the last 1,024 ids of the table; ids that the codec lacks are no codes either. */
-    int suppress_from = c->codec_vocabulary - 1024 < 0 ? 0 : c->codec_vocabulary - 1024;
-    suppress_from = suppress_from < c->predictor_vocabulary ? suppress_from : c->predictor_vocabulary;
     bool first = codebook == 0, straight = !w->projection.tiles;
     struct cuda_choose choose = {
         .slots = f->b.slots,
@@ -322,7 +319,7 @@ static utter_status choose(struct cuda_frame *f, int n_slots, int codebook, utte
         .logits = first ? f->lanes.logits : f->b.logits,
         .logits_stride = first ? w->codec_vocabulary : w->predictor_vocabulary,
         .n = first ? w->codec_vocabulary : w->predictor_vocabulary,
-        .suppress_from = first ? suppress_from : w->predictor_vocabulary,
+        .suppress_from = first ? config_suppress_from(c) : w->predictor_vocabulary,
         .keep = first ? c->codec_eos : -1,
         .table = w->code_table[codebook],
         .width = w->talker.width,

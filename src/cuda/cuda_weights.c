@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cuda_shapes.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -181,31 +180,13 @@ static void walk_stack(
         .norm_eps = c->norm_eps,
     };
     for (int i = 0; i < c->head / 2; i++) {
-        /* Rounded to fp32 after the power and after the division, as the official code does. */
-        float power = (float)pow(c->rope_theta, (double)((float)(2 * i) / (float)c->head));
-        inv_freq[i] = 1.0f / power;
+        inv_freq[i] = config_rotary(c, i);
     }
     s->inv_freq = floats(k, inv_freq, c->head / 2, c->head / 2);
     s->norm = floats(k, w->norm, s->width, s->width_padded);
     for (int i = 0; i < c->n_layers; i++) {
         walk_layer(k, s, &s->layers[i], &w->layers[i]);
     }
-}
-
-/* Bytes of a matrix's tiles, as one pass reads them. */
-static uint64_t tile_bytes(const struct cuda_matrix *m)
-{
-    return (uint64_t)m->n_row_tiles * (uint64_t)m->n_k_tiles * CUDA_TILE_BYTES;
-}
-
-static uint64_t pass_bytes(const struct cuda_stack *s)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < s->n_layers; i++) {
-        const struct cuda_layer *l = &s->layers[i];
-        sum += tile_bytes(&l->qkv) + tile_bytes(&l->o) + tile_bytes(&l->gate_up) + tile_bytes(&l->down);
-    }
-    return sum;
 }
 
 static void walk_all(struct walk *k, const struct model *m)
@@ -219,19 +200,15 @@ static void walk_all(struct walk *k, const struct model *m)
     walk_stack(k, &w->predictor, &c->predictor, &p->stack);
     w->talker_head = single(k, &t->head);
     w->code_table[0] = table(k, &t->codec_embedding);
-    uint64_t each = pass_bytes(&w->predictor);
-    w->frame_bytes = pass_bytes(&w->talker) + tile_bytes(&w->talker_head) + (uint64_t)(n - 1) * each;
     for (int j = 0; j < n - 1; j++) {
         w->predictor_head[j] = single(k, &p->head[j]);
         w->code_table[j + 1] = table(k, &p->embedding[j]);
-        w->frame_bytes += tile_bytes(&w->predictor_head[j]);
     }
     w->projection = (struct cuda_matrix){0};
     if (p->projection.data) {
         w->projection = single(k, &p->projection);
         w->projection_bias =
             floats(k, p->projection_bias, c->predictor.width, w->predictor.width_padded);
-        w->frame_bytes += (uint64_t)n * tile_bytes(&w->projection);
     }
     w->text_width = c->text_width;
     w->text_padded = round_up(c->text_width, CUDA_TILE);

@@ -71,8 +71,6 @@ struct cuda_weights {
     int n_codebooks, codec_vocabulary, predictor_vocabulary, text_vocabulary;
 
     struct cuda_arena arena;
-    uint64_t
-        frame_bytes; /* of weights that one frame of one lane reads: talker once, predictor for each code */
 };
 
 /* UTTER_E_MODEL when these kernels cannot hold the checkpoint: a type other than bf16, a shape past their limits. */

@@ -248,9 +248,7 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.predictor_freq = w->predictor.inv_freq;
     a->weights.talker_eps = w->talker.norm_eps;
     a->weights.predictor_eps = w->predictor.norm_eps;
-    int suppress_from = config->codec_vocabulary - 1024;
-    a->control.suppress_from =
-        suppress_from < config->predictor_vocabulary ? suppress_from : config->predictor_vocabulary;
+    a->control.suppress_from = config_suppress_from(config);
     a->control.codec_eos = config->codec_eos;
     a->control.n_slots = frame_n_slots(k->device->block_shared, k->packed != FRAME_PACKED_NONE);
     a->control.slot_bytes = (int)frame_slot_bytes(k->packed != FRAME_PACKED_NONE);

@@ -4,6 +4,7 @@
  * those of another codec. */
 #include "weights/config.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -416,6 +417,20 @@ int config_find(const struct named_id *list, int n, const char *name)
         }
     }
     return -1;
+}
+
+/* The official rule is the last 1,024 ids of the table; ids that the codec lacks are no codes either. */
+int config_suppress_from(const struct config *c)
+{
+    const int from = c->codec_vocabulary < 1024 ? 0 : c->codec_vocabulary - 1024;
+    return from < c->predictor_vocabulary ? from : c->predictor_vocabulary;
+}
+
+/* After the power and after the division. */
+float config_rotary(const struct stack_config *s, int i)
+{
+    float power = (float)pow(s->rope_theta, (double)((float)(2 * i) / (float)s->head));
+    return 1.0f / power;
 }
 
 bool config_is_dialect(const char *language)

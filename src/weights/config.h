@@ -112,6 +112,10 @@ void config_close(struct config **config);
 
 /* The index of a language or voice by name, any case; -1 when unknown. */
 int config_find(const struct named_id *list, int n, const char *name);
+/* The first of the talker's ids that are never chosen, but for the end token. */
+int config_suppress_from(const struct config *config);
+/* Rotary frequency i < head / 2, rounded to fp32 where the official code rounds. */
+float config_rotary(const struct stack_config *stack, int i);
 /* True for a language that only preset voices select by themselves ("sichuan_dialect"). */
 bool config_is_dialect(const char *language);
 

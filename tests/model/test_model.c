@@ -205,6 +205,18 @@ static void a_row_is_read_in_every_type(void **state)
     assert_true(row[0] == 1 && row[1] == -2 && row[2] == 0.5f);
 }
 
+/* The last 1,024 ids of the talker's table, as far as there are so many, and what the codec lacks. */
+static void ids_that_are_never_chosen(void **state)
+{
+    static const int cases[][3] = {
+        {3072, 2048, 2048}, {2500, 2048, 1476}, {4096, 2048, 2048}, {1000, 64, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct config c = {.codec_vocabulary = cases[i][0], .predictor_vocabulary = cases[i][1]};
+        assert_int_equal(config_suppress_from(&c), cases[i][2]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +227,7 @@ int main(void)
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(failing_calls_leak_nothing),
         cmocka_unit_test(a_row_is_read_in_every_type),
+        cmocka_unit_test(ids_that_are_never_chosen),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }
