@@ -300,7 +300,7 @@ static utter_status cpu_encode_call(struct backend *b, const float *pcm, size_t 
 static utter_status cpu_speaker_call(
     struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
 {
-    utter_status status = request_speaker(b->model, error);
+    utter_status status = request_speaker(b->model, n_mels, error);
     return status ? status : cpu_speaker(b->model, b->kern, b->pool, mels, n_mels, vector, error);
 }
 

@@ -6,7 +6,7 @@
 #include "cpu/kern.h"
 #include "model/backend.h"
 
-/* As `speaker` of the backend door. */
+/* As `speaker` of the backend door, whose checks of the arguments have been made. */
 utter_status cpu_speaker(const struct model *model, const struct kern *kern, struct pool *pool,
     const float *mels, size_t n_mels, float *vector, utter_error *error);
 

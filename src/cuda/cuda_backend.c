@@ -408,7 +408,8 @@ static utter_status cuda_speaker_call(
     struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
 {
     utter_status status = cuda_device_enter(&b->device, error);
-    if (status || (status = request_speaker(b->model, error)) || (status = backend_settle(b, error))) {
+    if (status || (status = request_speaker(b->model, n_mels, error)) ||
+        (status = backend_settle(b, error))) {
         return status;
     }
     return cuda_speaker(b->model, &b->device, mels, n_mels, vector, error);

@@ -148,20 +148,6 @@ static void run_pooling(struct speak *s)
     run(s, s->out, s->vector, s->pooled, 1, LISTEN_AS_IS);
 }
 
-static utter_status check_length(const struct speaker_config *c, size_t n_mels, utter_error *error)
-{
-    for (int i = 0; i < c->n_blocks; i++) {
-        size_t reach = (size_t)(c->taps[i] / 2) * (size_t)c->dilations[i];
-        if (n_mels <= reach) {
-            return error_set(error, UTTER_E_ARGUMENT,
-                "a recording of %zu feature frames is too short for the speaker encoder, which needs "
-                "%zu",
-                n_mels, reach + 1);
-        }
-    }
-    return UTTER_OK;
-}
-
 static void fetch(struct speak *s, float *vector)
 {
     struct listen_room *r = &s->room;
@@ -189,11 +175,8 @@ utter_status cuda_speaker(const struct model *model, struct cuda_device *device,
     s->room = (struct listen_room){.device = device, .what = "the speaker encoder", .error = error};
     s->model = model, s->config = &model->config->speaker, s->n = (int64_t)n_mels;
     s->channels = s->config->channels[0], s->last = s->config->last_channels;
-    s->room.status = check_length(s->config, n_mels, error);
-    if (!s->room.status) {
-        take_all(s, mels);
-        listen_room_open(&s->room);
-    }
+    take_all(s, mels);
+    listen_room_open(&s->room);
     if (!s->room.status) {
         take_all(s, mels);
         listen_room_ready(&s->room);

@@ -126,12 +126,23 @@ utter_status request_encode(const struct model *model, size_t n_samples, size_t 
     return UTTER_OK;
 }
 
-utter_status request_speaker(const struct model *model, utter_error *error)
+/* Mirrored ends need one frame more than a convolution reaches. */
+utter_status request_speaker(const struct model *model, size_t n_mels, utter_error *error)
 {
+    const struct speaker_config *s = &model->config->speaker;
     if (!model->has_speaker) {
         return error_set(error, UTTER_E_MODEL,
             "this checkpoint has no speaker encoder (cloning takes a Base model; this one is %s)",
             model->config->kind_name);
+    }
+    for (int i = 0; i < s->n_blocks; i++) {
+        size_t reach = (size_t)(s->taps[i] / 2) * (size_t)s->dilations[i];
+        if (n_mels <= reach) {
+            return error_set(error, UTTER_E_ARGUMENT,
+                "a recording of %zu feature frames is too short for the speaker encoder, which needs "
+                "%zu",
+                n_mels, reach + 1);
+        }
     }
     return UTTER_OK;
 }

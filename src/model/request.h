@@ -32,6 +32,7 @@ utter_status request_prime(
 /* `n_frames` that a recording of n_samples becomes. */
 utter_status request_encode(const struct model *model, size_t n_samples, size_t n_frames,
     size_t capacity_frames, utter_error *error);
-utter_status request_speaker(const struct model *model, utter_error *error);
+/* n_mels feature frames of a recording. */
+utter_status request_speaker(const struct model *model, size_t n_mels, utter_error *error);
 
 #endif
