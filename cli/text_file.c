@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Gathers a text in memory, and writes it as a file that appears when it is complete. */
 #include "text_file.h"
 
 #include <stdlib.h>

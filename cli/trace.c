@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Writes what a speech did when, in the trace format of browsers. */
 #include "trace.h"
 
 #include "base/clock.h"

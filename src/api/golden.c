@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads a golden file, and tells whether a folder is the checkpoint that it was made from. */
 #include "api/golden.h"
 
 #include <stdio.h>

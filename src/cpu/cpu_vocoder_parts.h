@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of the vocoder, shared by its three files: cpu_vocoder.c (memory, one run), _front.c (codes to
- * the last upsampling stage, one column a moment) and _wave.c (the convolution stack, one row a channel).
+ * The inside of the vocoder, shared by its files: cpu_vocoder.c (memory, one run), _front.c (codes to the last
+ * upsampling stage, one column a moment), _wave.c (the convolution stack, one row a channel), and beside packed
+ * weights _whole.c and _round.c (that stack in whole numbers, and its weights).
  *
  * Streaming: every convolution keeps its last inputs, every transposed one the products that reach past
  * its last output, the transformer its keys and values. Each number is computed by the same operations in

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The memory of all lanes, and the pages of the talker's cache: which lane holds which. Owns both. */
 #include "cuda/cuda_lanes.h"
 
 #include "base/memory.h"

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of an encoder's memory and stream, and its weights on their way to the device. */
 #include "cuda/cuda_listen_room.h"
 
 #include "cuda/cuda_wait.h"

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Arenas, pinned memory, and uploads through two pinned buffers in turn. Each is its caller's to close. */
 #include "cuda/cuda_memory.h"
 
 #include <string.h>

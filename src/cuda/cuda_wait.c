@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Sleeps, looks, and gives a device up that does not answer. */
 #include "cuda/cuda_wait.h"
 
 #include <time.h>

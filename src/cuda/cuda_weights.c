@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The model's weights -> device memory in tiles. Owns that memory (struct cuda_weights). */
 #include "cuda/cuda_shapes.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The guard's rules over the codes and samples of each frame. Comes in: a frame. Goes out: why to end, or not. */
 #include "engine/guard.h"
 
 #include <math.h>

@@ -53,8 +53,8 @@ struct lane_out {
     const float *pcm;     /* [n_frames * frame_samples] once vocoded, else NULL */
     size_t n_samples;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
-    /* Of the prompt in front of the lane's first frame, where prefill only queues: -1 where it is not known, for
-     * others' prompts came with it. Else 0. */
+    /* Of a lane's first frame: the time of the prompt in front of it, where prefill only queues; -1 where that is not
+     * known, for others' prompts came with it; 0 where prefill waits. Of later frames it means nothing. */
     double prefill_s;
     double wait_s; /* that collect waited for the device */
 };

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of what comes through the backend door, in the words of every device. */
 #include "model/request.h"
 
 utter_status request_open(const struct backend_options *options, utter_error *error)

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Text in pieces -> the same without line breaks at its ends. Owns the breaks that are held back. */
 #include "prompt/edges.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A recording through the encoders of a backend -> codes, x-vector, voice. */
 #include "voice/clone.h"
 
 #include "audio/mel.h"

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Makes voices (preset, clone, mix), checks that one fits a model, counts who holds it. */
 #include "voice/voice.h"
 
 #include <stdio.h>

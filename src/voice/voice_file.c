@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Writes and reads voice files; what is wrong with one is named. */
 #include "voice/voice_file.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Hashes a safetensors file around its seal, and compares. */
 #include "weights/seal.h"
 
 #include <string.h>

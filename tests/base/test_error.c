@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Errors are one line that shows nothing harmful, cut at a character where they are long. */
 #include "tests/support.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON from anywhere: what is refused is named, what is deep costs nothing, fields are in their ranges. */
 #include "tests/support.h"
 
 #include <string.h>

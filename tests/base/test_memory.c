@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks are zeroed, aligned, never larger than asked for; bytes are not read past their end. */
 #include "tests/support.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The pool: every part once, in order, at the same time; and how many threads a process may use. */
 #include "tests/support.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Tensors by name and shape, in every type; all that does not fit is told together. */
 #include "tests/support.h"
 
 #include <stdio.h>
