@@ -74,7 +74,7 @@ struct cuda_conv {
 
 /* How a matrix of a checkpoint becomes steps. Element (output m of phase p, input c, tap j) is at
  * offset + m * m_step + c * c_step + j * j_step + p * p_step of the tensor. */
-struct cuda_pack {
+struct conv_pack {
     const float *from; /* device */
     unsigned char *to; /* the product's w */
     int first_tile;    /* where this part of the outputs begins */
@@ -100,7 +100,7 @@ cudaError_t cuda_conv_run_many(
     const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream);
 cudaError_t cuda_conv_prepare_many(const struct cuda_device *device);
 /* Elements that belong to another tensor are left as they are. */
-cudaError_t cuda_conv_pack(const struct cuda_pack *pack, cudaStream_t stream);
+cudaError_t cuda_conv_pack(const struct conv_pack *pack, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

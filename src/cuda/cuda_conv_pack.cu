@@ -3,7 +3,7 @@
 #include "cuda/cuda_rows.cuh"
 
 /* Output m (of 16 in a tile) and input c, tap j; false: it is not this tensor's. */
-static __device__ bool pack_value(const cuda_pack &p, int tile, int m, int c, int j, float *value)
+static __device__ bool pack_value(const conv_pack &p, int tile, int m, int c, int j, float *value)
 {
     int output = tile * 16 + m;
     if (p.half) {
@@ -29,7 +29,7 @@ static __device__ bool pack_value(const cuda_pack &p, int tile, int m, int c, in
 
 /* One thread: the eight weights of one lane in one step, both halves. Position i of the eight is, in the
  * instruction's order, output lane / 4 + i / 2 % 2 * 8 and input 4 (lane % 4) + i / 4 * 2 + i % 2. */
-static __global__ void pack_kernel(cuda_pack p)
+static __global__ void pack_kernel(conv_pack p)
 {
     int n_steps = p.groups * p.taps, step = (int)(blockIdx.x % (unsigned)n_steps),
         tile = (int)(blockIdx.x / (unsigned)n_steps), lane = (int)threadIdx.x;
@@ -49,7 +49,7 @@ static __global__ void pack_kernel(cuda_pack p)
     }
 }
 
-cudaError_t cuda_conv_pack(const struct cuda_pack *p, cudaStream_t stream)
+cudaError_t cuda_conv_pack(const struct conv_pack *p, cudaStream_t stream)
 {
     int outputs = p->half ? (p->n_out + 7) / 8 * 16 : p->width * p->n_phases;
     unsigned blocks = (unsigned)(outputs / 16 * p->groups * p->taps);

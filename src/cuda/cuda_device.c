@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens one GPU, and keeps the first failure of any call to it. */
 #include "cuda/cuda_device.h"
 
 #include <stdio.h>
@@ -29,8 +30,6 @@ static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
     d->minor = p->minor;
     d->n_sms = p->multiProcessorCount;
     d->block_shared = p->sharedMemPerBlockOptin;
-    d->l2_bytes = (size_t)p->l2CacheSize;
-    d->memory_bytes = p->totalGlobalMem;
     double clock = 1e3 * (double)attribute(cudaDevAttrMemoryClockRate, d->index);
     d->bytes_per_s = 2 * clock * (double)p->memoryBusWidth / 8; /* two transfers a clock */
     d->overlaps = p->major >= 9;

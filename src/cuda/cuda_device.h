@@ -15,12 +15,10 @@ extern "C" {
 struct cuda_device {
     int index; /* as the CUDA runtime counts */
     char name[256];
-    int major, minor;      /* compute capability */
-    int n_sms;             /* multiprocessors */
-    size_t block_shared;   /* shared memory that one block may ask for */
-    size_t l2_bytes;       /* second cache */
-    uint64_t memory_bytes; /* of the board */
-    double bytes_per_s;    /* memory clock times bus width; 0: not known */
+    int major, minor;    /* compute capability */
+    int n_sms;           /* multiprocessors */
+    size_t block_shared; /* shared memory that one block may ask for */
+    double bytes_per_s;  /* memory clock times bus width; 0: not known */
     bool
         overlaps; /* a kernel may begin before the one in front of it has ended (compute capability 9) */
     double patience_s;  /* a device that has not done a frame, a prompt or a feed in this time hangs */

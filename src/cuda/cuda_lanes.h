@@ -17,7 +17,6 @@ enum {
     CUDA_SPLITS =
         8, /* pages of a lane are spread over this many blocks: page p goes to block p % CUDA_SPLITS */
     CUDA_MAX_SLOTS = 256, /* lanes of one frame; more are done in groups */
-    CUDA_RING = 4,        /* frames of a lane whose codes the host can still read */
 };
 
 /* One lane, in device memory. Written by kernels; the host resets it through a kernel. */

@@ -90,7 +90,6 @@ struct cuda_vocoder {
     unsigned char *gathered, *quantized, *latent, *x_ready, *mixed, *inner, *stacked, *last_ready,
         *unit_inner;
     float *x, *qkv, *wave, *tapped; /* wave: what the units of a block add to */
-    uint64_t slot_bytes;            /* of activations for one frame, about */
 
     struct cuda_call *call; /* device */
     cudaStream_t stream;    /* to capture on */

@@ -114,7 +114,7 @@ static void queue_attention(struct queue *q, int i)
 {
     struct cuda_vocoder *v = q->v;
     const struct stack_config *s = &v->config->stack;
-    struct cuda_attend attend = {.call = v->call,
+    struct vocoder_attend attend = {.call = v->call,
         .qkv = v->qkv,
         .stride = v->q_width + 2 * v->kv_width,
         .k_at = v->q_width,

@@ -78,7 +78,7 @@ cudaError_t cuda_gather_run(
 
 /* Value d of a head at `position`, turned by its angle. */
 static __device__ __forceinline__ float attend_turned(
-    const cuda_attend &p, const float *x, int64_t position, int d)
+    const vocoder_attend &p, const float *x, int64_t position, int d)
 {
     int half = p.head / 2, i = d % half;
     float angle = (float)position * p.inv_freq[i], a = x[i], b = x[i + half];
@@ -100,7 +100,7 @@ struct attend_place {
 };
 
 static __device__ __forceinline__ attend_place attend_place_of(
-    const cuda_attend &p, int item, int frame)
+    const vocoder_attend &p, int item, int frame)
 {
     attend_place at = {};
     int group = p.n_heads / p.n_kv_heads;
@@ -133,7 +133,7 @@ static __device__ float attend_score(
 
 /* Keys and values of earlier calls on their way to shared memory, all at once. */
 static __device__ __forceinline__ void attend_bring(
-    const cuda_attend &p, attend_place &at, float *shared)
+    const vocoder_attend &p, attend_place &at, float *shared)
 {
     const int quads = p.head / 4, n = at.n_old * quads;
     for (int i = at.tid; i < 2 * n; i += STEP_THREADS) {
@@ -149,13 +149,13 @@ static __device__ __forceinline__ void attend_bring(
 
 /* Key number k of those seen, of an earlier call. */
 static __device__ __forceinline__ const float *attend_old_key(
-    const cuda_attend &p, const attend_place &at, int k)
+    const vocoder_attend &p, const attend_place &at, int k)
 {
     return at.old ? at.old + k * p.head : at.keys + (at.first + k) % p.capacity * at.width;
 }
 
 static __device__ __forceinline__ const float *attend_value(
-    const cuda_attend &p, const attend_place &at, int k)
+    const vocoder_attend &p, const attend_place &at, int k)
 {
     const int64_t position = at.first + k;
     if (position >= at.begin) {
@@ -165,7 +165,7 @@ static __device__ __forceinline__ const float *attend_value(
 }
 
 static __device__ void attend_old_keys(
-    const cuda_attend &p, const attend_place &at, const float *q, float *score)
+    const vocoder_attend &p, const attend_place &at, const float *q, float *score)
 {
     for (int k0 = 0; k0 < at.n_old; k0 += STEP_THREADS / 8) {
         int k = k0 + at.tid / 8;
@@ -178,7 +178,7 @@ static __device__ void attend_old_keys(
 
 /* Keys of this call, turned here; the block of a frame keeps that frame's. */
 static __device__ void attend_own_keys(
-    const cuda_attend &p, const attend_place &at, const float *q, float *key, float *score)
+    const vocoder_attend &p, const attend_place &at, const float *q, float *key, float *score)
 {
     for (int k = at.n_old; k < at.n_keys; k++) {
         int64_t position = at.first + k, slot = position % p.capacity * at.width;
@@ -224,7 +224,7 @@ static __device__ float attend_weights(float *score, int n)
 
 /* Value d of the mixed head in thread d; as many parts of the keys as there are threads for. */
 static __device__ float attend_mix(
-    const cuda_attend &p, const attend_place &at, const float *weight, float *sums)
+    const vocoder_attend &p, const attend_place &at, const float *weight, float *sums)
 {
     int n_parts = STEP_THREADS / p.head, part = at.tid / p.head, d = at.tid % p.head;
     float sum = 0;
@@ -241,7 +241,7 @@ static __device__ float attend_mix(
 
 /* One block: one head of one frame of one lane. Dynamic shared memory, if `staged`: keys, then values of earlier calls,
  * window * head each. They, the call and the position stand since before the run, and need not wait. */
-static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend p)
+static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(vocoder_attend p)
 {
     extern __shared__ __align__(16) float attend_shared[];
     __shared__ float q[ATTEND_MAX_HEAD], key[ATTEND_MAX_HEAD], score[ATTEND_MAX_WINDOW];
@@ -290,9 +290,9 @@ static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(cuda_attend
 enum { ATTEND_STAGED_BYTES = 40 << 10 }; /* beside what the kernel has */
 
 cudaError_t cuda_attend_run(
-    const struct cuda_attend *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
+    const struct vocoder_attend *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    struct cuda_attend attend = *p;
+    struct vocoder_attend attend = *p;
     const int bytes = 2 * p->window * p->head * (int)sizeof(float);
     attend.staged = p->head % 4 == 0 && bytes <= ATTEND_STAGED_BYTES;
     return launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),

@@ -24,7 +24,7 @@ cudaError_t cuda_gather_run(const struct cuda_gather *gather, int n_items,
     const struct cuda_device *device, cudaStream_t stream);
 
 /* Products of one layer -> mixed values; new keys and values go to the caches. */
-struct cuda_attend {
+struct vocoder_attend {
     const struct cuda_call *call;
     const float *qkv; /* [items * frames][stride]: queries, keys, values */
     int stride, k_at, v_at;
@@ -41,7 +41,7 @@ struct cuda_attend {
     bool staged;          /* set by the run: earlier keys and values fit into shared memory */
 };
 enum { ATTEND_MAX_HEAD = 256, ATTEND_MAX_WINDOW = 1024 };
-cudaError_t cuda_attend_run(const struct cuda_attend *attend, int n_items,
+cudaError_t cuda_attend_run(const struct vocoder_attend *attend, int n_items,
     const struct cuda_device *device, cudaStream_t stream);
 
 /* Depthwise convolution of 7 taps, then LayerNorm. */

@@ -308,7 +308,7 @@ static void load_snake(struct loader *l, struct vocoder_snake *to, const struct 
 
 /* One tensor to the staging buffer and from there to its steps. The caller has set the places of the elements. */
 static void load_pack(
-    struct loader *l, const struct cuda_product *p, const struct weight *w, struct cuda_pack pack)
+    struct loader *l, const struct cuda_product *p, const struct weight *w, struct conv_pack pack)
 {
     if (l->status) {
         return;
@@ -331,10 +331,10 @@ static void load_pack(
 }
 
 /* [out][in * taps] */
-static struct cuda_pack conv_pack(const struct weight *w, int taps)
+static struct conv_pack conv_pack(const struct weight *w, int taps)
 {
     int n_in = (int)(w->cols / taps), n_out = (int)w->rows;
-    return (struct cuda_pack){.n_out = n_out,
+    return (struct conv_pack){.n_out = n_out,
         .n_in = n_in,
         .n_phases = 1,
         .width = vocoder_pad(n_out),
@@ -355,7 +355,7 @@ static void load_transposed(
     struct loader *l, const struct cuda_product *p, const struct conv_weights *w, int n_out, int rate)
 {
     int64_t taps = w->w.cols / n_out;
-    struct cuda_pack pack = {.n_out = n_out,
+    struct conv_pack pack = {.n_out = n_out,
         .n_in = (int)w->w.rows,
         .n_phases = rate,
         .width = vocoder_pad(n_out),
@@ -378,14 +378,14 @@ static void load_layer(struct loader *l, struct vocoder_layer *to, const struct 
     load_floats(l, to->mlp_scale, w->mlp_scale, s->width);
     const struct weight *qkv[] = {&w->q, &w->k, &w->v};
     for (int i = 0; i < 3; i++) {
-        struct cuda_pack pack = conv_pack(qkv[i], 1);
+        struct conv_pack pack = conv_pack(qkv[i], 1);
         pack.first_tile = i == 0 ? 0 : q_tiles + (i - 1) * kv_tiles;
         pack.column_scale = to->input_norm;
         load_pack(l, &to->qkv, qkv[i], pack);
     }
     const struct weight *gate_up[] = {&w->gate, &w->up};
     for (int i = 0; i < 2; i++) {
-        struct cuda_pack pack = conv_pack(gate_up[i], 1);
+        struct conv_pack pack = conv_pack(gate_up[i], 1);
         pack.half = i + 1;
         pack.column_scale = to->post_norm;
         load_pack(l, &to->gate_up, gate_up[i], pack);
@@ -417,7 +417,7 @@ static void load_tables(struct loader *l)
     memory_free(table);
     const struct weight *projections[] = {&w->first_projection, &w->rest_projection};
     for (int i = 0; i < 2; i++) {
-        struct cuda_pack pack = conv_pack(projections[i], 1);
+        struct conv_pack pack = conv_pack(projections[i], 1);
         pack.first_in = i * (int)half;
         load_pack(l, &l->v->quantizer, projections[i], pack);
     }
@@ -430,9 +430,7 @@ static void load_stack(struct loader *l)
     const struct stack_config *s = &v->config->stack;
     float inv_freq[ATTEND_MAX_HEAD / 2];
     for (int i = 0; i < s->head / 2; i++) {
-        /* Rounded to fp32 after the power and after the division, as the official code does. */
-        float power = (float)pow(s->rope_theta, (double)((float)(2 * i) / (float)s->head));
-        inv_freq[i] = 1.0f / power;
+        inv_freq[i] = config_rotary(s, i);
     }
     load_floats(l, v->inv_freq, inv_freq, s->head / 2);
     load_floats(l, v->stack_norm, w->stack.norm, s->width);
@@ -441,7 +439,7 @@ static void load_stack(struct loader *l)
     for (int i = 0; i < s->n_layers; i++) {
         load_layer(l, &v->layers[i], &w->stack.layers[i]);
     }
-    struct cuda_pack pack = conv_pack(&w->stack_out.w, 1);
+    struct conv_pack pack = conv_pack(&w->stack_out.w, 1);
     pack.column_scale = v->stack_norm;
     load_pack(l, &v->stack_out, &w->stack_out.w, pack);
     load_floats(l, v->stack_out.bias, w->stack_out.bias, v->config->latent);

@@ -18,11 +18,10 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_WIDE_VECTORS = 512, /* of one product, at most */
-    CUDA_WIDE_GROUP = 16,    /* groups of vectors of the widest tile: operands are whole multiples */
-    CUDA_WIDE_FROM = 9,      /* vectors from which on this way is the faster one */
-    CUDA_WIDE_TALL = 96,     /* from here on the tiles of cuda_wide_tall.cu may be taken */
-    CUDA_WIDE_SHAPES = 11,   /* 4 whose warps split the columns, that one, 6 by teams of warps */
+    CUDA_WIDE_GROUP = 16,  /* groups of vectors of the widest tile: operands are whole multiples */
+    CUDA_WIDE_FROM = 9,    /* vectors from which on this way is the faster one */
+    CUDA_WIDE_TALL = 96,   /* from here on the tiles of cuda_wide_tall.cu may be taken */
+    CUDA_WIDE_SHAPES = 11, /* 4 whose warps split the columns, that one, 6 by teams of warps */
 };
 
 struct cuda_wide {
