@@ -40,7 +40,7 @@ interrupt() { # signal, command ...
             -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
         sleep 0.05
     done
-    kill -s "$signal" $!
+    kill -s "$signal" $! 2>/dev/null # one that has ended already shows what it shows
     wait $!
 }
 export -f interrupt
