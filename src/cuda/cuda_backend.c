@@ -25,6 +25,10 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     if (status || (status = cuda_wait_on(&b->device, &wait, b->done, "a frame", error))) {
         return status;
     }
+    if (cuda_frame_lost(b->frame)) {
+        return cuda_device_fail(&b->device,
+            "a prompt was lost: blocks of the kernel of its layers did not meet in time", error);
+    }
     *waited_s = cuda_waited(&wait);
     b->busy = false;
     b->round++;

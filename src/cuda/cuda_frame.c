@@ -97,6 +97,10 @@ static utter_status open_host(struct cuda_frame *f, utter_error *error)
         status = pinned(
             f, (uint64_t)f->lanes.n * sizeof *f->out, (void **)&f->out, (void **)&f->out_at, error);
     }
+    if (!status) {
+        status = pinned(
+            f, sizeof *f->layers_lost, (void **)&f->layers_lost, (void **)&f->layers_lost_at, error);
+    }
     for (int i = 0; i < FRAME_STAGES && !status; i++) {
         struct frame_stage *s = &f->stages[i];
         if ((status = pinned(f, n * sizeof *s->rows, (void **)&s->rows, (void **)&s->rows_at, error)) ||
@@ -220,7 +224,12 @@ static utter_status warm_prompts(struct cuda_frame *f, utter_error *error)
                        "the first prompts", error))) {
         return status;
     }
-    return cuda_wait_for(f->device, f->stages[0].taken, "the first prompts", error);
+    status = cuda_wait_for(f->device, f->stages[0].taken, "the first prompts", error);
+    if (!status && cuda_frame_lost(f)) { /* a GPU on which it does not work */
+        f->layer_blocks = 0;
+        *f->layers_lost = 0;
+    }
+    return status;
 }
 
 static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
@@ -256,6 +265,7 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->lanes = *lanes;
     f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
     f->teams = device->major == 9 && device->minor == 0 && cuda_wide_teams();
+    f->layer_patience = CUDA_LAYERS_PATIENCE;
     f->layer_blocks = f->teams ? cuda_layers_blocks(device->n_sms, f->queue.block_shared) : 0;
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
@@ -307,6 +317,7 @@ void cuda_frame_close(struct cuda_frame **at)
     }
     cuda_pinned_close(f->orders);
     cuda_pinned_close(f->out);
+    cuda_pinned_close(f->layers_lost);
     cuda_arena_close(&f->arena);
     memory_free(f->tap_memory);
     memory_free(f);
@@ -449,6 +460,11 @@ utter_status cuda_frame_run(
         status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error);
     }
     return status ? status : check(f, cudaEventRecord(f->times[2], f->queue.stream), "a frame", error);
+}
+
+bool cuda_frame_lost(const struct cuda_frame *f)
+{
+    return *(const volatile uint32_t *)f->layers_lost != 0;
 }
 
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *f, int lane)

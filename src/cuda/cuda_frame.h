@@ -53,6 +53,9 @@ struct cuda_frame_in {
 utter_status cuda_frame_run(
     struct cuda_frame *frame, const struct cuda_frame_in *in, int n, utter_error *error);
 
+/* Whether blocks that share the layers of a prompt did not meet in time; to be asked behind a wait. What was queued
+ * since the last wait is not to be used then. */
+bool cuda_frame_lost(const struct cuda_frame *frame);
 /* What the lane's last frame gave, to be read once the stream has come past it. */
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *frame, int lane);
 /* Seconds of the last frame that has ended. */

@@ -59,9 +59,11 @@ struct cuda_frame {
     struct cuda_device *device;
     struct cuda_lanes lanes;
     struct cuda_queue queue;
-    bool teams;       /* cuda_wide_teams */
-    int layer_blocks; /* cuda_layers_blocks; 0: each product is a kernel of its own */
-    uint32_t met;     /* what b.met stands at once all that is queued is done */
+    bool teams;              /* cuda_wide_teams */
+    int layer_blocks;        /* cuda_layers_blocks; 0: each product is a kernel of its own */
+    uint64_t layer_patience; /* of cuda_layers.h */
+    uint32_t *layers_lost, *layers_lost_at; /* mapped: likewise */
+    uint32_t met;                           /* what b.met stands at once all that is queued is done */
     struct frame_left left;
     struct cuda_arena arena;
     struct frame_buffers b;

@@ -128,6 +128,8 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
         .met = f->b.met,
         .met_before = f->met,
         .n_blocks = f->layer_blocks,
+        .patience = f->layer_patience,
+        .lost = f->layers_lost_at,
     };
     utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
     if (status) {

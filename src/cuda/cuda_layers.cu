@@ -164,7 +164,7 @@ __device__ __forceinline__ void find_all_scales(
         const struct found tile = find_tile(grid, i);
         const int v = tile.group * CUDA_TILE_VECTORS + me;
         if (me < tile.n_groups * CUDA_TILE_VECTORS && v < n) {
-            b.scales[turn][me] = hear_scale(task.told + v, sign);
+            b.scales[turn][me] = hear_scale(task, b, task.told + v, sign);
         }
         group_some_meet<2, TOLD>();
     }
@@ -223,6 +223,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int warp = warp_of();
     unsigned char *slots = dynamic + (LINES - group_shared(dynamic) % LINES) % LINES;
     if (self() == 0) {
+        b.late = 0;
         for (int i = 0; i < SLOTS; i++) {
             group_barrier_begin(&b.full[i], 1);
             group_barrier_begin(&b.empty[i], MULTIPLIERS);
@@ -373,6 +374,8 @@ cudaError_t cuda_layers_queue(const struct cuda_queue *queue, const struct cuda_
     task.told = in->told;
     task.met = in->met;
     task.met_before = in->met_before;
+    task.lost = in->lost;
+    task.patience = in->patience;
     cudaLaunchAttribute attribute;
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;

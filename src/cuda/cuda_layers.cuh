@@ -98,6 +98,8 @@ struct layers_task {
     uint64_t *told; /* factors of norms; behind them signs of attention */
     uint32_t *met;
     uint32_t met_before;
+    uint32_t *lost;    /* becomes 1 */
+    uint64_t patience; /* clocks that a wait for other blocks may take */
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -107,6 +109,7 @@ struct state {
     uint64_t open; /* the phase may begin */
     uint64_t room; /* attention has left the ring */
     uint64_t pages_full[PAGE_SLOTS], pages_empty[PAGE_SLOTS];
+    uint32_t late; /* waits for other blocks no longer */
     float scales[2][VECTORS];
 };
 

@@ -11,8 +11,9 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_LAYERS_MOST = 40, /* their pointers are parameters of the kernel */
-    CUDA_LAYERS_FROM = 64, /* rows: fewer are as fast without it, or faster */
+    CUDA_LAYERS_MOST = 40,             /* their pointers are parameters of the kernel */
+    CUDA_LAYERS_FROM = 64,             /* rows: fewer are as fast without it, or faster */
+    CUDA_LAYERS_PATIENCE = 2000000000, /* clocks: a second */
 };
 
 struct cuda_layers {
@@ -32,6 +33,8 @@ struct cuda_layers {
     uint32_t *met;       /* counts blocks */
     uint32_t met_before; /* what it stands at: a launch adds cuda_layers_counts */
     int n_blocks;        /* cuda_layers_blocks */
+    uint64_t patience;   /* clocks; past them a block waits for no other */
+    uint32_t *lost; /* mapped: becomes 1 where a block did not wait: what was made is not to be used */
 };
 
 /* Once for a device: blocks of a launch, all on the device at once; 0: the device or the build cannot. */

@@ -259,7 +259,7 @@ __device__ __forceinline__ void attend_task_rows(const struct layers_task &task,
             multipliers_meet::meet();
         }
         if (from == 2 && team == 0) {
-            hear_scale(sign_of(task, mine, of_team), sign);
+            hear_scale(task, b, sign_of(task, mine, of_team), sign);
             __threadfence();
         }
         if (team == 0 || from == 0) {

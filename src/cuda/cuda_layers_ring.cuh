@@ -9,6 +9,20 @@
 
 namespace {
 
+/* ---- Waiting for other blocks ---- */
+
+/* Asked while a wait that began at `begin` is in vain; true: this block waits for nobody any more, and comes to its
+ * end with whatever it has, which the host drops. Copies and the block's own warps need no deadline. */
+__device__ __forceinline__ bool is_late(const struct layers_task &task, struct state &b, int64_t begin)
+{
+    volatile uint32_t *late = &b.late;
+    if (*late == 0 && (uint64_t)(clock64() - begin) > task.patience) {
+        *late = 1;
+        *(volatile uint32_t *)task.lost = 1;
+    }
+    return *late != 0;
+}
+
 /* ---- The warp that brings ---- */
 
 /* All blocks have done what comes before phase `phase`. */
@@ -16,10 +30,11 @@ __device__ __forceinline__ void wait_for_all(const struct layers_task &task, str
 {
     if (threadIdx.x % 32 == 0) {
         const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
+        const int64_t begin = clock64();
         uint32_t seen;
         do {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
-        } while ((int32_t)(seen - goal) < 0);
+        } while ((int32_t)(seen - goal) < 0 && !is_late(task, b, begin));
         group_copies_follow();
         group_arrive(group_shared(&b.open));
     }
@@ -133,12 +148,14 @@ __device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float s
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
 }
 
-__device__ __forceinline__ float hear_scale(const uint64_t *from, uint32_t phase)
+__device__ __forceinline__ float hear_scale(
+    const struct layers_task &task, struct state &b, const uint64_t *from, uint32_t phase)
 {
+    const int64_t begin = clock64();
     uint64_t word;
     do {
         asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    } while ((uint32_t)(word >> 32) != phase);
+    } while ((uint32_t)(word >> 32) != phase && !is_late(task, b, begin));
     return __uint_as_float((uint32_t)word);
 }
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cuda/cuda_backend_parts.h"
+#include "cuda/cuda_frame_parts.h"
 #include "tests/backend_rows.h"
 
 enum { MOST_LANES = 256, MOST_ROWS = 400, N_FRAMES = 5, CHOSEN = 5, WARM = 10, TIMED = 30 };
@@ -283,6 +285,30 @@ static void time_prompts(struct run *r)
     }
 }
 
+/* Blocks that share the layers of a prompt and do not wait for each other as long as it takes: the kernel ends, and
+ * what it made is an error, then and later. Only where there is that kernel. */
+static void check_late(const struct model *model)
+{
+    struct run r;
+    struct lane_out out;
+    utter_error error = {0}, later = {0};
+    if (!open_run(&r, model, 1)) {
+        return;
+    }
+    struct cuda_frame *frame = r.b->frame;
+    if (frame->layer_blocks > 0 && cuda_layers_suit(&frame->weights->talker)) {
+        frame->layer_patience = 1;
+        const double began = clock_seconds();
+        const bool queued = start(&r, 0, 1, CUDA_LAYERS_FROM);
+        const utter_status status = cuda_backend.collect(r.b, 0, &out, &error);
+        result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 0.5 &&
+                   cuda_backend.collect(r.b, 0, &out, &later) == UTTER_E_DEVICE &&
+                   strcmp(error.text, later.text) == 0,
+            "%s: blocks that do not meet: %s", name(), error.text);
+    }
+    cuda_backend.close(&r.b);
+}
+
 static bool one_round(struct run *r, const struct frame_in *in, const int *lanes, struct lane_out *out)
 {
     utter_error error;
@@ -356,6 +382,9 @@ static void check_model(bool checks, int n_lanes, int timed_lanes)
     }
     if (r.b) {
         cuda_backend.close(&r.b);
+    }
+    if (checks) {
+        check_late(model);
     }
     for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= timed_lanes; i++) {
         time_lanes(model, counts[i]);
