@@ -291,11 +291,21 @@ static struct divisor divisor_of(int n)
     return {((uint64_t)1 << 32) / (uint64_t)n + (((uint64_t)1 << 32) % (uint64_t)n != 0)};
 }
 
-template <class S> static struct grid grid_of(int n_row_tiles, int n_groups, int n_blocks)
+/* What comes to the busiest block for a column of a product, in steps of 16 bytes: a tile of 16 rows is two of them,
+ * four vectors one. A tile's beginning and end take as long as END of these. */
+static int busiest(const struct grid &grid, int rows, int n_blocks)
+{
+    const int rest = grid.whole % n_blocks;
+    return (grid.whole / n_blocks + (rest > 0)) * (2 * rows + grid.step + END) +
+           (grid.n > grid.whole ? 2 * rows + grid.first_half + END : 0);
+}
+
+template <class S>
+static struct grid grid_of_columns(int n_row_tiles, int n_groups, int n_columns, int n_blocks)
 {
     struct grid grid;
-    grid.n_columns = (n_groups + S::GROUPS - 1) / S::GROUPS;
-    grid.step = (n_groups + grid.n_columns - 1) / grid.n_columns;
+    grid.step = (n_groups + n_columns - 1) / n_columns;
+    grid.n_columns = (n_groups + grid.step - 1) / grid.step;
     grid.first_half = (grid.step + 1) / 2;
     grid.columns = divisor_of(grid.n_columns);
     const int all = n_row_tiles / S::ROWS * grid.n_columns, rest = all % n_blocks;
@@ -304,13 +314,18 @@ template <class S> static struct grid grid_of(int n_row_tiles, int n_groups, int
     return grid;
 }
 
-/* Bytes that come to the busiest block for a column of a product, in steps of 16: a tile of 16 rows is two of them,
- * four vectors one. */
-static int busiest(const struct grid &grid, int rows, int n_blocks)
+/* As many columns of tiles as give the busiest block least: few vectors are spread over many blocks. */
+template <class S> static struct grid grid_of(int n_row_tiles, int n_groups, int n_blocks)
 {
-    const int rest = grid.whole % n_blocks;
-    return (grid.whole / n_blocks + (rest > 0)) * (2 * rows + grid.step) +
-           (grid.n > grid.whole ? 2 * rows + grid.first_half : 0);
+    const int least = (n_groups + S::GROUPS - 1) / S::GROUPS;
+    struct grid best = grid_of_columns<S>(n_row_tiles, n_groups, least, n_blocks);
+    for (int n = least + 1; n <= n_groups; n++) {
+        const struct grid grid = grid_of_columns<S>(n_row_tiles, n_groups, n, n_blocks);
+        if (busiest(grid, S::ROWS, n_blocks) < busiest(best, S::ROWS, n_blocks)) {
+            best = grid;
+        }
+    }
+    return best;
 }
 
 /* A byte of a tall tile takes a third longer: 12.5 us for 42 of the steps of `busiest`, a broad one 7.6 for 34. Two

@@ -35,6 +35,7 @@ enum {
     PAGE_SLOTS = SLOTS - 2, /* for pages of both teams; what teams leave takes the others */
     MANY_PAGES = 12,        /* of the longest task: from here on two blocks share tasks */
     WHOLE = -1,
+    END = 12,        /* of a tile, in steps of 16 bytes that come meanwhile */
     REGISTERS = 224, /* of those that multiply; others */
     LEFT = 56,
     HEAD = MOST_HEAD,
