@@ -131,7 +131,7 @@ int main(int n_arguments, char **arguments)
     printf("rows  kept     first wall, processor     later wall, processor\n");
     for (int i = 0; i < n; i++) {
         struct candidate *c = &candidates[i];
-        printf("%4d  %4d  %11.1f %11.1f  %11.1f %11.1f  %s\n", c->stats.n_rows, c->stats.n_kept_rows,
+        printf("%4d  %4d  %11.2f %11.2f  %11.2f %11.2f  %s\n", c->stats.n_rows, c->stats.n_kept_rows,
             c->wall[0], c->processor[0], median(c->wall + 1, rounds - 1),
             median(c->processor + 1, rounds - 1), c->name);
         utter_voice_free(&c->voice);

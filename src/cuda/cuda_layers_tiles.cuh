@@ -17,16 +17,15 @@ struct quarters {
     float of[4];
 };
 
-/* As place_head (cuda_heads.cuh), of registers: `sum` is that of the squares. */
-__device__ __forceinline__ struct quarters place(const struct quarters &x, const struct quarters &norm,
-    const struct quarters &angles, float sum, float eps)
+/* As place_head (cuda_heads.cuh), of registers: `scale` is the factor of the norm. */
+__device__ __forceinline__ struct quarters place(
+    const struct quarters &x, const struct quarters &norm, const struct quarters &angles, float scale)
 {
     struct quarters work, out;
 #pragma unroll
     for (int d = 0; d < 4; d++) {
         work.of[d] = __fmul_rn(x.of[d], norm.of[d]);
     }
-    const float scale = 1.0f / sqrtf(sum / (float)HEAD + eps);
 #pragma unroll
     for (int d = 0; d < 2; d++) {
         const float first = __fmul_rn(work.of[d], scale), second = __fmul_rn(work.of[d + 2], scale);
@@ -64,7 +63,7 @@ __device__ __forceinline__ void store_split_quarters(
         const float other = __shfl_xor_sync(0xffffffffu, q.of[d], 1);
         const int col = d * 32 + lane / 2 * 2, piece = col / 8 % LINE ^ row % LINE;
         ((uint32_t *)&to[col / 8 / LINE][lower][row][piece])[col % 8 / 2] =
-            lower ? finish_part(other, q.of[d], true) : finish_part(q.of[d], other, false);
+            finish_part(lower ? other : q.of[d], lower ? q.of[d] : other, lower);
     }
 }
 
@@ -78,7 +77,7 @@ __device__ __forceinline__ void store_query(
         const float other = __shfl_xor_sync(0xffffffffu, q.of[d], 1);
         uint4 &four = to.steps[d * 2 + lane / 16][lower][row % 8 * 4 + lane / 2 % 4];
         ((uint32_t *)&four)[row / 8 % 2 + lane / 8 % 2 * 2] =
-            lower ? finish_part(other, q.of[d], true) : finish_part(q.of[d], other, false);
+            finish_part(lower ? other : q.of[d], lower ? q.of[d] : other, lower);
     }
 }
 
@@ -165,12 +164,19 @@ __device__ __forceinline__ void square_heads(float (&sum)[BESIDE], const struct 
     }
 }
 
-/* Vector v's head, whose squares are summed, to where it is wanted. */
-__device__ __forceinline__ void hand_head_on(
-    const struct task &a, const struct heads_tile &tile, struct head_of &h, float sum, int v, int lane)
+/* Their factors, each by a third of the lanes. */
+__device__ __forceinline__ float scale_heads(const float (&sum)[BESIDE], float eps, int lane)
+{
+    const float mine = lane % BESIDE == 0 ? sum[0] : lane % BESIDE == 1 ? sum[1] : sum[2];
+    return 1.0f / sqrtf(mine / (float)HEAD + eps);
+}
+
+/* Vector v's head to where it is wanted. */
+__device__ __forceinline__ void hand_head_on(const struct task &a, const struct heads_tile &tile,
+    struct head_of &h, float scale, int v, int lane)
 {
     if (tile.query || tile.key) {
-        h.x = place(h.x, tile.norm, h.angles, sum, a.eps);
+        h.x = place(h.x, tile.norm, h.angles, scale);
     }
     if (v >= tile.n) {
         return;
@@ -207,9 +213,11 @@ __device__ __forceinline__ void hand_heads_on(const struct task &a, const struct
             next[k] = take_head(tile, min(from + (BESIDE + k) * MULTIPLIERS, last), lane);
         }
         square_heads(sum, h);
+        const float scale = scale_heads(sum, a.eps, lane);
 #pragma unroll
         for (int k = 0; k < BESIDE; k++) {
-            hand_head_on(a, tile, h[k], sum[k], from + k * MULTIPLIERS, lane);
+            hand_head_on(
+                a, tile, h[k], __shfl_sync(0xffffffffu, scale, k), from + k * MULTIPLIERS, lane);
         }
     }
 }
@@ -222,21 +230,38 @@ __device__ __forceinline__ void hand_gate_on(const struct layers_task &task, con
     const float2 *mine, int n_groups, int tile, int first)
 {
     const int lane = self() % 32, g = lane / 4;
+    const bool odd = g % 2;
     uint16_t *to = (uint16_t *)task.inner +
                    operand_place(task.room_groups, first + lane % 4, tile * 8 + g / 2 * 2) + g % 2 * 8;
     scales += lane % 4;
     int left = min(task.attend.a.n_vectors - first, n_groups * CUDA_TILE_VECTORS) - lane % 4;
 #pragma unroll 1
     for (int from = 0; from < n_groups; from += AT_ONCE) {
+        float gate[AT_ONCE], below[AT_ONCE], up[AT_ONCE], value[AT_ONCE];
+        bool plain = true;
 #pragma unroll
         for (int j = 0; j < AT_ONCE; j++) {
             const float2 sum = mine[j * 32];
             const float scale = scales[j * CUDA_TILE_VECTORS];
-            const float value = finish_silu(__fmul_rn(sum.x, scale)) * __fmul_rn(sum.y, scale);
-            const float other = __shfl_xor_sync(0xffffffffu, value, 4);
+            gate[j] = __fmul_rn(sum.x, scale);
+            up[j] = __fmul_rn(sum.y, scale);
+            below[j] = 1.0f + expf(-gate[j]);
+            value[j] = finish_divide(gate[j], below[j], finish_reciprocal(below[j]));
+            plain = plain && (j * CUDA_TILE_VECTORS >= left || finish_divides(gate[j], below[j]));
+        }
+        if (!__all_sync(0xffffffffu, plain)) {
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                value[j] = gate[j] / below[j];
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            value[j] *= up[j];
+            const float other = __shfl_xor_sync(0xffffffffu, value[j], 4);
             if (j * CUDA_TILE_VECTORS < left) {
                 *(uint32_t *)(to + j * (GROUP_BYTES / 2)) =
-                    g % 2 ? finish_part(other, value, true) : finish_part(value, other, false);
+                    finish_part(odd ? other : value[j], odd ? value[j] : other, odd);
             }
         }
         mine += AT_ONCE * 32;
