@@ -108,8 +108,9 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
     const struct cuda_attend *attend, int *n_layers, utter_error *error)
 {
     const struct cuda_stack *s = attend->stack;
+    const int from = s->width > 1024 ? CUDA_LAYERS_FROM_WIDE : CUDA_LAYERS_FROM;
     *n_layers = 0;
-    if (f->layer_blocks == 0 || first->n_vectors < CUDA_LAYERS_FROM || !cuda_layers_suit(s)) {
+    if (f->layer_blocks == 0 || first->n_vectors < from || !cuda_layers_suit(s)) {
         return UTTER_OK;
     }
     struct cuda_wide w = wide_of(f, first, f->b.operand);
