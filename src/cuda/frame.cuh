@@ -32,8 +32,10 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
         embed_scores(b, state.logits, score);
         sample_history<12>(b, sample_rule_of(b, 0), seen);
         sample_draw(b, sample_rule_of(b, 0), noise);
+        attend_angles<2>(b, b.args->weights.predictor_freq, 0);
         return;
     }
+    attend_angles<1>(b, b.args->weights.talker_freq, b.args->control.position);
     embed_input<W>(b, h);
     frame_layers<W, I, 1, true, PACKED>(
         b, h, b.args->control.position, b.args->weights.talker_norm, norm);
@@ -48,6 +50,7 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     layer_put_plain<PACKED, W>(b, h, 0);
     layer_head_halves(b, for_head);
     sample_draw(b, sample_rule_of(b, 0), noise);
+    attend_angles<2>(b, b.args->weights.predictor_freq, 0);
     const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
     sample_take<3072>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
         b.index == 0 ? state.logits : NULL); /* all blocks */
@@ -89,6 +92,7 @@ DEV int frame_choose(struct block &b, const struct sample_rule &rule, const floa
     for (int i = 0; i < EACH; i++) {
         score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
     }
+    sample_cool(rule, score);
     *chosen = sample_choose(b, rule, score, noise, mine, &any);
     *bad = *bad || any;
     return control.forced ? control.forced[rule.codebook] : *chosen;
@@ -121,6 +125,7 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
             sample_foresee(b, rule, own, b.shared->code_table[j], 2 * W);
         }
         sample_draw(b, rule, noise);
+        attend_angles<1>(b, weights.predictor_freq, j + 1); /* of the next pass */
         float *copy = b.args->control.predictor_logits;
         const uint32_t mark = exchange_mark(b, FRAME_X_SCORES);
         sample_take<2048>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,

@@ -15,7 +15,7 @@
 /* The largest score of no keys: finite, so that it stands in a marked word. */
 #define ATTEND_NONE -1e30f
 
-/* Rotary angles of a pass; read after the next barrier. */
+/* Rotary angles of a pass, from the last layer of the one before on; read after the next barrier. */
 template <int COLUMNS> DEV void attend_angles(struct block &b, const float *freq, int position)
 {
     if (b.thread < 64 * COLUMNS) {
@@ -195,7 +195,7 @@ DEV float attend_largest(float score)
 }
 
 /* Softmax over the keys up to `first` + column and the mean of this thread's dimension. fresh: its values at `first`
- * and on; what kept.value holds there is of another frame. */
+ * and on, where kept.value is 0. The weights go through memory: shuffles, each with its sum, would go one by one. */
 template <int COLUMNS>
 DEV float attend_few(const struct block &b, const struct attend_kept &kept, int column, int first,
     const float (&fresh)[COLUMNS])
@@ -203,11 +203,18 @@ DEV float attend_few(const struct block &b, const struct attend_kept &kept, int 
     const int key = b.lane % 16;
     const float score = key <= first + column ? b.shared->scores[column][b.warp / 4][key] : -INFINITY,
                 p = dev_exp(score - attend_largest(score));
-    float mass = 0, sum = 0;
-    for (int i = 0; i < FRAME_MAX_POSITIONS; i++) {
-        const float weight = dev_from(p, i);
-        sum = i < first ? fmaf(weight, kept.value[i], sum) : sum;
-        mass = i < first ? mass + weight : mass;
+    float *share = b.shared->shares[b.warp][column], mass = 0, sum = 0;
+    if (b.lane < FRAME_MAX_POSITIONS) {
+        share[b.lane] = key < first ? p : 0;
+    }
+    dev_bar_warp();
+    for (int i = 0; i < FRAME_MAX_POSITIONS; i += 4) {
+        float four[4];
+        block_read4(share + i, four);
+        for (int j = 0; j < 4; j++) {
+            sum = fmaf(four[j], kept.value[i + j], sum);
+            mass += four[j];
+        }
     }
     for (int c = 0; c <= column; c++) {
         const float weight = dev_from(p, first + c);
@@ -217,7 +224,36 @@ DEV float attend_few(const struct block &b, const struct attend_kept &kept, int 
     return dev_divide(sum, mass);
 }
 
-/* `position`: of column 0; words: of its queries, keys and values. */
+/* This thread's fresh values -> what is kept. The first of four positions writes zeros for those behind it, so that
+ * nothing of another frame is ever read. */
+template <int COLUMNS>
+DEV void attend_keep_values(
+    const struct block &b, const struct attend_kept &kept, int position, const float (&fresh)[COLUMNS])
+{
+    static_assert(COLUMNS <= 2, "two columns begin at position 0");
+    float *values =
+        kept.at + FRAME_KEY_FLOATS + (position / 4 * FRAME_HEAD + b.thread % FRAME_HEAD) * 4;
+    if (position % 4 == 0) {
+        const float four[4] = {fresh[0], COLUMNS > 1 ? fresh[COLUMNS - 1] : 0, 0, 0};
+        block_write4(values, four);
+    } else {
+        values[position % 4] = fresh[0];
+    }
+}
+
+/* Fresh keys, which stand in shared->placed until a barrier behind this -> what is kept: a warp a column. */
+template <int COLUMNS>
+DEV void attend_keep_keys(const struct block &b, const struct attend_kept &kept, int position)
+{
+    const int c = b.warp - FRAME_WARPS / 2;
+    if (c >= 0 && c < COLUMNS) {
+        float key[4];
+        block_read4(&b.shared->placed[c][2 * FRAME_HEAD + b.lane * 4], key);
+        block_write4(kept.at + (position + c) * FRAME_HEAD + b.lane * 4, key);
+    }
+}
+
+/* `position`: of column 0; words: of its queries, keys and values. Keys are kept later, by attend_keep_keys. */
 template <int COLUMNS>
 DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struct attend_norm &norm,
     const uint32_t *words, uint32_t mark, int position, float (&mixed)[COLUMNS])
@@ -226,9 +262,8 @@ DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struc
     float fresh[COLUMNS];
     attend_place<COLUMNS, COLUMNS>(
         b, norm, b.args->weights.predictor_eps, false, words, value, mark, fresh);
-    for (int c = 0; c < COLUMNS && b.thread < FRAME_HEAD; c++) { /* the other head has the same */
-        const int at = position + c;
-        kept.at[FRAME_KEY_FLOATS + (at / 4 * FRAME_HEAD + b.thread) * 4 + at % 4] = fresh[c];
+    if (b.thread >= FRAME_HEAD) { /* the other head has the same values, and its warps place heads */
+        attend_keep_values<COLUMNS>(b, kept, position, fresh);
     }
     block_trace(b, 3);
     dev_bar();
@@ -236,7 +271,6 @@ DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struc
         const int key = b.warp + 8 * i, c = key - position;
         if (c >= 0 && c < COLUMNS) {
             block_read4(&b.shared->placed[c][256 + b.lane * 4], kept.key[i]);
-            block_write4(kept.at + key * FRAME_HEAD + b.lane * 4, kept.key[i]);
         }
     }
     for (int column = 0; column < COLUMNS; column++) {

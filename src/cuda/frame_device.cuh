@@ -422,10 +422,21 @@ DEV int64_t dev_round(float x)
     return __float2ll_rn(x);
 }
 
-/* To 2^-21 of the result or of 1, what is larger. */
+/* To 2^-21 of the result or of 1, what is larger; x from 2^-126 on. Without a way around smaller ones, which would be a
+ * branch, so several go side by side. */
 DEV float dev_log(float x)
 {
-    return __logf(x);
+    float power;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power * 0x1.62e43p-1f;
+}
+
+/* To 2^-23 of the result. */
+DEV float dev_reciprocal(float x)
+{
+    float v;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
+    return v;
 }
 
 DEV float dev_rsqrt(float x)

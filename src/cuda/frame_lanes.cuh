@@ -212,6 +212,7 @@ DEV uint32_t lanes_choice(struct block &b, const struct crowd &crowd, const stru
     for (int i = 0; i < EACH; i++) {
         score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
     }
+    sample_cool(rule, score);
     const int chosen = sample_choose(b, rule, score, noise, mine, &any);
     const int going = lane.forced ? lane.forced[j] : chosen;
     const bool end = j == 0 && chosen == b.args->control.codec_eos && !lane.forced;

@@ -36,6 +36,7 @@ DEV uint32_t lanes_attend_predictor(struct block &b, const struct crowd &crowd,
         float mixed[1];
         attend_predictor<1>(b, kept, norm, lanes_heads(b, b.part), mark, position, mixed);
         lanes_put_mixed<KIND>(b, b.part, b.thread, mixed[0], mixed_mark);
+        attend_keep_keys<1>(b, kept, position);
     }
     return mixed_mark;
 }

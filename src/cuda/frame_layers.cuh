@@ -290,8 +290,8 @@ DEV const struct frame_layer *frame_layer_of(const struct block &b, int i)
 }
 
 /* All layers of a stack for COLUMNS neighbouring positions, the first of them `position`; what the last one adds is
- * still on its way (frame_last). norm: becomes the weights of the one behind them, `after`: whatever a layer reads
- * beside its products is asked for a step before. */
+ * still on its way (frame_last). Their angles stand in shared memory. norm: becomes the weights of the one behind them,
+ * `after`: whatever a layer reads beside its products is asked for a step before. */
 template <int W, int I, int COLUMNS, bool TALKER, bool PACKED>
 DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int position,
     const float *after, float (&norm)[LAYER_EACH(W)])
@@ -303,7 +303,6 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
     const float eps = TALKER ? weights.talker_eps : weights.predictor_eps;
     float post_norm[LAYER_EACH(W)], squares[COLUMNS], mixed[COLUMNS];
     float *page = TALKER && b.part * CUDA_PAGE <= position ? attend_page(b.args->state, b.part) : NULL;
-    attend_angles<COLUMNS>(b, TALKER ? weights.talker_freq : weights.predictor_freq, position);
     layer_read<W>(b, frame_layer_of(b, first)->input_norm, norm);
     for (int i = 0; i < n; i++) {
         const struct frame_layer *layer = frame_layer_of(b, first + i);
@@ -339,6 +338,9 @@ DEV void frame_layers(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)], int p
             attend_predictor(b, kept, head_norm, heads, mark, position, mixed);
         }
         layer_o<typename shapes::o, W>(b, for_o, mixed);
+        if (!TALKER) {
+            attend_keep_keys<COLUMNS>(b, kept, position);
+        }
         product_hold(b, for_gate_up);
         layer_add_totals<W>(b, x); /* all blocks */
         block_trace(b, 6);

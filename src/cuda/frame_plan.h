@@ -192,6 +192,8 @@ struct frame_shared {
     float cosine[FRAME_PLACED][64], sine[FRAME_PLACED][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
     float scores[FRAME_PLACED][2][FRAME_MAX_POSITIONS];
+    FRAME_ALIGNED float shares[FRAME_WARPS][FRAME_PLACED]
+                              [FRAME_MAX_POSITIONS]; /* each warp's weights of keys */
     uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];

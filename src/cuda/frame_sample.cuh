@@ -69,7 +69,7 @@ DEV void sample_history(
     }
 }
 
-/* One raw logit after penalty, minimum length, suppression and temperature. */
+/* One raw logit after penalty, minimum length and suppression. */
 DEV float sample_process(const struct sample_rule &rule, int id, float score, bool seen, bool &bad)
 {
     if (!(score < INFINITY)) {
@@ -83,7 +83,34 @@ DEV float sample_process(const struct sample_rule &rule, int id, float score, bo
     if (id == rule.keep ? rule.keep_blocked : id >= rule.suppress_from) {
         score = -INFINITY;
     }
-    return rule.sampling.temperature == 0 ? score : score / rule.sampling.temperature;
+    return score;
+}
+
+/* Processed scores over the temperature, rounded as divisions are: their own steps, with one reciprocal for all and
+ * side by side, where no number is so large or so small that a step would go wrong. */
+template <int EACH> DEV void sample_cool(const struct sample_rule &rule, float (&score)[EACH])
+{
+    const float t = rule.sampling.temperature;
+    if (t == 0) {
+        return;
+    }
+    const float about = dev_reciprocal(t), inverse = fmaf(about, fmaf(-t, about, 1.0f), about);
+    bool usual = t > 0x1p-60f && t < 0x1p60f;
+    for (int i = 0; i < EACH; i++) {
+        const float size = fabsf(score[i]);
+        usual = usual && (size == 0 || size == INFINITY || (size > 0x1p-60f && size < 0x1p60f));
+    }
+    if (usual) {
+        for (int i = 0; i < EACH; i++) {
+            const float near = dev_mul(score[i], inverse), rest = fmaf(-t, near, score[i]),
+                        exact = fmaf(inverse, rest, near);
+            score[i] = score[i] == 0 || score[i] == -INFINITY ? score[i] : exact;
+        }
+    } else {
+        for (int i = 0; i < EACH; i++) {
+            score[i] = score[i] / t;
+        }
+    }
 }
 
 /* A score that at least top_k others reach, and not many more where that is quickly found. `best`: this thread's
@@ -131,8 +158,8 @@ DEV uint32_t sample_bits(const struct sample_rule &rule, uint32_t id)
 DEV float sample_noise(uint32_t bits)
 {
     const float v = ((float)bits + 0.5f) * 0x1p-32f, rest = ((float)~bits + 0.5f) * 0x1p-32f;
-    const float small = v * (1 + v * (0.5f + v * (1 / 3.0f + v * 0.25f)));
-    return -dev_log(v < 0x1p-6f ? small : -dev_log(rest));
+    const float small = v * (1 + v * (0.5f + v * (1 / 3.0f + v * 0.25f))), large = -dev_log(rest);
+    return -dev_log(v < 0x1p-6f ? small : large);
 }
 
 DEV double sample_exact(const struct sample_rule &rule, const struct sample_candidate &c)
@@ -364,12 +391,12 @@ DEV int sample_first_of(struct block &b, const float (&score)[EACH], const float
                                                              : SAMPLE_UNDECIDED;
 }
 
-/* How many scores are larger, of all threads. */
+/* How many scores are larger than a finite one, of all threads. */
 template <int EACH> DEV int sample_larger(struct block &b, const float (&score)[EACH], float than)
 {
     uint32_t n = 0;
     for (int i = 0; i < EACH; i++) {
-        n += score[i] > than;
+        n += numeric_to_bits(than - score[i]) >> 31; /* comparisons would wait for each other */
     }
     n = dev_sum(n);
     if (b.lane == 0) {
@@ -462,7 +489,8 @@ DEV void sample_foresee(const struct block &b, const struct sample_rule &rule, f
     bool bad = false;
     score = sample_process(rule, id, score, false, bad);
     if (rule.sampling.temperature != 0) {
-        score += sample_noise(sample_bits(rule, (uint32_t)id));
+        score = dev_divide(score, rule.sampling.temperature) +
+                sample_noise(sample_bits(rule, (uint32_t)id));
     }
     const uint32_t key = sample_key(score);
     const int best = b.index * 16 + dev_first(dev_ballot(key == dev_max(key))) % 16;

@@ -435,6 +435,10 @@ DEV float dev_log(float x)
 {
     return logf(x);
 }
+DEV float dev_reciprocal(float x)
+{
+    return 1.0f / x;
+}
 DEV int64_t dev_round(float x)
 {
     return llrintf(x);
