@@ -102,6 +102,18 @@ static int64_t line_up(
     return stride;
 }
 
+/* Columns x[n][n_channels] -> the kernels' groups by moments, with room for vocoder_stride(n). */
+static void group_up(float *groups, const float *x, int64_t n_channels, int64_t n)
+{
+    for (int64_t c = 0; c < n_channels;
+         c += KERN_WHOLE_GROUP, groups += KERN_WHOLE_GROUP * vocoder_stride(n)) {
+        int64_t width = n_channels - c < KERN_WHOLE_GROUP ? n_channels - c : KERN_WHOLE_GROUP;
+        for (int64_t t = 0; t < n; t++) {
+            memcpy(groups + t * KERN_WHOLE_GROUP, x + t * n_channels + c, (size_t)width * sizeof *x);
+        }
+    }
+}
+
 struct rows_job {
     struct cpu_vocoder *v;
     struct kern_conv conv;
@@ -324,7 +336,9 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
             tap->fn(tap->user, "vocoder.upsample", i, x, n, latent);
         }
     }
-    if (v->whole) {
+    if (v->whole && v->kern->whole_by_moments) {
+        group_up(v->first_rows, x, latent, n);
+    } else if (v->whole) {
         line_up(v->first_rows, NULL, 0, x, latent, n); /* the past waits in whole numbers */
     } else {
         line_up(v->first_rows, lane->first_past, VOCODER_REACH, x, latent, n);

@@ -91,7 +91,7 @@ struct cpu_vocoder {
 
 /* The past of a convolution in whole numbers. */
 struct vocoder_whole_past {
-    int32_t *words; /* [n_groups][kern.whole_words][n_past] */
+    int32_t *words; /* [n_groups][kern.whole_words][n_past], or by moments */
     int n_past;
 };
 

@@ -141,6 +141,7 @@ struct conv_job {
     const float *w, *bias;
     int n_in, n_out, rate; /* rate 0: w is [out][in][taps], else [in][out][2 * rate] */
     float *rows;           /* [n_parts][rate][KERN_WHOLE_ROWS][n_in * taps] */
+    bool by_moments;       /* kern.whole_by_moments */
 };
 
 /* KERN_WHOLE_ROWS outputs from o on, at all places: rows[place][output][n_in][taps]; zeros where there is no output. */
@@ -188,30 +189,24 @@ static float scale_of(const float *row, int n_in, int taps)
     return scale != scale || scale > other ? scale : other;
 }
 
-/* Rows [KERN_WHOLE_ROWS][n_in * taps] -> tile `i_tile` of the weights, and their scales. */
-static void round_tile(const struct conv_job *job, const float *rows, int64_t i_tile)
+/* One output's row [n_in * taps] -> its weights as output o, and their scale. */
+static void round_row(const struct conv_job *job, const float *row, int64_t o)
 {
     const struct whole_conv *c = job->to;
     enum { PAIRS = KERN_WHOLE_GROUP / 2 };
-    int n_visit = kern_whole_visit(c->taps);
-    for (int r = 0; r < KERN_WHOLE_ROWS; r++) {
-        const float *row = rows + (int64_t)r * job->n_in * c->taps;
-        float scale = scale_of(row, job->n_in, c->taps);
-        float inverse = isfinite(scale) && scale > 0 ? 1 / scale : 0;
-        c->scales[i_tile * KERN_WHOLE_ROWS + r] = isfinite(scale) ? scale : NAN;
-        for (int g = 0; g < c->n_in_groups; g++) {
-            int g0 = g / n_visit * n_visit, n_g = c->n_in_groups - g0;
-            int64_t place = kern_whole_place(
-                i_tile * KERN_WHOLE_ROWS, g0, n_g < n_visit ? n_g : n_visit, c->n_in_groups);
-            int32_t *to = c->w + (place + g - g0) * c->taps * PAIRS * KERN_WHOLE_ROWS + r;
-            for (int k = 0; k < c->taps; k++) {
-                for (int i = g * KERN_WHOLE_GROUP; i < (g + 1) * KERN_WHOLE_GROUP; i += 2) {
-                    bool both = i + 1 < job->n_in && inverse > 0, one = i < job->n_in && inverse > 0;
-                    long a = one ? lrintf(row[i * c->taps + k] * inverse) : 0;
-                    long b = both ? lrintf(row[(i + 1) * c->taps + k] * inverse) : 0;
-                    *to = (int32_t)((uint32_t)(a & 0xffff) | (uint32_t)(b & 0xffff) << 16);
-                    to += KERN_WHOLE_ROWS;
-                }
+    uint16_t *to = (uint16_t *)(void *)c->w;
+    int step = 2 * (job->by_moments ? KERN_WHOLE_GROUP : KERN_WHOLE_ROWS); /* from a pair to the next */
+    float scale = scale_of(row, job->n_in, c->taps);
+    float inverse = isfinite(scale) && scale > 0 ? 1 / scale : 0;
+    c->scales[o] = isfinite(scale) ? scale : NAN;
+    for (int g = 0; g < c->n_in_groups; g++) {
+        for (int k = 0; k < c->taps; k++) {
+            int i0 = g * KERN_WHOLE_GROUP;
+            uint16_t *at = to + kern_whole_place(job->by_moments, c->n_in_groups, c->taps, o, i0, k);
+            for (int i = 0; i < KERN_WHOLE_GROUP; i++, at += i % 2 ? 1 : step - 1) {
+                int channel = i0 + (job->by_moments ? i / 2 + i % 2 * PAIRS : i);
+                float w = channel < job->n_in ? row[channel * c->taps + k] * inverse : 0;
+                *at = (uint16_t)(inverse > 0 ? lrintf(w) & 0xffff : 0);
             }
         }
     }
@@ -231,8 +226,9 @@ static void conv_part(void *arg, int part, int n_parts)
         fetch_rows(job, o, rows);
         for (int64_t place = 0; place < n_places; place++) {
             int64_t at = (tile / TILES * n_places + place) * TILES + tile % TILES;
-            round_tile(job, rows + place * place_floats, at);
             for (int r = 0; r < KERN_WHOLE_ROWS; r++) {
+                round_row(job, rows + place * place_floats + (int64_t)r * job->n_in * c->taps,
+                    at * KERN_WHOLE_ROWS + r);
                 c->bias[at * KERN_WHOLE_ROWS + r] =
                     job->bias && o + r < job->n_out ? job->bias[o + r] : 0;
             }
@@ -243,7 +239,8 @@ static void conv_part(void *arg, int part, int n_parts)
 static utter_status round_conv(const struct cpu_vocoder *v, struct whole_conv *to,
     const struct conv_weights *from, int n_in, int n_out, int rate, utter_error *error)
 {
-    struct conv_job job = {to, from->w.data, from->bias, n_in, n_out, rate, NULL};
+    struct conv_job job = {
+        to, from->w.data, from->bias, n_in, n_out, rate, NULL, v->kern->whole_by_moments};
     size_t floats = (size_t)(rate ? rate : 1) * KERN_WHOLE_ROWS * (size_t)n_in * (size_t)to->taps;
     job.rows = memory_new((size_t)v->n_parts * floats, sizeof *job.rows);
     if (!job.rows) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The convolution stack in whole numbers: v->first_rows -> samples, block by block as in cpu_vocoder_wave.c. A part
- * of a parallel loop makes a group of channels for a stretch of time, and at once what the next convolution reads. */
+ * of a parallel loop makes a group of channels for a stretch of time, and at once what the next convolution reads.
+ * How a group lies in memory, of words or of floats, is the kernel table's choice (kern.whole_by_moments). */
 #include <string.h>
 
 #include "cpu/cpu_vocoder_whole.h"
@@ -11,6 +12,22 @@ enum {
     STRETCH = 32, /* moments of input that a part takes at least */
     PAIRS = KERN_WHOLE_GROUP / 2,
 };
+
+/* Where moment t of group g stands, of `width` words or floats and with room for `stride` moments. */
+static int64_t place_of(const struct kern *kern, int width, int64_t stride, int64_t g, int64_t t)
+{
+    return g * width * stride + t * (kern->whole_by_moments ? width : 1);
+}
+
+static int32_t *words_at(const struct kern *kern, const struct whole_rows *rows, int64_t g, int64_t t)
+{
+    return rows->words + place_of(kern, kern->whole_words, rows->stride, g, t);
+}
+
+static int64_t floats_at(const struct kern *kern, int64_t stride, int64_t g, int64_t t)
+{
+    return place_of(kern, KERN_WHOLE_GROUP, stride, g, t);
+}
 
 /* ---- Memory ---- */
 
@@ -153,23 +170,16 @@ struct whole_job {
     int64_t stretch;
 };
 
-static void enter_past(
-    int n_words, const struct whole_rows *rows, const struct vocoder_whole_past *past, int g)
+/* The past of group g, which stands in front of `rows`, from the lane or, from moment t on, to it. */
+static void copy_past(const struct kern *kern, const struct whole_rows *rows,
+    const struct vocoder_whole_past *past, int g, int64_t t, bool to_lane)
 {
-    size_t n = (size_t)past->n_past;
-    for (int i = g * n_words; i < (g + 1) * n_words; i++) {
-        memcpy(rows->words + i * rows->stride, past->words + (size_t)i * n, n * sizeof *rows->words);
-    }
-}
-
-/* The last moments of n_t behind the past. */
-static void leave_past(int n_words, const struct whole_rows *rows,
-    const struct vocoder_whole_past *past, int g, int64_t n_t)
-{
-    size_t n = (size_t)past->n_past;
-    for (int i = g * n_words; i < (g + 1) * n_words; i++) {
-        memcpy(
-            past->words + (size_t)i * n, rows->words + i * rows->stride + n_t, n * sizeof *rows->words);
+    int32_t *here = words_at(kern, rows, g, t);
+    int n_rows = kern->whole_by_moments ? 1 : kern->whole_words;
+    size_t n = (size_t)past->n_past * (size_t)kern->whole_words / (size_t)n_rows;
+    int32_t *there = past->words + (size_t)g * (size_t)n_rows * n;
+    for (int i = 0; i < n_rows; i++, here += rows->stride, there += n) {
+        memcpy(to_lane ? there : here, to_lane ? here : there, n * sizeof *here);
     }
 }
 
@@ -194,63 +204,85 @@ static void make_next(const struct whole_job *job, int g, int64_t t0, int64_t t1
 {
     const struct whole_next *next = &job->next;
     struct cpu_vocoder *v = job->v;
-    const float *x = job->y + g * KERN_WHOLE_GROUP * job->y_stride + t0;
+    const float *x = job->y + floats_at(v->kern, job->y_stride, g, t0);
     if (next->rows) {
         const struct whole_rows *rows = next->rows;
-        int64_t at = (next->past ? next->past->n_past : 0) + t0;
         struct kern_whole_rounding rounding = {
-            .words = rows->words + g * v->kern->whole_words * rows->stride + at,
+            .words = words_at(v->kern, rows, g, (next->past ? next->past->n_past : 0) + t0),
             .x = x,
             .a = next->snake ? next->snake->a + g * KERN_WHOLE_GROUP : NULL,
             .b = next->snake ? next->snake->b + g * KERN_WHOLE_GROUP : NULL,
             .stride = rows->stride,
-            .x_stride = job->y_stride,
+            .x_stride = v->kern->whole_by_moments ? KERN_WHOLE_GROUP : job->y_stride,
         };
         v->kern->whole_round(&rounding, t1 - t0);
         return;
     }
-    for (int o = g * KERN_WHOLE_GROUP; o < (g + 1) * KERN_WHOLE_GROUP && o < v->last.n_in; o++) {
-        v->kern->snake(v->whole->last_rows + o * job->y_stride + VOCODER_REACH + t0,
-            job->y + o * job->y_stride + t0, next->snake->a[o], next->snake->b[o], t1 - t0);
+    for (int i = 0, o = g * KERN_WHOLE_GROUP; i < KERN_WHOLE_GROUP && o < v->last.n_in; i++, o++) {
+        float *row = v->whole->last_rows + o * job->y_stride + VOCODER_REACH + t0;
+        for (int64_t t = 0; v->kern->whole_by_moments && t < t1 - t0; t++) {
+            row[t] = x[t * KERN_WHOLE_GROUP + i];
+        }
+        v->kern->snake(row, v->kern->whole_by_moments ? row : x + i * job->y_stride, next->snake->a[o],
+            next->snake->b[o], t1 - t0);
     }
 }
 
-/* Output group g, stretch i of the input's time. */
-static void run_item(const struct whole_job *job, int part, int g, int i)
+/* Moments t0 <= t < t1 of the input: the output's group g. */
+static void make_group(const struct whole_job *job, int part, int g, int64_t t0, int64_t t1)
 {
     const struct whole_conv *c = job->conv;
-    struct cpu_vocoder *v = job->v;
-    int64_t t0 = i * job->stretch, t1 = t0 + job->stretch < job->n_t ? t0 + job->stretch : job->n_t;
-    float *places = v->whole->places + part * v->whole->n_places;
-    int64_t places_stride = vocoder_stride(t1 - t0), first = (int64_t)g * c->group_rows;
+    const struct vocoder_whole *w = job->v->whole;
+    const struct kern *kernels = job->v->kern;
+    int64_t first = (int64_t)g * c->group_rows,
+            out = floats_at(kernels, job->y_stride, g, t0 * job->rate);
+    bool apart = job->rate > 1 && !kernels->whole_by_moments;
+    float *places = w->places + part * w->n_places;
     struct kern_whole kern = {
-        .y = job->rate > 1 ? places : job->y + first * job->y_stride + t0,
-        .x = job->from->words + job->offset + t0,
-        .w = c->w + first * c->n_in_groups * c->taps * PAIRS,
-        .w_scales = c->scales + first,
-        .bias = c->bias + first,
-        .residual = job->residual ? job->residual + first * job->y_stride + t0 : NULL,
-        .y_stride = job->rate > 1 ? places_stride : job->y_stride,
+        .y = apart ? places : job->y + out,
+        .x = words_at(kernels, job->from, 0, job->offset + t0),
+        .w = c->w,
+        .w_scales = c->scales,
+        .bias = c->bias,
+        .residual = job->residual ? job->residual + out : NULL,
+        .y_stride = apart ? vocoder_stride(t1 - t0) : job->y_stride,
         .x_stride = job->from->stride,
         .n_groups = c->n_in_groups,
         .taps = c->taps,
         .dilation = c->dilation,
         .n_t = t1 - t0,
     };
-    v->kern->whole(&kern, 0, c->group_rows);
-    if (job->rate > 1) {
-        lay_out_places(job, g, places, places_stride, t0, t1);
+    if (kernels->whole_by_moments) { /* place by place, each to its moments */
+        kern.y_stride = (int64_t)job->rate * KERN_WHOLE_GROUP;
+        for (int64_t o = first; o < first + c->group_rows;
+             o += KERN_WHOLE_GROUP, kern.y += KERN_WHOLE_GROUP) {
+            kernels->whole(&kern, (int)o, (int)o + KERN_WHOLE_GROUP);
+        }
+        return;
     }
+    kern.w += first * c->n_in_groups * c->taps * PAIRS;
+    kern.w_scales += first, kern.bias += first;
+    kernels->whole(&kern, 0, c->group_rows);
+    if (apart) {
+        lay_out_places(job, g, places, kern.y_stride, t0, t1);
+    }
+}
+
+/* Output group g, stretch i of the input's time. */
+static void run_item(const struct whole_job *job, int part, int g, int i)
+{
+    const struct kern *kern = job->v->kern;
+    int64_t t0 = i * job->stretch, t1 = t0 + job->stretch < job->n_t ? t0 + job->stretch : job->n_t;
+    make_group(job, part, g, t0, t1);
     make_next(job, g, t0 * job->rate, t1 * job->rate);
     if (i == 0 && job->next.rows && job->next.past) {
-        enter_past(v->kern->whole_words, job->next.rows, job->next.past, g);
+        copy_past(kern, job->next.rows, job->next.past, g, 0, false);
     }
     if (i == 0 && job->renewed) {
         int64_t g0, g1;
-        pool_slice(c->n_in_groups, 1, g, c->n_out_groups, &g0, &g1);
+        pool_slice(job->conv->n_in_groups, 1, g, job->conv->n_out_groups, &g0, &g1);
         for (int64_t from = g0; from < g1; from++) {
-            leave_past(
-                v->kern->whole_words, job->from, job->renewed, (int)from, job->offset + job->n_t);
+            copy_past(kern, job->from, job->renewed, (int)from, job->offset + job->n_t, true);
         }
     }
 }
@@ -373,24 +405,42 @@ static void first_part(void *arg, int part, int n_parts)
 {
     const struct first_job *job = arg;
     const struct whole_rows *rows = &job->v->whole->first_rows;
-    int n_words = job->v->kern->whole_words;
+    const struct kern *kern = job->v->kern;
     int64_t g0, g1, stride = vocoder_stride(job->n), latent = job->v->config->latent;
     pool_slice(whole_groups(latent), 1, part, n_parts, &g0, &g1);
     for (int64_t g = g0; g < g1; g++) {
         float *x = job->v->first_rows + g * KERN_WHOLE_GROUP * stride;
-        for (int64_t o = g * KERN_WHOLE_GROUP; o < (g + 1) * KERN_WHOLE_GROUP; o++) {
-            if (o >= latent) {
-                memset(job->v->first_rows + o * stride, 0, (size_t)job->n * sizeof *x);
+        for (int64_t i = latent - g * KERN_WHOLE_GROUP; i < KERN_WHOLE_GROUP; i++) {
+            for (int64_t t = 0; t < job->n; t++) {
+                x[kern->whole_by_moments ? t * KERN_WHOLE_GROUP + i : i * stride + t] = 0;
             }
         }
         struct kern_whole_rounding rounding = {
-            .words = rows->words + g * n_words * rows->stride + VOCODER_REACH,
+            .words = words_at(kern, rows, g, VOCODER_REACH),
             .x = x,
             .stride = rows->stride,
-            .x_stride = stride,
+            .x_stride = kern->whole_by_moments ? KERN_WHOLE_GROUP : stride,
         };
-        job->v->kern->whole_round(&rounding, job->n);
-        enter_past(n_words, rows, &job->lane->whole_first, (int)g);
+        kern->whole_round(&rounding, job->n);
+        copy_past(kern, rows, &job->lane->whole_first, (int)g, 0, false);
+    }
+}
+
+/* As vocoder_tap_rows, of floats as the table has them. */
+static void tap_floats(const struct whole_run *run, const char *name, int index, const float *x,
+    int64_t stride, int64_t n_moments, int64_t n_channels)
+{
+    struct cpu_vocoder *v = run->v;
+    if (!v->kern->whole_by_moments) {
+        vocoder_tap_rows(v, run->tap, name, index, x, stride, n_moments, n_channels);
+    } else if (run->tap->fn) {
+        for (int64_t t = 0; t < n_moments; t++) {
+            for (int64_t c = 0; c < n_channels; c++) {
+                v->tapped[t * n_channels + c] =
+                    x[floats_at(v->kern, stride, c / KERN_WHOLE_GROUP, t) + c % KERN_WHOLE_GROUP];
+            }
+        }
+        run->tap->fn(run->tap->user, name, index, v->tapped, n_moments, n_channels);
     }
 }
 
@@ -424,7 +474,7 @@ static void run_piece(struct whole_run *run, int i_block, const struct whole_row
         float *made = to;
         to = from, from = made;
     }
-    vocoder_tap_rows(v, run->tap, "vocoder.block", i_block, from, b->stride, n_made,
+    tap_floats(run, "vocoder.block", i_block, from, b->stride, n_made,
         v->config->decoder_width >> (i_block + 1));
     if (i_block + 1 < v->config->n_rates) {
         run_block(run, i_block + 1, &b->ready, n_made);
@@ -464,7 +514,6 @@ void vocoder_whole_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int
         .rate = 1,
         .next = {&w->blocks[0].snake, &w->wave_ready, &lane->blocks[0].whole_up}};
     run_conv(&job);
-    vocoder_tap_rows(
-        v, tap, "vocoder.first", 0, w->wave, job.y_stride, n_moments, v->config->decoder_width);
+    tap_floats(&run, "vocoder.first", 0, w->wave, job.y_stride, n_moments, v->config->decoder_width);
     run_block(&run, 0, &w->wave_ready, n_moments);
 }

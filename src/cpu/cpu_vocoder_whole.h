@@ -16,9 +16,10 @@ struct whole_conv {
     int n_in_groups, n_out_groups, group_rows, taps, dilation;
 };
 
-/* Rows of the next convolution's input, its past in front. */
+/* The next convolution's input, its past in front; `stride` moments have room. */
 struct whole_rows {
-    int32_t *words; /* [n_groups][kern.whole_words][stride] */
+    int32_t *
+        words; /* [n_groups][kern.whole_words][stride], or by moments [n_groups][stride][kern.whole_words] */
     int64_t stride;
 };
 
@@ -32,7 +33,7 @@ struct whole_block {
     struct vocoder_snake snake; /* of the input */
     struct whole_conv up;
     struct whole_unit units[VOCODER_UNITS];
-    float *main, *other; /* [n_groups * KERN_WHOLE_GROUP][stride] */
+    float *main, *other; /* [n_groups][KERN_WHOLE_GROUP][stride], or by moments */
     struct whole_rows ready, inner;
     int64_t stride; /* of the piece at hand */
 };

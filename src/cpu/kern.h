@@ -81,10 +81,12 @@ static inline int64_t kern_upconv_products(int taps)
 }
 
 /* Whole numbers for the vocoder beside packed weights: channels in groups of KERN_WHOLE_GROUP, filled up with zeros,
- * two neighbours of 16 bits in a word (the first in its low half). What a moment of a group is rounded to are
- * kern.whole_words words, one in each of so many rows, of which only the table knows the meaning. Rounding one moment
- * does not ask what lies beside it; a number that is none makes sums that are none. Rows of moments have room for
- * KERN_PAD more. */
+ * two of 16 bits in a word. What a moment of a group is rounded to are kern.whole_words words of which only the table
+ * knows the meaning. Rounding one moment does not ask what lies beside it; a number that is none makes sums that are
+ * none. There is room for KERN_PAD more moments.
+ *
+ * A group lies as the table likes it best. In rows: a row for each channel or word, moments side by side. By moments
+ * (kern.whole_by_moments): the KERN_WHOLE_GROUP channels or the words of a moment side by side. */
 enum {
     KERN_WHOLE_GROUP = 32,
     KERN_WHOLE_ROWS = 4,
@@ -93,8 +95,8 @@ enum {
 };
 /* One group, moments 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
 struct kern_whole_rounding {
-    int32_t *words; /* [whole_words][stride] */
-    const float *x; /* [KERN_WHOLE_GROUP][x_stride] */
+    int32_t *words; /* rows: [whole_words][stride]; moments: [n][whole_words] */
+    const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; moments: [n][x_stride] */
     const float *a, *b;
     int64_t stride, x_stride;
 };
@@ -102,33 +104,31 @@ typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int
 /* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes, in which no group of one tap can
  * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
 enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
-/* Weights lie in the order in which they are read: outputs by groups; in each, groups of the input by visits of
- * kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of these
- * each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS]. */
+/* Weights lie in the order in which they are read: outputs by groups; in rows, of each the groups of the input by
+ * visits of kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of
+ * these each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] words of two neighbours, the first in
+ * the low half. By moments: of each group of outputs each group of the input,
+ * [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP] words of two channels that are half a group apart. */
 static inline int kern_whole_visit(int taps)
 {
     return KERN_WHOLE_TAPS / taps;
 }
-/* Where output o, first of its KERN_WHOLE_ROWS, begins in the visit of n_g groups from g0 on, in groups of one such. */
-static inline int64_t kern_whole_place(int64_t o, int g0, int n_g, int n_groups)
-{
-    enum { TILES = KERN_WHOLE_GROUP / KERN_WHOLE_ROWS };
-    return (o / KERN_WHOLE_GROUP * n_groups + g0) * TILES +
-           o % KERN_WHOLE_GROUP / KERN_WHOLE_ROWS * n_g;
-}
 struct kern_whole {
-    float *y;
-    const int32_t *x; /* [n_groups][whole_words][x_stride] */
+    float
+        *y; /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
     const int32_t
-        *w; /* [outputs / KERN_WHOLE_ROWS][n_groups][taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] */
+        *x; /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][x_stride][whole_words] */
+    const int32_t *w;
     const float *w_scales, *bias;
     const float *residual; /* NULL, or added to y: same layout as y, another place */
     int64_t y_stride, x_stride;
     int n_groups, taps, dilation;
     int64_t n_t;
 };
-typedef void kern_whole_fn(
-    const struct kern_whole *conv, int o0, int o1); /* multiples of KERN_WHOLE_ROWS */
+/* Rows: multiples of KERN_WHOLE_ROWS; moments: one group. */
+typedef void kern_whole_fn(const struct kern_whole *conv, int o0, int o1);
+/* Where code (output o, channel i, tap j) of a convolution stands among its weights, in numbers of 16 bits. */
+int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int i, int j);
 
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
  * `capacity` being slot 0 again. */
@@ -161,6 +161,7 @@ struct kern {
     kern_whole_fn *whole;
     kern_whole_round_fn *whole_round;
     int whole_words;
+    bool whole_by_moments;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
     void (*snake)(float *y, const float *x, float a, float b, int64_t n);
     /* y = w * x / sqrt(mean(x^2) + eps), the same in every table; y may be x */

@@ -28,6 +28,7 @@ const struct kern KERN_TABLE = {
     .whole = whole,
     .whole_round = whole_round,
     .whole_words = WHOLE_WORDS,
+    .whole_by_moments = WHOLE_BY_MOMENTS,
     .snake = snake,
     .norm = norm,
     .rotate = rotate,

@@ -373,7 +373,7 @@ KERN_INLINE vf sine_square(vf x)
     return vf_select(odd, 1.0f - even, even);
 }
 
-KERN_INLINE vf snake_lanes(vf x, float a, float b)
+KERN_INLINE vf snake_lanes(vf x, vf a, vf b)
 {
     vf angle = x * a, square = sine_square(angle);
     vi far = ~(vi)(vf_abs(angle) <= SNAKE_REACH); /* not a number too */
@@ -386,8 +386,9 @@ KERN_INLINE vf snake_lanes(vf x, float a, float b)
     return x + square * b;
 }
 
-static void snake(float *y, const float *x, float a, float b, int64_t n)
+static void snake(float *y, const float *x, float alpha, float beta, int64_t n)
 {
+    vf a = vf_set(alpha), b = vf_set(beta);
     int64_t t = 0;
     for (; t + KERN_LANES <= n; t += KERN_LANES) {
         vf_store(y + t, snake_lanes(vf_load(x + t), a, b));

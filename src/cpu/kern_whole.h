@@ -8,6 +8,7 @@
 
 enum {
     WHOLE_WORDS = KERN_WHOLE_SCALED,
+    WHOLE_BY_MOMENTS = 0,
     WHOLE_PAIRS = KERN_WHOLE_GROUP / 2,
     WHOLE_VECTORS =
         KERN_LANES == 16 ? 4 : 2, /* of time beside KERN_WHOLE_ROWS outputs, as registers allow */
@@ -63,6 +64,14 @@ KERN_INLINE void whole_step(int vectors, vf (*total)[WHOLE_VECTORS], const int32
     }
 }
 
+/* Where output o, first of its KERN_WHOLE_ROWS, begins in the visit of n_g groups from g0 on, in groups of one such. */
+KERN_INLINE int64_t whole_place(int64_t o, int g0, int n_g, int n_groups)
+{
+    enum { TILES = KERN_WHOLE_GROUP / KERN_WHOLE_ROWS };
+    return (o / KERN_WHOLE_GROUP * n_groups + g0) * TILES +
+           o % KERN_WHOLE_GROUP / KERN_WHOLE_ROWS * n_g;
+}
+
 /* Groups g0 <= g < g1 for KERN_WHOLE_ROWS outputs from o on and moments from t on, of which those before t1 are
  * wanted. The sums wait in y between calls. */
 KERN_INLINE void whole_tile(
@@ -80,7 +89,7 @@ KERN_INLINE void whole_tile(
         }
     }
     enum { STEP = WHOLE_PAIRS * KERN_WHOLE_ROWS };
-    const int32_t *w = c->w + kern_whole_place(o, g0, g1 - g0, c->n_groups) * c->taps * STEP;
+    const int32_t *w = c->w + whole_place(o, g0, g1 - g0, c->n_groups) * c->taps * STEP;
     for (int g = g0; g < g1; g++) {
         const int32_t *x = c->x + g * WHOLE_WORDS * c->x_stride + t;
         const float *scales = (const float *)(const void *)(x + WHOLE_PAIRS * c->x_stride);
@@ -147,7 +156,7 @@ KERN_INLINE void whole_round_lanes(const struct kern_whole_rounding *r, int64_t 
     bool full = n >= KERN_LANES;
     for (int i = 0; i < KERN_WHOLE_GROUP; i++) {
         vf v = conv_load(r->x + i * r->x_stride + t, full, n);
-        x[i] = v = r->a ? snake_lanes(v, r->a[i], r->b[i]) : v;
+        x[i] = v = r->a ? snake_lanes(v, vf_set(r->a[i]), vf_set(r->b[i])) : v;
         most = vf_max(vf_abs(v), most);
         zeros += v * 0.0f;
     }

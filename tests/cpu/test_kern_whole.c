@@ -40,21 +40,31 @@ enum {
     MOST_WORDS = KERN_WHOLE_GROUP,
 };
 
+/* Numbers lie as the table wants them: see at(). */
 struct whole_case {
+    const struct kern *kern;
     struct kern_whole conv;
     float x[WHOLE_IN * STRIDE], y[OUT * STRIDE], residual[OUT * STRIDE];
     float bias[OUT], w_scales[OUT];
     int32_t words[GROUPS * MOST_WORDS * STRIDE], w[OUT * WHOLE_IN / 2 * TAPS];
 };
 
-static struct whole_case *whole_case_new(void)
+/* Channel i at moment t. */
+static int at(const struct kern *kern, int i, int t)
+{
+    enum { GROUP = KERN_WHOLE_GROUP };
+    return kern->whole_by_moments ? (i / GROUP * STRIDE + t) * GROUP + i % GROUP : i * STRIDE + t;
+}
+
+static struct whole_case *whole_case_new(const struct kern *kern)
 {
     struct random random = {77, 0};
     struct whole_case *c = calloc(1, sizeof *c);
     random_fill(&random, c->x, WHOLE_IN * STRIDE, 1);
     random_fill(&random, c->residual, OUT * STRIDE, 1);
     random_fill(&random, c->bias, OUT, 1);
-    c->x[40] = 500; /* costs its own moment and group only */
+    c->kern = kern;
+    c->x[at(kern, 0, 40)] = 500; /* costs its own moment and group only */
     for (int i = 0; i < OUT; i++) {
         c->w_scales[i] = 0.001f * (float)(i + 1);
     }
@@ -63,45 +73,59 @@ static struct whole_case *whole_case_new(void)
         uint32_t low = word % 4095 - 2047, high = (word >> 12) % 4095 - 2047;
         c->w[i] = (int32_t)((low & 0xffff) | high << 16);
     }
-    c->conv = (struct kern_whole){c->y, c->words, c->w, c->w_scales, c->bias, c->residual, STRIDE,
-        STRIDE, GROUPS, TAPS, DILATION, N_T};
+    c->conv = (struct kern_whole){c->y, c->words, c->w, c->w_scales, c->bias, c->residual,
+        kern->whole_by_moments ? KERN_WHOLE_GROUP : STRIDE, STRIDE, GROUPS, TAPS, DILATION, N_T};
     return c;
 }
 
 static double whole_weight(const struct whole_case *c, int o, int i, int j)
 {
-    int n = kern_whole_visit(TAPS), g = i / KERN_WHOLE_GROUP, g0 = g / n * n;
-    int64_t at =
-        kern_whole_place(o - o % KERN_WHOLE_ROWS, g0, GROUPS - g0 < n ? GROUPS - g0 : n, GROUPS);
-    at = ((at + g - g0) * TAPS + j) * PAIRS + i % KERN_WHOLE_GROUP / 2;
-    int32_t word = c->w[at * KERN_WHOLE_ROWS + o % KERN_WHOLE_ROWS];
-    return (double)(i % 2 ? word >> 16 : (int16_t)(word & 0xffff)) * (double)c->w_scales[o];
+    int64_t place = kern_whole_place(c->kern->whole_by_moments, GROUPS, TAPS, o, i, j);
+    int32_t word = c->w[place / 2];
+    return (double)(place % 2 ? word >> 16 : (int16_t)(word & 0xffff)) * (double)c->w_scales[o];
 }
 
 static void check_whole(const struct whole_case *c)
 {
     for (int o = 0; o < OUT; o++) {
         for (int t = 0; t < N_T; t++) {
-            double sum = (double)c->bias[o] + (double)c->residual[o * STRIDE + t], size = 0;
+            double sum = (double)c->bias[o] + (double)c->residual[at(c->kern, o, t)], size = 0;
             for (int i = 0; i < WHOLE_IN; i++) {
                 for (int j = 0; j < TAPS; j++) {
                     double weight = whole_weight(c, o, i, j);
-                    sum += weight * (double)c->x[i * STRIDE + t + j * DILATION];
+                    sum += weight * (double)c->x[at(c->kern, i, t + j * DILATION)];
                     size += fabs(weight) * (i < 32 && t + j * DILATION == 40 ? 500 : 1);
                 }
             }
             /* Half a step, and fp32. */
-            assert_true(fabs((double)c->y[o * STRIDE + t] - sum) <= size * 0.6 / 32767);
+            assert_true(fabs((double)c->y[at(c->kern, o, t)] - sum) <= size * 0.6 / 32767);
         }
     }
 }
 
-static void whole_round_all(const struct kern *kern, struct whole_case *c)
+static void whole_round_all(struct whole_case *c)
 {
     for (int g = 0; g < GROUPS; g++) {
-        struct kern_whole_rounding rounding = {c->words + g * kern->whole_words * STRIDE,
-            c->x + g * KERN_WHOLE_GROUP * STRIDE, NULL, NULL, STRIDE, STRIDE};
-        kern->whole_round(&rounding, STRIDE - KERN_PAD);
+        struct kern_whole_rounding rounding = {c->words + g * c->kern->whole_words * STRIDE,
+            c->x + g * KERN_WHOLE_GROUP * STRIDE, NULL, NULL, STRIDE,
+            c->kern->whole_by_moments ? KERN_WHOLE_GROUP : STRIDE};
+        c->kern->whole_round(&rounding, STRIDE - KERN_PAD);
+    }
+}
+
+/* n moments from t on, of all outputs, into y. */
+static void whole_piece(const struct whole_case *c, float *y, int t, int n)
+{
+    for (int o = 0; o < OUT; o += KERN_WHOLE_GROUP) {
+        struct kern_whole piece = c->conv;
+        int first = at(c->kern, o, t), o0 = c->kern->whole_by_moments ? o : 0;
+        piece.y = y + first, piece.residual += first, piece.n_t = n;
+        piece.x += t * (c->kern->whole_by_moments ? c->kern->whole_words : 1);
+        if (!c->kern->whole_by_moments) {
+            piece.w += o / KERN_WHOLE_GROUP * GROUPS * TAPS * PAIRS * KERN_WHOLE_GROUP;
+            piece.w_scales += o, piece.bias += o;
+        }
+        c->kern->whole(&piece, o0, o0 + KERN_WHOLE_GROUP);
     }
 }
 
@@ -111,18 +135,13 @@ static void whole_sums(void **state)
     (void)state;
     EACH_TABLE(kern)
     {
-        struct whole_case *c = whole_case_new();
+        struct whole_case *c = whole_case_new(kern);
         float *again = calloc(OUT * STRIDE, sizeof *again);
-        whole_round_all(kern, c);
-        kern->whole(&c->conv, 0, OUT);
+        whole_round_all(c);
+        whole_piece(c, c->y, 0, N_T);
         check_whole(c);
-        for (int64_t t = 0, step = 1; t < N_T; t += step++) {
-            struct kern_whole piece = c->conv;
-            piece.y = again + t, piece.x += t, piece.residual += t;
-            piece.n_t = N_T - t < step ? N_T - t : step;
-            for (int o = 0; o < OUT; o += KERN_WHOLE_GROUP) {
-                kern->whole(&piece, o, o + KERN_WHOLE_GROUP);
-            }
+        for (int t = 0, step = 1; t < N_T; t += step++) {
+            whole_piece(c, again, t, N_T - t < step ? N_T - t : step);
         }
         assert_memory_equal(again, c->y, OUT * STRIDE * sizeof *again);
         free(again);
@@ -138,22 +157,24 @@ static void whole_sums_do_not_overflow(void **state)
     static float x[KERN_WHOLE_GROUP * LONE], y[KERN_WHOLE_GROUP];
     static int32_t words[MOST_WORDS * LONE], w[PAIRS * KERN_WHOLE_GROUP];
     static float w_scales[KERN_WHOLE_GROUP], bias[KERN_WHOLE_GROUP];
-    for (int i = 0; i < KERN_WHOLE_GROUP; i++) {
-        x[i * LONE] = 32767;
-    }
-    for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
-        uint32_t code = r % 4 < 2 ? 0x7fff : 0x07ff, down = 0x10000u - code;
-        uint32_t pair = (r % 2 ? down : code) * 0x10001u;
-        for (int p = 0; p < (r % 4 < 2 ? 1 : PAIRS); p++) {
-            w[((r / KERN_WHOLE_ROWS) * PAIRS + p) * KERN_WHOLE_ROWS + r % KERN_WHOLE_ROWS] =
-                (int32_t)pair;
-        }
-        w_scales[r] = 1;
-    }
     EACH_TABLE(kern)
     {
-        struct kern_whole_rounding rounding = {words, x, NULL, NULL, LONE, LONE};
-        struct kern_whole c = {y, words, w, w_scales, bias, NULL, 1, LONE, 1, 1, 1, 1};
+        bool by_moments = kern->whole_by_moments;
+        int x_stride = by_moments ? KERN_WHOLE_GROUP : LONE;
+        struct kern_whole_rounding rounding = {words, x, NULL, NULL, LONE, x_stride};
+        struct kern_whole c = {
+            y, words, w, w_scales, bias, NULL, by_moments ? KERN_WHOLE_GROUP : 1, LONE, 1, 1, 1, 1};
+        memset(w, 0, sizeof w);
+        for (int i = 0; i < KERN_WHOLE_GROUP; i++) {
+            x[i * (by_moments ? 1 : LONE)] = 32767;
+            for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+                uint32_t code = r % 4 < 2 ? 0x7fff : 0x07ff;
+                int64_t place = kern_whole_place(by_moments, 1, 1, r, i, 0);
+                code = r % 4 < 2 && i > 1 ? 0 : r % 2 ? (0x10000u - code) & 0xffff : code;
+                w[place / 2] |= (int32_t)(code << 16 * (place % 2));
+                w_scales[r] = 1;
+            }
+        }
         kern->whole_round(&rounding, 1);
         kern->whole(&c, 0, KERN_WHOLE_GROUP);
         for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
@@ -175,13 +196,13 @@ static void whole_of_no_number(void **state)
     EACH_TABLE(kern)
     {
         for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
-            struct whole_case *c = whole_case_new();
-            memcpy(&c->x[3 * STRIDE + 100], &bits[i], sizeof bits[i]);
-            whole_round_all(kern, c);
-            kern->whole(&c->conv, 0, OUT);
+            struct whole_case *c = whole_case_new(kern);
+            memcpy(&c->x[at(kern, 3, 100)], &bits[i], sizeof bits[i]);
+            whole_round_all(c);
+            whole_piece(c, c->y, 0, N_T);
             for (int t = 0; t < N_T; t++) {
                 bool sees = t == 100 || t == 100 - DILATION || t == 100 - 2 * DILATION;
-                assert_int_equal(!isfinite(c->y[7 * STRIDE + t]), sees);
+                assert_int_equal(!isfinite(c->y[at(kern, 7, t)]), sees);
             }
             free(c);
         }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Eight tiles of 16 x 16 words in plain C, with the sums in the order that the manual gives: for a machine that has
- * none. Include before cpu/kern_body.h, with KERN_TILES. */
+ * none; each thread has its own. Include before cpu/kern_body.h, with KERN_TILES. */
 #ifndef TESTS_CPU_TILE_EMULATION_H
 #define TESTS_CPU_TILE_EMULATION_H
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 enum { TILE_SIDE = 16 };
-static uint32_t emulated_tiles[8][TILE_SIDE][TILE_SIDE];
-static int emulated_begun; /* how many times more than ended */
+static _Thread_local uint32_t emulated_tiles[8][TILE_SIDE][TILE_SIDE];
+static _Thread_local int emulated_begun; /* how many times more than ended */
 
-static uint8_t emulated_shape
+static _Thread_local uint8_t emulated_shape
     [64]; /* as the unit takes it: 16 lengths of rows from byte 16 on, 16 counts of rows */
 
 static size_t emulated_row_bytes(int n)
@@ -62,8 +61,9 @@ static void emulated_dot(int sums, int a, int b)
             float sum[2] = {0}, total;
             for (int k = 0; k < TILE_SIDE; k++) {
                 for (int i = 0; i < 2; i++) {
-                    sum[i] = fmaf(emulated_half(emulated_tiles[a][r][k], i),
-                        emulated_half(emulated_tiles[b][k][c], i), sum[i]);
+                    /* Of two bf16 the product is exact in fp32: this is a fused step. */
+                    sum[i] += emulated_half(emulated_tiles[a][r][k], i) *
+                              emulated_half(emulated_tiles[b][k][c], i);
                 }
             }
             memcpy(&total, &emulated_tiles[sums][r][c], sizeof total);
