@@ -189,9 +189,9 @@ enum {
     UPCONV_VECTORS = 2,
     UPCONV_WIDE = UPCONV_VECTORS * KERN_LANES,
     UPCONV_INPUTS = 128,     /* rows of weights that are worked on together: one chain */
-    UPCONV_FEW_MOMENTS = 16, /* up to here weights come from memory for little work: then ... */
-    UPCONV_STREAMS = 8,      /* ... so many rows are read side by side, */
-    UPCONV_AHEAD = 64,       /* and asked for so many floats ahead */
+    UPCONV_FEW_MOMENTS = 12, /* up to here weights come from memory for little work: then ... */
+    UPCONV_STREAMS = 8,      /* ... so many rows are read side by side where they lie */
+    UPCONV_AHEAD = 64,       /* floats of a row that are asked for ahead */
 };
 
 /* z[t][k] += sum over n_i inputs i of x[i][t] * w[i][k] for `columns` moments and UPCONV_WIDE places k. */
@@ -253,27 +253,40 @@ KERN_INLINE void upconv_strip(const struct kern_upconv *u, float *z, int64_t z_s
     }
 }
 
+/* n (at most UPCONV_WIDE) places of n_i rows side by side, zeros behind them: rows lie apart by pages, and many of
+ * them would fight for one set of a cache and for the few pages that a core has at hand. */
+KERN_INLINE void upconv_fetch(float *strip, const float *w, int64_t row, int64_t n, int n_i)
+{
+    for (int i = 0; i < n_i; i++, w += row, strip += UPCONV_WIDE) {
+        if (n < UPCONV_WIDE) {
+            memset(strip, 0, UPCONV_WIDE * sizeof *strip);
+            memcpy(strip, w, (size_t)n * sizeof *w);
+            continue;
+        }
+        KERN_UNROLL
+        for (int v = 0; v < UPCONV_VECTORS; v++) {
+            __builtin_prefetch(w + UPCONV_AHEAD + v * KERN_LANES);
+            vf_store(strip + v * KERN_LANES, vf_load(w + v * KERN_LANES));
+        }
+    }
+}
+
 /* to[t][n] = what n_i inputs give of moment t to n places from w on, one chain each. */
 static void upconv_chain(const struct kern_upconv *u, float *to, int64_t z_stride, int64_t n,
     const float *x, int64_t n_t, const float *w, int n_i)
 {
-    float rest[UPCONV_INPUTS * UPCONV_WIDE]; /* of rows that end within UPCONV_WIDE, and zeros */
-    int64_t row = (int64_t)u->n_out * u->taps;
-    bool few = n_t <= UPCONV_FEW_MOMENTS;
-    int most = few ? UPCONV_STREAMS : UPCONV_INPUTS, ahead = few ? UPCONV_AHEAD : 0;
-    for (int i = 0; i < n_i; i += most, x += most * u->x_stride, w += most * row) {
-        int n_rows = n_i - i < most ? n_i - i : most;
-        int64_t k = 0;
-        for (; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
-            upconv_strip(u, to + k, z_stride, x, n_t, w + k, row, n_rows, !i, ahead);
+    float strip[UPCONV_INPUTS * UPCONV_WIDE];
+    int64_t row = (int64_t)u->n_out * u->taps, k = 0;
+    for (int i = 0; n_t <= UPCONV_FEW_MOMENTS && i < n_i; i += UPCONV_STREAMS) {
+        const float *from = x + i * u->x_stride, *rows = w + i * row;
+        int n_rows = n_i - i < UPCONV_STREAMS ? n_i - i : UPCONV_STREAMS;
+        for (k = 0; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
+            upconv_strip(u, to + k, z_stride, from, n_t, rows + k, row, n_rows, !i, UPCONV_AHEAD);
         }
-        if (k < n) {
-            memset(rest, 0, sizeof rest);
-            for (int r = 0; r < n_rows; r++) {
-                memcpy(rest + (ptrdiff_t)r * UPCONV_WIDE, w + r * row + k, (size_t)(n - k) * sizeof *w);
-            }
-            upconv_strip(u, to + k, z_stride, x, n_t, rest, UPCONV_WIDE, n_rows, !i, 0);
-        }
+    }
+    for (; k < n; k += UPCONV_WIDE) {
+        upconv_fetch(strip, w + k, row, n - k < UPCONV_WIDE ? n - k : UPCONV_WIDE, n_i);
+        upconv_strip(u, to + k, z_stride, x, n_t, strip, UPCONV_WIDE, n_i, true, 0);
     }
 }
 
