@@ -165,17 +165,7 @@ DEV uint4 exchange_sum(uint4 a, uint4 b)
     return a;
 }
 
-/* Waits for one word of this mark. */
-DEV float exchange_take(const struct block &b, const uint32_t *at, uint32_t mark)
-{
-    uint32_t v;
-    do {
-        v = dev_get(at);
-    } while ((v & 1) != mark && !block_is_late(b));
-    return exchange_value(v);
-}
-
-/* The same for N times two neighbouring words, `stride` apart: all are on their way at once. */
+/* Waits for words of this mark, N times two neighbouring ones, `stride` apart: all are on their way at once. */
 template <int N>
 DEV void exchange_take2(
     const struct block &b, const uint32_t *at, int stride, uint32_t mark, uint2 (&v)[N])
@@ -196,33 +186,7 @@ DEV void exchange_take2(
     }
 }
 
-/* Single words, the first n of N. */
-template <int N>
-DEV void exchange_take_each(
-    const struct block &b, const uint32_t *at, int stride, int n, uint32_t mark, float (&to)[N])
-{
-    const uint32_t flip = mark - 1;
-    uint32_t missing = (1u << n) - 1, v[N];
-    for (int i = 0; i < N; i++) {
-        v[i] = 0;
-    }
-    do {
-        for (int i = 0; i < N; i++) {
-            dev_get_if(missing >> i & 1, at + i * stride, v[i]);
-        }
-        for (int i = 0; i < N; i++) {
-            dev_wait_for(v[i]);
-        }
-        for (int i = 0; i < N; i++) {
-            missing &= ~(((v[i] ^ flip) & 1) << i);
-        }
-    } while (missing && !block_is_late(b));
-    for (int i = 0; i < N; i++) {
-        to[i] = exchange_value(v[i]);
-    }
-}
-
-/* The same and, where `wanted`, two neighbouring words beside them. */
+/* The same for single words, the first n of N, and where `wanted` for two neighbouring words beside them. */
 template <int N>
 DEV void exchange_take_parts(const struct block &b, const uint32_t *at, int stride, int n,
     const uint32_t *beside, bool wanted, uint32_t mark, float (&to)[N], uint2 &two)
