@@ -20,6 +20,14 @@
 
 #include <cmocka.h>
 
+/* Everything is ten times slower then. A sanitizer looks at paths, which a little work takes as well as much: long
+ * cases are left to the plain build. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SUPPORT_SANITIZED = 1 };
+#else
+enum { SUPPORT_SANITIZED = 0 };
+#endif
+
 enum support_call {
     SUPPORT_MALLOC, /* malloc, calloc, realloc, aligned_alloc, posix_memalign */
     SUPPORT_MMAP,

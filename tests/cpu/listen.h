@@ -16,14 +16,7 @@
 #include "tests/cpu/recordings.h"
 #include "tests/support.h"
 
-enum { LISTEN_RATE = 24000 };
-
-/* Under a sanitizer everything is many times slower: longer cases are left to the plain build. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LISTEN_LONGEST_S = 4 };
-#else
-enum { LISTEN_LONGEST_S = 3600 };
-#endif
+enum { LISTEN_RATE = 24000, LISTEN_LONGEST_S = SUPPORT_SANITIZED ? 4 : 3600 };
 
 struct listener {
     struct model *model;

@@ -111,12 +111,12 @@ static void test_rows_and_vocoder(void **state)
 }
 
 /* The vocoder's state is that of a lane that made all the samples, for few frames and many, and for a second piece. */
-static void prime_and_compare(struct model *model)
+static void prime_and_compare(struct model *model, int longest)
 {
     static const int lengths[] = {1, 2, 3, 4, 5, 6, 9, 33, 75, 110};
     const struct config *c = model->config;
     struct backend *b = open_backend(model, 2, 2);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && lengths[i] <= longest; i++) {
         int32_t *codes = known_codes(c, lengths[i]);
         for (int piece = 0; piece < 2; piece++) {
             for (int lane = 0; lane < 2 && piece == 0; lane++) {
@@ -147,7 +147,7 @@ static void prime_and_compare(struct model *model)
 static void test_prime(void **state)
 {
     (void)state;
-    prime_and_compare(open_model(MODEL));
+    prime_and_compare(open_model(MODEL), 110);
 }
 
 /* Beside packed weights the vocoder keeps other pasts. */
@@ -156,7 +156,7 @@ static void test_prime_packed(void **state)
     (void)state;
     struct model *model = open_model(MODEL);
     assert_int_equal(model_pack(model, DTYPE_Q8, 1, NULL), UTTER_OK);
-    prime_and_compare(model);
+    prime_and_compare(model, SUPPORT_SANITIZED ? 9 : 110);
 }
 
 static void test_wrong_requests(void **state)

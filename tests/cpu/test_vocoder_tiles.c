@@ -19,7 +19,7 @@ extern const struct kern tiles_emulated;
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-enum { FRAMES = 3 };
+enum { FRAMES = SUPPORT_SANITIZED ? 2 : 3 };
 
 /* FRAMES frames of random codes in calls of `step`, by a vocoder of `kern`; samples that the caller frees. What a tap
  * sees of the stages goes to *seen: the sum of magnitudes. */
