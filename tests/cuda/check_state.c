@@ -248,23 +248,10 @@ static bool open_hanging(struct run *gpu, const struct model *model, int *held_s
     return true;
 }
 
-/* Work that does not end within the patience that a backend has. */
-static void check_hang(const struct model *model)
+static utter_status collect_one(struct run *gpu, utter_error *error)
 {
-    struct run gpu;
     struct lane_out out;
-    utter_error error = {0};
-    int held_s = 3;
-    bool queued;
-    if (!open_hanging(&gpu, model, &held_s, &queued)) {
-        return;
-    }
-    double began = clock_seconds();
-    utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
-    result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 1,
-        "a device that hangs, after %.2f s: %s", clock_seconds() - began, error.text);
-    check_after(&gpu, &error, "after that");
-    hold_up(&held_s); /* until the work that was given up has ended */
+    return gpu->ops->collect(gpu->b, 0, &out, error);
 }
 
 static utter_status keep_some(struct run *gpu, utter_error *error)
@@ -282,8 +269,9 @@ static utter_status encode_some(struct run *gpu, utter_error *error)
         gpu->b, silence, sizeof silence / sizeof *silence, codes, 3, &n_frames, NULL, NULL, error);
 }
 
-/* Calls that allocate memory do not begin with it while the device hangs. */
-static void check_hang_before(const struct model *model, const char *what,
+/* Work that does not end within the patience that a backend has: each call that waits for it comes back, and those
+ * that allocate memory do not begin with it. */
+static void check_hang(const struct model *model, const char *what,
     utter_status (*call)(struct run *gpu, utter_error *error))
 {
     struct run gpu;
@@ -298,7 +286,7 @@ static void check_hang_before(const struct model *model, const char *what,
     result(queued && status == UTTER_E_DEVICE && clock_seconds() - began < 1,
         "%s of a device that hangs, after %.2f s: %s", what, clock_seconds() - began, error.text);
     check_after(&gpu, &error, what);
-    hold_up(&held_s);
+    hold_up(&held_s); /* until the work that was given up has ended */
 }
 
 /* Nobody has waited for it yet when the model is closed. */
@@ -367,10 +355,10 @@ int main(int argc, char **argv)
         check_model();
     }
     if (argc > 1 && said(model_open(&model, folder, &error), &error, "open")) {
-        check_hang(model);
-        check_hang_before(model, "a snapshot", keep_some);
+        check_hang(model, "a frame", collect_one);
+        check_hang(model, "a snapshot", keep_some);
         if (model->has_encoder) {
-            check_hang_before(model, "a recording", encode_some);
+            check_hang(model, "a recording", encode_some);
         }
         check_close_hanging(model);
         check_lost(model); /* last: the process has no GPU after it */
