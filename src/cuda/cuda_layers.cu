@@ -21,11 +21,12 @@ namespace {
 /* ---- Meeting ---- */
 
 /* What this thread wrote can be read by all blocks, copies included, once `met` has counted this block. */
-__device__ __forceinline__ void end_phase(const struct layers_task &task)
+__device__ __forceinline__ void end_phase(const struct layers_task &task, struct state &b)
 {
     group_copies_follow();
     group_some_meet<3, TOLD>();
     if (self() == 0) {
+        *(volatile uint32_t *)&b.ended += 1;
         asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(task.met) : "memory");
     }
 }
@@ -90,7 +91,7 @@ __device__ __forceinline__ void multiply_all(
     struct place at = {0, 0}, pages_at = {0, 0};
     int phase = 0;
     find_all_angles(task);
-    end_phase(task);
+    end_phase(task, b);
 #pragma unroll 1
     for (int i = 0; i < 2 * task.n_layers; i++) { /* halves of layers */
         const bool gate = i % 2;
@@ -101,16 +102,16 @@ __device__ __forceinline__ void multiply_all(
         } else {
             make_broad(task, b, slots, at, i / 2, gate);
         }
-        end_phase(task);
+        end_phase(task, b);
         if (!gate) {
             begin_phase(b, phase);
             attend_all(task, b, slots, pages_at, phase);
-            end_phase(task);
+            end_phase(task, b);
         }
         begin_phase(b, phase);
         make_sums(task, b, slots, at, gate ? task.inner_tiles : task.mixed_tiles,
             gate ? layer.next_norm : layer.post_norm);
-        end_phase(task);
+        end_phase(task, b);
     }
 }
 
@@ -193,22 +194,22 @@ __device__ __forceinline__ void help_all(const struct layers_task &task, struct 
 {
     int phase = 0;
     split_old_keys(task, 0);
-    end_phase(task);
+    end_phase(task, b);
 #pragma unroll 1
     for (int i = 0; i < 2 * task.n_layers; i++) { /* halves of layers */
         const bool gate = i % 2;
         begin_phase(b, phase);
         find_all_scales(task, b, gate, phase);
-        end_phase(task);
+        end_phase(task, b);
         if (!gate) { /* attention */
             begin_phase(b, phase);
-            end_phase(task);
+            end_phase(task, b);
         }
         begin_phase(b, phase);
         if (!gate && i / 2 + 1 < task.n_layers) {
             split_old_keys(task, i / 2 + 1);
         }
-        end_phase(task);
+        end_phase(task, b);
     }
 }
 
@@ -224,6 +225,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     unsigned char *slots = dynamic + (LINES - group_shared(dynamic) % LINES) % LINES;
     if (self() == 0) {
         b.late = 0;
+        b.ended = 0;
         for (int i = 0; i < SLOTS; i++) {
             group_barrier_begin(&b.full[i], 1);
             group_barrier_begin(&b.empty[i], MULTIPLIERS);

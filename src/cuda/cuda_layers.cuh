@@ -110,7 +110,8 @@ struct state {
     uint64_t open; /* the phase may begin */
     uint64_t room; /* attention has left the ring */
     uint64_t pages_full[PAGE_SLOTS], pages_empty[PAGE_SLOTS];
-    uint32_t late; /* waits for other blocks no longer */
+    uint32_t late;  /* waits for other blocks no longer */
+    uint32_t ended; /* phases of this block */
     float scales[2][VECTORS];
 };
 

@@ -25,16 +25,18 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
 
 /* ---- The warp that brings ---- */
 
-/* All blocks have done what comes before phase `phase`. */
+/* All blocks have done what comes before phase `phase`; of a block that waits for no other this one has, as `open`
+ * tells a phase only from the next. */
 __device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
 {
     if (threadIdx.x % 32 == 0) {
         const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
         const int64_t begin = clock64();
+        const volatile uint32_t *ended = &b.ended;
         uint32_t seen;
         do {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
-        } while ((int32_t)(seen - goal) < 0 && !is_late(task, b, begin));
+        } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
         group_copies_follow();
         group_arrive(group_shared(&b.open));
     }
