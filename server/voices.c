@@ -123,7 +123,7 @@ static void read_folder(struct server *s, DIR *folder)
 }
 
 enum { LEFT_S = 60 }; /* since a folder that nobody holds has changed */
-static const char temporary_pattern[] = P_tmpdir "/utter-XXXXXX";
+static const char temporary_pattern[] = P_tmpdir "/utter-serve-XXXXXX";
 
 /* Whether this is the temporary folder of a server of ours that is gone: it would hold the lock. */
 static bool is_left(int folder)
@@ -132,6 +132,15 @@ static bool is_left(int folder)
     return folder >= 0 && fstat(folder, &about) == 0 && about.st_uid == geteuid() &&
            (about.st_mode & 0777) == 0700 && time(NULL) - about.st_mtime > LEFT_S &&
            flock(folder, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* "7.sound", "7.voice", or a voice that was being written: such files are put there, and no others are removed. */
+static bool is_recording(const char *name)
+{
+    static const char hidden[] = ".utter-";
+    size_t n = strspn(name, "0123456789");
+    return strncmp(name, hidden, sizeof hidden - 1) == 0 ||
+           (n > 0 && (strcmp(name + n, ".sound") == 0 || strcmp(name + n, VOICE_ENDING) == 0));
 }
 
 /* Recordings that a server had when it was killed are not kept. */
@@ -147,9 +156,11 @@ static void sweep_temporary(void)
         int folder = openat(dirfd(all), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (is_left(folder) && (inside = fdopendir(folder))) {
             for (const struct dirent *file; (file = readdir(inside));) {
-                unlinkat(dirfd(inside), file->d_name, 0);
+                if (is_recording(file->d_name)) {
+                    unlinkat(dirfd(inside), file->d_name, 0);
+                }
             }
-            unlinkat(dirfd(all), e->d_name, AT_REMOVEDIR);
+            unlinkat(dirfd(all), e->d_name, AT_REMOVEDIR); /* only when nothing of others is in it */
             closedir(inside);
         } else if (folder >= 0) {
             close(folder);

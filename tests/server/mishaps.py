@@ -3,8 +3,10 @@ import glob
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import threading
 
 from client import Server, Socket, form, tone, wait_for
@@ -35,7 +37,7 @@ def who_comes_too_early_is_told(program):
 
 def recordings_of_a_killed_server_go(program):
     def folders():
-        return {f for f in glob.glob("/tmp/utter-??????") if os.stat(f).st_uid == os.geteuid()}
+        return {f for f in glob.glob("/tmp/utter-serve-??????") if os.stat(f).st_uid == os.geteuid()}
 
     def start():
         before = folders()
@@ -55,6 +57,26 @@ def recordings_of_a_killed_server_go(program):
         os.remove(kept + "/1.sound")
     finally:
         assert alive.stop() == 0 and not os.path.exists(kept)
+
+
+def folders_of_others_stay(program):
+    """They look like those of a server that is gone, but hold what no server of ours has put there."""
+    mine = [tempfile.mkdtemp(prefix=prefix, dir="/tmp") for prefix in ("utter-serve-", "utter-")]
+    short = "/tmp/utter-" + mine[1][-6:]
+    os.rename(mine.pop(), short)
+    six = "/tmp/utter-serve-" + mine[0][-6:]
+    os.rename(mine[0], six)
+    try:
+        for folder in (short, six):
+            for name in ("model.safetensors", "1.sound.txt", "sound"):
+                with open(os.path.join(folder, name), "w"):
+                    pass
+            os.utime(folder, (0, 0))
+        assert Server(program, "--lanes", "1", "-q").stop() == 0
+        assert all(len(os.listdir(folder)) == 3 for folder in (short, six))
+    finally:
+        for folder in (short, six):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def the_first_line_names_the_address(program):

@@ -564,6 +564,7 @@ def main():
         checks.run("ends_cleanly", ends_cleanly, s)
     checks.run("who_comes_too_early_is_told", mishaps.who_comes_too_early_is_told, program)
     checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
+    checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
     checks.run("wrong_starts_say_why", wrong_starts_say_why)
