@@ -321,7 +321,7 @@ static void cpu_memory(const struct backend *b, struct backend_memory *memory)
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
-    .gathers = 4,
+    .gathers = 8,
     .reads_packed = true,
     .open = cpu_open,
     .close = cpu_close,

@@ -196,7 +196,7 @@ static void round_row(const struct conv_job *job, const float *row, int64_t o)
     enum { PAIRS = KERN_WHOLE_GROUP / 2 };
     uint16_t *to = (uint16_t *)(void *)c->w;
     int step = 2 * (job->by_moments ? KERN_WHOLE_GROUP : KERN_WHOLE_ROWS); /* from a pair to the next */
-    float scale = scale_of(row, job->n_in, c->taps);
+    float scale = job->by_moments ? 1 : scale_of(row, job->n_in, c->taps);
     float inverse = isfinite(scale) && scale > 0 ? 1 / scale : 0;
     c->scales[o] = isfinite(scale) ? scale : NAN;
     for (int g = 0; g < c->n_in_groups; g++) {
@@ -205,8 +205,10 @@ static void round_row(const struct conv_job *job, const float *row, int64_t o)
             uint16_t *at = to + kern_whole_place(job->by_moments, c->n_in_groups, c->taps, o, i0, k);
             for (int i = 0; i < KERN_WHOLE_GROUP; i++, at += i % 2 ? 1 : step - 1) {
                 int channel = i0 + (job->by_moments ? i / 2 + i % 2 * PAIRS : i);
-                float w = channel < job->n_in ? row[channel * c->taps + k] * inverse : 0;
-                *at = (uint16_t)(inverse > 0 ? lrintf(w) & 0xffff : 0);
+                float w = channel < job->n_in ? row[channel * c->taps + k] : 0;
+                *at = job->by_moments ? bf16_from_float(w)
+                      : inverse > 0   ? (uint16_t)(lrintf(w * inverse) & 0xffff)
+                                      : 0;
             }
         }
     }

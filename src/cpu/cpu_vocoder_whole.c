@@ -13,20 +13,16 @@ enum {
     PAIRS = KERN_WHOLE_GROUP / 2,
 };
 
-/* Where moment t of group g stands, of `width` words or floats and with room for `stride` moments. */
-static int64_t place_of(const struct kern *kern, int width, int64_t stride, int64_t g, int64_t t)
-{
-    return g * width * stride + t * (kern->whole_by_moments ? width : 1);
-}
-
+/* Where moment t of group g stands, with room for `stride` moments. */
 static int32_t *words_at(const struct kern *kern, const struct whole_rows *rows, int64_t g, int64_t t)
 {
-    return rows->words + place_of(kern, kern->whole_words, rows->stride, g, t);
+    int step = kern->whole_by_moments ? kern->whole_words / 2 : 1;
+    return rows->words + g * kern->whole_words * rows->stride + t * step;
 }
 
 static int64_t floats_at(const struct kern *kern, int64_t stride, int64_t g, int64_t t)
 {
-    return place_of(kern, KERN_WHOLE_GROUP, stride, g, t);
+    return g * KERN_WHOLE_GROUP * stride + t * (kern->whole_by_moments ? KERN_WHOLE_GROUP : 1);
 }
 
 /* ---- Memory ---- */
@@ -65,6 +61,7 @@ static struct whole_conv carve_conv(
         .taps = taps,
         .dilation = dilation};
     int64_t rows = (int64_t)conv.n_out_groups * conv.group_rows;
+    conv.fine = rate != 0;
     conv.w = (int32_t *)vocoder_carve(c, rows * conv.n_in_groups * taps * PAIRS);
     conv.scales = vocoder_carve(c, rows);
     conv.bias = vocoder_carve(c, rows);
@@ -105,6 +102,7 @@ void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
         moments *= d->ratios[i];
     }
     w->first = carve_conv(c, d->latent, d->decoder_width, VOCODER_REACH + 1, 1, 0);
+    w->first.fine = true;
     w->first_rows = carve_rows(v, c, whole_groups(d->latent), vocoder_stride(VOCODER_REACH + moments));
     w->wave =
         vocoder_carve(c, vocoder_stride(moments) * whole_groups(d->decoder_width) * KERN_WHOLE_GROUP);
@@ -153,6 +151,7 @@ struct whole_next {
     const struct vocoder_snake *snake;
     struct whole_rows *rows; /* NULL: floats */
     const struct vocoder_whole_past *past;
+    bool fine; /* as the convolution that reads them */
 };
 
 struct whole_job {
@@ -171,14 +170,15 @@ struct whole_job {
 };
 
 /* The past of group g, which stands in front of `rows`, from the lane or, from moment t on, to it. */
-static void copy_past(const struct kern *kern, const struct whole_rows *rows,
+static void copy_past(const struct kern *kern, const struct whole_rows *rows, bool fine,
     const struct vocoder_whole_past *past, int g, int64_t t, bool to_lane)
 {
-    int32_t *here = words_at(kern, rows, g, t);
-    int n_rows = kern->whole_by_moments ? 1 : kern->whole_words;
-    size_t n = (size_t)past->n_past * (size_t)kern->whole_words / (size_t)n_rows;
-    int32_t *there = past->words + (size_t)g * (size_t)n_rows * n;
-    for (int i = 0; i < n_rows; i++, here += rows->stride, there += n) {
+    int step = kern->whole_by_moments ? kern->whole_words / 2 : 1; /* words of a moment side by side */
+    int n_rows = kern->whole_by_moments && !fine ? 1 : kern->whole_words / step;
+    size_t n = (size_t)past->n_past * (size_t)step;
+    int32_t *here = words_at(kern, rows, g, t),
+            *there = past->words + g * kern->whole_words * past->n_past;
+    for (int i = 0; i < n_rows; i++, here += rows->stride * step, there += n) {
         memcpy(to_lane ? there : here, to_lane ? here : there, n * sizeof *here);
     }
 }
@@ -214,6 +214,7 @@ static void make_next(const struct whole_job *job, int g, int64_t t0, int64_t t1
             .b = next->snake ? next->snake->b + g * KERN_WHOLE_GROUP : NULL,
             .stride = rows->stride,
             .x_stride = v->kern->whole_by_moments ? KERN_WHOLE_GROUP : job->y_stride,
+            .fine = next->fine,
         };
         v->kern->whole_round(&rounding, t1 - t0);
         return;
@@ -251,6 +252,7 @@ static void make_group(const struct whole_job *job, int part, int g, int64_t t0,
         .taps = c->taps,
         .dilation = c->dilation,
         .n_t = t1 - t0,
+        .fine = c->fine,
     };
     if (kernels->whole_by_moments) { /* place by place, each to its moments */
         kern.y_stride = (int64_t)job->rate * KERN_WHOLE_GROUP;
@@ -276,13 +278,14 @@ static void run_item(const struct whole_job *job, int part, int g, int i)
     make_group(job, part, g, t0, t1);
     make_next(job, g, t0 * job->rate, t1 * job->rate);
     if (i == 0 && job->next.rows && job->next.past) {
-        copy_past(kern, job->next.rows, job->next.past, g, 0, false);
+        copy_past(kern, job->next.rows, job->next.fine, job->next.past, g, 0, false);
     }
     if (i == 0 && job->renewed) {
         int64_t g0, g1;
         pool_slice(job->conv->n_in_groups, 1, g, job->conv->n_out_groups, &g0, &g1);
         for (int64_t from = g0; from < g1; from++) {
-            copy_past(kern, job->from, job->renewed, (int)from, job->offset + job->n_t, true);
+            copy_past(kern, job->from, job->conv->fine, job->renewed, (int)from, job->offset + job->n_t,
+                true);
         }
     }
 }
@@ -325,7 +328,7 @@ static struct whole_next next_unit(const struct whole_run *run, int i_block, int
 {
     struct whole_block *b = &run->v->whole->blocks[i_block];
     return (struct whole_next){
-        &b->units[k].snake1, &b->ready, &run->lane->blocks[i_block].whole_unit[k]};
+        &b->units[k].snake1, &b->ready, &run->lane->blocks[i_block].whole_unit[k], false};
 }
 
 /* What comes behind the last unit of a block. */
@@ -334,9 +337,9 @@ static struct whole_next next_block(const struct whole_run *run, int i_block)
     struct vocoder_whole *w = run->v->whole;
     if (i_block + 1 < run->v->config->n_rates) {
         return (struct whole_next){&w->blocks[i_block + 1].snake, &w->blocks[i_block].ready,
-            &run->lane->blocks[i_block + 1].whole_up};
+            &run->lane->blocks[i_block + 1].whole_up, true};
     }
-    return (struct whole_next){&w->last_snake, NULL, NULL};
+    return (struct whole_next){&w->last_snake, NULL, NULL, true};
 }
 
 /* Unit k: to = from + conv2(snake2(conv1(ready))); then `ready` is what comes next. */
@@ -353,7 +356,7 @@ static void run_unit(const struct whole_run *run, int i_block, int k, float *to,
         .y_stride = b->stride,
         .n_t = n,
         .rate = 1,
-        .next = {&u->snake2, &b->inner, NULL}};
+        .next = {&u->snake2, &b->inner, NULL, false}};
     run_conv(&job);
     job.conv = &u->conv2;
     job.from = &b->inner;
@@ -420,9 +423,10 @@ static void first_part(void *arg, int part, int n_parts)
             .x = x,
             .stride = rows->stride,
             .x_stride = kern->whole_by_moments ? KERN_WHOLE_GROUP : stride,
+            .fine = true,
         };
         kern->whole_round(&rounding, job->n);
-        copy_past(kern, rows, &job->lane->whole_first, (int)g, 0, false);
+        copy_past(kern, rows, true, &job->lane->whole_first, (int)g, 0, false);
     }
 }
 
@@ -512,7 +516,7 @@ void vocoder_whole_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int
         .y_stride = vocoder_stride(n_moments),
         .n_t = n_moments,
         .rate = 1,
-        .next = {&w->blocks[0].snake, &w->wave_ready, &lane->blocks[0].whole_up}};
+        .next = {&w->blocks[0].snake, &w->wave_ready, &lane->blocks[0].whole_up, true}};
     run_conv(&job);
     tap_floats(&run, "vocoder.first", 0, w->wave, job.y_stride, n_moments, v->config->decoder_width);
     run_block(&run, 0, &w->wave_ready, n_moments);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder in whole numbers, beside packed weights of the talker: its matrices in 16 bits, its
- * convolutions with weights of 16 bits (12 to 14 of them in use) against activations of 16 bits. Shared by
- * cpu_vocoder_round.c (weights, once) and cpu_vocoder_whole.c (the convolution stack). Any cut of the frames gives
- * the same bits here too. */
+ * convolutions with weights of 16 bits (12 to 14 of them in use) against activations of 16 bits; on tables that lie
+ * by moments both are bf16 (kern.h). Shared by cpu_vocoder_round.c (weights, once) and cpu_vocoder_whole.c (the
+ * convolution stack). Any cut of the frames gives the same bits here too. */
 #ifndef CPU_VOCODER_WHOLE_H
 #define CPU_VOCODER_WHOLE_H
 
@@ -14,12 +14,13 @@ struct whole_conv {
     int32_t *w;           /* as struct kern_whole has it */
     float *scales, *bias; /* [n_out_groups * group_rows] */
     int n_in_groups, n_out_groups, group_rows, taps, dilation;
+    bool fine; /* as the kernels take it: all but the units, which are most of the work */
 };
 
 /* The next convolution's input, its past in front; `stride` moments have room. */
 struct whole_rows {
     int32_t *
-        words; /* [n_groups][kern.whole_words][stride], or by moments [n_groups][stride][kern.whole_words] */
+        words; /* [n_groups][kern.whole_words][stride], or by moments [n_groups][2][stride][kern.whole_words / 2] */
     int64_t stride;
 };
 

@@ -86,7 +86,10 @@ static inline int64_t kern_upconv_products(int taps)
  * none. There is room for KERN_PAD more moments.
  *
  * A group lies as the table likes it best. In rows: a row for each channel or word, moments side by side. By moments
- * (kern.whole_by_moments): the KERN_WHOLE_GROUP channels or the words of a moment side by side. */
+ * (kern.whole_by_moments): the KERN_WHOLE_GROUP channels of a moment side by side, or half its words, and the other
+ * halves behind those of all moments. Such a table multiplies bf16: with `fine` what they leave of an activation
+ * counts too, which is 16 bits in all; without it the second half of the words is not written and not read. Tables
+ * in rows are always fine. */
 enum {
     KERN_WHOLE_GROUP = 32,
     KERN_WHOLE_ROWS = 4,
@@ -95,20 +98,22 @@ enum {
 };
 /* One group, moments 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
 struct kern_whole_rounding {
-    int32_t *words; /* rows: [whole_words][stride]; moments: [n][whole_words] */
+    int32_t *words; /* rows: [whole_words][stride]; moments: [2][stride][whole_words / 2] */
     const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; moments: [n][x_stride] */
     const float *a, *b;
     int64_t stride, x_stride;
+    bool fine;
 };
 typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int64_t n);
-/* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes, in which no group of one tap can
+/* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes. In rows no group of one tap can
  * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
 enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
 /* Weights lie in the order in which they are read: outputs by groups; in rows, of each the groups of the input by
  * visits of kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of
  * these each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] words of two neighbours, the first in
  * the low half. By moments: of each group of outputs each group of the input,
- * [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP] words of two channels that are half a group apart. */
+ * [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP] words of two channels that are half a group apart, and bf16 instead
+ * of codes. */
 static inline int kern_whole_visit(int taps)
 {
     return KERN_WHOLE_TAPS / taps;
@@ -116,18 +121,19 @@ static inline int kern_whole_visit(int taps)
 struct kern_whole {
     float
         *y; /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
-    const int32_t
-        *x; /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][x_stride][whole_words] */
+    const int32_t *
+        x; /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][2][x_stride][whole_words / 2] */
     const int32_t *w;
     const float *w_scales, *bias;
     const float *residual; /* NULL, or added to y: same layout as y, another place */
     int64_t y_stride, x_stride;
     int n_groups, taps, dilation;
     int64_t n_t;
+    bool fine;
 };
 /* Rows: multiples of KERN_WHOLE_ROWS; moments: one group. */
 typedef void kern_whole_fn(const struct kern_whole *conv, int o0, int o1);
-/* Where code (output o, channel i, tap j) of a convolution stands among its weights, in numbers of 16 bits. */
+/* Where the weight (output o, channel i, tap j) of a convolution stands among its weights, in numbers of 16 bits. */
 int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int i, int j);
 
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
