@@ -134,9 +134,10 @@ const struct option option_table[] = {
         "where to listen; other machines reach it only with --api-key-file or --insecure"},
     {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
         "0 takes a free one, which the line at the start names"},
-    {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), "24",
-        "speeches that are made at the same time; not given: no more than can be made as they are "
-        "heard"},
+    {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), NULL,
+        "speeches that are made at the same time; not given: as many as suit the device (24 on a CPU), "
+        "and "
+        "no more than can be made as they are heard"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
         "speeches that may wait for a lane; more are refused"},
     {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,

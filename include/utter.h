@@ -113,8 +113,8 @@ typedef struct utter_model_options {
     /* "auto" (default): the first GPU where it can be used, else the CPU, and always the CPU with cpu_kernels or
      * packed weights; "cpu"; "cuda", "cuda:N" */
     const char *device;
-    int n_threads;                   /* 0 (default): one for each core this process may use */
-    int n_lanes;                     /* streams that may be open at once; default 1 */
+    int n_threads; /* 0 (default): one for each core this process may use */
+    int n_lanes;   /* streams that may be open at once; default 1; 0: as many as suit the device */
     utter_pretokenizer pretokenizer; /* default official */
     const char *cpu_kernels;         /* NULL: the best here; else the name of a set, see info */
     utter_log_fn *log;               /* default NULL: notes are dropped */

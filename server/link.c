@@ -84,13 +84,24 @@ static void take_ready(struct server *s, const struct wire_message *m)
     s->ready_bytes = kept;
     s->ready = ready;
     s->is_ready = true;
+    snprintf(s->kernels, sizeof s->kernels, "%s", ready.kernels ? ready.kernels : "");
     log_event(s, "worker_ready",
-        json_pack("{s:i,s:f,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
-            clock_seconds() - s->link->started, "device", ready.device, "lanes", ready.lanes));
+        json_pack("{s:i,s:f,s:s,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
+            clock_seconds() - s->link->started, "device", ready.device, "kernels", s->kernels, "lanes",
+            ready.lanes));
     if (!s->was_ready) {
         server_announce(s);
     }
     speech_dispatch(s);
+}
+
+static void take_kernels(struct server *s, const char *kernels)
+{
+    if (kernels) {
+        log_event(s, "kernels_changed",
+            json_pack("{s:i,s:s,s:s}", "pid", (int)s->link->pid, "before", s->kernels, "now", kernels));
+        snprintf(s->kernels, sizeof s->kernels, "%s", kernels);
+    }
 }
 
 static void take_message(struct server *s, const struct wire_message *m)
@@ -113,6 +124,8 @@ static void take_message(struct server *s, const struct wire_message *m)
             histogram_add(&s->metrics.step, beat.step_s);
         }
         speech_dispatch(s);
+    } else if (m->kind == WIRE_KERNELS) {
+        take_kernels(s, wire_get_kernels(m));
     } else {
         speech_message(s, m);
     }

@@ -79,8 +79,16 @@ static void answer_model(struct conn *c)
 static void answer_health(struct conn *c)
 {
     bool good = c->server->is_ready || !c->server->was_ready;
-    conn_answer_json(c, good ? 200 : 503,
-        json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced"));
+    json_t *said = json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced");
+    if (c->server->is_ready &&
+        (c->account || !c->server->keys)) { /* a stranger need not know the machine */
+        const struct wire_ready *r = &c->server->ready;
+        json_object_set_new(said, "device", json_string(r->device));
+        json_object_set_new(said, "kernels", json_string(c->server->kernels));
+        json_object_set_new(said, "weights", json_string(r->weights));
+        json_object_set_new(said, "lanes", json_integer(r->lanes));
+    }
+    conn_answer_json(c, good ? 200 : 503, said);
 }
 
 static void answer_ready(struct conn *c)

@@ -74,6 +74,7 @@ struct server {
     struct wire_ready ready; /* what it said; strings in ready_bytes */
     uint8_t *ready_bytes;
     bool was_ready, is_ready; /* ever; now */
+    char kernels[352];        /* that make the frames now; a GPU may go on with others after a fault */
     char model_id[128];
 
     struct speech_list queued,

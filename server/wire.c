@@ -100,7 +100,7 @@ enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, si
         return WIRE_MORE;
     }
     bool known =
-        (kind >= WIRE_HELLO && kind <= WIRE_RESUME) || (kind >= WIRE_READY && kind <= WIRE_BEAT);
+        (kind >= WIRE_HELLO && kind <= WIRE_RESUME) || (kind >= WIRE_READY && kind <= WIRE_KERNELS);
     if (!known || bytes > WIRE_MAX_BODY) {
         return WIRE_BAD;
     }
@@ -325,6 +325,20 @@ bool wire_get_failed(struct wire_failed *f, const struct wire_message *m)
     f->status = get_int(&b);
     f->text = get_string(&b);
     return is_all(&b) && f->text;
+}
+
+void wire_put_kernels(struct wire_out *w, const char *kernels)
+{
+    wire_begin(w, WIRE_KERNELS, 0);
+    wire_put_string(w, kernels);
+    wire_end(w);
+}
+
+const char *wire_get_kernels(const struct wire_message *m)
+{
+    struct bytes b = body_of(m);
+    const char *kernels = get_string(&b);
+    return is_all(&b) ? kernels : NULL;
 }
 
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat)

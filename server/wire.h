@@ -10,7 +10,7 @@
 
 #include "utter.h"
 
-enum { WIRE_VERSION = 2, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 3, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -29,6 +29,7 @@ enum wire_kind {
     WIRE_FAILED,     /* struct wire_failed: so has this one */
     WIRE_FREED,      /* cancelled, its lane is free */
     WIRE_BEAT,       /* struct wire_beat: the worker is alive */
+    WIRE_KERNELS,    /* a string: other kernels make the frames now */
 };
 
 /* A message being written: grows; `failed` sticks when memory ends or a string is too long. */
@@ -66,7 +67,7 @@ enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, si
 struct wire_hello {
     uint32_t version;
     const char *model, *device, *kernels; /* kernels: NULL is the usual */
-    int threads, lanes, weights;          /* weights: utter_weights */
+    int threads, lanes, weights;          /* lanes 0: as many as suit; weights: utter_weights */
     uint64_t snapshot_bytes;
 };
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
@@ -119,6 +120,9 @@ struct wire_beat {
     int capacity;          /* speeches that can be made as fast as they are heard */
     double step_s;         /* time of the last step */
 };
+void wire_put_kernels(struct wire_out *w, const char *kernels);
+const char *wire_get_kernels(const struct wire_message *m); /* NULL: it is no such body */
+
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
 bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);
 

@@ -18,6 +18,7 @@
 #include "server/wire.h"
 
 enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4, PROMPT_BYTES = 32 };
+enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
 
 /* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
 static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
@@ -46,7 +47,7 @@ struct worker {
     struct wire_out out; /* what the step gives, then the outbox's */
     struct outbox *outbox;
     float *pcm; /* one frame */
-    double last_beat;
+    double last_beat, last_look;
     bool over; /* the front end has gone, or the model is broken */
     int code;
 };
@@ -327,6 +328,20 @@ static void beat(struct worker *w, double now, int n_stepped, double step_s)
     w->last_beat = now;
 }
 
+/* A GPU that has lost a frame goes on with other kernels: whoever looks after the server should know. */
+static void look_at_kernels(struct worker *w, double now)
+{
+    utter_model_info info = {.size = sizeof info};
+    if (now - w->last_look < LOOK_S || utter_model_get_info(w->model, &info) != UTTER_OK) {
+        return;
+    }
+    w->last_look = now;
+    if (strcmp(info.kernels, w->info.kernels) != 0) {
+        wire_put_kernels(&w->out, info.kernels);
+        w->info.kernels = info.kernels;
+    }
+}
+
 /* What a step was spent on. */
 struct spent {
     int n_lanes, n_moved, n_prompts; /* lanes that went on; with a frame; with rows of a prompt */
@@ -370,6 +385,7 @@ static void step(struct worker *w)
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
         beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
+    look_at_kernels(w, end);
     w->code = is_broken(status) ? EXIT_DEVICE : w->code;
     flush_out(w);
     w->over = w->over || w->code != 0;
@@ -449,11 +465,12 @@ static utter_status warm_up(struct worker *w, utter_error *error)
 
 static void say_ready(struct worker *w)
 {
+    utter_model_get_info(w->model, &w->info); /* once more: the warm-up may have changed the kernels */
     struct wire_ready r = {.version = WIRE_VERSION,
         .kind_name = w->info.kind_name,
         .size_name = w->info.size_name,
         .device = w->info.device,
-        .kernels = w->info.kernels ? w->info.kernels : "",
+        .kernels = w->info.kernels,
         .weights = w->info.weights,
         .takes_instructions = w->info.takes_instructions,
         .sample_rate = w->info.sample_rate,
@@ -490,7 +507,7 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     }
     w->info.size = sizeof w->info;
     utter_model_get_info(w->model, &w->info);
-    w->n_lanes = hello->lanes;
+    w->n_lanes = w->info.n_lanes;
     w->slots = memory_new((size_t)w->n_lanes, sizeof *w->slots);
     w->choices = memory_new((size_t)w->n_lanes, sizeof *w->choices);
     w->pcm = memory_new((size_t)w->info.frame_samples, sizeof *w->pcm);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #ifdef UTTER_CUDA
 #include "cuda/cuda_device.h"
+#include "cuda/cuda_suit.h"
 #endif
 
 #define TEXT(x) #x
@@ -135,6 +136,7 @@ static utter_status open_on_gpu(utter_model **model, const char *path,
     utter_error local;
     struct engine_options gpu = *options;
     gpu.ops = &cuda_backend;
+    gpu.suiting_lanes = cuda_suiting_lanes;
     gpu.backend.device = choice->index;
     if (choice->cpu && cuda_device_count() == 0) {
         error_set(
@@ -190,7 +192,7 @@ utter_status utter_model_open(
         (options && (status = api_copy_sized(
                          &o, sizeof o, options, options->size, "utter_model_options", error))) ||
         (status = check_range("n_threads", o.n_threads, 0, 1024, error)) ||
-        (status = check_range("n_lanes", o.n_lanes, 1, 4096, error)) ||
+        (status = check_range("n_lanes", o.n_lanes, 0, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, 3, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||

@@ -8,6 +8,7 @@
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_shapes.h"
 #include "cuda/cuda_steps.h"
+#include "cuda/cuda_suit.h"
 #include "cuda/cuda_wait.h"
 #include "cuda/frame.h"
 #include "model/request.h"
@@ -106,31 +107,64 @@ static uint64_t kernel_plan(struct backend *b, const struct backend_options *o)
                : 0;
 }
 
+/* Bytes that are free, and what they are for. */
+struct memory_plan {
+    uint64_t available, fixed; /* fixed: whatever the number of lanes */
+    uint64_t lane, page;       /* of a lane without cache; of a page of it */
+    uint64_t fit;              /* lanes with the least of cache */
+};
+
+/* Of a backend that knows its device and the shapes of its weights. */
+static struct memory_plan plan_memory(struct backend *b, const struct backend_options *o)
+{
+    struct memory_plan p = {.available = cuda_device_free_bytes(&b->device)};
+    uint64_t vocoder = 0, vocoder_lane = 0;
+    cuda_vocoder_plan(b->model, &vocoder, &vocoder_lane);
+    /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
+    p.fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + p.available / 50;
+    p.fixed += kernel_plan(b, o);
+    p.fixed += cuda_prompt_bytes(
+        b->model->config->talker.n_kv_heads, (o->lane_positions + CUDA_PAGE - 1) / CUDA_PAGE);
+    p.lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane;
+    p.page = cuda_lanes_page_bytes(b->model);
+    p.fit = p.available > p.fixed ? (p.available - p.fixed) / backend_least_lane_bytes(b->model) : 0;
+    return p;
+}
+
+int cuda_suiting_lanes(const struct model *model, const struct backend_options *options)
+{
+    struct backend *b = memory_new(1, sizeof *b);
+    uint64_t n = CUDA_FEW_LANES;
+    if (b && cuda_device_open(&b->device, options->device, NULL) == UTTER_OK) {
+        b->model = model;
+        cuda_weights_shapes(&b->weights, model);
+        const struct memory_plan p = plan_memory(b, options);
+        const uint64_t part = p.available / 8 * 7,
+                       each = p.lane + CUDA_LANE_POSITIONS / CUDA_PAGE * p.page;
+        const uint64_t few = p.fit < CUDA_FEW_LANES ? p.fit : CUDA_FEW_LANES;
+        n = part > p.fixed ? (part - p.fixed) / each : 0;
+        n = n > few ? n : few > 0 ? few : 1;
+    }
+    memory_free(b);
+    return n < CUDA_MAX_SLOTS ? (int)n : CUDA_MAX_SLOTS;
+}
+
 /* Says what is missing before anything is allocated, and what would fit. */
 static utter_status check_memory(
     struct backend *b, const struct backend_options *o, int *n_pages, utter_error *error)
 {
-    const int n_lanes = o->n_lanes, lane_positions = o->lane_positions;
-    uint64_t vocoder = 0, vocoder_lane = 0, available = cuda_device_free_bytes(&b->device);
-    cuda_vocoder_plan(b->model, &vocoder, &vocoder_lane);
-    /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
-    uint64_t fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + available / 50;
-    fixed += kernel_plan(b, o);
-    fixed += cuda_prompt_bytes(
-        b->model->config->talker.n_kv_heads, (lane_positions + CUDA_PAGE - 1) / CUDA_PAGE);
-    uint64_t lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane,
-             page = cuda_lanes_page_bytes(b->model);
-    uint64_t least = backend_least_lane_bytes(b->model);
-    uint64_t fit = available > fixed ? (available - fixed) / least : 0;
-    if ((uint64_t)n_lanes > fit) {
+    const struct memory_plan p = plan_memory(b, o);
+    const int n_lanes = o->n_lanes;
+    if ((uint64_t)n_lanes > p.fit) {
+        const uint64_t least = backend_least_lane_bytes(b->model);
         return error_set(error, UTTER_E_MEMORY,
             "cuda:%d: a model with %d lanes needs %.1f GB, and %.1f GB of %s are free (%d lanes would "
             "fit)",
-            b->device.index, n_lanes, 1e-9 * (double)(fixed + (uint64_t)n_lanes * least),
-            1e-9 * (double)available, b->device.name, (int)fit);
+            b->device.index, n_lanes, 1e-9 * (double)(p.fixed + (uint64_t)n_lanes * least),
+            1e-9 * (double)p.available, b->device.name, (int)p.fit);
     }
-    uint64_t most = (available - fixed - (uint64_t)n_lanes * lane) / page;
-    int wanted = cuda_lanes_pages(n_lanes, lane_positions);
+    uint64_t most = (p.available - p.fixed - (uint64_t)n_lanes * p.lane) / p.page;
+    int wanted = cuda_lanes_pages(n_lanes, o->lane_positions);
     *n_pages = (uint64_t)wanted < most ? wanted : (int)most;
     return UTTER_OK;
 }

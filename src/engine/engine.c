@@ -70,10 +70,9 @@ utter_status engine_open(
         return error_memory(error, "model");
     }
     e->ops = options->ops;
-    utter_status status = engine_allocate(e, folder, options->backend.n_lanes, error);
-    if (status || (status = model_open(&e->model, folder, error)) ||
-        (status = tokenizer_open(
-             &e->tokenizer, folder, choose_pretokenizer(e->model->config, options), error))) {
+    utter_status status = model_open(&e->model, folder, error);
+    if (status || (status = tokenizer_open(
+                       &e->tokenizer, folder, choose_pretokenizer(e->model->config, options), error))) {
         engine_close(&e);
         return status;
     }
@@ -91,7 +90,12 @@ utter_status engine_open(
         return status;
     }
     backend.lane_positions = e->model->config->max_positions;
-    if ((status = e->ops->open(&e->backend, e->model, &backend, error))) {
+    if (backend.n_lanes == 0) {
+        backend.n_lanes =
+            options->suiting_lanes ? options->suiting_lanes(e->model, &backend) : ENGINE_LANES;
+    }
+    if ((status = engine_allocate(e, folder, backend.n_lanes, error)) ||
+        (status = e->ops->open(&e->backend, e->model, &backend, error))) {
         engine_close(&e);
         return status;
     }

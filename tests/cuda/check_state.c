@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_frame_parts.h"
+#include "cuda/cuda_suit.h"
 #include "tests/cuda/drive_backend.h"
 
 /* Frames of two lanes of one model are the same to the bit. */
@@ -157,6 +158,32 @@ static void check_memory_bound(const struct model *model)
     utter_status status = cuda_backend.open(&b, model, &options, &error);
     result(status == UTTER_E_MEMORY && cuda_device_free_bytes(&device) == before, "a million lanes: %s",
         error.text);
+}
+
+/* Where no number of lanes is asked for: several, and a part of the memory stays free. */
+static void check_suiting_lanes(const struct model *model)
+{
+    struct cuda_device device;
+    struct backend *b = NULL;
+    utter_error error = {0};
+    struct backend_options options = {.lane_positions = model->config->max_positions};
+    if (!said(cuda_device_open(&device, 0, &error), &error, "the device")) {
+        return;
+    }
+    const uint64_t before = cuda_device_free_bytes(&device);
+    options.n_lanes = cuda_suiting_lanes(model, &options);
+    if (!said(cuda_backend.open(&b, model, &options, &error), &error, "lanes that suit")) {
+        return;
+    }
+    const uint64_t after = cuda_device_free_bytes(&device);
+    result(
+        options.n_lanes >= CUDA_FEW_LANES && options.n_lanes <= CUDA_MAX_SLOTS && after > before / 12,
+        "%d lanes suit %.1f GB, of which %.1f stay", options.n_lanes, 1e-9 * (double)before,
+        1e-9 * (double)after);
+    cuda_backend.close(&b);
+    options.device = cuda_device_count();
+    result(
+        cuda_suiting_lanes(model, &options) == CUDA_FEW_LANES, "a GPU that is not there: a few lanes");
 }
 
 /* Kernels and weights that cannot be had are told before memory is looked at: this much there never is. */
@@ -341,6 +368,7 @@ static void check_model(void)
         gpu.ops->close(&gpu.b);
     }
     check_memory_bound(model);
+    check_suiting_lanes(model);
     check_wanted(model);
     check_asked_device();
     model_close(&model);

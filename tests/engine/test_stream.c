@@ -358,6 +358,27 @@ static void what_is_out_of_range_is_refused(void **state)
     utter_model_close(&model);
 }
 
+/* How many suit the device is told; on a CPU it is always the same. */
+static void lanes_are_found_out(void **state)
+{
+    utter_stream *streams[24], *one_more;
+    utter_error error;
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 0);
+    utter_model_info info = {.size = sizeof info};
+    assert_int_equal(utter_model_get_info(model, &info), UTTER_OK);
+    assert_int_equal(info.n_lanes, 24);
+    utter_stream_options o = options_of(model, 6, 3);
+    for (int i = 0; i < 24; i++) {
+        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
+    }
+    assert_int_equal(utter_stream_open(&one_more, model, &o, &error), UTTER_AGAIN);
+    for (int i = 0; i < 24; i++) {
+        utter_stream_free(&streams[i]);
+    }
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +391,7 @@ int main(void)
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
         cmocka_unit_test(a_bound_needs_no_text),
         cmocka_unit_test(what_is_out_of_range_is_refused),
+        cmocka_unit_test(lanes_are_found_out),
     };
     return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
 }

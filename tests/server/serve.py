@@ -134,7 +134,8 @@ def chunks_pipelines_and_continue_work(s):
     got = s.raw(chunked + last)
     assert got.count(b"HTTP/1.1 200 OK") == 2 and b"100 Continue" in got and got.count(b"X-Finish-Reason: length") == 2
     old = s.raw(b"GET /health HTTP/1.0\r\n\r\n")
-    assert old.endswith(b'{"status":"ok"}')
+    health = json.loads(old.split(b"\r\n\r\n", 1)[1])
+    assert health["status"] == "ok" and health["device"] and health["kernels"] and health["lanes"] == 8, health
     assert s.ask("HEAD", "/")[2] == b""
 
 
@@ -335,6 +336,8 @@ def too_many_are_refused(s):
 def keys_are_asked_for(s):
     assert s.speak(input=TEXT)[0] == 401
     assert s.ask("GET", "/health")[0] == 200 and s.ask("GET", "/metrics")[0] == 401
+    assert json.loads(s.ask("GET", "/health")[2]) == {"status": "ok"}  # a stranger need not know the machine
+    assert json.loads(s.ask("GET", "/health", headers={"X-API-Key": "sesame"})[2])["lanes"] == 2
     for header, value in (("Authorization", "Bearer sesame"), ("X-API-Key", "sesame"), ("xi-api-key", "hashed")):
         assert s.ask("GET", "/v1/models", headers={header: value})[0] == 200
     assert s.ask("GET", "/v1/models", headers={"Authorization": "Bearer sesam"})[0] == 401

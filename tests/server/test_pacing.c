@@ -30,7 +30,7 @@ static void answer(int socket, const struct wire_message *m)
             .kind_name = "voice_design",
             .size_name = "",
             .device = "",
-            .kernels = "",
+            .kernels = "frame",
             .weights = "",
             .sample_rate = RATE,
             .frame_samples = FRAME,
@@ -41,6 +41,8 @@ static void answer(int socket, const struct wire_message *m)
         for (uint32_t i = 0; i < m->bytes; i++) {
             wire_message(&out, WIRE_PCM, m->id, pcm, sizeof pcm);
         }
+    } else if (m->kind == WIRE_FINISH) { /* as if a frame had been lost */
+        wire_put_kernels(&out, "graph");
     } else if (m->kind == WIRE_PAUSE) { /* to be seen from outside */
         struct wire_beat beat = {0, 0, LANES, 0};
         wire_put_beat(&out, &beat);
@@ -320,6 +322,27 @@ static void who_begins_again_waits_anew(void **state)
     end(&s);
 }
 
+/* A device that goes on in another way is told so, and its speeches go on. */
+static void other_kernels_are_known(void **state)
+{
+    struct server s;
+    struct listener l = {0};
+    (void)state;
+    begin(&s);
+    assert_string_equal(s.kernels, "frame");
+    struct speech *p = start(&s, ENCODE_PCM, &l);
+    speech_text(p, "s", 1);
+    wait_for_bytes(&s, &l);
+    speech_finish(p);
+    for (int i = 0; i < 500 && strcmp(s.kernels, "graph") != 0; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_string_equal(s.kernels, "graph");
+    assert_true(s.is_ready && s.metrics.worker_deaths == 0 && l.n_ends == 0);
+    speech_cancel(p);
+    end(&s);
+}
+
 static atomic_bool thread_is_free;
 static int n_kept;
 
@@ -376,6 +399,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(who_listens_too_slowly_is_ended),
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
         cmocka_unit_test(who_begins_again_waits_anew),
+        cmocka_unit_test(other_kernels_are_known),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
