@@ -46,8 +46,9 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
 
 utter_weights checkpoint_weights(const struct settings *settings)
 {
-    const char *weights = settings->weights.text ? settings->weights.text : "bf16";
-    return strcmp(weights, "q8") == 0             ? UTTER_WEIGHTS_Q8
+    const char *weights = settings->weights.text ? settings->weights.text : "";
+    return strcmp(weights, "bf16") == 0           ? UTTER_WEIGHTS_BF16
+           : strcmp(weights, "q8") == 0           ? UTTER_WEIGHTS_Q8
            : strcmp(weights, "q4") == 0           ? UTTER_WEIGHTS_Q4
            : strcmp(weights, "q8-predictor") == 0 ? UTTER_WEIGHTS_Q8_PREDICTOR
                                                   : UTTER_WEIGHTS_STORED;

@@ -162,8 +162,8 @@ const struct option option_table[] = {
         NULL, "a set of kernels that utter info names (default: the best one here)"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor", OPTION_CHOICE,
         0, 0, AT(weights), NULL,
-        "hold what every frame reads in 8 or 4 bits, or the predictor's part alone in 8 (default, and "
-        "bf16: as the model has it)"},
+        "hold what every frame reads in 8 or 4 bits, or the predictor's part alone in 8; bf16: as the "
+        "model has it, but a CPU makes the sound with 16 bits as beside 8 and 4 (default: exact)"},
     {QUANTIZE, "Machine", 0, "weights", "q8|q4", OPTION_CHOICE, 0, 0, AT(weights), NULL,
         "the bits of what every frame reads: 8 or 4"},
     {BENCH | SERVE, "Machine", 0, "snapshots", "MB", OPTION_INTEGER, 0, 1048576, AT(snapshots), "256",

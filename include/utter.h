@@ -103,6 +103,7 @@ typedef enum utter_weights {
     UTTER_WEIGHTS_Q8 = 1,
     UTTER_WEIGHTS_Q4 = 2,
     UTTER_WEIGHTS_Q8_PREDICTOR = 3, /* 8 bits for the predictor, which reads most of a frame's bytes */
+    UTTER_WEIGHTS_BF16 = 4,         /* as the file has them, but a CPU's vocoder with 16 bits */
 } utter_weights;
 
 /* Notes that are no errors ("this checkpoint takes no instructions"); one line, no line break. */

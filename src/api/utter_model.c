@@ -108,7 +108,8 @@ static utter_status choose_device(
     *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name, and packed weights, are for the CPU. */
-        bool packed = o->weights != UTTER_WEIGHTS_STORED || model_file_is(path);
+        bool stored = o->weights == UTTER_WEIGHTS_STORED || o->weights == UTTER_WEIGHTS_BF16;
+        bool packed = !stored || model_file_is(path);
         *choice = (struct device_choice){!o->cpu_kernels && !packed, true, 0};
         return UTTER_OK;
     }
@@ -194,7 +195,7 @@ utter_status utter_model_open(
         (status = check_range("n_threads", o.n_threads, 0, 1024, error)) ||
         (status = check_range("n_lanes", o.n_lanes, 0, 4096, error)) ||
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
-        (status = check_range("weights", (int)o.weights, 0, 3, error)) ||
+        (status = check_range("weights", (int)o.weights, 0, UTTER_WEIGHTS_BF16, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
         (status = choose_device(path, &o, &choice, error))) {
         return status;

@@ -172,7 +172,7 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     v->n_parts = pool_size(pool) == 1 ? 1 : 2 * pool_size(pool);
     v->weights = &model->vocoder;
     utter_status status = UTTER_OK;
-    if (pack_is(model->talker.stack.layers[0].q.type) && (status = vocoder_whole_new(v, error))) {
+    if (model->short_sound && (status = vocoder_whole_new(v, error))) {
         cpu_vocoder_close(vocoder);
         return status;
     }

@@ -46,16 +46,20 @@ static utter_status engine_pack(
     utter_model *e, const struct backend_options *options, utter_error *error)
 {
     enum dtype type = options->weights == UTTER_WEIGHTS_Q4 ? DTYPE_Q4 : DTYPE_Q8;
+    bool stored = options->weights == UTTER_WEIGHTS_STORED || options->weights == UTTER_WEIGHTS_BF16;
     if (e->ops->packs && !e->model->packed_file) {
         return UTTER_OK; /* or refused there */
     }
-    if (!e->ops->reads_packed && (e->model->packed_file || options->weights != UTTER_WEIGHTS_STORED)) {
+    if (!e->ops->reads_packed && (e->model->packed_file || !stored)) {
         return error_set(error, UTTER_E_ARGUMENT,
             "weights of 8 or 4 bits: the device %s cannot use them (choose the cpu, or the checkpoint "
             "as it is)",
             e->ops->name);
     }
-    return options->weights == UTTER_WEIGHTS_STORED ? UTTER_OK
+    if (options->weights == UTTER_WEIGHTS_BF16) {
+        model_shorten_sound(e->model);
+    }
+    return stored ? UTTER_OK
            : options->weights == UTTER_WEIGHTS_Q8_PREDICTOR
                ? model_pack_predictor(e->model, type, options->n_threads, error)
                : model_pack(e->model, type, options->n_threads, error);

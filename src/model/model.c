@@ -156,8 +156,14 @@ void model_count(struct model *m)
     m->talker_frame_bytes = talker;
     m->predictor_frame_bytes = steps * step + heads;
     struct tally vocoder = tally(codec, "decoder.", "decoder.quantizer.");
-    m->vocoder_frame_bytes =
-        pack_is(m->talker.stack.layers[0].q.type) ? 2 * vocoder.values : vocoder.bytes;
+    m->short_sound = m->short_sound || pack_is(m->talker.stack.layers[0].q.type);
+    m->vocoder_frame_bytes = m->short_sound ? 2 * vocoder.values : vocoder.bytes;
+}
+
+void model_shorten_sound(struct model *m)
+{
+    m->short_sound = true;
+    model_count(m);
 }
 
 /* Binds one tensor set with `bind_all` and reports what does not fit. */

@@ -141,11 +141,11 @@ struct model {
     struct encoder_weights encoder;
     struct speaker_weights speaker;
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
-    /* Of weights that one frame reads: talker once, predictor for each code, vocoder once (in 16 bits beside packed
-     * ones). */
+    /* Of weights that one frame reads: talker once, predictor for each code, vocoder once. */
     uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes;
     uint64_t codec_fingerprint; /* of the first code table: equal codes mean equal sounds */
     bool packed_file;           /* talker and predictor lie packed in the file */
+    bool short_sound;           /* the vocoder has 16 bits: asked for, or the talker is packed */
     void **owned;               /* every small vector and table that is not in a mapped file */
     size_t n_owned, owned_capacity;
 };
@@ -158,6 +158,8 @@ bool model_file_is(const char *path);
 /* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
 bool model_damaged(const struct model *model);
 
+/* Lets the vocoder work with 16 bits, before a backend is opened. */
+void model_shorten_sound(struct model *model);
 /* The matrices that may be packed, in the order a frame reads them; the first n_narrow take the type asked
  * for, a small predictor and the heads behind them 8 bits at least. The caller frees *list. */
 utter_status model_packable(

@@ -23,7 +23,7 @@ struct setting {
     int32_t *codes; /* [FRAMES][n_codebooks] */
 };
 
-/* `type`: of the talker's weights. Beside packed ones the vocoder works in whole numbers. */
+/* `type`: of the talker's weights. Beside packed ones the vocoder works in whole numbers; F16: it alone does. */
 static struct setting setting_open_as(
     const char *checkpoint, enum dtype type, const struct kern *kern, int n_threads)
 {
@@ -33,6 +33,8 @@ static struct setting setting_open_as(
     assert_int_equal(model_open(&s.model, path, NULL), UTTER_OK);
     if (pack_is(type)) {
         assert_int_equal(model_pack(s.model, type, 1, NULL), UTTER_OK);
+    } else if (type == DTYPE_F16) {
+        model_shorten_sound(s.model);
     }
     s.pool = pool_new(n_threads);
     assert_non_null(s.pool);
@@ -311,6 +313,24 @@ static void whole_numbers_sound_the_same(void **state)
     setting_close(&exact);
 }
 
+/* Short sound of a model whose talker is not packed is that beside a packed one. */
+static void short_sound_needs_no_packed_talker(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    struct setting packed = setting_open_as("tiny06-custom_voice", DTYPE_Q8, kern_find(NULL), 2);
+    struct setting stored = setting_open_as("tiny06-custom_voice", DTYPE_F16, kern_find(NULL), 2);
+    float *want = malloc(pcm_bytes(&packed, N)), *pcm = malloc(pcm_bytes(&packed, N));
+    assert_int_equal(stored.model->talker.stack.layers[0].q.type, DTYPE_BF16);
+    run_in_steps(&packed, 2, N, want, NULL);
+    run_in_steps(&stored, 2, N, pcm, NULL);
+    assert_memory_equal(pcm, want, pcm_bytes(&packed, N));
+    free(want);
+    free(pcm);
+    setting_close(&packed);
+    setting_close(&stored);
+}
+
 /* ---- Range ---- */
 
 static void check_no_number(enum dtype type)
@@ -470,6 +490,7 @@ int main(void)
         cmocka_unit_test(cuts_do_not_show_in_whole_numbers),
         cmocka_unit_test(a_team_changes_nothing),
         cmocka_unit_test(whole_numbers_sound_the_same),
+        cmocka_unit_test(short_sound_needs_no_packed_talker),
         cmocka_unit_test(a_turn_of_the_ring_does_not_show),
         cmocka_unit_test(a_tap_changes_nothing),
         cmocka_unit_test(lanes_do_not_meet),

@@ -297,6 +297,31 @@ static void narrow_weights_of_the_device_are_told(void **state)
     utter_model_close(&model);
 }
 
+/* Asked for by name, bf16 leaves what is stored and halves what the vocoder reads. */
+static void bf16_halves_the_vocoder(void **state)
+{
+    utter_model_info stored = {.size = sizeof stored}, halved = stored;
+    utter_model_options o;
+    utter_model *model;
+    (void)state;
+    utter_model_options_init(&o);
+    o.device = "cpu";
+    for (int i = 0; i < 2; i++) {
+        o.weights = i ? UTTER_WEIGHTS_BF16 : UTTER_WEIGHTS_STORED;
+        assert_int_equal(
+            utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, NULL), 0);
+        assert_int_equal(utter_model_get_info(model, i ? &halved : &stored), UTTER_OK);
+        utter_model_close(&model);
+    }
+    assert_string_equal(halved.weights, stored.weights);
+    assert_int_equal(halved.talker_frame_bytes, stored.talker_frame_bytes);
+    assert_int_equal(halved.predictor_frame_bytes, stored.predictor_frame_bytes);
+    assert_int_equal(2 * halved.vocoder_frame_bytes, stored.vocoder_frame_bytes);
+    o.weights = (utter_weights)(UTTER_WEIGHTS_BF16 + 1);
+    assert_int_equal(
+        utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, NULL), UTTER_E_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(each_piece_of_a_prompt_is_waited_for),
         cmocka_unit_test(a_freed_stream_gives_back_its_lane),
         cmocka_unit_test(narrow_weights_of_the_device_are_told),
+        cmocka_unit_test(bf16_halves_the_vocoder),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

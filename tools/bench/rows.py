@@ -21,7 +21,7 @@ ROWS = [
     ("q4, 53 words", "small", "--weights q4 --words 53", ("rtf", 0.75), False),
     ("q4, 13 words", "small", "--weights q4 --words 13", ("rtf", 0.75), False),
     ("q8, 13 words", "small", "--weights q8 --words 13", ("rtf", 1.05), False),
-    ("bf16, 13 words", "small", "--words 13 --max-frames 40", ("rtf", 1.9), False),
+    ("bf16, 13 words", "small", "--weights bf16 --words 13 --max-frames 65", ("rtf", 1.9), False),
     ("1.7B q4, 13 words", "large", "--weights q4 --words 13 --max-frames 40", ("rtf", 1.3), False),
     ("q8, avx512vnni", "small", "--weights q8 --words 13 --max-frames 40 --kernels avx512vnni", None, True),
     ("q8, avx2", "small", "--weights q8 --words 13 --max-frames 40 --kernels avx2", None, True),
