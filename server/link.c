@@ -95,6 +95,32 @@ static void take_ready(struct server *s, const struct wire_message *m)
     speech_dispatch(s);
 }
 
+/* As the program's other commands end: 1 the request is wrong, 2 the machine failed. */
+static int exit_code_of(int status)
+{
+    return status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL ||
+                   status == UTTER_E_NUMBER
+               ? 1
+               : 2;
+}
+
+/* Why the worker ends. Before the model has been open once that is the end of the server, too. */
+static void take_refused(struct server *s, const struct wire_message *m)
+{
+    struct wire_failed failed;
+    if (!wire_get_failed(&failed, m)) {
+        failed = (struct wire_failed){UTTER_E_INTERNAL, "the worker sent what is no message"};
+    }
+    if (s->was_ready) {
+        log_event(s, "worker_refused",
+            json_pack("{s:i,s:s}", "pid", (int)s->link->pid, "error", failed.text));
+        return;
+    }
+    fprintf(stderr, "utter: %s\n", failed.text);
+    s->exit_code = exit_code_of(failed.status);
+    event_base_loopbreak(s->base);
+}
+
 static void take_kernels(struct server *s, const char *kernels)
 {
     if (kernels) {
@@ -111,12 +137,7 @@ static void take_message(struct server *s, const struct wire_message *m)
     if (m->kind == WIRE_READY) {
         take_ready(s, m);
     } else if (m->kind == WIRE_REFUSED) {
-        const char *text = m->bytes > 5 && m->body[m->bytes - 1] == 0 ? (const char *)m->body + 4 : "?";
-        fprintf(stderr, "utter: %s\n", text);
-        if (!s->was_ready) {
-            s->exit_code = 1;
-            event_base_loopbreak(s->base);
-        }
+        take_refused(s, m);
     } else if (m->kind == WIRE_BEAT && wire_get_beat(&beat, m)) {
         s->metrics.batch = beat.n_stepped;
         s->capacity = beat.capacity;

@@ -311,12 +311,23 @@ bool wire_get_done(struct wire_done *d, const struct wire_message *m)
            d->n_frames >= 0 && d->n_text_tokens >= 0;
 }
 
-void wire_put_failed(struct wire_out *w, uint32_t id, int status, const char *text)
+static void put_reason(
+    struct wire_out *w, enum wire_kind kind, uint32_t id, int status, const char *text)
 {
-    wire_begin(w, WIRE_FAILED, id);
+    wire_begin(w, kind, id);
     put_int(w, status);
     wire_put_string(w, text);
     wire_end(w);
+}
+
+void wire_put_failed(struct wire_out *w, uint32_t id, int status, const char *text)
+{
+    put_reason(w, WIRE_FAILED, id, status, text);
+}
+
+void wire_put_refused(struct wire_out *w, int status, const char *text)
+{
+    put_reason(w, WIRE_REFUSED, 0, status, text);
 }
 
 bool wire_get_failed(struct wire_failed *f, const struct wire_message *m)

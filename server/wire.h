@@ -23,13 +23,13 @@ enum wire_kind {
     WIRE_RESUME,
     /* to the front end */
     WIRE_READY = 32, /* struct wire_ready: the model is open and warm */
-    WIRE_REFUSED,    /* a string: the model cannot be opened; the worker ends */
-    WIRE_PCM,        /* floats, 24 kHz mono */
-    WIRE_DONE,       /* struct wire_done: the speech has ended, its lane is free */
-    WIRE_FAILED,     /* struct wire_failed: so has this one */
-    WIRE_FREED,      /* cancelled, its lane is free */
-    WIRE_BEAT,       /* struct wire_beat: the worker is alive */
-    WIRE_KERNELS,    /* a string: other kernels make the frames now */
+    WIRE_REFUSED, /* struct wire_failed: the model cannot be opened, or speaks no more; the worker ends */
+    WIRE_PCM,     /* floats, 24 kHz mono */
+    WIRE_DONE,    /* struct wire_done: the speech has ended, its lane is free */
+    WIRE_FAILED,  /* struct wire_failed: so has this one */
+    WIRE_FREED,   /* cancelled, its lane is free */
+    WIRE_BEAT,    /* struct wire_beat: the worker is alive */
+    WIRE_KERNELS, /* a string: other kernels make the frames now */
 };
 
 /* A message being written: grows; `failed` sticks when memory ends or a string is too long. */
@@ -113,7 +113,8 @@ struct wire_failed {
     const char *text;
 };
 void wire_put_failed(struct wire_out *w, uint32_t id, int status, const char *text);
-bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m);
+void wire_put_refused(struct wire_out *w, int status, const char *text);
+bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); /* of both kinds */
 
 struct wire_beat {
     int n_open, n_stepped; /* speeches on lanes; lanes of the last step */

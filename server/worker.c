@@ -118,6 +118,15 @@ static bool is_broken(utter_status status)
     return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
 }
 
+/* The speeches are not failed: those without a sound begin again on the next worker. */
+static void give_up(struct worker *w, utter_status status, const char *why)
+{
+    if (w->code == 0) {
+        wire_put_refused(&w->out, status, why);
+        w->code = EXIT_DEVICE;
+    }
+}
+
 static void open_speech(struct worker *w, const struct wire_message *m)
 {
     struct wire_open o;
@@ -132,10 +141,12 @@ static void open_speech(struct worker *w, const struct wire_message *m)
         options.voice = voice;
         *slot = (struct slot){.id = m->id, .frame_s = clock_seconds()};
         status = utter_stream_open(&slot->stream, w->model, &options, &error);
-        w->code = is_broken(status) ? EXIT_DEVICE : w->code;
+        if (is_broken(status)) {
+            give_up(w, status, error.text);
+        }
     }
     utter_voice_free(&voice);
-    if (status != UTTER_OK && w->code == 0) { /* otherwise it begins again on the next worker */
+    if (status != UTTER_OK && w->code == 0) {
         wire_put_failed(&w->out, m->id, status, error.text);
     }
 }
@@ -160,8 +171,9 @@ static void feed_speech(struct worker *w, struct slot *slot, const struct wire_m
                               : utter_stream_finish(slot->stream, &error);
     slot->starved = false;
     slot->text_bytes += m->bytes; /* of WIRE_FINISH: none */
-    w->code = is_broken(status) ? EXIT_DEVICE : w->code;
-    if (status < 0) {
+    if (is_broken(status)) {
+        give_up(w, status, error.text);
+    } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
     }
 }
@@ -310,6 +322,8 @@ static void harvest(struct worker *w, struct slot *slot, bool has_read, double n
     }
     if (status == UTTER_END) {
         end_speech(w, slot);
+    } else if (is_broken(status)) {
+        give_up(w, status, error.text);
     } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
     } else {
@@ -386,7 +400,9 @@ static void step(struct worker *w)
         beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
     look_at_kernels(w, end);
-    w->code = is_broken(status) ? EXIT_DEVICE : w->code;
+    if (is_broken(status)) {
+        give_up(w, status, error.text);
+    }
     flush_out(w);
     w->over = w->over || w->code != 0;
 }
@@ -539,9 +555,7 @@ static void greet(struct worker *w)
         status = warm_up(w, &error);
     }
     if (status != UTTER_OK) {
-        wire_begin(&w->out, WIRE_REFUSED, 0);
-        wire_put_string(&w->out, error.text);
-        wire_end(&w->out);
+        wire_put_refused(&w->out, status, error.text);
         flush_out(w);
         w->over = true;
         w->code = 1;

@@ -33,6 +33,8 @@ static void read_body(const struct wire_message *m)
         wire_put_done(&out, m->id, &done);
     } else if (m->kind == WIRE_FAILED && wire_get_failed(&failed, m)) {
         wire_put_failed(&out, m->id, failed.status, failed.text);
+    } else if (m->kind == WIRE_REFUSED && m->id == 0 && wire_get_failed(&failed, m)) {
+        wire_put_refused(&out, failed.status, failed.text);
     } else if (m->kind == WIRE_KERNELS && wire_get_kernels(m)) {
         wire_put_kernels(&out, wire_get_kernels(m));
     } else if (m->kind == WIRE_BEAT && wire_get_beat(&beat, m)) {

@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 
 from client import Server, Socket, form, tone, wait_for
 
@@ -106,6 +107,45 @@ def a_start_that_never_succeeds_ends(program):
         assert wait_for(lambda: worker not in s.workers()) or i == 2
     assert s.process.wait(20) == 2 and len(s.said().splitlines()) == 1 and "3 workers" in s.said(), s.said()
     s.stop()
+
+
+def a_model_that_breaks_is_opened_again(program, checkpoint):
+    """In the middle of a step: who has heard nothing begins again, whatever became of the worker."""
+    answers = []
+    speech = {"input": TEXT, "response_format": "pcm", "max_new_tokens": 3}
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "model")
+        shutil.copytree(checkpoint, model)
+        weights = os.path.join(model, "model.safetensors")
+        with open(weights, "rb") as f:
+            whole = f.read()
+        s = Server(program, "--lanes", "2", "--device", "cpu", "-m", model)
+        try:
+            w = Socket(s)
+            w.send({"type": "session.config"})
+            w.send({"type": "input.text", "text": TEXT[:7]})
+            w.until("audio.start")  # and the next frame waits for text
+            worker, = s.workers()
+            os.kill(worker, signal.SIGSTOP)
+            t = threading.Thread(target=lambda: answers.append(s.ask("POST", "/v1/audio/speech", speech)))
+            t.start()
+            assert wait_for(lambda: s.metric("requests_running") == 2)
+            w.send({"type": "input.text", "text": TEXT[7:] * 9})
+            time.sleep(0.1)
+            os.truncate(weights, 4096)
+            os.kill(worker, signal.SIGCONT)
+            assert wait_for(lambda: s.metric("worker_deaths_total") > 0, 20)
+            with open(weights, "r+b") as f:
+                f.write(whole)
+            messages, _ = w.until("session.done")
+            error, = (m for m in messages if m["type"] == "error")
+            assert error["partial_audio"] and error["error"]["type"] == "overloaded_error", error
+            w.close()
+            t.join(30)
+        finally:
+            code = s.stop()
+    assert answers and answers[0][0] == 200 and len(answers[0][2]) == 3 * 3840, answers
+    assert code == 0 and '"worker_refused"' in s.said(), s.said()
 
 
 def a_session_outlives_the_worker(s):

@@ -512,10 +512,11 @@ def wrong_starts_say_why():
             said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
             assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
     taken.close()
-    for options, word in ((["-m", "/nowhere"], "nowhere"), (["--host", "0.0.0.0"], "--insecure"),
-                          (["--api-key-file", "/nowhere"], "nowhere"), (["--host", "no such host"], "--host")):
+    for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
+                                (["--api-key-file", "/nowhere"], "nowhere", 1), (["--host", "no such host"], "--host", 1),
+                                (["--device", "cuda:99"], "cuda", 2)):
         s = Server(program, *options)
-        assert s.stop() == 1 and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
+        assert s.stop() == code and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
 
 
 def ends_cleanly(s):
@@ -566,6 +567,8 @@ def main():
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
     checks.run("who_comes_too_early_is_told", mishaps.who_comes_too_early_is_told, program)
+    checks.run("a_model_that_breaks_is_opened_again", mishaps.a_model_that_breaks_is_opened_again, program,
+               os.path.join(checkpoints, "tiny06-custom_voice"))
     checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
     checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
