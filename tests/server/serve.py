@@ -513,7 +513,8 @@ def wrong_starts_say_why():
             assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
     taken.close()
     for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
-                                (["--api-key-file", "/nowhere"], "nowhere", 1), (["--host", "no such host"], "--host", 1),
+                                (["--api-key-file", "/nowhere"], "nowhere", 1),
+                                (["--host", "no such host"], "--host", 1),
                                 (["--device", "cuda:99"], "cuda", 2)):
         s = Server(program, *options)
         assert s.stop() == code and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
