@@ -7,37 +7,46 @@
 
 #include "engine/engine.h"
 
-/* Two streams of at most 6 frames; the first n_texts have their whole text. */
-static utter_model *open_two(utter_stream *streams[2], int n_texts)
-{
-    utter_model *model = open_with(MODEL, 1, 2);
-    utter_stream_options o = options_of(model, 6, 3);
+/* Two streams of one model, and what calls on them give. */
+struct two {
+    utter_model *model;
+    utter_stream *streams[2];
     utter_error error;
+    size_t n, n_frames;
+    float pcm[1920];
+};
+
+/* Of at most 6 frames; the first n_texts have their whole text. */
+static struct two open_two(int n_texts)
+{
+    struct two t = {.model = open_with(MODEL, 1, 2)};
+    utter_stream_options o = options_of(t.model, 6, 3);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_open(&t.streams[i], t.model, &o, &t.error), UTTER_OK);
         if (i < n_texts) {
-            assert_int_equal(utter_stream_text(streams[i], TEXT, strlen(TEXT), &error), UTTER_OK);
-            assert_int_equal(utter_stream_finish(streams[i], &error), UTTER_OK);
+            assert_int_equal(utter_stream_text(t.streams[i], TEXT, strlen(TEXT), &t.error), UTTER_OK);
+            assert_int_equal(utter_stream_finish(t.streams[i], &t.error), UTTER_OK);
         }
     }
-    return model;
+    return t;
+}
+
+static void close_two(struct two *t)
+{
+    utter_stream_free(&t->streams[0]);
+    utter_stream_free(&t->streams[1]);
+    utter_model_close(&t->model);
 }
 
 /* Who waits for text hears so at once, whatever others have. */
 static void reading_makes_nobody_else_speak(void **state)
 {
-    utter_stream *streams[2];
-    utter_error error;
-    size_t n, n_frames;
-    static float pcm[1920];
     (void)state;
-    utter_model *model = open_two(streams, 1);
-    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_AGAIN);
-    utter_stream_codes(streams[0], &n_frames);
-    assert_int_equal(n_frames, 0);
-    utter_stream_free(&streams[0]);
-    utter_stream_free(&streams[1]);
-    utter_model_close(&model);
+    struct two t = open_two(1);
+    assert_int_equal(utter_stream_read(t.streams[1], t.pcm, 1920, &t.n, &t.error), UTTER_AGAIN);
+    utter_stream_codes(t.streams[0], &t.n_frames);
+    assert_int_equal(t.n_frames, 0);
+    close_two(&t);
 }
 
 static utter_status no_room_for_lane_1(struct backend *b, int lane, utter_error *error)
@@ -49,52 +58,40 @@ static utter_status no_room_for_lane_1(struct backend *b, int lane, utter_error 
 /* Memory for one stream's next frame is that stream's matter. */
 static void one_without_room_ends_alone(void **state)
 {
-    utter_stream *streams[2];
-    utter_error error;
-    size_t n, n_frames;
-    static float pcm[1920];
     (void)state;
-    utter_model *model = open_two(streams, 2);
-    struct backend_ops ops = *model->ops;
+    struct two t = open_two(2);
+    struct backend_ops ops = *t.model->ops;
     ops.room = no_room_for_lane_1;
-    model->ops = &ops;
-    while (utter_model_step(model, &error) == UTTER_OK) {
+    t.model->ops = &ops;
+    while (utter_model_step(t.model, &t.error) == UTTER_OK) {
     }
-    utter_stream_codes(streams[0], &n_frames);
-    assert_int_equal(n_frames, 6);
-    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_E_MEMORY);
-    assert_string_equal(error.text, "no room for lane 1");
-    utter_stream_free(&streams[0]);
-    utter_stream_free(&streams[1]);
-    utter_model_close(&model);
+    utter_stream_codes(t.streams[0], &t.n_frames);
+    assert_int_equal(t.n_frames, 6);
+    assert_int_equal(utter_stream_read(t.streams[1], t.pcm, 1920, &t.n, &t.error), UTTER_E_MEMORY);
+    assert_string_equal(t.error.text, "no room for lane 1");
+    close_two(&t);
 }
 
 static void a_held_stream_stands_still(void **state)
 {
-    utter_stream *streams[2];
-    utter_error error;
-    size_t n, n_frames;
-    static float pcm[1920];
     (void)state;
-    utter_model *model = open_two(streams, 2);
-    utter_stream_hold(streams[1], true);
-    while (utter_model_step(model, &error) == UTTER_OK) {
+    struct two t = open_two(2);
+    utter_stream_hold(t.streams[1], true);
+    while (utter_model_step(t.model, &t.error) == UTTER_OK) {
     }
-    utter_stream_codes(streams[0], &n_frames);
-    assert_int_equal(n_frames, 6);
-    utter_stream_codes(streams[1], &n_frames);
-    assert_int_equal(n_frames, 0);
-    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_AGAIN);
-    utter_stream_hold(streams[1], false);
-    assert_int_equal(utter_stream_read(streams[1], pcm, 1920, &n, &error), UTTER_OK);
+    utter_stream_codes(t.streams[0], &t.n_frames);
+    assert_int_equal(t.n_frames, 6);
+    utter_stream_codes(t.streams[1], &t.n_frames);
+    assert_int_equal(t.n_frames, 0);
+    assert_int_equal(utter_stream_read(t.streams[1], t.pcm, 1920, &t.n, &t.error), UTTER_AGAIN);
+    utter_stream_hold(t.streams[1], false);
+    assert_int_equal(utter_stream_read(t.streams[1], t.pcm, 1920, &t.n, &t.error), UTTER_OK);
     /* An end is not held up. */
-    utter_stream_hold(streams[1], true);
-    utter_stream_cancel(streams[1]);
-    assert_int_equal(utter_model_step(model, &error), UTTER_AGAIN);
-    assert_int_equal(utter_stream_take(streams[1], pcm, 1920, &n, &error), UTTER_END);
-    utter_stream_free(&streams[0]);
-    utter_stream_free(&streams[1]);
-    utter_model_close(&model);
+    utter_stream_hold(t.streams[1], true);
+    utter_stream_cancel(t.streams[1]);
+    assert_int_equal(utter_model_step(t.model, &t.error), UTTER_AGAIN);
+    assert_int_equal(utter_stream_take(t.streams[1], t.pcm, 1920, &t.n, &t.error), UTTER_END);
+    close_two(&t);
 }
 
 static struct {
@@ -119,28 +116,22 @@ static utter_status count_feed(
 /* Where frames are so slow that they wait for their sound together, a stream that has no text yet is no haste. */
 static void an_idle_stream_hastens_nobody(void **state)
 {
-    utter_stream *streams[2];
-    utter_error error;
-    size_t n, n_frames;
-    static float pcm[1920];
     (void)state;
-    utter_model *model = open_two(streams, 1);
-    slow.ops = model->ops;
-    struct backend_ops ops = *model->ops;
+    struct two t = open_two(1);
+    slow.ops = t.model->ops;
+    struct backend_ops ops = *t.model->ops;
     ops.collect = collect_late;
     ops.feed = count_feed;
     ops.gathers = 4;
-    model->ops = &ops;
-    streams[0]->waited_s = 1;
-    while (utter_stream_read(streams[0], pcm, 1920, &n, &error) == UTTER_OK) {
+    t.model->ops = &ops;
+    t.streams[0]->waited_s = 1;
+    while (utter_stream_read(t.streams[0], t.pcm, 1920, &t.n, &t.error) == UTTER_OK) {
     }
-    utter_stream_codes(streams[0], &n_frames);
-    assert_int_equal(n_frames, 6);
+    utter_stream_codes(t.streams[0], &t.n_frames);
+    assert_int_equal(t.n_frames, 6);
     assert_int_equal(slow.n_fed, 2); /* the first frame at once, then 4, then the last */
-    model->ops = slow.ops;
-    utter_stream_free(&streams[0]);
-    utter_stream_free(&streams[1]);
-    utter_model_close(&model);
+    t.model->ops = slow.ops;
+    close_two(&t);
 }
 
 static void every_end_has_its_reason(void **state)
