@@ -44,6 +44,13 @@ int checkpoint_open(utter_model **model, const struct settings *settings, int n_
     return folder ? checkpoint_open_folder(model, folder, settings, n_lanes) : 1;
 }
 
+int checkpoint_look(utter_model **model, const struct settings *settings)
+{
+    struct settings here = *settings;
+    here.device.text = "cpu";
+    return checkpoint_open(model, &here, 1);
+}
+
 utter_weights checkpoint_weights(const struct settings *settings)
 {
     const char *weights = settings->weights.text ? settings->weights.text : "";

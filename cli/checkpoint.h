@@ -11,6 +11,8 @@ const char *checkpoint_folder(const struct settings *settings);
 
 /* Opens the model with `n_lanes` lanes. 0, or an exit code after a message. */
 int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes);
+/* The same for those who only ask what is in it: no GPU is made to hold it. */
+int checkpoint_look(utter_model **model, const struct settings *settings);
 
 /* The same for a folder that is not that of -m. */
 int checkpoint_open_folder(

@@ -41,13 +41,13 @@ static int print_info_json(const utter_model_info *i)
         "predictor_width", i->predictor_width, "predictor_layers", i->predictor_layers, "codebooks",
         i->n_codebooks, "codebook_size", i->codebook_size, "frame_samples", i->frame_samples,
         "sample_rate", i->sample_rate, "positions", i->max_positions);
-    json_t *machine = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:i,s:s,s:s}",
+    json_t *machine = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:i,s:s,s:s,s:i}",
         "talker_parameters", (json_int_t)i->talker_parameters, "predictor_parameters",
         (json_int_t)i->predictor_parameters, "vocoder_parameters", (json_int_t)i->vocoder_parameters,
         "parameters", (json_int_t)i->all_parameters, "file_bytes", (json_int_t)i->file_bytes,
         "memory_bytes", (json_int_t)i->memory_bytes, "frame_bytes", (json_int_t)i->frame_bytes,
         "weights", i->weights, "device", i->device, "threads", i->n_threads, "kernels", i->kernels,
-        "all_kernels", i->all_kernels);
+        "all_kernels", i->all_kernels, "most_lanes", i->most_lanes);
     json_object_update(object, machine);
     json_decref(machine);
     return report_json(object);

@@ -217,7 +217,7 @@ int command_voices(const struct invocation *invocation)
     const struct settings *settings = &invocation->settings;
     utter_model *model = NULL;
     bool one = invocation->n_words == 1;
-    int code = one && !settings->model.given ? 0 : checkpoint_open(&model, settings, 1);
+    int code = one && !settings->model.given ? 0 : checkpoint_look(&model, settings);
     if (code == 0) {
         code = one ? show_voice(model, settings, invocation->words[0]) : list_voices(model, settings);
     }

@@ -25,7 +25,7 @@ int command_tokens(const struct invocation *invocation)
         code = text_source_read_all(&source);
     }
     if (code == 0) {
-        code = checkpoint_open(&model, &invocation->settings, 1);
+        code = checkpoint_look(&model, &invocation->settings);
     }
     if (code == 0) {
         int32_t *ids = NULL;

@@ -33,7 +33,7 @@ struct listener {
     struct bufferevent *bev;
     struct load_sample sample;
     double sent, last, heard_until;
-    bool in_body, done, audible;
+    bool in_body, audible;
     struct http_chunks chunks;
     uint64_t n_bytes;
     uint8_t odd;
@@ -49,7 +49,7 @@ struct load {
     double began, next_at;
     struct load_seen seen;
     int n_at_once;
-    bool failed;
+    bool failed, connected; /* connected: some listener was, once */
     TAILQ_HEAD(listener_list, listener) listeners;
 };
 
@@ -140,6 +140,8 @@ static void finish(struct listener *x, enum load_outcome outcome)
     keep_sample(l, &x->sample);
     l->n_at_once--;
     listener_free(x);
+    l->failed =
+        l->failed || !l->connected; /* nobody listens there: asking for the whole time tells no more */
     if (l->options->listeners > 0) {
         double wait = outcome != LOAD_GOOD ? 0.1 : rest > 0 && !l->options->eager ? rest : 0;
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
@@ -227,6 +229,7 @@ static void on_event(struct bufferevent *b, short what, void *user)
 {
     int one = 1;
     if (what & BEV_EVENT_CONNECTED) {
+        ((struct listener *)user)->load->connected = true;
         setsockopt(bufferevent_getfd(b), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     } else {
         finish(user, LOAD_BROKEN);
@@ -264,11 +267,12 @@ static void start(struct load *l)
     bufferevent_set_timeouts(x->bev, &patience, NULL);
     bufferevent_enable(x->bev, EV_READ | EV_WRITE);
     x->sent = clock_seconds();
+    const bool is_v6 = strchr(o->host, ':') != NULL;
     evbuffer_add_printf(bufferevent_get_output(x->bev),
-        "POST /v1/audio/speech HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n%s%s%s"
+        "POST /v1/audio/speech HTTP/1.1\r\nHost: %s%s%s:%d\r\nContent-Type: application/json\r\n%s%s%s"
         "Content-Length: %d\r\n\r\n%s",
-        o->host, o->port, o->key ? "Authorization: Bearer " : "", o->key ? o->key : "",
-        o->key ? "\r\n" : "", n, body);
+        is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", o->port, o->key ? "Authorization: Bearer " : "",
+        o->key ? o->key : "", o->key ? "\r\n" : "", n, body);
     if (bufferevent_socket_connect(x->bev, (struct sockaddr *)&l->address, (int)l->address_bytes) !=
         0) {
         finish(x, LOAD_BROKEN);

@@ -25,6 +25,7 @@
 #include "server/link.h"
 #include "server/speech.h"
 #include "server/voices.h"
+#include "server/websocket.h"
 #include "server/worker.h"
 
 enum {
@@ -289,8 +290,10 @@ static void name_model(struct server *s)
     const char *slash = memrchr(path, '/', n);
     const char *name = slash ? slash + 1 : path;
     snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(n - (size_t)(name - path)), name);
+    /* JSON holds UTF-8 only: a name that is none, or was cut inside a character, is told without what is not ASCII. */
+    bool whole = websocket_is_utf8((const uint8_t *)s->model_id, strlen(s->model_id));
     for (char *c = s->model_id; *c; c++) {
-        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') {
+        if ((!whole && (unsigned char)*c > '~') || *c == '"' || *c == '\\' || (unsigned char)*c < ' ') {
             *c = '_';
         }
     }

@@ -224,10 +224,11 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     u->user = user;
     u->told = json_pack("{s:s*,s:s*}", "speaker_description", v->description, "consent", v->consent);
     if (!write_file(u->sound, v->sound, v->sound_bytes) || !start_child(s, u, v)) {
+        int reason = errno;
         unlink(u->sound);
         json_decref(u->told);
         memory_free(u);
-        return refuse(refusal, 500, NULL, "the recording cannot be worked on: %s", strerror(errno));
+        return refuse(refusal, 500, NULL, "the recording cannot be worked on: %s", strerror(reason));
     }
     TAILQ_INSERT_TAIL(&s->voices->uploads, u, entry);
     s->voices->n_uploads++;
