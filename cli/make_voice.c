@@ -79,6 +79,7 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
 {
     const struct settings *s = &invocation->settings;
     struct long_work work;
+    char name[256];
     utter_recording heard = {.size = sizeof heard};
     utter_clone_options options;
     utter_error error = {0};
@@ -88,7 +89,10 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
     }
     utter_clone_options_init(&options);
     options.transcript = s->text.text;
-    options.name = s->name.text;
+    if (s->output.given) {
+        voice_stem(name, sizeof name, s->output.text);
+    }
+    options.name = s->name.given ? s->name.text : s->output.given ? name : NULL;
     options.language = strcmp(s->language.text, "auto") ? s->language.text : NULL;
     options.progress = long_work_progress;
     options.progress_user = &work;

@@ -49,7 +49,7 @@ const struct option option_table[] = {
     {CLONE | DESIGN, "Speech", 0, "text", "TEXT", OPTION_TEXT, 0, 0, AT(text), NULL,
         "what the recording says, word for word (design: what it will say; default two sentences)"},
     {CLONE | DESIGN | MIX, "Speech", 0, "name", "NAME", OPTION_TEXT, 0, 0, AT(name), NULL,
-        "the name in the voice file (default: that of the file)"},
+        "the name in the voice file (default: NAME of -o NAME.voice)"},
     {SAY | TOKENS, "Speech", 'f', "file", "FILE", OPTION_TEXT, 0, 0, AT(file), NULL,
         "take the text from a file, - is standard input"},
     {SAY, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout), "auto",

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -98,28 +99,70 @@ void voices_remove(struct server *s, struct voice_entry *v)
     voice_entry_free(v);
 }
 
-static bool ends_with(const char *text, const char *end)
+/* NAME of DIR/NAME.voice; *n: its length. */
+static const char *stem_of(const char *file, size_t *n)
 {
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
+    const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
+    *n = strlen(stem) - strlen(VOICE_ENDING);
+    return stem;
 }
 
-static void read_folder(struct server *s, DIR *folder)
+/* As the program's commands know it: by its file. */
+static struct voice_entry *voice_of_file(const struct server *s, const char *name)
 {
-    for (struct dirent *file; (file = readdir(folder)) && s->voices->n < LIMIT_VOICES;) {
-        char path[4096];
-        utter_error error = {.text = ""};
-        if (file->d_name[0] == '.' || !ends_with(file->d_name, VOICE_ENDING) ||
-            snprintf(path, sizeof path, "%s/%s", s->voices->folder, file->d_name) >= (int)sizeof path) {
-            continue;
-        }
-        struct voice_entry *v = voice_entry_read(path, &error);
-        if (v) {
-            voices_insert(s, v);
-        } else {
-            log_event(s, "voice_unreadable", json_pack("{s:s}", "error", error.text));
+    struct voice_entry *v;
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        size_t n;
+        const char *stem = stem_of(v->file, &n);
+        if (strlen(name) == n && strncasecmp(stem, name, n) == 0) {
+            break;
         }
     }
+    return v;
+}
+
+static int is_voice_file(const struct dirent *file)
+{
+    size_t n = strlen(file->d_name), m = strlen(VOICE_ENDING);
+    return file->d_name[0] != '.' && n > m && strcmp(file->d_name + n - m, VOICE_ENDING) == 0;
+}
+
+/* A name that another file has, too, is that of the first; the others go by their files. */
+static void add_file(struct server *s, const char *path)
+{
+    utter_error error = {.text = ""};
+    struct voice_entry *v = voice_entry_read(path, &error);
+    if (v && voices_entry(s, v->name)) {
+        size_t n;
+        const char *stem = stem_of(path, &n);
+        memory_free(v->name);
+        v->name = memory_string_n(stem, n);
+        error_set(&error, UTTER_E_FILE, "%s: a voice of this name is there", path);
+    }
+    if (v && v->name && !voices_entry(s, v->name)) {
+        voices_insert(s, v);
+    } else {
+        log_event(s, "voice_unreadable", json_pack("{s:s}", "error", error.text));
+        voice_entry_free(v);
+    }
+}
+
+/* False with errno. */
+static bool read_folder(struct server *s)
+{
+    struct dirent **files = NULL;
+    int n = scandir(s->voices->folder, &files, is_voice_file, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[4096];
+        if (s->voices->n < LIMIT_VOICES && snprintf(path, sizeof path, "%s/%s", s->voices->folder,
+                                               files[i]->d_name) < (int)sizeof path) {
+            add_file(s, path);
+        }
+        memory_plain_free(files[i]);
+    }
+    memory_plain_free(files);
+    return n >= 0;
 }
 
 enum { LEFT_S = 60 }; /* since a folder that nobody holds has changed */
@@ -203,15 +246,12 @@ bool voices_open(struct server *s)
     if (!s->options->voices) {
         return true;
     }
-    DIR *folder = NULL;
     if ((mkdir(s->options->voices, 0777) != 0 && errno != EEXIST) ||
-        !realpath(s->options->voices, v->folder) || !(folder = opendir(v->folder))) {
+        !realpath(s->options->voices, v->folder) || !read_folder(s)) {
         fprintf(stderr, "utter: --voices %s: %s\n", s->options->voices, strerror(errno));
         return false;
     }
     file_out_sweep(v->folder);
-    read_folder(s, folder);
-    closedir(folder);
     return true;
 }
 
@@ -281,6 +321,10 @@ bool voices_find(
         return true;
     }
     found->preset = name ? preset_of(s, name) : s->ready.n_voices ? s->ready.voices[0] : NULL;
+    if (!found->preset && name && (v = voice_of_file(s, name))) {
+        snprintf(found->file, sizeof found->file, "%s", v->file);
+        return true;
+    }
     if (!found->preset && name) {
         found->preset = fields_openai_voice(name, s->ready.voices, s->ready.n_voices);
     }
@@ -331,10 +375,15 @@ json_t *voices_list(struct server *s, bool legacy)
 json_t *voices_one(struct server *s, const char *name)
 {
     const struct voice_entry *v = voices_entry(s, name);
-    const char *preset = v ? NULL : preset_of(s, name);
-    return v        ? voices_entry_json(v)
-           : preset ? json_pack("{s:s,s:s,s:s}", "id", preset, "name", preset, "kind", "preset")
-                    : NULL;
+    const char *preset = v ? NULL : preset_of(s, name), *alias = NULL;
+    for (int i = 0; !v && !preset && (alias = fields_openai_name(i)) && strcasecmp(alias, name) != 0;
+         i++) {
+    }
+    const char *known = preset ? preset : alias;
+    return v       ? voices_entry_json(v)
+           : known ? json_pack("{s:s,s:s,s:s}", "id", known, "name", known, "kind",
+                         preset ? "preset" : "alias")
+                   : NULL;
 }
 
 bool voices_unlink(const struct voice_entry *v)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -93,6 +94,9 @@ def the_first_line_names_the_address(program):
         c.request("GET", "/ready")
         assert c.getresponse().status == 200
         c.close()
+        load = subprocess.run([program, "load", "--host", "::1", "--port", str(s.port), "--json", "--seconds", "0.2",
+                               "--listeners", "1", "--words", "1"], capture_output=True, timeout=60)
+        assert load.returncode == 0 and json.loads(load.stdout)["good"] == 1, load
     finally:
         assert s.stop() == 0
 
@@ -242,6 +246,26 @@ def a_name_is_made_once(s, folder):
         t.join()
     assert first[0][0] == 200, first
     assert s.ask("DELETE", "/v1/audio/voices/Cleo")[0] == 200
+
+
+def voices_of_the_program_are_known(program, model):
+    """By the name that is in the file, and by that of the file; two files of one name are two voices."""
+    with tempfile.TemporaryDirectory() as folder:
+        sound = os.path.join(folder, "heard.wav")
+        with open(sound, "wb") as f:
+            f.write(tone(2))
+        for file, more in (("ann", []), ("bob", ["--name", "Twin"]), ("cleo", ["--name", "Twin"])):
+            clone = [program, "clone", "-q", "-m", model, sound, "-o", f"{folder}/{file}.voice", *more]
+            subprocess.run(clone, check=True)
+        s = Server(program, "--lanes", "1", "-m", model, "--voices", folder)
+        try:
+            listed = json.loads(s.ask("GET", "/v1/audio/voices?legacy=true")[2])["voices"]
+            assert sorted(listed) == ["Twin", "ann", "cleo"], listed
+            for name in ("Ann", "twin", "bob", "CLEO"):
+                assert s.speak(input=TEXT, voice=name, max_new_tokens=1)[0] == 200, name
+            assert s.speak(input=TEXT, voice="heard")[0] == 400
+        finally:
+            assert s.stop() == 0
 
 
 def a_voice_has_one_file(program, s, folder):

@@ -101,6 +101,7 @@ def bad_bodies_are_refused(s):
     assert s.ask("POST", "/v1/audio/speech", b"input=x", {"Content-Type": "text/plain"})[0] == 415
     for path, method, want in (("/v1/nothing", "GET", 404), ("/v1/audio/speech", "GET", 405),
                                ("/v1/audio/speech/stream", "GET", 426), ("/v1/models/x", "GET", 404),
+                               ("/v1/audio/voices/Alloy", "GET", 200), ("/v1/audio/voices/clara", "GET", 200),
                                ("/v1/audio/voices/x", "DELETE", 404), ("/v1/audio/voices/x", "GET", 404)):
         assert s.ask(method, path)[0] == want, path
 
@@ -504,14 +505,19 @@ def hostile_uploads_are_refused(s):
 
 def wrong_starts_say_why():
     taken = socket.create_server(("127.0.0.1", 0))
+    taken_port = taken.getsockname()[1]
     with tempfile.NamedTemporaryFile("w") as keys:
         keys.write("fine\nsesame speeches=many\n")
         keys.flush()
-        for options, word in ((["--port", str(taken.getsockname()[1])], "in use"),
+        for options, word in ((["--port", str(taken_port)], "in use"),
                               (["--api-key-file", keys.name], "line 2")):
             said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
             assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
     taken.close()
+    began = time.time()  # nobody listens there any more
+    load = [program, "load", "--port", str(taken_port), "--seconds", "60"]
+    said = subprocess.run(load, capture_output=True, timeout=90)
+    assert said.returncode == 2 and b"nobody answers" in said.stderr and time.time() - began < 5, said
     for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
                                 (["--api-key-file", "/nowhere"], "nowhere", 1),
                                 (["--host", "no such host"], "--host", 1),
@@ -571,6 +577,8 @@ def main():
     checks.run("a_model_that_breaks_is_opened_again", mishaps.a_model_that_breaks_is_opened_again, program,
                os.path.join(checkpoints, "tiny06-custom_voice"))
     checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
+    checks.run("voices_of_the_program_are_known", mishaps.voices_of_the_program_are_known, program,
+               os.path.join(checkpoints, "tiny06-base"))
     checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
