@@ -168,6 +168,7 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
         embed_commit(b, b.args->state, control.position, control.out, end, bad, !in_time);
     }
     *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_ALL;
+    totals_release(b); /* the warp that clears them sees it */
 }
 
 template <int W, int I, bool TALKER, bool PREDICTOR>
@@ -189,6 +190,8 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
             produce_frame<W, I, TALKER, PREDICTOR>(b);
         } else if (b.thread == FRAME_THREADS + 32) {
             block_watch(b);
+        } else if (b.warp == FRAME_WARPS + 3) {
+            totals_clear_all(b);
         }
     }
 #endif

@@ -394,19 +394,6 @@ DEV float attend_mean(const float (&part)[FRAME_PARTS], float top, float weight)
     return dev_divide(sum, mass);
 }
 
-/* All parts of this thread's dimension, joined; blocks without a key are not waited for. words: of part 0 of the kv
- * head, with two heads each. */
-DEV float attend_join(struct block &b, const uint32_t *words, int n_parts, uint32_t mark)
-{
-    const int split = b.lane % FRAME_PARTS;
-    float part[FRAME_PARTS];
-    words += b.warp / 4 * FRAME_SPLIT;
-    uint2 about = {numeric_to_bits(ATTEND_NONE), 0}; /* largest score and mass */
-    exchange_take_parts<FRAME_PARTS>(b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT, n_parts,
-        words + split * 2 * FRAME_SPLIT + FRAME_HEAD, split < n_parts, mark, part, about);
-    return attend_mean(part, numeric_from_bits(about.x), numeric_from_bits(about.y));
-}
-
 /* The parts that have keys up to `position`. */
 DEV int attend_n_parts(int position)
 {
@@ -463,6 +450,40 @@ DEV void attend_brought(
     }
 }
 
+/* The first N parts of this thread's dimension, joined, 8 or 16: a part without a key has told that. words: of part 0
+ * of the kv head, with two heads each. */
+template <int N> DEV float attend_join_all(struct block &b, const uint32_t *words, uint32_t mark)
+{
+    static_assert(
+        N <= FRAME_MAX_POSITIONS && (FRAME_LANES > 1 || FRAME_PLACED == 2), "no room for the shares");
+    float part[N], sum = 0, mass = 0, *share = b.shared->shares[b.warp][0];
+    uint2 about; /* largest score and mass of part lane % N */
+    words += b.warp / 4 * FRAME_SPLIT;
+    exchange_take_all<N>(b, words + b.thread % FRAME_HEAD, 2 * FRAME_SPLIT,
+        words + b.lane % N * 2 * FRAME_SPLIT + FRAME_HEAD, mark, part, about);
+    const float top = numeric_from_bits(about.x);
+    float largest = top;
+    for (int mask = N / 2; mask > 0; mask >>= 1) {
+        largest = fmaxf(largest, dev_xor(largest, mask));
+    }
+    const float own = dev_exp(top - largest);
+    if (b.lane < N) {
+        share[b.lane] = own;
+        share[FRAME_MAX_POSITIONS + b.lane] = dev_mul(numeric_from_bits(about.y), own);
+    }
+    dev_bar_warp();
+    for (int s = 0; s < N; s += 4) {
+        float of[4], masses[4];
+        block_read4(share + s, of);
+        block_read4(share + FRAME_MAX_POSITIONS + s, masses);
+        for (int i = 0; i < 4; i++) {
+            sum = fmaf(of[i], part[s + i], sum);
+            mass += masses[i];
+        }
+    }
+    return dev_divide(sum, mass);
+}
+
 /* `first`: this block's first page in the cache, of which keys and values have been asked for. */
 DEV float attend_talker(struct block &b, float *first, const struct attend_norm &norm,
     const uint32_t *words, uint32_t mark, int layer, int position)
@@ -491,9 +512,10 @@ DEV float attend_talker(struct block &b, float *first, const struct attend_norm 
     dev_bar();
     attend_put_split(b, all, exchange_at<FRAME_X_SPLIT>(b) + b.index * 2 * FRAME_SPLIT, split_mark);
     dev_bar(); /* before the memory is a vector again */
-    float mixed =
-        attend_join(b, exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_PARTS * 2 * FRAME_SPLIT,
-            attend_n_parts(position), split_mark);
+    const uint32_t *parts = exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_PARTS * 2 * FRAME_SPLIT;
+    const float mixed = position < FRAME_PARTS / 2 * CUDA_PAGE
+                            ? attend_join_all<FRAME_PARTS / 2>(b, parts, split_mark)
+                            : attend_join_all<FRAME_PARTS>(b, parts, split_mark);
     block_trace(b, 4);
     return mixed;
 }

@@ -22,7 +22,8 @@ struct block {
     uint32_t marks; /* a bit for each kind of each set, the highest for the totals */
     int slot;       /* of the ring: the next unit's */
     uint32_t phase;
-    int turn; /* of shared->sums */
+    int turn;             /* of shared->sums */
+    uint32_t clear_phase; /* of shared->totals_clear */
 #ifdef FRAME_TRACED
     int n_trace;
 #endif
@@ -165,58 +166,32 @@ DEV uint4 exchange_sum(uint4 a, uint4 b)
     return a;
 }
 
-/* Waits for words of this mark, N times two neighbouring ones, `stride` apart: all are on their way at once. */
+/* Waits for words of this mark: N single ones, `stride` apart, and two neighbouring ones beside them. All are on their
+ * way at once, and asked for again until all are there. */
 template <int N>
-DEV void exchange_take2(
-    const struct block &b, const uint32_t *at, int stride, uint32_t mark, uint2 (&v)[N])
-{
-    const uint32_t flip = mark - 1; /* all ones for mark 0 */
-    uint32_t ready;
-    do {
-        ready = 1;
-        for (int i = 0; i < N; i++) {
-            v[i] = dev_get2(at + i * stride);
-        }
-        for (int i = 0; i < N; i++) {
-            ready &= (v[i].x ^ flip) & (v[i].y ^ flip);
-        }
-    } while (ready == 0 && !block_is_late(b));
-    for (int i = 0; i < N; i++) {
-        v[i].x &= ~1u, v[i].y &= ~1u;
-    }
-}
-
-/* The same for single words, the first n of N, and where `wanted` for two neighbouring words beside them. */
-template <int N>
-DEV void exchange_take_parts(const struct block &b, const uint32_t *at, int stride, int n,
-    const uint32_t *beside, bool wanted, uint32_t mark, float (&to)[N], uint2 &two)
+DEV void exchange_take_all(const struct block &b, const uint32_t *at, int stride,
+    const uint32_t *beside, uint32_t mark, float (&to)[N], uint2 &two)
 {
     const uint32_t flip = mark - 1;
-    uint32_t missing = (1u << n) - 1 + ((uint32_t)wanted << N), v[N];
-    uint2 got = two;
-    for (int i = 0; i < N; i++) {
-        v[i] = 0;
-    }
+    uint32_t v[N], ready;
     do {
-        dev_get2_if(missing >> N & 1, beside, got);
+        two = dev_get2(beside);
         for (int i = 0; i < N; i++) {
-            dev_get_if(missing >> i & 1, at + i * stride, v[i]);
+            v[i] = dev_get(at + i * stride);
         }
-        dev_wait_for(got.x);
+        dev_wait_for(two.x);
         for (int i = 0; i < N; i++) {
             dev_wait_for(v[i]);
         }
-        missing &= ~(((got.x ^ flip) & (got.y ^ flip) & 1) << N);
+        ready = (two.x ^ flip) & (two.y ^ flip);
         for (int i = 0; i < N; i++) {
-            missing &= ~(((v[i] ^ flip) & 1) << i);
+            ready &= v[i] ^ flip;
         }
-    } while (missing && !block_is_late(b));
+    } while (dev_lowest(ready) == 0 && !block_is_late(b));
     for (int i = 0; i < N; i++) {
         to[i] = exchange_value(v[i]);
     }
-    if (wanted) {
-        two = (uint2){got.x & ~1u, got.y & ~1u};
-    }
+    two.x &= ~1u, two.y &= ~1u;
 }
 
 /* And N times four neighbouring words, GROUP of them `stride` apart and the groups `outer`, those i for which `wanted`
@@ -266,9 +241,9 @@ DEV void totals_turn(struct block &b)
     b.marks ^= 1u << 31;
 }
 
-DEV uint64_t *totals_of(const struct block &b, bool before)
+DEV uint64_t *totals_of(const struct block &b)
 {
-    return b.args->scratch.totals + ((b.marks >> 31) ^ (uint32_t)before) * FRAME_TOTALS;
+    return b.args->scratch.totals + (b.marks >> 31) * FRAME_TOTALS;
 }
 
 /* What a part adds to a word. */
@@ -309,15 +284,46 @@ template <int N> DEV void totals_take(const struct block &b, const uint64_t *at,
     } while (missing && !block_is_late(b));
 }
 
-/* This block's share of the totals of the layer before -> zero, by one warp while those of this one are on their way:
- * all blocks have read them, and none adds to them again before it has met this one. */
-DEV void totals_clear(const struct block &b)
+/* Behind the barrier of a layer's queries: all blocks have read the totals of the layer before. Not behind that of
+ * down, where a block has met the half of them that has its part of the inner vector. And at the frame's end. */
+DEV void totals_release(const struct block &b)
+{
+    if (b.warp == 0 && b.lane == 0) {
+        dev_mbar_arrive(&b.shared->totals_read);
+    }
+}
+
+/* Before a word of down is put, which lets others go on to the layer that adds to them again: they are zero for all
+ * blocks. */
+DEV void totals_await(struct block &b)
+{
+    if (b.warp == 0) {
+        ring_wait(b, &b.shared->totals_clear, 0, b.clear_phase);
+    }
+    b.clear_phase ^= 1;
+}
+
+/* What a warp of its own does: this block's share of totals that all blocks have read -> zero, layer by layer. The
+ * fence takes half a microsecond. */
+DEV void totals_clear_all(struct block &b)
 {
     constexpr int EACH = FRAME_TOTALS / FRAME_BLOCKS;
-    if (b.warp == FRAME_WARPS - 1 && b.lane < EACH / 2) {
-        const float none[4] = {0, 0, 0, 0};
-        block_write4((float *)(totals_of(b, true) + b.index * EACH + b.lane * 2), none);
-        dev_fence();
+    for (uint32_t phase = 0;; phase ^= 1) {
+        ring_wait(b, &b.shared->totals_read, 0, phase);
+        const bool ends = *(volatile uint32_t *)&b.shared->stop == FRAME_STOP_ALL;
+        if (dev_ballot(ends || block_is_late(b)) != 0) {
+            return;
+        }
+        if (b.lane < EACH / 2) {
+            const float none[4] = {0, 0, 0, 0};
+            block_write4((float *)(totals_of(b) + b.index * EACH + b.lane * 2), none);
+            dev_fence();
+        }
+        totals_turn(b);
+        dev_bar_warp();
+        if (b.lane == 0) {
+            dev_mbar_arrive(&b.shared->totals_clear);
+        }
     }
 }
 

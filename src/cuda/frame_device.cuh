@@ -162,34 +162,7 @@ DEV uint2 dev_get2(const uint32_t *at)
     return v;
 }
 
-DEV uint4 dev_get4(const uint32_t *at)
-{
-    uint4 v;
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(at)
-                 : "memory");
-    return v;
-}
-
-/* The same where `yes`, without a branch: v stays as it is elsewhere. */
-DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
-{
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.gpu.global.u32 %0, [%1]; }"
-                 : "+r"(v)
-                 : "l"(at), "r"(yes)
-                 : "memory");
-}
-
-DEV void dev_get2_if(uint32_t yes, const uint32_t *at, uint2 &v)
-{
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; "
-                 "@p ld.relaxed.gpu.global.v2.u32 {%0,%1}, [%2]; }"
-                 : "+r"(v.x), "+r"(v.y)
-                 : "l"(at), "r"(yes)
-                 : "memory");
-}
-
+/* Four words where `yes`, without a branch: v stays as it is elsewhere. */
 DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
 {
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; "
@@ -241,6 +214,15 @@ DEV void dev_copy_wait()
 DEV void dev_prefetch(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
+/* Not 0 where the lowest bit is 1, by an instruction: the compiler takes a sum of many such bits apart into predicates,
+ * which wait for each other. */
+DEV uint32_t dev_lowest(uint32_t v)
+{
+    uint32_t top;
+    asm volatile("shl.b32 %0, %1, 31;" : "=r"(top) : "r"(v));
+    return top;
 }
 
 /* Nothing that looks at v is moved in front of this: else the compiler looks at the first of several words before it

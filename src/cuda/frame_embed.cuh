@@ -203,6 +203,7 @@ DEV bool block_begin(struct block &b, const struct frame_args &args)
     b.slot = 0;
     b.phase = 0;
     b.turn = 0;
+    b.clear_phase = 0;
 #ifdef FRAME_TRACED
     b.n_trace = 0;
 #endif
@@ -211,6 +212,8 @@ DEV bool block_begin(struct block &b, const struct frame_args &args)
             dev_mbar_init(&b.shared->full[i], 1);
             dev_mbar_init(&b.shared->empty[i], FRAME_WARPS);
         }
+        dev_mbar_init(&b.shared->totals_read, 1);
+        dev_mbar_init(&b.shared->totals_clear, 1);
         b.shared->dead = 0;
         b.shared->stop = 0;
         dev_mbar_ready();

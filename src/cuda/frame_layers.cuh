@@ -5,7 +5,7 @@
  *
  *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
  *   (attention)       reads FRAME_X_QKV    writes `mixed`        frame_attend.cuh
- *   layer_o           reads `mixed`        adds to the totals    clears those of the layer before
+ *   layer_o           reads `mixed`        adds to the totals    (zero since the layer before)
  *   layer_add_totals  reads the totals     x += O                waits for all blocks
  *   layer_gate_up     reads x              writes FRAME_X_INNER  waits for nothing
  *   layer_down        reads FRAME_X_INNER  writes FRAME_X_DOWN   waits for all blocks
@@ -119,7 +119,7 @@ template <int W, int COLUMNS>
 DEV void layer_add_totals(struct block &b, float (&x)[COLUMNS][LAYER_EACH(W)])
 {
     constexpr int N = W / 512;
-    const uint64_t *words = totals_of(b, false) + frame_total_at(vector_index(b, 0));
+    const uint64_t *words = totals_of(b) + frame_total_at(vector_index(b, 0));
     for (int c = 0; c < COLUMNS; c++) {
         uint64_t v[N][2];
         totals_take<N>(b, words + c * W, v);
@@ -143,6 +143,7 @@ DEV void layer_qkv(struct block &b, struct held<S> &h, const float (&squares)[CO
                          (b.kv_head * FRAME_MAX_COLUMNS + column) * FRAME_GROUP + b.part * 32 + row,
             value, next);
     }
+    totals_release(b);
 }
 
 /* mixed: this thread's dimension, 32 * warp + lane, of the two heads of the block. */
@@ -163,10 +164,9 @@ DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMN
     totals_turn(b);
     if (b.thread < S::ROWS * COLUMNS) {
         const int column = b.thread / S::ROWS, row = b.thread % S::ROWS;
-        dev_add_wide(totals_of(b, false) + column * W + frame_total_at(b.part * S::ROWS + row),
+        dev_add_wide(totals_of(b) + column * W + frame_total_at(b.part * S::ROWS + row),
             totals_part(exchange_rounded(product_sum<S::ROWS>(b, column, row))));
     }
-    totals_clear(b);
 }
 
 /* silu(gate) * up, both still without the norm's factor. */
@@ -190,6 +190,7 @@ DEV void layer_gate_up(struct block &b, struct held<S> &h, const float (&squares
             product_sum<S::ROWS>(b, column, row + 8), product_scale(b, column, W, eps));
         exchange_put(exchange_at<FRAME_X_INNER>(b) + column * I + b.index * UNITS + unit, value, next);
     }
+    totals_await(b);
 }
 
 /* The block's part of the inner vector: all of it, or half where two blocks share a row tile. */

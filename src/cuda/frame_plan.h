@@ -187,13 +187,14 @@ enum { FRAME_STOP_WEIGHTS = 1, FRAME_STOP_ALL };
 
 struct frame_shared {
     uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
+    uint64_t totals_read, totals_clear; /* of the layer before: by all blocks; for all blocks */
     FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];         /* of products in turns */
     FRAME_ALIGNED float placed[FRAME_PLACED][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
     float cosine[FRAME_PLACED][64], sine[FRAME_PLACED][64];
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
     float scores[FRAME_PLACED][2][FRAME_MAX_POSITIONS];
     FRAME_ALIGNED float shares[FRAME_WARPS][FRAME_PLACED]
-                              [FRAME_MAX_POSITIONS]; /* each warp's weights of keys */
+                              [FRAME_MAX_POSITIONS]; /* each warp's weights of keys or parts */
     uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];

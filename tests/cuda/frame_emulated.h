@@ -277,21 +277,6 @@ DEV uint2 dev_get2(const uint32_t *at)
     fiber_yield();
     return (uint2){at[0], at[1]};
 }
-DEV uint4 dev_get4(const uint32_t *at)
-{
-    fiber_yield();
-    return (uint4){at[0], at[1], at[2], at[3]};
-}
-DEV void dev_get_if(uint32_t yes, const uint32_t *at, uint32_t &v)
-{
-    fiber_yield();
-    v = yes ? *at : v;
-}
-DEV void dev_get2_if(uint32_t yes, const uint32_t *at, uint2 &v)
-{
-    fiber_yield();
-    v = yes ? (uint2){at[0], at[1]} : v;
-}
 DEV void dev_get4_if(uint32_t yes, const uint32_t *at, uint4 &v)
 {
     fiber_yield();
@@ -319,6 +304,10 @@ DEV void dev_copy16(void *to, const void *from)
 }
 DEV void dev_copy_wait()
 {
+}
+DEV uint32_t dev_lowest(uint32_t v)
+{
+    return v << 31;
 }
 DEV void dev_wait_for(uint32_t &)
 {
