@@ -295,13 +295,16 @@ void voices_reap(struct server *s, pid_t pid, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         upload_good(s, u);
     } else {
-        char text[1024] = "the recording could not be worked on";
+        char text[1024] = "it could not be worked on";
         ssize_t n = read(u->error_pipe, text, sizeof text - 1);
         text[n > 0 ? (size_t)n : strlen(text)] = 0;
         text[strcspn(text, "\n")] = 0;
         struct refusal r;
-        bool wrong = WIFEXITED(status) && WEXITSTATUS(status) == 1;
-        refuse(&r, wrong || WIFSIGNALED(status) ? 400 : 500, "audio_sample", "the recording: %s", text);
+        if (WIFSIGNALED(status) || WEXITSTATUS(status) == 1) {
+            refuse(&r, 400, "audio_sample", "the recording: %s", text);
+        } else {
+            refuse(&r, 500, NULL, "the voice cannot be made: %s", text);
+        }
         drop_once(u);
         if (u->done) {
             u->done(u->user, NULL, NULL, &r);
@@ -336,23 +339,27 @@ int voices_child(char **arguments)
     clone.name = arguments[3];
     clone.transcript = arguments[4][0] ? arguments[4] : NULL;
     clone.max_seconds = MAX_SECONDS;
+    const char *file = model_path;
     utter_status status = utter_model_open(&model, model_path, &options, &error);
-    if (status == UTTER_OK) {
+    bool opened = status == UTTER_OK, cloned = false;
+    if (opened) {
+        file = sound;
         status = utter_voice_clone(&voice, model, sound, &clone, NULL, &error);
+        cloned = status == UTTER_OK;
     }
-    if (status == UTTER_OK) {
+    if (cloned) {
+        file = out;
         status = utter_voice_save(voice, out, &error);
     }
     utter_voice_free(&voice);
     utter_model_close(&model);
-    if (status != UTTER_OK) {
-        /* The client knows no path of this machine. */
-        const char *text = error.text;
-        size_t n = strlen(sound);
-        fprintf(
-            stderr, "%s\n", strncmp(text, sound, n) == 0 ? text + n + strspn(text + n, ": ") : text);
+    if (status == UTTER_OK) {
+        return 0;
     }
-    return status == UTTER_OK                                                                ? 0
-           : status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL ? 1
-                                                                                             : 2;
+    /* The client knows no path of this machine, and only the recording is its own. */
+    size_t n = strlen(file);
+    bool named = strncmp(error.text, file, n) == 0;
+    fprintf(stderr, "%s\n", named ? error.text + n + strspn(error.text + n, ": ") : error.text);
+    bool wrong = status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL;
+    return opened && !cloned && wrong ? 1 : 2;
 }

@@ -268,6 +268,21 @@ def voices_of_the_program_are_known(program, model):
             assert s.stop() == 0
 
 
+def a_voice_that_cannot_be_kept(program, model):
+    """The fault is the server's, and the client learns no path of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        voices = os.path.join(folder, "voices")
+        s = Server(program, "--lanes", "1", "-m", model, "--voices", voices)
+        try:
+            os.rmdir(voices)
+            status, _, body = s.ask("POST", "/v1/audio/voices", *form({"name": "Bea", "audio_sample": tone(2)}))
+            error = json.loads(body)["error"]
+            assert status == 500 and error["type"] == "server_error" and not error["param"], body
+            assert folder not in error["message"] and "such file" in error["message"], body
+        finally:
+            assert s.stop() == 0
+
+
 def a_voice_has_one_file(program, s, folder):
     old, = os.listdir(folder)
     assert s.stop() == 0

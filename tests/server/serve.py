@@ -579,6 +579,8 @@ def main():
     checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
     checks.run("voices_of_the_program_are_known", mishaps.voices_of_the_program_are_known, program,
                os.path.join(checkpoints, "tiny06-base"))
+    checks.run("a_voice_that_cannot_be_kept", mishaps.a_voice_that_cannot_be_kept, program,
+               os.path.join(checkpoints, "tiny06-base"))
     checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
