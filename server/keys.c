@@ -94,9 +94,16 @@ bool keys_read(struct server *s)
         good = kind == ACCOUNT_LINE_EMPTY || (kind == ACCOUNT_LINE_KEY && add(keys, s->keys, &account));
     }
     memory_free(text);
-    if (!good || keys->n == 0) {
+    if (good && keys->n == 0) {
+        fprintf(stderr, "utter: %s: holds no key (a line is KEY, or sha256: and 64 hex digits)\n",
+            s->options->key_file);
+        list_free(keys);
+        return false;
+    }
+    if (!good) {
         fprintf(stderr,
-            "utter: %s: line %d: no key, or one that is there already (a line is KEY, or sha256: and "
+            "utter: %s: line %d: a key that is there already, or limits that are none (a line is KEY, "
+            "or sha256: and "
             "64 hex "
             "digits; then speeches=N, per-minute=N)\n",
             s->options->key_file, number);

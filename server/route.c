@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "server/keys.h"
 #include "server/page.h"
+#include "server/speech.h"
 #include "server/voices.h"
 
 static void answer_page(struct conn *c)
@@ -94,7 +95,7 @@ static void answer_health(struct conn *c)
 static void answer_ready(struct conn *c)
 {
     const struct server *s = c->server;
-    bool full = s->n_queued >= s->options->queue, good = s->is_ready && !s->draining && !full;
+    bool full = s->is_ready && speech_queue_is_full(s), good = s->is_ready && !s->draining && !full;
     conn_answer_json(c, good ? 200 : 503,
         json_pack("{s:s,s:i,s:i,s:i}", "status",
             good          ? "ready"

@@ -152,6 +152,12 @@ static double estimated_wait(const struct server *s)
     return ahead > 0 && lanes > 0 ? s->hold_s * ahead / lanes : 0;
 }
 
+bool speech_queue_is_full(const struct server *s)
+{
+    int n_free = s->is_ready ? free_lanes(s) : 0;
+    return s->n_queued + 1 - n_free > s->options->queue;
+}
+
 static bool admit(struct server *s, struct account *account, struct refusal *r)
 {
     double wait = estimated_wait(s);
@@ -162,7 +168,7 @@ static bool admit(struct server *s, struct account *account, struct refusal *r)
     if (s->draining) {
         s->metrics.rejected[METRICS_DRAINING]++;
         refuse(r, 503, NULL, "the server is about to stop");
-    } else if (s->n_queued >= s->options->queue || wait > QUEUE_S) {
+    } else if (speech_queue_is_full(s) || wait > QUEUE_S) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);
         r->never_retry = wait > 0.3;

@@ -45,6 +45,9 @@ void speech_cancel(struct speech *p);
 void speech_hold(struct speech *p, bool held);
 int speech_rate(const struct speech *p); /* of the encoded samples */
 
+/* One more would find neither a lane nor a place to wait. */
+bool speech_queue_is_full(const struct server *s);
+
 /* From the link. */
 void speech_dispatch(struct server *s); /* lanes may be free */
 void speech_worker_lost(struct server *s);

@@ -188,6 +188,22 @@ def an_utterance_that_ends_early_is_over(s):
     w.close()
 
 
+def nobody_waits_but_lanes_are_given(program):
+    s = Server(program, "--lanes", "1", "--queue", "0", "-q")
+    try:
+        assert s.ask("GET", "/ready")[0] == 200
+        assert s.speak(input=TEXT, max_new_tokens=2)[0] == 200
+        w = Socket(s)
+        w.send({"type": "session.config"})
+        w.send({"type": "input.text", "text": "The quick brown fox"})
+        w.until("audio.start")
+        assert s.ask("GET", "/ready")[0] == 503 and s.speak(input=TEXT)[0] == 503
+        w.close()
+        assert wait_for(lambda: s.ask("GET", "/ready")[0] == 200)
+    finally:
+        assert s.stop() == 0
+
+
 def an_utterance_is_refused_once(s):
     """s is full."""
     w = Socket(s)

@@ -581,6 +581,7 @@ def main():
                os.path.join(checkpoints, "tiny06-base"))
     checks.run("a_voice_that_cannot_be_kept", mishaps.a_voice_that_cannot_be_kept, program,
                os.path.join(checkpoints, "tiny06-base"))
+    checks.run("nobody_waits_but_lanes_are_given", mishaps.nobody_waits_but_lanes_are_given, program)
     checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
