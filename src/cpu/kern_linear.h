@@ -54,9 +54,10 @@ KERN_INLINE void tile_step(enum dtype type, int rows, int columns, vf (*sum)[TIL
     }
 }
 
-/* rows x columns dot products; w and y begin at the first row, x and y at the first column. */
-KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t y_stride, const char *w,
-    int64_t n_k, const float *x, int64_t x_stride)
+/* rows x columns dot products; w and y begin at the first row, x and y at the first column. `fresh`: the weights come
+ * from memory. */
+KERN_INLINE void tile(enum dtype type, int rows, int columns, bool fresh, float *y, int64_t y_stride,
+    const char *w, int64_t n_k, const float *x, int64_t x_stride)
 {
     vf sum[TALL_ROWS][TILE_COLUMNS];
     size_t row_bytes = (size_t)n_k * weight_bytes(type);
@@ -68,12 +69,15 @@ KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t 
         }
     }
     int64_t k = 0;
-    /* With few columns the weights come from memory. Short rows are too many streams for the machine to
-     * foresee: the next tile's are asked for here. */
-    for (; columns <= 4 && columns < TILE_COLUMNS && k + 32 <= n_k; k += 32) {
+    /* Short rows are too many streams for the machine to foresee: the next tile's are asked for here. */
+    for (; fresh && k + 32 <= n_k; k += 32) {
         KERN_UNROLL
         for (int r = 0; r < rows; r++) {
-            __builtin_prefetch(w + (size_t)(rows + r) * row_bytes + (size_t)k * weight_bytes(type));
+            const char *next = w + (size_t)(rows + r) * row_bytes + (size_t)k * weight_bytes(type);
+            __builtin_prefetch(next);
+            if (type == DTYPE_F32) { /* 32 of them are two lines */
+                __builtin_prefetch(next + 64);
+            }
         }
         KERN_UNROLL
         for (int i = 0; i < 32; i += KERN_LANES) {
@@ -97,19 +101,21 @@ KERN_INLINE void tile(enum dtype type, int rows, int columns, float *y, int64_t 
 }
 
 /* All rows of a block for `columns` columns. */
-KERN_INLINE void strip(enum dtype type, int columns, float *y, int64_t y_stride, const char *w,
-    int64_t n_k, int64_t n_rows, const float *x, int64_t x_stride)
+KERN_INLINE void strip(enum dtype type, int columns, bool fresh, float *y, int64_t y_stride,
+    const char *w, int64_t n_k, int64_t n_rows, const float *x, int64_t x_stride)
 {
     size_t row_bytes = (size_t)n_k * weight_bytes(type);
     int64_t r = 0;
     for (; columns == 1 && r + TALL_ROWS <= n_rows; r += TALL_ROWS) {
-        tile(type, TALL_ROWS, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+        tile(type, TALL_ROWS, columns, fresh, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x,
+            x_stride);
     }
     for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS) {
-        tile(type, TILE_ROWS, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+        tile(type, TILE_ROWS, columns, fresh, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x,
+            x_stride);
     }
     for (; r < n_rows; r++) {
-        tile(type, 1, columns, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
+        tile(type, 1, columns, fresh, y + r, y_stride, w + (size_t)r * row_bytes, n_k, x, x_stride);
     }
 }
 
@@ -125,17 +131,20 @@ KERN_INLINE void matmul(enum dtype type, float *y, int64_t y_stride, const void 
         const char *rows = (const char *)w + (size_t)r * row_bytes;
         int c = 0;
         for (; c + TILE_COLUMNS <= n_c; c += TILE_COLUMNS) {
-            strip(type, TILE_COLUMNS, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
-                x_stride);
+            strip(type, TILE_COLUMNS, c == 0, y + c * y_stride + r, y_stride, rows, n_k, n,
+                x + c * x_stride, x_stride);
         }
         for (; TILE_COLUMNS > 4 && c + 4 <= n_c; c += 4) {
-            strip(type, 4, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
+            strip(type, 4, c == 0, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
+                x_stride);
         }
         for (; c + 2 <= n_c; c += 2) {
-            strip(type, 2, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
+            strip(type, 2, c == 0, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
+                x_stride);
         }
         if (c < n_c) {
-            strip(type, 1, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride, x_stride);
+            strip(type, 1, c == 0, y + c * y_stride + r, y_stride, rows, n_k, n, x + c * x_stride,
+                x_stride);
         }
     }
 }
