@@ -18,8 +18,9 @@ enum {
     WHOLE_PAIRS = KERN_WHOLE_GROUP / 2,
     TILE = 16, /* rows of a tile, and words of a row: half the outputs of a group, or its pairs */
     TILE_MOMENTS = 512, /* of time in a block: what weights are fetched for once */
-    TILE_STEPS = 24,    /* groups times taps in a visit, at most */
-    TILE_LINE = 16,     /* words of a line of the cache */
+    TILE_STEPS =
+        12, /* groups times taps in a visit, at most: their weights take half of the first cache */
+    TILE_LINE = 16,                             /* words of a line of the cache */
     TILE_STEP = WHOLE_PAIRS * KERN_WHOLE_GROUP, /* words of a group and tap in memory */
 };
 
@@ -97,20 +98,20 @@ KERN_INLINE void tiles_end(int tiles, float (*sums)[2][TILE][TILE])
     }
 }
 
-/* One visit's part of sums[0] and, with `tiles` 2, sums[1], of moments from t on. Weights of `next` are asked for
- * meanwhile. */
+/* One visit's part of sums[0] and, with `tiles` 2, sums[1], of moments from t on. With `ask` weights a visit further on
+ * are asked for meanwhile: behind the last ones of a group of outputs lie the first ones of the next group. */
 KERN_INLINE void tile_sums(const struct kern_whole *c, int tiles, const struct tile_visit *visit,
-    int64_t t, float (*sums)[2][TILE][TILE], const struct tile_visit *next)
+    int64_t t, float (*sums)[2][TILE][TILE], bool ask)
 {
     const int32_t *x = c->x + visit->step / c->taps * c->x_stride * WHOLE_WORDS + t * WHOLE_PAIRS;
     TILE_MEMORY();
     tiles_begin(tiles, visit->step == 0, sums);
     for (int i = 0, j = visit->step % c->taps; i < visit->n_steps; i++) {
-        const int32_t *moved = x + (int64_t)j * c->dilation * WHOLE_PAIRS;
-        tiles_step(
-            tiles, visit->w + i * TILE_STEP, moved, c->fine ? moved + c->x_stride * WHOLE_PAIRS : NULL);
-        for (int k = 0; i < next->n_steps && k < TILE_STEP; k += TILE_LINE) {
-            __builtin_prefetch(next->w + i * TILE_STEP + k, 0, 2);
+        const int32_t *moved = x + (int64_t)j * c->dilation * WHOLE_PAIRS,
+                      *w = visit->w + i * TILE_STEP;
+        tiles_step(tiles, w, moved, c->fine ? moved + c->x_stride * WHOLE_PAIRS : NULL);
+        for (int k = 0; ask && k < TILE_STEP; k += TILE_LINE) {
+            __builtin_prefetch(w + visit->n_steps * TILE_STEP + k, 0, 2);
         }
         if (++j == c->taps) {
             j = 0, x += WHOLE_WORDS * c->x_stride;
@@ -156,20 +157,18 @@ static struct tile_visit tile_visit_at(
 /* Weights are read in the order in which they lie. */
 static void whole(const struct kern_whole *c, int o0, int o1)
 {
-    static const struct tile_visit none = {0};
     const int32_t *w = c->w + (int64_t)o0 / KERN_WHOLE_GROUP * c->n_groups * c->taps * TILE_STEP;
     _Alignas(64) float sums[TILE_MOMENTS / TILE][2][TILE][TILE]; /* they wait here between visits */
-    struct tile_visit visit = tile_visit_at(c, w, 0, 0), next;
+    struct tile_visit visit = tile_visit_at(c, w, 0, 0);
     (void)o1;
     TILES_BEGIN(&tile_shape);
-    for (; visit.n_steps; visit = next) {
+    for (; visit.n_steps; visit = tile_visit_at(c, w, visit.t, visit.step + visit.n_steps)) {
         int64_t n_t = c->n_t - visit.t < TILE_MOMENTS ? c->n_t - visit.t : TILE_MOMENTS, t = 0;
-        next = tile_visit_at(c, w, visit.t, visit.step + visit.n_steps);
         for (; n_t - t > TILE; t += 2 * TILE) {
-            tile_sums(c, 2, &visit, visit.t + t, &sums[t / TILE], t ? &none : &next);
+            tile_sums(c, 2, &visit, visit.t + t, &sums[t / TILE], t == 0);
         }
         if (t < n_t) {
-            tile_sums(c, 1, &visit, visit.t + t, &sums[t / TILE], t ? &none : &next);
+            tile_sums(c, 1, &visit, visit.t + t, &sums[t / TILE], t == 0);
         }
         if (visit.step + visit.n_steps == c->n_groups * c->taps) {
             tile_finish(c, sums, o0, visit.t, visit.t + n_t);

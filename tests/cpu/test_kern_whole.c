@@ -30,7 +30,7 @@ static const struct kern *table_at(int i)
         for (const struct kern *kern = table_at(i_##kern); kern; kern = NULL)
 
 enum {
-    GROUPS = 3,
+    GROUPS = 5, /* with its taps more steps than any table takes at once */
     WHOLE_IN = GROUPS * KERN_WHOLE_GROUP,
     OUT = 2 * KERN_WHOLE_GROUP,
     TAPS = 3,
