@@ -18,7 +18,7 @@
 #include "server/speech.h"
 #include "server/worker.h"
 
-enum { CHILD_SOCKET = 3, SILENT_S = 30, MAX_FIRST_STARTS = 3 };
+enum { CHILD_SOCKET = 3, SILENT_S = 30, MAX_FIRST_STARTS = 3, SAME_STARTS = 5, GONE_S = 1 };
 static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
 
 extern char **environ;
@@ -28,6 +28,7 @@ struct link {
     struct bufferevent *socket;
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
+    double lost_at;                    /* when there was one last */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
     bool broken;                       /* a message to it was lost: the loop will end it */
     bool closing;
@@ -191,6 +192,21 @@ static void on_event(struct bufferevent *b, short what, void *user)
     }
 }
 
+/* What a worker is asked for. One that takes the place of another asks for the same device and as many lanes: what is
+ * free just now, with the memory of the other one on its way back, must not decide that. When that cannot be had again
+ * and again, the choice is open as at the beginning. */
+static struct wire_hello hello_of(const struct server *s)
+{
+    const struct serve_options *o = s->options;
+    struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes,
+        o->weights, o->snapshot_bytes};
+    if (s->was_ready && s->ready.lanes > 0 && s->link->n_failed_starts < SAME_STARTS) {
+        hello.lanes = s->ready.lanes;
+        hello.device = strcmp(o->device, "auto") == 0 ? s->ready.device : o->device;
+    }
+    return hello;
+}
+
 static bool start_worker(struct server *s)
 {
     struct link *link = s->link;
@@ -216,9 +232,7 @@ static bool start_worker(struct server *s)
     bufferevent_priority_set(link->socket, SERVER_SOUND);
     bufferevent_setcb(link->socket, on_read, NULL, on_event, s);
     bufferevent_enable(link->socket, EV_READ | EV_WRITE);
-    const struct serve_options *o = s->options;
-    struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes,
-        o->weights, o->snapshot_bytes};
+    const struct wire_hello hello = hello_of(s);
     wire_put_hello(&link->out, &hello);
     link_send(s);
     return true;
@@ -245,6 +259,7 @@ static void lose_worker(struct server *s, const char *why)
         return;
     }
     s->metrics.worker_deaths++;
+    link->lost_at = clock_seconds();
     link->n_failed_starts = was_ready ? 0 : link->n_failed_starts + 1;
     int i = link->n_failed_starts, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
     link->restart_at = clock_seconds() + restart_pauses[i < last ? i : last];
@@ -313,7 +328,9 @@ void link_send(struct server *s)
 void link_tick(struct server *s, double now)
 {
     struct link *link = s->link;
-    if (!link->socket && link->restart_at > 0 && now >= link->restart_at && !start_worker(s)) {
+    /* The memory of a GPU comes back with the end of the process that had it. */
+    bool gone = link->pid <= 0 || now - link->lost_at > GONE_S;
+    if (!link->socket && gone && link->restart_at > 0 && now >= link->restart_at && !start_worker(s)) {
         link->restart_at = now + 1;
     }
     /* It beats several times a second, but for long prefills and while it opens the model. */
@@ -337,4 +354,7 @@ void link_reap(struct server *s, pid_t pid, int status)
         event_base_loopbreak(s->base);
     }
     lose_worker(s, "the worker has ended");
+    if (s->was_ready && !s->link->closing) {
+        link_tick(s, clock_seconds());
+    }
 }

@@ -24,17 +24,19 @@ static void answer(int socket, const struct wire_message *m)
 {
     static float pcm[SOUND_S * RATE];
     struct wire_out out = {0};
-    if (m->kind == WIRE_HELLO) {
+    struct wire_hello hello;
+    if (m->kind == WIRE_HELLO && wire_get_hello(&hello, m)) {
         struct wire_beat beat = {0, 0, 1, 0};
         struct wire_ready ready = {.version = WIRE_VERSION,
             .kind_name = "voice_design",
-            .size_name = "",
-            .device = "",
+            .size_name = hello.device, /* to be seen from outside, as is width */
+            .device = "cuda",
             .kernels = "frame",
             .weights = "",
             .sample_rate = RATE,
             .frame_samples = FRAME,
-            .lanes = LANES};
+            .lanes = LANES,
+            .width = hello.lanes};
         wire_put_beat(&out, &beat);
         wire_put_ready(&out, &ready);
     } else if (m->kind == WIRE_TEXT && m->bytes <= 5 && memcmp(m->body, "sound", m->bytes) == 0) {
@@ -115,6 +117,7 @@ static void run_for(struct server *s, double seconds)
     double end = clock_seconds() + seconds;
     while (clock_seconds() < end) {
         event_base_loop(s->base, EVLOOP_NONBLOCK);
+        link_tick(s, clock_seconds());
         usleep(1000);
     }
     speech_dispatch(s);
@@ -155,7 +158,7 @@ static void wait_for_bytes(struct server *s, const struct listener *l)
 static void begin(struct server *s)
 {
     static const struct serve_options options = {
-        .model = "", .device = "cpu", .lanes = LANES, .queue = 8, .paced = true, .quiet = true};
+        .model = "", .device = "auto", .lanes = 0, .queue = 8, .paced = true, .quiet = true};
     *s = (struct server){.options = &options, .base = event_base_new(), .was_ready = true};
     assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
     TAILQ_INIT(&s->conns);
@@ -322,6 +325,25 @@ static void who_begins_again_waits_anew(void **state)
     end(&s);
 }
 
+/* What is free as a worker takes the place of another does not decide where it computes, and with how many lanes. */
+static void the_next_worker_is_like_the_first(void **state)
+{
+    struct server s;
+    (void)state;
+    begin(&s);
+    assert_true(s.ready.width == 0 && strcmp(s.ready.size_name, "auto") == 0);
+    struct listener l = {0};
+    struct speech *p = start(&s, ENCODE_PCM, &l);
+    run_for(&s, 0.1);
+    break_link(&s);
+    speech_finish(p);
+    wait_until_lost(&s);
+    wait_until_ready(&s);
+    assert_true(s.ready.width == LANES && strcmp(s.ready.size_name, "cuda") == 0);
+    speech_cancel(p);
+    end(&s);
+}
+
 /* A device that goes on in another way is told so, and its speeches go on. */
 static void other_kernels_are_known(void **state)
 {
@@ -399,6 +421,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(who_listens_too_slowly_is_ended),
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
         cmocka_unit_test(who_begins_again_waits_anew),
+        cmocka_unit_test(the_next_worker_is_like_the_first),
         cmocka_unit_test(other_kernels_are_known),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
     };
