@@ -4,9 +4,9 @@
  * arise; behind attention; the output projection; the gate; what follows it. A product's weights are on their way
  * while the blocks meet.
  *
- * In a block, warps 0 to 7, two teams, multiply and attend; warp 8 waits for the other blocks and asks for copies; the
- * three warps left find the factors of the norms and split keys of earlier positions. What is summed in which order is
- * as in the kernels of single products and of cuda_prompt.cu.
+ * In a block, warps 0 to 7, two teams, multiply and attend; one thread of warp 8 waits for the other blocks and asks
+ * for copies; the three warps left find the factors of the norms and split keys of earlier positions. What is summed in
+ * which order is as in the kernels of single products and of cuda_prompt.cu.
  *
  * The code of a layer is kept small enough for the instructions' caches (128 KB on a multiprocessor): code that is run
  * once in each layer and was thrown out since comes at 30 cycles and more an instruction. Hence loops that are not
@@ -55,22 +55,23 @@ __device__ __forceinline__ struct product find_product(const struct layers_task 
 __device__ __forceinline__ void bring_all(
     const struct layers_task &task, struct state &b, unsigned char *slots)
 {
+    const struct ring ring = ring_of(b, slots);
     struct place at = {0, 0}, pages_at = {0, 0};
     int phase = 1;
 #pragma unroll 1
     for (int i = 0; i < 4 * task.n_layers; i++) {
         if (i % 4 == 1) {
             wait_for_all(task, b, phase++);
-            bring_pages(task, b, slots, pages_at);
+            bring_pages(task, b, ring.slots, pages_at);
             group_wait(&b.room, (uint32_t)(i / 4) & 1);
         }
         const struct product product = find_product(task, i);
         if (i % 2) {
-            bring<slim>(task, b, slots, at, product, phase++);
+            bring<slim>(task, b, ring, at, product, phase++);
         } else if (i % 4 == 0 || !task.tall) {
-            bring<broad>(task, b, slots, at, product, phase++);
+            bring<broad>(task, b, ring, at, product, phase++);
         } else {
-            bring<tall>(task, b, slots, at, product, phase++);
+            bring<tall>(task, b, ring, at, product, phase++);
         }
     }
 }
@@ -244,10 +245,10 @@ __global__ void __launch_bounds__(THREADS, 1)
         multiply_all(task, b, slots);
     } else {
         group_registers_less<LEFT>();
-        if (warp == MULTIPLIERS) {
-            bring_all(task, b, slots);
-        } else {
+        if (warp > MULTIPLIERS) {
             help_all(task, b);
+        } else if (group_one()) {
+            bring_all(task, b, slots);
         }
     }
 #endif

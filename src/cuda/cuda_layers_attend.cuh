@@ -65,7 +65,7 @@ __device__ __forceinline__ struct place next_pages(struct place at)
 
 /* All pages of this block's tasks, a slot for both teams. */
 __device__ __forceinline__ void bring_pages(
-    const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at)
+    const struct layers_task &task, struct state &b, uint32_t slots, struct place &at)
 {
     const struct task &a = task.attend;
 #pragma unroll 1
@@ -80,13 +80,14 @@ __device__ __forceinline__ void bring_pages(
             for (int page = quarter_of(mine, 0, pass); page < mine.n_pages;
                  page += QUARTERS, at = next_pages(at)) {
                 const bool two = page + apart < mine.n_pages;
-                unsigned char *to = slots + at.slot * SLOT;
+                const uint32_t to = slots + (uint32_t)(at.slot * SLOT),
+                               full = group_shared(&b.pages_full[at.slot]);
                 group_wait(&b.pages_empty[at.slot], at.parity ^ 1);
-                group_expect(&b.pages_full[at.slot], (two ? 2 : 1) * (uint32_t)sizeof(struct page));
-                group_copy_here(to, pages + page, sizeof(struct page), &b.pages_full[at.slot]);
+                group_expect_alone(full, (two ? 2 : 1) * (uint32_t)sizeof(struct page));
+                group_copy_alone(to, pages + page, sizeof(struct page), full);
                 if (two) {
-                    group_copy_here(to + sizeof(struct page), pages + page + apart, sizeof(struct page),
-                        &b.pages_full[at.slot]);
+                    group_copy_alone(to + (uint32_t)sizeof(struct page), pages + page + apart,
+                        sizeof(struct page), full);
                 }
             }
         }

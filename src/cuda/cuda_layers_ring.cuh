@@ -23,25 +23,24 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
     return *late != 0;
 }
 
-/* ---- The warp that brings ---- */
+/* ---- The thread that brings ---- */
+
+/* One thread asks for all copies, in few instructions each: when a stage took it 170 of them, products waited for
+ * that and for nothing else. */
 
 /* All blocks have done what comes before phase `phase`; of a block that waits for no other this one has, as `open`
  * tells a phase only from the next. */
 __device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
 {
-    if (threadIdx.x % 32 == 0) {
-        const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
-        const int64_t begin = clock64();
-        const volatile uint32_t *ended = &b.ended;
-        uint32_t seen;
-        do {
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
-        } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
-        group_copies_follow();
-        group_arrive(group_shared(&b.open));
-    }
-    __syncwarp();
+    const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
+    const int64_t begin = clock64();
+    const volatile uint32_t *ended = &b.ended;
+    uint32_t seen;
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
+    } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
     group_copies_follow();
+    group_arrive(group_shared(&b.open));
 }
 
 /* A product as copies see it, then a tile of it. */
@@ -71,72 +70,90 @@ __device__ __forceinline__ struct source source_of(
     return from;
 }
 
+/* Where the ring's slots and their signs are in shared memory. */
+struct ring {
+    uint32_t slots, full, empty;
+};
+
+__device__ __forceinline__ struct ring ring_of(struct state &b, const unsigned char *slots)
+{
+    return {group_shared(slots), group_shared(b.full), group_shared(b.empty)};
+}
+
+/* A slot is free, and gets so many bytes. */
+__device__ __forceinline__ void begin_slot(const struct ring &ring, struct place at, uint32_t bytes)
+{
+    group_wait_at(ring.empty + (uint32_t)at.slot * 8, at.parity ^ 1);
+    group_expect_alone(ring.full + (uint32_t)at.slot * 8, bytes);
+}
+
+/* The weights of the stage at which from.weights stands, which then stands at the next. */
 template <class S>
 __device__ __forceinline__ void bring_weights(
-    const struct source &from, struct state &b, unsigned char *slots, struct place at, int stage)
+    struct source &from, const struct ring &ring, struct place at)
 {
-    const unsigned char *weights = from.weights + stage * WEIGHT_BYTES;
-    group_wait(&b.empty[at.slot], at.parity ^ 1);
-    group_expect(&b.full[at.slot],
+    const unsigned char *weights = from.weights;
+    begin_slot(ring, at,
         min((int)S::ROWS, (int)MULTIPLIERS) * WEIGHT_BYTES + (S::TAKES == 1 ? from.operand_bytes : 0));
 #pragma unroll
     for (int i = 0; i < S::ROWS; i++) {
         if (i == MULTIPLIERS) {
             at = behind(behind(at));
-            group_wait(&b.empty[at.slot], at.parity ^ 1);
-            group_expect(&b.full[at.slot], S::ROWS % MULTIPLIERS * WEIGHT_BYTES);
+            begin_slot(ring, at, S::ROWS % MULTIPLIERS * WEIGHT_BYTES);
         }
-        group_copy_here(slots + at.slot * SLOT + i % MULTIPLIERS * WEIGHT_BYTES, weights, WEIGHT_BYTES,
-            &b.full[at.slot]);
+        group_copy_alone(ring.slots + (uint32_t)(at.slot * SLOT + i % MULTIPLIERS * WEIGHT_BYTES),
+            weights, WEIGHT_BYTES, ring.full + (uint32_t)at.slot * 8);
         weights += from.row_step;
     }
+    from.weights += WEIGHT_BYTES;
 }
 
 template <class S>
 __device__ __forceinline__ void bring_operand(
-    const struct source &from, struct state &b, unsigned char *slots, struct place stage_at, int stage)
+    struct source &from, const struct ring &ring, struct place stage_at)
 {
     const struct place at = operand_of(stage_at, S::TAKES);
-    unsigned char *to = slots + at.slot * SLOT + (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES : 0);
     if (S::TAKES > 1) {
-        group_wait(&b.empty[at.slot], at.parity ^ 1);
-        group_expect(&b.full[at.slot], from.operand_bytes);
+        begin_slot(ring, at, from.operand_bytes);
     }
     if (from.operand_bytes > 0) {
-        group_copy_here(
-            to, from.operand + stage * from.slab_step, from.operand_bytes, &b.full[at.slot]);
+        group_copy_alone(
+            ring.slots + (uint32_t)(at.slot * SLOT + (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES : 0)),
+            from.operand, from.operand_bytes, ring.full + (uint32_t)at.slot * 8);
     }
+    from.operand += from.slab_step;
 }
 
-/* A product's stages into the ring: weights before the phase is open, their operand then. */
+/* A product's stages into the ring: as many weights as fit before the phase is open, their operand then. */
 template <class S>
 __device__ __forceinline__ void bring(const struct layers_task &task, struct state &b,
-    unsigned char *slots, struct place &at, const struct product &product, int phase)
+    const struct ring &ring, struct place &at, const struct product &product, int phase)
 {
     const int n = product.n_k / DEEP, n_tiles = task.grids[product.grid].n;
     bool open = false;
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < n_tiles || !open; i += (int)gridDim.x) {
         const bool some = i < n_tiles;
-        const struct source from =
+        struct source from =
             source_of<S>(task, product, find_tile(task.grids[product.grid], some ? i : 0));
-        const int ahead = open || !some ? 0 : min(n, SLOTS / S::TAKES), end = some ? ahead + n : 0;
+        const int ahead = open || !some ? 0 : min(n, SLOTS / S::TAKES);
         struct place weights_at = at;
 #pragma unroll 1
-        for (int k = 0; k < end || !open; k++) {
-            if (k == ahead && !open) {
-                wait_for_all(task, b, phase);
-                open = true;
+        for (int k = 0; k < ahead; k++) {
+            bring_weights<S>(from, ring, weights_at);
+            weights_at = next_stage(weights_at, S::TAKES);
+        }
+        if (!open) {
+            wait_for_all(task, b, phase);
+            open = true;
+        }
+#pragma unroll 1
+        for (int k = 0; some && k < n; k++) {
+            if (k >= ahead) {
+                bring_weights<S>(from, ring, at);
             }
-            const int stage = k - ahead; /* whose operand is to come; below 0: weights only */
-            if (k < end && (stage < 0 || stage >= ahead)) {
-                bring_weights<S>(from, b, slots, weights_at, stage < 0 ? k : stage);
-                weights_at = next_stage(weights_at, S::TAKES);
-            }
-            if (k < end && stage >= 0) {
-                bring_operand<S>(from, b, slots, at, stage);
-                at = next_stage(at, S::TAKES);
-            }
+            bring_operand<S>(from, ring, at);
+            at = next_stage(at, S::TAKES);
         }
     }
 }

@@ -32,6 +32,14 @@ static __device__ __forceinline__ void group_meet()
                      : "memory");
 }
 
+/* One thread of a warp, all of which come here: the compiler knows that what follows is not done by two. */
+static __device__ __forceinline__ bool group_one()
+{
+    uint32_t one;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(one));
+    return one != 0;
+}
+
 /* N threads of a block meet at its barrier number `id`. */
 template <int ID, int N> static __device__ __forceinline__ void group_some_meet()
 {
@@ -62,22 +70,34 @@ static __device__ __forceinline__ void group_expect(uint64_t *barrier, uint32_t 
         : "memory");
 }
 
+/* The same of a thread by itself. */
+static __device__ __forceinline__ void group_expect_alone(uint32_t barrier, uint32_t bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
 /* Arrives at a barrier of any block of the cluster. */
 static __device__ __forceinline__ void group_arrive(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-static __device__ __forceinline__ void group_wait(uint64_t *barrier, uint32_t parity)
+static __device__ __forceinline__ void group_wait_at(uint32_t barrier, uint32_t parity)
 {
     asm volatile("{\n"
                  ".reg .pred done;\n"
                  "again:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
                  "@!done bra again;\n"
-                 "}" ::"r"(group_shared(barrier)),
+                 "}" ::"r"(barrier),
                  "r"(parity)
                  : "memory");
+}
+
+static __device__ __forceinline__ void group_wait(uint64_t *barrier, uint32_t parity)
+{
+    group_wait_at(group_shared(barrier), parity);
 }
 
 /* ---- Copies ---- */
@@ -95,14 +115,13 @@ static __device__ __forceinline__ void group_copy(
         : "memory");
 }
 
-/* The same to this block alone. */
-static __device__ __forceinline__ void group_copy_here(
-    void *to, const void *from, uint32_t bytes, uint64_t *barrier)
+/* Bytes to this block, asked for by a thread by itself. */
+static __device__ __forceinline__ void group_copy_alone(
+    uint32_t to, const void *from, uint32_t bytes, uint32_t barrier)
 {
-    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\n"
-                 "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];\n}" ::"r"(group_shared(to)),
-                 "l"(from), "r"(bytes), "r"(group_shared(barrier))
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
 
