@@ -219,6 +219,57 @@ struct team_room {
 };
 static_assert(sizeof(struct team_room) <= SLOT, "a team's rows stand in a slot");
 
+/* Numbers 2t, 2t + 1 and eight further of a tile of 16 that a warp left, divided by the row's sum. All threads of a
+ * warp come here; those of rows that are not there get anything. */
+__device__ __forceinline__ float4 divide_left(
+    const struct left_over &from, int row, int tile, bool there)
+{
+    const int me = self() % 32;
+    const float sum = from.sum[row][me], reciprocal = finish_reciprocal(sum);
+    float x[4], out[4];
+    bool plain = true;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        x[k] = from.out[tile * 2 + k / 2][2 * row + k % 2][me];
+        out[k] = finish_divide(x[k], sum, reciprocal);
+        plain = plain && (!there || finish_divides(x[k], sum));
+    }
+    if (!__all_sync(0xffffffffu, plain)) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            out[k] = x[k] / sum;
+        }
+    }
+    return make_float4(out[0], out[1], out[2], out[3]);
+}
+
+/* Half of the rows' tiles as store_rows, as the operand of the product that follows: a head is a slab of it. */
+__device__ __forceinline__ void store_half(
+    const struct left_over &from, const struct task &a, int first, int head, int half)
+{
+    const int me = self() % 32, v = first + me / 4;
+    const int64_t at = operand_place(a.a.operand_groups, v, head * HEAD + 2 * (me % 4));
+#pragma unroll 1
+    for (int row = 0; row < 2; row++) {
+        const bool there = v + row * 8 < a.a.n_vectors;
+        uint32_t *to = (uint32_t *)((uint16_t *)a.a.operand + at) +
+                       row * (8 / CUDA_TILE_VECTORS) * (GROUP_BYTES / 4) +
+                       half * (STEPS / 2) * (GROUP_PIECES * 4);
+#pragma unroll 1
+        for (int i = 0; i < STEPS / 2; i++, to += GROUP_PIECES * 4) {
+            const float4 x = divide_left(from, row, half * (STEPS / 2) + i, there);
+            const uint4 parts = split_four(x.x, x.y, x.z, x.w);
+            if (there) {
+                to[0] = parts.x;
+                to[4] = parts.z;
+                to[32] = parts.y;
+                to[36] = parts.w;
+            }
+        }
+    }
+}
+static_assert(HEAD == CUDA_TILE * CUDA_WIDE_SLAB, "a head is a slab");
+
 /* Told once what warp `of_team` of the second part has left can be read. */
 __device__ __forceinline__ uint64_t *sign_of(
     const struct layers_task &task, const struct attend_task &mine, int of_team)
@@ -279,10 +330,7 @@ __device__ __forceinline__ void attend_task_rows(const struct layers_task &task,
     }
     multipliers_meet::meet();
     if (mine.part != 1) {
-#pragma unroll 1
-        for (int i = 0; i < QUARTERS / 2; i++) {
-            store_rows(one, a, first, head, 2 * team + i);
-        }
+        store_half(one, a, first, head, team);
     }
     multipliers_meet::meet(); /* the next rows take the same place */
 }
