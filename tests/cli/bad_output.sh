@@ -12,6 +12,8 @@ run 'utter say -m $M -v ryan -o x.wav --codes /dev/full hello; echo $?; rm x.wav
 run 'utter say -m $M -v ryan -o x.wav --codes no-such-folder/x.json hello'
 run 'printf old >real.json; chmod 600 real.json; ln -s real.json link.json; utter say -m $M -v ryan --max-frames 3 -o x.wav --codes link.json hello; readlink link.json; stat -c %a real.json; head -c 15 real.json; echo; rm x.wav real.json link.json'
 run 'utter say -m $M -v ryan -o x.wav --codes x.wav hello'
+run 'utter say -m $M -v ryan -o x.wav --codes ./x.wav hello'
+run 'touch x.wav; ln -s x.wav y.wav; utter say -m $M -v ryan -o y.wav --codes ../$(basename $PWD)/x.wav hello; rm x.wav y.wav'
 run 'utter say -m $M -v ryan -o x.wav --codes x.json --trace x.json hello'
 run 'utter say -m $M -v ryan --max-frames 3 -o /dev/null --format raw --codes /dev/null hello'
 run 'utter say -m $M -v ryan -o x.wav --trace - --json hello'
