@@ -1,4 +1,5 @@
 # What befalls a server: it is asked while the model opens, its worker dies, a recording is bad, a file has gone.
+import base64
 import glob
 import http.client
 import json
@@ -218,6 +219,18 @@ def an_utterance_is_refused_once(s):
     m = w.receive()
     assert m["type"] == "audio.cancelled" and m["utterance_index"] == 1, m
     w.close()
+
+
+def fields_of_a_voice_are_checked(s):
+    for field, value in (("ref_text", b"a\0b"), ("ref_text", b"\xff"), ("speaker_description", b"\xc3"),
+                         ("consent", "y" * 4097), ("ref_text", "y" * 4097)):
+        status, _, body = s.ask("POST", "/v1/audio/voices", *form({"name": "x", "audio_sample": tone(2), field: value}))
+        assert status == 400 and json.loads(body)["error"]["param"] == field, (field, value[:9], status, body)
+    sound = base64.b64encode(tone(2)).decode()
+    for field, value in (("name", 5), ("ref_text", 5), ("consent", True), ("overwrite", 1),
+                         ("speaker_description", ["x"]), ("speaker_description", "z" * 4097)):
+        status, _, body = s.ask("POST", "/v1/audio/voices", {"name": "x", "audio_sample": sound, field: value})
+        assert status == 400 and json.loads(body)["error"]["param"] == field, (field, status, body)
 
 
 def a_voice_outlives_bad_recordings(s, folder):

@@ -468,6 +468,8 @@ def voices_are_made_and_kept(s, folder):
     fields = {"name": "Anna B", "audio_sample": sound, "consent": "yes"}
     status, _, body = s.ask("POST", "/v1/audio/voices", *form(fields))
     voice = json.loads(body)
+    same = {**fields, "audio_sample": base64.b64encode(sound).decode(), "overwrite": True}
+    assert s.ask("POST", "/v1/audio/voices", same)[0] == 200
     assert status == 200 and voice["name"] == "Anna B" and voice["success"] and voice["consent"] == "yes", body
     assert s.ask("POST", "/v1/audio/voices", *form({"name": "anna b", "audio_sample": sound}))[0] == 409
     first = s.speak(input=TEXT, voice="ANNA B", max_new_tokens=3)
@@ -565,6 +567,7 @@ def main():
         s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
         s.model = model
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
+        checks.run("fields_of_a_voice_are_checked", mishaps.fields_of_a_voice_are_checked, s)
         checks.run("a_voice_outlives_bad_recordings", mishaps.a_voice_outlives_bad_recordings, s, voices)
         checks.run("a_name_is_made_once", mishaps.a_name_is_made_once, s, voices)
         checks.run("a_voice_has_one_file", mishaps.a_voice_has_one_file, program, s, voices)
