@@ -156,7 +156,7 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
         refuse(r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
         return false;
     }
-    if (!v->once && all->n >= LIMIT_VOICES) {
+    if (!v->once && all->n >= LIMIT_VOICES && !voices_entry(s, v->name)) {
         return refuse(r, 507, NULL, "there are %d voices, more are not kept", all->n);
     }
     if (all->n_uploads >= MAX_UPLOADS) {

@@ -297,6 +297,24 @@ def voices_of_the_program_are_known(program, model):
             assert s.stop() == 0
 
 
+def a_full_folder_still_replaces(program, model):
+    with tempfile.TemporaryDirectory() as folder:
+        sound, first = folder + "/heard.wav", folder + "/v000.voice"
+        with open(sound, "wb") as f:
+            f.write(tone(2))
+        subprocess.run([program, "clone", "-q", "-m", model, sound, "-o", first], check=True)
+        for i in range(1, 1000):
+            shutil.copy(first, f"{folder}/v{i:03}.voice")
+        s = Server(program, "--lanes", "1", "-q", "-m", model, "--voices", folder)
+        try:
+            assert len(json.loads(s.ask("GET", "/v1/audio/voices?legacy=true")[2])["voices"]) == 1000
+            voice = {"audio_sample": tone(2), "overwrite": "true"}
+            assert s.ask("POST", "/v1/audio/voices", *form({**voice, "name": "another"}))[0] == 507
+            assert s.ask("POST", "/v1/audio/voices", *form({**voice, "name": "v777"}))[0] == 200
+        finally:
+            assert s.stop() == 0
+
+
 def a_voice_that_cannot_be_kept(program, model):
     """The fault is the server's, and the client learns no path of it."""
     with tempfile.TemporaryDirectory() as folder:

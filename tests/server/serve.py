@@ -582,6 +582,8 @@ def main():
     checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
     checks.run("voices_of_the_program_are_known", mishaps.voices_of_the_program_are_known, program,
                os.path.join(checkpoints, "tiny06-base"))
+    checks.run("a_full_folder_still_replaces", mishaps.a_full_folder_still_replaces, program,
+               os.path.join(checkpoints, "tiny06-base"))
     checks.run("a_voice_that_cannot_be_kept", mishaps.a_voice_that_cannot_be_kept, program,
                os.path.join(checkpoints, "tiny06-base"))
     checks.run("nobody_waits_but_lanes_are_given", mishaps.nobody_waits_but_lanes_are_given, program)
