@@ -84,9 +84,15 @@ int codes_file_read(
         return fail(1, "%s: %s", path, strerror(errno));
     }
     json_error_t error;
+    errno = 0;
     json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    int reason = ferror(file) ? errno : 0; /* what cannot be read looks empty to the parser */
     if (!dash) {
         fclose(file);
+    }
+    if (reason) {
+        json_decref(root);
+        return fail(reason == EISDIR ? 1 : 2, "%s: %s", name, strerror(reason));
     }
     if (!root) {
         return fail(1, "%s: line %d: %s", name, error.line, error.text);
