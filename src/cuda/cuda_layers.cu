@@ -20,10 +20,10 @@ namespace {
 
 /* ---- Meeting ---- */
 
-/* What this thread wrote can be read by all blocks, copies included, once `met` has counted this block. */
+/* What this thread wrote can be read by all blocks once `met` has counted this block: one thread waits for all stores
+ * of the block. Copies see them behind the fence of who asks for them (wait_for_all). */
 __device__ __forceinline__ void end_phase(const struct layers_task &task, struct state &b)
 {
-    group_copies_follow();
     group_some_meet<3, TOLD>();
     if (self() == 0) {
         *(volatile uint32_t *)&b.ended += 1;

@@ -39,7 +39,7 @@ __device__ __forceinline__ void wait_for_all(const struct layers_task &task, str
     do {
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
     } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
-    group_copies_follow();
+    group_copies_see();
     group_arrive(group_shared(&b.open));
 }
 

@@ -131,11 +131,11 @@ static __device__ __forceinline__ void group_copies_see()
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/* Copies that follow, this thread's or those of others that meet it, see what it wrote and do not overtake what it
- * did in shared memory. */
+/* Copies that follow, this thread's or those of others that meet it, see what it wrote to shared memory and do not
+ * overtake what it did there. It does not wait for what it stored elsewhere. */
 static __device__ __forceinline__ void group_copies_follow()
 {
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* ---- Registers ---- */
