@@ -378,29 +378,6 @@ DEV void attend_put_split(const struct block &b, const float *all, uint32_t *wor
     }
 }
 
-/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part l % 16. */
-DEV float attend_mean(const float (&part)[FRAME_PARTS], float top, float weight)
-{
-    float largest = top, sum = 0, mass = 0;
-    for (int mask = 8; mask > 0; mask >>= 1) {
-        largest = fmaxf(largest, dev_xor(largest, mask));
-    }
-    const float share = dev_exp(top - largest);
-    weight *= share;
-    for (int s = 0; s < FRAME_PARTS; s++) {
-        sum = fmaf(dev_from(share, s), part[s], sum);
-        mass += dev_from(weight, s);
-    }
-    return dev_divide(sum, mass);
-}
-
-/* The parts that have keys up to `position`. */
-DEV int attend_n_parts(int position)
-{
-    const int n_pages = position / CUDA_PAGE + 1;
-    return n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS;
-}
-
 /* ---- One lane: keys and values come through memory of the block ---- */
 
 /* Where they lie in shared->vector, behind a product's vector of two times 1,024 and what attend_note keeps: [key or

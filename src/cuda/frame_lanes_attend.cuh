@@ -304,6 +304,22 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
     }
 }
 
+/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part l % 16. */
+DEV float lanes_mean(const float (&part)[FRAME_PARTS], float top, float weight)
+{
+    float largest = top, sum = 0, mass = 0;
+    for (int mask = 8; mask > 0; mask >>= 1) {
+        largest = fmaxf(largest, dev_xor(largest, mask));
+    }
+    const float share = dev_exp(top - largest);
+    weight *= share;
+    for (int s = 0; s < FRAME_PARTS; s++) {
+        sum = fmaf(dev_from(share, s), part[s], sum);
+        mass += dev_from(weight, s);
+    }
+    return dev_divide(sum, mass);
+}
+
 /* The mean of all parts, of this thread's dimension; their notes are waited for. */
 DEV float lanes_join(const struct block &b, int n_parts, uint32_t mark)
 {
@@ -330,7 +346,14 @@ DEV float lanes_join(const struct block &b, int n_parts, uint32_t mark)
     for (int s = 0; s < FRAME_PARTS; s++) {
         part[s] = exchange_value(v[s]);
     }
-    return attend_mean(part, exchange_value(top), exchange_value(weight));
+    return lanes_mean(part, exchange_value(top), exchange_value(weight));
+}
+
+/* The parts that have keys up to `position`. */
+DEV int lanes_n_parts(int position)
+{
+    const int n_pages = position / CUDA_PAGE + 1;
+    return n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS;
 }
 
 /* What this block's lane, if it has one, mixes of the talker's keys -> LANES_X_MIXED; the mark. */
@@ -348,7 +371,7 @@ DEV uint32_t lanes_attend_talker(struct block &b, const struct crowd &crowd,
         lanes_read_pages(b, lane.state, layer, lane.position);
         block_trace(b, 14);
         if (b.thread < FRAME_HEAD) {
-            const float mixed = lanes_join(b, attend_n_parts(lane.position), lanes_note_mark(layer));
+            const float mixed = lanes_join(b, lanes_n_parts(lane.position), lanes_note_mark(layer));
             block_trace(b, 15);
             lanes_put_mixed<LANES_X_MIXED>(
                 b, at, b.part % 2 * FRAME_HEAD + b.thread, mixed, mixed_mark);
