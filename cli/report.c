@@ -57,37 +57,16 @@ int fail(int code, const char *format, ...)
     return code;
 }
 
-int exit_code_of(utter_status status)
-{
-    switch (status) {
-    case UTTER_OK:
-    case UTTER_AGAIN:
-    case UTTER_END:
-        return 0;
-    case UTTER_E_ARGUMENT:
-    case UTTER_E_FILE:
-    case UTTER_E_MODEL:
-    case UTTER_E_NUMBER:
-        return 1;
-    case UTTER_E_MEMORY:
-    case UTTER_E_IO:
-    case UTTER_E_DEVICE:
-    case UTTER_E_CANCELLED:
-    case UTTER_E_INTERNAL:
-        break;
-    }
-    return 2;
-}
-
 int fail_status(utter_status status, const utter_error *error)
 {
-    return fail(exit_code_of(status), "%s", error->text[0] ? error->text : utter_status_text(status));
+    return fail(
+        error_exit_code(status), "%s", error->text[0] ? error->text : utter_status_text(status));
 }
 
 int fail_output(utter_status status, const utter_error *error)
 {
     fail_status(status, error);
-    return status == UTTER_E_FILE ? 2 : exit_code_of(status);
+    return status == UTTER_E_FILE ? 2 : error_exit_code(status);
 }
 
 void note(const char *format, ...)

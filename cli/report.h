@@ -15,8 +15,6 @@ int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3))
 int fail_status(utter_status status, const utter_error *error);
 /* The same where it is about a place that cannot be written: a fault of the machine, not of the request. */
 int fail_output(utter_status status, const utter_error *error);
-/* The exit code that a status of the library leads to. */
-int exit_code_of(utter_status status);
 
 /* "utter: note: ..." */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "server/speech.h"
 #include "server/worker.h"
@@ -96,15 +97,6 @@ static void take_ready(struct server *s, const struct wire_message *m)
     speech_dispatch(s);
 }
 
-/* As the program's other commands end: 1 the request is wrong, 2 the machine failed. */
-static int exit_code_of(int status)
-{
-    return status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL ||
-                   status == UTTER_E_NUMBER
-               ? 1
-               : 2;
-}
-
 /* Why the worker ends. Before the model has been open once that is the end of the server, too. */
 static void take_refused(struct server *s, const struct wire_message *m)
 {
@@ -118,7 +110,7 @@ static void take_refused(struct server *s, const struct wire_message *m)
         return;
     }
     fprintf(stderr, "utter: %s\n", failed.text);
-    s->exit_code = exit_code_of(failed.status);
+    s->exit_code = error_exit_code(failed.status);
     event_base_loopbreak(s->base);
 }
 

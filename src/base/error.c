@@ -128,3 +128,25 @@ utter_status error_memory(utter_error *error, const char *what)
     return error_set(error, UTTER_E_MEMORY,
         "out of memory: no room for %s (close other programs, or use a smaller model)", what);
 }
+
+int error_exit_code(utter_status status)
+{
+    switch (status) {
+    case UTTER_OK:
+    case UTTER_AGAIN:
+    case UTTER_END:
+        return 0;
+    case UTTER_E_ARGUMENT:
+    case UTTER_E_FILE:
+    case UTTER_E_MODEL:
+    case UTTER_E_NUMBER:
+        return 1;
+    case UTTER_E_MEMORY:
+    case UTTER_E_IO:
+    case UTTER_E_DEVICE:
+    case UTTER_E_CANCELLED:
+    case UTTER_E_INTERNAL:
+        break;
+    }
+    return 2;
+}

@@ -14,6 +14,9 @@ utter_status error_set(utter_error *error, utter_status code, const char *format
 /* UTTER_E_MEMORY with a uniform sentence; `what` names what did not fit. */
 utter_status error_memory(utter_error *error, const char *what);
 
+/* What a program ends with: 0, 1 where the request is wrong, 2 where the machine failed. */
+int error_exit_code(utter_status status);
+
 /* Copies `text` into out[size] so that it can be printed in one line: control characters, and bytes
  * that are not UTF-8, become escapes; long text is cut with "...". Returns out. For names from files
  * that must leave room for the rest of a reason, and outside of reasons. */
