@@ -136,8 +136,7 @@ const struct option option_table[] = {
         "0 takes a free one, which the line at the start names"},
     {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), NULL,
         "speeches that are made at the same time; not given: as many as suit the device (24 on a CPU), "
-        "and "
-        "no more than can be made as they are heard"},
+        "and no more than can be made as they are heard"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
         "speeches that may wait for a lane; more are refused"},
     {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,

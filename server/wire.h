@@ -121,10 +121,10 @@ struct wire_beat {
     int capacity;          /* speeches that can be made as fast as they are heard */
     double step_s;         /* time of the last step */
 };
-void wire_put_kernels(struct wire_out *w, const char *kernels);
-const char *wire_get_kernels(const struct wire_message *m); /* NULL: it is no such body */
-
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
 bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);
+
+void wire_put_kernels(struct wire_out *w, const char *kernels);
+const char *wire_get_kernels(const struct wire_message *m); /* NULL: it is no such body */
 
 #endif

@@ -13,11 +13,16 @@ enum {
     PAIRS = KERN_WHOLE_GROUP / 2,
 };
 
+/* Words of a moment side by side. */
+static int words_beside(const struct kern *kern)
+{
+    return kern->whole_by_moments ? kern->whole_words / 2 : 1;
+}
+
 /* Where moment t of group g stands, with room for `stride` moments. */
 static int32_t *words_at(const struct kern *kern, const struct whole_rows *rows, int64_t g, int64_t t)
 {
-    int step = kern->whole_by_moments ? kern->whole_words / 2 : 1;
-    return rows->words + g * kern->whole_words * rows->stride + t * step;
+    return rows->words + g * kern->whole_words * rows->stride + t * words_beside(kern);
 }
 
 static int64_t floats_at(const struct kern *kern, int64_t stride, int64_t g, int64_t t)
@@ -173,7 +178,7 @@ struct whole_job {
 static void copy_past(const struct kern *kern, const struct whole_rows *rows, bool fine,
     const struct vocoder_whole_past *past, int g, int64_t t, bool to_lane)
 {
-    int step = kern->whole_by_moments ? kern->whole_words / 2 : 1; /* words of a moment side by side */
+    int step = words_beside(kern);
     int n_rows = kern->whole_by_moments && !fine ? 1 : kern->whole_words / step;
     size_t n = (size_t)past->n_past * (size_t)step;
     int32_t *here = words_at(kern, rows, g, t),
