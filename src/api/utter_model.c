@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #ifdef UTTER_CUDA
 #include "cuda/cuda_device.h"
-#include "cuda/cuda_suit.h"
 #endif
 
 #define TEXT(x) #x
@@ -108,8 +107,7 @@ static utter_status choose_device(
     *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name, and packed weights, are for the CPU. */
-        bool stored = o->weights == UTTER_WEIGHTS_STORED || o->weights == UTTER_WEIGHTS_BF16;
-        bool packed = !stored || model_file_is(path);
+        bool packed = !backend_keeps_weights(o->weights) || model_file_is(path);
         *choice = (struct device_choice){!o->cpu_kernels && !packed, true, 0};
         return UTTER_OK;
     }
@@ -137,7 +135,6 @@ static utter_status open_on_gpu(utter_model **model, const char *path,
     utter_error local;
     struct engine_options gpu = *options;
     gpu.ops = &cuda_backend;
-    gpu.suiting_lanes = cuda_suiting_lanes;
     gpu.backend.device = choice->index;
     if (choice->cpu && cuda_device_count() == 0) {
         error_set(

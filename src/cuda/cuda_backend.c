@@ -461,6 +461,7 @@ const struct backend_ops cuda_backend = {
     .name = "cuda",
     .gathers = 8,
     .packs = true,
+    .suiting_lanes = backend_suiting_lanes,
     .open = backend_open,
     .close = backend_close,
     .kernels = cuda_kernels,

@@ -8,7 +8,6 @@
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_shapes.h"
 #include "cuda/cuda_steps.h"
-#include "cuda/cuda_suit.h"
 #include "cuda/cuda_wait.h"
 #include "cuda/frame.h"
 #include "model/request.h"
@@ -131,7 +130,7 @@ static struct memory_plan plan_memory(struct backend *b, const struct backend_op
     return p;
 }
 
-int cuda_suiting_lanes(const struct model *model, const struct backend_options *options)
+int backend_suiting_lanes(const struct model *model, const struct backend_options *options)
 {
     struct backend *b = memory_new(1, sizeof *b);
     uint64_t n = CUDA_FEW_LANES;

@@ -57,6 +57,11 @@ struct backend {
 
 /* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */
 uint64_t backend_least_lane_bytes(const struct model *model);
+/* As many as take seven eighths of the memory that is free, each with CUDA_LANE_POSITIONS positions of cache: the rest
+ * is for recordings, snapshots and other programs. Not more than a frame takes at once; not fewer than CUDA_FEW_LANES,
+ * if so many can be opened at all. CUDA_FEW_LANES too where there is no such GPU: opening says why. */
+int backend_suiting_lanes(const struct model *model, const struct backend_options *options);
+enum { CUDA_FEW_LANES = 24 };
 utter_status backend_open(struct backend **b, const struct model *model,
     const struct backend_options *options, utter_error *error);
 void backend_close(struct backend **b);

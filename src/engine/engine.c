@@ -46,7 +46,7 @@ static utter_status engine_pack(
     utter_model *e, const struct backend_options *options, utter_error *error)
 {
     enum dtype type = options->weights == UTTER_WEIGHTS_Q4 ? DTYPE_Q4 : DTYPE_Q8;
-    bool stored = options->weights == UTTER_WEIGHTS_STORED || options->weights == UTTER_WEIGHTS_BF16;
+    bool stored = backend_keeps_weights(options->weights);
     if (e->ops->packs && !e->model->packed_file) {
         return UTTER_OK; /* or refused there */
     }
@@ -96,7 +96,7 @@ utter_status engine_open(
     backend.lane_positions = e->model->config->max_positions;
     if (backend.n_lanes == 0) {
         backend.n_lanes =
-            options->suiting_lanes ? options->suiting_lanes(e->model, &backend) : ENGINE_LANES;
+            e->ops->suiting_lanes ? e->ops->suiting_lanes(e->model, &backend) : ENGINE_LANES;
     }
     if ((status = engine_allocate(e, folder, backend.n_lanes, error)) ||
         (status = e->ops->open(&e->backend, e->model, &backend, error))) {

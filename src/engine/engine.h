@@ -33,14 +33,12 @@ struct utter_model {
 struct engine_options {
     const struct backend_ops *ops;
     struct backend_options backend; /* n_lanes 0: as many as suit */
-    /* How many those are on this device; NULL: ENGINE_LANES. */
-    int (*suiting_lanes)(const struct model *model, const struct backend_options *options);
-    uint64_t snapshot_bytes;  /* most that kept beginnings may take */
-    bool native_pretokenizer; /* instead of what the official package takes */
+    uint64_t snapshot_bytes;        /* most that kept beginnings may take */
+    bool native_pretokenizer;       /* instead of what the official package takes */
     double prompt_s; /* most that a step spends on one stream's prompt; 0: as long as it takes */
 };
 
-/* Two cores and a small model keep up with so many (docs/speed.md). */
+/* Where the backend has no number that suits: two cores and a small model keep up with so many (docs/speed.md). */
 enum { ENGINE_LANES = 24 };
 
 utter_status engine_open(

@@ -22,6 +22,12 @@ struct backend_options {
     int device; /* which one, where there are several: cuda:N */
 };
 
+/* Whether talker and predictor stay as the model has them. */
+static inline bool backend_keeps_weights(utter_weights weights)
+{
+    return weights == UTTER_WEIGHTS_STORED || weights == UTTER_WEIGHTS_BF16;
+}
+
 /* temperature 0: greedy. */
 struct sampling {
     float temperature;
@@ -97,6 +103,9 @@ struct backend_ops {
      * 0: none. */
     int gathers;
     bool reads_packed; /* takes a model whose talker and predictor are packed (weights/pack.h) */
+    /* How many lanes suit the device, where nobody says how many there should be; asked before `open`, whose options
+     * these are but for n_lanes. NULL: it does not depend on the device. */
+    int (*suiting_lanes)(const struct model *model, const struct backend_options *options);
     utter_status (*open)(struct backend **b, const struct model *model,
         const struct backend_options *options, utter_error *error);
     void (*close)(struct backend **b);

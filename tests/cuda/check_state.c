@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "cuda/cuda_backend_parts.h"
 #include "cuda/cuda_frame_parts.h"
-#include "cuda/cuda_suit.h"
 #include "tests/cuda/drive_backend.h"
 
 /* Frames of two lanes of one model are the same to the bit. */
@@ -171,7 +170,7 @@ static void check_suiting_lanes(const struct model *model)
         return;
     }
     const uint64_t before = cuda_device_free_bytes(&device);
-    options.n_lanes = cuda_suiting_lanes(model, &options);
+    options.n_lanes = cuda_backend.suiting_lanes(model, &options);
     if (!said(cuda_backend.open(&b, model, &options, &error), &error, "lanes that suit")) {
         return;
     }
@@ -182,8 +181,8 @@ static void check_suiting_lanes(const struct model *model)
         1e-9 * (double)after);
     cuda_backend.close(&b);
     options.device = cuda_device_count();
-    result(
-        cuda_suiting_lanes(model, &options) == CUDA_FEW_LANES, "a GPU that is not there: a few lanes");
+    result(cuda_backend.suiting_lanes(model, &options) == CUDA_FEW_LANES,
+        "a GPU that is not there: a few lanes");
 }
 
 /* Kernels and weights that cannot be had are told before memory is looked at: this much there never is. */
