@@ -129,9 +129,9 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     }
 }
 
-/* Marked words, other ways to lay them out: WORDS a block, in COPIES places, each for some of the readers; WIDE: four
- * words a thread and fewer threads. */
-template <int WORDS, int COPIES, bool WIDE>
+/* Marked words, other ways to lay them out: WORDS a block, in COPIES places, each for some of the readers,
+ * who take four a thread. */
+template <int WORDS, int COPIES>
 __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     words_kernel(const __grid_constant__ struct parts_args args)
 {
@@ -149,15 +149,9 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
             exchange_put(words + b.thread / WORDS * ALL + b.index * WORDS + b.thread % WORDS, x, mark);
         }
         const uint32_t *mine = words + b.index % COPIES * ALL;
-        if (WIDE) {
-            uint4 v[1];
-            exchange_take4<1>(b, mine + b.thread * 4, 0, b.thread * 4 < ALL, mark, v);
-            x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].w);
-        } else {
-            uint2 v[ALL / 512];
-            exchange_take2<ALL / 512>(b, mine + b.thread * 2, 512, mark, v);
-            x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].y);
-        }
+        uint4 v[1];
+        exchange_take4<1>(b, mine + b.thread * 4, 0, b.thread * 4 < ALL, mark, v);
+        x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].w);
         dev_bar();
         mark ^= turn % 2;
     }
@@ -285,14 +279,10 @@ static void time_exchanges(struct parts_args *args, size_t shared)
         bool clusters;
     } ways[] = {
         {"marked words", (const void *)exchange_kernel<WAY_WORDS>, false},
-        {"16 words a block", (const void *)words_kernel<16, 1, false>, false},
-        {"16 words, 4 copies", (const void *)words_kernel<16, 4, false>, false},
-        {"16 words, wide", (const void *)words_kernel<16, 1, true>, false},
-        {"16 words, 4 copies, wide", (const void *)words_kernel<16, 4, true>, false},
-        {"8 words", (const void *)words_kernel<8, 1, false>, false},
-        {"8 words, 4 copies", (const void *)words_kernel<8, 4, false>, false},
-        {"8 words, wide", (const void *)words_kernel<8, 1, true>, false},
-        {"8 words, 4 copies, wide", (const void *)words_kernel<8, 4, true>, false},
+        {"16 words a block", (const void *)words_kernel<16, 1>, false},
+        {"16 words, 4 copies", (const void *)words_kernel<16, 4>, false},
+        {"8 words", (const void *)words_kernel<8, 1>, false},
+        {"8 words, 4 copies", (const void *)words_kernel<8, 4>, false},
         {"counter, then data", (const void *)exchange_kernel<WAY_COUNTER>, false},
         {"cooperative groups, then data", (const void *)exchange_kernel<WAY_GRID>, false},
         {"clusters of 8 and a counter, then data", (const void *)exchange_kernel<WAY_CLUSTER>, true},
