@@ -60,6 +60,32 @@ class SpectralLoss(nn.Module):
             (spectrum(made)[1], 1), (spectrum(real)[1], -1))).abs().mean()
 
 
+class SlowEnvelope(nn.Module):
+    """Distance of log-mel bands after both were averaged over 16 and over 43 ms, of frames within 35 dB of the loudest.
+    The noise of each window, which no decoder can know, hides such errors from the others; a recogniser hears them."""
+    WINDOW, DEVIATIONS = (512, 128, 40), (3, 8)
+
+    def __init__(self, floor=3e-5):
+        super().__init__()
+        self.floor, self.spectrum = floor, Spectrum(*self.WINDOW)
+        for i, deviation in enumerate(self.DEVIATIONS):
+            t = torch.arange(-3 * deviation, 3 * deviation + 1) / deviation
+            self.register_buffer(f"bell{i}", torch.softmax(-.5 * t.square(), 0)[None, None], persistent=False)
+
+    def forward(self, made, real):
+        a, b = self.spectrum(made)[1], self.spectrum(real)[1]
+        level = 20 * (b.square().sum(2) + 1e-12).sqrt().log10()
+        weight = torch.sigmoid((level - level.amax(1, keepdim=True) + 35) / 2)
+        difference = ((a + self.floor).log() - (b + self.floor).log()).transpose(1, 2).flatten(0, 1)[:, None]
+        loss = 0.
+        for i in range(len(self.DEVIATIONS)):
+            bell = getattr(self, f"bell{i}")
+            slow = F.conv1d(F.pad(difference, (bell.shape[2] // 2,) * 2, mode="replicate"), bell)
+            slow = slow.view(len(b), -1, b.shape[1]).abs().mean(1)
+            loss = loss + (slow * weight).sum() / weight.sum()
+        return loss / len(self.DEVIATIONS)
+
+
 class MelProbe(nn.Module):
     """Reads eight log-mel frames out of each codec frame. Only a teacher for the encoder; never exported."""
 

@@ -244,6 +244,7 @@ class DecoderOnly(Stage):
         print("frames", len(self.codes), "hours", round(len(self.codes) / 45000, 2), flush=True)
         self.within = torch.arange(args.frames, device=device)
         self.skip = args.context * FRAME
+        self.slow = spectral.SlowEnvelope().to(device)
         self.validation = self.take_validation()
         self.decode = self.compiled(self.codec.decoder)
         self.ready([p for p in self.codec.parameters() if p.requires_grad])
@@ -267,14 +268,20 @@ class DecoderOnly(Stage):
         with self.autocast():
             made = self.decode(vectors)
         made, real = made[:, self.skip:].float(), real[:, self.skip:]
-        return made, real, F.relu(made.abs() - .98).mean() * 2
+        further = F.relu(made.abs() - .98).mean() * 2
+        if self.args.envelope:
+            slow = self.slow(made, real)
+            self.show(slow=slow)
+            further = further + self.args.envelope * slow
+        return made, real, further
 
     @torch.no_grad()
     def validate(self):
         real = self.blocks[self.validation].flatten(1).float() / 32768
         made = self.codec.decoder(self.codec.quantizer.dequantise(self.codes[self.validation].long()))
         made, real = made[:, self.skip:], real[:, self.skip:]
-        return dict(validation=self.loss(made, real).item(), heard=self.loss.heard(made, real).item())
+        return dict(validation=self.loss(made, real).item(), heard=self.loss.heard(made, real).item(),
+                    slow=self.slow(made, real).item())
 
 
 def main():
@@ -295,6 +302,7 @@ def main():
     options.add_argument("--context", type=int, default=0, help="frames of a crop that only lead in (decoder)")
     options.add_argument("--shares", nargs="*", type=float, help="share of crops from each voice (decoder; default: by"
                          " length)")
+    options.add_argument("--envelope", type=float, default=0., help="weight of the slow envelope's distance (decoder)")
     options.add_argument("--average", type=float, default=.999, help="decay of the averaged weights")
     options.add_argument("--drop", type=float, default=.15, help="share of items decoded from fewer codebooks")
     options.add_argument("--probe", type=float, default=.3, help="weight of the mel probe")
