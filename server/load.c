@@ -7,6 +7,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <jansson.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -236,13 +237,32 @@ static void on_event(struct bufferevent *b, short what, void *user)
     }
 }
 
+/* The next request's body, to be given back by memory_plain_free; NULL: no memory, or a voice that is not UTF-8. */
+static char *write_request(struct load *l)
+{
+    const struct load_options *o = l->options;
+    char text[4096];
+    const int n_words = write_text(l, text, sizeof text);
+    json_t *body = json_pack("{s:s,s:s,s:I,s:s*}", "input", text, "response_format", "pcm", "seed",
+        (json_int_t)(draw(l) >> 33), "voice", o->voice);
+    if (body && o->word_frames > 0) {
+        const int most = n_words * o->word_frames;
+        json_object_set_new(
+            body, "max_new_tokens", json_integer(most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES));
+    }
+    char *out = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(body);
+    return out;
+}
+
 static void start(struct load *l)
 {
     const struct load_options *o = l->options;
-    char text[4096], body[5120];
     struct listener *x = memory_new(1, sizeof *x);
     struct timeval patience = {PATIENCE_S, 0};
-    if (!x || !(x->bev = bufferevent_socket_new(l->base, -1, BEV_OPT_CLOSE_ON_FREE))) {
+    char *body = write_request(l);
+    if (!x || !body || !(x->bev = bufferevent_socket_new(l->base, -1, BEV_OPT_CLOSE_ON_FREE))) {
+        memory_plain_free(body);
         memory_free(x);
         l->failed = true;
         event_base_loopbreak(l->base);
@@ -252,17 +272,6 @@ static void start(struct load *l)
     TAILQ_INSERT_TAIL(&l->listeners, x, entry);
     l->n_at_once++;
     l->seen.most_at_once = l->n_at_once > l->seen.most_at_once ? l->n_at_once : l->seen.most_at_once;
-    int n_words = write_text(l, text, sizeof text);
-    char frames[48] = "";
-    if (o->word_frames > 0) {
-        int most = n_words * o->word_frames;
-        snprintf(frames, sizeof frames, ",\"max_new_tokens\":%d",
-            most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES);
-    }
-    int n = snprintf(body, sizeof body,
-        "{\"input\":\"%s\",\"response_format\":\"pcm\",\"seed\":%llu%s%s%s%s}", text,
-        (unsigned long long)(draw(l) >> 33), frames, o->voice ? ",\"voice\":\"" : "",
-        o->voice ? o->voice : "", o->voice ? "\"" : "");
     bufferevent_setcb(x->bev, on_read, NULL, on_event, x);
     bufferevent_set_timeouts(x->bev, &patience, NULL);
     bufferevent_enable(x->bev, EV_READ | EV_WRITE);
@@ -270,9 +279,10 @@ static void start(struct load *l)
     const bool is_v6 = strchr(o->host, ':') != NULL;
     evbuffer_add_printf(bufferevent_get_output(x->bev),
         "POST /v1/audio/speech HTTP/1.1\r\nHost: %s%s%s:%d\r\nContent-Type: application/json\r\n%s%s%s"
-        "Content-Length: %d\r\n\r\n%s",
+        "Content-Length: %zu\r\n\r\n%s",
         is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", o->port, o->key ? "Authorization: Bearer " : "",
-        o->key ? o->key : "", o->key ? "\r\n" : "", n, body);
+        o->key ? o->key : "", o->key ? "\r\n" : "", strlen(body), body);
+    memory_plain_free(body);
     if (bufferevent_socket_connect(x->bev, (struct sockaddr *)&l->address, (int)l->address_bytes) !=
         0) {
         finish(x, LOAD_BROKEN);

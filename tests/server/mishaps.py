@@ -102,6 +102,22 @@ def the_first_line_names_the_address(program):
         assert s.stop() == 0
 
 
+def load_asks_for_a_voice_of_any_name(program):
+    """A quote, or more than fits into one packet, is no reason to send something that is not JSON."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        for voice in ('a "b"\\c', "n" * 9000):
+            load = subprocess.Popen([program, "load", "--port", str(listening.getsockname()[1]), "--seconds", "0.1",
+                                     "--listeners", "1", "--voice", voice], stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as asked:
+                lengths = [int(line.split()[1]) for line in iter(asked.readline, b"\r\n")
+                           if line.lower().startswith(b"content-length:")]
+                assert json.loads(asked.read(*lengths))["voice"] == voice
+            load.kill()
+            load.wait()
+
+
 def a_start_that_never_succeeds_ends(program):
     s = Server(program, "--lanes", "8", "-q", held=True)
     for i in range(3):
