@@ -61,11 +61,26 @@ def curves(args):
     figure.savefig(os.path.join(args.out, "voice-curves.png"), dpi=80)
 
 
+def slow_envelopes(args):
+    """Decoders trained with --envelope: what they were trained by, and the plain distance that pays for it."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3))
+    for axis, key, title in zip(axes, ("slow", "validation"), ("slow envelope, nats", "spectral distance")):
+        for folder in args.envelopes:
+            data = rows(folder, "codec_decoder.json")
+            axis.plot([r["step"] for r in data], [r[key] for r in data], label=os.path.basename(folder))
+        axis.set(title=title, xlabel="step")
+        axis.legend(fontsize=7)
+        axis.grid(alpha=.3)
+    figure.tight_layout()
+    figure.savefig(os.path.join(args.out, "voice-curves-envelope.png"), dpi=80)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--teacher", required=True)
     options.add_argument("--spoken", required=True)
-    options.add_argument("--curves", required=True, help="folder of the curves that training wrote")
+    options.add_argument("--curves", help="folder of the curves that training wrote")
+    options.add_argument("--envelopes", nargs="+", default=[], help="folders of decoders trained with --envelope")
     options.add_argument("--speakers", nargs="+", default=["clara", "miles"])
     options.add_argument("--indices", nargs="+", type=int, default=[0, 10, 20, 30, 40])
     options.add_argument("--out", required=True)
@@ -73,7 +88,10 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     for speaker in args.speakers:
         compare(args, speaker)
-    curves(args)
+    if args.curves:
+        curves(args)
+    if args.envelopes:
+        slow_envelopes(args)
 
 
 if __name__ == "__main__":
