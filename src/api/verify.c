@@ -303,14 +303,18 @@ static void measure(const struct golden_case *c, const struct tensor *const want
     out[RMS] = count && c->rms > 0 ? sqrt(square / (double)count) / c->rms : worst;
 }
 
+/* How much further from fp64 the official fp32 sound is on one kind of CPU than on another: 1.22 times, AVX-512 and
+ * AVX2, in the case that needs it (docs/verify.md). */
+static const double OFFICIAL_SPREAD = 1.25;
+
 /* Where the case has the official sound in fp64 too, it decides over a difference to the fp32 one that is too
- * large: this sound must be within the limit of fp64, and no further from it than the official fp32 is. */
+ * large: this sound must be within the limit of fp64, and no further from it than the official fp32 is on some CPU. */
 static void compare_sound(struct verify *v, const float *sound, size_t n)
 {
     const struct golden_case *c = &v->c;
     const struct tensor *const fp32[2] = {c->samples, c->strided}, *const fp64[2] = {c->samples_fp64,
                                                                        c->strided_fp64};
-    double to_fp32[N_MEASURES], to_fp64[N_MEASURES], official[N_MEASURES];
+    double to_fp32[N_MEASURES], to_fp64[N_MEASURES], official[N_MEASURES] = {0};
     bool arbiter = c->samples_fp64 && c->strided_fp64;
     measure(c, fp32, NULL, sound, n, to_fp32);
     if (arbiter) {
@@ -320,8 +324,8 @@ static void compare_sound(struct verify *v, const float *sound, size_t n)
     for (int i = 0; i < N_MEASURES; i++) {
         enum stage stage = (enum stage)(STAGE_SAMPLES_MAX + i), by = (enum stage)(STAGE_FP64_MAX + i);
         double limit = STAGES[stage].limit;
-        bool decided =
-            arbiter && !(to_fp32[i] <= limit) && to_fp64[i] <= limit && to_fp64[i] <= official[i];
+        const double most = OFFICIAL_SPREAD * official[i];
+        bool decided = arbiter && !(to_fp32[i] <= limit) && to_fp64[i] <= limit && to_fp64[i] <= most;
         if (!decided) {
             count_difference(v, stage, to_fp32[i]);
         }
