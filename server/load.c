@@ -23,6 +23,7 @@
 #include "server/fields.h"
 #include "server/http.h"
 #include "server/load_report.h"
+#include "server/websocket.h"
 
 enum { RATE = 24000, MAX_REQUESTS = 1000000, LOUD = 104, PATIENCE_S = 60 };
 
@@ -237,20 +238,18 @@ static void on_event(struct bufferevent *b, short what, void *user)
     }
 }
 
-/* The next request's body, to be given back by memory_plain_free; NULL: no memory, or a voice that is not UTF-8. */
+/* The next request's body, to be given back by memory_plain_free; NULL: no memory. */
 static char *write_request(struct load *l)
 {
     const struct load_options *o = l->options;
     char text[4096];
-    const int n_words = write_text(l, text, sizeof text);
+    const int n_words = write_text(l, text, sizeof text), most = n_words * o->word_frames;
     json_t *body = json_pack("{s:s,s:s,s:I,s:s*}", "input", text, "response_format", "pcm", "seed",
         (json_int_t)(draw(l) >> 33), "voice", o->voice);
-    if (body && o->word_frames > 0) {
-        const int most = n_words * o->word_frames;
-        json_object_set_new(
-            body, "max_new_tokens", json_integer(most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES));
-    }
-    char *out = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_t *bound = json_integer(most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES);
+    const bool whole = o->word_frames <= 0 || json_object_set(body, "max_new_tokens", bound) == 0;
+    char *out = body && whole ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(bound);
     json_decref(body);
     return out;
 }
@@ -299,11 +298,11 @@ static void on_arrival(evutil_socket_t socket, short what, void *user)
         l->next_at += -log(1 - draw_unit(l)) / l->options->rate;
     }
     double wait = l->next_at - clock_seconds();
-    if (l->next_at - l->began < l->options->seconds && l->seen.n < MAX_REQUESTS) {
+    if (!l->failed && l->next_at - l->began < l->options->seconds && l->seen.n < MAX_REQUESTS) {
         wait = wait > 0 ? wait : 0;
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
         event_add(l->next, &t);
-    } else if (TAILQ_EMPTY(&l->listeners)) {
+    } else if (l->failed || TAILQ_EMPTY(&l->listeners)) {
         event_base_loopbreak(l->base);
     }
 }
@@ -347,6 +346,10 @@ int load_run(const struct load_options *options)
     l.next = l.base ? event_new(l.base, -1, 0, on_arrival, &l) : NULL;
     if (!l.next) {
         fprintf(stderr, "utter: the load cannot start: %s\n", strerror(errno));
+    } else if (options->voice &&
+               !websocket_is_utf8((const uint8_t *)options->voice, strlen(options->voice))) {
+        fprintf(stderr, "utter: --voice: the name is not UTF-8\n");
+        code = 1;
     } else if (!find_server(&l)) {
         code = 1;
     } else {

@@ -103,19 +103,24 @@ def the_first_line_names_the_address(program):
 
 
 def load_asks_for_a_voice_of_any_name(program):
-    """A quote, or more than fits into one packet, is no reason to send something that is not JSON."""
+    """A quote, or thousands of letters, are no reason to send something that is not JSON."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(20)
+        command = [program, "load", "--port", str(listening.getsockname()[1]), "--seconds", "20", "--rate", "1"]
         for voice in ('a "b"\\c', "n" * 9000):
-            load = subprocess.Popen([program, "load", "--port", str(listening.getsockname()[1]), "--seconds", "0.1",
-                                     "--listeners", "1", "--voice", voice], stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL)
-            connection, _ = listening.accept()
-            with connection, connection.makefile("rb") as asked:
-                lengths = [int(line.split()[1]) for line in iter(asked.readline, b"\r\n")
-                           if line.lower().startswith(b"content-length:")]
-                assert json.loads(asked.read(*lengths))["voice"] == voice
-            load.kill()
-            load.wait()
+            load = subprocess.Popen([*command, "--voice", voice], stderr=subprocess.DEVNULL)
+            try:
+                connection, _ = listening.accept()
+                connection.settimeout(20)
+                with connection, connection.makefile("rb") as asked:
+                    length, = [int(line.split()[1]) for line in iter(lambda: asked.readline().strip(), b"")
+                               if line.lower().startswith(b"content-length:")]
+                    assert json.loads(asked.read(length))["voice"] == voice
+            finally:
+                load.kill()
+                load.wait()
+        said = subprocess.run([*command, "--voice", b"\xff"], capture_output=True, timeout=20)
+        assert said.returncode == 1 and b"UTF-8" in said.stderr, said
 
 
 def a_start_that_never_succeeds_ends(program):

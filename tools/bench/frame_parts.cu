@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
 }
 
 /* Marked words, other ways to lay them out: WORDS a block, in COPIES places, each for some of the readers,
- * who take four a thread. */
+ * who take four at a time. */
 template <int WORDS, int COPIES>
 __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     words_kernel(const __grid_constant__ struct parts_args args)
@@ -149,8 +149,9 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
             exchange_put(words + b.thread / WORDS * ALL + b.index * WORDS + b.thread % WORDS, x, mark);
         }
         const uint32_t *mine = words + b.index % COPIES * ALL;
-        uint4 v[1];
-        exchange_take4<1>(b, mine + b.thread * 4, 0, b.thread * 4 < ALL, mark, v);
+        constexpr int READS = ALL / 1024;
+        uint4 v[READS];
+        exchange_take4<READS>(b, mine + b.thread * 4, 1024, (1u << READS) - 1, mark, v);
         x += numeric_from_bits(v[0].x) + numeric_from_bits(v[0].w);
         dev_bar();
         mark ^= turn % 2;

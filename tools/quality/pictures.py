@@ -1,6 +1,7 @@
 """Pictures for docs/quality.md: spectrograms beside the teacher's, and training curves.
 
-    python3 pictures.py --teacher run/teacher --spoken run/spoken --curves run --out ../../docs/img
+    python3 pictures.py --teacher run/teacher --spoken run/spoken --curves run \\
+        --envelopes run/one run/other --out ../../docs/img
 """
 import argparse
 import json
@@ -66,8 +67,9 @@ def slow_envelopes(args):
     figure, axes = plt.subplots(1, 2, figsize=(9, 3))
     for axis, key, title in zip(axes, ("slow", "validation"), ("slow envelope, nats", "spectral distance")):
         for folder in args.envelopes:
-            data = rows(folder, "codec_decoder.json")
-            axis.plot([r["step"] for r in data], [r[key] for r in data], label=os.path.basename(folder))
+            data = [r for r in rows(folder, "codec_decoder.json") if key in r]
+            axis.plot([r["step"] for r in data], [r[key] for r in data],
+                      label=os.path.basename(os.path.normpath(folder)))
         axis.set(title=title, xlabel="step")
         axis.legend(fontsize=7)
         axis.grid(alpha=.3)

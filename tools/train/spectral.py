@@ -61,7 +61,7 @@ class SpectralLoss(nn.Module):
 
 
 class SlowEnvelope(nn.Module):
-    """Distance of log-mel bands after both were averaged over 16 and over 43 ms, of frames within 35 dB of the loudest.
+    """Distance of log-mel bands averaged by bells of 16 and 43 ms (deviation), in frames within 35 dB of the loudest.
     The noise of each window, which no decoder can know, hides such errors from the others; a recogniser hears them."""
     WINDOW, DEVIATIONS = (512, 128, 40), (3, 8)
 
