@@ -5,19 +5,13 @@
 #ifndef CUDA_CUDA_LANES_H
 #define CUDA_CUDA_LANES_H
 
+#include "cuda/cuda_pages.h"
 #include "cuda/cuda_weights.h"
 #include "model/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum {
-    CUDA_PAGE = 16, /* positions of the talker's cache that are handed out together */
-    CUDA_SPLITS =
-        8, /* pages of a lane are spread over this many blocks: page p goes to block p % CUDA_SPLITS */
-    CUDA_MAX_SLOTS = 256, /* lanes of one frame; more are done in groups */
-};
 
 /* One lane, in device memory. Written by kernels; the host resets it through a kernel. */
 struct cuda_lane {

@@ -5,7 +5,7 @@
 
 #include "tests/support.h"
 
-#include "cuda/cuda_lanes.h"
+#include "cuda/cuda_pages.h"
 #include "cuda/frame_lanes_plan.h"
 
 /* Kinds of words do not overlap, four can be read at once, each holds what all lanes have; a mark for each fits. */
