@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "audio/resample.h"
+#include "audio/sound_whole.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -141,7 +142,9 @@ static utter_status take_block(struct reader *r, size_t n_frames)
 
 static utter_status decode(struct reader *r)
 {
-    bool counted = (r->info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && r->info.frames > 0;
+    /* A FLAC that was written into a pipe does not know its length: libsndfile then says SF_COUNT_MAX. */
+    bool counted = (r->info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && r->info.frames > 0 &&
+                   r->info.frames != SF_COUNT_MAX;
     for (;;) {
         sf_count_t got = sf_readf_float(r->file, r->block, BLOCK_FRAMES);
         if (got <= 0) {
@@ -175,6 +178,11 @@ static utter_status open_and_decode(struct reader *r, struct source *source)
     SF_VIRTUAL_IO io = {source_length, source_seek, source_read, source_write, source_tell};
     if (source->size == 0) {
         return error_set(r->error, UTTER_E_FILE, "%s: empty", r->name);
+    }
+    if (!sound_is_whole(source->data, (size_t)source->size)) {
+        return error_set(r->error, UTTER_E_FILE,
+            "%s: its end is missing (get the whole file, or convert what there is to a new one)",
+            r->name);
     }
     r->file = sf_open_virtual(&io, SFM_READ, &r->info, source);
     if (!r->file) {

@@ -305,10 +305,14 @@ static void bombs_and_lies(void **state)
     refused(data, bytes, NULL, "");
     set_flac_length(data, (uint64_t)1 << 35);
     refused(data, bytes, NULL, "longer than");
-    set_flac_length(data, 9000);
-    assert_int_equal(
-        sound_read_memory(&pcm, &n, NULL, data, bytes, "lie.flac", 0, NULL, NULL), UTTER_OK);
-    memory_free(pcm);
+    const uint64_t true_or_unknown[] = {9000, 0};
+    for (int i = 0; i < 2; i++) { /* 0: as in a FLAC that was written into a pipe */
+        set_flac_length(data, true_or_unknown[i]);
+        assert_int_equal(
+            sound_read_memory(&pcm, &n, NULL, data, bytes, "lie.flac", 0, NULL, NULL), UTTER_OK);
+        assert_int_equal(n, 9000);
+        memory_free(pcm);
+    }
     refused(data, bytes / 2, NULL, "");
     free(data);
     /* A WAV whose data is said to go on for 4 GB: what is there is taken, as with a stream that was cut. */
@@ -321,6 +325,28 @@ static void bombs_and_lies(void **state)
     memory_free(pcm);
     free(data);
     free(silence);
+}
+
+/* Of each format the whole file is read, and one that lost its end is not taken for a shorter recording. */
+static void lost_ends(void **state)
+{
+    static const int formats[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16, SF_FORMAT_WAVEX | SF_FORMAT_FLOAT,
+        SF_FORMAT_OGG | SF_FORMAT_VORBIS, SF_FORMAT_OGG | SF_FORMAT_OPUS,
+        SF_FORMAT_FLAC | SF_FORMAT_PCM_16, SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        size_t bytes, n;
+        float *pcm;
+        uint8_t *data = make_sound("whole", formats[i], 24000, 1, 48000, &bytes);
+        assert_int_equal(
+            sound_read_memory(&pcm, &n, NULL, data, bytes, "whole", 0, NULL, NULL), UTTER_OK);
+        assert_true(n >= 48000);
+        memory_free(pcm);
+        refused(data, bytes / 2, NULL, i == 4 ? "" : "its end is missing");
+        refused(data, bytes - bytes / 8, NULL, i == 4 ? "" : "its end is missing");
+        refused(data, bytes - 2, NULL, i == 4 ? "" : "its end is missing");
+        free(data);
+    }
 }
 
 /* Any result is allowed but a crash, a sample that is no number, or half a result. */
@@ -401,6 +427,7 @@ int main(void)
         cmocka_unit_test(outside_the_ranges),
         cmocka_unit_test(broken_samples),
         cmocka_unit_test(bombs_and_lies),
+        cmocka_unit_test(lost_ends),
         cmocka_unit_test(every_prefix_and_bit),
         cmocka_unit_test(calls_that_fail),
     };
