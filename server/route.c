@@ -294,9 +294,7 @@ void route_request(struct conn *c)
 utter_status route_parse(
     json_t **json, const char *text, size_t n, const char *what, utter_error *error)
 {
-    return json_most_values(text, n) > LIMIT_VALUES
-               ? error_set(error, UTTER_E_ARGUMENT, "%s has more than %d values", what, LIMIT_VALUES)
-               : json_text(json, text, n, what, error);
+    return json_text(json, text, n, LIMIT_VALUES, what, error);
 }
 
 json_t *route_json(struct conn *c)

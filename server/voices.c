@@ -37,7 +37,7 @@ static json_t *read_told(const char *file)
     char path[4096];
     json_t *told = NULL;
     snprintf(path, sizeof path, "%.*s.json", (int)(strlen(file) - strlen(VOICE_ENDING)), file);
-    if (json_file(&told, path, 1 << 16, NULL) != UTTER_OK || !json_is_object(told)) {
+    if (json_file(&told, path, 1 << 16, JSON_SMALL, NULL) != UTTER_OK || !json_is_object(told)) {
         json_decref(told);
         told = json_object();
     }

@@ -23,8 +23,8 @@ static utter_status read_metadata(struct golden *g, const char *path, utter_erro
             "%s: version %.20s of the golden format (this program knows 1)", path, version);
     }
     json_t *root = NULL;
-    utter_status status =
-        json_text(&root, checkpoint, strlen(checkpoint), "checkpoint of the golden file", error);
+    utter_status status = json_text(
+        &root, checkpoint, strlen(checkpoint), JSON_SMALL, "checkpoint of the golden file", error);
     if (status) {
         return status;
     }
@@ -38,7 +38,7 @@ static utter_status read_metadata(struct golden *g, const char *path, utter_erro
     if (!g->kind) {
         return error_memory(error, "golden file");
     }
-    status = json_text(&g->cases, cases, strlen(cases), "cases of the golden file", error);
+    status = json_text(&g->cases, cases, strlen(cases), JSON_LARGE, "cases of the golden file", error);
     if (status == UTTER_OK && !json_is_array(g->cases)) {
         return error_set(error, UTTER_E_FILE, "%s: its cases are no list", path);
     }

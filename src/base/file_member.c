@@ -40,9 +40,9 @@ static utter_status find_member(
         header_bytes <= FILE_MEMBER_HEADER_MAX ? bytes_take(&in, header_bytes) : NULL;
     json_t *root = NULL;
     *at = NULL;
-    utter_status status = in.short_read || !header
-                              ? UTTER_E_FILE
-                              : json_text(&root, (const char *)header, header_bytes, name, NULL);
+    utter_status status = in.short_read || !header ? UTTER_E_FILE
+                                                   : json_text(&root, (const char *)header,
+                                                         header_bytes, JSON_LARGE, name, NULL);
     if (status) {
         return status == UTTER_E_MEMORY ? error_memory(error, name) : UTTER_OK;
     }

@@ -67,21 +67,26 @@ static int line_too_deep(const char *text, size_t bytes)
     return 0;
 }
 
-size_t json_most_values(const char *text, size_t bytes)
+/* Without parsing: each value but the first stands behind one of these. */
+static bool has_more_values(const char *text, size_t bytes, size_t most)
 {
     struct walk w = {.text = text, .bytes = bytes};
     size_t n = 1;
-    for (char c; (c = walk_next(&w));) {
+    for (char c; n <= most && (c = walk_next(&w));) {
         n += c == ',' || c == '[' || c == '{';
     }
-    return n;
+    return n > most;
 }
 
-utter_status json_text(
-    json_t **root, const char *text, size_t bytes, const char *what, utter_error *error)
+utter_status json_text(json_t **root, const char *text, size_t bytes, size_t most_values,
+    const char *what, utter_error *error)
 {
     char name[512], reason[256];
     *root = NULL;
+    if (has_more_values(text, bytes, most_values)) {
+        return error_set(error, UTTER_E_FILE, "%s has more than %zu values",
+            error_quote(name, sizeof name, what, strlen(what)), most_values);
+    }
     int deep = line_too_deep(text, bytes);
     if (deep) {
         return error_set(error, UTTER_E_FILE, "%s: not usable JSON: line %d: nested deeper than %d",
@@ -104,14 +109,15 @@ utter_status json_text(
         error_quote(reason, sizeof reason, problem.text, strlen(problem.text)));
 }
 
-utter_status json_file(json_t **root, const char *path, size_t limit, utter_error *error)
+utter_status json_file(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error)
 {
     char *text;
     size_t bytes;
     *root = NULL;
     utter_status status = file_read(path, limit, &text, &bytes, error);
     if (status == UTTER_OK) {
-        status = json_text(root, text, bytes, path, error);
+        status = json_text(root, text, bytes, most_values, path, error);
     }
     memory_free(text);
     return status;

@@ -11,16 +11,17 @@
 
 #include "base/error.h"
 
-/* How many values `text` holds at most, without parsing it: what a parsed value takes is up to a hundred times its
- * text. */
-size_t json_most_values(const char *text, size_t bytes);
+/* A parsed value takes up to a hundred times the memory of its text, so texts are bounded in values too: those that
+ * people write (configs, requests) hold a few thousand, lists of tensors and of codes up to 200,000. */
+enum { JSON_SMALL = 1 << 16, JSON_LARGE = 1 << 18 };
 
-/* Parses `bytes` bytes of text. `what` names the source in the error ("config.json"). *root is the
- * caller's, freed with json_decref. Integers must fit 64 bits; depth at most 64. */
-utter_status json_text(
-    json_t **root, const char *text, size_t bytes, const char *what, utter_error *error);
+/* Parses `bytes` bytes of text with at most `most_values` values. `what` names the source in the error
+ * ("config.json"). *root is the caller's, freed with json_decref. Integers must fit 64 bits; depth at most 64. */
+utter_status json_text(json_t **root, const char *text, size_t bytes, size_t most_values,
+    const char *what, utter_error *error);
 /* The same from a file of at most `limit` bytes. */
-utter_status json_file(json_t **root, const char *path, size_t limit, utter_error *error);
+utter_status json_file(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error);
 
 /* A reader of one object's fields that collects the first problem and goes on, so that code reads like
  * a table. `where` is the path shown in errors ("config.json: talker_config"). */

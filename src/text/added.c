@@ -223,7 +223,7 @@ utter_status added_open(
 {
     *added = (struct added){.largest_id = -1};
     json_t *root = NULL;
-    utter_status status = json_file(&root, path, FILE_LIMIT, error);
+    utter_status status = json_file(&root, path, FILE_LIMIT, JSON_SMALL, error);
     if (status != UTTER_OK) {
         return status;
     }

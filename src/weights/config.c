@@ -13,7 +13,7 @@
 #include "weights/config_parts.h"
 
 enum {
-    CONFIG_LIMIT = 16 << 20, /* bytes of a config file */
+    CONFIG_LIMIT = 1 << 20, /* bytes of a config file; the released ones have 2 to 10 KB */
     MAX_WIDTH = CONFIG_MAX_WIDTH,
     MAX_VOCABULARY = 1 << 22,
     MAX_NAMES = 4096,
@@ -230,7 +230,7 @@ static utter_status read_generation(struct config *c, const char *folder, utter_
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "generation_config.json", error);
     if (status == UTTER_OK && file_exists(path)) {
-        status = json_file(&root, path, CONFIG_LIMIT, error);
+        status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error);
     }
     if (status) {
         return status;
@@ -317,7 +317,7 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     char path[4096];
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "speech_tokenizer/config.json", error);
-    if (status || (status = json_file(&root, path, CONFIG_LIMIT, error))) {
+    if (status || (status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;
     }
     struct codec_config *d = &c->codec;
@@ -366,7 +366,7 @@ utter_status config_open(struct config **config, const char *folder, utter_error
                 ? "not a folder (a model is a folder with config.json and model.safetensors)"
                 : "there is no such folder (check the name)");
     }
-    if (status || (status = json_file(&root, path, CONFIG_LIMIT, error))) {
+    if (status || (status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;
     }
     struct config *c = memory_new(1, sizeof *c);

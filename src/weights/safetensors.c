@@ -200,7 +200,7 @@ utter_status safetensors_parse(struct tensor_list *list, json_t **header, const 
     }
     r.data = in.at;
     r.data_bytes = bytes_left(&in);
-    utter_status status = json_text(header, text, (size_t)header_bytes, what, error);
+    utter_status status = json_text(header, text, (size_t)header_bytes, JSON_LARGE, what, error);
     size_t first = list->n;
     const char *name;
     json_t *info;

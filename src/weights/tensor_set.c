@@ -250,7 +250,7 @@ utter_status tensor_set_open_folder(struct tensor_set **set, const char *folder,
             shown);
     }
     json_t *index;
-    status = json_file(&index, path, SAFETENSORS_HEADER_MAX, error);
+    status = json_file(&index, path, SAFETENSORS_HEADER_MAX, JSON_LARGE, error);
     if (status != UTTER_OK) {
         return status;
     }

@@ -8,7 +8,7 @@
 
 static utter_status parse(json_t **root, const char *text, utter_error *error)
 {
-    return json_text(root, text, strlen(text), "a.json", error);
+    return json_text(root, text, strlen(text), JSON_SMALL, "a.json", error);
 }
 
 static void refused_texts_are_named_with_line_and_reason(void **state)
@@ -52,7 +52,15 @@ static void values_are_counted_outside_strings(void **state)
         size_t n;
     } cases[] = {{"", 1}, {"{\"a\": 1, \"b\": 2}", 3}, {"[[], {}, \"[{,\\\",\"]", 6}, {"[\"\\", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(json_most_values(cases[i].text, strlen(cases[i].text)), cases[i].n);
+        json_t *root;
+        utter_error error = {.text = ""};
+        const size_t bytes = strlen(cases[i].text);
+        json_decref(json_text(&root, cases[i].text, bytes, cases[i].n, "a.json", &error) ? NULL : root);
+        assert_null(strstr(error.text, "values"));
+        assert_int_equal(
+            json_text(&root, cases[i].text, bytes, cases[i].n - 1, "a.json", &error), UTTER_E_FILE);
+        assert_null(root);
+        assert_non_null(strstr(error.text, "a.json has more than"));
     }
 }
 
@@ -105,7 +113,8 @@ static void deep_text_is_cheap_to_refuse(void **state)
     text[10] = '\n';
     json_t *root;
     utter_error error;
-    assert_int_equal(json_text(&root, text, sizeof text, "a.json", &error), UTTER_E_FILE);
+    assert_int_equal(
+        json_text(&root, text, sizeof text, sizeof text + 1, "a.json", &error), UTTER_E_FILE);
     assert_non_null(strstr(error.text, "line 2: nested"));
 }
 
@@ -191,12 +200,12 @@ static void broken_texts_are_survived(void **state)
     char text[sizeof object_text];
     json_t *root;
     for (size_t n = 0; n < sizeof text - 1; n++) {
-        assert_int_equal(json_text(&root, object_text, n, "a.json", NULL), UTTER_E_FILE);
+        assert_int_equal(json_text(&root, object_text, n, JSON_SMALL, "a.json", NULL), UTTER_E_FILE);
     }
     for (size_t bit = 0; bit < 8 * (sizeof text - 1); bit++) {
         memcpy(text, object_text, sizeof text);
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
-        utter_status status = json_text(&root, text, sizeof text - 1, "a.json", NULL);
+        utter_status status = json_text(&root, text, sizeof text - 1, JSON_SMALL, "a.json", NULL);
         assert_int_equal(status, root ? UTTER_OK : UTTER_E_FILE);
         struct json_fields f = {.object = root, .where = "a.json"};
         int64_t value = json_take_int(&f, "int", -3, 12, 5);
@@ -212,17 +221,17 @@ static void files_are_read_with_a_limit(void **state)
     json_t *root;
     utter_error error;
     support_write_file(path, object_text, sizeof object_text - 1);
-    assert_int_equal(json_file(&root, path, sizeof object_text - 1, &error), UTTER_OK);
+    assert_int_equal(json_file(&root, path, sizeof object_text - 1, JSON_SMALL, &error), UTTER_OK);
     assert_int_equal(json_object_size(root), 8);
     json_decref(root);
-    assert_int_equal(json_file(&root, path, sizeof object_text - 2, &error), UTTER_E_FILE);
+    assert_int_equal(json_file(&root, path, sizeof object_text - 2, JSON_SMALL, &error), UTTER_E_FILE);
     assert_null(root);
-    assert_int_equal(json_file(&root, support_path("b.json"), 100, &error), UTTER_E_FILE);
+    assert_int_equal(json_file(&root, support_path("b.json"), 100, JSON_SMALL, &error), UTTER_E_FILE);
     assert_non_null(strstr(error.text, "b.json: cannot open"));
     for (int call = SUPPORT_MALLOC; call <= SUPPORT_READ; call++) {
         SUPPORT_EACH_FAILURE((enum support_call)call, n)
         {
-            utter_status status = json_file(&root, path, 1000, &error);
+            utter_status status = json_file(&root, path, 1000, JSON_SMALL, &error);
             assert_int_equal(status == UTTER_OK, !support_failed());
             assert_int_equal(root != NULL, !support_failed());
             assert_true(call != SUPPORT_MALLOC || status == UTTER_OK || status == UTTER_E_MEMORY);

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (sentence_bytes((const char *)data, bytes, bytes % 2) > bytes) {
         abort();
     }
-    if (json_text(&root, (const char *)data, bytes, "fuzz", NULL) != UTTER_OK) {
+    if (json_text(&root, (const char *)data, bytes, JSON_SMALL, "fuzz", NULL) != UTTER_OK) {
         return 0;
     }
     int i =

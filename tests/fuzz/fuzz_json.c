@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     json_t *root;
     utter_error error = {.text = ""};
-    utter_status status = json_text(&root, (const char *)data, bytes, "fuzz", &error);
+    utter_status status = json_text(&root, (const char *)data, bytes, JSON_SMALL, "fuzz", &error);
     if ((status == UTTER_OK) != (root != NULL) ||
         (!root && (!error.text[0] || strchr(error.text, '\n')))) {
         abort();
