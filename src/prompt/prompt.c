@@ -306,7 +306,10 @@ utter_status prompt_text(struct prompt *prompt, const char *text, size_t bytes, 
             return status;
         }
     }
-    if (!status && p->layout == UTTER_LAYOUT_FULL && text_ids(p) > p->config->max_positions) {
+    /* In the stream layout ids may be more than the positions: the speech ends before they are reached. A word
+     * without an end would be waited for. */
+    const size_t least = p->layout == UTTER_LAYOUT_FULL ? (size_t)text_ids(p) : 0;
+    if (!status && least + token_feed_least_ids(p->feed) > (size_t)p->config->max_positions) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the text takes more than the %d positions that this model has (split it)",
             p->config->max_positions);

@@ -208,6 +208,13 @@ utter_status token_feed_text(
     return take_raw(feed, false, ids, error);
 }
 
+size_t token_feed_least_ids(const struct token_feed *feed)
+{
+    /* Composed characters (NFC) take a quarter of the bytes of their parts at the least. */
+    enum { COMPOSED = 4 };
+    return (feed->raw.n / COMPOSED + feed->normal.n) / feed->tokenizer->longest;
+}
+
 utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_error *error)
 {
     if (feed->n_valid < feed->raw.n) {

@@ -23,6 +23,9 @@ void token_feed_begin_offsets(struct token_feed *feed, size_t n_before);
  * can only be closed. */
 utter_status token_feed_text(
     struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error);
+/* What waits for text to come holds at least so many ids: who cannot use that many need not wait for the end of an
+ * endless word. */
+size_t token_feed_least_ids(const struct token_feed *feed);
 /* The end of the text: appends all that is left. After success the feed is as new. */
 utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_error *error);
 

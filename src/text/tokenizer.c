@@ -42,6 +42,10 @@ static utter_status read_files(
     if (status == UTTER_OK) {
         int32_t a = t->added.largest_id, v = vocabulary.largest_id;
         t->n_vocabulary = (size_t)(a > v ? a : v) + 1;
+        for (size_t i = 0; i < vocabulary.n; i++) {
+            t->longest =
+                vocabulary.entry[i].bytes > t->longest ? vocabulary.entry[i].bytes : t->longest;
+        }
         status = pretokens_new(&t->pretokens, choose_pattern(pattern, vocabulary.n), error);
     }
     vocabulary_close(&vocabulary);

@@ -12,6 +12,7 @@ struct tokenizer {
     struct pretokens *pretokens;
     struct bpe bpe;
     size_t n_vocabulary;
+    size_t longest; /* bytes of the longest token of vocab.json */
 };
 
 #endif

@@ -15,6 +15,8 @@ run '(printf "\n"; sleep 0.1; printf "\n\none\ntwo \303") | utter say -m $M -v r
 run 'utter say -m $MODELS/tiny17-voice_design --instruct $'"'"'ab\xff'"'"' -o x.wav hello'
 # It is refused while it still comes.
 run 'timeout 100 yes hi | utter say -m $M -v ryan -o x.wav -'
+run 'timeout 100 tr "\0" a </dev/zero | utter say -m $M -v ryan -o x.wav -'
+run 'timeout 100 tr "\0" a </dev/zero | utter say -m $M -v ryan -o x.wav --layout stream -'
 run 'utter tokens -m $M $'"'"'bad \xc0\x80 byte'"'"
 run 'utter say -m $MODELS/tiny06-base --max-frames 3 -o x.wav hello; rm x.wav'
 run 'utter say -m $MODELS/tiny17-voice_design -v ryan -o x.wav hello'
