@@ -160,6 +160,13 @@ utter_status bpe_open(
         status = read_lines(&r, text, bytes);
     }
     memory_free(text);
+    /* Every token but the bytes is made by a merge. With fewer merges words would come apart, and nobody would see it. */
+    const size_t wanted = vocabulary->n - sizeof bpe->byte_id / sizeof *bpe->byte_id;
+    if (status == UTTER_OK && r.n_ranks < wanted) {
+        status = error_set(error, UTTER_E_FILE,
+            "%s: %u merges, and %zu tokens of vocab.json need one each (is it cut short?)", path,
+            r.n_ranks, wanted);
+    }
     if (status != UTTER_OK) {
         bpe_close(bpe);
     }
