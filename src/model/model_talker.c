@@ -25,7 +25,8 @@
         l->up = model_linear(mb, prefix "layers.{}.mlp.up_proj.weight", i, -1, s->inner, s->width);    \
         l->down =                                                                                      \
             model_linear(mb, prefix "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner);      \
-    }
+    }                                                                                                  \
+    bind_no_more(&(mb)->bind, prefix "layers.{}.input_layernorm.weight", (shape)->n_layers);
 
 static void bind_predictor(struct model_bind *mb)
 {

@@ -78,6 +78,7 @@ static void bind_stack(struct model_bind *mb, const struct codec_config *d)
         l->down = model_narrow(mb, STACK "layers.{}.mlp.down_proj.weight", i, -1, s->width, s->inner);
         l->mlp_scale = model_vector(mb, STACK "layers.{}.mlp_layer_scale.scale", i, -1, s->width);
     }
+    bind_no_more(&mb->bind, STACK "layers.{}.input_layernorm.weight", s->n_layers);
 }
 
 static void bind_upsample(struct model_bind *mb, const struct codec_config *d)

@@ -49,7 +49,21 @@ static const char *dims_text(char out[192], int n_dims, const int64_t *dims)
     return out;
 }
 
-/* Counts a problem and adds it to the report while there is room. */
+/* Counts a problem, whose line ends in "; ", and adds it to the report while there is room. */
+static void bind_add(struct bind *b, const char *line, size_t n)
+{
+    b->n_problems++;
+    if (!b->report && !(b->report = memory_new(REPORT_BYTES, 1))) {
+        b->out_of_memory = true;
+        return;
+    }
+    if (b->n_shown == b->n_problems - 1 && b->report_bytes + n < REPORT_BYTES) {
+        memcpy(b->report + b->report_bytes, line, n + 1);
+        b->report_bytes += n;
+        b->n_shown++;
+    }
+}
+
 static void bind_note(struct bind *b, const char *name, const char *types, int n_dims,
     const int64_t *dims, const struct tensor *found)
 {
@@ -63,15 +77,17 @@ static void bind_note(struct bind *b, const char *name, const char *types, int n
         n = snprintf(line, sizeof line, "%s: want %s %s, have nothing; ", name, types,
             dims_text(wanted, n_dims, dims));
     }
-    b->n_problems++;
-    if (!b->report && !(b->report = memory_new(REPORT_BYTES, 1))) {
-        b->out_of_memory = true;
-        return;
-    }
-    if (b->n_shown == b->n_problems - 1 && b->report_bytes + (size_t)n < REPORT_BYTES) {
-        memcpy(b->report + b->report_bytes, line, (size_t)n + 1);
-        b->report_bytes += (size_t)n;
-        b->n_shown++;
+    bind_add(b, line, (size_t)n);
+}
+
+void bind_no_more(struct bind *b, const char *pattern, int index)
+{
+    char name[NAME_BYTES], line[NAME_BYTES + 128];
+    name_make(name, pattern, index, -1);
+    if (tensor_set_find(b->set, name)) {
+        int n = snprintf(
+            line, sizeof line, "%s: more layers than the %d that the config says; ", name, index);
+        bind_add(b, line, (size_t)n);
     }
 }
 
@@ -92,7 +108,6 @@ struct weight bind_weight(
         bind_note(b, name, "BF16, F16 or F32", n_dims, dims, t);
         return (struct weight){0};
     }
-    b->n_used++;
     struct weight w = {.data = t->data, .type = t->type, .rows = n_dims > 0 ? dims[0] : 1, .cols = 1};
     for (int i = 1; i < n_dims; i++) {
         w.cols *= dims[i]; /* fits: the set has checked the product of all dims */
@@ -109,7 +124,6 @@ struct weight bind_linear(
     for (enum dtype type = DTYPE_Q8; t && t->type == DTYPE_U32 && type <= DTYPE_Q4; type++) {
         int64_t words = (int64_t)(pack_block_bytes(type, cols) / 4);
         if (has_dims(t, 2, (int64_t[]){pack_blocks(rows), words})) {
-            b->n_used++;
             return (struct weight){t->data, type, rows, cols};
         }
     }
@@ -152,7 +166,6 @@ float *bind_vector(struct bind *b, const char *pattern, int index, int index2, i
     for (size_t i = 0; i < (size_t)n; i++) {
         values[i] = float_at(t, i);
     }
-    b->n_used++;
     return values;
 }
 

@@ -18,7 +18,6 @@ struct bind {
     const struct tensor_set *set;
     const char *file; /* shown in the report: "model.safetensors" */
     int n_problems, n_shown;
-    size_t n_used;
     char *report; /* the first n_shown problems; freed by bind_finish */
     size_t report_bytes;
     bool out_of_memory;
@@ -35,6 +34,8 @@ struct weight bind_linear(
 /* The same as fp32 values in new memory (memory_new; the caller frees), whatever the type in the file:
  * for norms, biases and other small vectors. NULL on mismatch. */
 float *bind_vector(struct bind *b, const char *name, int index, int index2, int64_t n);
+/* A tensor that must not be there: the first of one layer more than the config says. */
+void bind_no_more(struct bind *b, const char *name, int index);
 /* UTTER_E_MODEL with "N tensors do not fit: name: want BF16 [..], have ..; ..." (all of them, cut at the size of the
  * error text with "and N more"); frees the report. UTTER_OK when all fitted. */
 utter_status bind_finish(struct bind *b, utter_error *error);

@@ -25,6 +25,29 @@ static struct json_fields fields_of(const json_t *object, const char *where, utt
     return (struct json_fields){object, where, error, UTTER_OK};
 }
 
+/* What a stack of this family does not have: a model that was trained with it would open, and speak wrongly. */
+static utter_status check_known(const json_t *object, const char *where, utter_error *error)
+{
+    struct json_fields f = fields_of(object, where, error);
+    const json_t *rope = json_object_get(object, "rope_scaling");
+    const char *wrong = NULL;
+    if (strcmp(json_take_string(&f, "hidden_act", "silu"), "silu") != 0) {
+        wrong = "hidden_act (known: silu)";
+    } else if (json_take_bool(&f, "attention_bias", false)) {
+        wrong = "attention_bias (known: false)";
+    } else if (json_take_bool(&f, "use_sliding_window", false)) {
+        wrong = "use_sliding_window (known: false)";
+    } else if (rope && !json_is_null(rope)) {
+        /* Its sections say nothing here: text and sound have one position each, the same for all sections. */
+        struct json_fields r = fields_of(json_is_object(rope) ? rope : NULL, where, error);
+        const char *type = json_is_object(rope) ? json_take_string(&r, "rope_type", NULL) : "";
+        type = type ? type : json_take_string(&r, "type", "default");
+        wrong = strcmp(type, "default") != 0 ? "rope_scaling (known: null, type default)" : NULL;
+    }
+    return f.status || !wrong ? f.status
+                              : error_set(error, UTTER_E_MODEL, "%s: another kind of %s", where, wrong);
+}
+
 utter_status config_read_stack(struct stack_config *s, const json_t *object, const char *where,
     const char *eps_key, utter_error *error)
 {
@@ -117,7 +140,7 @@ static utter_status read_talker(struct config *c, const json_t *object, utter_er
 {
     const char *where = "config.json: talker_config";
     utter_status status = config_read_stack(&c->talker, object, where, "rms_norm_eps", error);
-    if (status) {
+    if (status || (status = check_known(object, where, error))) {
         return status;
     }
     struct json_fields f = fields_of(object, where, error);
@@ -148,7 +171,8 @@ static utter_status read_talker(struct config *c, const json_t *object, utter_er
         return status;
     }
     where = "config.json: code_predictor_config";
-    if ((status = config_read_stack(&c->predictor, predictor, where, "rms_norm_eps", error))) {
+    if ((status = config_read_stack(&c->predictor, predictor, where, "rms_norm_eps", error)) ||
+        (status = check_known(predictor, where, error))) {
         return status;
     }
     f = fields_of(predictor, where, error);
@@ -284,7 +308,7 @@ static utter_status read_decoder(struct codec_config *d, const json_t *object, u
 {
     const char *where = "speech_tokenizer/config.json: decoder_config";
     utter_status status = config_read_stack(&d->stack, object, where, "rms_norm_eps", error);
-    if (status) {
+    if (status || (status = check_known(object, where, error))) {
         return status;
     }
     struct json_fields f = fields_of(object, where, error);

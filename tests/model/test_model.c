@@ -114,6 +114,22 @@ static void wrong_configs_are_named(void **state)
     refused("config.json", "\"eric\": \"sichuan_dialect\"", "\"eric\": \"klingon\"", UTTER_E_MODEL,
         "klingon");
     refused("config.json", "{", "[", UTTER_E_FILE, "config.json");
+    refused("config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"", UTTER_E_MODEL,
+        "talker_config: another kind of hidden_act");
+    refused("config.json", "\"attention_bias\": false", "\"attention_bias\": true", UTTER_E_MODEL,
+        "attention_bias");
+    refused("config.json", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
+        UTTER_E_MODEL, "use_sliding_window");
+    refused("config.json", "\"rope_scaling\": null", "\"rope_scaling\": 4", UTTER_E_MODEL,
+        "code_predictor_config: another kind of rope_scaling");
+    refused("config.json", "\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", UTTER_E_MODEL,
+        "talker_config: another kind of rope_scaling");
+    refused("speech_tokenizer/config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"",
+        UTTER_E_MODEL, "hidden_act");
+    refused("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", UTTER_E_MODEL,
+        "layers.1.input_layernorm.weight: more layers than the 1 that the config says");
+    refused("speech_tokenizer/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1",
+        UTTER_E_MODEL, "more layers than the 1");
     refused("generation_config.json", "0.9", "-1", UTTER_E_FILE, "temperature");
     refused("speech_tokenizer/config.json", "\"num_quantizers\": 16", "\"num_quantizers\": 12",
         UTTER_E_MODEL, "codebooks");
