@@ -57,7 +57,7 @@ static void list_stack(struct packable *p, const struct stack_weights *stack, in
 }
 
 /* A predictor that stays in a core's own cache is not faster with 4 bits, and loses most by them: each of its steps
- * builds on the one before, and what it gets wrong grows from codebook to codebook (docs/quality.md). */
+ * builds on the one before, and what it gets wrong grows from codebook to codebook (docs/log/packed-weights.md). */
 static bool predictor_is_small(const struct model *m)
 {
     enum { SMALL_VALUES = 1 << 20 };

@@ -76,7 +76,7 @@ static struct row id_row(int32_t text, int32_t code)
     return (struct row){.text = text, .id = code, .codec = code < 0 ? ROW_NONE : ROW_ID};
 }
 
-/* Think, language and voice: spec 3.1. */
+/* Think, language and voice: the table of rows in docs/model.md. */
 static void write_header(struct prompt *p, int language)
 {
     const struct config *c = p->config;

@@ -14,7 +14,7 @@ struct tokenizer;
 enum pretokenizer { PRETOKENIZER_MISTRAL, PRETOKENIZER_NATIVE, PRETOKENIZER_PATCHED };
 
 /* `folder` is the checkpoint folder. Whether the official package would patch depends on the folder's
- * config.json (spec 2.3); the caller decides and passes PATCHED or NATIVE. */
+ * config.json (docs/model.md, Text to rows); the caller decides and passes PATCHED or NATIVE. */
 utter_status tokenizer_open(
     struct tokenizer **tokenizer, const char *folder, enum pretokenizer pattern, utter_error *error);
 void tokenizer_close(struct tokenizer **tokenizer); /* accepts a pointer to NULL */

@@ -34,7 +34,7 @@ def run_speak(engine, case):
     n_frames = len(arrays["codes"])
     if voice:
         arrays |= {"x_vector": voice[0]} | ({} if voice[1] is None else {"reference_codes": voice[1]})
-        # The official cut is one sample early for some lengths (spec 9.3): the last one of the reference.
+        # The official cut is one sample early for some lengths (docs/model.md, Vocoder): the last one of the reference.
         samples = samples[len(samples) - n_frames * FRAME:]
     n_decoded = n_frames + case.get("reference", {}).get("frames", 0)
     case.update(frames=n_frames, finish="eos" if n_frames < case["max_frames"] else "max_frames",
