@@ -15,7 +15,9 @@ struct edges {
     int missing;         /* its bytes still to come */
     size_t n_dropped;    /* line breaks before it */
     char *held;          /* line breaks held back */
-    size_t n_held, n_given, capacity;
+    size_t n_held;       /* bytes of them */
+    size_t n_given;      /* of those, how many the last call gave: dropped by the next */
+    size_t capacity;     /* bytes allocated at `held` */
 };
 
 /* Takes from *text (*bytes bytes, both move on) and gives the next run that surely belongs to the text: *inner, *n;

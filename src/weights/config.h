@@ -74,10 +74,9 @@ struct codec_config {
 };
 
 struct config {
-    char *kind_name; /* tts_model_type: "base", "custom_voice", "voice_design" */
-    char *size_name; /* tts_model_size: "0b6", "1b7" */
-    char *
-        transformers_version; /* NULL when missing: decides the official pre-tokeniser, docs/model.md */
+    char *kind_name;            /* tts_model_type: "base", "custom_voice", "voice_design" */
+    char *size_name;            /* tts_model_size: "0b6", "1b7" */
+    char *transformers_version; /* NULL when missing; chooses the pre-tokeniser (docs/model.md) */
     utter_model_kind kind;
 
     struct stack_config talker, predictor;
