@@ -136,7 +136,7 @@ build/checkpoints/made: tests/fixtures/checkpoints $(wildcard tests/fixtures/voc
 	done
 	@touch $@
 
-# Times the pool's loops from outside (docs/speed.md).
+# Times the pool's loops from outside (docs/log/cpu-two-cores.md).
 $(B)/tools/bench/serial: ALL_LDFLAGS += -Wl,--wrap=pool_run
 
 examples: $(EXAMPLES) ## the example programs

@@ -160,7 +160,8 @@ utter_status bpe_open(
         status = read_lines(&r, text, bytes);
     }
     memory_free(text);
-    /* Every token but the bytes is made by a merge. With fewer merges words would come apart, and nobody would see it. */
+    /* Every token but the bytes is made by a merge. With fewer merges words would come apart, and nobody would see
+     * it. */
     const size_t wanted = vocabulary->n - sizeof bpe->byte_id / sizeof *bpe->byte_id;
     if (status == UTTER_OK && r.n_ranks < wanted) {
         status = error_set(error, UTTER_E_FILE,

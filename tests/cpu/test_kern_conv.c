@@ -125,7 +125,8 @@ static struct squares check_conv(const struct conv_case *c)
 }
 
 /* One chain of n roundings is off by sqrt(n / 6) of 2^-24 (rms), and chains of `chain` that are added by
- * sqrt((chain + n / chain) / 6): the difference that fp64 shows in the vocoder's sound (docs/quality.md). */
+ * sqrt((chain + n / chain) / 6): the difference that fp64 shows in the vocoder's sound
+ * (docs/log/same-as-official.md). */
 static void check_chains(struct squares squares, int64_t n, int64_t chain)
 {
     double one = sqrt((double)n / 6), many = sqrt((double)(chain + n / chain) / 6);

@@ -305,7 +305,7 @@ static void whole_numbers_sound_the_same(void **state)
         noise += off * off;
     }
     assert_true(signal > 0 && noise > 0); /* another way, indeed */
-    /* 71 dB are measured, 49.5 with units of bf16 (docs/quality.md). */
+    /* 71 dB are measured, 49.5 with units of bf16 (docs/log/packed-weights.md). */
     assert_true(10 * log10(signal / noise) > (kern_find(NULL)->whole_by_moments ? 48 : 65));
     free(want);
     free(pcm);

@@ -85,7 +85,7 @@ static void tiles_sound_the_same(void **state)
         noise += off * off;
     }
     assert_true(signal > 0 && noise > 0);
-    /* 49.5 dB are measured over 60 frames; the official package in bf16 has 31 (docs/quality.md). */
+    /* 49.5 dB are measured over 60 frames; the official package in bf16 has 31 (docs/log/packed-weights.md). */
     assert_true(10 * log10(signal / noise) > 48);
     assert_true(fabs(tiles.seen / exact.seen - 1) < 1e-3);
     free(exact.pcm);

@@ -1,4 +1,4 @@
-"""Pictures for docs/quality.md: spectrograms beside the teacher's, and training curves.
+"""Pictures for docs/log/built-in-voice.md: spectrograms beside the teacher's, and training curves.
 
     python3 pictures.py --teacher run/teacher --spoken run/spoken --curves run \\
         --envelopes run/one run/other --out ../../docs/img
