@@ -23,22 +23,23 @@ extern "C" {
 /* ---- The posed GPU (card.c) ---- */
 
 struct host_card {
-    const char *name;          /* as a user types it: "4090" */
-    const char *full_name;     /* as the driver tells it */
-    int major, minor;          /* compute capability */
-    int code;                  /* what the code that runs there was built for: 80, 86, 87, 89, 90, 100, 110, 120 */
-    bool code_specific;        /* built for exactly this one (90a): wgmma, and register moves between warps */
-    bool code_family;          /* built for its family (100f, 120f): register moves, where that family has them */
-    int n_sms;                 /* streaming multiprocessors */
-    int block_shared;          /* bytes of shared memory that one block may have */
-    int sm_shared;             /* bytes of shared memory of a multiprocessor */
-    int sm_threads;            /* threads that a multiprocessor holds */
-    int64_t l2_bytes;          /* L2 cache */
-    uint64_t memory_bytes;     /* device memory; of a unified one the system's */
-    bool unified;              /* host and device share one memory */
-    bool overlaps;             /* programmatic dependent launch and griddepcontrol */
-    bool clusters;             /* thread block clusters, and the shared memory of other blocks */
-    bool bulk_copies;          /* cp.async.bulk and mbarriers that count bytes */
+    const char *name;      /* as a user types it: "4090" */
+    const char *full_name; /* as the driver tells it */
+    int major, minor;      /* compute capability */
+    int code; /* what the code that runs there was built for: 80, 86, 87, 89, 90, 100, 110, 120 */
+    bool code_specific; /* built for exactly this one (90a): wgmma, and register moves between warps */
+    bool
+        code_family; /* built for its family (100f, 120f): register moves, where that family has them */
+    int n_sms;       /* streaming multiprocessors */
+    int block_shared;      /* bytes of shared memory that one block may have */
+    int sm_shared;         /* bytes of shared memory of a multiprocessor */
+    int sm_threads;        /* threads that a multiprocessor holds */
+    int64_t l2_bytes;      /* L2 cache */
+    uint64_t memory_bytes; /* device memory; of a unified one the system's */
+    bool unified;          /* host and device share one memory */
+    bool overlaps;         /* programmatic dependent launch and griddepcontrol */
+    bool clusters;         /* thread block clusters, and the shared memory of other blocks */
+    bool bulk_copies;      /* cp.async.bulk and mbarriers that count bytes */
     int memory_clock_khz, memory_bus_bits;
 };
 
@@ -69,10 +70,8 @@ struct host_dim {
 /* A kernel as the engine calls it: `call` runs it for the current fiber, with its parameters at `args`. */
 struct host_kernel {
     const void *code; /* the function's address: what the backend hands to the runtime */
-    const char *name;
     void (*call)(const void *code, void *args);
     size_t args_bytes;
-    int most_threads; /* of its launch bounds; 0: none were told */
 };
 
 /* Registers a kernel (the headers of the bench do it wherever a kernel's address is taken); finds it; NULL: unknown. */
@@ -86,13 +85,14 @@ struct host_launch {
     int cluster;         /* blocks of a cluster; 1: none */
     size_t shared_bytes; /* dynamic shared memory */
     bool cooperative;    /* all blocks are there at once */
-    bool overlaps;       /* may begin before the launch in front of it has ended: programmatic dependent launch */
-    uint64_t seed;       /* of the order in which its warps and blocks run */
+    bool
+        overlaps; /* may begin before the launch in front of it has ended: programmatic dependent launch */
+    uint64_t seed; /* of the order in which its warps and blocks run */
 };
 
 enum host_run_state {
-    HOST_RUNS,   /* goes on in later slices */
-    HOST_LETS,   /* the same, and all its blocks have let the next launch begin (griddepcontrol.launch_dependents) or ended */
+    HOST_RUNS, /* goes on in later slices */
+    HOST_LETS, /* the same, and all its blocks have let the next launch begin (griddepcontrol.launch_dependents) or ended */
     HOST_DONE,
     HOST_FAILED, /* a finding, or a trap; nothing of it runs on */
     HOST_STUCK,  /* every fiber waits for another one of this launch: it never ends by itself */
@@ -109,6 +109,10 @@ void host_run_end(struct host_run *run);
 
 /* How many blocks of this kernel fit one multiprocessor of the card; 0: it does not fit at all. */
 int host_blocks_per_sm(const struct host_kernel *kernel, int threads, size_t shared_bytes);
+/* Bytes of its static shared memory; 0 of a kernel that has no body in the card's code. */
+size_t host_static_shared(const struct host_kernel *kernel);
+/* As the source calls it, with its template's arguments. */
+const char *host_kernel_name(const struct host_kernel *kernel);
 
 /* ---- Strict: who may read and write what, and when (strict.c) ---- */
 
@@ -124,15 +128,17 @@ void strict_memory_piece(void *at, size_t bytes, const char *label);
  * of what its stream and the events waited for know, and its end is told to the stream. The host is stream 0. */
 struct strict_op; /* one operation on the device, or a piece of the host's time */
 struct strict_op *strict_op_begin(int stream, const char *what);
-void strict_op_after(struct strict_op *op, int other_stream, uint64_t its_time); /* an event of that stream */
-uint64_t strict_op_end(struct strict_op *op);                                  /* its time in its stream */
-void strict_host_knows(int stream, uint64_t time); /* a wait of the host that ended */
+void strict_op_after(
+    struct strict_op *op, int other_stream, uint64_t its_time); /* an event of that stream */
+uint64_t strict_op_end(struct strict_op *op);                   /* its time in its stream */
+void strict_host_knows(int stream, uint64_t time);              /* a wait of the host that ended */
 /* What copies, memsets and the host do to device memory outside kernels. */
 void strict_op_read(struct strict_op *op, const void *at, size_t bytes);
 void strict_op_write(struct strict_op *op, void *at, size_t bytes);
 
 /* A launch's threads. A warp is numbered within the launch: block * warps of a block + warp of the block. */
-struct strict_grid *strict_grid_begin(struct strict_op *op, const char *kernel, int n_blocks, int n_threads, int cluster);
+struct strict_grid *strict_grid_begin(
+    struct strict_op *op, const char *kernel, int n_blocks, int n_threads, int cluster);
 void strict_grid_end(struct strict_grid *grid);
 /* From here on accesses are those of this thread. `grid` NULL: of nobody (the host's own code). */
 void strict_thread(struct strict_grid *grid, int block, int thread);
@@ -143,7 +149,8 @@ enum strict_order { STRICT_PLAIN, STRICT_RELAXED, STRICT_ACQUIRE, STRICT_RELEASE
 enum strict_scope { STRICT_CTA, STRICT_CLUSTER, STRICT_GPU, STRICT_SYS };
 void strict_read(const void *at, size_t bytes, enum strict_order order, enum strict_scope scope);
 void strict_write(void *at, size_t bytes, enum strict_order order, enum strict_scope scope);
-void strict_update(void *at, size_t bytes, enum strict_order order, enum strict_scope scope); /* an atomic read and write */
+void strict_update(void *at, size_t bytes, enum strict_order order,
+    enum strict_scope scope);               /* an atomic read and write */
 void strict_fence(enum strict_scope scope); /* acquire and release, of the current thread */
 /* The address must be a multiple of `bytes`; for vector loads and copies. */
 void strict_aligned(const void *at, size_t bytes, const char *what);
@@ -157,9 +164,11 @@ void strict_warp_sync(uint32_t mask); /* by each thread of the warp when it leav
 /* Copies that go on by themselves (cp.async, cp.async.bulk): they read and write for an agent of their own. */
 struct strict_copy; /* under way; the engine decides when it lands */
 struct strict_copy *strict_copy_begin(void *to, const void *from, size_t bytes, bool bulk);
-void strict_copy_land(struct strict_copy *copy, const void *told); /* `told`: its mbarrier, or NULL: the thread's own group */
+void strict_copy_land(struct strict_copy *copy,
+    const void *told); /* `told`: its mbarrier, or NULL: the thread's own group */
 void strict_copy_seen(struct strict_copy *copy); /* the thread waited for the group */
-void strict_proxy_fence(void); /* fence.proxy.async: what this thread did is seen by bulk copies that follow */
+void strict_proxy_fence(
+    void); /* fence.proxy.async: what this thread did is seen by bulk copies that follow */
 
 #ifdef __cplusplus
 }
