@@ -17,7 +17,8 @@ from shapes import FRAME, SAMPLE_RATE
 
 TOKENIZER_FILES = ["vocab.json", "merges.txt", "tokenizer_config.json", "preprocessor_config.json"]
 HEAD_GAIN = 3.                          # heads are written this much sharper: a temperature of 0.6 then acts as 0.2
-# What this voice is understood best with (docs/log/built-in-voice.md). Sounds of speech recur, so that no code is punished.
+# What this voice is understood best with (docs/log/built-in-voice.md). Sounds of speech recur, so that no code is
+# punished.
 GENERATION = {"do_sample": True, "repetition_penalty": 1.0, "temperature": 0.6, "top_p": 1.0, "top_k": 50,
               "subtalker_dosample": True, "subtalker_temperature": 0.5, "subtalker_top_p": 1.0, "subtalker_top_k": 50,
               "max_new_tokens": 8192}

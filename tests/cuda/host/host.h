@@ -92,7 +92,7 @@ struct host_launch {
 
 enum host_run_state {
     HOST_RUNS, /* goes on in later slices */
-    HOST_LETS, /* the same, and all its blocks have let the next launch begin (griddepcontrol.launch_dependents) or ended */
+    HOST_LETS, /* the same, and all its blocks have let the next launch begin or have ended */
     HOST_DONE,
     HOST_FAILED, /* a finding, or a trap; nothing of it runs on */
     HOST_STUCK,  /* every fiber waits for another one of this launch: it never ends by itself */
@@ -121,7 +121,7 @@ enum host_memory { HOST_GLOBAL, HOST_SHARED, HOST_PINNED, HOST_CONSTANT };
 /* Memory that device code may touch. Nothing of it has been written yet unless `written`. `label` is copied. */
 void strict_memory_add(void *at, size_t bytes, enum host_memory kind, const char *label, bool written);
 void strict_memory_remove(void *at);
-/* Of an area that was added: [at, at + bytes) is a piece of its own, and what lies between pieces may not be touched. */
+/* Of an area that was added: [at, at + bytes) is a piece of its own. What lies between pieces may not be touched. */
 void strict_memory_piece(void *at, size_t bytes, const char *label);
 
 /* Streams: each operation (copy, memset, kernel) has a clock of what it comes after. An operation begins with the sum

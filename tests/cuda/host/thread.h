@@ -8,7 +8,7 @@
 #ifndef TESTS_CUDA_HOST_THREAD_H
 #define TESTS_CUDA_HOST_THREAD_H
 
-#include "host.h"
+#include "tests/cuda/host/host.h"
 
 #ifdef __cplusplus
 extern "C" {
