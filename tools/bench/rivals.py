@@ -5,12 +5,11 @@
 
 G is gabriele-mastrapasqua/qwen3-tts, Q is ServeurpersoCom/qwentts.cpp; both are built and fed as their own pages say
 (docs/log/other-engines.md has what was done). Each engine says the first 13 words of the text that `utter bench`
-uses, as often as there are rounds, with two threads on the given cores, the same number of frames, sampling on and its vocoder included.
-G runs as its fastest file mode (its decoder after the frames: QWEN_NO_OVERLAP) and as its stream mode of one frame; the
-better figure of the two counts. Q speaks twice in a process, and the second time counts. Loading counts nowhere.
-Prints one line a run as it ends, and a table of medians. QT_THREADS is read by a Q whose thread count was made
-settable.
-"""
+uses, as often as there are rounds, with two threads on the given cores, the same number of frames, sampling on and
+its vocoder included. G runs as its fastest file mode (its decoder after the frames: QWEN_NO_OVERLAP) and as its
+stream mode of one frame; the better figure of the two counts. Q speaks twice in a process, and the second time
+counts. Loading counts nowhere. Prints one line a run as it ends, and a table of medians. QT_THREADS is read by a Q
+whose thread count was made settable."""
 import argparse
 import json
 import os
