@@ -124,6 +124,10 @@ void strict_memory_remove(void *at);
 /* Of an area that was added: [at, at + bytes) is a piece of its own. What lies between pieces may not be touched. */
 void strict_memory_piece(void *at, size_t bytes, const char *label);
 
+/* What is known of the bytes at `live` and at `image` changes places: static shared memory of one block makes room for
+ * another's. */
+void strict_memory_swap(void *live, void *image, size_t bytes);
+
 /* Streams: each operation (copy, memset, kernel) has a clock of what it comes after. An operation begins with the sum
  * of what its stream and the events waited for know, and its end is told to the stream. The host is stream 0. */
 struct strict_op; /* one operation on the device, or a piece of the host's time */
