@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs launches: each thread of a kernel is a fiber, and the scheduler lets one after the other run until it waits. In
+ * which order blocks begin, which block runs next and for how long come from the launch's seed.
+ *
+ * Blocks that cannot wait for one another (no cluster, not cooperative) run one at a time from begin to end: that is
+ * one of the orders that a GPU may take, and the cheapest. */
+#include "tests/cuda/host/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_TURNS = 48,   /* of a block before another one has its turn */
+    CLOCK_A_TURN = 32, /* clocks */
+    IDLE_BEFORE_HASTE = 64,
+    CLOCK_OF_HASTE = 1000000, /* a launch that only asks gets old fast: its own patience ends it */
+    KERNELS = 4096
+};
+
+struct host_thread *host_now;
+struct fiber *fiber_now;
+static fiber_place scheduler;
+
+/* ---- Kernels ---- */
+
+static struct host_kernel kernels[KERNELS];
+
+static unsigned kernel_slot(const void *code)
+{
+    unsigned at = (unsigned)((uintptr_t)code >> 4) % KERNELS;
+    while (kernels[at].code && kernels[at].code != code) {
+        at = (at + 1) % KERNELS;
+    }
+    return at;
+}
+
+void host_kernel_add(const struct host_kernel *kernel)
+{
+    kernels[kernel_slot(kernel->code)] = *kernel;
+}
+
+const struct host_kernel *host_kernel_find(const void *code)
+{
+    const struct host_kernel *k = &kernels[kernel_slot(code)];
+    return code && k->code ? k : NULL;
+}
+
+static bool has_body(const struct kernel_facts *facts)
+{
+    return !facts->needs_groups || host_card()->code_specific;
+}
+
+size_t host_static_shared(const struct host_kernel *kernel)
+{
+    const struct kernel_facts *facts = kernel_facts(kernel->code);
+    return has_body(facts) ? facts->shared_bytes : 0;
+}
+
+const char *host_kernel_name(const struct host_kernel *kernel)
+{
+    return kernel_facts(kernel->code)->name;
+}
+
+int host_blocks_per_sm(const struct host_kernel *kernel, int threads, size_t shared_bytes)
+{
+    enum { A_BLOCK_KEEPS = 1024 }; /* bytes of shared memory that the system takes */
+    const struct host_card *card = host_card();
+    const size_t shared = host_static_shared(kernel) + shared_bytes;
+    if (threads < 1 || threads > HOST_MOST_THREADS || shared > (size_t)card->block_shared) {
+        return 0;
+    }
+    int by_threads = card->sm_threads / threads;
+    int by_shared = (int)((size_t)card->sm_shared / (shared + A_BLOCK_KEEPS));
+    int n = by_threads < by_shared ? by_threads : by_shared;
+    return n < 32 ? n : 32;
+}
+
+/* ---- Fibers ---- */
+
+uint32_t run_chance(struct run *r, uint32_t n)
+{
+    uint64_t x = r->random; /* xorshift64* */
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    r->random = x;
+    return n ? (uint32_t)((x * 2685821657736338717ull) >> 33) % n : 0;
+}
+
+void fiber_leave(enum fiber_state state)
+{
+    struct fiber *f = fiber_now;
+    f->state = state;
+    fiber_switch(&f->place, scheduler);
+}
+
+void fiber_wake(struct fiber *f)
+{
+    f->state = FIBER_RUNS;
+}
+
+static void fiber_body(void)
+{
+    struct run *r = run_now();
+    r->launch.kernel->call(r->launch.kernel->code, r->args);
+    host_stores_seen();
+    fiber_leave(FIBER_ENDED);
+    abort(); /* nobody goes on here */
+}
+
+static void fiber_run(struct fiber *f)
+{
+    struct run *r = f->of->of;
+    if (!f->place) {
+        f->place = fiber_new(f->stack, FIBER_STACK, fiber_body);
+    }
+    f->state = FIBER_RUNS;
+    fiber_now = f;
+    host_now = &f->thread;
+    strict_thread(r->grid, f->of->index, f->thread.thread);
+    fiber_switch(&scheduler, f->place);
+    strict_thread(NULL, 0, 0);
+    r->progress |= f->state != FIBER_YIELDS;
+    if (f->state == FIBER_ENDED) {
+        f->of->n_left--;
+    }
+    host_now = NULL;
+    fiber_now = NULL;
+}
+
+void host_yield(void)
+{
+    fiber_leave(FIBER_YIELDS);
+}
+
+void host_wait_until(bool (*ready)(const void *what), const void *what, const char *name)
+{
+    struct fiber *f = fiber_now;
+    while (!ready(what)) {
+        f->ready = ready;
+        f->what = what;
+        f->waits_for = name;
+        fiber_leave(FIBER_WAITS);
+    }
+}
+
+uint64_t host_clock(void)
+{
+    return fiber_now->of->clock + run_now()->extra_clock;
+}
+
+uint32_t host_chance(uint32_t n)
+{
+    return run_chance(run_now(), n);
+}
+
+void host_trap(const char *why)
+{
+    host_finding("%s", why);
+    run_now()->failed = true;
+    fiber_leave(FIBER_ENDED);
+    abort();
+}
+
+/* ---- Dependent launches ---- */
+
+static bool earlier_done(const void *what)
+{
+    return ((const struct run *)what)->earlier_done;
+}
+
+void host_wait_for_earlier(void)
+{
+    if (run_now()->launch.overlaps) {
+        host_wait_until(earlier_done, run_now(), "the launch before it (griddepcontrol.wait)");
+    }
+}
+
+void host_let_next_begin(void)
+{
+    struct block *b = fiber_now->of;
+    b->of->n_let += !b->lets;
+    b->lets = true;
+}
+
+/* ---- Blocks ---- */
+
+/* Lets each thread of the block that can run do so once. Whether any did more than ask again. */
+static bool block_turn(struct block *b)
+{
+    struct run *r = b->of;
+    const int n = r->n_threads, first = (int)run_chance(r, (uint32_t)r->n_warps) * HOST_WARP;
+    bool any = false;
+    b->clock += CLOCK_A_TURN;
+    for (int i = 0; i < n && !r->failed; i++) {
+        struct fiber *f = &b->fibers[i + first < n ? i + first : i + first - n];
+        if (f->state == FIBER_WAITS) {
+            host_now = &f->thread;
+            fiber_now = f;
+            if (f->ready(f->what)) {
+                f->state = FIBER_RUNS;
+            }
+            host_now = NULL;
+            fiber_now = NULL;
+        }
+        if (f->state == FIBER_RUNS || f->state == FIBER_YIELDS) {
+            int before = host_findings();
+            fiber_run(f);
+            any |= f->state != FIBER_YIELDS;
+            r->failed |= host_findings() != before;
+        }
+    }
+    return any;
+}
+
+static void begin_cluster(struct run *r)
+{
+    const int which = r->order[r->n_begun / r->cluster];
+    struct cluster *c = &r->clusters[which];
+    for (int i = 0; i < r->cluster; i++) {
+        struct block *b = block_new(r, which * r->cluster + i, c, i);
+        c->blocks[i] = b;
+        r->resident[r->n_resident++] = b;
+        r->n_begun++;
+    }
+    r->progress = true;
+}
+
+static void end_cluster(struct run *r, struct cluster *c)
+{
+    int kept = 0;
+    for (int i = 0; i < r->n_resident; i++) {
+        if (r->resident[i]->cluster != c) {
+            r->resident[kept++] = r->resident[i];
+        }
+    }
+    r->n_resident = kept;
+    for (int i = 0; i < r->cluster; i++) {
+        r->n_let += !c->blocks[i]->lets;
+        r->n_ended++;
+        block_free(c->blocks[i]);
+    }
+    r->progress = true;
+}
+
+static bool cluster_ended(const struct run *r, const struct cluster *c)
+{
+    for (int i = 0; i < r->cluster; i++) {
+        if (c->blocks[i]->n_left > 0 || c->blocks[i]->n_later > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One block has its turns. */
+static int run_block(struct run *r)
+{
+    struct block *b = r->resident[r->next % r->n_resident];
+    int turns = 1 + (int)run_chance(r, MOST_TURNS), done = 0;
+    block_stand(b);
+    for (; done < turns && b->n_left > 0 && !r->failed; done++) {
+        if (!block_turn(b)) {
+            break;
+        }
+        if (b->n_late > 0 && run_chance(r, 4) == 0) {
+            block_stores(b, false);
+        }
+        if (r->n_laters > 0 && run_chance(r, 4) == 0) {
+            run_laters(r, false);
+        }
+    }
+    if (b->n_left == 0 && b->n_later > 0) {
+        run_laters(r, true);
+    }
+    if (cluster_ended(r, b->cluster)) {
+        end_cluster(r, b->cluster);
+    } else {
+        r->next++;
+    }
+    return (done + 1) * r->n_threads;
+}
+
+/* Nothing went on in a whole round: what is under way by itself is done, then the launch's clock runs. False: nothing
+ * ever will. */
+static bool hasten(struct run *r)
+{
+    if (run_laters(r, true)) {
+        return true;
+    }
+    bool asks = false, late = false;
+    for (int i = 0; i < r->n_resident; i++) {
+        struct block *b = r->resident[i];
+        late |= b->n_late > 0;
+        block_stores(b, true);
+        for (int t = 0; t < r->n_threads && !asks; t++) {
+            asks = b->fibers[t].state == FIBER_YIELDS;
+        }
+    }
+    if (++r->idle > IDLE_BEFORE_HASTE) {
+        r->extra_clock += CLOCK_OF_HASTE;
+    }
+    return asks || late || r->idle < 4;
+}
+
+/* What the threads of a stuck launch wait for, a few of them. */
+static void tell_stuck(const struct run *r)
+{
+    int told = 0;
+    for (int i = 0; i < r->n_resident; i++) {
+        const struct block *b = r->resident[i];
+        for (int t = 0; t < r->n_threads && told < 8; t++) {
+            const struct fiber *f = &b->fibers[t];
+            if (f->state == FIBER_MEETS || f->state == FIBER_WAITS) {
+                fprintf(stderr, "  %s: block %d thread %d waits for %s\n", r->facts->name, b->index, t,
+                    f->waits_for ? f->waits_for : "?");
+                told++;
+                t += HOST_WARP - 1 - t % HOST_WARP;
+            }
+        }
+    }
+}
+
+enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
+{
+    struct run *r = (struct run *)run;
+    r->earlier_done |= earlier;
+    for (int done = 0; done < n && !r->failed && r->n_ended < r->n_blocks;) {
+        while (r->n_begun < r->n_blocks && r->n_resident + r->cluster <= r->most_resident) {
+            begin_cluster(r);
+        }
+        if (r->next >= r->n_resident) {
+            r->next = 0;
+            if (r->progress) {
+                r->idle = 0;
+            } else if (!r->earlier_done && r->launch.overlaps) {
+                return r->n_let == r->n_blocks ? HOST_LETS : HOST_RUNS; /* it may wait for that alone */
+            } else if (!hasten(r)) {
+                tell_stuck(r);
+                return HOST_STUCK;
+            }
+            r->progress = false;
+        }
+        done += run_block(r);
+    }
+    return r->failed                   ? HOST_FAILED
+           : r->n_ended == r->n_blocks ? HOST_DONE
+           : r->n_let == r->n_blocks   ? HOST_LETS
+                                       : HOST_RUNS;
+}
+
+/* ---- Launches ---- */
+
+static bool fits(const struct host_launch *l, const struct kernel_facts *facts)
+{
+    const struct host_card *card = host_card();
+    const int64_t threads = (int64_t)l->block.x * l->block.y * l->block.z;
+    const int64_t blocks = (int64_t)l->grid.x * l->grid.y * l->grid.z;
+    if (threads < 1 || threads > HOST_MOST_THREADS || blocks < 1 || blocks > INT32_MAX) {
+        host_finding(
+            "%s: %lld blocks of %lld threads", facts->name, (long long)blocks, (long long)threads);
+    } else if (!has_body(facts)) {
+        host_finding("%s has no body in the code of a %s", facts->name, card->full_name);
+    } else if (facts->shared_bytes + l->shared_bytes > (size_t)card->block_shared) {
+        host_finding("%s: %zu bytes of shared memory, and a block of a %s has %d", facts->name,
+            facts->shared_bytes + l->shared_bytes, card->full_name, card->block_shared);
+    } else if (l->cluster > 1 && (!card->clusters || blocks % l->cluster != 0 || l->cluster > 16)) {
+        host_finding("%s: clusters of %d blocks", facts->name, l->cluster);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* The order in which clusters begin: any. */
+static void shuffle(struct run *r, int n)
+{
+    for (int i = 0; i < n; i++) {
+        r->order[i] = i;
+    }
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)run_chance(r, (uint32_t)i + 1), kept = r->order[i];
+        r->order[i] = r->order[j];
+        r->order[j] = kept;
+    }
+}
+
+struct host_run *host_run_begin(const struct host_launch *l)
+{
+    const struct kernel_facts *facts = kernel_facts(l->kernel->code);
+    if (!fits(l, facts)) {
+        return NULL;
+    }
+    struct run *r = calloc(1, sizeof *r);
+    r->launch = *l;
+    r->grid = l->watched;
+    r->facts = facts;
+    r->args = malloc(l->kernel->args_bytes + 1);
+    memcpy(r->args, l->args, l->kernel->args_bytes);
+    r->n_blocks = (int)(l->grid.x * l->grid.y * l->grid.z);
+    r->n_threads = (int)(l->block.x * l->block.y * l->block.z);
+    r->n_warps = (r->n_threads + HOST_WARP - 1) / HOST_WARP;
+    r->cluster = l->cluster > 1 ? l->cluster : 1;
+    r->most_resident = l->cooperative ? r->n_blocks : r->cluster;
+    r->resident = calloc((size_t)r->most_resident, sizeof(struct block *));
+    r->clusters = calloc((size_t)(r->n_blocks / r->cluster), sizeof *r->clusters);
+    r->order = calloc((size_t)(r->n_blocks / r->cluster), sizeof *r->order);
+    r->random = (l->seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+    shuffle(r, r->n_blocks / r->cluster);
+    return (struct host_run *)r;
+}
+
+void host_run_end(struct host_run *run)
+{
+    struct run *r = (struct run *)run;
+    for (int i = 0; i < r->n_resident; i++) {
+        block_free(r->resident[i]);
+    }
+    free(r->order);
+    free(r->clusters);
+    free(r->resident);
+    free(r->laters);
+    free(r->args);
+    free(r);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of the engine share: a launch under way, its blocks and their threads. */
+#ifndef TESTS_CUDA_HOST_ENGINE_H
+#define TESTS_CUDA_HOST_ENGINE_H
+
+#include "tests/cuda/host/fiber.h"
+#include "tests/cuda/host/thread.h"
+
+enum {
+    FIBER_STACK = 64 << 10,
+    N_BARRIERS = 16,    /* of a block */
+    N_LATE_STORES = 8,  /* of a thread */
+    N_WARP_MEETINGS = 4 /* of a warp, by lanes that do not overlap */
+};
+
+enum fiber_state {
+    FIBER_RUNS,
+    FIBER_YIELDS, /* runs too, but has done nothing since it last ran */
+    FIBER_MEETS,  /* until who comes last wakes it */
+    FIBER_WAITS,  /* until ready(what) */
+    FIBER_ENDED
+};
+
+/* A relaxed store that others do not see yet. */
+struct late_store {
+    void *at;
+    size_t bytes;
+    unsigned char value[16];
+};
+
+struct fiber {
+    struct host_thread thread; /* first: host_now points to it */
+    struct block *of;
+    fiber_place place;
+    void *stack;
+    enum fiber_state state;
+    const char *waits_for; /* what a finding calls it */
+    bool (*ready)(const void *what);
+    const void *what;
+    int barrier;       /* that it meets at; -1: none */
+    int cluster_phase; /* of the cluster's barrier that it arrived in */
+    int n_late;
+    struct late_store late[N_LATE_STORES];
+};
+
+/* Lanes of a warp on their way through host_warp_do. */
+struct warp_meeting {
+    uint32_t mask, here; /* mask 0: free */
+    const char *what;
+    size_t bytes_in, bytes_out;
+    const void *in[HOST_WARP];
+    void *out[HOST_WARP];
+};
+
+struct warp {
+    struct warp_meeting meetings[N_WARP_MEETINGS];
+};
+
+struct barrier {
+    int n, here, yes, result, phase;
+};
+
+/* Four warps, for instructions of all of them. */
+struct team {
+    int here, phase;
+};
+
+struct cluster {
+    int here, phase; /* threads that have arrived at its barrier */
+    struct block *blocks[16];
+};
+
+struct block {
+    struct run *of;
+    int index, rank;
+    struct host_dim id;
+    struct cluster *cluster;
+    struct fiber *fibers; /* of->n_threads */
+    struct warp *warps;
+    struct barrier barriers[N_BARRIERS];
+    struct team *teams;
+    unsigned char *dynamic; /* dynamic shared memory, at a multiple of 1,024 */
+    unsigned char *image;   /* static shared memory while another block's stands in its place */
+    int n_left;             /* threads that have not ended */
+    int n_late;             /* of them that have stores nobody sees yet */
+    int n_later;            /* pieces of work that go on by themselves */
+    bool lets;              /* the next launch may begin */
+    uint64_t clock;
+};
+
+/* A variable of static shared memory: where the kernel's code finds it, and its place in a block's image. */
+struct shared_variable {
+    unsigned char *at;
+    size_t bytes, place;
+};
+
+/* What the program's own symbols tell of a kernel (symbols.c). */
+struct kernel_facts {
+    const void *code;
+    char *name;
+    struct shared_variable *shared;
+    int n_shared;
+    size_t shared_bytes;
+    bool needs_groups; /* it has a body only in code for exactly one kind (90a) */
+};
+const struct kernel_facts *kernel_facts(const void *code);
+
+struct later {
+    uint64_t number; /* 0: free */
+    struct fiber *by;
+    host_later_body *body;
+    _Alignas(16) unsigned char data[HOST_LATER_BYTES];
+};
+
+struct run {
+    struct host_launch launch;
+    const struct kernel_facts *facts;
+    void *args;
+    int n_blocks, n_threads, n_warps, cluster;
+    int n_begun, n_ended, n_let; /* blocks */
+    int *order;                  /* in which clusters begin */
+    struct block **resident;     /* those that run now */
+    int n_resident, most_resident;
+    struct cluster *clusters;
+    struct later *laters;
+    int n_laters, most_laters;
+    uint64_t later_number;
+    bool earlier_done, failed;
+    uint64_t random, extra_clock;
+    bool progress; /* since it was last looked at: anything but asking again */
+    int idle;      /* rounds without */
+    int next;      /* resident block that runs next */
+    struct strict_grid *grid;
+};
+
+/* The fiber that runs, and where the scheduler goes on when it waits. */
+extern struct fiber *fiber_now;
+static inline struct run *run_now(void)
+{
+    return fiber_now->of->of;
+}
+/* Back to the scheduler; `state` says when it goes on. */
+void fiber_leave(enum fiber_state state);
+void fiber_wake(struct fiber *f);
+uint32_t run_chance(struct run *r, uint32_t n);
+
+/* Stacks and shared memory of blocks (engine_memory.c). */
+struct block *block_new(struct run *r, int index, struct cluster *cluster, int rank);
+void block_free(struct block *b);
+/* Brings the block's static shared memory to where the code finds it. */
+void block_stand(struct block *b);
+void block_forget_standing(void);
+
+/* Stores that nobody sees yet (engine_order.c). */
+void fiber_store_one(struct fiber *f, int i);
+void block_stores(struct block *b, bool all);
+/* Work that goes on by itself: some of it, or all. Whether there was any. */
+bool run_laters(struct run *r, bool all);
+
+#endif
