@@ -59,7 +59,7 @@ void host_finding(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* How many there were. A program of the bench ends with a failure if there is any. */
 int host_findings(void);
 
-/* ---- The engine: runs the threads of launches as fibers (engine.c) ---- */
+/* ---- The engine: runs the threads of launches as fibers (scheduler.c) ---- */
 
 enum { HOST_WARP = 32, HOST_MOST_THREADS = 1024 };
 

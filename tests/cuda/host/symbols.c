@@ -3,7 +3,7 @@
  * host these are static variables of the kernel's function, and so their names begin with the kernel's:
  * kernel(args) is _Z6kernel4args, its variable `part` _ZZ6kernel4argsE4part. Static variables of functions that the
  * compiler put into kernels belong to all kernels of their file. */
-#include "tests/cuda/host/engine.h"
+#include "tests/cuda/host/scheduler.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a thread of a kernel asks of the engine (engine.c): who it is, meetings with others, shared memory, and work
+ * What a thread of a kernel asks of the engine (scheduler.c): who it is, meetings with others, shared memory, and work
  * that goes on by itself. Instructions (include/device_functions.h, the host's bodies in src/cuda/cuda_ptx*.cuh) are
  * written with these; kernels see none of it.
  *

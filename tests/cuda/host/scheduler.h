@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of the engine share: a launch under way, its blocks and their threads. */
-#ifndef TESTS_CUDA_HOST_ENGINE_H
-#define TESTS_CUDA_HOST_ENGINE_H
+#ifndef TESTS_CUDA_HOST_SCHEDULER_H
+#define TESTS_CUDA_HOST_SCHEDULER_H
 
 #include "tests/cuda/host/fiber.h"
 #include "tests/cuda/host/thread.h"
@@ -144,14 +144,14 @@ void fiber_leave(enum fiber_state state);
 void fiber_wake(struct fiber *f);
 uint32_t run_chance(struct run *r, uint32_t n);
 
-/* Stacks and shared memory of blocks (engine_memory.c). */
+/* Stacks and shared memory of blocks (block_memory.c). */
 struct block *block_new(struct run *r, int index, struct cluster *cluster, int rank);
 void block_free(struct block *b);
 /* Brings the block's static shared memory to where the code finds it. */
 void block_stand(struct block *b);
 void block_forget_standing(void);
 
-/* Stores that nobody sees yet (engine_order.c). */
+/* Stores that nobody sees yet (late.c). */
 void fiber_store_one(struct fiber *f, int i);
 void block_stores(struct block *b, bool all);
 /* Work that goes on by itself: some of it, or all. Whether there was any. */

@@ -4,7 +4,7 @@
  * Dynamic shared memory is a piece of its own for each block. Static shared memory is what the compiler made of
  * `__shared__`: variables of the program, one for all blocks. So each block has an image of them, and before it runs
  * its image changes places with what stands there. */
-#include "tests/cuda/host/engine.h"
+#include "tests/cuda/host/scheduler.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  *
  * Blocks that cannot wait for one another (no cluster, not cooperative) run one at a time from begin to end: that is
  * one of the orders that a GPU may take, and the cheapest. */
-#include "tests/cuda/host/engine.h"
+#include "tests/cuda/host/scheduler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a GPU leaves open in time: when a relaxed store is seen by others, and when work that goes on by itself is
  * done. The launch's seed decides. */
-#include "tests/cuda/host/engine.h"
+#include "tests/cuda/host/scheduler.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads that meet: at barriers of a block, of a cluster, of four warps, and lanes of a warp in one instruction. */
-#include "tests/cuda/host/engine.h"
+#include "tests/cuda/host/scheduler.h"
 
 #include <string.h>
 
-/* Objects of strict: a phase and the next one are two, so that what is released to one is not known through the other. */
+/* Objects of strict: a phase and the next one are two, or what is released to one would be known through the other. */
 static const void *phase_of(const int *phase)
 {
     return (const char *)phase + (*phase & 1);
@@ -25,7 +25,7 @@ int host_block_meet(int id, int n, bool yes)
     }
     host_stores_seen();
     strict_release_to(phase_of(&at->phase));
-    const void *met = phase_of(&at->phase);
+    const int phase = at->phase;
     at->n = n;
     at->yes += yes;
     if (++at->here >= (n < b->of->n_threads ? n : b->of->n_threads)) {
@@ -44,7 +44,7 @@ int host_block_meet(int id, int n, bool yes)
         f->waits_for = "a barrier of the block";
         fiber_leave(FIBER_MEETS);
     }
-    strict_acquire_from(met);
+    strict_acquire_from((const char *)&at->phase + (phase & 1));
     return at->result;
 }
 
