@@ -94,8 +94,7 @@ bool sound_is_whole(const uint8_t *data, size_t bytes)
     if (bytes >= OGG_HEAD && memcmp(data, "OggS", 4) == 0) {
         return ogg_is_whole(data, bytes);
     }
-    if (bytes >= 2 && (memcmp(data, "ID3", 3) == 0 || (data[0] == 0xff && (data[1] & 0xe0) == 0xe0))) {
-        return mp3_is_whole(data, bytes);
-    }
-    return true;
+    const bool tagged = bytes >= ID3_HEAD && memcmp(data, "ID3", 3) == 0;
+    const bool framed = bytes >= 2 && data[0] == 0xff && (data[1] & 0xe0) == 0xe0;
+    return !(tagged || framed) || mp3_is_whole(data, bytes);
 }
