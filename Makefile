@@ -4,6 +4,8 @@
 #   make                          build/release/utter and build/release/libutter.a
 #   make SAN=address,undefined    build/san-address-undefined/...
 #   make CUDA=0                   never look for nvcc
+#   make CUDA=host                the GPU's code built for a posed GPU on the host (tests/cuda/host): build/host/...
+#   make CUDA=host-strict         the same, with every access to memory watched: slower
 #   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
 
@@ -14,8 +16,10 @@ SAN     := fuzzer-no-link,address,undefined
 endif
 
 comma   := ,
-CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
+CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(or $(filter host host-strict,$(CUDA)),release))
 B       := build/$(CONFIG)
+# What knows of no GPU is the same in a build for a posed one.
+R       := build/$(if $(filter host%,$(CONFIG)),release,$(CONFIG))
 PREFIX  ?= /usr/local
 
 # The GPU backend is built where nvcc is found, but not into the sanitized builds. The CUDA runtime is linked
@@ -35,14 +39,29 @@ CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) 
 NVCC_FLAGS := -std=c++17 -O3 -lineinfo --compress-mode=size -Iinclude -Isrc -I. $(CUDA_CODE) \
               $(if $(WERROR),-Werror all-warnings) \
               -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-pthread
+CUDA_COMPILE = $(NVCC) $(NVCC_FLAGS)
+else ifneq ($(filter host host-strict,$(CUDA)),)
+# Kernels as C++ for the host. Nothing is fused that the source does not fuse, and what instructions the host has for
+# that does not change a bit. Static shared memory is found by names (tests/cuda/host/symbols.c), and so nothing is merged.
+STRICT     := $(filter host-strict,$(CUDA))
+CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST $(if $(STRICT),-DHOST_STRICT) -isystem tests/cuda/host/include
+CUDA_LIBS  := -lstdc++
+HOST_FMA   := $(if $(shell grep -m1 -w avx2 /proc/cpuinfo 2>/dev/null | grep -w fma),-mavx2 -mfma)
+CUDA_COMPILE = $(CXX) -x c++ -std=c++17 -O2 -g1 $(HOST_FMA) $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wall -Wextra $(if $(WERROR),-Werror) \
+              -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
+              -fno-threadsafe-statics -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-gnu-unique -fno-var-tracking \
+              $(if $(STRICT),-fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
+              -fno-tree-vectorize -fno-tree-slp-vectorize)
 endif
+# A backend for GPUs is built, for real ones or for a posed one.
+GPU        := $(filter 1 host host-strict,$(CUDA))
 
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wwrite-strings
 CFLAGS  ?= -O2 -g
 # -g1: a sanitizer names lines; where variables live it does not ask, and gcc takes half of its time to find that out.
 # -ffp-contract=off: a product and a sum are rounded as written; kernels that want a fused step say so.
 ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -I. -fvisibility=hidden -fPIC -pthread \
-              -ffp-contract=off -fno-math-errno $(CUDA_FLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1))
+              -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1))
 ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
@@ -51,8 +70,8 @@ LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8)
 
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
                       src/prompt/*.c src/cpu/*.c src/engine/*.c src/api/*.c)
-ifeq ($(CUDA),1)
-LIB_SRC += $(wildcard src/cuda/*.c)
+ifneq ($(GPU),)
+LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(wildcard tests/cuda/host/*.c))
 CUDA_SRC := $(wildcard src/cuda/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
@@ -62,11 +81,14 @@ TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
 EXAMPLE_SRC := $(wildcard examples/*.c)
 
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(CUDA_SRC:%.cu=$(B)/%.o)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+# The sources that are built for a kind of GPU.
+of_gpu  = $(filter src/cuda/% tests/cuda/% src/api/utter_model.c,$(1))
+LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(B)/%.o) \
+           $(patsubst %.c,$(R)/%.o,$(filter-out $(call of_gpu,$(LIB_SRC)),$(LIB_SRC)))
+CLI_OBJ := $(CLI_SRC:%.c=$(R)/%.o)
 # The server stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
-SERVER_OBJ := $(SERVER_SRC:%.c=$(B)/%.o)
-BASE_OBJ := $(filter $(B)/src/base/%,$(LIB_OBJ))
+SERVER_OBJ := $(SERVER_SRC:%.c=$(R)/%.o)
+BASE_OBJ := $(filter $(R)/src/base/%,$(LIB_OBJ))
 SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,sonic) $(call static,mp3lame) \
                $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
 $(SERVER_OBJ): INC := -I/usr/include/opus
@@ -83,32 +105,41 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 # A stamp holds the flags, so that changing them rebuilds.
-$(B)/flags: FORCE
+build/%/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
 FORCE:
 
-$(B)/%.o: %.c $(B)/flags
+define compile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) -MMD -MP -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) $(FOR_GPU) -MMD -MP -c $< -o $@
+endef
+$(B)/%.o: %.c $(B)/flags
+	$(compile)
+ifneq ($(R),$(B))
+$(R)/%.o: %.c $(R)/flags
+	$(compile)
+endif
+$(B)/src/cuda/%.o $(B)/tests/cuda/%.o $(B)/src/api/utter_model.o: FOR_GPU := $(CUDA_FLAGS)
+$(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))): $(B)/cuda_flags
 
 $(B)/cuda_flags: FORCE
-	@mkdir -p $(@D); echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' > $@
+	@mkdir -p $(@D); echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' > $@
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CUDA_COMPILE) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(B)/server/page.o: server/page.html
+$(R)/server/page.o: server/page.html
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
-$(B)/src/cpu/kern_%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
+$(R)/src/cpu/kern_%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
 
 # One body, one file for each instruction set; which one runs is decided at run time.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-$(B)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -mf16c -fno-tree-reassoc
-$(B)/src/cpu/kern_avxvnni.o: ISA := -mavx2 -mfma -mf16c -mavxvnni -fno-tree-reassoc
-$(B)/src/cpu/kern_amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8 -mfma -fno-tree-reassoc
-$(B)/src/cpu/kern_vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
-$(B)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
+$(R)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -mf16c -fno-tree-reassoc
+$(R)/src/cpu/kern_avxvnni.o: ISA := -mavx2 -mfma -mf16c -mavxvnni -fno-tree-reassoc
+$(R)/src/cpu/kern_amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8 -mfma -fno-tree-reassoc
+$(R)/src/cpu/kern_vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
+$(R)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
 endif
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
@@ -165,7 +196,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
 $(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=file_member_read
-PARSERS  := $(filter $(addprefix $(B)/src/,base/% weights/% text/% audio/% voice/%),$(LIB_OBJ))
+PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
@@ -195,7 +226,7 @@ check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 
 # Programs of their own, which need a GPU: single kernels, the codec, and whole frames against the CPU.
-CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(filter 1,$(CUDA)),$(wildcard tests/cuda/check_*.c)))
+CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(GPU),$(wildcard tests/cuda/check_*.c)))
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
@@ -259,4 +290,4 @@ install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file
 clean: ## removes build/
 	rm -rf build
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) $(R) -name '*.d' 2>/dev/null)

@@ -164,9 +164,7 @@ struct backend_ops {
 };
 
 extern const struct backend_ops cpu_backend;
-#ifdef UTTER_CUDA
-extern const struct backend_ops cuda_backend;
-#endif
+extern const struct backend_ops cuda_backend; /* in builds with UTTER_CUDA */
 
 /* feed and vocode take at most this many frames of a lane at once. */
 enum { BACKEND_MAX_FEED = 32 };
