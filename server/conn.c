@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
+#include "server/account.h"
 #include "server/conn_parts.h"
-#include "server/keys.h"
-#include "server/route.h"
 
 enum {
     READ_AHEAD = 256 << 10,
@@ -61,6 +60,7 @@ static void conn_free(struct conn *c)
     struct server *s = c->server;
     TAILQ_REMOVE(&s->conns, c, entry);
     s->n_conns--;
+    s->n_lingering -= c->state == CONN_LINGER;
     s->held_bytes -= c->held_bytes;
     s->unsent_bytes -= conn_unsent(c);
     free_request(c);
@@ -92,6 +92,12 @@ void conn_own(struct conn *c, const struct conn_owner *owner, void *user)
     bufferevent_priority_set(c->bev, SERVER_SOUND);
 }
 
+void conn_enter(struct conn *c, enum conn_state state)
+{
+    c->server->n_lingering += (state == CONN_LINGER) - (c->state == CONN_LINGER);
+    c->state = state;
+}
+
 /* The answer is complete: the next request, or the end. */
 void conn_turn(struct conn *c)
 {
@@ -99,12 +105,12 @@ void conn_turn(struct conn *c)
     free_request(c);
     conn_count(c);
     if (!c->keep_alive || c->server->draining) {
-        c->state = CONN_CLOSING;
+        conn_enter(c, CONN_CLOSING);
         c->deadline = clock_seconds() + STALL_S;
         conn_wrote(c);
         return;
     }
-    c->state = CONN_HEAD;
+    conn_enter(c, CONN_HEAD);
     c->deadline = deadline_after(c->server, IDLE_S);
     bufferevent_priority_set(c->bev, SERVER_OTHER);
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
@@ -116,7 +122,7 @@ void conn_turn(struct conn *c)
 void conn_wrote(struct conn *c)
 {
     if (c->state == CONN_CLOSING && conn_unsent(c) == 0) {
-        c->state = CONN_LINGER;
+        conn_enter(c, CONN_LINGER);
         c->deadline = clock_seconds() + LINGER_S;
         shutdown(bufferevent_getfd(c->bev), SHUT_WR);
     }
@@ -136,11 +142,11 @@ static void refuse_head(struct conn *c, int status, const char *why)
 /* The body is whole. */
 static void dispatch(struct conn *c)
 {
-    c->state = CONN_ANSWER;
+    conn_enter(c, CONN_ANSWER);
     c->deadline = 0;
     c->read_at = clock_seconds();
     wait_for_bytes(c, 1);
-    route_request(c);
+    c->service->request(c);
     /* Whoever answers has taken what is needed of the body. */
     evbuffer_drain(c->body, evbuffer_get_length(c->body));
     conn_count(c);
@@ -195,7 +201,7 @@ static void begin_request(struct conn *c)
 {
     struct refusal r = {0};
     bool has_body = c->head.chunked || (c->head.has_length && c->head.length > 0);
-    if (!route_admit(c, &c->body_limit, &r)) {
+    if (!c->service->admit(c, &c->body_limit, &r)) {
         c->keep_alive = c->keep_alive && !has_body;
         conn_refuse(c, &r);
         return;
@@ -208,7 +214,7 @@ static void begin_request(struct conn *c)
         dispatch(c);
         return;
     }
-    c->state = CONN_BODY;
+    conn_enter(c, CONN_BODY);
     c->deadline = deadline_after(c->server, BODY_S);
     if (c->head.expects_continue) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -391,13 +397,15 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
     }
 }
 
-struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *address)
+struct conn *conn_new(
+    struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address)
 {
     struct conn *c = memory_new(1, sizeof *c);
     if (!c) {
         return NULL;
     }
     c->server = s;
+    c->service = service;
     c->body = evbuffer_new();
     c->bev = c->body ? bufferevent_socket_new(s->base, socket, BEV_OPT_CLOSE_ON_FREE) : NULL;
     if (!c->bev) {

@@ -28,6 +28,14 @@ struct conn_owner {
     void (*idle)(void *user); /* WebSocket: its deadline has passed */
 };
 
+/* Which requests are taken, and who begins to answer them. */
+struct conn_service {
+    /* Called with the head alone: how long the body may be. False: *refusal says why not. */
+    bool (*admit)(struct conn *c, size_t *body_limit, struct refusal *refusal);
+    /* Called with the whole request; answers it, or leaves that to an owner. */
+    void (*request)(struct conn *c);
+};
+
 struct conn {
     TAILQ_ENTRY(conn) entry;
     struct server *server;
@@ -50,11 +58,13 @@ struct conn {
     char request_id[32];
     char address[64];
     struct websocket *socket;
+    const struct conn_service *service;
     const struct conn_owner *owner; /* NULL: nobody answers yet */
     void *user;
 };
 
-struct conn *conn_new(struct server *s, evutil_socket_t socket, const char *address);
+struct conn *conn_new(
+    struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address);
 /* Ends it now; tells the owner. */
 void conn_drop(struct conn *c);
 void conn_own(struct conn *c, const struct conn_owner *owner, void *user);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "server/conn_parts.h"
+#include "server/log.h"
 
 static const struct {
     int status;
@@ -149,7 +150,7 @@ void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
     }
     c->socket->limit = message_limit;
     bufferevent_setwatermark(c->bev, EV_READ, 0, message_limit + 64);
-    c->state = CONN_SOCKET;
+    conn_enter(c, CONN_SOCKET);
     c->deadline = clock_seconds() + WS_CONFIG_S;
     evbuffer_add_printf(out_of(c),
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -185,7 +186,7 @@ void conn_close_socket(struct conn *c, int code, const char *reason)
     memcpy(body + 2, reason, n);
     conn_send(c, WEBSOCKET_CLOSE, body, n + 2);
     c->owner = NULL;
-    c->state = CONN_CLOSING;
+    conn_enter(c, CONN_CLOSING);
     c->deadline = clock_seconds() + STALL_S;
     if (owner) {
         owner->gone(c->user);

@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,15 +14,14 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "server/speech.h"
-#include "server/worker.h"
+#include "server/log.h"
+#include "server/spawn.h"
 
-enum { CHILD_SOCKET = 3, SILENT_S = 30, MAX_FIRST_STARTS = 3, SAME_STARTS = 5, GONE_S = 1 };
+enum { SILENT_S = 30, MAX_FIRST_STARTS = 3, SAME_STARTS = 5, GONE_S = 1 };
 static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
 
-extern char **environ;
-
 struct link {
+    const struct link_owner *owner;
     pid_t pid; /* 0: none */
     struct bufferevent *socket;
     struct wire_out out;
@@ -34,35 +31,6 @@ struct link {
     bool broken;                       /* a message to it was lost: the loop will end it */
     bool closing;
 };
-
-pid_t link_spawn(char *const *arguments, int socket, int error_pipe)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, usual;
-    pid_t pid = -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    if (error_pipe >= 0) {
-        posix_spawn_file_actions_adddup2(&actions, error_pipe, STDERR_FILENO);
-    }
-    if (socket >= 0) {
-        posix_spawn_file_actions_adddup2(&actions, socket, CHILD_SOCKET);
-    }
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    sigemptyset(&none);
-    sigfillset(&usual);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ) != 0) {
-        pid = -1;
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return pid;
-}
 
 static void lose_worker(struct server *s, const char *why);
 
@@ -91,10 +59,9 @@ static void take_ready(struct server *s, const struct wire_message *m)
         json_pack("{s:i,s:f,s:s,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
             clock_seconds() - s->link->started, "device", ready.device, "kernels", s->kernels, "lanes",
             ready.lanes));
-    if (!s->was_ready) {
-        server_announce(s);
-    }
-    speech_dispatch(s);
+    bool first = !s->was_ready;
+    s->was_ready = true;
+    s->link->owner->ready(s, first);
 }
 
 /* Why the worker ends. Before the model has been open once that is the end of the server, too. */
@@ -137,11 +104,11 @@ static void take_message(struct server *s, const struct wire_message *m)
         if (beat.n_stepped > 0) {
             histogram_add(&s->metrics.step, beat.step_s);
         }
-        speech_dispatch(s);
+        s->link->owner->beat(s);
     } else if (m->kind == WIRE_KERNELS) {
         take_kernels(s, wire_get_kernels(m));
     } else {
-        speech_message(s, m);
+        s->link->owner->message(s, m);
     }
 }
 
@@ -158,8 +125,7 @@ static void on_read(struct bufferevent *b, void *user)
             return;
         }
         evbuffer_copyout(in, head, sizeof head);
-        size_t need =
-            sizeof head + (size_t)(head[0] | head[1] << 8 | head[2] << 16 | (size_t)head[3] << 24);
+        size_t need = wire_message_bytes(head);
         if (n < need && need <= sizeof head + WIRE_MAX_BODY) {
             return;
         }
@@ -208,7 +174,7 @@ static bool start_worker(struct server *s)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
     }
-    link->pid = link_spawn(arguments, pair[1], -1);
+    link->pid = spawn_program(arguments, pair[1], -1);
     close(pair[1]);
     evutil_make_socket_nonblocking(pair[0]);
     link->socket =
@@ -264,16 +230,20 @@ static void lose_worker(struct server *s, const char *why)
         s->exit_code = 2;
         event_base_loopbreak(s->base);
     }
-    speech_worker_lost(s);
+    link->owner->lost(s);
     if (s->was_ready && i == 0) {
         link_tick(s, clock_seconds());
     }
 }
 
-bool link_open(struct server *s)
+bool link_open(struct server *s, const struct link_owner *owner)
 {
     s->link = memory_new(1, sizeof *s->link);
-    return s->link && start_worker(s);
+    if (!s->link) {
+        return false;
+    }
+    s->link->owner = owner;
+    return start_worker(s);
 }
 
 void link_close(struct server *s)

@@ -10,8 +10,17 @@
 
 struct link;
 
-/* Starts the worker. False when that is impossible (a message is on stderr). */
-bool link_open(struct server *s);
+/* Who has use for the worker; none of these may be NULL. */
+struct link_owner {
+    void (*ready)(
+        struct server *s, bool first); /* the model is open: the first time, or in a new worker */
+    void (*beat)(struct server *s); /* it is alive, and s->capacity may be another: lanes may be free */
+    void (*message)(struct server *s, const struct wire_message *m); /* about a speech */
+    void (*lost)(struct server *s); /* there is no worker now, and what it had is lost */
+};
+
+/* Starts the worker; `owner` must stay. False when that is impossible (a message is on stderr). */
+bool link_open(struct server *s, const struct link_owner *owner);
 void link_close(struct server *s);
 
 /* The buffer of messages to the worker: write into it, then link_send. NULL while there is no worker that is ready.
@@ -23,9 +32,5 @@ void link_send(struct server *s);
 void link_tick(struct server *s, double now);
 /* Some child has ended. */
 void link_reap(struct server *s, pid_t pid, int status);
-
-/* Starts this program again with the arguments; `socket`, or -1, stays open in it as number 3. stderr goes to
- * `error_pipe` unless -1. The id, or -1. */
-pid_t link_spawn(char *const *arguments, int socket, int error_pipe);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef SERVER_LOAD_REPORT_H
 #define SERVER_LOAD_REPORT_H
 
-#include "server/load.h"
+#include "server/load_options.h"
 
 enum load_outcome { LOAD_GOOD, LOAD_REFUSED, LOAD_BROKEN };
 

@@ -6,11 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "server/account.h"
 #include "server/keys.h"
 #include "server/page.h"
+#include "server/session.h"
 #include "server/speech.h"
+#include "server/speech_batch.h"
+#include "server/speech_http.h"
 #include "server/voices.h"
+#include "server/voices_http.h"
 
 static void answer_page(struct conn *c)
 {
@@ -242,7 +246,7 @@ static bool comes_from_us(const struct http_head *head)
     return !origin || (name && host && strcasecmp(name + 3, host) == 0);
 }
 
-bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
+static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 {
     char methods[sizeof refusal->allow] = "";
     const struct route *route = find_route(&c->head, methods, sizeof methods);
@@ -279,7 +283,7 @@ bool route_admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
     return true;
 }
 
-void route_request(struct conn *c)
+static void answer(struct conn *c)
 {
     const struct route *route = find_route(&c->head, NULL, 0);
     if (c->head.wants_websocket && route->answer != session_request) {
@@ -291,28 +295,4 @@ void route_request(struct conn *c)
     route->answer(c);
 }
 
-utter_status route_parse(
-    json_t **json, const char *text, size_t n, const char *what, utter_error *error)
-{
-    return json_text(json, text, n, LIMIT_VALUES, what, error);
-}
-
-json_t *route_json(struct conn *c)
-{
-    json_t *json = NULL;
-    size_t n = evbuffer_get_length(c->body);
-    const char *text = n ? (const char *)evbuffer_pullup(c->body, -1) : "";
-    utter_error error = {.text = ""};
-    struct refusal r;
-    const char *type = http_field(&c->head, "Content-Type");
-    if (type && *type && strncasecmp(type, "application/json", 16) != 0) {
-        refuse(&r, 415, NULL, "the body must be JSON (Content-Type: application/json)");
-    } else if (route_parse(&json, text, n, "the body", &error) != UTTER_OK) {
-        refuse(&r, 400, NULL, "%s", error.text);
-    } else {
-        return json;
-    }
-    c->server->metrics.rejected[METRICS_INVALID]++;
-    conn_refuse(c, &r);
-    return NULL;
-}
+const struct conn_service route_service = {admit, answer};

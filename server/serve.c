@@ -7,7 +7,6 @@
 #include <event2/listener.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -23,6 +21,9 @@
 #include "server/jobs.h"
 #include "server/keys.h"
 #include "server/link.h"
+#include "server/log.h"
+#include "server/route.h"
+#include "server/server.h"
 #include "server/speech.h"
 #include "server/voices.h"
 #include "server/websocket.h"
@@ -43,46 +44,6 @@ enum {                      /* bytes, for the bound that is printed */
     START_BYTES = 24 << 20, /* the program itself */
     JSON_BYTES = 3 << 20,   /* what LIMIT_VALUES values take beside their text */
 };
-
-void log_event(const struct server *s, const char *event, json_t *fields)
-{
-    struct pollfd polled = {STDERR_FILENO, POLLOUT, 0};
-    struct timespec t;
-    char when[40];
-    size_t n;
-    /* A log that nobody reads must not hold up the loop: then its lines are lost. */
-    if (!s->options->quiet && fields && poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT)) {
-        clock_gettime(CLOCK_REALTIME, &t);
-        n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", gmtime(&(time_t){t.tv_sec}));
-        snprintf(when + n, sizeof when - n, ".%03ldZ", t.tv_nsec / 1000000);
-        json_t *line = json_pack("{s:s,s:s}", "time", when, "event", event);
-        json_object_update(line, fields);
-        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
-        if (text) {
-            fprintf(stderr, "%s\n", text);
-            memory_plain_free(text);
-        }
-        json_decref(line);
-    }
-    json_decref(fields);
-}
-
-struct fields_model server_fields_model(const struct server *s)
-{
-    static const char *const formats[] = {"wav", "pcm", "mp3", "opus", "flac", "aac"};
-    struct fields_model m = {.id = s->model_id,
-        .kind = s->ready.kind_name,
-        .languages = s->ready.languages,
-        .n_languages = s->ready.n_languages,
-        .takes_instructions = s->ready.takes_instructions,
-        .default_format = ENCODE_MP3};
-    for (int i = 0; i < 6; i++) {
-        if (strcmp(formats[i], s->options->format) == 0) {
-            m.default_format = (enum encode_format)i;
-        }
-    }
-    return m;
-}
 
 /* ---- Connections ---- */
 
@@ -121,7 +82,7 @@ static void on_accept(evutil_socket_t listening, short what, void *user)
             return;
         }
         address_text(text, sizeof text, (const struct sockaddr *)&address);
-        if (s->n_conns >= s->most_conns || !conn_new(s, socket, text)) {
+        if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
             evutil_closesocket(socket);
         }
     }
@@ -179,23 +140,7 @@ static bool start_listening(struct server *s)
 
 /* ---- The end ---- */
 
-void server_check_drained(struct server *s)
-{
-    if (!s->draining) {
-        return;
-    }
-    bool busy = s->n_running > 0 || s->n_queued > 0;
-    const struct conn *c;
-    TAILQ_FOREACH(c, &s->conns, entry)
-    {
-        busy = busy || c->state != CONN_LINGER;
-    }
-    if (!busy) {
-        event_base_loopbreak(s->base);
-    }
-}
-
-void server_drain(struct server *s)
+static void drain(struct server *s)
 {
     if (s->draining) {
         return;
@@ -217,7 +162,7 @@ static void on_stop(evutil_socket_t number, short what, void *user)
     if (s->draining) { /* the second signal: now */
         event_base_loopbreak(s->base);
     }
-    server_drain(s);
+    drain(s);
 }
 
 static void on_hangup(evutil_socket_t number, short what, void *user)
@@ -248,7 +193,7 @@ static double memory_bound(const struct server *s)
            speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) + START_BYTES;
 }
 
-void server_announce(struct server *s)
+static void announce(const struct server *s)
 {
     const struct serve_options *o = s->options;
     double most = memory_bound(s);
@@ -261,8 +206,18 @@ void server_announce(struct server *s)
         s->ready.weights, s->ready.lanes, o->queue, s->most_conns, s->keys ? "asked for" : "off",
         most * 1e-6);
     fflush(stdout);
-    s->was_ready = true;
 }
+
+static void on_ready(struct server *s, bool first)
+{
+    if (first) {
+        announce(s);
+    }
+    speech_dispatch(s);
+}
+
+static const struct link_owner link_owner = {
+    on_ready, speech_dispatch, speech_message, speech_worker_lost};
 
 static void on_tick(evutil_socket_t socket, short what, void *user)
 {
@@ -390,7 +345,7 @@ int serve_run(const struct serve_options *options)
     s.exit_code = 0;
     if (!keys_read(&s) || !start_listening(&s) || !voices_open(&s)) {
         s.exit_code = 1;
-    } else if (!start_events(&s) || !link_open(&s)) {
+    } else if (!start_events(&s) || !link_open(&s, &link_owner)) {
         s.exit_code = 2;
     } else {
         event_base_dispatch(s.base);

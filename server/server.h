@@ -10,9 +10,8 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "server/fields.h"
 #include "server/metrics.h"
-#include "server/serve.h"
+#include "server/serve_options.h"
 #include "server/wire.h"
 
 enum {
@@ -50,7 +49,6 @@ enum { SERVER_SOUND, SERVER_OTHER, SERVER_PRIORITIES };
 struct conn;
 struct speech;
 struct link;
-struct pool_of_jobs;
 struct voices;
 struct keys;
 struct account;
@@ -64,9 +62,9 @@ struct server {
     struct evconnlistener *listener;
     struct event *accept, *tick, *signals[4];
     struct conn_list conns;
-    int n_conns, most_conns;
-    size_t held_bytes, unsent_bytes; /* of all clients */
-    double spread;                   /* of deadlines, 0 to 1 */
+    int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
+    size_t held_bytes, unsent_bytes;      /* of all clients */
+    double spread;                        /* of deadlines, 0 to 1 */
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 
@@ -93,16 +91,7 @@ struct server {
     int exit_code;
 };
 
-/* Once the model has been opened. */
-struct fields_model server_fields_model(const struct server *s);
-/* Says on standard output that the model is ready, and under which limits. */
-void server_announce(struct server *s);
-/* Starts the end: no new connections, idle ones closed, speeches may finish. */
-void server_drain(struct server *s);
 /* Leaves the loop when a drain has nothing left to wait for. */
 void server_check_drained(struct server *s);
-
-/* One line of JSON on stderr. `fields` is taken over and may be NULL. */
-void log_event(const struct server *s, const char *event, json_t *fields);
 
 #endif

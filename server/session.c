@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * WebSocket /v1/audio/speech/stream: text in pieces, sound while it is made, any number of utterances. docs/server.md
  * has the messages. */
+#include "server/session.h"
+
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/json.h"
 #include "base/memory.h"
-#include "server/route.h"
+#include "server/body.h"
 #include "server/sentence.h"
-#include "server/speech_parts.h"
+#include "server/speech.h"
 
 /* What one speech says: an utterance, or a sentence of it. */
 struct part {
@@ -358,7 +359,7 @@ static void take_cancel(struct session *x)
 static void take_config(struct session *x, json_t *message)
 {
     struct refusal r;
-    struct fields_model model = server_fields_model(x->conn->server);
+    struct fields_model model = speech_fields_model(x->conn->server);
     struct fields config;
     model.default_format = ENCODE_PCM;
     json_t *inner = json_object_get(message, "session");
@@ -411,10 +412,10 @@ static void on_message(void *user, const struct websocket_event *event)
     utter_error error = {.text = ""};
     x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (event->kind != WEBSOCKET_TEXT) {
-        conn_close_socket(x->conn, 1003, "only text messages are known here");
+        conn_close_socket(x->conn, WEBSOCKET_NOT_TEXT, "only text messages are known here");
         return;
     }
-    if (route_parse(&message, (const char *)event->data, event->bytes, "the message", &error) !=
+    if (body_parse(&message, (const char *)event->data, event->bytes, "the message", &error) !=
         UTTER_OK) {
         send_plain_error(x, NULL, error.text);
         return;

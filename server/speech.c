@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Speeches: admission, dispatch to lanes, the end. */
-#include "server/speech_state.h"
+#include "server/speech_parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "server/account.h"
 #include "server/jobs.h"
-#include "server/keys.h"
 #include "server/link.h"
+#include "server/log.h"
 #include "server/voices.h"
 
 enum {
@@ -62,6 +63,11 @@ void speech_free_if_done(struct speech *p)
         speech_free(p);
         server_check_drained(s);
     }
+}
+
+const char *speech_finish_reason(enum utter_finish finish)
+{
+    return finish == UTTER_FINISH_EOS ? "stop" : "length";
 }
 
 static void count_end(struct server *s, const struct speech *p)
@@ -180,6 +186,22 @@ static bool admit(struct server *s, struct account *account, struct refusal *r)
     }
     r->retry_ms = wait > 1 ? (int)(wait * 1000) : RETRY_MS;
     return false;
+}
+
+struct fields_model speech_fields_model(const struct server *s)
+{
+    struct fields_model m = {.id = s->model_id,
+        .kind = s->ready.kind_name,
+        .languages = s->ready.languages,
+        .n_languages = s->ready.n_languages,
+        .takes_instructions = s->ready.takes_instructions,
+        .default_format = ENCODE_MP3};
+    for (int i = ENCODE_WAV; i <= ENCODE_AAC; i++) {
+        if (strcmp(encode_format_name((enum encode_format)i), s->options->format) == 0) {
+            m.default_format = (enum encode_format)i;
+        }
+    }
+    return m;
 }
 
 static void write_opening(struct speech *p, const struct fields *f, const struct voices_found *voice)

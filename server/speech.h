@@ -3,6 +3,7 @@
 #ifndef SERVER_SPEECH_H
 #define SERVER_SPEECH_H
 
+#include "server/fields.h"
 #include "server/refusal.h"
 #include "server/server.h"
 
@@ -47,6 +48,11 @@ int speech_rate(const struct speech *p); /* of the encoded samples */
 
 /* One more would find neither a lane nor a place to wait. */
 bool speech_queue_is_full(const struct server *s);
+
+/* "stop" or "length", as other servers say it. */
+const char *speech_finish_reason(enum utter_finish finish);
+/* What the served model allows; once it has been opened. */
+struct fields_model speech_fields_model(const struct server *s);
 
 /* From the link. */
 void speech_dispatch(struct server *s); /* lanes may be free */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /v1/audio/speech/batch: up to 32 speeches, one answer. A bad item does not fail the others. */
+#include "server/speech_batch.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "server/account.h"
-#include "server/route.h"
-#include "server/speech_parts.h"
+#include "server/base64.h"
+#include "server/body.h"
+#include "server/speech.h"
 
 enum {
     AT_ONCE = 4, /* items of one batch in the queue or on lanes: others are served between them */
@@ -59,7 +62,7 @@ static void set_good(struct item *item, const struct speech_end *e)
     encode_true_sizes(format, item->sound.bytes, item->sound.n);
     json_array_set_new(item->batch->results, (size_t)item->index,
         json_pack("{s:i,s:s,s:o,s:s,s:s,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
-            "success", "audio_data", speech_base64(item->sound.bytes, item->sound.n), "media_type",
+            "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
             encode_content_type(format), "finish_reason", speech_finish_reason(e->finish),
             "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
             e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
@@ -123,7 +126,7 @@ static void start_item(struct item *item)
 {
     struct batch *b = item->batch;
     struct refusal r;
-    struct fields_model model = server_fields_model(b->conn->server);
+    struct fields_model model = speech_fields_model(b->conn->server);
     json_t *object = json_array_get(json_object_get(b->body, "items"), (size_t)item->index);
     bool good = fields_parse(&item->fields, object, b->body, FIELDS_FOR_SPEECH, &model, &r);
     if (good && item->fields.ref_audio) {
@@ -193,7 +196,7 @@ static const struct conn_owner owner = {on_gone, NULL, NULL, NULL};
 void speech_batch_request(struct conn *c)
 {
     struct refusal r;
-    json_t *body = route_json(c);
+    json_t *body = body_json(c);
     if (!body) {
         return;
     }

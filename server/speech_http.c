@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /v1/audio/speech: sound as it is made, events with sound in them, or one whole file. */
-#include <ctype.h>
-#include <nettle/base64.h>
+#include "server/speech_http.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "server/route.h"
+#include "server/base64.h"
+#include "server/body.h"
 #include "server/speech.h"
-#include "server/speech_parts.h"
 #include "server/voices.h"
 
 struct answer {
@@ -32,11 +32,6 @@ static void answer_free(struct answer *a)
     a->server->unsent_bytes -= a->whole.n;
     wire_fini(&a->whole);
     memory_free(a);
-}
-
-const char *speech_finish_reason(enum utter_finish finish)
-{
-    return finish == UTTER_FINISH_EOS ? "stop" : "length";
 }
 
 static void write_timing(char *out, size_t size, const struct speech_end *e)
@@ -81,19 +76,6 @@ static void send_event(struct conn *c, json_t *json)
     json_decref(json);
 }
 
-json_t *speech_base64(const void *bytes, size_t n)
-{
-    size_t length = BASE64_ENCODE_RAW_LENGTH(n);
-    char *text = memory_new(length + 1, 1);
-    if (!text) {
-        return NULL;
-    }
-    base64_encode_raw(text, n, bytes);
-    json_t *json = json_stringn_nocheck(text, length);
-    memory_free(text);
-    return json;
-}
-
 /* A whole answer grows in memory; all of them have a bound together. */
 static void collect(struct answer *a, const void *bytes, size_t n)
 {
@@ -124,7 +106,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     }
     if (a->fields.streaming == FIELDS_SSE) {
         send_event(a->conn,
-            json_pack("{s:s,s:o,s:s}", "type", "speech.audio.delta", "audio", speech_base64(bytes, n),
+            json_pack("{s:s,s:o,s:s}", "type", "speech.audio.delta", "audio", base64_write(bytes, n),
                 "response_format", encode_format_name(a->fields.sound.format)));
     } else {
         conn_piece(a->conn, bytes, n);
@@ -243,23 +225,6 @@ static void on_voice(void *user, json_t *voice, const char *file, const struct r
     speak(a);
 }
 
-bool speech_decode_sound(const char *text, struct wire_out *sound)
-{
-    struct base64_decode_ctx decode;
-    const char *comma = strncmp(text, "data:", 5) == 0 ? strchr(text, ',') : NULL;
-    text = comma ? comma + 1 : text;
-    size_t length = strlen(text), room = BASE64_DECODE_LENGTH(length), n = room;
-    uint8_t *bytes = memory_new(room + 1, 1);
-    base64_decode_init(&decode);
-    bool good =
-        bytes && base64_decode_update(&decode, &n, bytes, length, text) && base64_decode_final(&decode);
-    if (good) {
-        wire_put(sound, bytes, n);
-    }
-    memory_free(bytes);
-    return good && !sound->failed;
-}
-
 /* The voice comes with the request: it is made first. */
 static void make_voice(struct answer *a)
 {
@@ -267,7 +232,7 @@ static void make_voice(struct answer *a)
     struct refusal r;
     const struct fields *f = &a->fields;
     bool started = false;
-    if (!speech_decode_sound(f->ref_audio, &sound)) {
+    if (!base64_read(f->ref_audio, &sound)) {
         refuse(&r, 400, "ref_audio", "\"ref_audio\" is not base64");
     } else {
         struct voices_upload upload = {.transcript = f->x_vector_only ? NULL : f->ref_text,
@@ -287,12 +252,12 @@ static void make_voice(struct answer *a)
 void speech_http_request(struct conn *c)
 {
     struct refusal r;
-    json_t *json = route_json(c);
+    json_t *json = body_json(c);
     if (!json) {
         return;
     }
     struct answer *a = memory_new(1, sizeof *a);
-    struct fields_model model = server_fields_model(c->server);
+    struct fields_model model = speech_fields_model(c->server);
     if (!a) {
         json_decref(json);
         refuse(&r, 503, NULL, "out of memory");

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "server/speech_state.h"
+#include "server/speech_parts.h"
 
 enum { LIMIT_UNCODED = 512 << 10 }; /* bytes of samples that wait for the encoder */
 

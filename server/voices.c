@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "server/log.h"
 #include "server/voices_parts.h"
 
 void voice_entry_free(struct voice_entry *v)

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "server/fields.h"
 #include "server/refusal.h"
 #include "server/server.h"
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /v1/audio/voices: a form with a recording, or JSON with one in base64. */
+#include "server/voices_http.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
+#include "server/base64.h"
+#include "server/body.h"
 #include "server/multipart.h"
-#include "server/route.h"
-#include "server/speech_parts.h"
 #include "server/voices.h"
 #include "server/websocket.h"
 
@@ -132,13 +134,13 @@ static void create_from_json(struct conn *c)
     struct refusal r;
     struct wire_out sound = {0};
     const char *texts[N_TEXTS];
-    json_t *body = route_json(c);
+    json_t *body = body_json(c);
     if (!body) {
         return;
     }
     const char *text = json_string_value(json_object_get(body, "audio_sample"));
     text = text ? text : json_string_value(json_object_get(body, "ref_audio"));
-    bool good = text && *text && speech_decode_sound(text, &sound);
+    bool good = text && *text && base64_read(text, &sound);
     if (!good) {
         refuse(&r, 400, "audio_sample", "\"audio_sample\" must be a recording in base64");
     }

@@ -14,7 +14,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "server/link.h"
+#include "server/log.h"
+#include "server/spawn.h"
 #include "server/voices_parts.h"
 #include "server/websocket.h"
 
@@ -191,7 +192,7 @@ static bool start_child(struct server *s, struct upload *u, const struct voices_
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
-    u->pid = link_spawn(arguments, -1, ends[1]);
+    u->pid = spawn_program(arguments, -1, ends[1]);
     close(ends[1]);
     u->error_pipe = ends[0];
     fcntl(ends[0], F_SETFL, O_NONBLOCK);

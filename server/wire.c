@@ -91,6 +91,12 @@ void wire_fini(struct wire_out *w)
     *w = (struct wire_out){0};
 }
 
+size_t wire_message_bytes(const uint8_t *header)
+{
+    struct bytes b = bytes_of(header, WIRE_HEADER_BYTES);
+    return WIRE_HEADER_BYTES + (size_t)bytes_number(&b, 4);
+}
+
 enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, size_t n, size_t *used)
 {
     struct bytes b = bytes_of(in, n);

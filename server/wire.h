@@ -59,6 +59,8 @@ struct wire_message {
 
 enum wire_progress { WIRE_MORE, WIRE_MESSAGE, WIRE_BAD };
 
+/* Bytes of the message, with its header, that begins with these WIRE_HEADER_BYTES. */
+size_t wire_message_bytes(const uint8_t *header);
 /* The message at the beginning of in[0..n); *used bytes are done with. */
 enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, size_t n, size_t *used);
 

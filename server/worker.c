@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "server/outbox.h"
 #include "server/schedule.h"
@@ -83,10 +84,10 @@ static utter_status find_voice(
     *voice = NULL;
     if (o->voice_file) {
         utter_status status = utter_voice_load(voice, o->voice_file, error);
-        if (status == UTTER_E_FILE) { /* the client knows no path of this machine */
-            strcpy(error->text, "the file of this voice cannot be read");
-        }
-        return status;
+        /* The client knows no path of this machine. */
+        return status == UTTER_E_FILE
+                   ? error_set(error, status, "the file of this voice cannot be read")
+                   : status;
     }
     return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
 }
@@ -528,8 +529,7 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     w->choices = memory_new((size_t)w->n_lanes, sizeof *w->choices);
     w->pcm = memory_new((size_t)w->info.frame_samples, sizeof *w->pcm);
     if (!w->slots || !w->choices || !w->pcm) {
-        strcpy(error->text, "out of memory");
-        return UTTER_E_MEMORY;
+        return error_set(error, UTTER_E_MEMORY, "out of memory");
     }
     return UTTER_OK;
 }

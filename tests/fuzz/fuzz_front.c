@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/conn.h"
+#include "server/route.h"
 #include "server/voices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     bool begun = false;
     open_front();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0 ||
-        !conn_new(&front, ends[0], "fuzz")) {
+        !conn_new(&front, &route_service, ends[0], "fuzz")) {
         exit(1);
     }
     size_t cut = bytes ? data[bytes - 1] % bytes : 0;

@@ -111,6 +111,15 @@ static void on_end(void *user, const struct speech_end *end)
 
 static const struct speech_sink sink = {on_bytes, on_end};
 
+static void on_ready(struct server *s, bool first)
+{
+    (void)first;
+    speech_dispatch(s);
+}
+
+static const struct link_owner link_owner = {
+    on_ready, speech_dispatch, speech_message, speech_worker_lost};
+
 /* Lets the loop run for so long, and lanes that have come free be given away. */
 static void run_for(struct server *s, double seconds)
 {
@@ -166,7 +175,7 @@ static void begin(struct server *s)
     TAILQ_INIT(&s->running);
     s->jobs = jobs_new(s->base, 1);
     assert_non_null(s->jobs);
-    assert_true(link_open(s));
+    assert_true(link_open(s, &link_owner));
     wait_until_ready(s);
 }
 

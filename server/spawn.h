@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Another process of this program. */
+#ifndef SERVER_SPAWN_H
+#define SERVER_SPAWN_H
+
+#include <sys/types.h>
+
+/* Starts this program again with the arguments; `socket`, or -1, stays open in it as number 3. stderr goes to
+ * `error_pipe` unless -1. The id, or -1. */
+pid_t spawn_program(char *const *arguments, int socket, int error_pipe);
+
+#endif
