@@ -75,7 +75,7 @@ LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(wildcard tests/c
 CUDA_SRC := $(wildcard src/cuda/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
-SERVER_SRC := $(wildcard server/*.c)
+SERVER_SRC := $(wildcard server/*/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -128,7 +128,7 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(CUDA_COMPILE) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(R)/server/page.o: server/page.html
+$(R)/server/front/page.o: server/front/page.html
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
 $(R)/src/cpu/kern_%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)

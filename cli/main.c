@@ -8,7 +8,7 @@
 
 #include "commands.h"
 #include "report.h"
-#include "server/serve.h"
+#include "server/front/serve.h"
 #include "utter.h"
 
 /* A closed standard stream would give its number to the next file that is opened. What stands in fails the

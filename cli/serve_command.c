@@ -5,8 +5,8 @@
 #include "checkpoint.h"
 #include "commands.h"
 #include "report.h"
-#include "server/load.h"
-#include "server/serve.h"
+#include "server/front/serve.h"
+#include "server/load/load.h"
 
 int command_serve(const struct invocation *invocation)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/account.h"
+#include "server/loop/account.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "server/fields.h"
-#include "server/sentence.h"
+#include "server/front/sentence.h"
+#include "server/speech/fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

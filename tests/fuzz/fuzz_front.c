@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/route.h"
-#include "server/voices.h"
+#include "server/front/route.h"
+#include "server/speech/voices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

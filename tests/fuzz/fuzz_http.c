@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http.h"
+#include "server/protocol/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/multipart.h"
+#include "server/protocol/multipart.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/websocket.h"
+#include "server/protocol/websocket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/outbox.h"
+#include "server/worker/outbox.h"
 
 enum { PIECE = 10007, SLOW = 300 }; /* bytes; pieces that come while nobody reads: 3 MB */
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "server/jobs.h"
-#include "server/link.h"
-#include "server/speech.h"
+#include "server/loop/jobs.h"
+#include "server/loop/link.h"
+#include "server/speech/speech.h"
 
 enum { RATE = 24000, FRAME = 1920, SOUND_S = 2, LANES = 4 };
 

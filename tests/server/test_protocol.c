@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http.h"
-#include "server/multipart.h"
-#include "server/sentence.h"
-#include "server/websocket.h"
+#include "server/front/sentence.h"
+#include "server/protocol/http.h"
+#include "server/protocol/multipart.h"
+#include "server/protocol/websocket.h"
 
 static int parse(struct http_head *head, const char *text)
 {

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/account.h"
-#include "server/encode.h"
-#include "server/fields.h"
-#include "server/schedule.h"
+#include "server/loop/account.h"
+#include "server/sound/encode.h"
+#include "server/speech/fields.h"
+#include "server/worker/schedule.h"
 
 /* A device on which a step takes step_s, each lane lane_s, and a prompt of 100 bytes first_s. */
 static struct schedule_clock clock_of(double step_s, double lane_s, double first_s)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The list of accounts, and which of them a request belongs to. */
+#include "server/front/keys.h"
+
+#include <nettle/memops.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { MAX_FILE = 1 << 20, MAX_KEYS = 10000 };
+
+struct keys {
+    int n;
+    struct account *accounts[MAX_KEYS];
+    struct {
+        int most_speeches, per_minute;
+    } limits[MAX_KEYS]; /* as the file has them: in force once all of it was read */
+};
+
+static void list_free(struct keys *keys)
+{
+    for (int i = 0; keys && i < keys->n; i++) {
+        account_free(&keys->accounts[i]);
+    }
+    memory_free(keys);
+}
+
+/* All are compared, whichever is equal: how long it takes tells nothing. */
+static struct account *find(const struct keys *keys, const uint8_t digest[ACCOUNT_DIGEST])
+{
+    struct account *found = NULL;
+    for (int i = 0; keys && i < keys->n; i++) {
+        found =
+            memeql_sec(digest, keys->accounts[i]->digest, ACCOUNT_DIGEST) ? keys->accounts[i] : found;
+    }
+    return found;
+}
+
+/* Adds a line's account: that of before, when its key was there. */
+static bool add(struct keys *keys, const struct keys *before, const struct account *line)
+{
+    struct account *known = find(before, line->digest);
+    if (keys->n == MAX_KEYS || find(keys, line->digest)) {
+        return false;
+    }
+    struct account *a = known ? account_share(known) : memory_new(1, sizeof *a);
+    if (!a) {
+        return false;
+    }
+    if (!known) {
+        *a = *line;
+    }
+    keys->limits[keys->n].most_speeches = line->most_speeches;
+    keys->limits[keys->n].per_minute = line->per_minute;
+    keys->accounts[keys->n++] = a;
+    return true;
+}
+
+static void put_in_force(struct keys *keys)
+{
+    for (int i = 0; i < keys->n; i++) {
+        struct account *a = keys->accounts[i];
+        const int per_minute = keys->limits[i].per_minute;
+        a->most_speeches = keys->limits[i].most_speeches;
+        a->allowance = a->per_minute == per_minute ? a->allowance : per_minute;
+        a->per_minute = per_minute;
+    }
+}
+
+bool keys_read(struct server *s)
+{
+    char *text;
+    size_t bytes;
+    utter_error error = {.text = ""};
+    if (!s->options->key_file) {
+        return true;
+    }
+    if (file_read_any(s->options->key_file, MAX_FILE, &text, &bytes, &error) != UTTER_OK) {
+        fprintf(stderr, "utter: %s\n", error.text);
+        return false;
+    }
+    struct keys *keys = memory_new(1, sizeof *keys);
+    bool good = keys != NULL;
+    int number = 0;
+    for (const char *line = text, *end; good && line < text + bytes; line = end + 1) {
+        struct account account;
+        const char *feed = memchr(line, '\n', (size_t)(text + bytes - line));
+        end = feed ? feed : text + bytes;
+        enum account_line kind = account_parse(&account, line, (size_t)(end - line));
+        number++;
+        good = kind == ACCOUNT_LINE_EMPTY || (kind == ACCOUNT_LINE_KEY && add(keys, s->keys, &account));
+    }
+    memory_free(text);
+    if (good && keys->n == 0) {
+        fprintf(stderr, "utter: %s: holds no key (a line is KEY, or sha256: and 64 hex digits)\n",
+            s->options->key_file);
+        list_free(keys);
+        return false;
+    }
+    if (!good) {
+        fprintf(stderr,
+            "utter: %s: line %d: a key that is there already, or limits that are none (a line is KEY, "
+            "or sha256: and "
+            "64 hex "
+            "digits; then speeches=N, per-minute=N)\n",
+            s->options->key_file, number);
+        list_free(keys);
+        return false;
+    }
+    put_in_force(keys);
+    keys_free(s);
+    s->keys = keys;
+    return true;
+}
+
+void keys_free(struct server *s)
+{
+    list_free(s->keys);
+    s->keys = NULL;
+}
+
+bool keys_check(const struct server *s, const struct http_head *head, struct account **account)
+{
+    static const char *const names[] = {"Authorization", "X-API-Key", "xi-api-key"};
+    char query[512];
+    const char *shown = NULL;
+    *account = NULL;
+    if (!s->keys) {
+        return true;
+    }
+    for (size_t i = 0; !shown && i < sizeof names / sizeof *names; i++) {
+        shown = http_field(head, names[i]);
+    }
+    if (shown && strncasecmp(shown, "Bearer ", 7) == 0) {
+        shown += 7;
+    } else if (shown && strncasecmp(shown, "Token ", 6) == 0) {
+        shown += 6;
+    }
+    /* A browser cannot add a header to a WebSocket. */
+    if (!shown && head->wants_websocket && http_query(head, "api_key", query, sizeof query)) {
+        shown = query;
+    }
+    if (shown) {
+        uint8_t digest[ACCOUNT_DIGEST];
+        account_digest(digest, shown, strlen(shown));
+        *account = find(s->keys, digest);
+    }
+    return *account != NULL;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of paths, and the short answers. */
+#include "server/front/route.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/front/keys.h"
+#include "server/front/page.h"
+#include "server/front/session.h"
+#include "server/front/speech_batch.h"
+#include "server/front/speech_http.h"
+#include "server/front/voices_http.h"
+#include "server/loop/account.h"
+#include "server/speech/speech.h"
+#include "server/speech/voices.h"
+
+static void answer_page(struct conn *c)
+{
+    conn_answer_more(c, 200, "text/html; charset=utf-8",
+        "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
+        "'unsafe-inline'; "
+        "connect-src 'self' ws: wss:; img-src data:; media-src blob:; frame-ancestors 'none'; "
+        "base-uri 'none'; form-action 'none'\r\nX-Content-Type-Options: nosniff\r\n",
+        page_html, page_bytes());
+}
+
+static json_t *model_json(const struct server *s, const char *id, bool whole)
+{
+    json_t *j =
+        json_pack("{s:s,s:s,s:i,s:s}", "id", id, "object", "model", "created", 0, "owned_by", "utter");
+    if (whole && s->was_ready) {
+        json_t *languages = json_array(), *voices = json_array();
+        for (int i = 0; i < s->ready.n_languages; i++) {
+            json_array_append_new(languages, json_string(s->ready.languages[i]));
+        }
+        for (int i = 0; i < s->ready.n_voices; i++) {
+            json_array_append_new(voices, json_string(s->ready.voices[i]));
+        }
+        json_object_set_new(j, "utter",
+            json_pack("{s:s,s:s,s:b,s:i,s:s,s:s,s:i,s:i,s:o,s:o}", "kind", s->ready.kind_name, "size",
+                s->ready.size_name, "takes_instructions", s->ready.takes_instructions, "sample_rate",
+                s->ready.sample_rate, "device", s->ready.device, "weights", s->ready.weights, "lanes",
+                s->ready.lanes, "max_input_chars", FIELDS_MAX_INPUT, "languages", languages, "voices",
+                voices));
+    }
+    return j;
+}
+
+static const char *const model_aliases[] = {"tts-1", "tts-1-hd", "gpt-4o-mini-tts"};
+
+static void answer_models(struct conn *c)
+{
+    const struct server *s = c->server;
+    json_t *list = json_array();
+    json_array_append_new(list, model_json(s, s->model_id, true));
+    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
+        json_array_append_new(list, model_json(s, model_aliases[i], false));
+    }
+    bool audio = strstr(c->head.path, "/audio/") != NULL;
+    conn_answer_json(c, 200,
+        audio ? json_pack("{s:o}", "models", list)
+              : json_pack("{s:s,s:o}", "object", "list", "data", list));
+}
+
+static void answer_model(struct conn *c)
+{
+    const char *id = strrchr(c->head.path, '/') + 1;
+    bool known = strcmp(id, c->server->model_id) == 0;
+    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
+        known = known || strcmp(id, model_aliases[i]) == 0;
+    }
+    if (known) {
+        conn_answer_json(c, 200, model_json(c->server, id, true));
+        return;
+    }
+    struct refusal r;
+    refuse(&r, 404, "model", "the model '%.80s' is not served here", id);
+    r.code = "model_not_found";
+    conn_refuse(c, &r);
+}
+
+static void answer_health(struct conn *c)
+{
+    bool good = c->server->is_ready || !c->server->was_ready;
+    json_t *said = json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced");
+    if (c->server->is_ready &&
+        (c->account || !c->server->keys)) { /* a stranger need not know the machine */
+        const struct wire_ready *r = &c->server->ready;
+        json_object_set_new(said, "device", json_string(r->device));
+        json_object_set_new(said, "kernels", json_string(c->server->kernels));
+        json_object_set_new(said, "weights", json_string(r->weights));
+        json_object_set_new(said, "lanes", json_integer(r->lanes));
+    }
+    conn_answer_json(c, good ? 200 : 503, said);
+}
+
+static void answer_ready(struct conn *c)
+{
+    const struct server *s = c->server;
+    bool full = s->is_ready && speech_queue_is_full(s), good = s->is_ready && !s->draining && !full;
+    conn_answer_json(c, good ? 200 : 503,
+        json_pack("{s:s,s:i,s:i,s:i}", "status",
+            good          ? "ready"
+            : s->draining ? "stopping"
+            : full        ? "full"
+                          : "opening the model",
+            "lanes", s->ready.lanes, "running", s->n_running, "queued", s->n_queued));
+}
+
+static void answer_version(struct conn *c)
+{
+    conn_answer_json(c, 200, json_pack("{s:s}", "version", utter_version_text()));
+}
+
+static void answer_metrics(struct conn *c)
+{
+    const struct server *s = c->server;
+    struct evbuffer *text = evbuffer_new();
+    struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->capacity, s->n_conns,
+        s->is_ready, s->ready.memory_bytes, utter_version_text(), s->model_id,
+        s->ready.device ? s->ready.device : ""};
+    if (text) {
+        metrics_print(&s->metrics, &now, text);
+        size_t n = evbuffer_get_length(text);
+        conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", evbuffer_pullup(text, -1), n);
+        evbuffer_free(text);
+    } else {
+        conn_answer_json(c, 503, NULL);
+    }
+}
+
+static void answer_voices(struct conn *c)
+{
+    char legacy[8];
+    bool names_only =
+        http_query(&c->head, "legacy", legacy, sizeof legacy) && strcmp(legacy, "false") != 0;
+    conn_answer_json(c, 200, voices_list(c->server, names_only));
+}
+
+static const char *voice_of_path(const struct conn *c)
+{
+    return strstr(c->head.path, "/voices/") + strlen("/voices/");
+}
+
+static void answer_voice(struct conn *c)
+{
+    json_t *voice = voices_one(c->server, voice_of_path(c));
+    struct refusal r;
+    if (voice) {
+        conn_answer_json(c, 200, voice);
+        return;
+    }
+    refuse(&r, 404, "name", "no voice '%.80s'", voice_of_path(c));
+    conn_refuse(c, &r);
+}
+
+static void delete_voice(struct conn *c)
+{
+    struct refusal r;
+    if (voices_delete(c->server, voice_of_path(c), &r)) {
+        conn_answer_json(c, 200, json_pack("{s:b,s:s}", "success", 1, "message", "the voice is gone"));
+    } else if (r.status == 404) {
+        json_t *body = refusal_json(&r);
+        json_object_set_new(body, "success", json_false());
+        conn_answer_json(c, 404, body);
+    } else {
+        conn_refuse(c, &r);
+    }
+}
+
+enum access { OPEN, KEY, KEY_AND_MODEL };
+
+static const struct route {
+    const char *method, *path; /* a path that ends with / stands for one more name */
+    enum access access;
+    size_t body_limit;
+    void (*answer)(struct conn *c);
+} routes[] = {
+    {"POST", "/audio/speech", KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request},
+    {"POST", "/audio/speech/batch", KEY_AND_MODEL, LIMIT_JSON, speech_batch_request},
+    {"GET", "/audio/speech/stream", KEY_AND_MODEL, 0, session_request},
+    {"GET", "/models", KEY, 0, answer_models},
+    {"GET", "/models/", KEY, 0, answer_model},
+    {"GET", "/audio/models", KEY, 0, answer_models},
+    {"GET", "/audio/voices", KEY, 0, answer_voices},
+    {"POST", "/audio/voices", KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create},
+    {"GET", "/audio/voices/", KEY, 0, answer_voice},
+    {"DELETE", "/audio/voices/", KEY, LIMIT_JSON, delete_voice},
+    {"GET", "/metrics", KEY, 0, answer_metrics},
+    {"GET", "/health", OPEN, 0, answer_health},
+    {"GET", "/ready", OPEN, 0, answer_ready},
+    {"GET", "/version", OPEN, 0, answer_version},
+    {"GET", "/", OPEN, 0, answer_page},
+};
+
+static bool path_fits(const char *pattern, const char *path)
+{
+    size_t n = strlen(pattern);
+    if (n > 1 && pattern[n - 1] == '/') {
+        return strncmp(path, pattern, n) == 0 && path[n];
+    }
+    return strcmp(path, pattern) == 0;
+}
+
+/* NULL: there is none. `methods`, or NULL, gets those that the path has. */
+static const struct route *find_route(const struct http_head *head, char *methods, size_t size)
+{
+    const char *path = head->path;
+    const char *method = strcmp(head->method, "HEAD") == 0 ? "GET" : head->method;
+    size_t n = 0;
+    if (strncmp(path, "/v1/", 4) == 0) {
+        path += 3;
+    }
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (path_fits(routes[i].path, path)) {
+            if (strcmp(routes[i].method, method) == 0) {
+                return &routes[i];
+            }
+            if (methods) {
+                n += (size_t)snprintf(
+                    methods + n, n < size ? size - n : 0, "%s%s", n ? ", " : "", routes[i].method);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whether the Host names this machine: otherwise a web page elsewhere could reach us by a name of its own. */
+static bool host_is_ours(const struct server *s, const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    size_t n = host && host[0] == '[' ? strcspn(host, "]") + 1 : host ? strcspn(host, ":") : 0;
+    bool ours = !host || (strlen(s->options->host) == n && strncasecmp(host, s->options->host, n) == 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ours = ours || (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0);
+    }
+    return ours;
+}
+
+static bool comes_from_us(const struct http_head *head)
+{
+    const char *origin = http_field(head, "Origin"), *host = http_field(head, "Host");
+    const char *name = origin ? strstr(origin, "://") : NULL;
+    return !origin || (name && host && strcasecmp(name + 3, host) == 0);
+}
+
+static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
+{
+    char methods[sizeof refusal->allow] = "";
+    const struct route *route = find_route(&c->head, methods, sizeof methods);
+    struct server *s = c->server;
+    if (!s->keys && !s->options->insecure && !host_is_ours(s, http_field(&c->head, "Host"))) {
+        return refuse(refusal, 403, NULL, "the Host of the request is not this server");
+    }
+    if (!comes_from_us(&c->head)) {
+        return refuse(refusal, 403, NULL, "pages of other sites may not use this server");
+    }
+    if (!route) {
+        refuse(refusal, methods[0] ? 405 : 404, NULL,
+            methods[0] ? "this path has no %.20s" : "no such path", c->head.method);
+        strcpy(refusal->allow, methods);
+        return false;
+    }
+    struct account *account;
+    bool known = keys_check(s, &c->head, &account);
+    account_free(&c->account);
+    c->account = account_share(account);
+    if (route->access != OPEN && !known) {
+        s->metrics.rejected[METRICS_KEY]++;
+        refuse(refusal, 401, NULL, "an API key is needed (Authorization: Bearer KEY)");
+        refusal->code = "invalid_api_key";
+        return false;
+    }
+    if (route->access == KEY_AND_MODEL && !s->was_ready) {
+        s->metrics.rejected[METRICS_NOT_READY]++;
+        refuse(refusal, 503, NULL, "the model is being opened");
+        refusal->retry_ms = RETRY_MS;
+        return false;
+    }
+    *body_limit = route->body_limit;
+    return true;
+}
+
+static void answer(struct conn *c)
+{
+    const struct route *route = find_route(&c->head, NULL, 0);
+    if (c->head.wants_websocket && route->answer != session_request) {
+        struct refusal r;
+        refuse(&r, 400, NULL, "this path speaks no WebSocket");
+        conn_refuse(c, &r);
+        return;
+    }
+    route->answer(c);
+}
+
+const struct conn_service route_service = {admit, answer};

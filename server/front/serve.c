@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The front end's life: listen, start the worker, serve, drain. */
+#include "server/front/serve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/listener.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "server/front/keys.h"
+#include "server/front/route.h"
+#include "server/loop/conn.h"
+#include "server/loop/jobs.h"
+#include "server/loop/link.h"
+#include "server/loop/log.h"
+#include "server/loop/server.h"
+#include "server/protocol/websocket.h"
+#include "server/speech/speech.h"
+#include "server/speech/voices.h"
+#include "server/worker/worker.h"
+
+enum {
+    TICK_MS = 100,
+    SHORT_TICK_MS = 1,
+    ENCODER_THREADS = 2,
+    BACKLOG = 1024,
+    SEND_BUFFER = 32 << 10,
+    OTHER_FILES = 64,
+    ACCEPTS = 8
+};
+enum {                      /* bytes, for the bound that is printed */
+    CONN_BYTES = 24 << 10,  /* a connection with the head of its request */
+    SPEECH_BYTES = 3 << 20, /* an encoder; samples and text that wait for it */
+    START_BYTES = 24 << 20, /* the program itself */
+    JSON_BYTES = 3 << 20,   /* what LIMIT_VALUES values take beside their text */
+};
+
+/* ---- Connections ---- */
+
+static void address_text(char *out, size_t size, const struct sockaddr *address)
+{
+    const void *bytes =
+        address->sa_family == AF_INET6
+            ? (const void *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr
+            : (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (!inet_ntop(address->sa_family, bytes, out, (socklen_t)size)) {
+        snprintf(out, size, "?");
+    }
+}
+
+/* What every connection takes over from the socket that listens. */
+static void set_options(evutil_socket_t listening)
+{
+    int one = 1, bytes = SEND_BUFFER;
+    setsockopt(listening, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    /* The kernel must not swallow a minute of sound for a client that does not read. */
+    setsockopt(listening, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+/* A few at a time: a thousand clients who come at once must not hold up those who hear something. */
+static void on_accept(evutil_socket_t listening, short what, void *user)
+{
+    struct server *s = user;
+    (void)what;
+    for (int i = 0; i < ACCEPTS; i++) {
+        struct sockaddr_storage address;
+        socklen_t bytes = sizeof address;
+        int socket =
+            accept4(listening, (struct sockaddr *)&address, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        char text[64];
+        if (socket < 0) {
+            return;
+        }
+        address_text(text, sizeof text, (const struct sockaddr *)&address);
+        if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
+            evutil_closesocket(socket);
+        }
+    }
+}
+
+static int bound_port(const struct server *s)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address;
+    if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &bytes) != 0) {
+        return s->options->port;
+    }
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)(void *)&address)->sin_port);
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET) {
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    }
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static bool start_listening(struct server *s)
+{
+    const struct serve_options *o = s->options;
+    struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char port[16];
+    snprintf(port, sizeof port, "%d", o->port);
+    int fault = getaddrinfo(o->host, port, &hints, &found);
+    if (fault) {
+        fprintf(stderr, "utter: --host %s: %s\n", o->host, gai_strerror(fault));
+        return false;
+    }
+    if (!is_loopback(found->ai_addr) && !s->keys && !o->insecure) {
+        fprintf(stderr,
+            "utter: --host %s: others could use this server without a key (give --api-key-file FILE, "
+            "or "
+            "--insecure)\n",
+            o->host);
+    } else {
+        s->listener = evconnlistener_new_bind(s->base, NULL, NULL,
+            LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, BACKLOG, found->ai_addr,
+            (int)found->ai_addrlen);
+        if (!s->listener) {
+            fprintf(stderr, "utter: %s port %d: %s\n", o->host, o->port, strerror(errno));
+        } else {
+            set_options(evconnlistener_get_fd(s->listener));
+        }
+    }
+    freeaddrinfo(found);
+    return s->listener != NULL;
+}
+
+/* ---- The end ---- */
+
+static void drain(struct server *s)
+{
+    if (s->draining) {
+        return;
+    }
+    s->draining = true;
+    s->drain_until = clock_seconds() + s->options->drain_s;
+    log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
+    event_del(s->accept);
+    evconnlistener_free(s->listener);
+    s->listener = NULL;
+    conn_drain(s);
+    server_check_drained(s);
+}
+
+static void on_stop(evutil_socket_t number, short what, void *user)
+{
+    struct server *s = user;
+    (void)number, (void)what;
+    if (s->draining) { /* the second signal: now */
+        event_base_loopbreak(s->base);
+    }
+    drain(s);
+}
+
+static void on_hangup(evutil_socket_t number, short what, void *user)
+{
+    (void)number, (void)what;
+    keys_read(user);
+}
+
+static void on_child(evutil_socket_t number, short what, void *user)
+{
+    struct server *s = user;
+    int status;
+    (void)number, (void)what;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        link_reap(s, pid, status);
+        voices_reap(s, pid, status);
+    }
+}
+
+/* What the front end may take at most: what clients have sent and what they have not taken yet, both in buffers that
+ * may have grown to twice of it, and the strings of what they have sent once more; what each connection and each
+ * speech has for itself. */
+static double memory_bound(const struct server *s)
+{
+    double speeches = s->ready.lanes + s->options->queue;
+    return 3.0 * LIMIT_HELD + 2.0 * LIMIT_UNSENT_ALL +
+           s->most_conns * (2.0 * LIMIT_HELD_SMALL + CONN_BYTES) +
+           speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) + START_BYTES;
+}
+
+static void announce(const struct server *s)
+{
+    const struct serve_options *o = s->options;
+    double most = memory_bound(s);
+    bool is_v6 = strchr(o->host, ':') != NULL;
+    printf(
+        "utter: ready on http://%s%s%s:%d, model %s (%s, %s), %d lanes, %d may wait, %d connections, "
+        "keys %s, the front "
+        "end takes at most %.0f MB\n",
+        is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", bound_port(s), s->model_id, s->ready.device,
+        s->ready.weights, s->ready.lanes, o->queue, s->most_conns, s->keys ? "asked for" : "off",
+        most * 1e-6);
+    fflush(stdout);
+}
+
+static void on_ready(struct server *s, bool first)
+{
+    if (first) {
+        announce(s);
+    }
+    speech_dispatch(s);
+}
+
+static const struct link_owner link_owner = {
+    on_ready, speech_dispatch, speech_message, speech_worker_lost};
+
+static void on_tick(evutil_socket_t socket, short what, void *user)
+{
+    struct server *s = user;
+    double now = clock_seconds();
+    (void)socket, (void)what;
+    link_tick(s, now);
+    speech_tick(s, now);
+    struct timeval next = {0, 1000 * (conn_tick(s, now) ? SHORT_TICK_MS : TICK_MS)};
+    event_add(s->tick, &next);
+    if (s->draining && now > s->drain_until) {
+        event_base_loopbreak(s->base);
+    }
+}
+
+/* ---- Start ---- */
+
+static void name_model(struct server *s)
+{
+    const char *path = s->options->model;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    const char *slash = memrchr(path, '/', n);
+    const char *name = slash ? slash + 1 : path;
+    snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(n - (size_t)(name - path)), name);
+    /* JSON holds UTF-8 only: a name that is none, or was cut inside a character, is told without what is not ASCII. */
+    bool whole = websocket_is_utf8((const uint8_t *)s->model_id, strlen(s->model_id));
+    for (char *c = s->model_id; *c; c++) {
+        if ((!whole && (unsigned char)*c > '~') || *c == '"' || *c == '\\' || (unsigned char)*c < ' ') {
+            *c = '_';
+        }
+    }
+}
+
+static bool start_events(struct server *s)
+{
+    static const struct {
+        int number;
+        event_callback_fn call;
+    } signals[] = {{SIGINT, on_stop}, {SIGTERM, on_stop}, {SIGHUP, on_hangup}, {SIGCHLD, on_child}};
+    struct timeval tick = {0, TICK_MS * 1000};
+    bool good = true;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals && good; i++) {
+        s->signals[i] = evsignal_new(s->base, signals[i].number, signals[i].call, s);
+        good = s->signals[i] && event_add(s->signals[i], NULL) == 0;
+    }
+    s->tick = event_new(s->base, -1, 0, on_tick, s);
+    good = good && s->tick && event_add(s->tick, &tick) == 0;
+    s->accept =
+        event_new(s->base, evconnlistener_get_fd(s->listener), EV_READ | EV_PERSIST, on_accept, s);
+    good = good && s->accept && event_add(s->accept, NULL) == 0;
+    s->jobs = good ? jobs_new(s->base, ENCODER_THREADS) : NULL;
+    if (!s->jobs) {
+        fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
+    }
+    return s->jobs != NULL;
+}
+
+/* As many connections as there may be files. */
+static int allow_connections(void)
+{
+    struct rlimit files;
+    const rlim_t wanted = LIMIT_CONNECTIONS + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return LIMIT_CONNECTIONS / 16;
+    }
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    return files.rlim_cur >= wanted            ? LIMIT_CONNECTIONS
+           : files.rlim_cur > OTHER_FILES + 16 ? (int)files.rlim_cur - OTHER_FILES
+                                               : 16;
+}
+
+static void server_fini(struct server *s)
+{
+    for (struct conn *c; (c = TAILQ_FIRST(&s->conns));) {
+        conn_drop(c);
+    }
+    link_close(s);
+    /* Without a worker no lane is left: those that nobody wants are freed here. */
+    speech_worker_lost(s);
+    jobs_free(s->jobs);
+    voices_close(s);
+    keys_free(s);
+    for (size_t i = 0; i < sizeof s->signals / sizeof *s->signals; i++) {
+        if (s->signals[i]) {
+            event_free(s->signals[i]);
+        }
+    }
+    if (s->tick) {
+        event_free(s->tick);
+    }
+    if (s->accept) {
+        event_free(s->accept);
+    }
+    if (s->listener) {
+        evconnlistener_free(s->listener);
+    }
+    event_base_free(s->base);
+    memory_free(s->ready_bytes);
+}
+
+int serve_run(const struct serve_options *options)
+{
+    struct server s = {.options = options};
+    uint32_t boot = 0;
+    TAILQ_INIT(&s.conns);
+    TAILQ_INIT(&s.queued);
+    TAILQ_INIT(&s.running);
+    s.base = event_base_new();
+    if (!s.base || event_base_priority_init(s.base, SERVER_PRIORITIES) != 0) {
+        fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
+        return 2;
+    }
+    if (getrandom(&boot, sizeof boot, 0) != (ssize_t)sizeof boot) {
+        boot = (uint32_t)getpid();
+    }
+    snprintf(s.boot, sizeof s.boot, "%08x", boot);
+    name_model(&s);
+    s.most_conns = allow_connections();
+    s.exit_code = 0;
+    if (!keys_read(&s) || !start_listening(&s) || !voices_open(&s)) {
+        s.exit_code = 1;
+    } else if (!start_events(&s) || !link_open(&s, &link_owner)) {
+        s.exit_code = 2;
+    } else {
+        event_base_dispatch(s.base);
+    }
+    server_fini(&s);
+    return s.exit_code;
+}
+
+int serve_child(int n, char **arguments)
+{
+    if (n == 2 && strcmp(arguments[0], "serve-worker") == 0) {
+        return worker_main(atoi(arguments[1]));
+    }
+    if (n == 6 && strcmp(arguments[0], "serve-clone") == 0) {
+        return voices_child(arguments + 1);
+    }
+    return -1;
+}

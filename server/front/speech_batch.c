@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * POST /v1/audio/speech/batch: up to 32 speeches, one answer. A bad item does not fail the others. */
+#include "server/front/speech_batch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "server/front/body.h"
+#include "server/loop/account.h"
+#include "server/protocol/base64.h"
+#include "server/speech/speech.h"
+
+enum {
+    AT_ONCE = 4, /* items of one batch in the queue or on lanes: others are served between them */
+    COPIES = 4,  /* of a sound, while the answer is written: itself, and three times in base64 */
+};
+
+struct batch;
+
+struct item {
+    struct batch *batch;
+    int index;
+    struct speech *speech;
+    struct fields fields;
+    struct wire_out sound;
+};
+
+struct batch {
+    struct conn *conn;
+    json_t *body, *results;
+    int n, next, n_running, n_good;
+    double read_at;
+    size_t held;   /* of the server's unsent bytes */
+    bool starting; /* items that end at once must not start others */
+    struct item items[LIMIT_BATCH];
+};
+
+static void batch_free(struct batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        fields_fini(&b->items[i].fields);
+        wire_fini(&b->items[i].sound);
+    }
+    b->conn->server->unsent_bytes -= b->held;
+    json_decref(b->body);
+    json_decref(b->results);
+    memory_free(b);
+}
+
+static void set_failed(struct item *item, const struct refusal *r)
+{
+    json_t *result = refusal_json(r);
+    json_object_set_new(result, "index", json_integer(item->index));
+    json_object_set_new(result, "status", json_string("error"));
+    json_array_set_new(item->batch->results, (size_t)item->index, result);
+}
+
+static void set_good(struct item *item, const struct speech_end *e)
+{
+    enum encode_format format = item->fields.sound.format;
+    encode_true_sizes(format, item->sound.bytes, item->sound.n);
+    json_array_set_new(item->batch->results, (size_t)item->index,
+        json_pack("{s:i,s:s,s:o,s:s,s:s,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
+            "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
+            encode_content_type(format), "finish_reason", speech_finish_reason(e->finish),
+            "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
+            e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+    item->batch->n_good++;
+}
+
+static void go_on(struct batch *b);
+
+/* An item that has failed gives its sound back. */
+static void drop_sound(struct item *item)
+{
+    struct batch *b = item->batch;
+    b->held -= COPIES * item->sound.n;
+    b->conn->server->unsent_bytes -= COPIES * item->sound.n;
+    wire_fini(&item->sound);
+}
+
+static void on_bytes(void *user, const void *bytes, size_t n)
+{
+    struct item *item = user;
+    struct batch *b = item->batch;
+    struct server *s = b->conn->server;
+    if (s->unsent_bytes > LIMIT_UNSENT_ALL && b->held > LIMIT_WHOLE_SMALL) {
+        struct refusal r;
+        refuse(&r, 503, NULL, "too much sound waits for its end (ask for fewer items)");
+        speech_cancel(item->speech);
+        item->speech = NULL;
+        b->n_running--;
+        set_failed(item, &r);
+        drop_sound(item);
+        go_on(b);
+        return;
+    }
+    wire_put(&item->sound, bytes, n);
+    b->held += COPIES * n;
+    s->unsent_bytes += COPIES * n;
+}
+
+static void on_end(void *user, const struct speech_end *e)
+{
+    struct item *item = user;
+    struct refusal r = e->refusal;
+    item->speech = NULL;
+    item->batch->n_running--;
+    if (e->good && !item->sound.failed) {
+        set_good(item, e);
+    } else {
+        if (e->good) {
+            refuse(&r, 503, NULL, "out of memory");
+        }
+        set_failed(item, &r);
+        drop_sound(item);
+    }
+    wire_fini(&item->sound);
+    go_on(item->batch);
+}
+
+static const struct speech_sink sink = {on_bytes, on_end};
+
+static void start_item(struct item *item)
+{
+    struct batch *b = item->batch;
+    struct refusal r;
+    struct fields_model model = speech_fields_model(b->conn->server);
+    json_t *object = json_array_get(json_object_get(b->body, "items"), (size_t)item->index);
+    bool good = fields_parse(&item->fields, object, b->body, FIELDS_FOR_SPEECH, &model, &r);
+    if (good && item->fields.ref_audio) {
+        good = refuse(
+            &r, 400, "ref_audio", "\"ref_audio\" is not taken in a batch (upload the voice first)");
+    }
+    if (good) {
+        const struct conn *c = b->conn;
+        struct speech_request request = {
+            &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address};
+        item->speech = speech_start(c->server, &request, &sink, item, &r);
+    }
+    if (!item->speech) {
+        set_failed(item, &r);
+        return;
+    }
+    b->n_running++;
+    speech_text(item->speech, item->fields.input, strlen(item->fields.input));
+    if (item->speech) {
+        speech_finish(item->speech);
+    }
+}
+
+/* Its key has no more speeches to give, and one of this batch will end: the next item waits for that. */
+static bool key_is_full(const struct batch *b)
+{
+    const struct account *a = b->conn->account;
+    return a && a->most_speeches > 0 && a->n_speeches >= a->most_speeches && b->n_running > 0;
+}
+
+static void go_on(struct batch *b)
+{
+    if (b->starting) {
+        return;
+    }
+    b->starting = true;
+    while (b->next < b->n && b->n_running < AT_ONCE && !key_is_full(b)) {
+        start_item(&b->items[b->next++]);
+    }
+    b->starting = false;
+    if (b->n_running > 0 || b->next < b->n) {
+        return;
+    }
+    char id[64];
+    b->conn->owner_bytes = 0;
+    snprintf(id, sizeof id, "speech-batch-%s", b->conn->request_id);
+    conn_answer_json(b->conn, 200,
+        json_pack("{s:s,s:O,s:i,s:i,s:i}", "id", id, "results", b->results, "total", b->n, "succeeded",
+            b->n_good, "failed", b->n - b->n_good));
+    batch_free(b);
+}
+
+static void on_gone(void *user)
+{
+    struct batch *b = user;
+    b->starting = true;
+    for (int i = 0; i < b->n; i++) {
+        if (b->items[i].speech) {
+            speech_cancel(b->items[i].speech);
+        }
+    }
+    batch_free(b);
+}
+
+static const struct conn_owner owner = {on_gone, NULL, NULL, NULL};
+
+void speech_batch_request(struct conn *c)
+{
+    struct refusal r;
+    json_t *body = body_json(c);
+    if (!body) {
+        return;
+    }
+    json_t *items = json_object_get(body, "items");
+    size_t n = json_array_size(items);
+    struct batch *b = n > 0 && n <= LIMIT_BATCH ? memory_new(1, sizeof *b) : NULL;
+    if (!b) {
+        json_decref(body);
+        refuse(&r, n > 0 && n <= LIMIT_BATCH ? 503 : 400, "items",
+            "\"items\" must be a list of 1 to %d objects", LIMIT_BATCH);
+        conn_refuse(c, &r);
+        return;
+    }
+    b->conn = c;
+    b->body = body;
+    b->results = json_array();
+    b->n = (int)n;
+    b->read_at = c->read_at;
+    c->owner_bytes = evbuffer_get_length(c->body); /* the strings of its JSON stay */
+    for (int i = 0; i < b->n; i++) {
+        b->items[i].batch = b;
+        b->items[i].index = i;
+        json_array_append_new(b->results, json_null());
+    }
+    conn_own(c, &owner, b);
+    go_on(b);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * POST /v1/audio/speech: sound as it is made, events with sound in them, or one whole file. */
+#include "server/front/speech_http.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "server/front/body.h"
+#include "server/protocol/base64.h"
+#include "server/speech/speech.h"
+#include "server/speech/voices.h"
+
+struct answer {
+    struct server *server;
+    struct conn *conn;
+    struct speech *speech; /* NULL: while its voice is made, and after its end */
+    struct fields fields;
+    bool begun;
+    double read_at;
+    struct wire_out whole; /* FIELDS_WHOLE: all of it */
+    char voice_file[4096]; /* of this request alone, or "" */
+};
+
+static void answer_free(struct answer *a)
+{
+    if (a->voice_file[0]) {
+        unlink(a->voice_file);
+    }
+    fields_fini(&a->fields);
+    a->server->unsent_bytes -= a->whole.n;
+    wire_fini(&a->whole);
+    memory_free(a);
+}
+
+static void write_timing(char *out, size_t size, const struct speech_end *e)
+{
+    snprintf(out, size,
+        "X-Finish-Reason: %s\r\nX-Utter-Finish: %s\r\n"
+        "Server-Timing: queue;dur=%.1f, first;dur=%.1f, prefill;dur=%.1f, talker;dur=%.1f, "
+        "predictor;dur=%.1f, "
+        "codec;dur=%.1f, total;dur=%.1f\r\nX-Audio-Seconds: %.2f\r\n",
+        speech_finish_reason(e->finish), utter_finish_text(e->finish), 1e3 * e->queue_s,
+        1e3 * e->first_s, 1e3 * e->model.prefill_s, 1e3 * e->model.talker_s, 1e3 * e->model.predictor_s,
+        1e3 * e->model.vocoder_s, 1e3 * e->total_s, e->audio_s);
+}
+
+static void begin(struct answer *a)
+{
+    char more[256];
+    bool sse = a->fields.streaming == FIELDS_SSE;
+    snprintf(more, sizeof more, "X-Sample-Rate: %d\r\n%s", speech_rate(a->speech),
+        sse ? "" : "Trailer: X-Finish-Reason, X-Utter-Finish, Server-Timing, X-Audio-Seconds\r\n");
+    conn_begin(
+        a->conn, 200, sse ? "text/event-stream" : encode_content_type(a->fields.sound.format), more);
+    a->begun = true;
+}
+
+/* An event of one line, for the parsers that read only lines with data. */
+static void send_event(struct conn *c, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    if (text) {
+        struct wire_out line = {0};
+        const char *type = json_string_value(json_object_get(json, "type"));
+        wire_put(&line, "event: ", 7);
+        wire_put(&line, type, strlen(type));
+        wire_put(&line, "\ndata: ", 7);
+        wire_put(&line, text, strlen(text));
+        wire_put(&line, "\n\n", 2);
+        conn_piece(c, line.bytes, line.failed ? 0 : line.n);
+        wire_fini(&line);
+        memory_plain_free(text);
+    }
+    json_decref(json);
+}
+
+/* A whole answer grows in memory; all of them have a bound together. */
+static void collect(struct answer *a, const void *bytes, size_t n)
+{
+    struct server *s = a->server;
+    if (s->unsent_bytes + n > LIMIT_UNSENT_ALL && a->whole.n + n > LIMIT_WHOLE_SMALL) {
+        struct refusal r;
+        refuse(&r, 503, "stream", "too much sound waits for its end (ask for a stream)");
+        r.retry_ms = 1000;
+        speech_cancel(a->speech);
+        conn_refuse(a->conn, &r);
+        answer_free(a);
+        return;
+    }
+    size_t before = a->whole.n;
+    wire_put(&a->whole, bytes, n);
+    s->unsent_bytes += a->whole.n - before;
+}
+
+static void on_bytes(void *user, const void *bytes, size_t n)
+{
+    struct answer *a = user;
+    if (a->fields.streaming == FIELDS_WHOLE) {
+        collect(a, bytes, n);
+        return;
+    }
+    if (!a->begun) {
+        begin(a);
+    }
+    if (a->fields.streaming == FIELDS_SSE) {
+        send_event(a->conn,
+            json_pack("{s:s,s:o,s:s}", "type", "speech.audio.delta", "audio", base64_write(bytes, n),
+                "response_format", encode_format_name(a->fields.sound.format)));
+    } else {
+        conn_piece(a->conn, bytes, n);
+    }
+    if (conn_unsent(a->conn) > LIMIT_UNSENT) {
+        speech_hold(a->speech, true);
+    }
+}
+
+static void end_good(struct answer *a, const struct speech_end *e)
+{
+    char timing[512];
+    write_timing(timing, sizeof timing, e);
+    if (a->fields.streaming == FIELDS_SSE) {
+        send_event(
+            a->conn, json_pack("{s:s,s:s,s:s,s:f,s:f,s:{s:i,s:i,s:i}}", "type", "speech.audio.done",
+                         "finish_reason", speech_finish_reason(e->finish), "finish",
+                         utter_finish_text(e->finish), "audio_seconds", e->audio_s, "first_ms",
+                         1e3 * e->first_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
+                         e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+        conn_finish(a->conn, NULL);
+    } else if (a->fields.streaming == FIELDS_WHOLE) {
+        encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n);
+        conn_answer_more(a->conn, 200, encode_content_type(a->fields.sound.format), timing,
+            a->whole.bytes, a->whole.n);
+    } else {
+        conn_finish(a->conn, timing);
+    }
+}
+
+static void on_end(void *user, const struct speech_end *e)
+{
+    struct answer *a = user;
+    struct conn *c = a->conn;
+    a->speech = NULL;
+    bool good = e->good && !a->whole.failed;
+    if (good && (a->begun || a->fields.streaming == FIELDS_WHOLE)) {
+        end_good(a, e);
+    } else if (!a->begun) {
+        struct refusal r = e->refusal;
+        if (good || a->whole.failed) {
+            refuse(&r, 500, NULL, good ? "the speech holds no sound" : "out of memory");
+        }
+        r.never_retry = r.status == 500;
+        conn_refuse(c, &r);
+    } else if (a->fields.streaming == FIELDS_SSE) {
+        json_t *event = refusal_json(&e->refusal);
+        json_object_set_new(event, "type", json_string("speech.audio.error"));
+        send_event(c, event);
+        c->keep_alive = false;
+        conn_finish(c, NULL);
+    } else {
+        /* The sound has begun: only a connection that breaks tells that it is not whole. */
+        c->owner = NULL;
+        conn_drop(c);
+    }
+    answer_free(a);
+}
+
+static void on_gone(void *user)
+{
+    struct answer *a = user;
+    voices_abandon(a->conn->server, a);
+    if (a->speech) {
+        speech_cancel(a->speech);
+    }
+    answer_free(a);
+}
+
+static void on_drained(void *user)
+{
+    struct answer *a = user;
+    if (a->speech) {
+        speech_hold(a->speech, false);
+    }
+}
+
+static const struct speech_sink sink = {on_bytes, on_end};
+static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
+
+static void refuse_answer(struct answer *a, const struct refusal *r)
+{
+    a->conn->server->metrics.rejected[METRICS_INVALID] += r->status < 500;
+    conn_refuse(a->conn, r);
+    answer_free(a);
+}
+
+static void speak(struct answer *a)
+{
+    struct refusal r;
+    struct conn *c = a->conn;
+    struct speech_request request = {
+        &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address};
+    a->speech = speech_start(c->server, &request, &sink, a, &r);
+    if (!a->speech) {
+        refuse_answer(a, &r);
+        return;
+    }
+    conn_own(c, &owner, a);
+    speech_text(a->speech, a->fields.input, strlen(a->fields.input));
+    if (c->owner) { /* a failure may have ended it already */
+        speech_finish(a->speech);
+    }
+}
+
+static void on_voice(void *user, json_t *voice, const char *file, const struct refusal *r)
+{
+    struct answer *a = user;
+    json_decref(voice);
+    if (r) {
+        refuse_answer(a, r);
+        return;
+    }
+    snprintf(a->voice_file, sizeof a->voice_file, "%s", file);
+    a->fields.voice_file = a->voice_file;
+    speak(a);
+}
+
+/* The voice comes with the request: it is made first. */
+static void make_voice(struct answer *a)
+{
+    struct wire_out sound = {0};
+    struct refusal r;
+    const struct fields *f = &a->fields;
+    bool started = false;
+    if (!base64_read(f->ref_audio, &sound)) {
+        refuse(&r, 400, "ref_audio", "\"ref_audio\" is not base64");
+    } else {
+        struct voices_upload upload = {.transcript = f->x_vector_only ? NULL : f->ref_text,
+            .sound = sound.bytes,
+            .sound_bytes = sound.n,
+            .once = true};
+        started = voices_create(a->conn->server, &upload, on_voice, a, &r);
+    }
+    wire_fini(&sound);
+    if (started) {
+        conn_own(a->conn, &owner, a);
+    } else {
+        refuse_answer(a, &r);
+    }
+}
+
+void speech_http_request(struct conn *c)
+{
+    struct refusal r;
+    json_t *json = body_json(c);
+    if (!json) {
+        return;
+    }
+    struct answer *a = memory_new(1, sizeof *a);
+    struct fields_model model = speech_fields_model(c->server);
+    if (!a) {
+        json_decref(json);
+        refuse(&r, 503, NULL, "out of memory");
+        conn_refuse(c, &r);
+        return;
+    }
+    a->server = c->server;
+    a->conn = c;
+    a->read_at = c->read_at;
+    bool good = fields_parse(&a->fields, json, NULL, FIELDS_FOR_SPEECH, &model, &r);
+    json_decref(json);
+    if (!good) {
+        refuse_answer(a, &r);
+        return;
+    }
+    if (a->fields.streaming == FIELDS_RAW &&
+        http_value_has(http_field(&c->head, "Accept"), "text/event-stream")) {
+        a->fields.streaming = FIELDS_SSE;
+    }
+    if (a->fields.ref_audio) {
+        make_voice(a);
+    } else {
+        speak(a);
+    }
+}

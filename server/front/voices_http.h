@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * POST /v1/audio/voices: a voice from a recording. */
+#ifndef SERVER_VOICES_HTTP_H
+#define SERVER_VOICES_HTTP_H
+
+#include "server/loop/conn.h"
+
+/* Takes the whole request, and answers it sooner or later. */
+void voices_http_create(struct conn *c);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A client's connection: requests in, answers out, deadlines; and what hears that the client has gone. */
+#ifndef SERVER_CONN_H
+#define SERVER_CONN_H
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+
+#include "server/loop/server.h"
+#include "server/protocol/http.h"
+#include "server/protocol/refusal.h"
+#include "server/protocol/websocket.h"
+
+enum conn_state {
+    CONN_HEAD,    /* waits for a request, or reads its head */
+    CONN_BODY,    /* reads its body */
+    CONN_ANSWER,  /* the request is being answered */
+    CONN_SOCKET,  /* a WebSocket */
+    CONN_CLOSING, /* writes what is left, then closes */
+    CONN_LINGER,  /* has said that it is done, and takes what the client still sends */
+};
+
+/* Who answers. `gone`: the client has left, or was dropped; the connection is freed after it. */
+struct conn_owner {
+    void (*gone)(void *user);
+    void (*drained)(void *user); /* little is left unsent; may be NULL */
+    void (*message)(void *user, const struct websocket_event *event); /* of a WebSocket */
+    void (*idle)(void *user); /* WebSocket: its deadline has passed */
+};
+
+/* Which requests are taken, and who begins to answer them. */
+struct conn_service {
+    /* Called with the head alone: how long the body may be. False: *refusal says why not. */
+    bool (*admit)(struct conn *c, size_t *body_limit, struct refusal *refusal);
+    /* Called with the whole request; answers it, or leaves that to an owner. */
+    void (*request)(struct conn *c);
+};
+
+struct conn {
+    TAILQ_ENTRY(conn) entry;
+    struct server *server;
+    struct bufferevent *bev;
+    enum conn_state state;
+    char *head_text;
+    struct http_head head;
+    struct http_chunks chunks;
+    struct evbuffer *body;
+    size_t body_limit;
+    size_t held_bytes;  /* its part of the server's */
+    size_t unsent;      /* likewise */
+    size_t owner_bytes; /* what its owner keeps of what it has sent */
+    int needed;         /* bytes that must be there before it is read */
+    double deadline;    /* 0: none */
+    double last_write;  /* when the client took bytes */
+    double read_at;     /* when the request was whole */
+    bool keep_alive, chunked_answer, reading;
+    struct account *account; /* of the key that the client has shown, or NULL */
+    char request_id[32];
+    char address[64];
+    struct websocket *socket;
+    const struct conn_service *service;
+    const struct conn_owner *owner; /* NULL: nobody answers yet */
+    void *user;
+};
+
+struct conn *conn_new(
+    struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address);
+/* Ends it now; tells the owner. */
+void conn_drop(struct conn *c);
+void conn_own(struct conn *c, const struct conn_owner *owner, void *user);
+
+/* Whole answers. `json` is taken over; NULL: out of memory. */
+void conn_answer_json(struct conn *c, int status, json_t *json);
+void conn_answer(struct conn *c, int status, const char *type, const void *body, size_t n);
+void conn_refuse(struct conn *c, const struct refusal *refusal);
+/* More header lines for the next answer, each ended by CR LF, may come in `more`. */
+void conn_answer_more(
+    struct conn *c, int status, const char *type, const char *more, const void *body, size_t n);
+
+/* An answer in pieces, of unknown length. */
+void conn_begin(struct conn *c, int status, const char *type, const char *more);
+void conn_piece(struct conn *c, const void *bytes, size_t n);
+/* Ends it; `trailer` is NULL or header lines that conn_begin has announced. */
+void conn_finish(struct conn *c, const char *trailer);
+
+size_t conn_unsent(const struct conn *c);
+/* Counts anew what the client holds. */
+void conn_count(struct conn *c);
+
+/* WebSocket. `accept` as websocket_accept made it. */
+void conn_upgrade(struct conn *c, const char *accept, size_t message_limit);
+void conn_send(struct conn *c, enum websocket_kind kind, const void *bytes, size_t n);
+void conn_send_json(struct conn *c, json_t *json); /* taken over */
+void conn_close_socket(struct conn *c, int code, const char *reason);
+
+/* Deadlines; called a few times a second. True: not all yet, to be called again when nothing else waits. */
+bool conn_tick(struct server *s, double now);
+/* A drain has begun: those that wait for a request are closed. */
+void conn_drain(struct server *s);
+
+#endif

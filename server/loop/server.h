@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The front end as a whole: what its parts share. One thread; nothing here waits. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "server/loop/metrics.h"
+#include "server/loop/serve_options.h"
+#include "server/protocol/wire.h"
+
+enum {
+    LIMIT_CONNECTIONS = 4096,
+    LIMIT_JSON = 1 << 20,        /* body of a request */
+    LIMIT_JSON_SOUND = 14 << 20, /* with a recording in it (10 MiB in base64) */
+    LIMIT_VALUES = 10000,        /* in the JSON of a request or a message: about 2 MB of memory */
+    LIMIT_UPLOAD = 10 << 20,     /* a recording */
+    LIMIT_HELD = 128 << 20,      /* of all clients: what they have sent and is not done with */
+    LIMIT_HELD_SMALL = 32 << 10, /* what one may hold even then */
+    LIMIT_WS_MESSAGE = 1 << 20,
+    LIMIT_WS_TEXT = 128 << 10,  /* one message of text */
+    LIMIT_WS_SESSION = 1 << 20, /* text that waits in a session */
+    LIMIT_BATCH = 32,
+    LIMIT_VOICES = 1000,
+    LIMIT_UNSENT = 192 << 10,     /* bytes for one client; 4 s of samples */
+    LIMIT_UNSENT_ALL = 128 << 20, /* for all, with whole answers that are being put together */
+    LIMIT_WHOLE_SMALL = 1 << 20,  /* of such an answer, that may be there even then */
+    HEAD_S = 5,
+    BODY_S = 30,
+    IDLE_S = 60,
+    STALL_S = 20,
+    SLOW_S = 30, /* and twice what was made: then who takes sound slowly has had time enough */
+    WS_CONFIG_S = 10,
+    WS_IDLE_S = 30,
+    LINGER_S = 1,
+    QUEUE_S = 10, /* who would wait longer is refused */
+    RETRY_MS = 1000,
+};
+
+/* What the loop does first: sound for those who hear. Everything else (new connections, requests, deadlines) comes when
+ * none of it waits. */
+enum { SERVER_SOUND, SERVER_OTHER, SERVER_PRIORITIES };
+
+struct conn;
+struct speech;
+struct link;
+struct voices;
+struct keys;
+struct account;
+
+TAILQ_HEAD(conn_list, conn);
+TAILQ_HEAD(speech_list, speech);
+
+struct server {
+    const struct serve_options *options;
+    struct event_base *base;
+    struct evconnlistener *listener;
+    struct event *accept, *tick, *signals[4];
+    struct conn_list conns;
+    int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
+    size_t held_bytes, unsent_bytes;      /* of all clients */
+    double spread;                        /* of deadlines, 0 to 1 */
+    uint64_t n_requests;
+    char boot[9]; /* in request ids: differs from run to run */
+
+    struct link *link;       /* to the worker */
+    struct wire_ready ready; /* what it said; strings in ready_bytes */
+    uint8_t *ready_bytes;
+    bool was_ready, is_ready; /* ever; now */
+    char kernels[352];        /* that make the frames now; a GPU may go on with others after a fault */
+    char model_id[128];
+
+    struct speech_list queued,
+        running; /* running holds those that were cancelled, until their lane is free */
+    int n_queued, n_running;
+    int capacity;  /* speeches that the worker can make as fast as they are heard; 0: not known */
+    double hold_s; /* how long a speech keeps its lane, running mean */
+    uint32_t next_id;
+
+    struct jobs *jobs;
+    struct voices *voices;
+    struct keys *keys;
+    struct metrics metrics;
+    bool draining;
+    double drain_until;
+    int exit_code;
+};
+
+/* Leaves the loop when a drain has nothing left to wait for. */
+void server_check_drained(struct server *s);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starts this program again, with the signals and files of a fresh one. */
+#include "server/loop/spawn.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+enum { CHILD_SOCKET = 3 };
+
+extern char **environ;
+
+pid_t spawn_program(char *const *arguments, int socket, int error_pipe)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    pid_t pid = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    if (error_pipe >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, error_pipe, STDERR_FILENO);
+    }
+    if (socket >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, socket, CHILD_SOCKET);
+    }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    sigemptyset(&none);
+    sigfillset(&usual);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ) != 0) {
+        pid = -1;
+    }
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the model's samples to what a client asked for: speed, rate, loudness, then a format, all as a stream. */
+#ifndef SERVER_ENCODE_H
+#define SERVER_ENCODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "server/protocol/wire.h"
+
+enum encode_format { ENCODE_WAV, ENCODE_PCM, ENCODE_MP3, ENCODE_OPUS, ENCODE_FLAC, ENCODE_AAC };
+
+struct encode_settings {
+    enum encode_format format;
+    double speed, volume; /* 1 is as it is */
+    int sample_rate;      /* 0: the model's */
+};
+
+const char *encode_format_list(void); /* "wav|pcm|...", in the order of the enum */
+const char *encode_format_name(enum encode_format format);
+const char *encode_content_type(enum encode_format format);
+/* Whether the format has this rate; the reason otherwise. */
+bool encode_check(const struct encode_settings *settings, char *why, size_t size);
+
+struct encode;
+
+/* NULL when out of memory. A WAV header says that its length is not known; encode_true_sizes puts that right. */
+struct encode *encode_new(const struct encode_settings *settings, int model_rate);
+void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n);
+/* Adds what n samples give to `out`; `final` flushes everything. False when out of memory. */
+bool encode_feed(struct encode *e, float *pcm, size_t n, bool final, struct wire_out *out);
+void encode_free(struct encode *e); /* accepts NULL */
+/* Whether the work is so small that it needs no thread of its own. */
+bool encode_is_light(const struct encode *e);
+int encode_rate(const struct encode *e); /* of the output */
+
+#endif

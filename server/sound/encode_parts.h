@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The coded formats, shared by the two halves of the encoder. */
+#ifndef SERVER_ENCODE_PARTS_H
+#define SERVER_ENCODE_PARTS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "server/sound/encode.h"
+
+struct encode_coder;
+
+struct encode_coder *encode_coder_new(enum encode_format format, int rate);
+bool encode_coder_feed(
+    struct encode_coder *c, const float *pcm, size_t n, bool final, struct wire_out *out);
+void encode_coder_free(struct encode_coder *c); /* accepts NULL */
+
+/* As the program writes 16-bit files. */
+static inline int16_t encode_s16(float x)
+{
+    float scaled = x * 32768.0f;
+    scaled = scaled > 32767.0f ? 32767.0f : scaled < -32768.0f ? -32768.0f : scaled;
+    return isnan(scaled) ? 0 : (int16_t)lrintf(scaled);
+}
+
+#endif

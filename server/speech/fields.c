@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Types, ranges and words of the request fields; docs/server.md has the table. */
+#include "server/speech/fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "utter.h"
+
+struct reader {
+    const json_t *object, *defaults;
+    struct refusal *refusal;
+    bool failed;
+};
+
+static const json_t *get(const struct reader *r, const char *key)
+{
+    const json_t *value = json_object_get(r->object, key);
+    value = json_is_null(value) ? NULL : value;
+    if (!value) {
+        value = json_object_get(r->defaults, key);
+    }
+    return json_is_null(value) ? NULL : value;
+}
+
+#define FAIL(r, ...)                                                                                   \
+    do {                                                                                               \
+        if (!(r)->failed) {                                                                            \
+            (r)->failed = !refuse((r)->refusal, 400, __VA_ARGS__);                                     \
+        }                                                                                              \
+    } while (0)
+
+static const char *take_string(struct reader *r, const char *key)
+{
+    const json_t *value = get(r, key);
+    if (value && !json_is_string(value)) {
+        FAIL(r, key, "\"%s\" must be a string", key);
+        return NULL;
+    }
+    if (value && strlen(json_string_value(value)) != json_string_length(value)) {
+        FAIL(r, key, "\"%s\" must not hold a NUL", key);
+        return NULL;
+    }
+    return json_string_value(value);
+}
+
+static double take_number(struct reader *r, const char *key, double low, double high, double fallback)
+{
+    const json_t *value = get(r, key);
+    if (!value) {
+        return fallback;
+    }
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= low && number <= high)) {
+        FAIL(r, key, "\"%s\" must be a number from %g to %g", key, low, high);
+        return fallback;
+    }
+    return number;
+}
+
+static long long take_integer(
+    struct reader *r, const char *key, long long low, long long high, long long fallback)
+{
+    const json_t *value = get(r, key);
+    if (!value) {
+        return fallback;
+    }
+    long long number = json_integer_value(value);
+    if (!json_is_integer(value) || number < low || number > high) {
+        FAIL(r, key, "\"%s\" must be a whole number from %lld to %lld", key, low, high);
+        return fallback;
+    }
+    return number;
+}
+
+static bool take_bool(struct reader *r, const char *key, bool fallback)
+{
+    const json_t *value = get(r, key);
+    if (value && !json_is_boolean(value)) {
+        FAIL(r, key, "\"%s\" must be true or false", key);
+    }
+    return json_is_boolean(value) ? json_is_true(value) : fallback;
+}
+
+/* The position of a word in the list a|b|c, any case; `fallback` without the field. */
+static int take_word(struct reader *r, const char *key, const char *list, int fallback)
+{
+    const char *text = take_string(r, key);
+    if (!text) {
+        return fallback;
+    }
+    int i = 0;
+    for (const char *at = list; at; i++) {
+        size_t n = strcspn(at, "|");
+        if (strlen(text) == n && strncasecmp(at, text, n) == 0) {
+            return i;
+        }
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    FAIL(r, key, "\"%s\" must be one of %s, not '%.40s'", key, list, text);
+    return fallback;
+}
+
+/* Characters of UTF-8 that jansson has already checked. */
+static size_t count_chars(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++) {
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return n;
+}
+
+static bool is_blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n\v\f")] == 0;
+}
+
+static const char *take_text(struct reader *r, const char *key, size_t *n_chars)
+{
+    const char *text = take_string(r, key);
+    *n_chars = text ? count_chars(text) : 0;
+    if (*n_chars > FIELDS_MAX_INPUT) {
+        FAIL(
+            r, key, "\"%s\" has %zu characters, at most %d are taken", key, *n_chars, FIELDS_MAX_INPUT);
+    }
+    return text;
+}
+
+/* "voice" or "speaker": a name, or {"id": name}. */
+static const char *take_voice(struct reader *r)
+{
+    const char *key = get(r, "voice") ? "voice" : "speaker";
+    const json_t *value = get(r, key);
+    const json_t *id = json_is_object(value) ? json_object_get(value, "id") : value;
+    if (!id) {
+        if (value) {
+            FAIL(r, key, "\"%s\" must be a name, or an object with \"id\"", key);
+        }
+        return NULL;
+    }
+    if (!json_is_string(id) || json_string_length(id) == 0 || json_string_length(id) > 200 ||
+        strlen(json_string_value(id)) != json_string_length(id)) {
+        FAIL(r, key, "\"%s\" must be a name of 1 to 200 bytes", key);
+        return NULL;
+    }
+    return json_string_value(id);
+}
+
+static const struct {
+    const char *code, *name;
+} language_codes[] = {{"zh", "chinese"}, {"en", "english"}, {"ja", "japanese"}, {"ko", "korean"},
+    {"de", "german"}, {"fr", "french"}, {"ru", "russian"}, {"pt", "portuguese"}, {"es", "spanish"},
+    {"it", "italian"}};
+
+static const char *take_language(struct reader *r, const struct fields_model *model)
+{
+    const char *key = get(r, "language") ? "language" : "lang_code", *text = take_string(r, key);
+    if (!text || strcasecmp(text, "auto") == 0) {
+        return NULL;
+    }
+    const char *name = text;
+    for (size_t i = 0; i < sizeof language_codes / sizeof *language_codes; i++) {
+        const char *code = language_codes[i].code;
+        if (strncasecmp(text, code, 2) == 0 && (!text[2] || text[2] == '-' || text[2] == '_')) {
+            name = language_codes[i].name;
+        }
+    }
+    char list[512] = "auto";
+    for (int i = 0; i < model->n_languages; i++) {
+        if (strcasecmp(model->languages[i], name) == 0) {
+            return name; /* the model's own word goes with its worker */
+        }
+        strncat(list, ", ", sizeof list - strlen(list) - 1);
+        strncat(list, model->languages[i], sizeof list - strlen(list) - 1);
+    }
+    FAIL(r, key, "\"%s\": this model does not speak '%.40s' (it speaks %s)", key, text, list);
+    return NULL;
+}
+
+static void check_model(struct reader *r, const struct fields_model *model)
+{
+    static const char *const aliases[] = {"tts-1", "tts-1-hd", "gpt-4o-mini-tts", "utter"};
+    const char *name = take_string(r, "model");
+    if (!name || strcmp(name, model->id) == 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(name, aliases[i]) == 0) {
+            return;
+        }
+    }
+    FAIL(r, "model",
+        "the model '%.80s' is not served here (served: %s, tts-1, tts-1-hd, gpt-4o-mini-tts)", name,
+        model->id);
+    r->refusal->status = 404;
+    r->refusal->code = "model_not_found";
+}
+
+static void take_sound(struct reader *r, struct fields *f, const struct fields_model *model)
+{
+    f->sound.format = (enum encode_format)take_word(
+        r, "response_format", encode_format_list(), (int)model->default_format);
+    f->sound.speed = take_number(r, "speed", 0.25, 4, 1);
+    f->sound.volume = take_number(r, "volume_multiplier", 0, 4, 1);
+    f->sound.sample_rate = (int)take_integer(r, "sample_rate", 8000, 48000, 0);
+    char why[160];
+    if (!r->failed && !encode_check(&f->sound, why, sizeof why)) {
+        FAIL(r, "sample_rate", "\"sample_rate\" %d: %s", f->sound.sample_rate, why);
+    }
+    int format = take_word(r, "stream_format", "audio|sse", 0);
+    bool stream = take_bool(r, "stream", true);
+    f->streaming = format == 1 ? FIELDS_SSE : stream ? FIELDS_RAW : FIELDS_WHOLE;
+}
+
+static void take_sampling(struct reader *r, struct fields *f)
+{
+    f->temperature = take_number(r, "temperature", 0, 100, NAN);
+    f->top_p = take_number(r, "top_p", 1e-6, 1, NAN);
+    f->repetition_penalty = take_number(r, "repetition_penalty", 1e-3, 100, NAN);
+    f->top_k = (int)take_integer(r, "top_k", 0, 1000000, -1);
+    f->sub_temperature = take_number(r, "subtalker_temperature", 0, 100, NAN);
+    f->sub_top_p = take_number(r, "subtalker_top_p", 1e-6, 1, NAN);
+    f->sub_top_k = (int)take_integer(r, "subtalker_top_k", 0, 1000000, -1);
+    f->seed = (uint64_t)take_integer(r, "seed", 0, INT64_MAX, 0);
+    f->max_frames = (int)take_integer(r, "max_new_tokens", 1, FIELDS_MAX_FRAMES, FIELDS_FRAMES);
+    take_integer(
+        r, "initial_codec_chunk_frames", 1, 64, 1); /* the first chunk is one frame whatever is asked */
+}
+
+static void take_kind(struct reader *r, struct fields *f, const struct fields_model *model)
+{
+    int task = take_word(r, "task_type", "CustomVoice|VoiceDesign|Base", -1);
+    static const char *const kinds[] = {"custom_voice", "voice_design", "base"};
+    if (task >= 0 && strcmp(kinds[task], model->kind) != 0) {
+        FAIL(r, "task_type", "\"task_type\": the model served here is of the kind %s", model->kind);
+    }
+    if (f->instructions && *f->instructions && !model->takes_instructions) {
+        f->instructions = NULL; /* as the official package does */
+    }
+    if (strcmp(model->kind, "voice_design") == 0 && (!f->instructions || is_blank(f->instructions))) {
+        FAIL(r, "instructions",
+            "\"instructions\" must describe the voice: this is a voice design model");
+    }
+    f->ref_audio = take_string(r, "ref_audio");
+    f->ref_text = take_string(r, "ref_text");
+    f->x_vector_only = take_bool(r, "x_vector_only_mode", false);
+    if (f->ref_audio && strcmp(model->kind, "base") != 0) {
+        FAIL(
+            r, "ref_audio", "\"ref_audio\" needs a base model, the one served here is %s", model->kind);
+    }
+    if (f->ref_audio && strncasecmp(f->ref_audio, "data:", 5) != 0 && strstr(f->ref_audio, "://")) {
+        FAIL(
+            r, "ref_audio", "\"ref_audio\" must be a data URL or base64: nothing is fetched from here");
+    }
+    if (get(r, "speaker_embedding") || get(r, "references")) {
+        const char *key = get(r, "references") ? "references" : "speaker_embedding";
+        FAIL(r, key, "\"%s\" is not known here (upload a voice, or send \"ref_audio\")", key);
+    }
+    if (take_bool(r, "word_timestamps", false)) {
+        FAIL(r, "word_timestamps", "\"word_timestamps\": this server has no aligner");
+    }
+}
+
+static int count_unknown(const json_t *object)
+{
+    static const char known[] =
+        " model input voice speaker instructions response_format speed stream_format stream "
+        "sample_rate "
+        "task_type language lang_code ref_audio ref_text references x_vector_only_mode "
+        "speaker_embedding "
+        "max_new_tokens seed temperature top_p top_k repetition_penalty subtalker_temperature "
+        "subtalker_top_p subtalker_top_k initial_codec_chunk_frames non_streaming_mode word_timestamps "
+        "volume_multiplier split_granularity stream_audio type items ";
+    int n = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        char wanted[80] = " ";
+        strncat(wanted, key, 70);
+        strcat(wanted, " ");
+        n += strstr(known, wanted) == NULL;
+    }
+    return n;
+}
+
+bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum fields_for what,
+    const struct fields_model *model, struct refusal *refusal)
+{
+    *f = (struct fields){0};
+    struct reader r = {object, defaults, refusal, false};
+    size_t n_chars;
+    if (!json_is_object(object)) {
+        return refuse(refusal, 400, NULL, "the body must be a JSON object");
+    }
+    if (json_object_size(object) > FIELDS_MAX_KEYS) {
+        return refuse(refusal, 400, NULL, "the object has more than %d fields", FIELDS_MAX_KEYS);
+    }
+    check_model(&r, model);
+    if (what == FIELDS_FOR_SPEECH) {
+        f->input = take_text(&r, "input", &f->input_chars);
+        if (!f->input || is_blank(f->input)) {
+            FAIL(&r, "input", "\"input\" must be a text that is not blank");
+        }
+    }
+    f->voice = take_voice(&r);
+    f->instructions = take_text(&r, "instructions", &n_chars);
+    f->language = take_language(&r, model);
+    take_sound(&r, f, model);
+    take_sampling(&r, f);
+    take_kind(&r, f, model);
+    bool whole_first = take_bool(&r, "non_streaming_mode", false);
+    f->layout = whole_first                     ? UTTER_LAYOUT_FULL
+                : what == FIELDS_FOR_SESSION    ? UTTER_LAYOUT_STREAM
+                : get(&r, "non_streaming_mode") ? UTTER_LAYOUT_STREAM
+                                                : UTTER_LAYOUT_AUTO;
+    f->cut =
+        (enum fields_cut)take_word(&r, "split_granularity", "none|sentence|clause", FIELDS_CUT_NONE);
+    take_bool(&r, "stream_audio", true);
+    f->n_unknown = count_unknown(object);
+    f->object = json_incref(object);
+    return !r.failed;
+}
+
+void fields_fini(struct fields *f)
+{
+    json_decref(f->object);
+    *f = (struct fields){0};
+}
+
+/* Which preset sounds nearest: of the released models, and of the voice that comes with the program. */
+static const struct {
+    const char *name, *released, *built_in;
+} openai_voices[] = {{"alloy", "vivian", "clara"}, {"ash", "ryan", "miles"},
+    {"ballad", "eric", "miles"}, {"coral", "serena", "clara"}, {"echo", "aiden", "miles"},
+    {"fable", "dylan", "miles"}, {"onyx", "uncle_fu", "miles"}, {"nova", "vivian", "clara"},
+    {"sage", "serena", "clara"}, {"shimmer", "ono_anna", "clara"}, {"verse", "ryan", "miles"},
+    {"marin", "sohee", "clara"}, {"cedar", "aiden", "miles"}};
+
+const char *fields_openai_name(int i)
+{
+    return i < (int)(sizeof openai_voices / sizeof *openai_voices) ? openai_voices[i].name : NULL;
+}
+
+const char *fields_openai_voice(const char *name, const char *const *voices, int n_voices)
+{
+    for (size_t i = 0; i < sizeof openai_voices / sizeof *openai_voices; i++) {
+        if (strcasecmp(openai_voices[i].name, name) != 0) {
+            continue;
+        }
+        for (int k = 0; k < n_voices; k++) {
+            if (strcasecmp(voices[k], openai_voices[i].released) == 0 ||
+                strcasecmp(voices[k], openai_voices[i].built_in) == 0) {
+                return voices[k];
+            }
+        }
+        return n_voices ? voices[(int)i % n_voices] : NULL;
+    }
+    return NULL;
+}

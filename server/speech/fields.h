@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fields of a speech request: JSON in, checked values out. Pure. */
+#ifndef SERVER_FIELDS_H
+#define SERVER_FIELDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/protocol/refusal.h"
+#include "server/sound/encode.h"
+
+enum { FIELDS_MAX_INPUT = 4096, FIELDS_MAX_FRAMES = 4096, FIELDS_FRAMES = 2048, FIELDS_MAX_KEYS = 256 };
+
+/* What the served model allows. */
+struct fields_model {
+    const char *id;   /* its name for clients */
+    const char *kind; /* "base", "custom_voice", "voice_design" */
+    const char *const *languages;
+    int n_languages;
+    bool takes_instructions;
+    enum encode_format default_format;
+};
+
+enum fields_streaming { FIELDS_RAW, FIELDS_SSE, FIELDS_WHOLE };
+enum fields_cut { FIELDS_CUT_NONE, FIELDS_CUT_SENTENCE, FIELDS_CUT_CLAUSE };
+
+/* Strings belong to the JSON object, which is kept, or to the program. */
+struct fields {
+    json_t *object;
+    const char *input, *voice, *instructions, *language; /* language: one of the model, or NULL */
+    size_t input_chars;
+    struct encode_settings sound;
+    enum fields_streaming streaming;
+    enum fields_cut cut; /* of a WebSocket session */
+    int layout;          /* utter_layout */
+    double temperature, top_p, repetition_penalty, sub_temperature,
+        sub_top_p;        /* NAN: the model's own */
+    int top_k, sub_top_k; /* -1: the model's own */
+    uint64_t seed;
+    int max_frames;
+    const char *ref_audio, *ref_text; /* a voice for this request alone */
+    bool x_vector_only;
+    const char *voice_file; /* made from ref_audio by the server; never from the request */
+    int n_unknown;          /* fields that nobody here knows */
+};
+
+enum fields_for { FIELDS_FOR_SPEECH, FIELDS_FOR_SESSION };
+
+/* Checks all fields of `object`; those that are missing come from `defaults` (may be NULL). A session has no input. */
+bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum fields_for what,
+    const struct fields_model *model, struct refusal *refusal);
+void fields_fini(struct fields *f);
+
+/* The preset among `voices` that an OpenAI voice name stands for, or NULL when `name` is none of theirs. */
+const char *fields_openai_voice(const char *name, const char *const *voices, int n_voices);
+/* The i-th of the 13 names, NULL after the last. */
+const char *fields_openai_name(int i);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One utterance on its way: the queue, a lane of the worker, the encoder, and whoever asked for it. */
+#ifndef SERVER_SPEECH_H
+#define SERVER_SPEECH_H
+
+#include "server/loop/server.h"
+#include "server/protocol/refusal.h"
+#include "server/speech/fields.h"
+
+struct speech;
+
+/* How it went; times in seconds from the request. */
+struct speech_end {
+    bool good; /* else `refusal` says why not */
+    struct refusal refusal;
+    enum utter_finish finish;
+    int n_frames, n_text_tokens;
+    double queue_s, first_s, total_s, audio_s; /* first_s: the first encoded byte was handed over */
+    double worst_gap_s;     /* longest time in which a listener had nothing to hear */
+    struct wire_done model; /* times of the stages */
+};
+
+/* Who asked. `bytes` comes any number of times, then `end` once; after speech_cancel nothing. The speech is gone when
+ * `end` returns. */
+struct speech_sink {
+    void (*bytes)(void *user, const void *bytes, size_t n);
+    void (*end)(void *user, const struct speech_end *end);
+};
+
+/* What is asked, and by whom: strings are copied. */
+struct speech_request {
+    const struct fields *fields;
+    enum metrics_endpoint endpoint;
+    double read_at;          /* when the request was there */
+    struct account *account; /* of its key, or NULL */
+    const char *id, *client; /* of the connection, for the log */
+};
+
+/* Queues a speech, without text yet. NULL: refused, *refusal says why. */
+struct speech *speech_start(struct server *s, const struct speech_request *request,
+    const struct speech_sink *sink, void *user, struct refusal *refusal);
+void speech_text(struct speech *p, const char *text, size_t n);
+void speech_finish(struct speech *p);
+void speech_cancel(struct speech *p);
+/* The client does not read (or does again): the model makes no more for it. */
+void speech_hold(struct speech *p, bool held);
+int speech_rate(const struct speech *p); /* of the encoded samples */
+
+/* One more would find neither a lane nor a place to wait. */
+bool speech_queue_is_full(const struct server *s);
+
+/* "stop" or "length", as other servers say it. */
+const char *speech_finish_reason(enum utter_finish finish);
+/* What the served model allows; once it has been opened. */
+struct fields_model speech_fields_model(const struct server *s);
+
+/* From the link. */
+void speech_dispatch(struct server *s); /* lanes may be free */
+void speech_worker_lost(struct server *s);
+void speech_message(struct server *s, const struct wire_message *m);
+/* Ends those that have waited too long; called a few times a second. */
+void speech_tick(struct server *s, double now);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A recording becomes a voice in a process of its own, with limits: what a hostile sound file does, it does there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "server/loop/log.h"
+#include "server/loop/spawn.h"
+#include "server/protocol/websocket.h"
+#include "server/speech/voices_parts.h"
+
+enum { MAX_UPLOADS = 2, CHILD_CPU_S = 120, MAX_SECONDS = 30, MAX_NAME = 100 };
+
+struct upload {
+    TAILQ_ENTRY(upload) entry;
+    pid_t pid;
+    int error_pipe;
+    bool once;
+    char sound[512], out[4096 + 80];
+    json_t *told;
+    voices_done *done; /* NULL: nobody waits */
+    void *user;
+};
+
+static void upload_free(struct server *s, struct upload *u)
+{
+    if (!u->once) { /* its process may have been killed as it wrote, now or earlier */
+        file_out_sweep(s->voices->folder);
+    }
+    TAILQ_REMOVE(&s->voices->uploads, u, entry);
+    s->voices->n_uploads--;
+    unlink(u->sound);
+    close(u->error_pipe);
+    json_decref(u->told);
+    memory_free(u);
+}
+
+/* A voice that is kept is written whole or not at all: at its place there may be the one that it was to replace. */
+static void drop_once(const struct upload *u)
+{
+    if (u->once) {
+        unlink(u->out);
+    }
+}
+
+void voices_end_uploads(struct server *s)
+{
+    for (struct upload *u; (u = TAILQ_FIRST(&s->voices->uploads));) {
+        kill(u->pid, SIGKILL);
+        waitpid(u->pid, NULL, 0);
+        drop_once(u);
+        upload_free(s, u);
+    }
+}
+
+void voices_abandon(struct server *s, void *user)
+{
+    struct upload *u;
+    TAILQ_FOREACH(u, &s->voices->uploads, entry)
+    {
+        if (u->user == user) {
+            u->done = NULL;
+        }
+    }
+}
+
+/* A file name that no name from outside can bend: letters and digits of it, and its hash. */
+static void file_name(char *out, size_t size, const char *name)
+{
+    struct sha256_ctx sha;
+    uint8_t digest[8];
+    char plain[25];
+    size_t n = 0;
+    sha256_init(&sha);
+    for (const char *c = name; *c; c++) {
+        char low = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+        sha256_update(&sha, 1, (const uint8_t *)&low);
+        if (n < sizeof plain - 1 && ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9'))) {
+            plain[n++] = low;
+        }
+    }
+    plain[n] = 0;
+    sha256_digest(&sha, sizeof digest, digest);
+    snprintf(out, size, "%s-%02x%02x%02x%02x%02x%02x", n ? plain : "voice", digest[0], digest[1],
+        digest[2], digest[3], digest[4], digest[5]);
+}
+
+static bool check_name(const char *name, struct refusal *r)
+{
+    if (!name || !*name || strlen(name) > MAX_NAME || name[0] == '.' || strpbrk(name, "/\\") ||
+        !websocket_is_utf8((const uint8_t *)name, strlen(name))) {
+        return refuse(r, 400, "name",
+            "\"name\" must be 1 to %d bytes of UTF-8 that do not begin with a dot, without / and \\",
+            MAX_NAME);
+    }
+    for (const char *c = name; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127) {
+            return refuse(r, 400, "name", "\"name\" must not hold control characters");
+        }
+    }
+    return true;
+}
+
+static void write_path(const struct server *s, char *out, size_t size, const char *name)
+{
+    char base[64];
+    file_name(base, sizeof base, name);
+    snprintf(out, size, "%s/%s" VOICE_ENDING, s->voices->folder, base);
+}
+
+static bool is_being_made(const struct server *s, const char *name)
+{
+    char path[sizeof((struct upload *)0)->out];
+    const struct upload *u = TAILQ_FIRST(&s->voices->uploads);
+    write_path(s, path, sizeof path, name);
+    while (u && strcmp(u->out, path) != 0) {
+        u = TAILQ_NEXT(u, entry);
+    }
+    return u != NULL;
+}
+
+static bool check_upload(struct server *s, const struct voices_upload *v, struct refusal *r)
+{
+    struct voices *all = s->voices;
+    if (!v->once && !check_name(v->name, r)) {
+        return false;
+    }
+    if (v->sound_bytes == 0 || v->sound_bytes > LIMIT_UPLOAD) {
+        return refuse(r, v->sound_bytes ? 413 : 400, "audio_sample",
+            "the recording must be 1 byte to %d MiB", LIMIT_UPLOAD >> 20);
+    }
+    if (v->transcript && strlen(v->transcript) > 4096) {
+        return refuse(r, 400, "ref_text", "\"ref_text\" must be at most 4096 bytes");
+    }
+    if (strcmp(s->ready.kind_name, "base") != 0) {
+        return refuse(r, 400, NULL, "only a base model can clone a voice, the one served here is %s",
+            s->ready.kind_name);
+    }
+    if (!v->once && !all->folder[0]) {
+        return refuse(r, 403, NULL, "this server keeps no voices (start it with --voices DIR)");
+    }
+    if (!v->once && voices_entry(s, v->name) && !v->overwrite) {
+        refuse(r, 409, "name", "there is a voice '%.80s' (send overwrite=true to replace it)", v->name);
+        return false;
+    }
+    if (!v->once && is_being_made(s, v->name)) {
+        refuse(r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
+        return false;
+    }
+    if (!v->once && all->n >= LIMIT_VOICES && !voices_entry(s, v->name)) {
+        return refuse(r, 507, NULL, "there are %d voices, more are not kept", all->n);
+    }
+    if (all->n_uploads >= MAX_UPLOADS) {
+        refuse(r, 503, NULL, "other recordings are being worked on");
+        r->retry_ms = 3000;
+        return false;
+    }
+    return true;
+}
+
+static bool write_file(const char *path, const void *data, size_t n)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const char *at = data;
+    ssize_t put = 0;
+    while (file >= 0 && n > 0 && (put = write(file, at, n)) > 0) {
+        at += put;
+        n -= (size_t)put;
+    }
+    return file >= 0 && close(file) == 0 && n == 0;
+}
+
+static bool start_child(struct server *s, struct upload *u, const struct voices_upload *v)
+{
+    int ends[2];
+    char name[MAX_NAME + 1], text[4097], model[4096];
+    char program[] = "utter", command[] = "serve-clone";
+    snprintf(name, sizeof name, "%s", v->name && !v->once ? v->name : "once");
+    snprintf(text, sizeof text, "%s", v->transcript ? v->transcript : "");
+    snprintf(model, sizeof model, "%s", s->options->model);
+    char *arguments[] = {program, command, model, u->sound, u->out, name, text, NULL};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return false;
+    }
+    u->pid = spawn_program(arguments, -1, ends[1]);
+    close(ends[1]);
+    u->error_pipe = ends[0];
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    if (u->pid <= 0) {
+        close(ends[0]);
+    }
+    return u->pid > 0;
+}
+
+bool voices_create(struct server *s, const struct voices_upload *v, voices_done *done, void *user,
+    struct refusal *refusal)
+{
+    static unsigned n_made;
+    if (!check_upload(s, v, refusal)) {
+        return false;
+    }
+    struct upload *u = memory_new(1, sizeof *u);
+    if (!u) {
+        return refuse(refusal, 503, NULL, "out of memory");
+    }
+    n_made++;
+    snprintf(u->sound, sizeof u->sound, "%s/%u.sound", s->voices->temporary, n_made);
+    if (v->once) {
+        snprintf(u->out, sizeof u->out, "%s/%u" VOICE_ENDING, s->voices->temporary, n_made);
+    } else {
+        write_path(s, u->out, sizeof u->out, v->name);
+    }
+    u->once = v->once;
+    u->done = done;
+    u->user = user;
+    u->told = json_pack("{s:s*,s:s*}", "speaker_description", v->description, "consent", v->consent);
+    if (!write_file(u->sound, v->sound, v->sound_bytes) || !start_child(s, u, v)) {
+        int reason = errno;
+        unlink(u->sound);
+        json_decref(u->told);
+        memory_free(u);
+        return refuse(refusal, 500, NULL, "the recording cannot be worked on: %s", strerror(reason));
+    }
+    TAILQ_INSERT_TAIL(&s->voices->uploads, u, entry);
+    s->voices->n_uploads++;
+    return true;
+}
+
+static void write_told(const struct upload *u)
+{
+    char path[sizeof u->out + 8];
+    snprintf(path, sizeof path, "%.*s.json", (int)(strlen(u->out) - strlen(VOICE_ENDING)), u->out);
+    unlink(path);
+    char *text = json_object_size(u->told) ? json_dumps(u->told, JSON_COMPACT) : NULL;
+    if (text) {
+        write_file(path, text, strlen(text));
+        memory_plain_free(text);
+    }
+}
+
+static void upload_good(struct server *s, struct upload *u)
+{
+    struct voice_entry *v = NULL;
+    utter_error error = {.text = ""};
+    struct refusal r;
+    if (u->once) {
+        if (u->done) {
+            u->done(u->user, json_null(), u->out, NULL);
+        } else {
+            unlink(u->out);
+        }
+        return;
+    }
+    write_told(u);
+    v = voice_entry_read(u->out, &error);
+    if (!v) {
+        refuse(&r, 500, NULL, "the voice cannot be read: %s", error.text);
+        if (u->done) {
+            u->done(u->user, NULL, NULL, &r);
+        }
+        return;
+    }
+    const struct voice_entry *old = voices_entry(s, v->name);
+    if (old && strcmp(old->file, v->file) != 0) { /* made elsewhere, of another file name */
+        voices_unlink(old);
+    }
+    voices_insert(s, v);
+    log_event(s, "voice_made", json_pack("{s:s}", "name", v->name));
+    if (u->done) {
+        u->done(u->user, voices_entry_json(v), u->out, NULL);
+    }
+}
+
+void voices_reap(struct server *s, pid_t pid, int status)
+{
+    struct upload *u;
+    TAILQ_FOREACH(u, &s->voices->uploads, entry)
+    {
+        if (u->pid == pid) {
+            break;
+        }
+    }
+    if (!u) {
+        return;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        upload_good(s, u);
+    } else {
+        char text[1024] = "it could not be worked on";
+        ssize_t n = read(u->error_pipe, text, sizeof text - 1);
+        text[n > 0 ? (size_t)n : strlen(text)] = 0;
+        text[strcspn(text, "\n")] = 0;
+        struct refusal r;
+        if (WIFSIGNALED(status) || WEXITSTATUS(status) == 1) {
+            refuse(&r, 400, "audio_sample", "the recording: %s", text);
+        } else {
+            refuse(&r, 500, NULL, "the voice cannot be made: %s", text);
+        }
+        drop_once(u);
+        if (u->done) {
+            u->done(u->user, NULL, NULL, &r);
+        }
+    }
+    upload_free(s, u);
+    server_check_drained(s);
+}
+
+static void limit(int what, rlim_t value)
+{
+    struct rlimit limits = {value, value};
+    setrlimit((__rlimit_resource_t)what, &limits);
+}
+
+int voices_child(char **arguments)
+{
+    const char *model_path = arguments[0], *sound = arguments[1], *out = arguments[2];
+    utter_error error = {.text = ""};
+    utter_model *model = NULL;
+    utter_voice *voice = NULL;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    limit(RLIMIT_CPU, CHILD_CPU_S);
+    limit(RLIMIT_CORE, 0);
+    setpriority(PRIO_PROCESS, 0, 10);
+    utter_model_options options;
+    utter_model_options_init(&options);
+    options.device = "cpu"; /* the device is for those who speak */
+    utter_clone_options clone;
+    utter_clone_options_init(&clone);
+    clone.name = arguments[3];
+    clone.transcript = arguments[4][0] ? arguments[4] : NULL;
+    clone.max_seconds = MAX_SECONDS;
+    const char *file = model_path;
+    utter_status status = utter_model_open(&model, model_path, &options, &error);
+    bool opened = status == UTTER_OK, cloned = false;
+    if (opened) {
+        file = sound;
+        status = utter_voice_clone(&voice, model, sound, &clone, NULL, &error);
+        cloned = status == UTTER_OK;
+    }
+    if (cloned) {
+        file = out;
+        status = utter_voice_save(voice, out, &error);
+    }
+    utter_voice_free(&voice);
+    utter_model_close(&model);
+    if (status == UTTER_OK) {
+        return 0;
+    }
+    /* The client knows no path of this machine, and only the recording is its own. */
+    size_t n = strlen(file);
+    bool named = strncmp(error.text, file, n) == 0;
+    fprintf(stderr, "%s\n", named ? error.text + n + strspn(error.text + n, ": ") : error.text);
+    bool wrong = status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL;
+    return opened && !cloned && wrong ? 1 : 2;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What fits into the socket goes there at once; a thread, made when something does not fit, sends the rest. */
+#include "server/worker/outbox.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "base/memory.h"
+
+enum { LIMIT_WAITING = 4 << 20 }; /* bytes: three steps of 200 lanes */
+
+struct outbox {
+    int socket;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    struct wire_out waiting, sending; /* sending: the thread's while it holds bytes */
+    bool closing, failed;
+};
+
+/* Returns how many bytes are sent, fewer than n when the socket is full (with MSG_DONTWAIT) or *gone. */
+static size_t send_bytes(int socket, const uint8_t *bytes, size_t n, int flags, bool *gone)
+{
+    size_t at = 0;
+    while (at < n && !*gone) {
+        ssize_t sent = send(socket, bytes + at, n - at, flags | MSG_NOSIGNAL);
+        if (sent < 0 && errno == EAGAIN) {
+            break;
+        }
+        *gone = sent < 0 && errno != EINTR;
+        at += sent > 0 ? (size_t)sent : 0;
+    }
+    return at;
+}
+
+static void *work(void *user)
+{
+    struct outbox *box = user;
+    pthread_mutex_lock(&box->lock);
+    while (true) {
+        while (box->waiting.n == 0 && !box->closing) {
+            pthread_cond_wait(&box->changed, &box->lock);
+        }
+        if (box->waiting.n == 0 || box->failed) {
+            break;
+        }
+        struct wire_out empty = box->sending;
+        box->sending = box->waiting;
+        box->waiting = empty;
+        pthread_mutex_unlock(&box->lock);
+        bool gone = false;
+        send_bytes(box->socket, box->sending.bytes, box->sending.n, 0, &gone);
+        pthread_mutex_lock(&box->lock);
+        box->sending.n = 0;
+        box->failed = box->failed || gone;
+        pthread_cond_broadcast(&box->changed);
+    }
+    pthread_mutex_unlock(&box->lock);
+    return NULL;
+}
+
+struct outbox *outbox_new(int socket)
+{
+    struct outbox *box = memory_new(1, sizeof *box);
+    if (box) {
+        box->socket = socket;
+        pthread_mutex_init(&box->lock, NULL);
+        pthread_cond_init(&box->changed, NULL);
+    }
+    return box;
+}
+
+/* The thread's part of what has come; locked. */
+static void leave_to_thread(struct outbox *box, const uint8_t *bytes, size_t n)
+{
+    box->has_thread = box->has_thread || pthread_create(&box->thread, NULL, work, box) == 0;
+    if (!box->has_thread) {
+        send_bytes(box->socket, bytes, n, 0, &box->failed);
+        return;
+    }
+    while (box->waiting.n > LIMIT_WAITING && !box->failed) {
+        pthread_cond_wait(&box->changed, &box->lock);
+    }
+    wire_put(&box->waiting, bytes, n);
+    pthread_cond_broadcast(&box->changed);
+}
+
+bool outbox_send(struct outbox *box, struct wire_out *out)
+{
+    pthread_mutex_lock(&box->lock);
+    bool idle = box->waiting.n == 0 && box->sending.n == 0;
+    size_t at = idle ? send_bytes(box->socket, out->bytes, out->n, MSG_DONTWAIT, &box->failed) : 0;
+    if (at < out->n && !box->failed) {
+        leave_to_thread(box, out->bytes + at, out->n - at);
+    }
+    bool good = !box->failed && !box->waiting.failed && !out->failed;
+    pthread_mutex_unlock(&box->lock);
+    out->n = 0;
+    return good;
+}
+
+void outbox_free(struct outbox *box)
+{
+    if (!box) {
+        return;
+    }
+    if (box->has_thread) {
+        pthread_mutex_lock(&box->lock);
+        box->closing = true;
+        pthread_cond_broadcast(&box->changed);
+        pthread_mutex_unlock(&box->lock);
+        pthread_join(box->thread, NULL);
+    }
+    pthread_cond_destroy(&box->changed);
+    pthread_mutex_destroy(&box->lock);
+    wire_fini(&box->waiting);
+    wire_fini(&box->sending);
+    memory_free(box);
+}

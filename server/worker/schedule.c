@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Earliest deadline first, in steps short enough that who comes next waits little. */
+#include "server/worker/schedule.h"
+
+#include <stddef.h>
+
+/* Of the time, what a full house may take: the rest is for prompts, messages and encoders. */
+static const double full = 0.9, memory = 0.97;
+
+void schedule_learn(
+    struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
+{
+    if (n_lanes < 1) {
+        return;
+    }
+    c->weight = c->weight * memory + 1;
+    c->lanes = c->lanes * memory + n_lanes;
+    c->lanes_lanes = c->lanes_lanes * memory + (double)n_lanes * n_lanes;
+    c->seconds = c->seconds * memory + seconds;
+    c->lanes_seconds = c->lanes_seconds * memory + n_lanes * seconds;
+    if (prompt > 0) {
+        c->prompt_s += (c->prompt_s > 0 ? 0.2 : 1) * (prompt_s / prompt - c->prompt_s);
+    }
+}
+
+double schedule_step_s(const struct schedule_clock *c, int n_lanes, double prompt)
+{
+    if (c->weight <= 0) {
+        return 0;
+    }
+    double n = c->lanes / c->weight, s = c->seconds / c->weight;
+    double spread = c->lanes_lanes / c->weight - n * n;
+    /* Steps of about the same width say nothing about the slope: then all of it is counted for the lanes. */
+    double lane_s = spread > 0.25 ? (c->lanes_seconds / c->weight - n * s) / spread : s / n;
+    lane_s = lane_s < 0 ? 0 : lane_s > s / n ? s / n : lane_s;
+    return s + (n_lanes - n) * lane_s + prompt * c->prompt_s;
+}
+
+static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
+{
+    return schedule_step_s(c, n_lanes, prompt) <= 1e-3 * SCHEDULE_STEP_MS;
+}
+
+int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_s)
+{
+    int width = 1;
+    if (schedule_step_s(c, 1, 0) >= full * frame_s) {
+        return n_lanes;
+    }
+    while (width < n_lanes && fits(c, width + 1, 0)) {
+        width++;
+    }
+    double n = width * full * frame_s / schedule_step_s(c, width, 0);
+    return n < 1 ? 1 : n > n_lanes ? n_lanes : (int)n;
+}
+
+/* Smaller goes first. */
+static double urgency(const struct schedule_speech *s)
+{
+    return s->has_sound ? s->due : s->due + 1e-3 * SCHEDULE_FIRST_MS;
+}
+
+static struct schedule_speech *most_urgent(struct schedule_speech *speeches, int n, bool with_first)
+{
+    struct schedule_speech *best = NULL;
+    for (int i = 0; i < n; i++) {
+        struct schedule_speech *s = &speeches[i];
+        if (s->can_step && !s->chosen && (s->has_sound || with_first) &&
+            (!best || urgency(s) < urgency(best))) {
+            best = s;
+        }
+    }
+    return best;
+}
+
+int schedule_choose(
+    struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock)
+{
+    int n_chosen = 0;
+    double prompt = 0;
+    bool someone_waits = false, with_first = true;
+    for (int i = 0; i < n; i++) {
+        speeches[i].chosen = false;
+        someone_waits = someone_waits || (speeches[i].can_step && !speeches[i].has_sound);
+    }
+    struct schedule_speech *s;
+    while ((s = most_urgent(speeches, n, with_first))) {
+        bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
+        if ((comfortable && someone_waits) ||
+            (n_chosen > 0 && s->has_sound && !fits(clock, n_chosen + 1, prompt))) {
+            break;
+        }
+        if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, prompt + s->prompt)) {
+            with_first = false; /* its prompt is for the next step; a frame of others may still fit */
+            continue;
+        }
+        s->chosen = true;
+        n_chosen++;
+        prompt += s->has_sound ? 0 : s->prompt;
+    }
+    return n_chosen;
+}

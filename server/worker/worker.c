@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The worker: one loop of messages, a choice, a step, samples out. It never waits while a speech can move. */
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "server/protocol/wire.h"
+#include "server/worker/outbox.h"
+#include "server/worker/schedule.h"
+
+enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4, PROMPT_BYTES = 32 };
+enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
+
+/* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
+static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
+
+struct slot {
+    uint32_t id;
+    utter_stream *stream; /* NULL: the lane is free */
+    bool paused, starved; /* the client does not read; the text has run out */
+    int n_frames;
+    double frame_s;
+    size_t text_bytes; /* that have come */
+    int n_rows;        /* of its prompt that have been read, which took prompt_s */
+    double prompt_s;
+};
+
+struct worker {
+    int socket;
+    utter_model *model;
+    utter_model_info info;
+    struct slot *slots;              /* [n_lanes] */
+    struct schedule_speech *choices; /* [n_lanes] */
+    int n_lanes;
+    struct schedule_clock clock;
+    uint8_t *in;
+    size_t in_n, in_room;
+    struct wire_out out; /* what the step gives, then the outbox's */
+    struct outbox *outbox;
+    float *pcm; /* one frame */
+    double last_beat, last_look;
+    bool over; /* the front end has gone, or the model is broken */
+    int code;
+};
+
+static void flush_out(struct worker *w)
+{
+    w->over = !outbox_send(w->outbox, &w->out) || w->over;
+}
+
+static struct slot *find_slot(struct worker *w, uint32_t id)
+{
+    for (int i = 0; i < w->n_lanes; i++) {
+        if (w->slots[i].stream && w->slots[i].id == id) {
+            return &w->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static struct slot *free_slot(struct worker *w)
+{
+    for (int i = 0; i < w->n_lanes; i++) {
+        if (!w->slots[i].stream) {
+            return &w->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static utter_status find_voice(
+    struct worker *w, utter_voice **voice, const struct wire_open *o, utter_error *error)
+{
+    *voice = NULL;
+    if (o->voice_file) {
+        utter_status status = utter_voice_load(voice, o->voice_file, error);
+        /* The client knows no path of this machine. */
+        return status == UTTER_E_FILE
+                   ? error_set(error, status, "the file of this voice cannot be read")
+                   : status;
+    }
+    return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
+}
+
+static void apply_number(float *to, double value)
+{
+    *to = isnan(value) ? *to : (float)value;
+}
+
+static void apply_settings(utter_stream_options *to, const struct wire_open *o)
+{
+    to->language = o->language;
+    to->instruct = o->instruct;
+    to->layout = (utter_layout)o->layout;
+    to->seed = o->seed;
+    to->max_frames = o->max_frames > 0 ? o->max_frames : to->max_frames;
+    apply_number(&to->talker.temperature, o->temperature);
+    apply_number(&to->talker.top_p, o->top_p);
+    apply_number(&to->talker.repetition_penalty, o->repetition_penalty);
+    apply_number(&to->predictor.temperature, o->sub_temperature);
+    apply_number(&to->predictor.top_p, o->sub_top_p);
+    to->talker.top_k = o->top_k >= 0 ? o->top_k : to->talker.top_k;
+    to->predictor.top_k = o->sub_top_k >= 0 ? o->sub_top_k : to->predictor.top_k;
+}
+
+/* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */
+static bool is_broken(utter_status status)
+{
+    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
+}
+
+/* The speeches are not failed: those without a sound begin again on the next worker. */
+static void give_up(struct worker *w, utter_status status, const char *why)
+{
+    if (w->code == 0) {
+        wire_put_refused(&w->out, status, why);
+        w->code = EXIT_DEVICE;
+    }
+}
+
+static void open_speech(struct worker *w, const struct wire_message *m)
+{
+    struct wire_open o;
+    struct slot *slot = free_slot(w);
+    utter_error error = {.text = "the front end sent what cannot be"};
+    utter_voice *voice = NULL;
+    utter_stream_options options;
+    utter_status status = UTTER_E_INTERNAL;
+    if (slot && wire_get_open(&o, m) && (status = find_voice(w, &voice, &o, &error)) == UTTER_OK) {
+        utter_stream_options_init(&options, w->model);
+        apply_settings(&options, &o);
+        options.voice = voice;
+        *slot = (struct slot){.id = m->id, .frame_s = clock_seconds()};
+        status = utter_stream_open(&slot->stream, w->model, &options, &error);
+        if (is_broken(status)) {
+            give_up(w, status, error.text);
+        }
+    }
+    utter_voice_free(&voice);
+    if (status != UTTER_OK && w->code == 0) {
+        wire_put_failed(&w->out, m->id, status, error.text);
+    }
+}
+
+static void close_speech(struct slot *slot)
+{
+    utter_stream_free(&slot->stream);
+    *slot = (struct slot){0};
+}
+
+static void fail_speech(struct worker *w, struct slot *slot, utter_status status, const char *why)
+{
+    wire_put_failed(&w->out, slot->id, status, why);
+    close_speech(slot);
+}
+
+static void feed_speech(struct worker *w, struct slot *slot, const struct wire_message *m)
+{
+    utter_error error = {.text = ""};
+    utter_status status = m->kind == WIRE_TEXT
+                              ? utter_stream_text(slot->stream, (const char *)m->body, m->bytes, &error)
+                              : utter_stream_finish(slot->stream, &error);
+    slot->starved = false;
+    slot->text_bytes += m->bytes; /* of WIRE_FINISH: none */
+    if (is_broken(status)) {
+        give_up(w, status, error.text);
+    } else if (status < 0) {
+        fail_speech(w, slot, status, error.text);
+    }
+}
+
+static void handle(struct worker *w, const struct wire_message *m)
+{
+    struct slot *slot = m->kind == WIRE_OPEN ? NULL : find_slot(w, m->id);
+    if (m->kind == WIRE_OPEN) {
+        open_speech(w, m);
+    } else if (!slot) {
+        return; /* it has ended; the front end will read so */
+    } else if (m->kind == WIRE_TEXT || m->kind == WIRE_FINISH) {
+        feed_speech(w, slot, m);
+    } else if (m->kind == WIRE_CANCEL) {
+        wire_message(&w->out, WIRE_FREED, slot->id, NULL, 0);
+        close_speech(slot);
+    } else if (m->kind == WIRE_PAUSE || m->kind == WIRE_RESUME) {
+        slot->paused = m->kind == WIRE_PAUSE;
+    } else {
+        w->over = true;
+    }
+}
+
+/* Reads what is there, waiting up to `wait_ms` for it, into w->in. */
+static void receive(struct worker *w, int wait_ms)
+{
+    struct pollfd polled = {w->socket, POLLIN, 0};
+    if (poll(&polled, 1, wait_ms) <= 0) {
+        return;
+    }
+    if (w->in_room - w->in_n < READ_BYTES) {
+        uint8_t *grown = memory_resize(w->in, w->in_room, w->in_room + READ_BYTES, 1);
+        if (!grown) {
+            w->over = true;
+            return;
+        }
+        w->in = grown;
+        w->in_room += READ_BYTES;
+    }
+    ssize_t n = recv(w->socket, w->in + w->in_n, w->in_room - w->in_n, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        w->over = true;
+    }
+    w->in_n += n > 0 ? (size_t)n : 0;
+}
+
+/* The next whole message; false when more must be read. It is valid until consume. */
+static bool next_message(struct worker *w, struct wire_message *m, size_t *used)
+{
+    enum wire_progress progress = wire_read(m, w->in, w->in_n, used);
+    w->over = w->over || progress == WIRE_BAD;
+    return progress == WIRE_MESSAGE && !w->over;
+}
+
+static void consume(struct worker *w, size_t used)
+{
+    w->in_n -= used;
+    memmove(w->in, w->in + used, w->in_n);
+}
+
+static void take_messages(struct worker *w, int wait_ms)
+{
+    struct wire_message m;
+    size_t used;
+    receive(w, wait_ms);
+    while (next_message(w, &m, &used)) {
+        handle(w, &m);
+        consume(w, used);
+    }
+    /* That a lane is free must not wait for the step that comes. */
+    if (w->out.n) {
+        flush_out(w);
+    }
+}
+
+/* A prompt takes about as long as its text is; a little of it is there without text. */
+static double prompt_size(const struct slot *slot)
+{
+    return (double)slot->text_bytes + PROMPT_BYTES;
+}
+
+/* As much of it as the next step would read. */
+static double piece_size(const struct worker *w, const struct slot *slot)
+{
+    double size = prompt_size(slot);
+    return size * w->clock.prompt_s > piece_s ? piece_s / w->clock.prompt_s : size;
+}
+
+/* Marks who steps and holds the others; returns how many. */
+static int choose(struct worker *w, double now)
+{
+    int n_ready = 0;
+    for (int i = 0; i < w->n_lanes; i++) {
+        const struct slot *s = &w->slots[i];
+        w->choices[i] = (struct schedule_speech){.can_step = s->stream && !s->paused && !s->starved,
+            .has_sound = s->n_frames > 0,
+            .due = s->frame_s,
+            .prompt = piece_size(w, s)};
+        n_ready += w->choices[i].can_step;
+    }
+    int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
+    for (int i = 0; i < w->n_lanes; i++) {
+        if (w->slots[i].stream) {
+            utter_stream_hold(w->slots[i].stream, !w->choices[i].chosen);
+        }
+    }
+    return n;
+}
+
+static void end_speech(struct worker *w, struct slot *slot)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    utter_stream_get_stats(slot->stream, &stats);
+    struct wire_done done = {(int)stats.finish, stats.n_frames, stats.n_text_tokens, stats.prefill_s,
+        stats.talker_s, stats.predictor_s, stats.vocoder_s};
+    wire_put_done(&w->out, slot->id, &done);
+    close_speech(slot);
+}
+
+/* The rows of its prompt that this step has read, and how long they took; 0: none. */
+static double prompt_seconds(struct slot *slot)
+{
+    utter_stream_stats stats = {.size = sizeof stats};
+    utter_stream_get_stats(slot->stream, &stats);
+    double seconds = stats.n_rows > slot->n_rows ? stats.prefill_s - slot->prompt_s : 0;
+    slot->n_rows = stats.n_rows;
+    slot->prompt_s = stats.prefill_s;
+    return seconds > 0 ? seconds : 0;
+}
+
+/* What the step gave this speech; `has_read`: rows of its prompt at least. */
+static void harvest(struct worker *w, struct slot *slot, bool has_read, double now)
+{
+    utter_error error = {.text = ""};
+    utter_status status;
+    size_t n, total = 0, frame = (size_t)w->info.frame_samples;
+    while ((status = utter_stream_take(slot->stream, w->pcm, frame, &n, &error)) == UTTER_OK) {
+        wire_message(&w->out, WIRE_PCM, slot->id, w->pcm, n * sizeof *w->pcm);
+        total += n;
+    }
+    if (total > 0) {
+        /* The listener starts with the first frame; who has fallen behind starts anew. */
+        double base = slot->n_frames == 0 || slot->frame_s < now ? now : slot->frame_s;
+        slot->frame_s = base + (double)total / w->info.sample_rate;
+        slot->n_frames += (int)(total / frame);
+    }
+    if (status == UTTER_END) {
+        end_speech(w, slot);
+    } else if (is_broken(status)) {
+        give_up(w, status, error.text);
+    } else if (status < 0) {
+        fail_speech(w, slot, status, error.text);
+    } else {
+        slot->starved = total == 0 && !has_read;
+    }
+}
+
+static void beat(struct worker *w, double now, int n_stepped, double step_s)
+{
+    double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
+    struct wire_beat beat = {0, n_stepped, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
+    for (int i = 0; i < w->n_lanes; i++) {
+        beat.n_open += w->slots[i].stream != NULL;
+    }
+    wire_put_beat(&w->out, &beat);
+    w->last_beat = now;
+}
+
+/* A GPU that has lost a frame goes on with other kernels: whoever looks after the server should know. */
+static void look_at_kernels(struct worker *w, double now)
+{
+    utter_model_info info = {.size = sizeof info};
+    if (now - w->last_look < LOOK_S || utter_model_get_info(w->model, &info) != UTTER_OK) {
+        return;
+    }
+    w->last_look = now;
+    if (strcmp(info.kernels, w->info.kernels) != 0) {
+        wire_put_kernels(&w->out, info.kernels);
+        w->info.kernels = info.kernels;
+    }
+}
+
+/* What a step was spent on. */
+struct spent {
+    int n_lanes, n_moved, n_prompts; /* lanes that went on; with a frame; with rows of a prompt */
+    double rows_s;                   /* for these rows */
+    double prompt_size, prompt_s;    /* of prompts that are through: in this step and in those before */
+};
+
+static void settle(struct worker *w, struct slot *slot, double now, struct spent *spent)
+{
+    int before = slot->n_frames, n_rows = slot->n_rows;
+    double size = prompt_size(slot), rows_s = prompt_seconds(slot), prompt_s = slot->prompt_s;
+    bool has_read = slot->n_rows > n_rows;
+    harvest(w, slot, has_read, now);
+    bool moved = !slot->stream || slot->n_frames > before;
+    spent->n_lanes += moved || has_read;
+    spent->n_moved += moved;
+    spent->n_prompts += has_read;
+    spent->rows_s += rows_s;
+    if (moved && before == 0) {
+        spent->prompt_size += size;
+        spent->prompt_s += prompt_s;
+    }
+}
+
+static void step(struct worker *w)
+{
+    double begin = clock_seconds();
+    struct spent spent = {0};
+    int n = choose(w, begin);
+    utter_error error = {.text = ""};
+    utter_status status = n ? utter_model_step(w->model, &error) : UTTER_OK;
+    double end = clock_seconds();
+    for (int i = 0; n && i < w->n_lanes; i++) {
+        if (w->choices[i].chosen) {
+            settle(w, &w->slots[i], end, &spent);
+        }
+    }
+    /* Of several prompts a device tells the time of the last one only: such a step teaches nothing. */
+    schedule_learn(&w->clock, spent.n_prompts > 1 ? 0 : spent.n_moved, end - begin - spent.rows_s,
+        spent.prompt_size, spent.prompt_s);
+    if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
+        beat(w, end, spent.n_lanes, n ? end - begin : 0);
+    }
+    look_at_kernels(w, end);
+    if (is_broken(status)) {
+        give_up(w, status, error.text);
+    }
+    flush_out(w);
+    w->over = w->over || w->code != 0;
+}
+
+static bool any_can_step(const struct worker *w)
+{
+    for (int i = 0; i < w->n_lanes; i++) {
+        const struct slot *s = &w->slots[i];
+        if (s->stream && !s->paused && !s->starved) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run(struct worker *w)
+{
+    while (!w->over) {
+        take_messages(w, any_can_step(w) ? 0 : BEAT_MS);
+        if (!w->over) {
+            step(w);
+        }
+    }
+}
+
+/* Every path once, with one lane and with all, so that the first client waits for nothing that is made only once.
+ * Fails only when the model is broken. */
+static utter_status warm_up(struct worker *w, utter_error *error)
+{
+    static const char text[] = "One, two, three.";
+    static const int widths[] = {1, 0};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        int n = widths[i] ? widths[i] : w->n_lanes;
+        const char *name = utter_model_voice_name(w->model, 0);
+        struct wire_open o = {.voice_name = name};
+        utter_voice *voice = NULL;
+        utter_stream_options options;
+        utter_stream_options_init(&options, w->model);
+        if (find_voice(w, &voice, &o, NULL) == UTTER_OK) {
+            options.voice = voice;
+        }
+        options.max_frames = WARM_FRAMES;
+        for (int k = 0; k < n; k++) {
+            utter_stream **stream = &w->slots[k].stream;
+            if (utter_stream_open(stream, w->model, &options, NULL) == UTTER_OK) {
+                utter_stream_text(*stream, text, sizeof text - 1, NULL);
+                utter_stream_finish(*stream, NULL);
+            }
+        }
+        /* The first step reads the prompts and touches memory for the first time; the quickest of
+         * the others tells what a step costs when nothing disturbs it. */
+        utter_status status = utter_model_step(w->model, error);
+        double step_s = 0, prompts_s = 0;
+        while (status == UTTER_OK) {
+            double begin = clock_seconds();
+            status = utter_model_step(w->model, error);
+            double took = clock_seconds() - begin;
+            step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
+        }
+        for (int k = 0; k < n; k++) {
+            prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
+            close_speech(&w->slots[k]);
+        }
+        if (step_s > 0) {
+            /* Of several prompts in one step a device tells the time of the last one only. */
+            schedule_learn(
+                &w->clock, n, step_s, n > 1 ? 0 : sizeof text + PROMPT_BYTES, n > 1 ? 0 : prompts_s);
+        }
+        utter_voice_free(&voice);
+        if (is_broken(status)) {
+            return status;
+        }
+    }
+    return UTTER_OK;
+}
+
+static void say_ready(struct worker *w)
+{
+    utter_model_get_info(w->model, &w->info); /* once more: the warm-up may have changed the kernels */
+    struct wire_ready r = {.version = WIRE_VERSION,
+        .kind_name = w->info.kind_name,
+        .size_name = w->info.size_name,
+        .device = w->info.device,
+        .kernels = w->info.kernels,
+        .weights = w->info.weights,
+        .takes_instructions = w->info.takes_instructions,
+        .sample_rate = w->info.sample_rate,
+        .frame_samples = w->info.frame_samples,
+        .lanes = w->n_lanes,
+        .threads = w->info.n_threads,
+        .width = w->info.width,
+        .memory_bytes = w->info.memory_bytes};
+    for (; r.n_voices < WIRE_MAX_NAMES && r.n_voices < w->info.n_voices; r.n_voices++) {
+        r.voices[r.n_voices] = utter_model_voice_name(w->model, r.n_voices);
+    }
+    for (; r.n_languages < WIRE_MAX_NAMES && r.n_languages < w->info.n_languages; r.n_languages++) {
+        r.languages[r.n_languages] = utter_model_language_name(w->model, r.n_languages);
+    }
+    beat(w, clock_seconds(), 0, 0); /* first: how many speeches it keeps up with */
+    wire_put_ready(&w->out, &r);
+    flush_out(w);
+}
+
+static utter_status open_model(struct worker *w, const struct wire_hello *hello, utter_error *error)
+{
+    utter_model_options options;
+    utter_model_options_init(&options);
+    options.device = hello->device;
+    options.cpu_kernels = hello->kernels;
+    options.n_threads = hello->threads;
+    options.n_lanes = hello->lanes;
+    options.weights = (utter_weights)hello->weights;
+    options.snapshot_bytes = hello->snapshot_bytes;
+    options.prompt_seconds = piece_s;
+    utter_status status = utter_model_open(&w->model, hello->model, &options, error);
+    if (status) {
+        return status;
+    }
+    w->info.size = sizeof w->info;
+    utter_model_get_info(w->model, &w->info);
+    w->n_lanes = w->info.n_lanes;
+    w->slots = memory_new((size_t)w->n_lanes, sizeof *w->slots);
+    w->choices = memory_new((size_t)w->n_lanes, sizeof *w->choices);
+    w->pcm = memory_new((size_t)w->info.frame_samples, sizeof *w->pcm);
+    if (!w->slots || !w->choices || !w->pcm) {
+        return error_set(error, UTTER_E_MEMORY, "out of memory");
+    }
+    return UTTER_OK;
+}
+
+/* The first message, and the model that it names. */
+static void greet(struct worker *w)
+{
+    struct wire_message m;
+    struct wire_hello hello;
+    size_t used;
+    while (!w->over && !next_message(w, &m, &used)) {
+        receive(w, -1);
+    }
+    if (w->over || m.kind != WIRE_HELLO || !wire_get_hello(&hello, &m) ||
+        hello.version != WIRE_VERSION) {
+        w->over = true;
+        return;
+    }
+    utter_error error = {.text = ""};
+    utter_status status = open_model(w, &hello, &error);
+    consume(w, used);
+    if (status == UTTER_OK) {
+        status = warm_up(w, &error);
+    }
+    if (status != UTTER_OK) {
+        wire_put_refused(&w->out, status, error.text);
+        flush_out(w);
+        w->over = true;
+        w->code = 1;
+        return;
+    }
+    say_ready(w);
+}
+
+int worker_main(int socket)
+{
+    struct worker w = {.socket = socket, .outbox = outbox_new(socket)};
+    if (!w.outbox) {
+        return 1;
+    }
+    /* Ctrl-C in a terminal reaches both processes; the front end decides when this one ends. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    greet(&w);
+    run(&w);
+    for (int i = 0; i < w.n_lanes && w.slots; i++) {
+        utter_stream_free(&w.slots[i].stream);
+    }
+    utter_model_close(&w.model);
+    memory_free(w.slots);
+    memory_free(w.choices);
+    memory_free(w.pcm);
+    memory_free(w.in);
+    wire_fini(&w.out);
+    outbox_free(w.outbox);
+    return w.code;
+}
