@@ -69,7 +69,7 @@ static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
-                      src/prompt/*.c src/cpu/*.c src/engine/*.c src/api/*.c)
+                      src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c)
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(wildcard tests/cuda/host/*.c))
 CUDA_SRC := $(wildcard src/cuda/*.cu)
@@ -131,15 +131,15 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 $(R)/server/front/page.o: server/front/page.html
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
-$(R)/src/cpu/kern_%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
+$(R)/src/cpu/kernels/%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
 
 # One body, one file for each instruction set; which one runs is decided at run time.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-$(R)/src/cpu/kern_avx2.o: ISA := -mavx2 -mfma -mf16c -fno-tree-reassoc
-$(R)/src/cpu/kern_avxvnni.o: ISA := -mavx2 -mfma -mf16c -mavxvnni -fno-tree-reassoc
-$(R)/src/cpu/kern_amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8 -mfma -fno-tree-reassoc
-$(R)/src/cpu/kern_vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
-$(R)/src/cpu/kern_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
+$(R)/src/cpu/kernels/avx2.o: ISA := -mavx2 -mfma -mf16c -fno-tree-reassoc
+$(R)/src/cpu/kernels/avxvnni.o: ISA := -mavx2 -mfma -mf16c -mavxvnni -fno-tree-reassoc
+$(R)/src/cpu/kernels/amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8 -mfma -fno-tree-reassoc
+$(R)/src/cpu/kernels/vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
+$(R)/src/cpu/kernels/avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
 endif
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu_sample.h"
+#include "cpu/talker/sample.h"
 #include "engine/engine.h"
 
 enum { MAX_HEADS = 64, MAX_OTHERS = 8, MOST_FRAMES = 1000, MOST_LINE = 1024 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 

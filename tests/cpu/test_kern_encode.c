@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cpu/cpu_moments.h"
-#include "cpu/kern.h"
+#include "cpu/encoders/moments.h"
+#include "cpu/kernels/kern.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 

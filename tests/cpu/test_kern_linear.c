@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 

@@ -3,12 +3,12 @@
  * tiles in plain C: against sums in double; and that no border of a call changes a bit. */
 #include "tests/cpu/tile_emulation.h"
 
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 extern const struct kern tiles_emulated;
 #define KERN_TABLE tiles_emulated
 #define KERN_NAME "emulated"
 #define KERN_TILES
-#include "cpu/kern_body.h"
+#include "cpu/kernels/body.h"
 
 #include <stdlib.h>
 

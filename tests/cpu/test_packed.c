@@ -3,12 +3,12 @@
  * threads nor neighbours change a bit. */
 #include "tests/cpu/tile_emulation.h"
 
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 extern const struct kern tiles_emulated;
 #define KERN_TABLE tiles_emulated
 #define KERN_NAME "emulated"
 #define KERN_TILES
-#include "cpu/kern_body.h"
+#include "cpu/kernels/body.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/threads.h"
-#include "cpu/cpu_sample.h"
+#include "cpu/talker/sample.h"
 #include "tests/cpu/random.h"
 #include "weights/safetensors.h"
 

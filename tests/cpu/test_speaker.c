@@ -3,7 +3,7 @@
  *
  * With two arguments, MODEL and GOLDEN, it compares any golden file of tools/oracle/encode.py and prints. */
 #include "audio/mel.h"
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 #include "tests/cpu/listen.h"
 
 #define GOLDEN06 "tests/golden/encode-tiny06.safetensors"

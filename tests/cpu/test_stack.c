@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "cpu/cpu_stack.h"
+#include "cpu/stack/stack.h"
 #include "tests/cpu/random.h"
 
 enum { N_POSITIONS = 40, MAX_WIDTH = 96 };

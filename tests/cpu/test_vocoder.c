@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "cpu/cpu_vocoder_team.h"
+#include "cpu/vocoder/team.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/threads.h"
-#include "cpu/cpu_vocoder.h"
+#include "cpu/vocoder/vocoder.h"
 #include "tests/cpu/random.h"
 #include "tests/cpu/vocoder_reference.h"
 #include "tests/support.h"

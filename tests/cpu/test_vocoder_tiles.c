@@ -2,12 +2,12 @@
  * The vocoder with groups that lie by moments, as the table on tiles has them, on any machine: tiles in plain C. */
 #include "tests/cpu/tile_emulation.h"
 
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 extern const struct kern tiles_emulated;
 #define KERN_TABLE tiles_emulated
 #define KERN_NAME "emulated"
 #define KERN_TILES
-#include "cpu/kern_body.h"
+#include "cpu/kernels/body.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ extern const struct kern tiles_emulated;
 #include <string.h>
 
 #include "base/threads.h"
-#include "cpu/cpu_vocoder.h"
+#include "cpu/vocoder/vocoder.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 

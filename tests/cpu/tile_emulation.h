@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Eight tiles of 16 x 16 words in plain C, with the sums in the order that the manual gives: for a machine that has
- * none; each thread has its own. Include before cpu/kern_body.h, with KERN_TILES. */
+ * none; each thread has its own. Include before cpu/kernels/body.h, with KERN_TILES. */
 #ifndef TESTS_CPU_TILE_EMULATION_H
 #define TESTS_CPU_TILE_EMULATION_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "cpu/cpu_sample.h"
+#include "cpu/talker/sample.h"
 #include "cuda/cuda_steps.h"
 
 static int n_passed, n_failed;

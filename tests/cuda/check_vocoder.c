@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "cpu/cpu_vocoder.h"
+#include "cpu/vocoder/vocoder.h"
 #include "cuda/cuda_memory.h"
 #include "cuda/cuda_vocoder.h"
 #include "tests/cpu/random.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "cpu/kern.h"
+#include "cpu/kernels/kern.h"
 #include "model/backend.h"
 
 enum { N_ROWS = 40, WARM_UP = 6, MOST_FRAMES = 400 };

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Convolutions over rows of time, spread over moments where there are many and over outputs where there are
+ * few. A number is one dot product wherever it is computed, so neither shows in the result. */
+#include "cpu/encoders/moments.h"
+
+#include "base/memory.h"
+#include "base/threads.h"
+
+bool moments_conv_init(struct moments_conv *c, const struct conv_weights *weights, int taps)
+{
+    int64_t n_out = weights->w.rows, n_in = weights->w.cols / taps;
+    float *row = memory_new((size_t)weights->w.cols, sizeof *row);
+    c->w = memory_new((size_t)(n_out * weights->w.cols), sizeof *c->w);
+    if (!row || !c->w) {
+        memory_free(row);
+        return false;
+    }
+    c->bias = weights->bias;
+    c->n_in = (int)n_in, c->n_out = (int)n_out, c->taps = taps;
+    for (int64_t o = 0; o < n_out; o++) {
+        float *to = c->w + o * weights->w.cols;
+        weight_row(&weights->w, o, row);
+        for (int64_t i = 0; i < n_in; i++) {
+            for (int j = 0; j < taps; j++) {
+                to[j * n_in + i] = row[i * taps + j];
+            }
+        }
+    }
+    memory_free(row);
+    return true;
+}
+
+void moments_conv_fini(struct moments_conv *c)
+{
+    memory_free(c->w);
+    c->w = NULL;
+}
+
+struct moments_job {
+    const struct moments_conv *conv;
+    const struct kern *kern;
+    const struct moments_run *run;
+    bool by_output;
+};
+
+enum { MOMENT_GRAIN = 12, OUTPUT_GRAIN = 8, MOMENT_BLOCK = 96 };
+
+/* Bias, residual and activation of outputs o0 .. o1 at one moment. */
+static void finish(const struct moments_job *job, int64_t t, int64_t o0, int64_t o1)
+{
+    const struct moments_run *run = job->run;
+    int64_t at = t * job->conv->n_out + o0, n = o1 - o0;
+    float *y = run->y + at;
+    const float *bias = job->conv->bias ? job->conv->bias + o0 : NULL;
+    for (int64_t o = 0; o < n; o++) {
+        float sum = bias ? y[o] + bias[o] : y[o];
+        y[o] = run->residual ? run->residual[at + o] + sum : sum;
+    }
+    for (int64_t o = 0; run->plain && o < n; o++) {
+        run->plain[at + o] = y[o];
+    }
+    if (run->after == MOMENTS_ELU) {
+        job->kern->elu(y, y, n);
+    }
+    for (int64_t o = 0; run->after == MOMENTS_RELU && o < n; o++) {
+        y[o] = y[o] < 0 ? 0 : y[o]; /* NaN stays */
+    }
+}
+
+static void moments_part(void *arg, int part, int n_parts)
+{
+    const struct moments_job *job = arg;
+    const struct moments_conv *c = job->conv;
+    const struct moments_run *run = job->run;
+    int64_t t0 = 0, t1 = run->n_t, o0 = 0, o1 = c->n_out;
+    if (job->by_output) {
+        pool_slice(o1, OUTPUT_GRAIN, part, n_parts, &o0, &o1);
+    } else {
+        pool_slice(t1, MOMENT_GRAIN, part, n_parts, &t0, &t1);
+    }
+    for (int64_t t = t0; t < t1 && o0 < o1; t += MOMENT_BLOCK) {
+        int n = (int)(t1 - t < MOMENT_BLOCK ? t1 - t : MOMENT_BLOCK);
+        job->kern->matmul_f32(run->y + t * c->n_out, c->n_out, c->w, (int64_t)c->taps * c->n_in, o0, o1,
+            run->x + t * run->x_stride, run->x_stride, n);
+        for (int i = 0; i < n; i++) {
+            finish(job, t + i, o0, o1);
+        }
+    }
+}
+
+void moments_conv_run(const struct moments_conv *c, const struct kern *kern, struct pool *pool,
+    const struct moments_run *run)
+{
+    struct moments_job job = {c, kern, run, false};
+    int64_t work = run->n_t * c->n_out * c->n_in * c->taps, most = (int64_t)pool_size(pool) * 4,
+            n_parts = work >> 16;
+    n_parts = n_parts < most ? n_parts : most;
+    if (n_parts <= 1) {
+        moments_part(&job, 0, 1);
+        return;
+    }
+    /* Few moments: each part reads its own rows of the weights once. */
+    job.by_output = run->n_t < n_parts * MOMENT_GRAIN * 2;
+    pool_run(pool, moments_part, &job, (int)n_parts);
+}

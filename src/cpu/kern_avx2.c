@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
- * The kernels as 8 lanes with fused multiply-add. */
-#if defined(__x86_64__)
-#define KERN_TABLE kern_avx2
-#define KERN_NAME "avx2"
-#include "cpu/kern_body.h"
-#else
-#include "cpu/kern.h" /* a file must hold something */
-#endif

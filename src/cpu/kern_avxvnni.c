@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
- * The kernels of kern_avx2.c, with fused products of whole numbers (AVX-VNNI): machines without 512-bit registers. */
-#if defined(__x86_64__)
-#define KERN_TABLE kern_avxvnni
-#define KERN_NAME "avxvnni"
-#include "cpu/kern_body.h"
-#else
-#include "cpu/kern.h" /* a file must hold something */
-#endif

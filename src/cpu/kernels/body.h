@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every kernel once, over the vector layer. plain.c, avx2.c and their like include this after
+ * they have named the table (KERN_TABLE, KERN_NAME); the compiler flags of that file choose the lanes. */
+#include "cpu/kernels/kern.h"
+#include "cpu/kernels/vector.h"
+
+#include "cpu/kernels/conv.h"
+#include "cpu/kernels/encode.h"
+#include "cpu/kernels/linear.h"
+#include "cpu/kernels/packed.h"
+#if defined(KERN_TILES)
+#include "cpu/kernels/tiles.h"
+#else
+#include "cpu/kernels/whole.h"
+#endif
+
+const struct kern KERN_TABLE = {
+    .name = KERN_NAME,
+    .matmul_bf16 = matmul_bf16,
+    .matmul_f16 = matmul_f16,
+    .matmul_f32 = matmul_f32,
+    .packed_q8 = packed_q8,
+    .packed_q4 = packed_q4,
+    .round_q8 = round_q8,
+    .round_q4 = round_q4,
+    .conv = conv,
+    .upconv = upconv,
+    .whole = whole,
+    .whole_round = whole_round,
+    .whole_words = WHOLE_WORDS,
+    .whole_by_moments = WHOLE_BY_MOMENTS,
+    .snake = snake,
+    .norm = norm,
+    .rotate = rotate,
+    .silu_mul = silu_mul,
+    .gelu = gelu,
+    .attend = attend,
+    .elu = elu,
+    .nearest = nearest,
+};

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
+ * operating system offer. body.h holds each kernel once, over a small vector layer; plain.c, avx2.c,
+ * avxvnni.c, avx512.c, vnni.c, amx.c and neon.c compile it for one set each. The plain C table
+ * is the specification.
+ *
+ * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
+ * asked for, nor on the thread that runs it. */
+#ifndef CPU_KERNELS_KERN_H
+#define CPU_KERNELS_KERN_H
+
+#include <stdint.h>
+
+#include "model/model.h"
+
+/* y[c * y_stride + r] = sum over k of w[r * n_k + k] * x[c * x_stride + k],  r0 <= r < r1, 0 <= c < n_c.
+ * fp32 sums. w is row-major in the type that the name says. */
+typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
+    int64_t r1, const float *x, int64_t x_stride, int n_c);
+
+/* Columns rounded for products with packed weights: number 32 g + i of column c is its code times scales[c][g]; the
+ * last group is filled up with zeros. Codes have twice the bits of the weights that they meet: what rounding adds is
+ * small beside what the weights have lost. */
+struct kern_rounded {
+    int16_t *codes; /* beside 8 bits: [n_c][n_groups][PACK_GROUP] */
+    int8_t *bytes;  /* beside 4 bits: the same, of each eight columns 0 4 1 5 2 6 3 7, as nibbles lie */
+    float *scales;  /* [n_c][n_groups] */
+    int32_t *zeros; /* [n_c][n_groups]: -8 times the sum of the bytes */
+    int64_t n_groups; /* of a column */
+};
+typedef void kern_round_fn(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
+/* As kern_matmul_fn with packed weights; r0 a multiple of PACK_ROWS, and r1 too or the last row. */
+typedef void kern_packed_fn(float *y, int64_t y_stride, const struct weight *w, int64_t r0, int64_t r1,
+    const struct kern_rounded *x, int n_c);
+
+/* Rows that a convolution reads must be readable this many floats behind their last sample (what lies
+ * there does not matter). */
+enum { KERN_PAD = 32 };
+
+/* Convolution over time, channel-first: y[o * y_stride + t] = bias[o] + sum over c, j of
+ * w[(o * n_in + c) * taps + j] * x[c * x_stride + t + j * dilation],  o0 <= o < o1, 0 <= t < n_t.
+ * x holds (taps - 1) * dilation samples of the past in front of each channel's first new one. */
+struct kern_conv {
+    float *y;
+    const float *x; /* KERN_PAD */
+    const float *w;
+    const float *bias;     /* or NULL */
+    const float *residual; /* NULL, or added to y: same layout as y, another place */
+    int64_t y_stride, x_stride;
+    int n_in, taps, dilation;
+    int64_t n_t;
+};
+typedef void kern_conv_fn(const struct kern_conv *conv, int o0, int o1);
+
+/* Transposed convolution of stride s with s or 2 s taps: moment t of the input gives
+ * z[o][k] = sum over c of w[(c * n_out + o) * taps + k] * x[c * x_stride + t * x_step],
+ * and y[o * y_stride + (t * s + j) * y_step] = z of t [o][j] + z of t - 1 [o][s + j] + bias[o]. */
+struct kern_upconv {
+    float *y;
+    const float *x;
+    const float *w;
+    const float *bias;
+    float *tail;     /* [n_out][s]: z[o][s ..] of the last moment, in and out; not used with s taps */
+    float *products; /* scratch of kern_upconv_products(taps) floats */
+    int64_t y_stride, y_step, x_stride, x_step;
+    int n_in, n_out, stride, taps;
+    int64_t n_t;
+};
+/* Outputs o0 <= o < o1, o0 a multiple of KERN_UPCONV_GRAIN for full speed. */
+typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
+enum {
+    KERN_UPCONV_GRAIN = 16,
+    KERN_UPCONV_MOMENTS = 96,      /* worked on at once */
+    KERN_UPCONV_FLOATS = 32 << 10, /* of products that stay in the second cache */
+};
+static inline int64_t kern_upconv_products(int taps)
+{
+    int64_t least = (int64_t)KERN_UPCONV_GRAIN * KERN_UPCONV_MOMENTS * taps;
+    return 2 * ((least > KERN_UPCONV_FLOATS ? least : KERN_UPCONV_FLOATS) +
+                   KERN_UPCONV_MOMENTS * KERN_PAD); /* rows are filled up to whole vectors */
+}
+
+/* Whole numbers for the vocoder beside packed weights: channels in groups of KERN_WHOLE_GROUP, filled up with zeros,
+ * two of 16 bits in a word. What a moment of a group is rounded to are kern.whole_words words of which only the table
+ * knows the meaning. Rounding one moment does not ask what lies beside it; a number that is none makes sums that are
+ * none. There is room for KERN_PAD more moments.
+ *
+ * A group lies as the table likes it best. In rows: a row for each channel or word, moments side by side. By moments
+ * (kern.whole_by_moments): the KERN_WHOLE_GROUP channels of a moment side by side, or half its words, and the other
+ * halves behind those of all moments. Such a table multiplies bf16: with `fine` what they leave of an activation
+ * counts too, which is 16 bits in all; without it the second half of the words is not written and not read. Tables
+ * in rows are always fine. */
+enum {
+    KERN_WHOLE_GROUP = 32,
+    KERN_WHOLE_ROWS = 4,
+    KERN_WHOLE_SCALED = KERN_WHOLE_GROUP / 2 + 1, /* words: codes of 16 bits, and a scale */
+    KERN_WHOLE_HALVES = KERN_WHOLE_GROUP,         /* words: bf16, and what it leaves in bf16 */
+};
+/* One group, moments 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
+struct kern_whole_rounding {
+    int32_t *words; /* rows: [whole_words][stride]; moments: [2][stride][whole_words / 2] */
+    const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; moments: [n][x_stride] */
+    const float *a, *b;
+    int64_t stride, x_stride;
+    bool fine;
+};
+typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int64_t n);
+/* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes. In rows no group of one tap can
+ * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
+enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
+/* Weights lie in the order in which they are read: outputs by groups; in rows, of each the groups of the input by
+ * visits of kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of
+ * these each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] words of two neighbours, the first in
+ * the low half. By moments: of each group of outputs each group of the input,
+ * [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP] words of two channels that are half a group apart, and bf16 instead
+ * of codes. */
+static inline int kern_whole_visit(int taps)
+{
+    return KERN_WHOLE_TAPS / taps;
+}
+struct kern_whole {
+    float
+        *y; /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
+    const int32_t *
+        x; /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][2][x_stride][whole_words / 2] */
+    const int32_t *w;
+    const float *w_scales, *bias;
+    const float *residual; /* NULL, or added to y: same layout as y, another place */
+    int64_t y_stride, x_stride;
+    int n_groups, taps, dilation;
+    int64_t n_t;
+    bool fine;
+};
+/* Rows: multiples of KERN_WHOLE_ROWS; moments: one group. */
+typedef void kern_whole_fn(const struct kern_whole *conv, int o0, int o1);
+/* Where the weight (output o, channel i, tap j) of a convolution stands among its weights, in numbers of 16 bits. */
+int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int i, int j);
+
+/* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
+ * `capacity` being slot 0 again. */
+struct kern_attend {
+    const float *keys, *values; /* [capacity][stride], at this kv head */
+    int64_t stride, capacity, first, n_keys;
+    int head;
+    float scale;
+};
+
+/* A code table, entries in blocks of KERN_NEAREST_BLOCK: [blocks][dim][KERN_NEAREST_BLOCK], and the sum of squares
+ * of each entry. The squared distance is made as the official program makes it, so that near-ties fall the same way:
+ * dim products of -2 x[k] and the entry, then the column's sum of squares, then the entry's; `terms` of these dim + 2
+ * at a time are summed in one chain, and the chains are added. */
+enum { KERN_NEAREST_BLOCK = 32 };
+struct kern_nearest {
+    const float *table, *norms; /* whole blocks */
+    int64_t n;
+    int dim, terms;
+};
+
+struct kern {
+    const char *name; /* "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon" */
+    kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
+    kern_packed_fn *packed_q8, *packed_q4;
+    /* Column c of *to from x[n_k], for packed_q8 and packed_q4. */
+    kern_round_fn *round_q8, *round_q4;
+    kern_conv_fn *conv;
+    kern_upconv_fn *upconv;
+    kern_whole_fn *whole;
+    kern_whole_round_fn *whole_round;
+    int whole_words;
+    bool whole_by_moments;
+    /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
+    void (*snake)(float *y, const float *x, float a, float b, int64_t n);
+    /* y = w * x / sqrt(mean(x^2) + eps), the same in every table; y may be x */
+    void (*norm)(float *y, const float *x, const float *w, int64_t n, float eps);
+    /* x[i] and x[half + i], as one number's two parts, turned by an angle */
+    void (*rotate)(float *x, const float *cosine, const float *sine, int half);
+    /* gate[i] = silu(gate[i]) * up[i] */
+    void (*silu_mul)(float *gate, const float *up, int64_t n);
+    /* x[i] = gelu(x[i]), exact (erf) */
+    void (*gelu)(float *x, int64_t n);
+    /* out[head] = softmax(scale q.K) V for one query head; scores is scratch of n_keys floats. */
+    void (*attend)(const struct kern_attend *attend, float *out, const float *q, float *scores);
+    /* y[i] = x[i] > 0 ? x[i] : e^x[i] - 1; y may be x */
+    void (*elu)(float *y, const float *x, int64_t n);
+    /* index[c] = the first of the entries nearest to x[c * x_stride ..]; x_norm[c] is that column's sum of squares. */
+    void (*nearest)(const struct kern_nearest *table, const float *x, int64_t x_stride,
+        const float *x_norm, int n_c, int32_t *index);
+};
+
+/* The table of that name, or the best for this machine when name is NULL; NULL when it does not exist or
+ * cannot run here. */
+const struct kern *kern_find(const char *name);
+/* All that can run here, best last, comma separated; static. */
+const char *kern_all(void);
+
+extern const struct kern kern_c;
+#if defined(__x86_64__)
+extern const struct kern kern_avx2, kern_avxvnni, kern_avx512, kern_vnni, kern_amx;
+#elif defined(__aarch64__)
+extern const struct kern kern_neon;
+#endif
+
+/* Room for n_columns rounded columns of up to n_k numbers; false when out of memory. */
+bool kern_rounded_init(struct kern_rounded *room, int64_t n_k, int n_columns);
+void kern_rounded_fini(struct kern_rounded *room);
+
+/* y = W x for all rows of W on the pool: columns as in kern_matmul_fn. `room` is scratch for packed weights; NULL
+ * where there are none. */
+struct pool;
+void kern_matmul(const struct kern *kern, struct pool *pool, float *y, int64_t y_stride,
+    const struct weight *w, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
+
+/* Several matrices of the same n_k against the same columns, in one run of the pool. */
+struct kern_product {
+    float *y;
+    int64_t y_stride;
+    const struct weight *w;
+};
+void kern_products(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    int n, const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
+/* Two of them, of as many rows: products[0].y = silu(itself) * products[1].y. */
+void kern_gated(const struct kern *kern, struct pool *pool, const struct kern_product *products,
+    const float *x, int64_t x_stride, int n_c, struct kern_rounded *room);
+
+#endif

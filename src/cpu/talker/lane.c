@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a lane: memory, reset. */
+#include "cpu/talker/lane.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* A cache larger than this goes back to the system at reset; a smaller one stays for the next utterance. */
+enum { KEEP_BYTES = 256 << 20 };
+
+/* Values of keys, or of values, of one position. */
+static size_t position_values(const struct stack_config *shape)
+{
+    return (size_t)shape->n_layers * (size_t)shape->n_kv_heads * (size_t)shape->head;
+}
+
+uint64_t cpu_lane_position_bytes(const struct config *config)
+{
+    return 2 * position_values(&config->talker) * sizeof(float);
+}
+
+uint64_t cpu_lane_fixed_bytes(const struct config *config)
+{
+    size_t n_codebooks = (size_t)config->n_codebooks, vocabulary = (size_t)config->codec_vocabulary;
+    return 2 * n_codebooks * position_values(&config->predictor) * sizeof(float) +
+           (size_t)config->talker.width * sizeof(float) + vocabulary * (sizeof(float) + 1) +
+           (2 * BACKEND_MAX_FEED + 1) * n_codebooks * sizeof(int32_t) +
+           BACKEND_MAX_FEED * (size_t)config->codec.frame_samples * sizeof(float);
+}
+
+utter_status cpu_lane_init(struct cpu_lane *lane, const struct model *model,
+    const struct cpu_vocoder *vocoder, int n_positions, utter_error *error)
+{
+    const struct config *c = model->config;
+    size_t n_codebooks = (size_t)c->n_codebooks, vocabulary = (size_t)c->codec_vocabulary, bytes;
+    lane->talker.capacity = n_positions;
+    lane->predictor.capacity = c->n_codebooks;
+    if (!memory_multiply((size_t)n_positions, position_values(&c->talker) * sizeof(float), &bytes)) {
+        return error_memory(error, "the talker's cache");
+    }
+    lane->talker.keys = memory_reserve(bytes);
+    lane->talker.values = memory_reserve(bytes);
+    lane->predictor.keys = memory_new(n_codebooks, position_values(&c->predictor) * sizeof(float));
+    lane->predictor.values = memory_new(n_codebooks, position_values(&c->predictor) * sizeof(float));
+    lane->hidden = memory_new((size_t)c->talker.width, sizeof(float));
+    lane->logits = memory_new(vocabulary, sizeof(float));
+    lane->seen = memory_new(vocabulary, 1);
+    lane->going = memory_new(n_codebooks, sizeof(int32_t));
+    lane->codes = memory_new(BACKEND_MAX_FEED * n_codebooks, sizeof(int32_t));
+    lane->spoken = memory_new(BACKEND_MAX_FEED * n_codebooks, sizeof(int32_t));
+    lane->pcm = memory_new(BACKEND_MAX_FEED * (size_t)c->codec.frame_samples, sizeof(float));
+    lane->vocoder = cpu_vocoder_lane_new(vocoder);
+    if (!lane->talker.keys || !lane->talker.values || !lane->predictor.keys ||
+        !lane->predictor.values || !lane->hidden || !lane->logits || !lane->seen || !lane->going ||
+        !lane->codes || !lane->spoken || !lane->pcm || !lane->vocoder) {
+        return error_memory(error, "a lane");
+    }
+    return UTTER_OK;
+}
+
+void cpu_lane_fini(struct cpu_lane *lane, const struct model *model)
+{
+    size_t bytes =
+        (size_t)lane->talker.capacity * position_values(&model->config->talker) * sizeof(float);
+    memory_release(lane->talker.keys, bytes);
+    memory_release(lane->talker.values, bytes);
+    memory_free(lane->predictor.keys);
+    memory_free(lane->predictor.values);
+    memory_free(lane->hidden);
+    memory_free(lane->logits);
+    memory_free(lane->seen);
+    memory_free(lane->going);
+    memory_free(lane->codes);
+    memory_free(lane->spoken);
+    memory_free(lane->pcm);
+    cpu_vocoder_lane_free(lane->vocoder);
+    *lane = (struct cpu_lane){0};
+}
+
+void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const struct cpu_vocoder *vocoder,
+    const struct lane_settings *settings)
+{
+    if ((uint64_t)lane->position * cpu_lane_position_bytes(model->config) > KEEP_BYTES) {
+        size_t bytes =
+            (size_t)lane->talker.capacity * position_values(&model->config->talker) * sizeof(float);
+        memory_rest(lane->talker.keys, bytes);
+        memory_rest(lane->talker.values, bytes);
+    }
+    lane->settings = *settings;
+    lane->position = 0;
+    lane->ready = false;
+    lane->n_frames = 0;
+    lane->n_waiting = 0;
+    lane->out = (struct lane_out){0};
+    memset(lane->seen, 0, (size_t)model->config->codec_vocabulary);
+    cpu_vocoder_lane_reset(vocoder, lane->vocoder);
+}
