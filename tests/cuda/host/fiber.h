@@ -16,14 +16,14 @@ void fiber_switch(fiber_place *from, fiber_place to);
 
 #if defined(__x86_64__)
 enum { FIBER_SAVED = 6 }; /* rbp, rbx, r12 to r15 */
-__asm__(".text\n.globl fiber_switch\n.type fiber_switch,@function\nfiber_switch:\n"
+__asm__(".text\n.weak fiber_switch\n.type fiber_switch,@function\nfiber_switch:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
         "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
         "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
         ".size fiber_switch,.-fiber_switch\n");
 #elif defined(__aarch64__)
 enum { FIBER_SAVED = 19 }; /* x19 to x29, d8 to d15; then x30, where it goes on */
-__asm__(".text\n.globl fiber_switch\n.type fiber_switch,%function\nfiber_switch:\n"
+__asm__(".text\n.weak fiber_switch\n.type fiber_switch,%function\nfiber_switch:\n"
         "sub sp,sp,#160\n"
         "stp x19,x20,[sp,#0]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\n"
         "stp x27,x28,[sp,#64]\nstp d8,d9,[sp,#80]\nstp d10,d11,[sp,#96]\nstp d12,d13,[sp,#112]\n"

@@ -67,14 +67,22 @@ struct host_dim {
     unsigned x, y, z;
 };
 
+/* Where one parameter of a kernel lies in its args. */
+struct host_parameter {
+    size_t at, bytes;
+};
+
 /* A kernel as the engine calls it: `call` runs it for the current fiber, with its parameters at `args`. */
 struct host_kernel {
     const void *code; /* the function's address: what the backend hands to the runtime */
     void (*call)(const void *code, void *args);
     size_t args_bytes;
+    int n_parameters;
+    const struct host_parameter *parameters; /* lives as long as the program */
 };
 
-/* Registers a kernel (the headers of the bench do it wherever a kernel's address is taken); finds it; NULL: unknown. */
+/* Registers a kernel, of which it keeps a copy (the headers of the bench do it wherever a kernel's address is taken);
+ * finds it; NULL: unknown. */
 void host_kernel_add(const struct host_kernel *kernel);
 const struct host_kernel *host_kernel_find(const void *code);
 
