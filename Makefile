@@ -96,7 +96,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help check chosen clients check-cuda frame-tools emulate mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: FORCE all help check chosen clients check-cuda frame-tools mutants fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -242,24 +242,16 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
 
-# The frame kernel: beside the CPU backend on a GPU, its parts alone, and the kernel run on the host (slow, exact).
+# The frame kernel: beside the CPU backend on a GPU, and its parts alone.
 FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts
 $(FRAME_TOOLS): $(B)/%: $(B)/%.o $(B)/internal.a
 	$(CXX) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 frame-tools: $(FRAME_TOOLS) ## programs that compare and time the frame kernel on a GPU
-EMULATED := tests/cuda/test_frame_emulated.cpp tests/cuda/frame_lanes_emulated.cpp
-$(B)/tests/cuda/test_frame_emulated: $(EMULATED) $(B)/src/cuda/frame_launch.o $(B)/internal.a
-	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O2 -g -fno-strict-aliasing -ffp-contract=off -fsanitize=alignment -fno-sanitize-recover=alignment \
-	    $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wno-attributes -Wno-unknown-pragmas -pthread $(EMULATED) -x none \
-	    $(filter-out %.cpp,$^) $(filter-out %libcudart_static.a,$(LIBS)) -o $@
 build/checkpoints/wide: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000
 # Long prompts of it take the kernel of all layers (cuda_layers.h).
 build/checkpoints/layers: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000
-emulate: $(B)/tests/cuda/test_frame_emulated build/checkpoints/wide ## the frame kernel, run on the host (a minute)
-	@$< build/checkpoints/wide 18 2
 
 CLIENTS := build/clients/venv/bin/python
 clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium

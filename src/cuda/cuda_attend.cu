@@ -142,8 +142,8 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
 
 cudaError_t cuda_attend_open(void)
 {
-    const void *const kernels[] = {(const void *)attend_kernel<4>, (const void *)attend_kernel<8>,
-        (const void *)place_kernel<4>, (const void *)place_kernel<8>};
+    const void *const kernels[] = {ptx_kernel(attend_kernel<4>), ptx_kernel(attend_kernel<8>),
+        ptx_kernel(place_kernel<4>), ptx_kernel(place_kernel<8>)};
     cudaError_t result = cudaSuccess;
     for (int i = 0; i < 4 && result == cudaSuccess; i++) {
         result = prefer_shared(kernels[i]);

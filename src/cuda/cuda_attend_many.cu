@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct task task)
 
 cudaError_t cuda_attend_many_open(void)
 {
-    return prefer_shared((const void *)many_kernel);
+    return prefer_shared(ptx_kernel(many_kernel));
 }
 
 bool cuda_attend_many_suits(const struct cuda_attend *a)

@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
 
 cudaError_t cuda_attend_page_open(void)
 {
-    return prefer_shared((const void *)page_kernel);
+    return prefer_shared(ptx_kernel(page_kernel));
 }
 
 bool cuda_attend_page_suits(const struct cuda_attend *a)

@@ -43,11 +43,7 @@ struct rules {
 /* The sum over a warp, in all threads. */
 __device__ __forceinline__ uint32_t warp_total(uint32_t v)
 {
-#if __CUDA_ARCH__ >= 800
     return __reduce_add_sync(0xffffffffu, v);
-#else
-    return warp_sum(v);
-#endif
 }
 
 /* The sum over the block, in all threads. */
@@ -535,7 +531,7 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
 
 cudaError_t cuda_choose_open(void)
 {
-    return prefer_shared((const void *)choose_kernel);
+    return prefer_shared(ptx_kernel(choose_kernel));
 }
 
 cudaError_t cuda_choose_queue(const struct cuda_queue *queue, const struct cuda_choose *choose)

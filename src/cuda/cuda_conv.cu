@@ -356,7 +356,7 @@ __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 {
     typedef conv_place<WM, WN> place;
     constexpr bool EARLY = WM * WN == 1; /* a thread has one item at most */
-    extern __shared__ __align__(16) unsigned char conv_shared[];
+    PTX_DYNAMIC_SHARED(unsigned char, conv_shared, 16);
     float(*parts)[8 * place::PASS][place::STRIDE] =
         (float(*)[8 * place::PASS][place::STRIDE])(void *)conv_shared;
     __shared__ float squares[CONV_WARPS][place::COLUMNS];
@@ -473,9 +473,9 @@ cudaError_t cuda_conv_prepare(const struct cuda_device *device)
 {
     cudaError_t result = cuda_conv_prepare_many(device);
     for (int i = 0; !result && i < N_VARIANTS; i++) {
-        result = cudaFuncSetAttribute((const void *)variants[i].kernel,
+        result = cudaFuncSetAttribute(ptx_kernel(variants[i].kernel),
             cudaFuncAttributeMaxDynamicSharedMemorySize, variants[i].shared_bytes);
-        result = result ? result : prefer_shared((const void *)variants[i].kernel);
+        result = result ? result : prefer_shared(ptx_kernel(variants[i].kernel));
     }
     return result;
 }

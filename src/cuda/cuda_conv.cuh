@@ -5,6 +5,8 @@
 #define CUDA_CUDA_CONV_CUH
 
 #include "cuda/cuda_launch.cuh"
+#include "cuda/cuda_ptx_copy.cuh"
+#include "cuda/cuda_ptx_matrix.cuh"
 #include "cuda/cuda_rows.cuh"
 
 /* Where a thread stands in the steps, and the rows that its columns read there. */

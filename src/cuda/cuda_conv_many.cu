@@ -190,7 +190,7 @@ __device__ __forceinline__ void hand_on(
 
 template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    PTX_DYNAMIC_SHARED(unsigned char, shared, 16);
     struct room<WN> &all = *(struct room<WN> *)shared;
     const int n_all = p.product.groups * p.product.taps, part = n_all / p.product.splits;
     struct bringer<WN / 2> bringer;
@@ -256,7 +256,7 @@ template <int WN> cudaError_t allow(const struct cuda_device *device)
 {
     return sizeof(struct room<WN>) > device->block_shared
                ? cudaSuccess
-               : cudaFuncSetAttribute((const void *)conv_many_kernel<WN>,
+               : cudaFuncSetAttribute(ptx_kernel(conv_many_kernel<WN>),
                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room<WN>));
 }
 

@@ -4,6 +4,8 @@
  * the steps in front, and it has few registers, so that blocks of the next kernels find room beside it. */
 #include "cuda/cuda_few.h"
 #include "cuda/cuda_finish.cuh"
+#include "cuda/cuda_ptx_copy.cuh"
+#include "cuda/cuda_ptx_matrix.cuh"
 
 namespace {
 
@@ -185,7 +187,7 @@ __global__ void __launch_bounds__(N_WARPS * 32, N_WARPS > 8     ? 2
                                                 : N_VECTORS > 1 ? 4
                                                                 : 5) few_kernel(struct task task)
 {
-    extern __shared__ __align__(16) uint4 few_weights[];
+    PTX_DYNAMIC_SHARED(uint4, few_weights, 16);
     __shared__ struct shared<N_WARPS, N_VECTORS> s;
     const struct cuda_linear &p = task.p;
     const struct part at = part_of_warp<N_WARPS>(task, few_weights);
@@ -260,10 +262,10 @@ cudaError_t cuda_few_open(int block_shared)
     for (int i = 0; i < 12 && result == cudaSuccess; i++) {
         const bool norm = i % 2, two = i / 2 % 2;
         struct choice c = two ? choose<2>(sizes[i / 4], norm) : choose<1>(sizes[i / 4], norm);
-        result = cudaFuncSetAttribute((const void *)c.kernel,
-            cudaFuncAttributeMaxDynamicSharedMemorySize, block_shared - c.static_bytes);
+        result = cudaFuncSetAttribute(ptx_kernel(c.kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+            block_shared - c.static_bytes);
         if (result == cudaSuccess) {
-            result = prefer_shared((const void *)c.kernel);
+            result = prefer_shared(ptx_kernel(c.kernel));
         }
     }
     return result;

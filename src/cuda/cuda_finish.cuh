@@ -23,8 +23,7 @@ static __device__ __forceinline__ bool finish_divides(float a, float b)
 
 static __device__ __forceinline__ float finish_reciprocal(float b)
 {
-    float near;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(b));
+    const float near = ptx_reciprocal(b);
     return __fmaf_rn(near, __fmaf_rn(-b, near, 1.0f), near);
 }
 

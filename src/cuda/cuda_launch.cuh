@@ -6,7 +6,6 @@
 
 #include "cuda/cuda_ptx.cuh"
 
-#ifndef UTTER_CUDA_EMULATED
 template <typename P>
 static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool overlaps,
     cudaStream_t stream, const P &parameter, int shared_bytes = 0)
@@ -23,7 +22,6 @@ static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool over
     config.numAttrs = overlaps ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, parameter);
 }
-#endif
 
 /* As much of the first cache as shared memory as there can be. */
 static inline cudaError_t prefer_shared(const void *kernel)

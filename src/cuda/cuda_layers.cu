@@ -16,7 +16,7 @@
 
 namespace {
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 /* ---- Meeting ---- */
 
@@ -24,16 +24,16 @@ namespace {
  * of the block. Copies see them behind the fence of who asks for them (wait_for_all). */
 __device__ __forceinline__ void end_phase(const struct layers_task &task, struct state &b)
 {
-    group_some_meet<3, TOLD>();
+    ptx_some_meet<3, TOLD>();
     if (self() == 0) {
         *(volatile uint32_t *)&b.ended += 1;
-        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(task.met) : "memory");
+        ptx_add_last(task.met);
     }
 }
 
 __device__ __forceinline__ void begin_phase(struct state &b, int &phase)
 {
-    group_wait(&b.open, (uint32_t)phase & 1);
+    ptx_wait(&b.open, (uint32_t)phase & 1);
     phase++;
 }
 
@@ -63,7 +63,7 @@ __device__ __forceinline__ void bring_all(
         if (i % 4 == 1) {
             wait_for_all(task, b, phase++);
             bring_pages(task, b, ring.slots, pages_at);
-            group_wait(&b.room, (uint32_t)(i / 4) & 1);
+            ptx_wait(&b.room, (uint32_t)(i / 4) & 1);
         }
         const struct product product = find_product(task, i);
         if (i % 2) {
@@ -168,7 +168,7 @@ __device__ __forceinline__ void find_all_scales(
         if (me < tile.n_groups * CUDA_TILE_VECTORS && v < n) {
             b.scales[turn][me] = hear_scale(task, b, task.told + v, sign);
         }
-        group_some_meet<2, TOLD>();
+        ptx_some_meet<2, TOLD>();
     }
 }
 
@@ -219,35 +219,36 @@ __device__ __forceinline__ void help_all(const struct layers_task &task, struct 
 __global__ void __launch_bounds__(THREADS, 1)
     layers_kernel(const __grid_constant__ struct layers_task task)
 {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ __align__(128) unsigned char dynamic[];
+#if PTX_GROUPS
+    PTX_NEEDS_GROUPS;
+    PTX_DYNAMIC_SHARED(unsigned char, dynamic, 128);
     __shared__ struct state b; /* the host sees by it whether this kernel has a body */
     const int warp = warp_of();
-    unsigned char *slots = dynamic + (LINES - group_shared(dynamic) % LINES) % LINES;
+    unsigned char *slots = dynamic + (LINES - ptx_shared_at(dynamic) % LINES) % LINES;
     if (self() == 0) {
         b.late = 0;
         b.ended = 0;
         for (int i = 0; i < SLOTS; i++) {
-            group_barrier_begin(&b.full[i], 1);
-            group_barrier_begin(&b.empty[i], MULTIPLIERS);
+            ptx_barrier_begin(&b.full[i], 1);
+            ptx_barrier_begin(&b.empty[i], MULTIPLIERS);
         }
         for (int i = 0; i < PAGE_SLOTS; i++) {
-            group_barrier_begin(&b.pages_full[i], 1);
-            group_barrier_begin(&b.pages_empty[i], MULTIPLIERS);
+            ptx_barrier_begin(&b.pages_full[i], 1);
+            ptx_barrier_begin(&b.pages_empty[i], MULTIPLIERS);
         }
-        group_barrier_begin(&b.open, 1);
-        group_barrier_begin(&b.room, MULTIPLIERS);
-        group_barriers_ready();
+        ptx_barrier_begin(&b.open, 1);
+        ptx_barrier_begin(&b.room, MULTIPLIERS);
+        ptx_barriers_ready();
     }
     __syncthreads();
     if (warp < MULTIPLIERS) {
-        group_registers_more<REGISTERS>();
+        ptx_registers_more<REGISTERS>();
         multiply_all(task, b, slots);
     } else {
-        group_registers_less<LEFT>();
+        ptx_registers_less<LEFT>();
         if (warp > MULTIPLIERS) {
             help_all(task, b);
-        } else if (group_one()) {
+        } else if (ptx_one()) {
             bring_all(task, b, slots);
         }
     }

@@ -6,7 +6,8 @@
 
 #include "cuda/cuda_layers.h"
 #include "cuda/cuda_prompt.cuh"
-#include "cuda/cuda_ptx_group.cuh"
+#include "cuda/cuda_ptx_copy.cuh"
+#include "cuda/cuda_ptx_order.cuh"
 #include "cuda/cuda_wide.cuh"
 
 namespace {
@@ -103,7 +104,7 @@ struct layers_task {
     uint64_t patience; /* clocks that a wait for other blocks may take */
 };
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 struct state {
     uint64_t full[SLOTS], empty[SLOTS];
@@ -118,9 +119,7 @@ struct state {
 /* This thread, read anew: what follows from it is not kept in registers from phase to phase. */
 __device__ __forceinline__ int self()
 {
-    int me;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(me));
-    return me;
+    return ptx_thread();
 }
 
 __device__ __forceinline__ int warp_of()
@@ -185,7 +184,7 @@ __device__ __forceinline__ struct query_rows *query_rows_of(const struct task &a
 struct multipliers_meet {
     static __device__ __forceinline__ void meet()
     {
-        group_some_meet<1, MULTIPLIERS * 32>();
+        ptx_some_meet<1, MULTIPLIERS * 32>();
     }
 };
 

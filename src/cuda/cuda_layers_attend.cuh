@@ -10,7 +10,7 @@
 
 #include "cuda/cuda_layers_ring.cuh"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 namespace {
 
@@ -81,12 +81,12 @@ __device__ __forceinline__ void bring_pages(
                  page += QUARTERS, at = next_pages(at)) {
                 const bool two = page + apart < mine.n_pages;
                 const uint32_t to = slots + (uint32_t)(at.slot * SLOT),
-                               full = group_shared(&b.pages_full[at.slot]);
-                group_wait(&b.pages_empty[at.slot], at.parity ^ 1);
-                group_expect_alone(full, (two ? 2 : 1) * (uint32_t)sizeof(struct page));
-                group_copy_alone(to, pages + page, sizeof(struct page), full);
+                               full = ptx_shared_at(&b.pages_full[at.slot]);
+                ptx_wait(&b.pages_empty[at.slot], at.parity ^ 1);
+                ptx_expect(full, (two ? 2 : 1) * (uint32_t)sizeof(struct page));
+                ptx_bulk_copy(to, pages + page, sizeof(struct page), full);
                 if (two) {
-                    group_copy_alone(to + (uint32_t)sizeof(struct page), pages + page + apart,
+                    ptx_bulk_copy(to + (uint32_t)sizeof(struct page), pages + page + apart,
                         sizeof(struct page), full);
                 }
             }
@@ -123,15 +123,15 @@ struct scores {
 __device__ __forceinline__ void ask_for_scores(
     struct scores &to, const struct held_queries &q, const struct page *page)
 {
-    const uint64_t keys = group_lines(page->keys, 16, 1024);
-    group_mma_begin();
+    const uint64_t keys = ptx_group_lines(page->keys, 16, 1024);
+    ptx_group_begin();
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
         const uint64_t at = keys + (uint64_t)(s / 4 * (sizeof(page->keys[0]) / 16) + s % 4 * 2);
-        group_mma(to.upper, q.upper[s], at, s > 0);
-        group_mma(to.lower, q.lower[s], at, s > 0);
+        ptx_group_mma(to.upper, q.upper[s], at, s > 0);
+        ptx_group_mma(to.lower, q.lower[s], at, s > 0);
     }
-    group_mma_end();
+    ptx_group_end();
 }
 
 __device__ __forceinline__ void read_scores(
@@ -157,13 +157,13 @@ __device__ __forceinline__ void ask_for_values(
                 two = split_four(score[1][0], score[1][1], score[1][2], score[1][3]);
     const uint4 upper = make_uint4(one.x, one.y, two.x, two.y),
                 lower = make_uint4(one.z, one.w, two.z, two.w);
-    const uint64_t values = group_lines(page->values, sizeof(page->values[0]), 1024);
+    const uint64_t values = ptx_group_lines(page->values, sizeof(page->values[0]), 1024);
     float(&out)[COLS * 4] = *(float(*)[COLS * 4]) r.out;
-    group_mma_begin();
-    group_mma_turned(out, upper, values, 1);
-    group_mma_turned(out, lower, values, 1);
-    group_mma_turned(out, upper, values + sizeof(page->values[0][0]) / 16, 1);
-    group_mma_end();
+    ptx_group_begin();
+    ptx_group_mma_turned(out, upper, values, 1);
+    ptx_group_mma_turned(out, lower, values, 1);
+    ptx_group_mma_turned(out, upper, values + sizeof(page->values[0][0]) / 16, 1);
+    ptx_group_end();
 }
 
 /* A quarter's pages: number `quarter` and every fourth behind it. The scores of a page are made while the one before it
@@ -176,10 +176,10 @@ __device__ __forceinline__ void take_quarter(struct rows &r, const struct held_q
     struct scores sums;
     const struct page *page = (const struct page *)(slots + at.slot * SLOT + team_at);
     if (n > 0) {
-        group_wait(&b.pages_full[at.slot], at.parity);
+        ptx_wait(&b.pages_full[at.slot], at.parity);
         ask_for_scores(sums, q, page);
-        group_mma_wait(sums.upper);
-        group_mma_wait(sums.lower);
+        ptx_group_wait(sums.upper);
+        ptx_group_wait(sums.lower);
     }
 #pragma unroll 1
     for (int i = 0; i < n; i++) {
@@ -190,24 +190,24 @@ __device__ __forceinline__ void take_quarter(struct rows &r, const struct held_q
         float score[2][4];
         read_scores(score, sums, r, (quarter + i * QUARTERS) * CUDA_PAGE, scale);
         if (!last) {
-            group_wait(&b.pages_full[then.slot], then.parity);
+            ptx_wait(&b.pages_full[then.slot], then.parity);
         }
         ask_for_scores(sums, q, next);
         weigh(r, score);
         ask_for_values(r, score, page);
-        group_mma_wait(sums.upper);
-        group_mma_wait(sums.lower);
-        group_mma_wait(*(float(*)[COLS * 4]) r.out);
+        ptx_group_wait(sums.upper);
+        ptx_group_wait(sums.lower);
+        ptx_group_wait(*(float(*)[COLS * 4]) r.out);
         if (me % 32 == 0) {
-            group_arrive(group_shared(&b.pages_empty[at.slot]));
+            ptx_arrive_at(ptx_shared_at(&b.pages_empty[at.slot]));
         }
         at = then;
         page = next;
     }
     if (slots_taken > n) {
-        group_wait(&b.pages_full[at.slot], at.parity);
+        ptx_wait(&b.pages_full[at.slot], at.parity);
         if (me % 32 == 0) {
-            group_arrive(group_shared(&b.pages_empty[at.slot]));
+            ptx_arrive_at(ptx_shared_at(&b.pages_empty[at.slot]));
         }
         at = next_pages(at);
     }
@@ -343,10 +343,10 @@ __device__ __forceinline__ void attend_all(
     for (int i = (int)blockIdx.x; i < task.n_tasks && a.a.lanes[0] >= 0; i += (int)gridDim.x) {
         attend_task_rows(task, b, slots, at, find_task(task, i), task.met_before + (uint32_t)phase);
     }
-    group_copies_follow();
+    ptx_copies_follow();
     __syncwarp();
     if (self() % 32 == 0) {
-        group_arrive(group_shared(&b.room));
+        ptx_arrive_at(ptx_shared_at(&b.room));
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include "cuda/cuda_layers.cuh"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 namespace {
 
@@ -37,10 +37,10 @@ __device__ __forceinline__ void wait_for_all(const struct layers_task &task, str
     const volatile uint32_t *ended = &b.ended;
     uint32_t seen;
     do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(task.met) : "memory");
+        seen = ptx_load_first(task.met);
     } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
-    group_copies_see();
-    group_arrive(group_shared(&b.open));
+    ptx_copies_see();
+    ptx_arrive_at(ptx_shared_at(&b.open));
 }
 
 /* A product as copies see it, then a tile of it. */
@@ -77,14 +77,14 @@ struct ring {
 
 __device__ __forceinline__ struct ring ring_of(struct state &b, const unsigned char *slots)
 {
-    return {group_shared(slots), group_shared(b.full), group_shared(b.empty)};
+    return {ptx_shared_at(slots), ptx_shared_at(b.full), ptx_shared_at(b.empty)};
 }
 
 /* A slot is free, and gets so many bytes. */
 __device__ __forceinline__ void begin_slot(const struct ring &ring, struct place at, uint32_t bytes)
 {
-    group_wait_at(ring.empty + (uint32_t)at.slot * 8, at.parity ^ 1);
-    group_expect_alone(ring.full + (uint32_t)at.slot * 8, bytes);
+    ptx_wait_at(ring.empty + (uint32_t)at.slot * 8, at.parity ^ 1);
+    ptx_expect(ring.full + (uint32_t)at.slot * 8, bytes);
 }
 
 /* The weights of the stage at which from.weights stands, which then stands at the next. */
@@ -101,8 +101,8 @@ __device__ __forceinline__ void bring_weights(
             at = behind(behind(at));
             begin_slot(ring, at, S::ROWS % MULTIPLIERS * WEIGHT_BYTES);
         }
-        group_copy_alone(ring.slots + (uint32_t)(at.slot * SLOT + i % MULTIPLIERS * WEIGHT_BYTES),
-            weights, WEIGHT_BYTES, ring.full + (uint32_t)at.slot * 8);
+        ptx_bulk_copy(ring.slots + (uint32_t)(at.slot * SLOT + i % MULTIPLIERS * WEIGHT_BYTES), weights,
+            WEIGHT_BYTES, ring.full + (uint32_t)at.slot * 8);
         weights += from.row_step;
     }
     from.weights += WEIGHT_BYTES;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void bring_operand(
         begin_slot(ring, at, from.operand_bytes);
     }
     if (from.operand_bytes > 0) {
-        group_copy_alone(
+        ptx_bulk_copy(
             ring.slots + (uint32_t)(at.slot * SLOT + (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES : 0)),
             from.operand, from.operand_bytes, ring.full + (uint32_t)at.slot * 8);
     }
@@ -164,7 +164,7 @@ __device__ __forceinline__ void bring(const struct layers_task &task, struct sta
 __device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float scale)
 {
     const uint64_t word = (uint64_t)phase << 32 | __float_as_uint(scale);
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+    ptx_store(to, word);
 }
 
 __device__ __forceinline__ float hear_scale(
@@ -173,7 +173,7 @@ __device__ __forceinline__ float hear_scale(
     const int64_t begin = clock64();
     uint64_t word;
     do {
-        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+        word = ptx_load(from);
     } while ((uint32_t)(word >> 32) != phase && !is_late(task, b, begin));
     return __uint_as_float((uint32_t)word);
 }
@@ -198,10 +198,10 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], struct stat
     const unsigned char *slots, struct place at, int half, int me)
 {
     if (half == 0) {
-        group_wait(&b.full[at.slot], at.parity);
+        ptx_wait(&b.full[at.slot], at.parity);
         if (S::TAKES == 2) {
             const struct place operand = operand_of(at, S::TAKES);
-            group_wait(&b.full[operand.slot], operand.parity);
+            ptx_wait(&b.full[operand.slot], operand.parity);
         }
     }
     const uint4 *from = (const uint4 *)(slots + at.slot * SLOT + me / 32 % S::ROWS * WEIGHT_BYTES) +
@@ -219,13 +219,14 @@ __device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&w
     const unsigned char *from =
         slots + operand_of(at, S::TAKES).slot * SLOT +
         (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES + warp / TEAM_WARPS * S::MINE * GROUP_BYTES : 0);
-    const uint64_t operand = group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
-    group_mma_begin();
+    const uint64_t operand =
+        ptx_group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
+    ptx_group_begin();
 #pragma unroll
     for (int k = 0; k < HALF; k++) {
-        group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
+        ptx_group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
     }
-    group_mma_end();
+    ptx_group_end();
 }
 
 /* This warp is through with a stage. */
@@ -233,12 +234,12 @@ template <class S>
 __device__ __forceinline__ void leave_stage(struct state &b, struct place at, int lane)
 {
     if (lane == 0) {
-        group_arrive(group_shared(&b.empty[at.slot]));
+        ptx_arrive_at(ptx_shared_at(&b.empty[at.slot]));
         if (S::TAKES > 1) {
-            group_arrive(group_shared(&b.empty[behind(at).slot]));
+            ptx_arrive_at(ptx_shared_at(&b.empty[behind(at).slot]));
         }
         if (S::TAKES > 2) {
-            group_arrive(group_shared(&b.empty[behind(behind(at)).slot]));
+            ptx_arrive_at(ptx_shared_at(&b.empty[behind(behind(at)).slot]));
         }
     }
 }
@@ -267,7 +268,7 @@ __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, con
             } else if (i + 1 < n) {
                 take_weights<S>(weights[0], b, slots, then, 0, me);
             }
-            group_mma_wait(s.now);
+            ptx_group_wait(s.now);
             if (half == 1 && i + 1 < n) {
                 leave_stage<S>(b, at, me % 32);
             }
@@ -292,7 +293,7 @@ __device__ __forceinline__ void wait_for_stage(struct state &b, struct place at)
 {
 #pragma unroll
     for (int i = 0; i < tall::TAKES; i++) {
-        group_wait(&b.full[at.slot], at.parity);
+        ptx_wait(&b.full[at.slot], at.parity);
         at = behind(at);
     }
 }
@@ -309,7 +310,7 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
         const uint4 *own = (const uint4 *)(slots + at.slot * SLOT + warp * WEIGHT_BYTES) + me % 32;
         const uint4 *rest =
             (const uint4 *)(slots + rest_at.slot * SLOT + warp % TEAM_WARPS * WEIGHT_BYTES) + me % 32;
-        uint64_t operand = group_operand(slots + behind(at).slot * SLOT, GROUP_BYTES);
+        uint64_t operand = ptx_group_operand(slots + behind(at).slot * SLOT, GROUP_BYTES);
         const uint32_t mine = (uint32_t)(warp / TEAM_WARPS * half_broad::GROUPS * GROUP_BYTES / 16);
         wait_for_stage(b, at);
 #pragma unroll 1
@@ -320,16 +321,16 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
                 weights[0][k] = own[k * TILE_PIECES];
                 weights[1][k] = rest[k * TILE_PIECES];
             }
-            group_mma_begin();
+            ptx_group_begin();
 #pragma unroll
             for (int k = 0; k < FEW_AT_ONCE; k++) {
                 const uint64_t tile = operand + (uint64_t)(k * GROUP_PIECES);
-                group_mma(s.own.now, weights[0][k], tile, step + k > 0);
-                group_mma(s.rest.now, weights[1][k], tile + mine, step + k > 0);
+                ptx_group_mma(s.own.now, weights[0][k], tile, step + k > 0);
+                ptx_group_mma(s.rest.now, weights[1][k], tile + mine, step + k > 0);
             }
-            group_mma_end();
-            group_mma_wait(s.own.now);
-            group_mma_wait(s.rest.now);
+            ptx_group_end();
+            ptx_group_wait(s.own.now);
+            ptx_group_wait(s.rest.now);
             own += FEW_AT_ONCE * TILE_PIECES;
             rest += FEW_AT_ONCE * TILE_PIECES;
             operand += (uint64_t)(FEW_AT_ONCE * GROUP_PIECES);
@@ -347,7 +348,7 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
 /* What was written to a stage is written before copies come to it. */
 template <class S> __device__ __forceinline__ void leave_last(struct state &b, struct place last)
 {
-    group_copies_follow();
+    ptx_copies_follow();
     __syncwarp();
     leave_stage<S>(b, last, self() % 32);
 }

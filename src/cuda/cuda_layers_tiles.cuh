@@ -6,7 +6,7 @@
 
 #include "cuda/cuda_layers_ring.cuh"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 namespace {
 
@@ -315,7 +315,7 @@ __device__ __forceinline__ void make_broad(const struct layers_task &task, struc
             struct sums<broad> s; /* of a half too: as many products, with what its slot has besides */
             multiply<broad>(s, b, slots, at, task.width_tiles, &last);
             stage = slots + behind(last).slot * SLOT;
-            group_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
+            ptx_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
             if (gate) {
                 stage_gate<broad>(s, stage);
             } else {
@@ -327,7 +327,7 @@ __device__ __forceinline__ void make_broad(const struct layers_task &task, struc
                 (const float2 *)stage + warp * broad::GROUPS * 32 + self() % 32, tile.n_groups,
                 tile.row * broad::ROWS + warp, first);
         } else {
-            group_some_meet<1, MULTIPLIERS * 32>();
+            ptx_some_meet<1, MULTIPLIERS * 32>();
             hand_heads_on(task.attend, heads_tile_of(task, l, (const float *)stage, tile.row, first,
                                            tile.n_groups * CUDA_TILE_VECTORS, task.attend.a.lanes[0]));
         }
@@ -348,7 +348,7 @@ __device__ __forceinline__ void make_tall(
         {
             struct tall_sums s;
             multiply_tall(s, b, slots, at, task.width_tiles, &last);
-            group_some_meet<2, TOLD>(); /* all are through with the slots, and the factors are there */
+            ptx_some_meet<2, TOLD>(); /* all are through with the slots, and the factors are there */
             own = stage_gate<broad>(s.own, slots + behind(last).slot * SLOT);
             rest = stage_gate<half_broad>(s.rest, slots + behind(behind(last)).slot * SLOT);
         }

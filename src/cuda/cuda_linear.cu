@@ -4,6 +4,7 @@
  * asked for before the kernel waits for the one in front of it. */
 #include "cuda/cuda_few.h"
 #include "cuda/cuda_finish.cuh"
+#include "cuda/cuda_ptx_matrix.cuh"
 
 namespace {
 

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
 
 template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    PTX_DYNAMIC_SHARED(unsigned char, shared, 16);
     ptx_let_next_begin();
     ptx_wait_for_earlier();
     if (lane_of(task.a, 0) < 0) {
@@ -128,9 +128,9 @@ cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_
 cudaError_t cuda_prompt_open(int block_shared)
 {
     const bool two = fits_two(block_shared);
-    const void *kernel = two ? (const void *)prompt_kernel<2> : (const void *)prompt_kernel<1>;
+    const void *kernel = two ? ptx_kernel(prompt_kernel<2>) : ptx_kernel(prompt_kernel<1>);
     cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
         (int)(two ? sizeof(struct shares<2>) : sizeof(struct shares<1>)));
-    result = result ? result : prefer_shared((const void *)ready_kernel);
+    result = result ? result : prefer_shared(ptx_kernel(ready_kernel));
     return result ? result : prefer_shared(kernel);
 }

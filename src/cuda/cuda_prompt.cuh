@@ -5,9 +5,10 @@
 #ifndef CUDA_CUDA_PROMPT_CUH
 #define CUDA_CUDA_PROMPT_CUH
 
-#include "cuda/cuda_blocks.cuh"
 #include "cuda/cuda_heads.cuh"
 #include "cuda/cuda_operand.cuh"
+#include "cuda/cuda_ptx_copy.cuh"
+#include "cuda/cuda_ptx_matrix.cuh"
 
 namespace {
 
@@ -136,13 +137,13 @@ __device__ __forceinline__ void begin_rows(struct rows &r, const struct task &ta
 __device__ __forceinline__ uint4 load_keys(const page_part &from, int part, int step)
 {
     const int me = (int)threadIdx.x % 32, row = me % 8 + me / 16 * 8;
-    return blocks_load(&from[step * 2 / LINE][part][row][(step * 2 % LINE + me / 8 % 2) ^ me % LINE]);
+    return ptx_blocks(&from[step * 2 / LINE][part][row][(step * 2 % LINE + me / 8 % 2) ^ me % LINE]);
 }
 
 __device__ __forceinline__ uint4 load_values(const page_part &from, int part, int tile)
 {
     const int me = (int)threadIdx.x % 32, row = me % 16;
-    return blocks_load_turned(&from[tile / LINE][part][row][(tile % LINE + me / 16) ^ me % LINE]);
+    return ptx_blocks_turned(&from[tile / LINE][part][row][(tile % LINE + me / 16) ^ me % LINE]);
 }
 
 /* Scores of the page's 16 keys: keys 2t, 2t + 1 of each half of the page, of row g, then of row g + 8. */

@@ -1,21 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Instructions that have no name in CUDA C: tensor-core products, dependent launches. For kernels only. */
+ * Instructions that have no name in CUDA C, and what the compiler is told that differs between kinds of GPUs. For
+ * kernels only; the products, copies and orders among them have files of their own (cuda_ptx_matrix.cuh,
+ * cuda_ptx_copy.cuh, cuda_ptx_order.cuh).
+ *
+ * Each of these files has two bodies: one for GPUs, and one of the test bench that runs kernels on the host
+ * (tests/cuda/host), which asks for it by UTTER_CUDA_HOST. No other file of this room knows of that. */
 #ifndef CUDA_CUDA_PTX_CUH
 #define CUDA_CUDA_PTX_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* The tests run the kernels on a CPU too; they bring their own. */
-#ifndef UTTER_CUDA_EMULATED
+#ifdef UTTER_CUDA_HOST
+#include <cuda_host_plain.h>
+#else
 
-/* d += a b, a 16 x 16 and b 16 x 8 of bf16 in the instruction's order, d 16 x 8 in fp32. */
-static __device__ __forceinline__ void ptx_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
+/* 1 in code for the H100 and its kin alone (sm_90a): products by four warps together, registers from warp to warp. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define PTX_GROUPS 1
+#else
+#define PTX_GROUPS 0
+#endif
+
+/* 1 in code for GPUs that copy in bulk and put blocks in clusters; and where launches are compiled. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define PTX_BULK 1
+#else
+#define PTX_BULK 0
+#endif
+
+/* Of a kernel whose blocks go in clusters of two, where there are clusters; and in its body, for the bench. */
+#if PTX_BULK
+#define PTX_PAIRS __cluster_dims__(2, 1, 1)
+#else
+#define PTX_PAIRS
+#endif
+#define PTX_IN_PAIRS
+
+/* In the body of a kernel that has one only where PTX_GROUPS is 1: the bench knows by it. */
+#define PTX_NEEDS_GROUPS
+
+/* The block's dynamic shared memory as an array `name` of T at a multiple of `align`. */
+#define PTX_DYNAMIC_SHARED(T, name, align)                                                             \
+    extern __shared__ __align__(align)                                                                 \
+    T name[]
+
+/* A kernel as launches and settings know it. */
+template <typename K> static inline const void *ptx_kernel(K *kernel)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+    return (const void *)kernel;
+}
+
+/* The 32 bits by which instructions know a place in shared memory. */
+static __device__ __forceinline__ uint32_t ptx_shared_at(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
 }
 
 /* 16 bytes that are read once: past the first cache, first out of the second. */
@@ -28,37 +67,14 @@ static __device__ __forceinline__ uint4 ptx_load_once(const void *at)
     return v;
 }
 
+/* The line of 128 bytes -> the second cache. */
 static __device__ __forceinline__ void ptx_prefetch(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
-/* 16 bytes from global to shared memory, in the background; `keep`: through the first cache. A thread sees its own
- * copies after ptx_copy_wait of the groups that hold them. */
-static __device__ __forceinline__ void ptx_copy(void *shared, const void *global, bool keep)
-{
-    uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
-    if (keep) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
-    } else {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
-    }
-}
-
-/* Ends a group of copies. */
-static __device__ __forceinline__ void ptx_copy_end()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Waits until at most N of this thread's groups are under way. */
-template <int N> static __device__ __forceinline__ void ptx_copy_wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
-/* Waits until the kernels that this one depends on have ended and all that they wrote can be seen. Every kernel of the
- * room calls it before it reads or writes anything that is not a weight. */
+/* Waits until the kernels that this one depends on have ended and all that they wrote can be seen. Every kernel of
+ * the room calls it before it reads or writes anything that is not a weight. */
 static __device__ __forceinline__ void ptx_wait_for_earlier()
 {
 #if __CUDA_ARCH__ >= 900
@@ -90,18 +106,102 @@ static __device__ __forceinline__ void ptx_need(int value)
     asm volatile("" ::"r"(value));
 }
 
+/* Nothing that looks at v is moved in front of this: else the compiler looks at the first of several words before it
+ * asks for the second. */
+static __device__ __forceinline__ void ptx_hold(uint32_t &v)
+{
+    asm volatile("" : "+r"(v)::"memory");
+}
+
+static __device__ __forceinline__ void ptx_hold(uint64_t &v)
+{
+    asm volatile("" : "+l"(v)::"memory");
+}
+
+/* This thread, read anew: what follows from it is not kept in registers. */
+static __device__ __forceinline__ int ptx_thread()
+{
+    int me;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(me));
+    return me;
+}
+
+/* One thread of a warp, all of which come here: the compiler knows that what follows is not done by two. */
+static __device__ __forceinline__ bool ptx_one()
+{
+    uint32_t one;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(one));
+    return one != 0;
+}
+
+/* The warps of a team give registers away, or take more: at once, and all of them. Elsewhere nothing. */
+template <int N> static __device__ __forceinline__ void ptx_registers_less()
+{
+#if PTX_GROUPS
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 #endif
+}
+
+template <int N> static __device__ __forceinline__ void ptx_registers_more()
+{
+#if PTX_GROUPS
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+
+/* Not 0 where the lowest bit is 1, by an instruction: the compiler takes a sum of many such bits apart into
+ * predicates, which wait for each other. */
+static __device__ __forceinline__ uint32_t ptx_lowest(uint32_t v)
+{
+    uint32_t top;
+    asm volatile("shl.b32 %0, %1, 31;" : "=r"(top) : "r"(v));
+    return top;
+}
+
+/* Products and sums that are not made in one step with others, whatever stands around them; on the host too. */
+static __host__ __device__ __forceinline__ float ptx_mul(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+    return __fmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+static __host__ __device__ __forceinline__ float ptx_add(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+    return __fadd_rn(a, b);
+#else
+    return a + b;
+#endif
+}
+
+/* 1 / x to 2^-23 of the result; numbers below 2^-126 count as 0. */
+static __device__ __forceinline__ float ptx_reciprocal(float x)
+{
+    float v;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
+    return v;
+}
+
+/* The logarithm to base 2, to 2^-21 of the result or of 1, what is larger; x from 2^-126 on. Without a way around
+ * smaller ones, which would be a branch, so several go side by side. */
+static __device__ __forceinline__ float ptx_log2(float x)
+{
+    float power;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
 
 /* The two bf16 of one register; `low` stands in the lower half. Rounded to nearest even. */
 static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 {
-#ifndef UTTER_CUDA_EMULATED
     uint32_t packed;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
     return packed;
-#else
-    return emulated_pack_bf16(low, high);
-#endif
 }
+
+#endif
 
 #endif

@@ -2,6 +2,7 @@
  * Kernels of the vocoder beside its products. Each number is made by one thread or one block in an order that depends
  * on the shape alone. The call stands in memory before a run begins, and so what it says need not wait for the kernels
  * in front. */
+#include "cuda/cuda_ptx_copy.cuh"
 #include "cuda/cuda_rows.cuh"
 #include "cuda/cuda_vocoder_steps.h"
 
@@ -243,7 +244,7 @@ static __device__ float attend_mix(
  * window * head each. They, the call and the position stand since before the run, and need not wait. */
 static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(vocoder_attend p)
 {
-    extern __shared__ __align__(16) float attend_shared[];
+    PTX_DYNAMIC_SHARED(float, attend_shared, 16);
     __shared__ float q[ATTEND_MAX_HEAD], key[ATTEND_MAX_HEAD], score[ATTEND_MAX_WINDOW];
     __shared__ float sums[STEP_THREADS], total;
     ptx_let_next_begin();
@@ -531,8 +532,8 @@ cudaError_t cuda_carry_run(
 
 cudaError_t cuda_steps_prepare(void)
 {
-    const void *const kernels[] = {(const void *)gather_kernel, (const void *)attend_kernel,
-        (const void *)depthwise_kernel, (const void *)last_kernel, (const void *)carry_kernel};
+    const void *const kernels[] = {ptx_kernel(gather_kernel), ptx_kernel(attend_kernel),
+        ptx_kernel(depthwise_kernel), ptx_kernel(last_kernel), ptx_kernel(carry_kernel)};
     cudaError_t result = cudaSuccess;
     for (int i = 0; i < 5 && !result; i++) {
         result = prefer_shared(kernels[i]);

@@ -53,7 +53,7 @@ template <int N_WARPS> __device__ float find_scale(const struct cuda_linear &p, 
 template <int N_WARPS>
 __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare task)
 {
-    extern __shared__ float squares[];
+    PTX_DYNAMIC_SHARED(float, squares, 4);
     const struct cuda_linear &p = task.p;
     const int v = (int)blockIdx.x, n_k = p.matrix.n_k_tiles;
     const float *x = p.x + v * p.x_stride;
@@ -172,7 +172,7 @@ __device__ __forceinline__ void multiply_step(float (&d)[S::ROWS][S::GROUPS][4],
     const uint4 *vectors = step + S::ROWS * TILE_PIECES + lane;
 #pragma unroll
     for (int j = 0; j < S::GROUPS; j += 2) {
-        const uint4 b = blocks_load(vectors + j * GROUP_PIECES);
+        const uint4 b = ptx_blocks(vectors + j * GROUP_PIECES);
 #pragma unroll
         for (int r = 0; r < S::ROWS; r++) {
             ptx_mma(d[r][j], weights[r], b.x, b.y);
@@ -224,7 +224,7 @@ __device__ __forceinline__ void add_warps(
 template <class S>
 __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct wide_task task)
 {
-    extern __shared__ uint4 rings[];
+    PTX_DYNAMIC_SHARED(uint4, rings, 16);
     const struct cuda_matrix &m = task.p.matrix;
     const int warp = (int)threadIdx.x / 32, each = (m.n_k_tiles + S::WARPS - 1) / S::WARPS;
     const int begin = warp * each, n = min(each, max(m.n_k_tiles - begin, 0));

@@ -4,8 +4,9 @@
 #ifndef CUDA_CUDA_WIDE_CUH
 #define CUDA_CUDA_WIDE_CUH
 
-#include "cuda/cuda_blocks.cuh"
 #include "cuda/cuda_operand.cuh"
+#include "cuda/cuda_ptx_copy.cuh"
+#include "cuda/cuda_ptx_matrix.cuh"
 #include "cuda/cuda_wide.h"
 
 /* As a kernel gets it. */

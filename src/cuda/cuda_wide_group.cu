@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of very many vectors on the H100 and its kin (cuda_ptx_group.cuh). Teams of four warps multiply together,
+ * Products of very many vectors on the H100 and its kin (cuda_ptx_matrix.cuh). Teams of four warps multiply together,
  * and the blocks of a cluster bring weights and operand to each other's shared memory, so that both are read once for
  * several blocks: the second cache is what bounds these products, not the tensor cores. One warp asks for copies; the
  * others wait for a stage, take its weights into registers in their order, and multiply them with the operand where it
  * lies. Sums are added up where the kernels of fewer vectors change from one warp's part to the next; both kinds of
  * tensor instructions add 16 products at once and give the same bits. */
-#include "cuda/cuda_ptx_group.cuh"
+#include "cuda/cuda_ptx_order.cuh"
 #include "cuda/cuda_wide.cuh"
 
 namespace {
@@ -51,7 +51,7 @@ struct group_task {
     int n_groups; /* of vectors */
 };
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if PTX_GROUPS
 
 struct barriers {
     uint64_t full[MOST_STAGES], empty[MOST_STAGES];
@@ -100,7 +100,7 @@ __device__ __forceinline__ void ask_for_weights(
 #pragma unroll
     for (int i = 0; i < S::ROWS; i += S::ACROSS) {
         if (i + mine < b.rows) {
-            group_copy(to + (i + mine) * WEIGHT_BYTES, from, WEIGHT_BYTES, barrier, b.beside);
+            ptx_bulk_copy_to_all(to + (i + mine) * WEIGHT_BYTES, from, WEIGHT_BYTES, barrier, b.beside);
         }
         from += S::ACROSS * b.row_step;
     }
@@ -113,8 +113,8 @@ __device__ __forceinline__ void ask_for_operand(
 {
     const int first = (int)blockIdx.y % S::DOWN * (S::GROUPS / S::DOWN);
     if (b.mine > 0) {
-        group_copy(to + S::ROWS * WEIGHT_BYTES + first * GROUP_BYTES, b.operand + stage * b.slab_step,
-            (uint32_t)(b.mine * GROUP_BYTES), barrier, b.above);
+        ptx_bulk_copy_to_all(to + S::ROWS * WEIGHT_BYTES + first * GROUP_BYTES,
+            b.operand + stage * b.slab_step, (uint32_t)(b.mine * GROUP_BYTES), barrier, b.above);
     }
 }
 
@@ -126,12 +126,12 @@ __device__ __forceinline__ void bring(
     const uint32_t bytes = (uint32_t)(b.rows * WEIGHT_BYTES + b.groups * GROUP_BYTES);
 #pragma unroll 1
     for (int i = 0; i < min(n, (int)S::STAGES); i++) {
-        group_expect(&at.full[i], bytes);
+        ptx_expect_by_one(&at.full[i], bytes);
         ask_for_weights<S>(b, i, stages + i * S::BYTES, &at.full[i]);
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    group_copies_see();
+    ptx_copies_see();
 #pragma unroll 1
     for (int i = 0; i < min(n, (int)S::STAGES); i++) {
         ask_for_operand<S>(b, i, stages + i * S::BYTES, &at.full[i]);
@@ -139,8 +139,8 @@ __device__ __forceinline__ void bring(
     uint32_t parity = 0;
 #pragma unroll 1
     for (int i = S::STAGES, slot = 0; i < n; i++) {
-        group_wait(&at.empty[slot], parity);
-        group_expect(&at.full[slot], bytes);
+        ptx_wait(&at.empty[slot], parity);
+        ptx_expect_by_one(&at.full[slot], bytes);
         ask_for_weights<S>(b, i, stages + slot * S::BYTES, &at.full[slot]);
         ask_for_operand<S>(b, i, stages + slot * S::BYTES, &at.full[slot]);
         if (++slot == S::STAGES) {
@@ -180,7 +180,7 @@ template <class S> __device__ __forceinline__ uint32_t told_by(struct barriers &
     const bool writes =
         lane < S::ACROSS * S::DOWN && (lane / S::ACROSS == (int)blockIdx.y % S::DOWN ||
                                           lane % S::ACROSS == (int)blockIdx.x % S::ACROSS);
-    return writes ? group_map(group_shared(b.empty), (uint32_t)lane) : 0;
+    return writes ? ptx_cluster_map(ptx_shared_at(b.empty), (uint32_t)lane) : 0;
 }
 
 /* This warp's weights of half a stage, once it is there. */
@@ -190,7 +190,7 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], const unsig
 {
     const unsigned char *mine = stages + at.slot * S::BYTES + threadIdx.x / 32 * WEIGHT_BYTES;
     if (half == 0) {
-        group_wait(&b.full[at.slot], at.parity);
+        ptx_wait(&b.full[at.slot], at.parity);
     }
     const uint4 *from = (const uint4 *)mine + half * HALF * TILE_PIECES + threadIdx.x % 32;
 #pragma unroll
@@ -205,13 +205,14 @@ __device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&w
     const unsigned char *stages, const struct pace &at, int half, bool fresh)
 {
     const unsigned char *from = stages + at.slot * S::BYTES + S::ROWS * WEIGHT_BYTES;
-    const uint64_t operand = group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
-    group_mma_begin();
+    const uint64_t operand =
+        ptx_group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
+    ptx_group_begin();
 #pragma unroll
     for (int k = 0; k < HALF; k++) {
-        group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
+        ptx_group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
     }
-    group_mma_end();
+    ptx_group_end();
 }
 
 /* Sums to which a norm follows, as the operand of the product behind it: times the norm's weights, and the squares of
@@ -283,7 +284,7 @@ __device__ __forceinline__ void hand_all_on(
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     float2 *mine = (float2 *)stages + warp * S::GROUPS * 32 + lane;
-    group_some_meet<1, S::WARPS * 32>(); /* all are through with the stages */
+    ptx_some_meet<1, S::WARPS * 32>(); /* all are through with the stages */
 #pragma unroll
     for (int j = 0; j < S::GROUPS; j++) {
         mine[j * 32] = make_float2(s.before[j][0], s.before[j][1]);
@@ -335,9 +336,9 @@ __device__ __forceinline__ void multiply(
             if (half == 0 || i + 1 < n) {
                 take_weights<S>(weights[1 - half], stages, b, at, 1 - half);
             }
-            group_mma_wait(s.now);
+            ptx_group_wait(s.now);
             if (half == 1 && told) {
-                group_arrive(told);
+                ptx_arrive_at(told);
             }
             fresh = --left == 0;
             if (fresh) {
@@ -355,36 +356,37 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     group_kernel(const __grid_constant__ struct group_task task)
 {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ __align__(128) unsigned char stages[];
+#if PTX_GROUPS
+    PTX_NEEDS_GROUPS;
+    PTX_DYNAMIC_SHARED(unsigned char, stages, 128);
     __shared__ struct barriers b; /* the host sees by it whether this kernel has a body */
     const int n_k = task.w.p.matrix.n_k_tiles, n = n_k / DEEP;
     const int parts = n_k > FEW_TILES ? 16 : 8, part = n_k / parts / HALF;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
-            group_barrier_begin(&b.full[i], 1);
-            group_barrier_begin(&b.empty[i], (uint32_t)(S::WARPS * (S::ACROSS + S::DOWN - 1)));
+            ptx_barrier_begin(&b.full[i], 1);
+            ptx_barrier_begin(&b.empty[i], (uint32_t)(S::WARPS * (S::ACROSS + S::DOWN - 1)));
         }
-        group_barriers_ready();
+        ptx_barriers_ready();
     }
     __syncthreads();
-    group_meet();
+    ptx_cluster_meet();
     if (warp >= S::WARPS) {
         if (S::MOVES) {
-            group_registers_less<S::LEFT>();
+            ptx_registers_less<S::LEFT>();
         }
         if (warp == S::WARPS) {
             bring<S>(task, stages, b, n);
         }
     } else {
         if (S::MOVES) {
-            group_registers_more<S::REGISTERS>();
+            ptx_registers_more<S::REGISTERS>();
         }
         multiply<S>(task, stages, b, n, part);
     }
     __syncthreads();
-    group_meet(); /* nobody leaves while others write to its shared memory */
+    ptx_cluster_meet(); /* nobody leaves while others write to its shared memory */
 #endif
 }
 

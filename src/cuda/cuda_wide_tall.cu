@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_tile(struct sums<S> &s, const uint4 *st
     }
 #pragma unroll
     for (int j = 0; j < S::WARP_GROUPS; j += 2) {
-        const uint4 b = blocks_load(vectors + j * DEEP * GROUP_PIECES);
+        const uint4 b = ptx_blocks(vectors + j * DEEP * GROUP_PIECES);
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++) {
             ptx_mma(s.now[r][j], weights[r], b.x, b.y);
@@ -139,7 +139,7 @@ __device__ __forceinline__ void hand_all_on(const struct wide_task &task, const 
 template <class S>
 __global__ void __launch_bounds__(THREADS, S::BLOCKS) tall_kernel(struct wide_task task)
 {
-    extern __shared__ uint4 stages[];
+    PTX_DYNAMIC_SHARED(uint4, stages, 16);
     const int n_k = task.p.matrix.n_k_tiles, n = n_k / DEEP;
     const int parts = n_k > FEW_TILES ? 16 : 8, part = (n_k + parts - 1) / parts;
     struct bringer<S> bringer;

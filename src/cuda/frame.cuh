@@ -175,8 +175,7 @@ template <int W, int I, bool TALKER, bool PREDICTOR>
 __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     frame_kernel(const __grid_constant__ struct frame_args args)
 {
-#if !defined(__CUDA_ARCH__) ||                                                                         \
-    __CUDA_ARCH__ >= 900 /* older ones have no bulk copies; frame_kernel_fits refuses them */
+#if PTX_BULK /* frame_kernel_fits refuses others */
     struct block b;
     if (!block_begin(b, args)) {
         return;

@@ -4,5 +4,5 @@
 
 extern "C" const void *frame_code_bf16_wide(void)
 {
-    return (const void *)frame_kernel<2048, 6144, false, false>;
+    return ptx_kernel(frame_kernel<2048, 6144, false, false>);
 }

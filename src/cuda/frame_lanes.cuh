@@ -416,10 +416,11 @@ DEV bool lanes_begin(struct block &b, struct crowd &crowd, const struct frame_la
 }
 
 template <int W, int I>
-__global__ void FRAME_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
+__global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
     lanes_kernel(const __grid_constant__ struct frame_lanes_args args)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 /* as frame_kernel */
+#if PTX_BULK /* as frame_kernel */
+    PTX_IN_PAIRS;
     struct block b;
     struct crowd crowd;
     if (!lanes_begin(b, crowd, args)) {
@@ -451,7 +452,7 @@ static struct frame_lanes_build lanes_build(int talker_width)
     struct frame_lanes_build build = {
         LANES, NULL, frame_ring_at(), (size_t)LANES_N_SETS * (size_t)lanes_kind_at(LANES_N_KINDS) * 4};
     if (talker_width == LANES_WIDTH) {
-        build.code = (const void *)lanes_kernel<LANES_WIDTH, 3 * LANES_WIDTH>;
+        build.code = ptx_kernel(lanes_kernel<LANES_WIDTH, 3 * LANES_WIDTH>);
     }
     return build;
 }

@@ -4,5 +4,5 @@
 
 extern "C" const void *frame_code_mixed(void)
 {
-    return (const void *)frame_kernel<1024, 3072, false, true>;
+    return ptx_kernel(frame_kernel<1024, 3072, false, true>);
 }

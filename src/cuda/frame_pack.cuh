@@ -10,17 +10,12 @@
 #define CUDA_FRAME_PACK_CUH
 
 #include "base/numeric.h"
+#include "cuda/cuda_ptx.cuh"
 #include "cuda/frame_plan.h"
 
-#ifdef __CUDA_ARCH__ /* no product and sum in one: the numbers are to be those of the host */
-#define PACK_MUL(a, b) __fmul_rn(a, b)
-#define PACK_ADD(a, b) __fadd_rn(a, b)
-#else
-#define PACK_MUL(a, b) ((a) * (b))
-#define PACK_ADD(a, b) ((a) + (b))
-#endif
-
 enum { PACK_COLUMNS = 32 };
+
+/* Products and sums here are not made in one step: the numbers are to be those of the host. */
 
 /* Element (row, k) of a bf16 row tile. */
 NUMERIC_FN float pack_element(const uint16_t *row_tile, int row, int k)
@@ -31,7 +26,7 @@ NUMERIC_FN float pack_element(const uint16_t *row_tile, int row, int k)
 
 NUMERIC_FN float pack_round(float x, float inverse)
 {
-    float code = PACK_ADD(PACK_ADD(PACK_MUL(x, inverse), 0x1.8p23f), -0x1.8p23f);
+    float code = ptx_add(ptx_add(ptx_mul(x, inverse), 0x1.8p23f), -0x1.8p23f);
     return code < -127 ? -127 : code > 127 ? 127 : code;
 }
 
@@ -42,7 +37,7 @@ NUMERIC_FN uint16_t pack_scale(const float *x)
     for (int i = 0; i < PACK_COLUMNS; i++) {
         float size = x[i] < 0 ? -x[i] : x[i];
         most = size > most ? size : most;
-        zeros = PACK_ADD(zeros, PACK_MUL(x[i], 0.0f));
+        zeros = ptx_add(zeros, ptx_mul(x[i], 0.0f));
     }
     if (zeros != 0) {
         return bf16_from_float(zeros);
@@ -53,11 +48,11 @@ NUMERIC_FN uint16_t pack_scale(const float *x)
     const float inverse = 127.0f / most;
     for (int i = 0; i < PACK_COLUMNS; i++) {
         const float code = pack_round(x[i], inverse);
-        dot[i % 4] = PACK_ADD(dot[i % 4], PACK_MUL(x[i], code));
-        square[i % 4] = PACK_ADD(square[i % 4], PACK_MUL(code, code));
+        dot[i % 4] = ptx_add(dot[i % 4], ptx_mul(x[i], code));
+        square[i % 4] = ptx_add(square[i % 4], ptx_mul(code, code));
     }
-    const float all_dot = PACK_ADD(PACK_ADD(dot[0], dot[1]), PACK_ADD(dot[2], dot[3]));
-    const float all_square = PACK_ADD(PACK_ADD(square[0], square[1]), PACK_ADD(square[2], square[3]));
+    const float all_dot = ptx_add(ptx_add(dot[0], dot[1]), ptx_add(dot[2], dot[3]));
+    const float all_square = ptx_add(ptx_add(square[0], square[1]), ptx_add(square[2], square[3]));
     return all_dot > 0 && all_square > 0 ? bf16_from_float(all_dot / all_square) : 0;
 }
 

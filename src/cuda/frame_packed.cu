@@ -4,5 +4,5 @@
 
 extern "C" const void *frame_code_packed(void)
 {
-    return (const void *)frame_kernel<1024, 3072, true, true>;
+    return ptx_kernel(frame_kernel<1024, 3072, true, true>);
 }

@@ -4,5 +4,5 @@
 
 extern "C" const void *frame_code_packed_wide(void)
 {
-    return (const void *)frame_kernel<2048, 6144, true, true>;
+    return ptx_kernel(frame_kernel<2048, 6144, true, true>);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frame kernel against the CPU backend on one checkpoint: the same rows, the same forced codes, every logit and
- * code compared. What runs the kernel, a GPU or the emulation, is behind four functions that the including file
+ * code compared. What runs the kernel is behind four functions that the including file
  * defines. */
 #ifndef TESTS_CUDA_FRAME_DRIVER_H
 #define TESTS_CUDA_FRAME_DRIVER_H

@@ -21,7 +21,11 @@ struct host_thread {
     int thread, lane, warp; /* in its block: thread = warp * 32 + lane */
     int block;              /* in the grid, x the fastest */
     int rank, cluster;      /* the block's place in its cluster, and blocks of a cluster */
+    /* What instructions keep for this thread (copies under way ...), by HOST_KEPT_...: NULL when the thread begins;
+     * the engine gives each to free() when it has ended. */
+    void *kept[3];
 };
+enum { HOST_KEPT_COPIES, HOST_KEPT_BARRIERS, HOST_KEPT_PRODUCTS };
 
 /* The one that runs; NULL: no kernel does, the host's own code. */
 extern struct host_thread *host_now;
@@ -65,7 +69,9 @@ void host_team_meet(const char *what);
 void *host_dynamic_shared(void);
 /* An address of shared memory, dynamic or static, as the 32 bits that instructions take; a finding if it is none. */
 uint32_t host_shared_address(const void *at);
-/* The same place in another block of the cluster (mapa). */
+/* The same place in another block of the cluster (mapa). Bits from HOST_RANK_SHIFT on say which block's; 0: the
+ * thread's own. */
+enum { HOST_RANK_SHIFT = 24 };
 uint32_t host_shared_map(uint32_t address, int rank);
 /* Where that lies now. It may move when others run: resolve it again after each wait. `bytes` are checked to lie in the
  * block's shared memory. */

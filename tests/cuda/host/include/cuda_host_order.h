@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The host's bodies of src/cuda/cuda_ptx_order.cuh, which says what each does. */
+#ifndef TESTS_CUDA_HOST_CUDA_HOST_ORDER_H
+#define TESTS_CUDA_HOST_CUDA_HOST_ORDER_H
+
+#include "tests/cuda/host/ptx.h"
+
+static inline void ptx_store(uint32_t *at, uint32_t word)
+{
+    host_store_word(at, &word, sizeof word, sizeof word, STRICT_GPU);
+}
+
+static inline void ptx_store(uint64_t *at, uint64_t word)
+{
+    host_store_word(at, &word, sizeof word, sizeof word, STRICT_GPU);
+}
+
+static inline uint32_t ptx_load(const uint32_t *at)
+{
+    uint32_t v;
+    host_load_word(at, &v, sizeof v, sizeof v, STRICT_GPU);
+    return v;
+}
+
+static inline uint64_t ptx_load(const uint64_t *at)
+{
+    uint64_t v;
+    host_load_word(at, &v, sizeof v, sizeof v, STRICT_GPU);
+    return v;
+}
+
+static inline uint2 ptx_load_two(const uint32_t *at)
+{
+    uint2 v;
+    host_load_word(at, &v, sizeof v, sizeof *at, STRICT_GPU);
+    return v;
+}
+
+static inline void ptx_load_four_if(uint32_t yes, const uint32_t *at, uint4 &v)
+{
+    if (yes) {
+        host_load_word(at, &v, sizeof v, sizeof *at, STRICT_GPU);
+    }
+}
+
+static inline void ptx_load_two_if(uint32_t yes, const uint64_t *at, uint64_t (&v)[2])
+{
+    if (yes) {
+        host_load_word(at, v, sizeof v, sizeof *at, STRICT_GPU);
+    }
+}
+
+static inline uint32_t ptx_load_first(const uint32_t *at)
+{
+    return host_load_acquire(at);
+}
+
+static inline void ptx_add_last(uint32_t *at)
+{
+    host_atomic_add(at, 1, STRICT_RELEASE);
+}
+
+static inline void ptx_add_to(uint64_t *at, uint64_t n)
+{
+    host_atomic_add_wide(at, n, STRICT_RELAXED);
+}
+
+static inline void ptx_fence()
+{
+    host_fence(STRICT_GPU);
+}
+
+template <int ID, int N> static inline void ptx_some_meet()
+{
+    host_some_meet(ID, N, false);
+}
+
+template <int ID, int N> static inline int ptx_some_count(bool yes)
+{
+    return host_some_meet(ID, N, yes);
+}
+
+static inline uint32_t ptx_cluster_map(uint32_t at, uint32_t rank)
+{
+    host_needs(host_card()->clusters, "mapa");
+    return host_shared_map(at, (int)rank);
+}
+
+static inline void ptx_cluster_meet()
+{
+    host_cluster_meet();
+}
+
+static inline void ptx_cluster_meet_warps()
+{
+    host_cluster_meet();
+}
+
+static inline void ptx_cluster_store(uint32_t *mine, int rank, uint32_t word)
+{
+    host_cluster_store(mine, rank, &word, 1);
+}
+
+static inline void ptx_cluster_store(uint32_t *mine, int rank, const uint32_t (&words)[4])
+{
+    host_cluster_store(mine, rank, words, 4);
+}
+
+static inline uint32_t ptx_cluster_load(const uint32_t *mine)
+{
+    uint32_t v;
+    host_load_word(mine, &v, sizeof v, sizeof v, STRICT_CLUSTER);
+    return v;
+}
+
+static inline void ptx_cluster_load_if(uint32_t yes, const uint32_t *mine, uint32_t &v)
+{
+    if (yes) {
+        host_load_word(mine, &v, sizeof v, sizeof v, STRICT_CLUSTER);
+    }
+}
+
+#endif
