@@ -352,7 +352,7 @@ static __device__ __forceinline__ void lay_down(
 
 /* Dynamic shared memory: the queue, and after the steps the parts. */
 template <int WM, int WN, typename A>
-__global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
+static __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
 {
     typedef conv_place<WM, WN> place;
     constexpr bool EARLY = WM * WN == 1; /* a thread has one item at most */

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 8, PATIENCE_S = 20 };
+#ifndef CUDA_PATIENCE_S /* seconds; a build for a device that is slower than any GPU sets more */
+#define CUDA_PATIENCE_S 20
+#endif
+
+enum { OLDEST_MAJOR = 8 };
 
 int cuda_device_count(void)
 {
@@ -38,7 +42,7 @@ static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
 utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *error)
 {
     struct cudaDeviceProp properties;
-    *d = (struct cuda_device){.index = index, .patience_s = PATIENCE_S};
+    *d = (struct cuda_device){.index = index, .patience_s = CUDA_PATIENCE_S};
     int n = 0;
     cudaError_t result = cudaGetDeviceCount(&n);
     if (result != cudaSuccess || n == 0) {

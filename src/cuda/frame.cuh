@@ -172,7 +172,7 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
 }
 
 template <int W, int I, bool TALKER, bool PREDICTOR>
-__global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
+static __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     frame_kernel(const __grid_constant__ struct frame_args args)
 {
 #if PTX_BULK /* frame_kernel_fits refuses others */

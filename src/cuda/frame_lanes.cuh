@@ -416,7 +416,7 @@ DEV bool lanes_begin(struct block &b, struct crowd &crowd, const struct frame_la
 }
 
 template <int W, int I>
-__global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
+static __global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
     lanes_kernel(const __grid_constant__ struct frame_lanes_args args)
 {
 #if PTX_BULK /* as frame_kernel */

@@ -61,22 +61,32 @@ static void set_thread(struct block *b, int i)
     t->warp = i / HOST_WARP;
     t->block = b->index;
     t->rank = b->rank;
+    t->which_cluster = (int)(b->cluster - b->of->clusters);
     t->cluster = b->of->cluster;
     b->fibers[i].of = b;
     b->fibers[i].barrier = -1;
     b->fibers[i].stack = stack_take();
 }
 
-struct block *block_new(struct run *r, int index, struct cluster *cluster, int rank)
+/* A block's place: the cluster's, x the fastest, and its own in the cluster. */
+static struct host_dim place_of(const struct run *r, unsigned which, unsigned rank)
+{
+    const struct host_dim g = r->launch.grid, c = r->launch.cluster;
+    const unsigned across = g.x / c.x, down = g.y / c.y;
+    return (struct host_dim){which % across * c.x + rank % c.x,
+        which / across % down * c.y + rank / c.x % c.y,
+        which / (across * down) * c.z + rank / (c.x * c.y)};
+}
+
+struct block *block_new(struct run *r, struct cluster *cluster, int rank)
 {
     const struct host_dim *grid = &r->launch.grid;
     struct block *b = calloc(1, sizeof *b);
     b->of = r;
-    b->index = index;
     b->rank = rank;
     b->cluster = cluster;
-    b->id = (struct host_dim){(unsigned)index % grid->x, (unsigned)index / grid->x % grid->y,
-        (unsigned)index / (grid->x * grid->y)};
+    b->id = place_of(r, (unsigned)(cluster - r->clusters), (unsigned)rank);
+    b->index = (int)(b->id.x + grid->x * (b->id.y + grid->y * b->id.z));
     b->n_left = r->n_threads;
     b->fibers = calloc((size_t)r->n_threads, sizeof *b->fibers);
     b->warps = calloc((size_t)r->n_warps, sizeof *b->warps);
@@ -102,6 +112,9 @@ void block_free(struct block *b)
         block_forget_standing();
     }
     for (int i = 0; i < b->of->n_threads; i++) {
+        for (int k = 0; k < HOST_KEPT; k++) {
+            free(b->fibers[i].thread.kept[k]);
+        }
         free_stacks[n_free_stacks++] = b->fibers[i].stack;
     }
     strict_memory_remove(b->dynamic);

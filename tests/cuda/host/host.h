@@ -92,9 +92,9 @@ struct host_launch {
     const struct host_kernel *kernel;
     const void *args; /* kernel->args_bytes of them; copied by host_run_begin */
     struct host_dim grid, block;
-    int cluster;         /* blocks of a cluster; 1: none */
-    size_t shared_bytes; /* dynamic shared memory */
-    bool cooperative;    /* all blocks are there at once */
+    struct host_dim cluster; /* blocks of a cluster; 1, 1, 1: none */
+    size_t shared_bytes;     /* dynamic shared memory */
+    bool cooperative;        /* all blocks are there at once */
     bool
         overlaps; /* may begin before the launch in front of it has ended: programmatic dependent launch */
     struct strict_grid *watched; /* as whom its threads touch memory; NULL: nobody looks */

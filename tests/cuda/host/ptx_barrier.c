@@ -72,7 +72,7 @@ static struct barrier find(uint32_t address, const char *what, uint64_t **word)
 
 const void *host_barrier_object(uint32_t barrier)
 {
-    const uint64_t cluster = (uint64_t)(host_now->block / host_now->cluster) + 1;
+    const uint64_t cluster = (uint64_t)host_now->which_cluster + 1;
     const bool own = barrier >> HOST_RANK_SHIFT == 0;
     const uint32_t mapped = own ? host_shared_map(barrier, host_now->rank) : barrier;
     return (const void *)(uintptr_t)(cluster << 32 | mapped);

@@ -122,7 +122,8 @@ double host_launch_share(const struct host_launch *launch)
 
 static cudaError_t check_cluster(const struct host_launch *l)
 {
-    if (l->cluster == 1) {
+    const int64_t n = volume(l->cluster);
+    if (n == 1) {
         return cudaSuccess;
     }
     if (!host_card()->clusters) {
@@ -130,9 +131,9 @@ static cudaError_t check_cluster(const struct host_launch *l)
             "%s: a launch in clusters, which this GPU does not have", host_kernel_name(l->kernel));
         return cudaErrorNotSupported;
     }
-    return l->cluster > MOST_CLUSTER               ? cudaErrorInvalidClusterSize
-           : l->grid.x % (unsigned)l->cluster != 0 ? cudaErrorInvalidValue
-                                                   : cudaSuccess;
+    const bool whole = n > 0 && l->grid.x % l->cluster.x == 0 && l->grid.y % l->cluster.y == 0 &&
+                       l->grid.z % l->cluster.z == 0;
+    return n > MOST_CLUSTER ? cudaErrorInvalidClusterSize : whole ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 static cudaError_t check(const struct host_launch *l)
@@ -203,11 +204,7 @@ static cudaError_t read_attributes(struct host_launch *l, const cudaLaunchConfig
             l->cooperative = v->cooperative != 0;
             break;
         case cudaLaunchAttributeClusterDimension:
-            if (v->clusterDim.y != 1 || v->clusterDim.z != 1 || v->clusterDim.x == 0) {
-                host_finding("cudaLaunchKernelExC: the bench has clusters in x only");
-                return cudaErrorInvalidValue;
-            }
-            l->cluster = (int)v->clusterDim.x;
+            l->cluster = (struct host_dim){v->clusterDim.x, v->clusterDim.y, v->clusterDim.z};
             break;
         case cudaLaunchAttributeProgrammaticStreamSerialization:
             l->overlaps = v->programmaticStreamSerializationAllowed != 0;
@@ -222,7 +219,7 @@ static cudaError_t read_attributes(struct host_launch *l, const cudaLaunchConfig
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *code, void **args)
 {
     cudaError_t result = host_enter(CALL_cudaLaunchKernelExC);
-    struct host_launch l = {.cluster = 1};
+    struct host_launch l = {.cluster = {1, 1, 1}};
     result = result ? result : find(code, &l.kernel);
     result = result ? result : read_attributes(&l, config);
     if (!result) {
@@ -240,7 +237,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *code, struct dim3 grid, stru
     cudaError_t result = host_enter(CALL_cudaLaunchCooperativeKernel);
     struct host_launch l = {.grid = dim_of(grid),
         .block = dim_of(block),
-        .cluster = 1,
+        .cluster = {1, 1, 1},
         .shared_bytes = shared_bytes,
         .cooperative = true};
     result = result ? result : find(code, &l.kernel);

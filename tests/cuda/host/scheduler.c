@@ -6,6 +6,8 @@
  * one of the orders that a GPU may take, and the cheapest. */
 #include "tests/cuda/host/scheduler.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +221,7 @@ static void begin_cluster(struct run *r)
     const int which = r->order[r->n_begun / r->cluster];
     struct cluster *c = &r->clusters[which];
     for (int i = 0; i < r->cluster; i++) {
-        struct block *b = block_new(r, which * r->cluster + i, c, i);
+        struct block *b = block_new(r, c, i);
         c->blocks[i] = b;
         r->resident[r->n_resident++] = b;
         r->n_begun++;
@@ -352,6 +354,11 @@ enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
 
 /* ---- Launches ---- */
 
+static int cluster_of(const struct host_launch *l)
+{
+    return (int)(l->cluster.x * l->cluster.y * l->cluster.z);
+}
+
 static bool fits(const struct host_launch *l, const struct kernel_facts *facts)
 {
     const struct host_card *card = host_card();
@@ -365,8 +372,10 @@ static bool fits(const struct host_launch *l, const struct kernel_facts *facts)
     } else if (facts->shared_bytes + l->shared_bytes > (size_t)card->block_shared) {
         host_finding("%s: %zu bytes of shared memory, and a block of a %s has %d", facts->name,
             facts->shared_bytes + l->shared_bytes, card->full_name, card->block_shared);
-    } else if (l->cluster > 1 && (!card->clusters || blocks % l->cluster != 0 || l->cluster > 16)) {
-        host_finding("%s: clusters of %d blocks", facts->name, l->cluster);
+    } else if (cluster_of(l) > 1 &&
+               (!card->clusters || cluster_of(l) > MOST_CLUSTER || l->grid.x % l->cluster.x ||
+                   l->grid.y % l->cluster.y || l->grid.z % l->cluster.z)) {
+        host_finding("%s: clusters of %d blocks", facts->name, cluster_of(l));
     } else {
         return true;
     }
@@ -392,6 +401,8 @@ struct host_run *host_run_begin(const struct host_launch *l)
     if (!fits(l, facts)) {
         return NULL;
     }
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* blocks come and go: no memory is given back and asked for again */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     struct run *r = calloc(1, sizeof *r);
     r->launch = *l;
     r->grid = l->watched;
@@ -401,7 +412,7 @@ struct host_run *host_run_begin(const struct host_launch *l)
     r->n_blocks = (int)(l->grid.x * l->grid.y * l->grid.z);
     r->n_threads = (int)(l->block.x * l->block.y * l->block.z);
     r->n_warps = (r->n_threads + HOST_WARP - 1) / HOST_WARP;
-    r->cluster = l->cluster > 1 ? l->cluster : 1;
+    r->cluster = cluster_of(l);
     r->most_resident = l->cooperative ? r->n_blocks : r->cluster;
     r->resident = calloc((size_t)r->most_resident, sizeof(struct block *));
     r->clusters = calloc((size_t)(r->n_blocks / r->cluster), sizeof *r->clusters);

@@ -8,6 +8,7 @@
 
 enum {
     FIBER_STACK = 64 << 10,
+    MOST_CLUSTER = 16,  /* blocks */
     N_BARRIERS = 16,    /* of a block */
     N_LATE_STORES = 8,  /* of a thread */
     N_WARP_MEETINGS = 4 /* of a warp, by lanes that do not overlap */
@@ -67,7 +68,7 @@ struct team {
 
 struct cluster {
     int here, phase; /* threads that have arrived at its barrier */
-    struct block *blocks[16];
+    struct block *blocks[MOST_CLUSTER];
 };
 
 struct block {
@@ -145,7 +146,7 @@ void fiber_wake(struct fiber *f);
 uint32_t run_chance(struct run *r, uint32_t n);
 
 /* Stacks and shared memory of blocks (block_memory.c). */
-struct block *block_new(struct run *r, int index, struct cluster *cluster, int rank);
+struct block *block_new(struct run *r, struct cluster *cluster, int rank);
 void block_free(struct block *b);
 /* Brings the block's static shared memory to where the code finds it. */
 void block_stand(struct block *b);

@@ -20,6 +20,7 @@ static const char *image; /* of the program's file */
 static const Elf64_Sym *table;
 static const char *names;
 static int n_symbols;
+static const Elf64_Shdr *sections;
 static uintptr_t base; /* where the program was put */
 
 /* Also the symbol by which `base` is found. */
@@ -47,7 +48,7 @@ static void read_table(void)
         fail("no memory");
     }
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
-    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + head->e_shoff);
+    sections = (const Elf64_Shdr *)(image + head->e_shoff);
     for (int i = 0; i < head->e_shnum; i++) {
         if (sections[i].sh_type == SHT_SYMTAB) {
             table = (const Elf64_Sym *)(image + sections[i].sh_offset);
@@ -56,12 +57,25 @@ static void read_table(void)
         }
     }
     for (int i = 0; i < n_symbols; i++) {
-        if (strcmp(names + table[i].st_name, "host_symbols_mark") == 0) {
+        const char *name = names + table[i].st_name;
+        if (strcmp(name, "host_symbols_mark") == 0) {
             base = (uintptr_t)host_symbols_mark - table[i].st_value;
-            return;
+        } else if (ELF64_ST_BIND(table[i].st_info) == STB_WEAK && strncmp(name, "_ZZ", 3) == 0) {
+            fprintf(
+                stderr, "host bench: %s is one for all files (a kernel that is not static?)\n", name);
+            abort();
         }
     }
-    fail("no table");
+    if (!base) {
+        fail("no table");
+    }
+}
+
+/* A variable that the program can write to, and so neither a constant nor a function's address. */
+static bool is_variable(const Elf64_Sym *s)
+{
+    return ELF64_ST_TYPE(s->st_info) == STT_OBJECT && s->st_shndx < SHN_LORESERVE &&
+           sections[s->st_shndx].sh_flags & SHF_WRITE;
 }
 
 /* The symbol of a function at this address, and the first symbol of its file. */
@@ -143,7 +157,7 @@ static struct kernel_facts *learn(const void *code)
     f->name = f->name ? f->name : strdup(kernel);
     for (int i = from; i < to; i++) {
         const char *name = names + table[i].st_name;
-        if (ELF64_ST_TYPE(table[i].st_info) == STT_OBJECT && is_kernels(name, kernel, from, to)) {
+        if (is_variable(&table[i]) && is_kernels(name, kernel, from, to)) {
             if (strstr(name, "host_needs_90a")) {
                 f->needs_groups |= strncmp(name + 3, kernel + 2, strlen(kernel + 2)) == 0;
             } else {

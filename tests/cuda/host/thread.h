@@ -20,6 +20,7 @@ struct host_thread {
     struct host_dim thread_id, block_id, block_dim, grid_dim;
     int thread, lane, warp; /* in its block: thread = warp * 32 + lane */
     int block;              /* in the grid, x the fastest */
+    int which_cluster;      /* in the grid */
     int rank, cluster;      /* the block's place in its cluster, and blocks of a cluster */
     /* What instructions keep for this thread (copies under way ...), by HOST_KEPT_...: NULL when the thread begins;
      * the engine gives each to free() when it has ended. */
