@@ -24,6 +24,11 @@ void finding_launch(const struct host_launch *launch, int number)
     number_now = number;
 }
 
+bool finding_in_launch(void)
+{
+    return launch_now != NULL;
+}
+
 static void tell_place(void)
 {
     const struct host_thread *t = &host_now ? host_now : NULL;

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/cuda/host/findings.h"
 #include "tests/cuda/host/runtime.h"
 
 static const size_t PAGE = 4096, GUARD = 1 << 20, ALIGN = 256, GRAIN = 2 << 20;
@@ -130,16 +131,18 @@ static void check_all(void)
     }
 }
 
-/* An access that no page allows: told, if it is to an area of ours or beside one, or to a freed one. */
+/* An access that no page allows: told, if it is to an area of ours or beside one, to a freed one, or by a kernel. */
 static void tell_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
     const struct host_area *a = host_area_of(info->si_addr);
-    if (!a) {
+    if (!a && !finding_in_launch()) {
         signal(number, SIG_DFL); /* the access is made again and kills the program as ever */
         return;
     }
-    if (a->kind == HOST_CONSTANT) {
+    if (!a) {
+        host_finding("an access to %p, which is no memory of the device", info->si_addr);
+    } else if (a->kind == HOST_CONSTANT) {
         host_finding("an access to memory %d at offset %td, after it was freed", a->number,
             (char *)info->si_addr - a->at);
     } else {
@@ -150,7 +153,8 @@ static void tell_fault(int number, siginfo_t *info, void *context)
     _exit(EXIT_FINDINGS);
 }
 
-static void watch_faults(void)
+/* Before main: a sanitizer that has its own handler comes first. */
+__attribute__((constructor)) static void watch_faults(void)
 {
     static char stack[ALT_STACK];
     struct sigaction now, ours = {.sa_sigaction = tell_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -168,7 +172,6 @@ static struct host_area *area_new(size_t bytes, enum host_memory kind)
 {
     if (!n_areas++) {
         atexit(check_all);
-        watch_faults();
     }
     const size_t room = up(bytes, ALIGN), pages = up(room, PAGE);
     struct host_area *a = calloc(1, sizeof *a);
