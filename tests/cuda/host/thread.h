@@ -16,6 +16,8 @@ extern "C" {
 
 /* ---- Who ---- */
 
+enum { HOST_KEPT_COPIES, HOST_KEPT_BARRIERS, HOST_KEPT_PRODUCTS, HOST_KEPT };
+
 struct host_thread {
     struct host_dim thread_id, block_id, block_dim, grid_dim;
     int thread, lane, warp; /* in its block: thread = warp * 32 + lane */
@@ -24,9 +26,8 @@ struct host_thread {
     int rank, cluster;      /* the block's place in its cluster, and blocks of a cluster */
     /* What instructions keep for this thread (copies under way ...), by HOST_KEPT_...: NULL when the thread begins;
      * the engine gives each to free() when it has ended. */
-    void *kept[3];
+    void *kept[HOST_KEPT];
 };
-enum { HOST_KEPT_COPIES, HOST_KEPT_BARRIERS, HOST_KEPT_PRODUCTS };
 
 /* The one that runs; NULL: no kernel does, the host's own code. */
 extern struct host_thread *host_now;
