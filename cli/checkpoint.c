@@ -90,19 +90,14 @@ utter_model_info checkpoint_info(const utter_model *model)
 
 static void apply_sampling(utter_stream_options *options, const struct settings *s)
 {
-    utter_sampling *talker = &options->talker, *predictor = &options->predictor;
-    talker->temperature = s->temperature.given ? (float)s->temperature.number : talker->temperature;
-    talker->top_k = s->top_k.given ? (int)s->top_k.integer : talker->top_k;
-    talker->top_p = s->top_p.given ? (float)s->top_p.number : talker->top_p;
-    talker->repetition_penalty =
-        s->repetition_penalty.given ? (float)s->repetition_penalty.number : talker->repetition_penalty;
-    predictor->temperature =
-        s->sub_temperature.given ? (float)s->sub_temperature.number : predictor->temperature;
-    predictor->top_k = s->sub_top_k.given ? (int)s->sub_top_k.integer : predictor->top_k;
-    predictor->top_p = s->sub_top_p.given ? (float)s->sub_top_p.number : predictor->top_p;
-    if (s->greedy.given) {
-        talker->temperature = 0;
-        predictor->temperature = 0;
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        const struct parameter *p = &parameter_table[i];
+        const struct setting *typed = &s->sampling[i];
+        if (s->greedy.given && p->greedy) {
+            parameter_set(p, options, 0);
+        } else if (typed->given) {
+            parameter_set(p, options, p->whole ? (double)typed->integer : typed->number);
+        }
     }
 }
 
@@ -110,9 +105,11 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     const utter_model *model, const struct settings *settings)
 {
     *voice = NULL;
-    if (settings->greedy.given && (settings->temperature.given || settings->sub_temperature.given)) {
-        return fail(1, "--greedy: contradicts --%s (give one of them)",
-            settings->temperature.given ? "temperature" : "sub-temperature");
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        const struct parameter *p = &parameter_table[i];
+        if (settings->greedy.given && settings->sampling[i].given && p->greedy) {
+            return fail(1, "--greedy: contradicts --%s (give one of them)", p->option);
+        }
     }
     utter_error error = {0};
     utter_status status = utter_stream_options_init(options, model);

@@ -25,7 +25,7 @@ enum {
 };
 
 /* clang-format off: one row is one option */
-const struct option option_table[] = {
+static const struct option option_table[] = {
     {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
         "checkpoint folder in the official layout, or a file of utter quantize (default: the voice "
         "that "
@@ -76,18 +76,7 @@ const struct option option_table[] = {
         "always the likeliest code, in both models"},
     {SAY | BENCH | DESIGN, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0,
         AT(seed), "0", "the same seed gives the same samples"},
-    {SAY, "Sampling", 0, "temperature", "X", OPTION_NUMBER, 0, 100, AT(temperature), NULL,
-        "0 is greedy (default of this and the next six: the checkpoint's generation_config.json)"},
-    {SAY, "Sampling", 0, "top-k", "N", OPTION_INTEGER, 0, 1000000, AT(top_k), NULL,
-        "choose among the N likeliest, 0 is off"},
-    {SAY, "Sampling", 0, "top-p", "X", OPTION_NUMBER, DBL_MIN, 1, AT(top_p), NULL,
-        "choose among the likeliest that make up X, 1 is off"},
-    {SAY, "Sampling", 0, "repetition-penalty", "X", OPTION_NUMBER, DBL_MIN, 100, AT(repetition_penalty),
-        NULL, "1 is off"},
-    {SAY, "Sampling", 0, "sub-temperature", "X", OPTION_NUMBER, 0, 100, AT(sub_temperature), NULL,
-        "the same for the predictor, which makes the finer codes"},
-    {SAY, "Sampling", 0, "sub-top-k", "N", OPTION_INTEGER, 0, 1000000, AT(sub_top_k), NULL, "the same"},
-    {SAY, "Sampling", 0, "sub-top-p", "X", OPTION_NUMBER, DBL_MIN, 1, AT(sub_top_p), NULL, "the same"},
+    {SAY, "Sampling", .kind = OPTION_PARAMETERS},
 
     {SAY, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames of 80 ms (default from the checkpoint)"},
@@ -183,4 +172,36 @@ const struct option option_table[] = {
 };
 /* clang-format on */
 
-const size_t n_options = sizeof option_table / sizeof *option_table;
+enum { N_ROWS = sizeof option_table / sizeof *option_table };
+
+size_t options_count(void)
+{
+    return N_ROWS - 1 + N_PARAMETERS;
+}
+
+/* The row of `row`'s place that parameter i has. */
+static struct option parameter_row(const struct option *row, size_t i)
+{
+    const struct parameter *p = &parameter_table[i];
+    return (struct option){.commands = row->commands,
+        .group = row->group,
+        .name = p->option,
+        .value = p->whole ? "N" : "X",
+        .kind = p->whole ? OPTION_INTEGER : OPTION_NUMBER,
+        .low = p->above ? DBL_MIN : p->low,
+        .high = p->most_asked,
+        .setting = AT(sampling) + i * sizeof(struct setting),
+        .help = p->help};
+}
+
+struct option option_at(size_t i)
+{
+    size_t first = 0;
+    while (option_table[first].kind != OPTION_PARAMETERS) {
+        first++;
+    }
+    if (i >= first && i < first + N_PARAMETERS) {
+        return parameter_row(&option_table[first], i - first);
+    }
+    return option_table[i < first ? i : i - N_PARAMETERS + 1];
+}

@@ -123,24 +123,25 @@ static bool parse_value(struct setting *setting, const struct option *option, co
         }
         return true;
     case OPTION_FLAG:
+    case OPTION_PARAMETERS:
         break;
     }
     return true;
 }
 
-/* The option of this command with the name, or the letter when `letter` is not 0. */
-static const struct option *option_find(
-    const struct command *command, const char *name, size_t length, char letter)
+/* The option of this command with the name, or the letter when `letter` is not 0. False: there is none. */
+static bool option_find(
+    struct option *option, const struct command *command, const char *name, size_t length, char letter)
 {
-    for (size_t i = 0; i < n_options; i++) {
-        const struct option *option = &option_table[i];
+    for (size_t i = 0; i < options_count(); i++) {
+        *option = option_at(i);
         bool same = letter ? option->letter == letter
                            : strncmp(option->name, name, length) == 0 && option->name[length] == 0;
         if (same && (option->commands & command->bit)) {
-            return option;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static void fail_unknown(const struct command *command, const char *typed)
@@ -149,13 +150,14 @@ static void fail_unknown(const struct command *command, const char *typed)
     size_t n = 0;
     bool elsewhere = false;
     size_t length = strcspn(typed, "=");
-    for (size_t i = 0; i < n_options; i++) {
-        if (!(option_table[i].commands & command->bit)) {
-            elsewhere = elsewhere ||
-                        (strncmp(typed, "--", 2) == 0 && strlen(option_table[i].name) == length - 2 &&
-                            strncmp(option_table[i].name, typed + 2, length - 2) == 0);
+    for (size_t i = 0; i < options_count(); i++) {
+        const struct option option = option_at(i);
+        if (!(option.commands & command->bit)) {
+            elsewhere =
+                elsewhere || (strncmp(typed, "--", 2) == 0 && strlen(option.name) == length - 2 &&
+                                 strncmp(option.name, typed + 2, length - 2) == 0);
         } else if (n < sizeof names / sizeof *names) {
-            names[n++] = option_table[i].name;
+            names[n++] = option.name;
         }
     }
     char name[NAME_MAX_LENGTH];
@@ -178,33 +180,34 @@ static void fail_unknown(const struct command *command, const char *typed)
 static bool parse_option(struct invocation *invocation, int n, char **arguments, int *i)
 {
     const char *typed = arguments[*i], *value = NULL;
-    const struct option *option;
+    struct option option;
+    bool found;
     if (typed[1] == '-') {
         size_t length = strcspn(typed + 2, "=");
-        option = option_find(invocation->command, typed + 2, length, 0);
+        found = option_find(&option, invocation->command, typed + 2, length, 0);
         value = typed[2 + length] == '=' ? typed + 3 + length : NULL;
     } else {
-        option = option_find(invocation->command, NULL, 0, typed[1]);
-        value = option && typed[2] ? typed + 2 : NULL;
+        found = option_find(&option, invocation->command, NULL, 0, typed[1]);
+        value = found && typed[2] ? typed + 2 : NULL;
     }
-    if (!option) {
+    if (!found) {
         fail_unknown(invocation->command, typed);
         return false;
     }
-    if (option->kind == OPTION_FLAG && value) {
-        fail(1, "--%s: takes no value, and '%s' was given", option->name, value);
+    if (option.kind == OPTION_FLAG && value) {
+        fail(1, "--%s: takes no value, and '%s' was given", option.name, value);
         return false;
     }
-    if (option->kind != OPTION_FLAG && !value) {
+    if (option.kind != OPTION_FLAG && !value) {
         if (*i + 1 >= n) {
-            fail(1, "--%s: its value is missing (%s)", option->name, option->value);
+            fail(1, "--%s: its value is missing (%s)", option.name, option.value);
             return false;
         }
         value = arguments[++*i];
     }
-    struct setting *setting = setting_of(&invocation->settings, option);
+    struct setting *setting = setting_of(&invocation->settings, &option);
     setting->given = true;
-    return parse_value(setting, option, value);
+    return parse_value(setting, &option, value);
 }
 
 static bool check_words(const struct invocation *invocation)
@@ -228,10 +231,10 @@ bool options_parse(
 {
     memset(invocation, 0, sizeof *invocation);
     invocation->command = command;
-    for (size_t i = 0; i < n_options; i++) {
-        const struct option *option = &option_table[i];
-        if (option->fallback &&
-            !parse_value(setting_of(&invocation->settings, option), option, option->fallback)) {
+    for (size_t i = 0; i < options_count(); i++) {
+        const struct option option = option_at(i);
+        if (option.fallback &&
+            !parse_value(setting_of(&invocation->settings, &option), &option, option.fallback)) {
             return false;
         }
     }
@@ -295,16 +298,16 @@ void options_help(const struct command *command, FILE *out)
     fprintf(out, "utter %s: %s\n\nUsage: utter %s %s\n%s%s", command->name, command->summary,
         command->name, command->synopsis, command->about[0] ? "\n" : "", command->about);
     const char *group = "";
-    for (size_t i = 0; i < n_options; i++) {
-        const struct option *option = &option_table[i];
-        if (!(option->commands & command->bit)) {
+    for (size_t i = 0; i < options_count(); i++) {
+        const struct option option = option_at(i);
+        if (!(option.commands & command->bit)) {
             continue;
         }
-        if (strcmp(group, option->group) != 0) {
-            group = option->group;
+        if (strcmp(group, option.group) != 0) {
+            group = option.group;
             fprintf(out, "\n%s\n", group);
         }
-        print_option(out, option);
+        print_option(out, &option);
     }
     fprintf(out, "\nExamples\n  %s\n  %s\n", command->examples[0], command->examples[1]);
 }

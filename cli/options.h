@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/parameters.h"
+
 /* What one option was set to. Without `given` the rest holds the table's default, or zeros. */
 struct setting {
     bool given;
@@ -22,8 +24,8 @@ struct settings {
     struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
     struct setting output, format, sample, codes;
-    struct setting greedy, seed, temperature, top_k, top_p, repetition_penalty;
-    struct setting sub_temperature, sub_top_k, sub_top_p, max_frames, no_guard;
+    struct setting greedy, seed, max_frames, no_guard;
+    struct setting sampling[N_PARAMETERS]; /* of parameter_table */
     struct setting stats, trace, json, quiet;
     struct setting pretokenizer;
     struct setting rule, chunk;
@@ -38,9 +40,10 @@ struct settings {
 enum option_kind {
     OPTION_FLAG,
     OPTION_TEXT,
-    OPTION_INTEGER, /* low .. high, no sign */
-    OPTION_NUMBER,  /* low .. high; low DBL_MIN means above 0 */
-    OPTION_CHOICE,  /* one of the words of `value`, a|b|c */
+    OPTION_INTEGER,    /* low .. high, no sign */
+    OPTION_NUMBER,     /* low .. high; low DBL_MIN means above 0 */
+    OPTION_CHOICE,     /* one of the words of `value`, a|b|c */
+    OPTION_PARAMETERS, /* in the table only: a row for each of parameter_table stands here */
 };
 
 struct option {
@@ -93,8 +96,9 @@ struct command {
     int (*run)(const struct invocation *invocation);
 };
 
-extern const struct option option_table[];
-extern const size_t n_options;
+/* Row i of the table. */
+struct option option_at(size_t i);
+size_t options_count(void);
 extern const struct command command_table[];
 extern const size_t n_commands;
 

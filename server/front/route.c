@@ -13,6 +13,7 @@
 #include "server/front/speech_http.h"
 #include "server/front/voices_http.h"
 #include "server/loop/account.h"
+#include "server/speech/aliases.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 
@@ -48,15 +49,14 @@ static json_t *model_json(const struct server *s, const char *id, bool whole)
     return j;
 }
 
-static const char *const model_aliases[] = {"tts-1", "tts-1-hd", "gpt-4o-mini-tts"};
-
 static void answer_models(struct conn *c)
 {
     const struct server *s = c->server;
     json_t *list = json_array();
     json_array_append_new(list, model_json(s, s->model_id, true));
-    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
-        json_array_append_new(list, model_json(s, model_aliases[i], false));
+    const char *alias;
+    for (int i = 0; (alias = alias_model(i)); i++) {
+        json_array_append_new(list, model_json(s, alias, false));
     }
     bool audio = strstr(c->head.path, "/audio/") != NULL;
     conn_answer_json(c, 200,
@@ -67,11 +67,7 @@ static void answer_models(struct conn *c)
 static void answer_model(struct conn *c)
 {
     const char *id = strrchr(c->head.path, '/') + 1;
-    bool known = strcmp(id, c->server->model_id) == 0;
-    for (size_t i = 0; i < sizeof model_aliases / sizeof *model_aliases; i++) {
-        known = known || strcmp(id, model_aliases[i]) == 0;
-    }
-    if (known) {
+    if (strcmp(id, c->server->model_id) == 0 || alias_is_model(id)) {
         conn_answer_json(c, 200, model_json(c->server, id, true));
         return;
     }

@@ -186,6 +186,35 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
     return is_all(&b) && h->model && h->device;
 }
 
+/* Real numbers first, then the whole ones. */
+static void put_sampling(struct wire_out *w, const double *values)
+{
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        if (!parameter_table[i].whole) {
+            wire_put_real(w, values[i]);
+        }
+    }
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        if (parameter_table[i].whole) {
+            put_int(w, (int)values[i]);
+        }
+    }
+}
+
+static void get_sampling(struct bytes *b, double *values)
+{
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        if (!parameter_table[i].whole) {
+            values[i] = get_real(b);
+        }
+    }
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        if (parameter_table[i].whole) {
+            values[i] = get_int(b);
+        }
+    }
+}
+
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
 {
     wire_begin(w, WIRE_OPEN, id);
@@ -194,13 +223,7 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     wire_put_string(w, o->language);
     wire_put_string(w, o->instruct);
     put_int(w, o->layout);
-    wire_put_real(w, o->temperature);
-    wire_put_real(w, o->top_p);
-    wire_put_real(w, o->repetition_penalty);
-    wire_put_real(w, o->sub_temperature);
-    wire_put_real(w, o->sub_top_p);
-    put_int(w, o->top_k);
-    put_int(w, o->sub_top_k);
+    put_sampling(w, o->sampling);
     wire_put_number(w, o->seed, 8);
     put_int(w, o->max_frames);
     wire_end(w);
@@ -214,13 +237,7 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     o->language = get_string(&b);
     o->instruct = get_string(&b);
     o->layout = get_int(&b);
-    o->temperature = get_real(&b);
-    o->top_p = get_real(&b);
-    o->repetition_penalty = get_real(&b);
-    o->sub_temperature = get_real(&b);
-    o->sub_top_p = get_real(&b);
-    o->top_k = get_int(&b);
-    o->sub_top_k = get_int(&b);
+    get_sampling(&b, o->sampling);
     o->seed = bytes_number(&b, 8);
     o->max_frames = get_int(&b);
     return is_all(&b);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parameters.h"
 #include "utter.h"
 
 enum { WIRE_VERSION = 3, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
@@ -75,13 +76,12 @@ struct wire_hello {
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
 bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);
 
-/* Numbers that are NaN, or negative where they count, stand for the checkpoint's own. */
 struct wire_open {
     const char *voice_name, *voice_file; /* a preset, or a voice file; NULL both: none */
     const char *language, *instruct;
     int layout; /* utter_layout */
-    double temperature, top_p, repetition_penalty, sub_temperature, sub_top_p;
-    int top_k, sub_top_k;
+    double sampling
+        [N_PARAMETERS]; /* as in parameter_table; NAN or, of whole numbers, -1: the checkpoint's */
     uint64_t seed;
     int max_frames;
 };

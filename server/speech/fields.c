@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "utter.h"
+#include "server/speech/aliases.h"
 
 struct reader {
     const json_t *object, *defaults;
@@ -149,25 +149,13 @@ static const char *take_voice(struct reader *r)
     return json_string_value(id);
 }
 
-static const struct {
-    const char *code, *name;
-} language_codes[] = {{"zh", "chinese"}, {"en", "english"}, {"ja", "japanese"}, {"ko", "korean"},
-    {"de", "german"}, {"fr", "french"}, {"ru", "russian"}, {"pt", "portuguese"}, {"es", "spanish"},
-    {"it", "italian"}};
-
 static const char *take_language(struct reader *r, const struct fields_model *model)
 {
     const char *key = get(r, "language") ? "language" : "lang_code", *text = take_string(r, key);
     if (!text || strcasecmp(text, "auto") == 0) {
         return NULL;
     }
-    const char *name = text;
-    for (size_t i = 0; i < sizeof language_codes / sizeof *language_codes; i++) {
-        const char *code = language_codes[i].code;
-        if (strncasecmp(text, code, 2) == 0 && (!text[2] || text[2] == '-' || text[2] == '_')) {
-            name = language_codes[i].name;
-        }
-    }
+    const char *name = alias_language(text);
     char list[512] = "auto";
     for (int i = 0; i < model->n_languages; i++) {
         if (strcasecmp(model->languages[i], name) == 0) {
@@ -182,19 +170,16 @@ static const char *take_language(struct reader *r, const struct fields_model *mo
 
 static void check_model(struct reader *r, const struct fields_model *model)
 {
-    static const char *const aliases[] = {"tts-1", "tts-1-hd", "gpt-4o-mini-tts", "utter"};
-    const char *name = take_string(r, "model");
-    if (!name || strcmp(name, model->id) == 0) {
+    const char *name = take_string(r, "model"), *alias;
+    if (!name || strcmp(name, model->id) == 0 || alias_is_model(name)) {
         return;
     }
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
-        if (strcmp(name, aliases[i]) == 0) {
-            return;
-        }
+    char list[256] = "";
+    for (int i = 0; (alias = alias_model(i)); i++) {
+        strncat(list, ", ", sizeof list - strlen(list) - 1);
+        strncat(list, alias, sizeof list - strlen(list) - 1);
     }
-    FAIL(r, "model",
-        "the model '%.80s' is not served here (served: %s, tts-1, tts-1-hd, gpt-4o-mini-tts)", name,
-        model->id);
+    FAIL(r, "model", "the model '%.80s' is not served here (served: %s%s)", name, model->id, list);
     r->refusal->status = 404;
     r->refusal->code = "model_not_found";
 }
@@ -215,15 +200,32 @@ static void take_sound(struct reader *r, struct fields *f, const struct fields_m
     f->streaming = format == 1 ? FIELDS_SSE : stream ? FIELDS_RAW : FIELDS_WHOLE;
 }
 
+static double take_parameter(struct reader *r, const struct parameter *p)
+{
+    if (p->whole) {
+        return (double)take_integer(r, p->field, (long long)p->least_json, (long long)p->most_asked,
+            (long long)parameter_own(p));
+    }
+    return take_number(r, p->field, p->least_json, p->most_asked, parameter_own(p));
+}
+
+/* Of several faults the first one is told: whole numbers are looked at last. */
+static void take_head(struct reader *r, struct fields *f, bool predictor)
+{
+    for (int whole = 0; whole <= 1; whole++) {
+        for (int i = 0; i < N_PARAMETERS; i++) {
+            const struct parameter *p = &parameter_table[i];
+            if (p->predictor == predictor && p->whole == whole) {
+                f->sampling[i] = take_parameter(r, p);
+            }
+        }
+    }
+}
+
 static void take_sampling(struct reader *r, struct fields *f)
 {
-    f->temperature = take_number(r, "temperature", 0, 100, NAN);
-    f->top_p = take_number(r, "top_p", 1e-6, 1, NAN);
-    f->repetition_penalty = take_number(r, "repetition_penalty", 1e-3, 100, NAN);
-    f->top_k = (int)take_integer(r, "top_k", 0, 1000000, -1);
-    f->sub_temperature = take_number(r, "subtalker_temperature", 0, 100, NAN);
-    f->sub_top_p = take_number(r, "subtalker_top_p", 1e-6, 1, NAN);
-    f->sub_top_k = (int)take_integer(r, "subtalker_top_k", 0, 1000000, -1);
+    take_head(r, f, false);
+    take_head(r, f, true);
     f->seed = (uint64_t)take_integer(r, "seed", 0, INT64_MAX, 0);
     f->max_frames = (int)take_integer(r, "max_new_tokens", 1, FIELDS_MAX_FRAMES, FIELDS_FRAMES);
     take_integer(
@@ -264,25 +266,32 @@ static void take_kind(struct reader *r, struct fields *f, const struct fields_mo
     }
 }
 
-static int count_unknown(const json_t *object)
+static bool is_known(const char *key)
 {
     static const char known[] =
         " model input voice speaker instructions response_format speed stream_format stream "
-        "sample_rate "
-        "task_type language lang_code ref_audio ref_text references x_vector_only_mode "
-        "speaker_embedding "
-        "max_new_tokens seed temperature top_p top_k repetition_penalty subtalker_temperature "
-        "subtalker_top_p subtalker_top_k initial_codec_chunk_frames non_streaming_mode word_timestamps "
-        "volume_multiplier split_granularity stream_audio type items ";
+        "sample_rate task_type language lang_code ref_audio ref_text references x_vector_only_mode "
+        "speaker_embedding max_new_tokens seed initial_codec_chunk_frames non_streaming_mode "
+        "word_timestamps volume_multiplier split_granularity stream_audio type items ";
+    char wanted[80] = " ";
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        if (strcmp(parameter_table[i].field, key) == 0) {
+            return true;
+        }
+    }
+    strncat(wanted, key, 70);
+    strcat(wanted, " ");
+    return strstr(known, wanted) != NULL;
+}
+
+static int count_unknown(const json_t *object)
+{
     int n = 0;
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)object, key, value)
     {
-        char wanted[80] = " ";
-        strncat(wanted, key, 70);
-        strcat(wanted, " ");
-        n += strstr(known, wanted) == NULL;
+        n += !is_known(key);
     }
     return n;
 }
@@ -329,35 +338,4 @@ void fields_fini(struct fields *f)
 {
     json_decref(f->object);
     *f = (struct fields){0};
-}
-
-/* Which preset sounds nearest: of the released models, and of the voice that comes with the program. */
-static const struct {
-    const char *name, *released, *built_in;
-} openai_voices[] = {{"alloy", "vivian", "clara"}, {"ash", "ryan", "miles"},
-    {"ballad", "eric", "miles"}, {"coral", "serena", "clara"}, {"echo", "aiden", "miles"},
-    {"fable", "dylan", "miles"}, {"onyx", "uncle_fu", "miles"}, {"nova", "vivian", "clara"},
-    {"sage", "serena", "clara"}, {"shimmer", "ono_anna", "clara"}, {"verse", "ryan", "miles"},
-    {"marin", "sohee", "clara"}, {"cedar", "aiden", "miles"}};
-
-const char *fields_openai_name(int i)
-{
-    return i < (int)(sizeof openai_voices / sizeof *openai_voices) ? openai_voices[i].name : NULL;
-}
-
-const char *fields_openai_voice(const char *name, const char *const *voices, int n_voices)
-{
-    for (size_t i = 0; i < sizeof openai_voices / sizeof *openai_voices; i++) {
-        if (strcasecmp(openai_voices[i].name, name) != 0) {
-            continue;
-        }
-        for (int k = 0; k < n_voices; k++) {
-            if (strcasecmp(voices[k], openai_voices[i].released) == 0 ||
-                strcasecmp(voices[k], openai_voices[i].built_in) == 0) {
-                return voices[k];
-            }
-        }
-        return n_voices ? voices[(int)i % n_voices] : NULL;
-    }
-    return NULL;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parameters.h"
 #include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
 
@@ -33,11 +34,9 @@ struct fields {
     size_t input_chars;
     struct encode_settings sound;
     enum fields_streaming streaming;
-    enum fields_cut cut; /* of a WebSocket session */
-    int layout;          /* utter_layout */
-    double temperature, top_p, repetition_penalty, sub_temperature,
-        sub_top_p;        /* NAN: the model's own */
-    int top_k, sub_top_k; /* -1: the model's own */
+    enum fields_cut cut;           /* of a WebSocket session */
+    int layout;                    /* utter_layout */
+    double sampling[N_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
     uint64_t seed;
     int max_frames;
     const char *ref_audio, *ref_text; /* a voice for this request alone */
@@ -52,10 +51,5 @@ enum fields_for { FIELDS_FOR_SPEECH, FIELDS_FOR_SESSION };
 bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum fields_for what,
     const struct fields_model *model, struct refusal *refusal);
 void fields_fini(struct fields *f);
-
-/* The preset among `voices` that an OpenAI voice name stands for, or NULL when `name` is none of theirs. */
-const char *fields_openai_voice(const char *name, const char *const *voices, int n_voices);
-/* The i-th of the 13 names, NULL after the last. */
-const char *fields_openai_name(int i);
 
 #endif

@@ -211,15 +211,9 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
         .language = f->language,
         .instruct = f->instructions,
         .layout = f->layout,
-        .temperature = f->temperature,
-        .top_p = f->top_p,
-        .repetition_penalty = f->repetition_penalty,
-        .sub_temperature = f->sub_temperature,
-        .sub_top_p = f->sub_top_p,
-        .top_k = f->top_k,
-        .sub_top_k = f->sub_top_k,
         .seed = f->seed,
         .max_frames = f->max_frames};
+    memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
 }
 

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "server/loop/log.h"
+#include "server/speech/aliases.h"
 #include "server/speech/voices_parts.h"
 
 void voice_entry_free(struct voice_entry *v)
@@ -327,9 +328,9 @@ bool voices_find(
         return true;
     }
     if (!found->preset && name) {
-        found->preset = fields_openai_voice(name, s->ready.voices, s->ready.n_voices);
+        found->preset = alias_preset(name, s->ready.voices, s->ready.n_voices);
     }
-    if (!found->preset && (!name || fields_openai_voice(name, &name, 1))) {
+    if (!found->preset && (!name || alias_preset(name, &name, 1))) {
         /* A base model has no presets: the first voice stands for all names of OpenAI. */
         v = TAILQ_FIRST(&s->voices->entries);
         snprintf(found->file, sizeof found->file, "%s", v ? v->file : "");
@@ -367,8 +368,8 @@ json_t *voices_list(struct server *s, bool legacy)
         add_name(voices, v->name, "uploaded", legacy);
         json_array_append_new(uploaded, voices_entry_json(v));
     }
-    for (int i = 0; !legacy && fields_openai_name(i); i++) {
-        add_name(voices, fields_openai_name(i), "alias", legacy);
+    for (int i = 0; !legacy && alias_voice(i); i++) {
+        add_name(voices, alias_voice(i), "alias", legacy);
     }
     return json_pack("{s:o,s:o}", "voices", voices, "uploaded_voices", uploaded);
 }
@@ -377,8 +378,7 @@ json_t *voices_one(struct server *s, const char *name)
 {
     const struct voice_entry *v = voices_entry(s, name);
     const char *preset = v ? NULL : preset_of(s, name), *alias = NULL;
-    for (int i = 0; !v && !preset && (alias = fields_openai_name(i)) && strcasecmp(alias, name) != 0;
-         i++) {
+    for (int i = 0; !v && !preset && (alias = alias_voice(i)) && strcasecmp(alias, name) != 0; i++) {
     }
     const char *known = preset ? preset : alias;
     return v       ? voices_entry_json(v)

@@ -92,11 +92,6 @@ static utter_status find_voice(
     return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
 }
 
-static void apply_number(float *to, double value)
-{
-    *to = isnan(value) ? *to : (float)value;
-}
-
 static void apply_settings(utter_stream_options *to, const struct wire_open *o)
 {
     to->language = o->language;
@@ -104,13 +99,9 @@ static void apply_settings(utter_stream_options *to, const struct wire_open *o)
     to->layout = (utter_layout)o->layout;
     to->seed = o->seed;
     to->max_frames = o->max_frames > 0 ? o->max_frames : to->max_frames;
-    apply_number(&to->talker.temperature, o->temperature);
-    apply_number(&to->talker.top_p, o->top_p);
-    apply_number(&to->talker.repetition_penalty, o->repetition_penalty);
-    apply_number(&to->predictor.temperature, o->sub_temperature);
-    apply_number(&to->predictor.top_p, o->sub_top_p);
-    to->talker.top_k = o->top_k >= 0 ? o->top_k : to->talker.top_k;
-    to->predictor.top_k = o->sub_top_k >= 0 ? o->sub_top_k : to->predictor.top_k;
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        parameter_set(&parameter_table[i], to, o->sampling[i]);
+    }
 }
 
 /* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */

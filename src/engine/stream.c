@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parameters.h"
 #include "engine/engine.h"
 
 static int n_codebooks(const utter_stream *s)
@@ -14,33 +15,12 @@ static int n_codebooks(const utter_stream *s)
     return s->engine->model->config->n_codebooks;
 }
 
-static utter_status check_head(const utter_sampling *u, const char *head, utter_error *error)
-{
-    if (!(u->temperature >= 0 && u->temperature <= 100)) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "%stemperature %g is not in 0..100", head, (double)u->temperature);
-    }
-    if (u->top_k < 0) {
-        return error_set(error, UTTER_E_ARGUMENT, "%stop_k %d is negative (0 is off)", head, u->top_k);
-    }
-    if (!(u->top_p > 0 && u->top_p <= 1)) {
-        return error_set(
-            error, UTTER_E_ARGUMENT, "%stop_p %g is not above 0 and at most 1", head, (double)u->top_p);
-    }
-    return UTTER_OK;
-}
-
 static utter_status check_options(
     const utter_model *engine, const utter_stream_options *o, utter_error *error)
 {
-    utter_status status = check_head(&o->talker, "", error);
-    if (status || (status = check_head(&o->predictor, "sub_", error))) {
+    utter_status status = parameters_check(o, error);
+    if (status) {
         return status;
-    }
-    if (!(o->talker.repetition_penalty > 0 && o->talker.repetition_penalty <= 1000)) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "repetition_penalty %g is not above 0 and at most 1000",
-            (double)o->talker.repetition_penalty);
     }
     if (o->max_frames < 1) {
         return error_set(error, UTTER_E_ARGUMENT, "max_frames %d is not at least 1", o->max_frames);

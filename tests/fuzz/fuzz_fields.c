@@ -18,8 +18,13 @@ static void check(const struct fields *f)
                   f->sound.volume <= 4 &&
                   (f->sound.sample_rate == 0 ||
                       (f->sound.sample_rate >= 8000 && f->sound.sample_rate <= 48000)) &&
-                  f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES && f->top_k >= -1 &&
-                  (isnan(f->temperature) || (f->temperature >= 0 && f->temperature <= 100));
+                  f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES;
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        const struct parameter *p = &parameter_table[i];
+        bool own = p->whole ? f->sampling[i] == -1 : isnan(f->sampling[i]);
+        ranged =
+            ranged && (own || (f->sampling[i] >= p->least_json && f->sampling[i] <= p->most_asked));
+    }
     if (!ranged || (f->input && f->input_chars > FIELDS_MAX_INPUT)) {
         abort();
     }

@@ -3,11 +3,14 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "server/loop/account.h"
+#include "server/protocol/wire.h"
 #include "server/sound/encode.h"
+#include "server/speech/aliases.h"
 #include "server/speech/fields.h"
 #include "server/worker/schedule.h"
 
@@ -238,6 +241,91 @@ static void a_whole_wav_has_true_sizes(void **state)
     wire_fini(&out);
 }
 
+static double real_at(const uint8_t *bytes)
+{
+    double value;
+    memcpy(&value, bytes, sizeof value); /* little endian, as every machine that this runs on */
+    return value;
+}
+
+/* What an older worker would read: the message has not changed with the table of parameters. */
+static void parameters_have_their_place_in_the_message(void **state)
+{
+    struct wire_open open = {.layout = 2, .sampling = {0.5, 7, 0.25, 1.5, 0.75, 9, NAN}}, again;
+    struct wire_out out = {0};
+    struct wire_message m;
+    size_t used;
+    (void)state;
+    wire_put_open(&out, 5, &open);
+    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 4);
+    const uint8_t *at = out.bytes + WIRE_HEADER_BYTES + 4 * 4 + 4;
+    assert_true(real_at(at) == 0.5 && real_at(at + 8) == 0.25 && real_at(at + 16) == 1.5);
+    assert_true(real_at(at + 24) == 0.75 && isnan(real_at(at + 32)));
+    assert_true(at[40] == 7 && at[44] == 9);
+    assert_int_equal(wire_message_bytes(out.bytes), out.n);
+    assert_int_equal(wire_read(&m, out.bytes, out.n, &used), WIRE_MESSAGE);
+    assert_true(wire_get_open(&again, &m));
+    assert_memory_equal(again.sampling, open.sampling, sizeof open.sampling);
+    wire_fini(&out);
+}
+
+static const struct fields_model model = {"m", "custom_voice", NULL, 0, false, ENCODE_MP3};
+
+/* The refusal of a request with these fields beside its input, or "". */
+static const char *told(const char *more)
+{
+    static struct refusal refusal;
+    struct fields f;
+    char text[256];
+    refusal = (struct refusal){0};
+    snprintf(text, sizeof text, "{\"input\": \"x\", %s}", more);
+    json_t *object = json_loads(text, 0, NULL);
+    assert_non_null(object);
+    bool good = fields_parse(&f, object, NULL, FIELDS_FOR_SPEECH, &model, &refusal);
+    assert_int_equal(f.n_unknown, 0);
+    assert_int_equal(good, refusal.status == 0);
+    fields_fini(&f);
+    json_decref(object);
+    return refusal.message;
+}
+
+static void parameters_are_fields(void **state)
+{
+    (void)state;
+    assert_string_equal(told("\"temperature\": 100, \"top_k\": 1000000, \"top_p\": 1e-6"), "");
+    assert_string_equal(told("\"subtalker_top_k\": 0, \"repetition_penalty\": 0.001"), "");
+    assert_string_equal(told("\"top_p\": 1e-7"), "\"top_p\" must be a number from 1e-06 to 1");
+    assert_string_equal(told("\"repetition_penalty\": 101"),
+        "\"repetition_penalty\" must be a number from 0.001 to 100");
+    assert_string_equal(told("\"top_k\": 1.5"), "\"top_k\" must be a whole number from 0 to 1000000");
+    /* The first of several faults, as it has always been. */
+    assert_string_equal(told("\"subtalker_temperature\": -1, \"top_k\": -1, \"top_p\": 2"),
+        "\"top_p\" must be a number from 1e-06 to 1");
+    assert_string_equal(told("\"subtalker_top_p\": 2, \"top_k\": -1"),
+        "\"top_k\" must be a whole number from 0 to 1000000");
+}
+
+static void names_of_others_stand_for_ours(void **state)
+{
+    static const char *const ours[] = {"ryan", "vivian"}, *const strange[] = {"a", "b"};
+    (void)state;
+    assert_string_equal(told("\"model\": \"utter\""), "");
+    for (int i = 0; alias_model(i); i++) {
+        assert_true(alias_is_model(alias_model(i)));
+    }
+    assert_string_equal(told("\"model\": \"x\""),
+        "the model 'x' is not served here (served: m, tts-1, tts-1-hd, gpt-4o-mini-tts)");
+    int n = 0;
+    while (alias_voice(n)) {
+        assert_non_null(alias_preset(alias_voice(n++), strange, 2));
+    }
+    assert_int_equal(n, 13);
+    assert_string_equal(alias_preset("Alloy", ours, 2), "vivian");
+    assert_null(alias_preset("ryan", ours, 2));
+    assert_string_equal(alias_language("pt_BR"), "portuguese");
+    assert_string_equal(alias_language("english"), "english");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +337,9 @@ int main(void)
         cmocka_unit_test(formats_are_what_they_say),
         cmocka_unit_test(speed_rate_and_loudness),
         cmocka_unit_test(a_whole_wav_has_true_sizes),
+        cmocka_unit_test(parameters_have_their_place_in_the_message),
+        cmocka_unit_test(parameters_are_fields),
+        cmocka_unit_test(names_of_others_stand_for_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
