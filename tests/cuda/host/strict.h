@@ -28,7 +28,8 @@ void strict_memory_piece(void *at, size_t bytes, const char *label);
  * another's. */
 void strict_memory_swap(void *live, void *image, size_t bytes);
 
-/* Memory of the program itself that threads may touch as they like: their stacks. */
+/* Memory of the program itself that threads may touch as they like: their stacks. Whole pages; memory that is added
+ * later stands above it. What the program may only read is let be anyway. */
 void strict_allow(const void *at, size_t bytes);
 
 /* Streams: each operation (copy, memset, kernel) has a clock of what it comes after. An operation begins with the sum
@@ -47,6 +48,10 @@ void strict_op_write(struct strict_op *op, void *at, size_t bytes);
 struct strict_grid *strict_grid_begin(
     struct strict_op *op, const char *kernel, int n_blocks, int n_threads, int cluster);
 void strict_grid_end(struct strict_grid *grid);
+/* Its threads have all ended and nothing that they began is under way: what is kept of them goes. */
+void strict_block_end(struct strict_grid *grid, int block);
+/* griddepcontrol.wait of the current thread: it knows what strict_op_after has told its launch since that began. */
+void strict_wait_for_earlier(void);
 /* From here on accesses are those of this thread. `grid` NULL: of nobody (the host's own code). */
 void strict_thread(struct strict_grid *grid, int block, int thread);
 
@@ -66,7 +71,8 @@ void strict_release_to(const void *object);
 void strict_acquire_from(const void *object);
 void strict_warp_sync(uint32_t mask); /* by each thread of the warp when it leaves __syncwarp */
 
-/* Copies that go on by themselves (cp.async, cp.async.bulk): they read and write for an agent of their own. */
+/* Copies that go on by themselves (cp.async, cp.async.bulk): they read and write for an agent of their own. A copy is
+ * gone when it has landed with `told`, or else when it has been seen. */
 struct strict_copy; /* under way; the engine decides when it lands */
 struct strict_copy *strict_copy_begin(void *to, const void *from, size_t bytes, bool bulk);
 void strict_copy_land(struct strict_copy *copy,
@@ -93,6 +99,8 @@ struct strict_copy;
 #define strict_op_write(...) ((void)0)
 #define strict_grid_begin(...) ((struct strict_grid *)NULL)
 #define strict_grid_end(...) ((void)0)
+#define strict_block_end(...) ((void)0)
+#define strict_wait_for_earlier() ((void)0)
 #define strict_thread(...) ((void)0)
 #define strict_read(...) ((void)0)
 #define strict_write(...) ((void)0)
