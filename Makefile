@@ -71,7 +71,7 @@ LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8)
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
                       src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c)
 ifneq ($(GPU),)
-LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(wildcard tests/cuda/host/*.c))
+LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict%),$(wildcard tests/cuda/host/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)

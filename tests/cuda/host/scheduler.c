@@ -401,7 +401,8 @@ struct host_run *host_run_begin(const struct host_launch *l)
     if (!fits(l, facts)) {
         return NULL;
     }
-    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* blocks come and go: no memory is given back and asked for again */
+    mallopt(M_MMAP_THRESHOLD,
+        1 << 30); /* blocks come and go: no memory is given back and asked for again */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     struct run *r = calloc(1, sizeof *r);
     r->launch = *l;
