@@ -139,18 +139,18 @@ static __device__ __forceinline__ void ptx_cluster_meet_warps()
                      : "memory");
 }
 
-/* A word -> the place of `mine` in block `rank`. */
-static __device__ __forceinline__ void ptx_cluster_store(uint32_t *mine, int rank, uint32_t word)
+/* A word -> the place of `mine` in the other block of a cluster of two. */
+static __device__ __forceinline__ void ptx_cluster_store_other(uint32_t *mine, uint32_t word)
 {
     uint32_t at;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(at)
-                 : "r"(ptx_shared_at(mine)), "r"(rank));
+                 : "r"(ptx_shared_at(mine)), "r"((int)blockIdx.x % 2 ^ 1));
     asm volatile("st.relaxed.cluster.shared::cluster.u32 [%0], %1;" ::"r"(at), "r"(word) : "memory");
 }
 
-/* Four words, each of which is whole. */
-static __device__ __forceinline__ void ptx_cluster_store(
+/* Four words, each of which is whole -> the place of `mine` in block `rank`. */
+static __device__ __forceinline__ void ptx_cluster_store_four(
     uint32_t *mine, int rank, const uint32_t (&words)[4])
 {
     uint32_t at;

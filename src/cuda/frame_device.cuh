@@ -262,7 +262,7 @@ DEV void dev_bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar
 /* The word -> the place of `mine` in the other block. */
 DEV void dev_pair_put(uint32_t *mine, uint32_t word)
 {
-    ptx_cluster_store(mine, dev_block() % 2 ^ 1, word);
+    ptx_cluster_store_other(mine, word);
 }
 
 DEV uint32_t dev_pair_get(const uint32_t *mine)
@@ -279,7 +279,7 @@ DEV void dev_pair_get_if(uint32_t yes, const uint32_t *mine, uint32_t &v)
 /* Four words -> the place of `mine` in block `rank` of the two, which may be this one; each word is whole. */
 DEV void dev_pair_put4(uint32_t *mine, int rank, const uint32_t (&words)[4])
 {
-    ptx_cluster_store(mine, rank, words);
+    ptx_cluster_store_four(mine, rank, words);
 }
 
 /* All threads of both that have not left; n: of each. */

@@ -90,9 +90,9 @@ const void *host_barrier_object(uint32_t barrier);
 
 /* ---- ptx_order.c ---- */
 
-/* Relaxed stores and loads of `bytes`, each word of `word` bytes whole; `scope`: gpu, or cluster. */
-void host_store_word(void *at, const void *value, size_t bytes, size_t word, enum strict_scope scope);
-void host_load_word(const void *at, void *value, size_t bytes, size_t word, enum strict_scope scope);
+/* Relaxed: a word of global memory is stored; words beside each other are loaded, each of which is whole. */
+void host_store_word(void *at, const void *value, size_t bytes);
+void host_load_words(const void *at, void *value, size_t bytes, size_t word);
 uint32_t host_load_acquire(const uint32_t *at);
 /* Atomic; what was there. */
 uint32_t host_atomic_add(uint32_t *at, uint32_t n, enum strict_order order);
@@ -100,6 +100,9 @@ uint32_t host_atomic_or(uint32_t *at, uint32_t bits);
 uint64_t host_atomic_add_wide(uint64_t *at, uint64_t n, enum strict_order order);
 void host_fence(enum strict_scope scope);
 void host_cluster_store(uint32_t *mine, int rank, const uint32_t *words, int n);
+uint32_t host_cluster_load(const uint32_t *mine);
+/* All that this thread has stored is seen by everybody: host_stores_seen, and stores to other blocks' shared memory. */
+void host_all_seen(void);
 void host_cluster_meet(void);
 int host_some_meet(int id, int n, bool yes);
 

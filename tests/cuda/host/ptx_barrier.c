@@ -110,7 +110,7 @@ void host_barriers_ready(void)
 {
     struct fresh *fresh = (struct fresh *)host_now->kept[HOST_KEPT_BARRIERS];
     host_needs(host_card()->clusters, "fence.mbarrier_init");
-    host_stores_seen();
+    host_all_seen();
     for (int i = 0; fresh && i < fresh->n; i++) {
         uint64_t *word;
         struct barrier b = find(fresh->at[i], "fence.mbarrier_init", &word);
@@ -146,7 +146,7 @@ static void count_bytes(struct barrier *b, int bytes, uint32_t address)
 static void arrive(uint32_t address, int bytes, const char *what)
 {
     uint64_t *word;
-    host_stores_seen();
+    host_all_seen();
     struct barrier b = find(address, what, &word);
     if (b.pending == 0) {
         host_finding("%s at %08x: the phase has had all of its %d arrivals", what, address, b.arrivals);
@@ -192,6 +192,7 @@ void host_barrier_bytes(uint32_t barrier, uint32_t bytes)
 
 static void have_seen(uint32_t address, uint64_t *word)
 {
+    (void)word;
     strict_update(word, 8, STRICT_ACQUIRE, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
     strict_acquire_from(host_barrier_object(address));
 }

@@ -52,7 +52,7 @@ static void nothing(uint32_t mask, const void *in, void *out, const void *same)
 void host_warp_sync(uint32_t mask)
 {
     each_lane_is_there(mask, "__syncwarp");
-    host_stores_seen();
+    host_all_seen();
     host_warp_do("__syncwarp", mask, nothing, NULL, 0, NULL, 0, NULL);
     strict_warp_sync(mask);
 }

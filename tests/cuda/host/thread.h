@@ -16,7 +16,7 @@ extern "C" {
 
 /* ---- Who ---- */
 
-enum { HOST_KEPT_COPIES, HOST_KEPT_BARRIERS, HOST_KEPT_PRODUCTS, HOST_KEPT };
+enum { HOST_KEPT_COPIES, HOST_KEPT_BARRIERS, HOST_KEPT_PRODUCTS, HOST_KEPT_STORES, HOST_KEPT };
 
 struct host_thread {
     struct host_dim thread_id, block_id, block_dim, grid_dim;

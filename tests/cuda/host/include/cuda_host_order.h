@@ -7,46 +7,46 @@
 
 static inline void ptx_store(uint32_t *at, uint32_t word)
 {
-    host_store_word(at, &word, sizeof word, sizeof word, STRICT_GPU);
+    host_store_word(at, &word, sizeof word);
 }
 
 static inline void ptx_store(uint64_t *at, uint64_t word)
 {
-    host_store_word(at, &word, sizeof word, sizeof word, STRICT_GPU);
+    host_store_word(at, &word, sizeof word);
 }
 
 static inline uint32_t ptx_load(const uint32_t *at)
 {
     uint32_t v;
-    host_load_word(at, &v, sizeof v, sizeof v, STRICT_GPU);
+    host_load_words(at, &v, sizeof v, sizeof v);
     return v;
 }
 
 static inline uint64_t ptx_load(const uint64_t *at)
 {
     uint64_t v;
-    host_load_word(at, &v, sizeof v, sizeof v, STRICT_GPU);
+    host_load_words(at, &v, sizeof v, sizeof v);
     return v;
 }
 
 static inline uint2 ptx_load_two(const uint32_t *at)
 {
     uint2 v;
-    host_load_word(at, &v, sizeof v, sizeof *at, STRICT_GPU);
+    host_load_words(at, &v, sizeof v, sizeof *at);
     return v;
 }
 
 static inline void ptx_load_four_if(uint32_t yes, const uint32_t *at, uint4 &v)
 {
     if (yes) {
-        host_load_word(at, &v, sizeof v, sizeof *at, STRICT_GPU);
+        host_load_words(at, &v, sizeof v, sizeof *at);
     }
 }
 
 static inline void ptx_load_two_if(uint32_t yes, const uint64_t *at, uint64_t (&v)[2])
 {
     if (yes) {
-        host_load_word(at, v, sizeof v, sizeof *at, STRICT_GPU);
+        host_load_words(at, v, sizeof v, sizeof *at);
     }
 }
 
@@ -96,27 +96,25 @@ static inline void ptx_cluster_meet_warps()
     host_cluster_meet();
 }
 
-static inline void ptx_cluster_store(uint32_t *mine, int rank, uint32_t word)
+static inline void ptx_cluster_store_other(uint32_t *mine, uint32_t word)
 {
-    host_cluster_store(mine, rank, &word, 1);
+    host_cluster_store(mine, (int)host_id(HOST_BLOCK_X) % 2 ^ 1, &word, 1);
 }
 
-static inline void ptx_cluster_store(uint32_t *mine, int rank, const uint32_t (&words)[4])
+static inline void ptx_cluster_store_four(uint32_t *mine, int rank, const uint32_t (&words)[4])
 {
     host_cluster_store(mine, rank, words, 4);
 }
 
 static inline uint32_t ptx_cluster_load(const uint32_t *mine)
 {
-    uint32_t v;
-    host_load_word(mine, &v, sizeof v, sizeof v, STRICT_CLUSTER);
-    return v;
+    return host_cluster_load(mine);
 }
 
 static inline void ptx_cluster_load_if(uint32_t yes, const uint32_t *mine, uint32_t &v)
 {
     if (yes) {
-        host_load_word(mine, &v, sizeof v, sizeof v, STRICT_CLUSTER);
+        v = host_cluster_load(mine);
     }
 }
 

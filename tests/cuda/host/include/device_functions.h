@@ -40,11 +40,13 @@ static inline int host_all_threads()
 
 static inline void __syncthreads()
 {
+    host_all_seen();
     host_block_meet(0, host_all_threads(), false);
 }
 
 static inline int __syncthreads_count(int yes)
 {
+    host_all_seen();
     return host_block_meet(0, host_all_threads(), yes != 0);
 }
 
