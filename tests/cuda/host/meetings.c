@@ -103,11 +103,7 @@ static struct warp_meeting *find_meeting(struct warp *w, uint32_t mask)
         if (m->mask == mask) {
             return m;
         }
-        if (m->mask == 0) {
-            free = free ? free : m;
-        } else if (m->mask & mask) {
-            host_trap("lanes of a warp meet with masks that overlap");
-        }
+        free = !free && m->mask == 0 ? m : free;
     }
     if (!free) {
         host_trap("more meetings in a warp than the bench knows");

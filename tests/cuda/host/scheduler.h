@@ -11,7 +11,7 @@ enum {
     MOST_CLUSTER = 16,  /* blocks */
     N_BARRIERS = 16,    /* of a block */
     N_LATE_STORES = 8,  /* of a thread */
-    N_WARP_MEETINGS = 4 /* of a warp, by lanes that do not overlap */
+    N_WARP_MEETINGS = 8 /* of a warp; their masks may overlap */
 };
 
 enum fiber_state {
