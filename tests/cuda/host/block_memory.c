@@ -117,6 +117,7 @@ void block_free(struct block *b)
         }
         free_stacks[n_free_stacks++] = b->fibers[i].stack;
     }
+    strict_block_end(b->of->grid, b->index);
     strict_memory_remove(b->dynamic);
     if (b->image) {
         strict_memory_remove(b->image);

@@ -92,11 +92,6 @@ static enum host_run_state step_copy(struct host_operation *op, int slices)
 
 /* ---- Kernels ---- */
 
-__attribute__((unused)) static int n_of(struct host_dim d)
-{
-    return (int)(d.x * d.y * d.z);
-}
-
 static void begin_kernel(struct host_operation *op)
 {
     struct host_launch *launch = &op->work.launch;
@@ -107,8 +102,8 @@ static void begin_kernel(struct host_operation *op)
     }
     launch->seed = host_seed() * 0x9e3779b97f4a7c15u + (uint64_t)op->work.number;
     op->share = host_launch_share(launch);
-    op->watched = launch->watched = strict_grid_begin(op->op, host_kernel_name(launch->kernel),
-        n_of(launch->grid), n_of(launch->block), launch->cluster);
+    op->watched = launch->watched = strict_grid_begin(
+        op->op, host_kernel_name(launch->kernel), launch->grid, launch->block, launch->cluster);
     finding_launch(launch, op->work.number);
     op->run = host_run_begin(launch);
     finding_launch(NULL, 0);

@@ -176,6 +176,7 @@ void host_wait_for_earlier(void)
 {
     if (run_now()->launch.overlaps) {
         host_wait_until(earlier_done, run_now(), "the launch before it (griddepcontrol.wait)");
+        strict_wait_for_earlier();
     }
 }
 
