@@ -226,9 +226,10 @@ check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 
 # Programs of their own, which need a GPU: single kernels, the codec, and whole frames against the CPU.
-CUDA_CHECKS := $(patsubst tests/%.c,$(B)/tests/%,$(if $(GPU),$(wildcard tests/cuda/check_*.c)))
+CUDA_CHECKS := $(basename $(addprefix $(B)/,$(if $(GPU),$(wildcard tests/cuda/check_*.c) tests/cuda/check_primitives.cu)))
+HOST_CHECKS := $(basename $(addprefix $(B)/,$(if $(filter host%,$(CUDA)),$(wildcard tests/cuda/check_host*.cu))))
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
-$(CUDA_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
+$(CUDA_CHECKS) $(HOST_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/layers ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
@@ -241,6 +242,15 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
+check-primitives: $(B)/tests/cuda/check_primitives ## each instruction of the GPU's code against plain C; needs a GPU
+	$<
+# The same without a GPU: tools/check_host has the list.
+host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS)
+check-cuda-host check-cuda-host-quick: checkpoints build/checkpoints/wide build/checkpoints/layers
+	@$(MAKE) -s CUDA=host host-programs
+	@tools/check_host $(if $(findstring quick,$@),--quick) $(ONLY)
+check-cuda-host: ## the GPU's code on a posed GPU, no card needed: an hour
+check-cuda-host-quick: ## a sample of it: minutes
 
 # The frame kernel: beside the CPU backend on a GPU, and its parts alone.
 FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts

@@ -4,6 +4,8 @@
 #ifndef TESTS_CUDA_HOST_CUDA_RUNTIME_API_H
 #define TESTS_CUDA_HOST_CUDA_RUNTIME_API_H
 
+#define CUDART_CB /* how the driver calls back: as C does */
+
 #include <stddef.h>
 #include <stdint.h>
 
