@@ -48,9 +48,9 @@ CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST -DCUDA_PATIENCE_S=3600 $(if $(STRIC
 CUDA_LIBS  := -lstdc++
 HOST_FMA   := $(if $(shell grep -m1 -w avx2 /proc/cpuinfo 2>/dev/null | grep -w fma),-mavx2 -mfma)
 CUDA_COMPILE = $(CXX) -x c++ -std=c++17 -O2 -g1 $(HOST_FMA) $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wall -Wextra $(if $(WERROR),-Werror) \
-              -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
+              -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -Wno-maybe-uninitialized -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
               -fno-threadsafe-statics -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-gnu-unique -fno-var-tracking \
-              $(if $(STRICT),-fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
+              $(if $(STRICT),-include tests/cuda/host/strict_calls.h -fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
               -fno-tree-vectorize -fno-tree-slp-vectorize)
 endif
 # A backend for GPUs is built, for real ones or for a posed one.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Both encoders on the GPU against the ones on the CPU. Goes on after a failure; prints one line for each recording and
- * ends with the number of failures. */
+ * ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum { RATE = 24000 };
 static const double least_equal = 0.995,
                     most_off = 2e-5; /* codes; x-vector, of its largest component */
 
-static int n_failures;
+static int n_passed, n_failed;
 
 struct setting {
     struct model *model;
@@ -32,7 +32,8 @@ struct setting {
 
 static void report(bool good, const char *line)
 {
-    n_failures += !good;
+    n_passed += good;
+    n_failed += !good;
     printf("%s %s\n", good ? "ok  " : "FAIL", line);
     fflush(stdout);
 }
@@ -133,6 +134,6 @@ int main(int argc, char **argv)
     for (; i < argc; i++) {
         check(argv[i], longest);
     }
-    printf("encoders: %d failures\n", n_failures);
-    return n_failures != 0;
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed == 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes on
- * after a failure; prints one line for each question and ends with the number of failures. "bench" adds times,
+ * after a failure; prints one line for each question and ends with `N passed, N failed`. "bench" adds times,
  * "choices" measures other tiles, "once" does one run kernel by kernel for a profiler. */
 #include <cuda_profiler_api.h>
 #include <math.h>
@@ -19,11 +19,12 @@ enum { MAX_STAGES = 32, LANES = 64, FEW_LANES = 5, MANY_LANES = 20 };
 
 static const double least_snr = 50; /* dB, of samples against the CPU's */
 
-static int n_failures;
+static int n_passed, n_failed;
 
 static void report(bool good, const char *what)
 {
-    n_failures += !good;
+    n_passed += good;
+    n_failed += !good;
     printf("%s %s\n", good ? "ok  " : "FAIL", what);
     fflush(stdout);
 }
@@ -483,6 +484,6 @@ int main(int argc, char **argv)
     for (; i < argc; i++) {
         check(argv[i], &choice);
     }
-    printf("vocoder: %d failures\n", n_failures);
-    return n_failures != 0;
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0 || n_passed == 0;
 }
