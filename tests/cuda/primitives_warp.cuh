@@ -146,12 +146,18 @@ static __global__ void atomic_kernel(struct words w)
     atomicOr(&taken[mine / 32], 1u << mine % 32);
     atomicAdd(w.shared, w.in[blockIdx.x * WARP_THREADS + threadIdx.x]);
     ptx_add_to((uint64_t *)(w.shared + 2), (uint64_t)w.in[threadIdx.x] << 20);
-    __threadfence();
     __syncthreads();
-    w.out[blockIdx.x * 16 + threadIdx.x % 8] = taken[threadIdx.x % 8];
+    if (threadIdx.x < 8) {
+        w.out[blockIdx.x * 16 + threadIdx.x] = taken[threadIdx.x];
+    }
+    if (threadIdx.x != 0) {
+        return;
+    }
     w.out[blockIdx.x * 16 + 8] = n;
     w.out[blockIdx.x * 16 + 9] = bits;
-    if (threadIdx.x == 0 && atomicAdd(w.shared + 1, 1u) == gridDim.x - 1) {
+    __threadfence();
+    if (atomicAdd(w.shared + 1, 1u) == gridDim.x - 1) { /* the last block has what all have added */
+        __threadfence();
         w.out[1000] = __ldcg(w.shared);
         w.out[1001] = __ldcg(w.shared + 2);
         w.out[1002] = __ldcg(w.shared + 3);
