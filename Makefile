@@ -71,8 +71,8 @@ LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8)
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
                       src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c)
 ifneq ($(GPU),)
-LIB_SRC += $(wildcard src/cuda/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict%),$(wildcard tests/cuda/host/*.c)))
-CUDA_SRC := $(wildcard src/cuda/*.cu)
+LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict%),$(wildcard tests/cuda/host/*.c)))
+CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
 SERVER_SRC := $(wildcard server/*/*.c)
@@ -259,7 +259,7 @@ $(FRAME_TOOLS): $(B)/%: $(B)/%.o $(B)/internal.a
 frame-tools: $(FRAME_TOOLS) ## programs that compare and time the frame kernel on a GPU
 build/checkpoints/wide: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000
-# Long prompts of it take the kernel of all layers (cuda_layers.h).
+# Long prompts of it take the kernel of all layers (prompt/layers.h).
 build/checkpoints/layers: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000
 

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "base/memory.h"
 #ifdef UTTER_CUDA
-#include "cuda/cuda_device.h"
+#include "cuda/device/device.h"
 #endif
 
 #define TEXT(x) #x

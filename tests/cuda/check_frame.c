@@ -3,8 +3,8 @@
  * them or, with 8-bit weights, is an error, the memory of those, the choice at open. Needs a GPU and checkpoints of
  * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
 #include "base/clock.h"
-#include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_frame_parts.h"
+#include "cuda/door/backend_parts.h"
+#include "cuda/graph/frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
 enum { MOST_FRAMES = 400, CODEBOOKS = 16, LOST_AT = 5, MOST_LANES = 12, MANY_FRAMES = 30 };
@@ -103,8 +103,8 @@ struct crowd {
     double ms; /* of a frame of all */
 };
 
-/* False after a failure; frame lose_at runs out of time (-1: none). Lanes begin one after the other, so that some have
- * their first frame beside others' later ones. only: -1, or the lane that speaks alone. */
+/* False after a failure; frame lose_at runs out of time (-1: none). Lanes begin one after the other, so that some
+ * have their first frame beside others' later ones. only: -1, or the lane that speaks alone. */
 static bool speak_together(struct backend *b, int n_lanes, int only, int lose_at, struct crowd *crowd)
 {
     struct run r = {&cuda_backend, b, model->config};

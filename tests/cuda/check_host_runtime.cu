@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The host bench's stand-in for the CUDA runtime (tests/cuda/host) does what the manual says a GPU may do, at the times
- * that it may. Built for the bench only (CUDA=host). Ends with `N passed, N failed`. */
+ * The host bench's stand-in for the CUDA runtime (tests/cuda/host) does what the manual says a GPU may do, at the
+ * times that it may. Built for the bench only (CUDA=host). Ends with `N passed, N failed`. */
 #include "tests/cuda/drive_host.cuh"
 
 /* ---- Kernels ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Both encoders on the GPU against the ones on the CPU. Goes on after a failure; prints one line for each recording and
- * ends with `N passed, N failed`. */
+ * Both encoders on the GPU against the ones on the CPU. Goes on after a failure; prints one line for each recording
+ * and ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "base/threads.h"
 #include "cpu/encoders/encoder.h"
 #include "cpu/encoders/speaker.h"
-#include "cuda/cuda_encoder.h"
-#include "cuda/cuda_speaker.h"
+#include "cuda/listen/encoder.h"
+#include "cuda/listen/speaker.h"
 #include "tests/cpu/recordings.h"
 
 enum { RATE = 24000 };

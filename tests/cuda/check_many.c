@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_frame_parts.h"
+#include "cuda/door/backend_parts.h"
+#include "cuda/graph/frame_parts.h"
 #include "tests/backend_rows.h"
 
 enum { MOST_LANES = 256, MOST_ROWS = 400, N_FRAMES = 5, CHOSEN = 5, WARM = 10, TIMED = 30 };
@@ -127,8 +127,8 @@ static bool keep_frame(struct run *r, int lane, int t, struct speech *to)
     return true;
 }
 
-/* n utterances of the kinds from `kind` on, on the lanes from `lane` on; of utterance `slot` also the heads of the last
- * frame. */
+/* n utterances of the kinds from `kind` on, on the lanes from `lane` on; of utterance `slot` also the heads of the
+ * last frame. */
 static bool speak(struct run *r, int lane, int kind, int n, int slot, struct speech *out)
 {
     struct frame_in in[MOST_LANES];

@@ -5,8 +5,8 @@
  * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-s SECONDS] [-r SEED] CHECKPOINT
  * ...; ends with `N passed, N failed`. */
 #include "base/clock.h"
-#include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_frame_parts.h"
+#include "cuda/door/backend_parts.h"
+#include "cuda/graph/frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
 enum { MOST_LANES = 16, MOST_FRAMES = 96, CODEBOOKS = 16, MOST_BEGIN = 6 };
@@ -199,7 +199,8 @@ static int first_other(
     return t;
 }
 
-/* What there is to say of voices that are other ones: where the first scores of code 0, and the first code, differ. */
+/* What there is to say of voices that are other ones: where the first scores of code 0, and the first code, differ.
+ * */
 static void tell(
     const struct plan *plan, int kind, bool alone, const struct speech *a, const struct speech *b)
 {

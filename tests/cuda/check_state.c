@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device fails:
- * snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a failure.
- * Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
+ * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device
+ * fails: snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a
+ * failure. Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
 #include <limits.h>
 
 #include "base/clock.h"
-#include "cuda/cuda_backend_parts.h"
-#include "cuda/cuda_frame_parts.h"
+#include "cuda/door/backend_parts.h"
+#include "cuda/graph/frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
 /* Frames of two lanes of one model are the same to the bit. */

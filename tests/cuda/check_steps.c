@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single kernels of a frame against plain arithmetic and the CPU's sampler, on random data. Needs a GPU; goes on after
- * a failure. Usage: check_steps [ROUNDS]. Ends with `N passed, N failed`. */
+ * Single kernels of a frame against plain arithmetic and the CPU's sampler, on random data. Needs a GPU; goes on
+ * after a failure. Usage: check_steps [ROUNDS]. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "base/numeric.h"
 #include "cpu/talker/sample.h"
-#include "cuda/cuda_steps.h"
+#include "cuda/device/pack.h"
+#include "cuda/parts/steps.h"
 
 static int n_passed, n_failed;
 static struct cuda_device device;

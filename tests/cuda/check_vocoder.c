@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes on
- * after a failure; prints one line for each question and ends with `N passed, N failed`. "bench" adds times,
+ * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes
+ * on after a failure; prints one line for each question and ends with `N passed, N failed`. "bench" adds times,
  * "choices" measures other tiles, "once" does one run kernel by kernel for a profiler. */
 #include <cuda_profiler_api.h>
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "cpu/vocoder/vocoder.h"
-#include "cuda/cuda_memory.h"
-#include "cuda/cuda_vocoder.h"
+#include "cuda/device/memory.h"
+#include "cuda/vocoder/vocoder.h"
 #include "tests/cpu/random.h"
 
 enum { MAX_STAGES = 32, LANES = 64, FEW_LANES = 5, MANY_LANES = 20 };

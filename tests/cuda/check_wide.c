@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "cuda/cuda_wide.h"
+#include "cuda/prompt/wide.h"
 
 enum { MOST = 512, WEIGHTS = 48 << 20, POOL = 4 * WEIGHTS, ROUNDS = 24 };
 
@@ -125,7 +125,7 @@ static void make_data(void)
     cudaDeviceSynchronize();
 }
 
-/* Element (row, col) of the tiles, by cuda_weights.h. */
+/* Element (row, col) of the tiles, by device/weights.h. */
 static double weight(int n_k, int row, int col)
 {
     int r = row % 16, c = col % 16, lane = r % 8 * 4 + c % 8 / 2, word = r / 8 + c / 8 * 2;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "cuda/frame.h"
+#include "cuda/persistent/persistent.h"
 
 /* `bytes` bytes of device memory, zero or as `from`. Never freed. */
 static void *machine_new(size_t bytes, const void *from);
@@ -27,7 +27,7 @@ static void machine_check(const char *what, utter_status status, const utter_err
     }
 }
 
-/* ---- Weights in the layout of cuda_weights.h ---- */
+/* ---- Weights in the layout of device/weights.h ---- */
 
 /* Where element (r, k) of a matrix that begins at row `first` of the tiles lies, in elements. interleave 0 and 1:
  * rows go in groups of 8 into the upper or lower halves of the tiles (gate and up). */

@@ -5,9 +5,9 @@
 #include <cuda_runtime.h>
 
 extern "C" {
-#include "cuda/frame.h"
+#include "cuda/persistent/persistent.h"
 }
-#include "cuda/frame_pack.cuh"
+#include "cuda/persistent/frame_pack.cuh"
 #include "tests/cuda/frame_soak.h"
 
 static void must(cudaError_t result, const char *what)
@@ -269,8 +269,8 @@ static int run_lanes(struct rig *rig, int n_time, bool sweep)
     return bad;
 }
 
-/* Mean time from place to place of the trace, in us at 1.98 GHz; places are the numbers in frame.cuh, with 16 added
- * in the predictor and 32 in its first pass. */
+/* Mean time from place to place of the trace, in us at 1.98 GHz; places are the numbers in
+ * persistent/persistent.cuh, with 16 added in the predictor and 32 in its first pass. */
 static void show_trace(struct rig *rig, int n_lanes)
 {
     enum { PLACES = 48 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lanes in one launch of the frame kernel against each of them alone: prompts of different lengths and places in the
- * cache, other settings and seeds for each, one with forced codes; every code, score, state and cache must be the same
- * to the last bit. */
+ * cache, other settings and seeds for each, one with forced codes; every code, score, state and cache must be the
+ * same to the last bit. */
 #ifndef TESTS_CUDA_FRAME_TOGETHER_H
 #define TESTS_CUDA_FRAME_TOGETHER_H
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/numeric.h"
-#include "cuda/cuda_ptx_copy.cuh"
-#include "cuda/cuda_ptx_matrix.cuh"
-#include "cuda/cuda_ptx_order.cuh"
+#include "cuda/lib/ptx_copy.cuh"
+#include "cuda/lib/ptx_matrix.cuh"
+#include "cuda/lib/ptx_order.cuh"
 
 enum { N_WORDS = 1 << 14, UNTOUCHED = 0x5eed }; /* in and out; what out has before */
 

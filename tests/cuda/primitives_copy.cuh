@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of copies that go on by themselves and of the barriers that count them (cuda_ptx_copy.cuh). */
+ * Checks of copies that go on by themselves and of the barriers that count them (lib/ptx_copy.cuh). */
 #ifndef TESTS_CUDA_PRIMITIVES_COPY_CUH
 #define TESTS_CUDA_PRIMITIVES_COPY_CUH
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of products (cuda_ptx_matrix.cuh). Their numbers are small and whole, so that sums are exact in any order. */
+ * Checks of products (lib/ptx_matrix.cuh). Their numbers are small and whole, so that sums are exact in any order. */
 #ifndef TESTS_CUDA_PRIMITIVES_MATRIX_CUH
 #define TESTS_CUDA_PRIMITIVES_MATRIX_CUH
 

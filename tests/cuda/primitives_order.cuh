@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of words that blocks tell each other (cuda_ptx_order.cuh). All blocks of a kernel are there at once. */
+ * Checks of words that blocks tell each other (lib/ptx_order.cuh). All blocks of a kernel are there at once. */
 #ifndef TESTS_CUDA_PRIMITIVES_ORDER_CUH
 #define TESTS_CUDA_PRIMITIVES_ORDER_CUH
 

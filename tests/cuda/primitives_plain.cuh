@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of instructions of one thread by itself (cuda_ptx.cuh), and of arithmetic that is rounded as written. */
+ * Checks of instructions of one thread by itself (lib/ptx.cuh), and of arithmetic that is rounded as written. */
 #ifndef TESTS_CUDA_PRIMITIVES_PLAIN_CUH
 #define TESTS_CUDA_PRIMITIVES_PLAIN_CUH
 

@@ -5,7 +5,7 @@
 
 #include "tests/support.h"
 
-#include "cuda/frame_plan.h"
+#include "cuda/persistent/plan.h"
 
 struct product_case {
     enum frame_step step;

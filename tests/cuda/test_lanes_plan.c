@@ -5,8 +5,8 @@
 
 #include "tests/support.h"
 
-#include "cuda/cuda_pages.h"
-#include "cuda/frame_lanes_plan.h"
+#include "cuda/device/pages.h"
+#include "cuda/persistent/lanes/lanes_plan.h"
 
 /* Kinds of words do not overlap, four can be read at once, each holds what all lanes have; a mark for each fits. */
 static void test_kinds(void **state)
@@ -23,7 +23,8 @@ static void test_kinds(void **state)
     assert_true(LANES_N_SETS * LANES_N_KINDS <= LANES_PAIR_O_BIT);
 }
 
-/* Pairs of elements and their two parts, and the squares behind them, have words of their own, and use all of them. */
+/* Pairs of elements and their two parts, and the squares behind them, have words of their own, and use all of them.
+ * */
 static void test_vector(void **state)
 {
     (void)state;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda/frame_embed.cuh"
-#include "cuda/frame_produce.cuh"
+#include "cuda/persistent/embed.cuh"
+#include "cuda/persistent/produce.cuh"
 
 enum { TURNS = 400, N_LAUNCHES = 7, SLOT_BYTES = FRAME_SLOT_UNITS * FRAME_UNIT_BYTES };
 

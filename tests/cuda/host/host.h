@@ -52,9 +52,9 @@ const struct host_card *host_card(void);
 
 /* ---- Failures ---- */
 
-/* Notes a finding (a race, an access out of bounds, an instruction that the card does not have ...): it is printed with
- * the kernel, block, thread and seed, counted, and makes the current launch fail as a GPU would (the error sticks).
- * The text is whole: what, where, why. */
+/* Notes a finding (a race, an access out of bounds, an instruction that the card does not have ...): it is printed
+ * with the kernel, block, thread and seed, counted, and makes the current launch fail as a GPU would (the error
+ * sticks). The text is whole: what, where, why. */
 void host_finding(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* How many there were. A program of the bench ends with a failure if there is any. */
 int host_findings(void);
@@ -113,8 +113,8 @@ struct host_run;
 
 /* NULL: the launch asks for what the card does not have; the reason has been told as a finding. */
 struct host_run *host_run_begin(const struct host_launch *launch);
-/* Lets fibers run for about `n` slices (one slice: a fiber until it waits). `earlier_done`: the launches that this one
- * depends on have ended, so that griddepcontrol.wait may return. */
+/* Lets fibers run for about `n` slices (one slice: a fiber until it waits). `earlier_done`: the launches that this
+ * one depends on have ended, so that griddepcontrol.wait may return. */
 enum host_run_state host_run_step(struct host_run *run, int n, bool earlier_done);
 void host_run_end(struct host_run *run);
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Objects of strict: a phase and the next one are two, or what is released to one would be known through the other. */
+/* Objects of strict: a phase and the next one are two, or what is released to one would be known through the other.
+ * */
 static const void *phase_of(const int *phase)
 {
     return (const char *)phase + (*phase & 1);

@@ -101,7 +101,8 @@ uint64_t host_atomic_add_wide(uint64_t *at, uint64_t n, enum strict_order order)
 void host_fence(enum strict_scope scope);
 void host_cluster_store(uint32_t *mine, int rank, const uint32_t *words, int n);
 uint32_t host_cluster_load(const uint32_t *mine);
-/* All that this thread has stored is seen by everybody: host_stores_seen, and stores to other blocks' shared memory. */
+/* All that this thread has stored is seen by everybody: host_stores_seen, and stores to other blocks' shared memory.
+ * */
 void host_all_seen(void);
 void host_cluster_meet(void);
 int host_some_meet(int id, int n, bool yes);

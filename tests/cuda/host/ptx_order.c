@@ -8,8 +8,8 @@
 
 /* ---- Words in another block's shared memory ---- */
 
-/* Such a store is late like others, but where it goes to may move meanwhile, so it is work of the engine's that goes on
- * by itself. Those of a thread that may not have landed: */
+/* Such a store is late like others, but where it goes to may move meanwhile, so it is work of the engine's that goes
+ * on by itself. Those of a thread that may not have landed: */
 enum { MOST_STORES = 16 };
 
 struct cluster_store {

@@ -171,7 +171,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     return host_leave(result);
 }
 
-/* Kernels of a graph overlap each other as they were captured, but none what is in front of the graph or behind it. */
+/* Kernels of a graph overlap each other as they were captured, but none what is in front of the graph or behind it.
+ * */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     cudaError_t result = host_enter(CALL_cudaGraphLaunch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs launches: each thread of a kernel is a fiber, and the scheduler lets one after the other run until it waits. In
- * which order blocks begin, which block runs next and for how long come from the launch's seed.
+ * Runs launches: each thread of a kernel is a fiber, and the scheduler lets one after the other run until it waits.
+ * In which order blocks begin, which block runs next and for how long come from the launch's seed.
  *
  * Blocks that cannot wait for one another (no cluster, not cooperative) run one at a time from begin to end: that is
  * one of the orders that a GPU may take, and the cheapest. */

@@ -24,8 +24,8 @@ void strict_memory_remove(void *at);
 /* Of an area that was added: [at, at + bytes) is a piece of its own. What lies between pieces may not be touched. */
 void strict_memory_piece(void *at, size_t bytes, const char *label);
 
-/* What is known of the bytes at `live` and at `image` changes places: static shared memory of one block makes room for
- * another's. */
+/* What is known of the bytes at `live` and at `image` changes places: static shared memory of one block makes room
+ * for another's. */
 void strict_memory_swap(void *live, void *image, size_t bytes);
 
 /* Memory of the program itself that threads may touch as they like: their stacks. Whole pages; memory that is added
@@ -55,8 +55,8 @@ void strict_wait_for_earlier(void);
 /* From here on accesses are those of this thread. `grid` NULL: of nobody (the host's own code). */
 void strict_thread(struct strict_grid *grid, int block, int thread);
 
-/* An access of the current thread; the compiler's instrumentation (-fsanitize=thread, with our own functions) calls it
- * for plain ones, the primitives for their own. */
+/* An access of the current thread; the compiler's instrumentation (-fsanitize=thread, with our own functions) calls
+ * it for plain ones, the primitives for their own. */
 void strict_read(const void *at, size_t bytes, enum strict_order order, enum strict_scope scope);
 void strict_write(void *at, size_t bytes, enum strict_order order, enum strict_scope scope);
 void strict_update(void *at, size_t bytes, enum strict_order order,

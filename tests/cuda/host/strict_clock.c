@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Strict: vectors of times. Threads that know the same share one vector, so most joins are a comparison of pointers. */
+ * Strict: vectors of times. Threads that know the same share one vector, so most joins are a comparison of pointers.
+ * */
 #include "tests/cuda/host/strict_parts.h"
 
 #include <stdlib.h>

@@ -147,8 +147,8 @@ static struct part *part_of(struct strict_object *o, int level, int group, bool 
     return p;
 }
 
-/* A launch beside this one has released to the object: all of that launch counts as known. What comes back to the first
- * launch by way of the second is not followed. */
+/* A launch beside this one has released to the object: all of that launch counts as known. What comes back to the
+ * first launch by way of the second is not followed. */
 static void knows_launch(struct strict_vector **known, const struct strict_object *o)
 {
     const struct strict_op_info *info = strict_op_info(strict_op_self(o->grid->op)->op);

@@ -14,7 +14,8 @@ struct strict_op {
     bool told;                  /* when the host asked for it, or it has been counted in */
 };
 
-/* What was known when operation `time` had ended: at time % ENDS. Older ones know less than the oldest that is here. */
+/* What was known when operation `time` had ended: at time % ENDS. Older ones know less than the oldest that is here.
+ * */
 struct stream {
     uint32_t time;
     struct strict_vector *clock, *ends[ENDS];

@@ -15,8 +15,8 @@
  * an operation of a stream as a whole. Units are numbered through all operations and never used twice, so a number
  * alone tells the launch. A lane's time grows whenever it tells others what it did; "A knows lane L to time t" means
  * that all that L did while its time was at most t happened before. A race is an access whose bytes were last touched
- * by a lane at a time that the accessing thread does not know. Where this file has no room to remember all, it forgets
- * accesses: races may be missed, none is invented. */
+ * by a lane at a time that the accessing thread does not know. Where this file has no room to remember all, it
+ * forgets accesses: races may be missed, none is invented. */
 #ifndef TESTS_CUDA_HOST_STRICT_PARTS_H
 #define TESTS_CUDA_HOST_STRICT_PARTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the program's own table of symbols tells of a kernel: its name, and the variables that `__shared__` made. On the
- * host these are static variables of the kernel's function, and so their names begin with the kernel's:
+ * What the program's own table of symbols tells of a kernel: its name, and the variables that `__shared__` made. On
+ * the host these are static variables of the kernel's function, and so their names begin with the kernel's:
  * kernel(args) is _Z6kernel4args, its variable `part` _ZZ6kernel4argsE4part. Static variables of functions that the
  * compiler put into kernels belong to all kernels of their file. */
 #include "tests/cuda/host/scheduler.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a thread of a kernel asks of the engine (scheduler.c): who it is, meetings with others, shared memory, and work
- * that goes on by itself. Instructions (include/device_functions.h, the host's bodies in src/cuda/cuda_ptx*.cuh) are
- * written with these; kernels see none of it.
+ * What a thread of a kernel asks of the engine (scheduler.c): who it is, meetings with others, shared memory, and
+ * work that goes on by itself. Instructions (include/device_functions.h, the host's bodies in
+ * src/cuda/cuda_ptx*.cuh) are written with these; kernels see none of it.
  *
  * Threads are fibers of one thread of the host. One runs until it waits in one of the calls below, so what stands
  * between two calls is never cut in half. */
@@ -36,8 +36,8 @@ extern struct host_thread *host_now;
 
 /* Lets others run. Every loop that waits for memory calls it each time round. */
 void host_yield(void);
-/* Returns when ready(what) holds: the engine asks whenever others have run. `name` stands in the finding if the launch
- * is stuck. ready() changes nothing and makes no call of the engine's. */
+/* Returns when ready(what) holds: the engine asks whenever others have run. `name` stands in the finding if the
+ * launch is stuck. ready() changes nothing and makes no call of the engine's. */
 void host_wait_until(bool (*ready)(const void *what), const void *what, const char *name);
 /* Clocks since the launch began: grows with what ran. */
 uint64_t host_clock(void);
@@ -75,8 +75,8 @@ uint32_t host_shared_address(const void *at);
  * thread's own. */
 enum { HOST_RANK_SHIFT = 24 };
 uint32_t host_shared_map(uint32_t address, int rank);
-/* Where that lies now. It may move when others run: resolve it again after each wait. `bytes` are checked to lie in the
- * block's shared memory. */
+/* Where that lies now. It may move when others run: resolve it again after each wait. `bytes` are checked to lie in
+ * the block's shared memory. */
 void *host_shared_pointer(uint32_t address, size_t bytes);
 /* A pointer of the running thread, as it is to the runner: shared memory of its own block or global memory. */
 bool host_is_shared(const void *at);

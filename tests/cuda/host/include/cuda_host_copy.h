@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The host's bodies of src/cuda/cuda_ptx_copy.cuh, which says what each does. */
+ * The host's bodies of src/cuda/lib/ptx_copy.cuh, which says what each does. */
 #ifndef TESTS_CUDA_HOST_CUDA_HOST_COPY_H
 #define TESTS_CUDA_HOST_CUDA_HOST_COPY_H
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens one GPU, and keeps the first failure of any call to it. */
+#include "cuda/device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef CUDA_PATIENCE_S /* seconds; a build for a device that is slower than any GPU sets more */
+#define CUDA_PATIENCE_S 20
+#endif
+
+enum { OLDEST_MAJOR = 8 };
+
+int cuda_device_count(void)
+{
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+        cudaGetLastError(); /* no driver is an answer, not a failure that stays */
+        return 0;
+    }
+    return n;
+}
+
+static int attribute(enum cudaDeviceAttr which, int index)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? value : 0;
+}
+
+static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
+{
+    snprintf(d->name, sizeof d->name, "%s", p->name);
+    d->major = p->major;
+    d->minor = p->minor;
+    d->n_sms = p->multiProcessorCount;
+    d->block_shared = p->sharedMemPerBlockOptin;
+    double clock = 1e3 * (double)attribute(cudaDevAttrMemoryClockRate, d->index);
+    d->bytes_per_s = 2 * clock * (double)p->memoryBusWidth / 8; /* two transfers a clock */
+    d->overlaps = p->major >= 9;
+}
+
+utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *error)
+{
+    struct cudaDeviceProp properties;
+    *d = (struct cuda_device){.index = index, .patience_s = CUDA_PATIENCE_S};
+    int n = 0;
+    cudaError_t result = cudaGetDeviceCount(&n);
+    if (result != cudaSuccess || n == 0) {
+        cudaGetLastError();
+        return error_set(error, UTTER_E_DEVICE, "cuda: no usable GPU: %s (device cpu needs none)",
+            result == cudaSuccess ? "there is none" : cudaGetErrorString(result));
+    }
+    if (index < 0 || index >= n) {
+        return error_set(
+            error, UTTER_E_DEVICE, "cuda:%d: there is no such GPU (cuda:0 to cuda:%d)", index, n - 1);
+    }
+    utter_status status =
+        cuda_device_check(d, cudaGetDeviceProperties(&properties, index), "read its properties", error);
+    if (status || (status = cuda_device_check(d, cudaSetDevice(index), "open it", error))) {
+        return status;
+    }
+    describe(d, &properties);
+    if (d->major < OLDEST_MAJOR) {
+        return error_set(error, UTTER_E_DEVICE,
+            "cuda:%d: %s has compute capability %d.%d, and 8.0 is needed (device cpu needs none)",
+            index, d->name, d->major, d->minor);
+    }
+    return UTTER_OK;
+}
+
+utter_status cuda_device_enter(struct cuda_device *d, utter_error *error)
+{
+    if (d->broken.code) {
+        if (error) {
+            *error = d->broken;
+        }
+        return d->broken.code;
+    }
+    return cuda_device_check(d, cudaSetDevice(d->index), "use it", error);
+}
+
+utter_status cuda_device_check(
+    struct cuda_device *d, cudaError_t result, const char *what, utter_error *error)
+{
+    if (result == cudaSuccess) {
+        return UTTER_OK;
+    }
+    cudaGetLastError(); /* kept here from now on */
+    char why[256];
+    snprintf(why, sizeof why, "%s: %s", what, cudaGetErrorString(result));
+    return cuda_device_fail(d, why, error);
+}
+
+utter_status cuda_device_fail(struct cuda_device *d, const char *why, utter_error *error)
+{
+    if (!d->broken.code) {
+        error_set(&d->broken, UTTER_E_DEVICE, "cuda:%d: %s (open the model again, or use device cpu)",
+            d->index, why);
+    }
+    if (error) {
+        *error = d->broken;
+    }
+    return UTTER_E_DEVICE;
+}
+
+utter_status cuda_device_give_up(struct cuda_device *d, utter_error *error)
+{
+    d->hangs = true;
+    return cuda_device_fail(d, "the GPU does not answer", error);
+}
+
+uint64_t cuda_device_free_bytes(const struct cuda_device *d)
+{
+    size_t available = 0, total = 0;
+    if (d->broken.code || cudaSetDevice(d->index) != cudaSuccess) {
+        return 0;
+    }
+    return cudaMemGetInfo(&available, &total) == cudaSuccess ? available : 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One GPU, opened: what it can do, and the checks of every call to it. All files of the room include the CUDA runtime
+ * through this header. A failed call is sticky: the first failure is kept, and cuda_device_check repeats it. */
+#ifndef CUDA_DEVICE_DEVICE_H
+#define CUDA_DEVICE_DEVICE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include <cuda_runtime_api.h>
+
+#include "base/error.h"
+
+struct cuda_device {
+    int index; /* as the CUDA runtime counts */
+    char name[256];
+    int major, minor;    /* compute capability */
+    int n_sms;           /* multiprocessors */
+    size_t block_shared; /* shared memory that one block may ask for */
+    double bytes_per_s;  /* memory clock times bus width; 0: not known */
+    bool
+        overlaps; /* a kernel may begin before the one in front of it has ended (compute capability 9) */
+    double patience_s;  /* a device that has not done a frame, a prompt or a feed in this time hangs */
+    utter_error broken; /* code != 0: a call has failed, and nothing works any more */
+    bool
+        hangs; /* it was given up: whoever touches it may wait for ever, and so nothing of it is freed */
+};
+
+/* The number of GPUs that the driver offers; 0 without a driver. Never fails. */
+int cuda_device_count(void);
+
+/* Opens GPU `index` and makes it this thread's. UTTER_E_DEVICE: no driver, no such GPU, or one that is older than
+ * compute capability 8.0. */
+utter_status cuda_device_open(struct cuda_device *device, int index, utter_error *error);
+
+/* Makes the device this thread's and repeats an earlier failure. First line of every call of the backend. */
+utter_status cuda_device_enter(struct cuda_device *device, utter_error *error);
+
+/* Every call of the runtime goes through this: UTTER_OK, or the failure noted as sticky. `what` is what was being
+ * done: "cuda: WHAT: reason (what to do)". */
+utter_status cuda_device_check(
+    struct cuda_device *device, cudaError_t result, const char *what, utter_error *error);
+
+/* The sticky failure by other means: a device that did not answer in time. */
+utter_status cuda_device_fail(struct cuda_device *device, const char *why, utter_error *error);
+
+/* The same for one that has not answered for patience_s: nothing of it is touched any more. */
+utter_status cuda_device_give_up(struct cuda_device *device, utter_error *error);
+
+/* Bytes that can be allocated now; 0 of a device that has failed. Makes the device this thread's. */
+uint64_t cuda_device_free_bytes(const struct cuda_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

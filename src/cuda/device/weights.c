@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The model's weights -> device memory in tiles. Owns that memory (struct cuda_weights). */
+#include "cuda/device/shapes.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "cuda/device/pack.h"
+
+/* Walks over all weights in one order, three times: to check, to count, to copy. */
+struct walk {
+    struct cuda_weights *w;
+    struct cuda_arena *arena;
+    struct cuda_upload *upload; /* NULL: nothing is copied */
+    struct cuda_queue queue;
+    uint16_t *raw; /* device: room for the rows of one matrix */
+    uint64_t raw_bytes;
+    struct cuda_device *device;
+    utter_status status;
+    utter_error *error;
+};
+
+static int round_up(int n, int to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* ---- What fits ---- */
+
+static utter_status check_type(const struct weight *w, const char *name, utter_error *error)
+{
+    if (w->data && w->type != DTYPE_BF16) {
+        return error_set(error, UTTER_E_MODEL,
+            "%s is %s: the GPU takes bf16 weights (use --device cpu)", name, dtype_name(w->type));
+    }
+    return UTTER_OK;
+}
+
+static utter_status check_stack(
+    const struct stack_config *c, const struct stack_weights *w, const char *name, utter_error *error)
+{
+    if (c->n_layers > CUDA_MAX_LAYERS || c->head > CUDA_MAX_HEAD || c->head % 2 != 0 ||
+        c->window != 0) {
+        return error_set(error, UTTER_E_MODEL,
+            "%s: %d layers with heads of %d: the GPU takes up to %d layers, heads of up to %d (use "
+            "--device cpu)",
+            name, c->n_layers, c->head, CUDA_MAX_LAYERS, CUDA_MAX_HEAD);
+    }
+    for (int i = 0; i < c->n_layers; i++) {
+        const struct layer_weights *l = &w->layers[i];
+        const struct weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
+            utter_status status = check_type(all[j], name, error);
+            if (status) {
+                return status;
+            }
+        }
+    }
+    return UTTER_OK;
+}
+
+utter_status cuda_weights_fit(const struct model *m, utter_error *error)
+{
+    const struct config *c = m->config;
+    const struct talker_weights *t = &m->talker;
+    const struct predictor_weights *p = &m->predictor;
+    utter_status status = check_stack(&c->talker, &t->stack, "the talker", error);
+    if (status || (status = check_stack(&c->predictor, &p->stack, "the predictor", error)) ||
+        (status = check_type(&t->text_embedding, "the text table", error)) ||
+        (status = check_type(&t->text_fc1, "the text projection", error)) ||
+        (status = check_type(&t->text_fc2, "the text projection", error)) ||
+        (status = check_type(&t->codec_embedding, "the code table", error)) ||
+        (status = check_type(&t->head, "the talker's head", error)) ||
+        (status = check_type(&p->projection, "the predictor's projection", error))) {
+        return status;
+    }
+    for (int j = 0; j < c->n_codebooks - 1; j++) {
+        if ((status = check_type(&p->embedding[j], "a code table", error)) ||
+            (status = check_type(&p->head[j], "a head", error))) {
+            return status;
+        }
+    }
+    if (c->codec_vocabulary > CUDA_MAX_CODES || c->predictor_vocabulary > CUDA_MAX_CODES) {
+        return error_set(error, UTTER_E_MODEL, "%d codes: the GPU takes up to %d (use --device cpu)",
+            c->codec_vocabulary, CUDA_MAX_CODES);
+    }
+    return UTTER_OK;
+}
+
+/* ---- Copies ---- */
+
+/* `n` floats and zeros up to `n_padded`. */
+static const float *floats(struct walk *k, const float *from, int n, int n_padded)
+{
+    float *at = cuda_arena_take(k->arena, (uint64_t)n_padded * sizeof(float));
+    if (k->upload && !k->status && from) {
+        k->status = cuda_upload_copy(k->upload, at, from, (uint64_t)n * sizeof(float), k->error);
+    }
+    return at;
+}
+
+static const uint16_t *table(struct walk *k, const struct weight *w)
+{
+    uint64_t bytes = (uint64_t)(w->rows * w->cols) * sizeof(uint16_t);
+    uint16_t *at = cuda_arena_take(k->arena, bytes);
+    if (k->upload && !k->status) {
+        k->status = cuda_upload_copy(k->upload, at, w->data, bytes, k->error);
+    }
+    return at;
+}
+
+/* Matrices of the same width, one under the other, or the two halves of a gate_up. */
+static struct cuda_matrix matrix(struct walk *k, const struct weight *const *parts, int n, bool halves)
+{
+    struct cuda_matrix m = {.cols = (int)parts[0]->cols};
+    uint64_t filled = 0;
+    for (int i = 0; i < n; i++) {
+        m.rows += (int)parts[i]->rows;
+        filled += (uint64_t)(parts[i]->rows * parts[i]->cols) * sizeof(uint16_t);
+    }
+    int pack_rows = halves ? m.rows / 2 : m.rows;
+    m.rows = halves ? 2 * round_up(pack_rows, CUDA_TILE) : m.rows;
+    m.n_row_tiles = round_up(m.rows, CUDA_TILE) / CUDA_TILE;
+    m.n_k_tiles = round_up(m.cols, CUDA_TILE) / CUDA_TILE;
+    void *tiles =
+        cuda_arena_take(k->arena, (uint64_t)m.n_row_tiles * (uint64_t)m.n_k_tiles * CUDA_TILE_BYTES);
+    m.tiles = tiles;
+    k->raw_bytes = filled > k->raw_bytes ? filled : k->raw_bytes;
+    if (!k->upload || k->status) {
+        return m;
+    }
+    uint16_t *to = k->raw;
+    for (int i = 0; i < n && !k->status; i++) {
+        uint64_t values = (uint64_t)(parts[i]->rows * parts[i]->cols);
+        k->status =
+            cuda_upload_copy(k->upload, to, parts[i]->data, values * sizeof(uint16_t), k->error);
+        to += values;
+    }
+    if (!k->status) {
+        struct cuda_pack pack = {k->raw, pack_rows, m.cols, halves, tiles, m.n_row_tiles, m.n_k_tiles};
+        k->status = cuda_device_check(
+            k->device, cuda_pack_queue(&k->queue, &pack), "arrange weights", k->error);
+    }
+    return m;
+}
+
+static struct cuda_matrix single(struct walk *k, const struct weight *w)
+{
+    const struct weight *const parts[] = {w};
+    return matrix(k, parts, 1, false);
+}
+
+static void walk_layer(
+    struct walk *k, struct cuda_stack *s, struct cuda_layer *to, const struct layer_weights *l)
+{
+    const struct weight *const qkv[] = {&l->q, &l->k, &l->v}, *const gate_up[] = {&l->gate, &l->up};
+    to->input_norm = floats(k, l->input_norm, s->width, s->width_padded);
+    to->post_norm = floats(k, l->post_norm, s->width, s->width_padded);
+    to->q_norm = floats(k, l->q_norm, s->head, s->head);
+    to->k_norm = floats(k, l->k_norm, s->head, s->head);
+    to->qkv = matrix(k, qkv, 3, false);
+    to->o = single(k, &l->o);
+    to->gate_up = matrix(k, gate_up, 2, true);
+    to->down = single(k, &l->down);
+}
+
+static void walk_stack(
+    struct walk *k, struct cuda_stack *s, const struct stack_config *c, const struct stack_weights *w)
+{
+    float inv_freq[CUDA_MAX_HEAD / 2];
+    *s = (struct cuda_stack){
+        .width = c->width,
+        .inner = c->inner,
+        .n_layers = c->n_layers,
+        .n_heads = c->n_heads,
+        .n_kv_heads = c->n_kv_heads,
+        .head = c->head,
+        .width_padded = round_up(c->width, CUDA_TILE),
+        .inner_padded = round_up(c->inner, CUDA_TILE),
+        .mixed_padded = round_up(c->n_heads * c->head, CUDA_TILE),
+        .norm_eps = c->norm_eps,
+    };
+    for (int i = 0; i < c->head / 2; i++) {
+        inv_freq[i] = config_rotary(c, i);
+    }
+    s->inv_freq = floats(k, inv_freq, c->head / 2, c->head / 2);
+    s->norm = floats(k, w->norm, s->width, s->width_padded);
+    for (int i = 0; i < c->n_layers; i++) {
+        walk_layer(k, s, &s->layers[i], &w->layers[i]);
+    }
+}
+
+static void walk_all(struct walk *k, const struct model *m)
+{
+    const struct config *c = m->config;
+    const struct talker_weights *t = &m->talker;
+    const struct predictor_weights *p = &m->predictor;
+    struct cuda_weights *w = k->w;
+    int n = c->n_codebooks;
+    walk_stack(k, &w->talker, &c->talker, &t->stack);
+    walk_stack(k, &w->predictor, &c->predictor, &p->stack);
+    w->talker_head = single(k, &t->head);
+    w->code_table[0] = table(k, &t->codec_embedding);
+    for (int j = 0; j < n - 1; j++) {
+        w->predictor_head[j] = single(k, &p->head[j]);
+        w->code_table[j + 1] = table(k, &p->embedding[j]);
+    }
+    w->projection = (struct cuda_matrix){0};
+    if (p->projection.data) {
+        w->projection = single(k, &p->projection);
+        w->projection_bias =
+            floats(k, p->projection_bias, c->predictor.width, w->predictor.width_padded);
+    }
+    w->text_width = c->text_width;
+    w->text_padded = round_up(c->text_width, CUDA_TILE);
+    w->text_table = table(k, &t->text_embedding);
+    w->text_fc1 = single(k, &t->text_fc1);
+    w->text_fc1_bias = floats(k, t->text_fc1_bias, c->text_width, w->text_padded);
+    w->text_fc2 = single(k, &t->text_fc2);
+    w->text_fc2_bias = floats(k, t->text_fc2_bias, c->talker.width, w->talker.width_padded);
+    w->n_codebooks = n;
+    w->codec_vocabulary = c->codec_vocabulary;
+    w->predictor_vocabulary = c->predictor_vocabulary;
+    w->text_vocabulary = c->text_vocabulary;
+}
+
+/* ---- Opening ---- */
+
+void cuda_weights_shapes(struct cuda_weights *w, const struct model *model)
+{
+    struct cuda_arena arena = {0};
+    struct walk k = {.w = w, .arena = &arena};
+    walk_all(&k, model);
+}
+
+uint64_t cuda_weights_plan(const struct model *model)
+{
+    struct cuda_arena arena = {0};
+    struct cuda_weights *w = memory_new(1, sizeof *w);
+    if (w) {
+        struct walk k = {.w = w, .arena = &arena};
+        walk_all(&k, model);
+        arena.used += k.raw_bytes;
+    }
+    memory_free(w);
+    return arena.used;
+}
+
+static utter_status copy_all(
+    struct walk *k, const struct model *model, uint64_t raw_bytes, utter_error *error)
+{
+    struct cuda_arena raw = {.used = raw_bytes};
+    k->error = error;
+    k->status = cuda_arena_open(&raw, k->device, "room to arrange weights in", error);
+    if (!k->status) {
+        k->status = cuda_upload_open(&k->upload, k->device, error);
+    }
+    if (!k->status) {
+        k->raw = (uint16_t *)raw.base;
+        k->queue.stream = cuda_upload_stream(k->upload);
+        walk_all(k, model);
+        utter_status status = cuda_upload_finish(k->upload, k->status ? NULL : error);
+        k->status = k->status ? k->status : status;
+    }
+    cuda_upload_close(&k->upload);
+    cuda_arena_close(&raw);
+    return k->status;
+}
+
+utter_status cuda_weights_open(
+    struct cuda_weights *w, const struct model *model, struct cuda_device *device, utter_error *error)
+{
+    struct walk k = {.w = w, .arena = &w->arena, .device = device};
+    walk_all(&k, model); /* counts */
+    uint64_t raw_bytes = k.raw_bytes;
+    utter_status status = cuda_arena_open(&w->arena, device, "the model's weights", error);
+    if (!status) {
+        status = copy_all(&k, model, raw_bytes, error);
+    }
+    if (status) {
+        cuda_weights_close(w);
+    }
+    return status;
+}
+
+void cuda_weights_close(struct cuda_weights *w)
+{
+    cuda_arena_close(&w->arena);
+    memset(w, 0, sizeof *w);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Talker, predictor, embeddings and heads as they lie in device memory; the graph of kernels and the persistent
+ * kernel read the same bytes.
+ *
+ * A matrix [rows][cols] of bf16 is cut into tiles of 16 rows and 16 columns, zero where they reach over the edge.
+ * Tile (i, k) is the 512 bytes at tiles + (i * n_k_tiles + k) * 512, in the order in which mma.m16n8k16 wants its A
+ * operand: lane l of a warp finds its four registers in 16 consecutive bytes, l * 16 from the tile's start. With g =
+ * l / 4 and t = l % 4 these are
+ *     {(g, 2t), (g, 2t+1)}, {(g+8, 2t), (g+8, 2t+1)}, {(g, 2t+8), (g, 2t+9)}, {(g+8, 2t+8), (g+8, 2t+9)}.
+ * So one row tile (16 rows, all columns) is one contiguous stream, and a warp reads it with one 16-byte load a
+ * thread and tile, without shared memory.
+ *
+ * Lanes are the 8 columns of the B operand, two for each vector: its upper bf16 half and what is left of it, so that
+ * bf16 weights are multiplied with activations of 16 bits of mantissa. Column 2 v is the upper, 2 v + 1 the lower
+ * part of vector v; in the result both stand in the same thread. */
+#ifndef CUDA_DEVICE_WEIGHTS_H
+#define CUDA_DEVICE_WEIGHTS_H
+
+#include "cuda/device/memory.h"
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_TILE = 16,
+    CUDA_TILE_BYTES = 512,
+    CUDA_TILE_VECTORS = 4 /* of 8 columns */,
+    CUDA_MAX_LAYERS = 64,
+    CUDA_MAX_CODES = 4096, /* that can be chosen among */
+    CUDA_MAX_HEAD = 256
+};
+
+struct cuda_matrix {
+    const void *tiles; /* NULL: there is none */
+    int rows, cols;
+    int n_row_tiles, n_k_tiles;
+};
+
+struct cuda_layer {
+    const float *input_norm, *post_norm; /* [width], zeros behind up to a multiple of 16 */
+    const float *q_norm, *k_norm;        /* [head] */
+    struct cuda_matrix qkv;              /* rows: all of q, then k, then v */
+    struct cuda_matrix o;
+    /* Row tile i holds rows 8 i .. 8 i + 7 of gate in its upper half and the same rows of up in its lower half: both
+     * stand in the same thread. `rows` is 2 * inner rounded up to whole tiles. */
+    struct cuda_matrix gate_up;
+    struct cuda_matrix down;
+};
+
+struct cuda_stack {
+    int width, inner, n_layers, n_heads, n_kv_heads, head;
+    int width_padded, inner_padded,
+        mixed_padded; /* to multiples of 16: the stride of vectors of activations */
+    float norm_eps;
+    struct cuda_layer layers[CUDA_MAX_LAYERS];
+    const float *norm;     /* [width_padded], before the head */
+    const float *inv_freq; /* [head / 2] */
+};
+
+/* Which weights the persistent kernel reads in 8 bits. The graphs read all of them as they are stored: they cannot
+ * make a frame that the kernel has lost, which is an error then. */
+enum frame_packed { FRAME_PACKED_NONE, FRAME_PACKED_PREDICTOR, FRAME_PACKED_ALL };
+
+struct cuda_weights {
+    struct cuda_stack talker, predictor;
+    struct cuda_matrix talker_head;                          /* [codec_vocabulary][talker width] */
+    struct cuda_matrix predictor_head[CONFIG_MAX_CODEBOOKS]; /* [j] predicts code j + 1 */
+    struct cuda_matrix projection; /* talker width -> predictor width; none when equal */
+    const float *projection_bias;
+    struct cuda_matrix text_fc1, text_fc2;
+    const float *text_fc1_bias, *text_fc2_bias;
+    const uint16_t *text_table; /* [text_vocabulary][text_width] bf16, row-major */
+    const uint16_t *code_table[CONFIG_MAX_CODEBOOKS]; /* [codes][talker width] bf16; 0 the talker's */
+    int text_width, text_padded;
+    int n_codebooks, codec_vocabulary, predictor_vocabulary, text_vocabulary;
+
+    struct cuda_arena arena;
+};
+
+/* UTTER_E_MODEL when these kernels cannot hold the checkpoint: a type other than bf16, a shape past their limits. */
+utter_status cuda_weights_fit(const struct model *model, utter_error *error);
+/* Bytes that cuda_weights_open allocates. */
+uint64_t cuda_weights_plan(const struct model *model);
+/* All-zero weights in. Copies and waits. */
+utter_status cuda_weights_open(struct cuda_weights *weights, const struct model *model,
+    struct cuda_device *device, utter_error *error);
+void cuda_weights_close(struct cuda_weights *weights);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPU behind the backend door: what its files share. */
+#ifndef CUDA_DOOR_BACKEND_PARTS_H
+#define CUDA_DOOR_BACKEND_PARTS_H
+
+#include "cuda/graph/frame.h"
+#include "cuda/listen/encoder.h"
+#include "cuda/listen/speaker.h"
+#include "cuda/vocoder/vocoder.h"
+
+/* The host's side of a lane. */
+struct lane {
+    int position;  /* the talker's next */
+    bool ready;    /* hidden and logits wait for the choice of code 0 */
+    bool ended;    /* the end token was chosen */
+    bool framed;   /* a frame was queued that collect has not handed out */
+    bool vocoded;  /* and its samples too */
+    int n_frames;  /* chosen so far */
+    int n_waiting; /* frames of codes that vocode has not seen */
+    unsigned sent; /* the round in which its pinned codes were sent */
+    unsigned grew; /* the round in which its pinned table of pages was sent */
+    bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
+    struct lane_out out;
+    int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
+};
+
+enum { BACKEND_PACES = 8 };
+
+struct backend {
+    const struct model *model;
+    struct cuda_device device;
+    struct cuda_weights weights;
+    struct cuda_lanes lanes;
+    struct cuda_pages pages;
+    struct cuda_frame *frame;
+    enum frame_packed packed; /* what frames read in 8 bits */
+    uint64_t kernel_bytes;    /* that the persistent kernel keeps; 0: the graphs were chosen */
+    struct cuda_vocoder *vocoder;
+    cudaStream_t stream;
+    cudaEvent_t done;      /* after all that was queued */
+    cudaEvent_t sound[2];  /* around the last vocode */
+    cudaEvent_t prompt[2]; /* around the last prompt, its recording included */
+    bool primed;           /* prompt[0] stands before a recording whose rows have not come */
+    double usual_s
+        [BACKEND_PACES]; /* that waiting for a frame of up to 1, 2, 4 .. lanes takes at least; 0: not known */
+    int pace;            /* of usual_s: a frame and nothing else is queued; or -1 */
+    struct lane *of; /* [n_lanes] */
+    struct cuda_frame_in in[CUDA_MAX_SLOTS];
+    int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */
+    float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */
+    uint32_t *bad, *bad_at; /* mapped: [n_lanes], a sample was no number */
+    bool busy;              /* something is queued since the last wait */
+    unsigned round;         /* one more after each wait; from 1 on */
+    char name[340];         /* of the device and its kernels */
+    char name_left[340];    /* once the graphs have taken over */
+};
+
+/* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */
+uint64_t backend_least_lane_bytes(const struct model *model);
+/* As many as take seven eighths of the memory that is free, each with CUDA_LANE_POSITIONS positions of cache: the
+ * rest is for recordings, snapshots and other programs. Not more than a frame takes at once; not fewer than
+ * CUDA_FEW_LANES, if so many can be opened at all. CUDA_FEW_LANES too where there is no such GPU: opening says why.
+ * */
+int backend_suiting_lanes(const struct model *model, const struct backend_options *options);
+enum { CUDA_FEW_LANES = 24 };
+utter_status backend_open(struct backend **b, const struct model *model,
+    const struct backend_options *options, utter_error *error);
+void backend_close(struct backend **b);
+
+/* True once the graphs have taken over from the persistent kernel. */
+static inline bool backend_left_kernel(const struct backend *b)
+{
+    return b->kernel_bytes > 0 && !cuda_frame_persistent(b->frame);
+}
+
+/* The first line of every call: the device is this thread's and whole, and the lane is there. */
+utter_status backend_enter(struct backend *b, int lane, utter_error *error);
+
+/* Waits until all that is queued has been done: in front of calls of the runtime that would wait for it without end.
+ * */
+utter_status backend_settle(struct backend *b, utter_error *error);
+
+/* Pages for so many positions of a lane; what is new of its table is on its way then. */
+utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_error *error);
+
+/* Snapshots, as in the door. */
+utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,
+    struct backend_snapshot **snapshot, utter_error *error);
+utter_status backend_lane_resume(
+    struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error);
+void backend_snapshot_free(struct backend *b, struct backend_snapshot **snapshot);
+
+static inline utter_status backend_check(
+    struct backend *b, cudaError_t result, const char *what, utter_error *error)
+{
+    return cuda_device_check(&b->device, result, what, error);
+}
+
+/* Samples and codes that a lane has room for on their way to and from the host. */
+static inline size_t backend_lane_samples(const struct backend *b)
+{
+    return BACKEND_MAX_FEED * (size_t)b->model->config->codec.frame_samples;
+}
+
+static inline size_t backend_lane_codes(const struct backend *b)
+{
+    return BACKEND_MAX_FEED * (size_t)b->model->config->n_codebooks;
+}
+
+#endif

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
- * The frame kernel for a talker of width 1024, all weights in 8 bits. */
-#include "cuda/frame.cuh"
-
-extern "C" const void *frame_code_packed(void)
-{
-    return ptx_kernel(frame_kernel<1024, 3072, true, true>);
-}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The frame kernel for up to four lanes and a talker of width 1024. */
+#define FRAME_LANES 4
+#define FRAME_LANES_WIDTH 1024
+#include "cuda/persistent/lanes/frame_lanes.cuh"
+
+extern "C" struct frame_lanes_build frame_lanes_four(int talker_width)
+{
+    return lanes_build(talker_width);
+}
