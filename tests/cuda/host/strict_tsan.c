@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Strict: the functions that code calls which was compiled with -fsanitize=thread. The sanitizer's own library is not
  * linked. What gcc 12 leaves out or adds, and the options and names against it:
- *   memcpy, memmove, memset, also those that it makes of loops: -fno-builtin-memcpy, -fno-builtin-memset,
- *     -fno-tree-loop-distribute-patterns, and -include of strict_calls.h;
+ *   what functions of the library write: memcpy, memmove, memset, sincosf: -include of strict_calls.h;
+ *   calls of such functions that it makes itself: -fno-builtin-memcpy, -fno-builtin-memset,
+ *     -fno-tree-loop-distribute-patterns;
  *   loads that it moves out of a loop though the loop may not need them: -fno-tree-loop-im;
  *   vectors, whose parts may be loads that the source has not: -fno-tree-vectorize, -fno-tree-slp-vectorize.
  * A struct that is copied whole is read with its padding, which must have been written. */
@@ -13,6 +14,7 @@
 #undef memcpy
 #undef memmove
 #undef memset
+#undef sincosf
 
 #define PC __builtin_return_address(0)
 
@@ -159,6 +161,13 @@ void *strict_memset(void *at, int value, size_t bytes)
 {
     plain(at, bytes, STRICT_WRITE, PC);
     return memset(at, value, bytes);
+}
+
+void strict_sincosf(float x, float *sine, float *cosine)
+{
+    plain(sine, sizeof *sine, STRICT_WRITE, PC);
+    plain(cosine, sizeof *cosine, STRICT_WRITE, PC);
+    sincosf(x, sine, cosine);
 }
 
 /* ---- Atomics of the language: for the GPU ---- */
