@@ -70,32 +70,34 @@ struct window {
 
 static void read_columns(const struct product *p, const struct window *w, float *columns)
 {
-    for (int k = 0; k < 16; k++) {
-        for (int n = 0; n < p->n; n++) {
-            const uint32_t at = (place_of(p, n, k) - w->address) & WINDOW;
-            uint16_t half;
-            memcpy(&half, w->base + at, 2);
-            const uint32_t bits = (uint32_t)half << 16;
-            memcpy(&columns[k * p->n + n], &bits, 4);
+    for (int i = 0; i < 16 * p->n / 8; i++) { /* pieces: eight numbers beside each other */
+        const int n = p->turned ? i / 16 * 8 : i / 2, k = p->turned ? i % 16 : i % 2 * 8;
+        const int step = p->turned ? 1 : p->n;
+        uint16_t halves[8];
+        memcpy(halves, w->base + ((place_of(p, n, k) - w->address) & WINDOW), sizeof halves);
+        for (int e = 0; e < 8; e++) {
+            const uint32_t bits = (uint32_t)halves[e] << 16;
+            memcpy(&columns[k * p->n + n + e * step], &bits, 4);
         }
     }
 }
 
-/* All that the product reads lies in the block's memory. Told to strict.c as reads of this thread. */
+/* All that the product reads lies in the block's memory: a piece of 16 bytes is looked at by one lane, and told to
+ * strict.c as its read. */
 static void check_columns(const struct product *p)
 {
     const uint32_t high = host_shared_address(host_dynamic_shared()) & ~(uint32_t)WINDOW;
+    const int n_pieces = 16 * p->n / 8;
     if (p->b >> 62 > 1 || (p->turned && p->b >> 62 == 0)) {
         host_finding(
             "wgmma: a descriptor %016llx that the bench does not know", (unsigned long long)p->b);
         host_trap("wgmma");
     }
-    for (int n = 0; n < p->n; n += p->turned ? 8 : 1) { /* a piece of 16 bytes each */
-        for (int k = 0; k < 16; k += p->turned ? 1 : 8) {
-            const void *piece = host_shared_pointer(high | place_of(p, n, k), 16);
-            (void)piece;
-            strict_read(piece, 16, STRICT_PLAIN, STRICT_CTA);
-        }
+    for (int i = host_now->lane; i < n_pieces; i += HOST_WARP) {
+        const int n = p->turned ? i / 16 * 8 : i / 2, k = p->turned ? i % 16 : i % 2 * 8;
+        const void *piece = host_shared_pointer(high | place_of(p, n, k), 16);
+        (void)piece;
+        strict_read(piece, 16, STRICT_PLAIN, STRICT_CTA);
     }
 }
 
@@ -104,29 +106,25 @@ static void check_columns(const struct product *p)
 /* of[lane]: the same product, as each lane has it. */
 static void make_product(const struct product *const of[HOST_WARP], const struct window *w)
 {
-    static float columns[16 * MOST_COLUMNS];
+    static float columns[16 * MOST_COLUMNS], sums[16 * MOST_COLUMNS];
     uint32_t a[HOST_WARP][4];
     float rows[16][16];
     const int n = of[0]->n;
     read_columns(of[0], w, columns);
     for (int lane = 0; lane < HOST_WARP; lane++) {
+        const float *d = of[lane]->d;
+        float *row = sums + lane / 4 * n + lane % 4 * 2;
         memcpy(a[lane], of[lane]->a, sizeof a[lane]);
+        for (int i = 0; i < n / 2; i++) {
+            row[i / 4 * 8 + i % 2 + i % 4 / 2 * 8 * n] = of[0]->more ? d[i] : 0.0f;
+        }
     }
     matrix_rows(a, rows);
-    for (int first = 0; first < n; first += 8) {
-        for (int row = 0; row < 16; row++) {
-            float *to[4];
-            eight sums;
-            for (int t = 0; t < 4; t++) {
-                to[t] = of[row % 8 * 4 + t]->d + first / 2 + row / 8 * 2;
-                sums[2 * t] = of[0]->more ? to[t][0] : 0.0f;
-                sums[2 * t + 1] = of[0]->more ? to[t][1] : 0.0f;
-            }
-            matrix_product(rows[row], columns + first, n, &sums);
-            for (int t = 0; t < 4; t++) {
-                to[t][0] = sums[2 * t];
-                to[t][1] = sums[2 * t + 1];
-            }
+    matrix_product(rows, columns, n, sums);
+    for (int lane = 0; lane < HOST_WARP; lane++) {
+        const float *row = sums + lane / 4 * n + lane % 4 * 2;
+        for (int i = 0; i < n / 2; i++) {
+            of[lane]->d[i] = row[i / 4 * 8 + i % 2 + i % 4 / 2 * 8 * n];
         }
     }
 }

@@ -6,12 +6,9 @@
 
 #include "tests/cuda/host/ptx.h"
 
-/* Sums of eight columns; the compiler makes vector instructions of it where there are some. */
-typedef float eight __attribute__((vector_size(32)));
-
 /* A warp's operand a (four registers of each lane) as 16 rows of 16 numbers. */
 void matrix_rows(uint32_t a[HOST_WARP][4], float rows[16][16]);
-/* *sums += row * eight columns, whose numbers for each k lie `stride` floats apart. */
-void matrix_product(const float row[16], const float *columns, int stride, eight *sums);
+/* sums += rows * columns, of n columns (whole eights); numbers of a k, and sums of a row, lie beside each other. */
+void matrix_product(float rows[16][16], const float *columns, int n, float *sums);
 
 #endif
