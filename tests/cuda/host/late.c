@@ -86,12 +86,20 @@ void host_stores_seen(void)
 
 /* ---- Work that goes on by itself ---- */
 
-static void do_later(struct run *r, int i)
+/* Pieces of work have slots that stay; `live` has the numbers of all slots, first of those that are taken. The number
+ * that is told has the slot in its lower bits. */
+enum { SLOT_BITS = 24 };
+
+static void do_later(struct run *r, int at)
 {
-    struct later now = r->laters[i];
+    const int slot = r->live[at], last = r->live[--r->n_laters];
+    struct later now = r->laters[slot];
     struct fiber *fiber = fiber_now;
     struct host_thread *thread = host_now;
-    r->laters[i] = r->laters[--r->n_laters];
+    r->live[at] = last;
+    r->laters[last].at = at;
+    r->live[r->n_laters] = slot;
+    r->laters[slot].number = 0;
     now.by->of->n_later--;
     fiber_now = now.by;
     host_now = &now.by->thread;
@@ -101,15 +109,30 @@ static void do_later(struct run *r, int i)
     r->progress = true;
 }
 
+static void more_slots(struct run *r)
+{
+    const int n = r->most_laters ? 2 * r->most_laters : 64;
+    if (n > 1 << SLOT_BITS) {
+        host_trap("more work under way than the bench counts");
+    }
+    r->laters = realloc(r->laters, (size_t)n * sizeof *r->laters);
+    r->live = realloc(r->live, (size_t)n * sizeof *r->live);
+    for (int i = r->most_laters; i < n; i++) {
+        r->live[i] = i;
+    }
+    r->most_laters = n;
+}
+
 uint64_t host_later(host_later_body *body, const void *data, size_t bytes)
 {
     struct run *r = run_now();
     if (r->n_laters == r->most_laters) {
-        r->most_laters = r->most_laters ? 2 * r->most_laters : 64;
-        r->laters = realloc(r->laters, (size_t)r->most_laters * sizeof *r->laters);
+        more_slots(r);
     }
-    struct later *l = &r->laters[r->n_laters++];
-    l->number = ++r->later_number;
+    const int slot = r->live[r->n_laters];
+    struct later *l = &r->laters[slot];
+    l->number = ++r->later_number << SLOT_BITS | (uint64_t)slot;
+    l->at = r->n_laters++;
     l->by = fiber_now;
     l->body = body;
     memcpy(l->data, data, bytes <= sizeof l->data ? bytes : sizeof l->data);
@@ -120,11 +143,9 @@ uint64_t host_later(host_later_body *body, const void *data, size_t bytes)
 void host_later_now(uint64_t number)
 {
     struct run *r = run_now();
-    for (int i = r->n_laters - 1; i >= 0; i--) {
-        if (r->laters[i].number == number) {
-            do_later(r, i);
-            return;
-        }
+    const int slot = (int)(number & ((1u << SLOT_BITS) - 1));
+    if (slot < r->most_laters && r->laters[slot].number == number) {
+        do_later(r, r->laters[slot].at);
     }
 }
 

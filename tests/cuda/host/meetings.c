@@ -148,8 +148,8 @@ void host_warp_do(const char *what, uint32_t mask, host_warp_body *all, const vo
         host_trap("a lane is not in the mask that it meets others with");
     }
     struct warp_meeting *m = find_meeting(&f->of->warps[f->thread.warp], mask);
-    if (m->here &&
-        (strcmp(m->what, what) != 0 || m->bytes_in != bytes_in || m->bytes_out != bytes_out)) {
+    if (m->here && ((m->what != what && strcmp(m->what, what) != 0) || m->bytes_in != bytes_in ||
+                       m->bytes_out != bytes_out)) {
         host_finding("lanes of a warp meet in different instructions: %s, %s", m->what, what);
         host_trap("they can't go on");
     }

@@ -434,6 +434,7 @@ void host_run_end(struct host_run *run)
     free(r->clusters);
     free(r->resident);
     free(r->laters);
+    free(r->live);
     free(r->args);
     free(r);
 }

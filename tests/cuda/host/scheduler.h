@@ -108,6 +108,7 @@ const struct kernel_facts *kernel_facts(const void *code);
 
 struct later {
     uint64_t number; /* 0: free */
+    int at;          /* in `live` */
     struct fiber *by;
     host_later_body *body;
     _Alignas(16) unsigned char data[HOST_LATER_BYTES];
@@ -124,6 +125,7 @@ struct run {
     int n_resident, most_resident;
     struct cluster *clusters;
     struct later *laters;
+    int *live; /* numbers of all slots of `laters`, those that are taken first */
     int n_laters, most_laters;
     uint64_t later_number;
     bool earlier_done, failed;
