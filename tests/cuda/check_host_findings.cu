@@ -61,13 +61,23 @@ void scenario_freed()
     struct task t = {0, d, d, 1, 0};
     cudaFree(d);
     go(add_kernel, 1, 1, 0, nullptr, nullptr, t);
-    cudaDeviceSynchronize();
+    printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
 }
 
 void scenario_nowhere()
 {
     go(three_kernel, 1, 1, 0, nullptr, nullptr, (char)2, (int *)nullptr, (short)2);
-    cudaDeviceSynchronize();
+    printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+    printf("%s\n", cudaGetErrorName(cudaMemset(nullptr, 0, 4)));
+}
+
+/* As a wild pointer in the program's own code. */
+void scenario_host()
+{
+    *(volatile int *)device_ints(4) = 1;
+    int *d = device_ints(4);
+    cudaFree(d);
+    *(volatile int *)d = 1;
 }
 
 void scenario_twice()
@@ -128,8 +138,8 @@ struct scenario {
 
 const struct scenario scenarios[] = {{"trap", scenario_trap}, {"outside", scenario_outside},
     {"behind", scenario_behind}, {"freed", scenario_freed}, {"nowhere", scenario_nowhere},
-    {"twice", scenario_twice}, {"stuck", scenario_stuck}, {"callback", scenario_callback},
-    {"stream", scenario_stream}, {"plain", scenario_plain}};
+    {"host", scenario_host}, {"twice", scenario_twice}, {"stuck", scenario_stuck},
+    {"callback", scenario_callback}, {"stream", scenario_stream}, {"plain", scenario_plain}};
 
 /* Runs the program again; its exit status and what it said. */
 int run_again(const char *scenario, const char *variable, const char *value, char said[4096])
@@ -174,6 +184,11 @@ void check_findings()
     check_again("freed", nullptr, nullptr, 3, "after it was freed");
     check_again("nowhere", nullptr, nullptr, 3, "no memory of the device");
     check_again("nowhere", nullptr, nullptr, 3, "three_kernel");
+    check_again("nowhere", nullptr, nullptr, 3, "cudaErrorIllegalAddress\ncudaErrorIllegalAddress");
+    check_again("nowhere", "HOST_FINDINGS", "1", 0, "three_kernel");
+    check_again("nowhere", "HOST_FINDINGS", "2", 3, "1 findings, and 2 were wanted");
+    check_again("host", nullptr, nullptr, 3, "the last one ended the program");
+    check_again("freed", nullptr, nullptr, 3, "cudaErrorIllegalAddress");
     check_again("twice", nullptr, nullptr, 3, "free already");
     check_again("stuck", nullptr, nullptr, 3, "cudaErrorLaunchFailure");
     check_again("stuck", nullptr, nullptr, 3, "stuck_kernel");

@@ -11,8 +11,6 @@ extern "C" {
 
 /* From here on it is this launch that runs, the `number`-th of the program; NULL: code of the host. */
 void finding_launch(const struct host_launch *launch, int number);
-/* Whether any does. */
-bool finding_in_launch(void);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,8 @@ struct host_area {
 const struct host_area *host_area_of(const void *at);
 /* Whether `rows` rows of `bytes` lie in one area; memory of the host alone always does. Else a finding. */
 bool host_area_holds(const void *at, size_t pitch, size_t bytes, size_t rows, const char *call);
+/* Whether a kernel has touched what it may not. */
+bool host_address_fault(void);
 /* Sets memory of the device; large runs of zeros cost no memory of the host. */
 void host_fill(void *at, int value, size_t bytes);
 
@@ -136,6 +138,8 @@ void host_streams_drop(void);
 
 /* Lets the device go on a little, as the seed says. */
 void host_device_some(int most_slices);
+/* For a query: few or very many, so that who asks now and then does not wait for ever. */
+int host_query_slices(void);
 /* Lets it go on until done(what). What the wait is for stands in the finding if the device is stuck. */
 cudaError_t host_wait(bool (*done)(const void *what), const void *what, const char *whom);
 cudaError_t host_wait_stream(struct CUstream_st *stream, const char *call);

@@ -149,7 +149,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     cudaError_t result = host_enter(CALL_cudaEventQuery);
     result = result ? result : asked(event, &e, "cudaEventQuery");
     if (!result) {
-        host_device_some(1 << 15);
+        host_device_some(host_query_slices());
         result = host_device_error() ? host_device_error()
                  : event_done(e)     ? cudaSuccess
                                      : cudaErrorNotReady;

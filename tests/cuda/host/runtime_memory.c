@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-#include "tests/cuda/host/findings.h"
 #include "tests/cuda/host/runtime.h"
+#include "tests/cuda/host/thread.h"
+
+/* Programs without an engine (tests of a single part) have no threads. */
+extern struct host_thread *host_now __attribute__((weak));
+extern void host_trap(const char *why) __attribute__((weak, noreturn));
 
 static const size_t PAGE = 4096, GUARD = 1 << 20, ALIGN = 256, GRAIN = 2 << 20;
 /* What the driver keeps for itself, of a card that is not asked to be smaller. */
@@ -131,24 +136,66 @@ static void check_all(void)
     }
 }
 
-/* An access that no page allows: told, if it is to an area of ours or beside one, to a freed one, or by a kernel. */
+/* Where a thread of a kernel goes on that has touched what it may not. */
+static char fault_text[160];
+static bool fault_in_kernel;
+
+static void end_thread(void)
+{
+    host_trap(fault_text);
+}
+
+bool host_address_fault(void)
+{
+    return fault_in_kernel;
+}
+
+/* Returning from the signal with these registers is a call of end_thread on the thread's own stack. */
+static void go_on_there(ucontext_t *context)
+{
+    const uintptr_t beside = 256; /* what the thread may have below its stack pointer */
+#if defined(__x86_64__)
+    greg_t *r = context->uc_mcontext.gregs;
+    r[REG_RSP] = (greg_t)((((uintptr_t)r[REG_RSP] - beside) & ~(uintptr_t)15) - 8);
+    r[REG_RIP] = (greg_t)(uintptr_t)end_thread;
+#elif defined(__aarch64__)
+    context->uc_mcontext.sp = (context->uc_mcontext.sp - beside) & ~(uintptr_t)15;
+    context->uc_mcontext.pc = (uintptr_t)end_thread;
+#endif
+}
+
+static void describe_fault(const char *at)
+{
+    const struct host_area *a = host_area_of(at);
+    if (!a) {
+        snprintf(fault_text, sizeof fault_text, "an access to %p, which is no memory of the device",
+            (const void *)at);
+    } else if (a->kind == HOST_CONSTANT) {
+        snprintf(fault_text, sizeof fault_text,
+            "an access to memory %d at offset %td, after it was freed", a->number, at - a->at);
+    } else {
+        snprintf(fault_text, sizeof fault_text,
+            "an access at offset %td of %s memory %d, which has %zu bytes", at - a->at, kind_name(a),
+            a->number, a->bytes);
+    }
+}
+
+/* An access that no page allows. One by a kernel ends its launch, as on a GPU; one by the host to memory of the device
+ * ends the program. Any other is none of ours. */
 static void tell_fault(int number, siginfo_t *info, void *context)
 {
-    (void)context;
-    const struct host_area *a = host_area_of(info->si_addr);
-    if (!a && !finding_in_launch()) {
+    const bool kernel = &host_now && host_now;
+    if (!kernel && !host_area_of(info->si_addr)) {
         signal(number, SIG_DFL); /* the access is made again and kills the program as ever */
         return;
     }
-    if (!a) {
-        host_finding("an access to %p, which is no memory of the device", info->si_addr);
-    } else if (a->kind == HOST_CONSTANT) {
-        host_finding("an access to memory %d at offset %td, after it was freed", a->number,
-            (char *)info->si_addr - a->at);
-    } else {
-        host_finding("an access at offset %td of %s memory %d, which has %zu bytes",
-            (char *)info->si_addr - a->at, kind_name(a), a->number, a->bytes);
+    describe_fault(info->si_addr);
+    if (kernel) {
+        fault_in_kernel = true;
+        go_on_there(context);
+        return;
     }
+    host_finding("%s", fault_text);
     fprintf(stderr, "host bench: %d findings, the last one ended the program\n", host_findings());
     _exit(EXIT_FINDINGS);
 }

@@ -149,7 +149,7 @@ static bool go_on(const struct ready *r, int slices)
     enum host_run_state state = host_operation_step(op, slices, r->earlier_done);
     device_time += (uint64_t)slices;
     if (state == HOST_FAILED) {
-        host_device_lost(cudaErrorLaunchFailure);
+        host_device_lost(host_address_fault() ? cudaErrorIllegalAddress : cudaErrorLaunchFailure);
         return true;
     }
     op->lets = op->lets || state == HOST_LETS;
@@ -199,6 +199,11 @@ void host_device_some(int most_slices)
             return;
         }
     }
+}
+
+int host_query_slices(void)
+{
+    return 1 << (6 + host_random(16));
 }
 
 /* ---- Waits ---- */

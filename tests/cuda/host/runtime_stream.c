@@ -154,7 +154,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     cudaError_t result = host_enter(CALL_cudaStreamQuery);
     result = result ? result : asked(stream, &s, "cudaStreamQuery");
     if (!result) {
-        host_device_some(1 << 15);
+        host_device_some(host_query_slices());
         result = host_device_error() ? host_device_error() : s->first ? cudaErrorNotReady : cudaSuccess;
     }
     if (!result) {
