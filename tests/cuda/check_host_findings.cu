@@ -185,8 +185,8 @@ void check_findings()
     check_again("nowhere", nullptr, nullptr, 3, "no memory of the device");
     check_again("nowhere", nullptr, nullptr, 3, "three_kernel");
     check_again("nowhere", nullptr, nullptr, 3, "cudaErrorIllegalAddress\ncudaErrorIllegalAddress");
-    check_again("nowhere", "HOST_FINDINGS", "1", 0, "three_kernel");
-    check_again("nowhere", "HOST_FINDINGS", "2", 3, "1 findings, and 2 were wanted");
+    check_again("trap", "HOST_FINDINGS", "1", 0, "the error stays");
+    check_again("trap", "HOST_FINDINGS", "2", 3, "1 findings, and 2 were wanted");
     check_again("host", nullptr, nullptr, 3, "the last one ended the program");
     check_again("freed", nullptr, nullptr, 3, "cudaErrorIllegalAddress");
     check_again("twice", nullptr, nullptr, 3, "free already");

@@ -97,7 +97,6 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
-#define CUDART_CB /* how a host function is called: as any other */
 typedef void (*cudaHostFn_t)(void *data);
 
 #define cudaStreamDefault 0u
