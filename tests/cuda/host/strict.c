@@ -12,9 +12,10 @@ struct access {
     const void *at; /* as the code has it, for reports */
     size_t bytes;
     enum strict_act act;
-    bool bulk;        /* by a bulk copy, which does not see writes of threads without a fence */
-    bool told;        /* a finding of this access has been told */
-    bool any_content; /* what nobody has written may be read */
+    bool bulk; /* by a bulk copy, which does not see writes of threads without a fence */
+    bool told; /* a finding of this access has been told */
+    bool any;  /* what nobody has written may be read; any_content: here */
+    bool any_content;
 };
 
 struct strict_copy {
@@ -333,7 +334,7 @@ static void page_access(struct access *a, struct strict_page *p, uintptr_t at, u
         }
         return;
     }
-    a->any_content = p->kind == HOST_PINNED;
+    a->any_content = a->any || p->kind == HOST_PINNED;
     if (p->kind == HOST_CONSTANT && a->act & STRICT_WRITE && a->t->grid) {
         other(a, "it is constant memory");
     }
@@ -418,11 +419,12 @@ static void sync_through(struct strict_thread *t, const void *at, size_t bytes, 
 void strict_access(struct strict_thread *t, const void *at, size_t bytes, enum strict_act act,
     enum strict_order order, enum strict_scope scope, const void *site)
 {
-    struct access a = {t,
-        {t->unit, strict_when(t->time, 0, scope, order != STRICT_PLAIN), t->lanes, strict_site(site)},
-        at, bytes, act, false, false, false};
+    const bool any = order == STRICT_ANY, atomic = order != STRICT_PLAIN && !any;
+    struct access a = {.t = t, .at = at, .bytes = bytes, .act = act, .any = any};
+    a.now = (struct strict_entry){
+        t->unit, strict_when(t->time, 0, scope, atomic), t->lanes, strict_site(site)};
     range_access(&a);
-    if (order != STRICT_PLAIN) {
+    if (atomic) {
         sync_through(t, at, bytes, act, order, scope);
     }
 }
@@ -499,8 +501,8 @@ struct strict_copy *strict_copy_begin(void *to, const void *from, size_t bytes, 
         .block = b->index,
         .thread = t->index,
         .bulk = bulk};
-    struct access a = {t, {0, 0, t->lanes, strict_site(__builtin_return_address(0))}, from, bytes,
-        STRICT_READ, bulk, false, false};
+    struct access a = {.t = t, .at = from, .bytes = bytes, .act = STRICT_READ, .bulk = bulk};
+    a.now = (struct strict_entry){0, 0, t->lanes, strict_site(__builtin_return_address(0))};
     if (bulk) {
         int lane = bulk_lane(b);
         copy->place = g->n_warps * HOST_WARP + lane;

@@ -13,7 +13,14 @@ extern "C" {
 #endif
 
 enum host_memory { HOST_GLOBAL, HOST_SHARED, HOST_PINNED, HOST_CONSTANT };
-enum strict_order { STRICT_PLAIN, STRICT_RELAXED, STRICT_ACQUIRE, STRICT_RELEASE, STRICT_ACQ_REL };
+enum strict_order {
+    STRICT_PLAIN,
+    STRICT_RELAXED,
+    STRICT_ACQUIRE,
+    STRICT_RELEASE,
+    STRICT_ACQ_REL,
+    STRICT_ANY /* plain, of bytes that perhaps nobody wrote: an operand whose last columns are of no result */
+};
 enum strict_scope { STRICT_CTA, STRICT_CLUSTER, STRICT_GPU, STRICT_SYS };
 
 #ifdef HOST_STRICT

@@ -248,8 +248,9 @@ static void set_fresh(struct strict_page *p, unsigned from, unsigned to, bool wr
 /* What is done to each page of a range: from and to are bytes of the page. */
 #define EACH_PAGE(at, end, page, from, to)                                                             \
     for (uintptr_t page = (at) & -(uintptr_t)STRICT_PAGE, from, to;                                    \
-         page < (end) && (from = page < (at) ? (at)-page : 0,                                          \
-                         to = (end)-page < STRICT_PAGE ? (end)-page : STRICT_PAGE, true);              \
+         (at) < (end) && page < (end) &&                                                               \
+         (from = page < (at) ? (at)-page : 0,                                                          \
+         to = (end)-page < STRICT_PAGE ? (end)-page : STRICT_PAGE, true);                              \
          page += STRICT_PAGE)
 
 void strict_memory_add(void *at, size_t bytes, enum host_memory kind, const char *label, bool written)

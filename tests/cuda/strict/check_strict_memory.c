@@ -174,6 +174,25 @@ static void written_first(bool left_out)
     R(shared[0] + 3);
 }
 
+static void operand_of_no_result(bool left_out)
+{
+    be(0, 3);
+    strict_read(shared[0] + 3, 16, left_out ? STRICT_PLAIN : STRICT_ANY, STRICT_CTA);
+}
+
+static void nothing_allocated(bool left_out)
+{
+    char *room = (char *)shared[0] + 3;
+    strict_memory_add(room, 0, HOST_SHARED, "nothing", false);
+    strict_memory_remove(room);
+    be(0, 3);
+    W(shared[0]);
+    strict_memory_add(room, 0, HOST_SHARED, "nothing", false);
+    R(shared[0]);
+    strict_memory_remove(room);
+    R(shared[0] + left_out);
+}
+
 static void byte_written_first(bool left_out)
 {
     be(0, 3);
@@ -413,6 +432,8 @@ const struct strict_case strict_cases_memory[] = {
     {source_of_a_copy_is_written, "the source of a copy has been written", "nobody"},
     {two_copies_to_one_place, "two copies to one place", "a copy in the background"},
     {written_first, "read when written", "nobody"},
+    {operand_of_no_result, "an operand with columns of no result", "nobody"},
+    {nothing_allocated, "an area of no bytes", "nobody"},
     {byte_written_first, "all bytes written", "nobody"},
     {inside, "inside the memory", "no memory"},
     {inside_a_piece, "inside a piece", "outside"},
