@@ -51,7 +51,7 @@ CUDA_COMPILE = $(CXX) -x c++ -std=c++17 -O2 -g1 $(HOST_FMA) $(CUDA_FLAGS) -Iincl
               -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -Wno-maybe-uninitialized -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
               -fno-threadsafe-statics -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-gnu-unique -fno-var-tracking \
               $(if $(STRICT),-include tests/cuda/host/strict_calls.h -fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
-              -fno-tree-vectorize -fno-tree-slp-vectorize)
+              -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-im)
 endif
 # A backend for GPUs is built, for real ones or for a posed one.
 GPU        := $(filter 1 host host-strict,$(CUDA))

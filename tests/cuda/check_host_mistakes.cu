@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cuda/cuda_ptx_copy.cuh"
-#include "cuda/cuda_ptx_matrix.cuh"
-#include "cuda/cuda_ptx_order.cuh"
+#include "cuda/lib/ptx_copy.cuh"
+#include "cuda/lib/ptx_matrix.cuh"
+#include "cuda/lib/ptx_order.cuh"
 
 namespace {
 

@@ -24,7 +24,7 @@ template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct ta
 }
 
 /* True in all threads of the block that is the last of `n` to come here. */
-__device__ bool last_to_arrive(uint32_t *arrived, int n)
+__device__ __forceinline__ bool last_to_arrive(uint32_t *arrived, int n)
 {
     __shared__ bool last;
     __threadfence();

@@ -91,6 +91,7 @@ __device__ __forceinline__ void turn(
     }
     sum = warp_sum(sum);
     const float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
+    __syncwarp(); /* work[d + half] may be another lane's */
 #pragma unroll
     for (int i = 0; i < (DIMS + 1) / 2; i++) {
         const int d = i * 32 + lane;

@@ -152,7 +152,7 @@ static void arrive(uint32_t address, int bytes, const char *what)
         host_finding("%s at %08x: the phase has had all of its %d arrivals", what, address, b.arrivals);
         host_trap("mbarrier");
     }
-    strict_update(word, 8, STRICT_RELEASE, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
+    strict_update(word, 8, STRICT_RELAXED, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
     strict_release_to(host_barrier_object(address));
     count_bytes(&b, bytes, address);
     b.pending--;
@@ -193,7 +193,7 @@ void host_barrier_bytes(uint32_t barrier, uint32_t bytes)
 static void have_seen(uint32_t address, uint64_t *word)
 {
     (void)word;
-    strict_update(word, 8, STRICT_ACQUIRE, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
+    strict_update(word, 8, STRICT_RELAXED, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
     strict_acquire_from(host_barrier_object(address));
 }
 

@@ -239,4 +239,5 @@ void host_group_wait(void)
     make(all, "wgmma.wait_group", true);
     all->n_sums = 0;
     all->fenced = false;
+    strict_warp_sync(0xffffffffu);
 }
