@@ -50,7 +50,7 @@ HOST_FMA   := $(if $(shell grep -m1 -w avx2 /proc/cpuinfo 2>/dev/null | grep -w 
 CUDA_COMPILE = $(CXX) -x c++ -std=c++17 -O2 -g1 $(HOST_FMA) $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wall -Wextra $(if $(WERROR),-Werror) \
               -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -Wno-maybe-uninitialized -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
               -fno-threadsafe-statics -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-gnu-unique -fno-var-tracking \
-              $(if $(STRICT),-include tests/cuda/host/strict_calls.h -fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
+              $(if $(STRICT),-include tests/cuda/host/strict/strict_calls.h -fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
               -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-im)
 endif
 # A backend for GPUs is built, for real ones or for a posed one.
@@ -71,7 +71,7 @@ LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8)
 LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
                       src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c)
 ifneq ($(GPU),)
-LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict%),$(wildcard tests/cuda/host/*.c)))
+LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)

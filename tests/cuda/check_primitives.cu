@@ -6,11 +6,11 @@
  *   check_primitives [WORD]    only those whose name has the word in it
  *
  * Words of memory before, words after; a kernel is run three times. Exits with 1 if one fails. */
-#include "tests/cuda/primitives_copy.cuh"
-#include "tests/cuda/primitives_matrix.cuh"
-#include "tests/cuda/primitives_order.cuh"
-#include "tests/cuda/primitives_plain.cuh"
-#include "tests/cuda/primitives_warp.cuh"
+#include "tests/cuda/primitives/primitives_copy.cuh"
+#include "tests/cuda/primitives/primitives_matrix.cuh"
+#include "tests/cuda/primitives/primitives_order.cuh"
+#include "tests/cuda/primitives/primitives_plain.cuh"
+#include "tests/cuda/primitives/primitives_warp.cuh"
 
 static const struct check checks[] = {
     PLAIN_CHECKS, WARP_CHECKS, MATRIX_CHECKS, COPY_CHECKS, ORDER_CHECKS};

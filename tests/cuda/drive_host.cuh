@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/cuda/host/runtime.h"
+#include "tests/cuda/host/runtime/runtime.h"
 #include "tests/cuda/host/thread.h"
 #include <cuda_runtime.h>
 

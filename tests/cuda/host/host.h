@@ -129,6 +129,6 @@ const char *host_kernel_name(const struct host_kernel *kernel);
 }
 #endif
 
-#include "tests/cuda/host/strict.h"
+#include "tests/cuda/host/strict/strict.h"
 
 #endif

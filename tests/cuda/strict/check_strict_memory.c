@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cases of the strict checker: copies in the background, bounds and contents of memory, streams, instrumented code.
  * */
-#include "tests/cuda/host/strict_calls.h"
+#include "tests/cuda/host/strict/strict_calls.h"
 #include "tests/cuda/strict/check_strict.h"
 
 #include <stddef.h>

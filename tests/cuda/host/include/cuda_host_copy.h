@@ -3,7 +3,7 @@
 #ifndef TESTS_CUDA_HOST_CUDA_HOST_COPY_H
 #define TESTS_CUDA_HOST_CUDA_HOST_COPY_H
 
-#include "tests/cuda/host/ptx.h"
+#include "tests/cuda/host/ptx/ptx.h"
 
 static inline void ptx_copy(void *shared, const void *global, bool)
 {

@@ -3,7 +3,7 @@
 #ifndef TESTS_CUDA_HOST_CUDA_HOST_MATRIX_H
 #define TESTS_CUDA_HOST_CUDA_HOST_MATRIX_H
 
-#include "tests/cuda/host/ptx.h"
+#include "tests/cuda/host/ptx/ptx.h"
 
 static inline void ptx_mma(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
 {

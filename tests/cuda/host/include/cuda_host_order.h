@@ -3,7 +3,7 @@
 #ifndef TESTS_CUDA_HOST_CUDA_HOST_ORDER_H
 #define TESTS_CUDA_HOST_CUDA_HOST_ORDER_H
 
-#include "tests/cuda/host/ptx.h"
+#include "tests/cuda/host/ptx/ptx.h"
 
 static inline void ptx_store(uint32_t *at, uint32_t word)
 {

@@ -3,7 +3,7 @@
 #ifndef TESTS_CUDA_HOST_CUDA_HOST_PLAIN_H
 #define TESTS_CUDA_HOST_CUDA_HOST_PLAIN_H
 
-#include "tests/cuda/host/ptx.h"
+#include "tests/cuda/host/ptx/ptx.h"
 
 /* Every body of every kernel is there; which of them a card's code has is asked when it runs. */
 #define PTX_GROUPS 1

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/cuda/host/ptx.h"
+#include "tests/cuda/host/ptx/ptx.h"
 
 /* ---- Who ---- */
 
