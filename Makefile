@@ -96,7 +96,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help check chosen clients check-cuda frame-tools mutants fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: FORCE all help check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -271,6 +271,11 @@ clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveK
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)
+# Each fault rebuilds what it touches and runs a check of it; HELD=1: those that were held back.
+mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): hours
+	@tools/mutants --list tests/cuda/$(if $(HELD),more_)faults --build 'tests/cuda/fault_check --make {tests}' \
+	    --test 'tests/cuda/fault_check {test} build/host-strict' --folders 'release host-strict checkpoints' \
+	    --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
 
 VERSION = $(shell sed -n 's/.*UTTER_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/utter.h | paste -sd.)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-t MOST LANES] [-T] CHECKPOINT ...; -t: times, -T: only those.
- * Ends with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-r ROWS] [-t MOST LANES] [-T] CHECKPOINT ...; -r: of the prompt in
+ * pieces; -t: times, -T: only those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,15 @@
 #include "cuda/graph/frame_parts.h"
 #include "tests/backend_rows.h"
 
-enum { MOST_LANES = 256, MOST_ROWS = 400, N_FRAMES = 5, CHOSEN = 5, WARM = 10, TIMED = 30 };
+enum {
+    MOST_LANES = 256,
+    MOST_ROWS = 400,
+    LEAST_ROWS = 16,
+    N_FRAMES = 5,
+    CHOSEN = 5,
+    WARM = 10,
+    TIMED = 30
+};
 
 static int n_passed, n_failed;
 static const char *folder;
@@ -207,25 +215,30 @@ static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct 
     return good;
 }
 
-static void check_pieces(struct run *r)
+static void check_pieces(struct run *r, int n_rows)
 {
-    static const int whole[] = {333},
-                     cuts[][8] = {{1, 332}, {300, 33}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1},
-                         {17, 15, 1, 47, 100, 100, 50, 3}};
+    enum { USUAL = 333 };
+    static const int cuts[][8] = {
+        {1, 332}, {300, 33}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1}, {17, 15, 1, 47, 100, 100, 50, 3}};
     struct heads of_whole = {.n_slots = 1}, of_pieces = {.n_slots = 1};
     int same = 0, n = (int)(sizeof cuts / sizeof *cuts);
-    if (!prompt_heads(r, whole, 1, &of_whole)) {
+    if (!prompt_heads(r, &n_rows, 1, &of_whole)) {
         return;
     }
     for (int i = 0; i < n; i++) {
-        int n_pieces = i < 3 ? 2 : 8;
+        int n_pieces = i < 3 ? 2 : 8, pieces[8], left = n_rows;
+        for (int k = 0; k < n_pieces; k++) {
+            const int some = cuts[i][k] * n_rows / USUAL;
+            pieces[k] = k + 1 == n_pieces ? left : some > 0 ? some : 1;
+            left -= pieces[k];
+        }
         forget(&of_pieces);
-        same += prompt_heads(r, cuts[i], n_pieces, &of_pieces) && same_heads(&of_whole, &of_pieces);
+        same += prompt_heads(r, pieces, n_pieces, &of_pieces) && same_heads(&of_whole, &of_pieces);
     }
     forget(&of_whole);
     forget(&of_pieces);
-    result(same == n, "a prompt of 333 rows in pieces: %d of %d cuts give the logits of the whole",
-        same, n);
+    result(same == n, "a prompt of %d rows in pieces: %d of %d cuts give the logits of the whole",
+        n_rows, same, n);
 }
 
 /* ---- Speed ---- */
@@ -367,7 +380,7 @@ static void time_lanes(const struct model *model, int n_lanes)
     cuda_backend.close(&r.b);
 }
 
-static void check_model(bool checks, int n_lanes, int timed_lanes)
+static void check_model(bool checks, int n_lanes, int n_rows, int timed_lanes)
 {
     static const int counts[] = {1, 8, 16, 32, 64, 128, 256};
     utter_error error;
@@ -378,7 +391,7 @@ static void check_model(bool checks, int n_lanes, int timed_lanes)
     }
     if (checks && open_run(&r, model, n_lanes)) {
         check_lanes(&r);
-        check_pieces(&r);
+        check_pieces(&r, n_rows);
     }
     if (r.b) {
         cuda_backend.close(&r.b);
@@ -395,18 +408,21 @@ static void check_model(bool checks, int n_lanes, int timed_lanes)
 int main(int argc, char **argv)
 {
     bool checks = true;
-    int n_lanes = 20, timed_lanes = 0;
+    int n_lanes = 20, n_rows = 333, timed_lanes = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-l") == 0 && i + 1 < argc) {
             n_lanes = atoi(argv[++i]);
             n_lanes = n_lanes < 1 || n_lanes > MOST_LANES ? MOST_LANES : n_lanes;
+        } else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc) {
+            n_rows = atoi(argv[++i]);
+            n_rows = n_rows < LEAST_ROWS || n_rows > MOST_ROWS ? MOST_ROWS : n_rows;
         } else if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
             timed_lanes = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-T") == 0) {
             checks = false;
         } else {
             folder = argv[i];
-            check_model(checks, n_lanes, timed_lanes);
+            check_model(checks, n_lanes, n_rows, timed_lanes);
         }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of many vectors against the kernel of few vectors, bit by bit, and against plain arithmetic in double
- * precision; and how long both take. Needs a GPU; goes on after a failure. Usage: check_wide [-t], -t: times too.
- * Ends with `N passed, N failed`. */
+ * precision; and how long both take. Needs a GPU; goes on after a failure. Usage: check_wide [-t] [-m NUMBER]
+ * [-n MOST]; -t: times too; -m: of one matrix; -n: of no more vectors. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static const struct matrix matrices[] = {
     {"1.7b gate", 12288, 2048, CUDA_GATE, true},
     {"1.7b down", 2048, 6144, CUDA_ADD, false},
 };
-enum { N_MATRICES = sizeof matrices / sizeof *matrices, MOST_COLS = 6144, MOST_ROWS = 12288 };
+enum { GATE = 4, N_MATRICES = sizeof matrices / sizeof *matrices, MOST_COLS = 6144, MOST_ROWS = 12288 };
 
 static void result(bool good, const char *what, double value)
 {
@@ -233,13 +233,13 @@ static void say_difference(const struct matrix *m, int n, int shape)
     }
 }
 
-static void check_matrix(const struct matrix *m)
+static void check_matrix(const struct matrix *m, int most)
 {
     static const int counts[] = {1, 3, 16, 37, 64, 400};
     bool same = true;
     double worst = 0;
     char what[96];
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    for (size_t c = 0; c < sizeof counts / sizeof *counts && counts[c] <= most; c++) {
         const struct cuda_linear p = linear_of(m, counts[c]);
         clear();
         if (!fine(cuda_linear_queue(&queue, &p), m->name) || !fetch(plain)) {
@@ -366,6 +366,13 @@ static void time_matrix(const struct matrix *m)
 int main(int argc, char **argv)
 {
     utter_error error;
+    int only = -1, most = MOST;
+    bool times = false;
+    for (int i = 1; i < argc; i++) {
+        times = times || strcmp(argv[i], "-t") == 0;
+        only = strcmp(argv[i], "-m") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : only;
+        most = strcmp(argv[i], "-n") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : most;
+    }
     if (cuda_device_open(&device, 0, &error) ||
         cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking) != cudaSuccess) {
         printf("FAIL %s\n0 passed, 1 failed\n", error.text);
@@ -375,10 +382,14 @@ int main(int argc, char **argv)
     fine(cuda_wide_open((int)device.block_shared), "prepare the kernels");
     make_data();
     for (int i = 0; i < N_MATRICES; i++) {
-        check_matrix(&matrices[i]);
+        if (only < 0 || i == only) {
+            check_matrix(&matrices[i], most);
+        }
     }
-    check_next(&matrices[4], 64);
-    for (int i = 2; argc > 1 && strcmp(argv[1], "-t") == 0 && i < N_MATRICES; i++) {
+    if (only < 0 || only == GATE) {
+        check_next(&matrices[GATE], most < 64 ? most : 64);
+    }
+    for (int i = 2; times && i < N_MATRICES; i++) {
         time_matrix(&matrices[i]);
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);
