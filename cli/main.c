@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "overwrite.h"
 #include "report.h"
 #include "server/front/serve.h"
 #include "utter.h"
@@ -133,7 +134,8 @@ int main(int n, char **arguments)
             options_help(command, stdout);
             code = 0;
         } else {
-            code = command->run(&invocation);
+            code = overwrite_check(&invocation);
+            code = code ? code : command->run(&invocation);
         }
         code = finish_output(code);
     }
