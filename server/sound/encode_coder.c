@@ -50,8 +50,8 @@ static bool open_opus(struct encode_coder *c, int rate)
     if (!c->opus) {
         return false;
     }
-    /* A page for each packet of 20 ms: players start at once. */
-    ope_encoder_ctl(c->opus, OPE_SET_MUXING_DELAY(0));
+    /* A page for each packet of 20 ms: players start at once. In samples of 48 kHz; 0 would be no bound at all. */
+    ope_encoder_ctl(c->opus, OPE_SET_MUXING_DELAY(960));
     ope_encoder_ctl(c->opus, OPE_SET_DECISION_DELAY(0));
     ope_encoder_ctl(c->opus, OPE_SET_SERIALNO(1)); /* the same request gives the same bytes */
     ope_encoder_ctl(c->opus, OPUS_SET_BITRATE(OPUS_BITS));

@@ -19,7 +19,7 @@
 #include "server/protocol/websocket.h"
 #include "server/speech/voices_parts.h"
 
-enum { MAX_UPLOADS = 2, CHILD_CPU_S = 120, MAX_SECONDS = 30, MAX_NAME = 100 };
+enum { MAX_UPLOADS = 2, CHILD_CPU_S = 120, CHILD_WALL_S = 300, MAX_SECONDS = 30, MAX_NAME = 100 };
 
 struct upload {
     TAILQ_ENTRY(upload) entry;
@@ -321,6 +321,19 @@ static void limit(int what, rlim_t value)
     setrlimit((__rlimit_resource_t)what, &limits);
 }
 
+/* The pipe to the server holds one sentence, ours; decoders complain on standard error at any length, and a full pipe
+ * that nobody reads yet would hold this process up for ever. So theirs goes nowhere. */
+static FILE *take_standard_error(void)
+{
+    int told = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3),
+        nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) {
+        dup2(nowhere, STDERR_FILENO);
+        close(nowhere);
+    }
+    return told >= 0 ? fdopen(told, "w") : NULL;
+}
+
 int voices_child(char **arguments)
 {
     const char *model_path = arguments[0], *sound = arguments[1], *out = arguments[2];
@@ -330,6 +343,8 @@ int voices_child(char **arguments)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_CPU, CHILD_CPU_S);
+    alarm(CHILD_WALL_S); /* also where it waits for something: it ends, and its place is free */
+    FILE *told = take_standard_error();
     limit(RLIMIT_CORE, 0);
     setpriority(PRIO_PROCESS, 0, 10);
     utter_model_options options;
@@ -360,7 +375,11 @@ int voices_child(char **arguments)
     /* The client knows no path of this machine, and only the recording is its own. */
     size_t n = strlen(file);
     bool named = strncmp(error.text, file, n) == 0;
-    fprintf(stderr, "%s\n", named ? error.text + n + strspn(error.text + n, ": ") : error.text);
+    fprintf(told ? told : stderr, "%s\n",
+        named ? error.text + n + strspn(error.text + n, ": ") : error.text);
+    if (told) {
+        fclose(told);
+    }
     bool wrong = status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL;
     return opened && !cloned && wrong ? 1 : 2;
 }

@@ -264,6 +264,29 @@ def a_voice_outlives_bad_recordings(s, folder):
     assert os.listdir(folder) == before and s.speak(input=TEXT, voice="bea", max_new_tokens=2)[2] == pcm
 
 
+def damaged_mp3(mp3, n):
+    """n frames behind three good ones, with whole heads and nothing else that makes sense."""
+    frames, at = [], next(i for i in range(len(mp3)) if mp3[i] == 255 and mp3[i + 1] & 0xe0 == 0xe0)
+    while at + 4 < len(mp3):  # MPEG 2 layer III at 24 kHz
+        kbits = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160][mp3[at + 2] >> 4]
+        size = 72000 * kbits // 24000 + (mp3[at + 2] >> 1 & 1)
+        frames.append(mp3[at:at + size])
+        at += size
+    bad = [f[:4] + bytes(b ^ (0x5a if i % 3 == 0 else 0xff) for i, b in enumerate(f[4:])) for f in frames[3:-1]]
+    return b"".join(frames[:3] + (bad * (n // len(bad) + 1))[:n])
+
+
+def complaints_of_a_decoder_hold_nobody_up(s):
+    """More of them than a pipe takes, in as many recordings as are worked on at a time; then a good one."""
+    mp3 = s.speak(input=TEXT, voice="bea", max_new_tokens=24, response_format="mp3")[2]
+    for i in range(3):
+        bad = form({"name": f"Bad{i}", "audio_sample": damaged_mp3(mp3, 1150)})
+        assert s.ask("POST", "/v1/audio/voices", *bad)[0] in (200, 400)
+    assert s.ask("POST", "/v1/audio/voices", *form({"name": "Good", "audio_sample": tone(2)}))[0] == 200
+    for name in ("Bad0", "Bad1", "Bad2", "Good"):
+        s.ask("DELETE", f"/v1/audio/voices/{name}")
+
+
 def maker_of(s):
     """The process that makes a voice; until it is that, the front end waits for it."""
     for pid in s.workers():

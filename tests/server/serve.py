@@ -41,6 +41,8 @@ def every_format_and_way(s):
     for kind, begin in (("mp3", b"\xff"), ("opus", b"OggS"), ("flac", b"fLaC"), ("aac", b"\xff"), ("wav", b"RIFF")):
         status, headers, sound = s.speak(input=TEXT, response_format=kind)
         assert status == 200 and sound.startswith(begin) and len(sound) > 2000, kind
+        if kind == "opus":  # a page for each packet of 20 ms: players start at once
+            assert sound.count(b"OggS") > len(pcm) / 2 / 480 - 2, sound.count(b"OggS")
     status, headers, sound = s.speak(input=TEXT, sample_rate=16000, speed=2.0)
     assert abs(len(sound) - len(pcm) / 3) < 4000, len(sound)
 
@@ -569,6 +571,7 @@ def main():
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
         checks.run("fields_of_a_voice_are_checked", mishaps.fields_of_a_voice_are_checked, s)
         checks.run("a_voice_outlives_bad_recordings", mishaps.a_voice_outlives_bad_recordings, s, voices)
+        checks.run("complaints_of_a_decoder_hold_nobody_up", mishaps.complaints_of_a_decoder_hold_nobody_up, s)
         checks.run("a_name_is_made_once", mishaps.a_name_is_made_once, s, voices)
         checks.run("a_voice_has_one_file", mishaps.a_voice_has_one_file, program, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
