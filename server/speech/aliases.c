@@ -9,7 +9,8 @@
 static const struct {
     const char *name;
     bool told; /* in the list of models, and where one is refused */
-} models[] = {{"tts-1", true}, {"tts-1-hd", true}, {"gpt-4o-mini-tts", true}, {"utter", false}};
+} models[] = {{"tts-1", true}, {"tts-1-hd", true}, {"gpt-4o-mini-tts", true},
+    {"gpt-4o-mini-tts-2025-03-20", false}, {"gpt-4o-mini-tts-2025-12-15", false}, {"utter", false}};
 
 bool alias_is_model(const char *name)
 {

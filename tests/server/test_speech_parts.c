@@ -310,6 +310,7 @@ static void names_of_others_stand_for_ours(void **state)
     static const char *const ours[] = {"ryan", "vivian"}, *const strange[] = {"a", "b"};
     (void)state;
     assert_string_equal(told("\"model\": \"utter\""), "");
+    assert_true(alias_is_model("gpt-4o-mini-tts-2025-12-15"));
     for (int i = 0; alias_model(i); i++) {
         assert_true(alias_is_model(alias_model(i)));
     }
