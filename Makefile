@@ -244,8 +244,13 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/
 	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
 check-primitives: $(B)/tests/cuda/check_primitives ## each instruction of the GPU's code against plain C; needs a GPU
 	$<
+# What watches accesses to memory, checked by itself.
+WATCH_SRC := $(wildcard tests/cuda/strict/*.c tests/cuda/host/strict/*.c)
+$(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h tests/cuda/host/strict/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
-host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS)
+host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
 check-cuda-host check-cuda-host-quick: checkpoints build/checkpoints/wide build/checkpoints/layers
 	@$(MAKE) -s CUDA=host host-programs
 	@tools/check_host $(if $(findstring quick,$@),--quick) $(ONLY)
