@@ -302,4 +302,4 @@ install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file
 clean: ## removes build/
 	rm -rf build
 
--include $(shell find $(B) $(R) -name '*.d' 2>/dev/null)
+-include $(shell find $(sort $(B) $(R)) -name '*.d' 2>/dev/null)

@@ -11,33 +11,42 @@
 
 enum { MOST_PATH = 4096 };
 
-static bool same(const struct stat *a, const struct stat *b)
+/* Whether both are there, and one. */
+static bool is_same(const char *a, const char *b)
 {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The folder that a name stands in; returns the name there. */
+static const char *folder_of(char folder[MOST_PATH], const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, MOST_PATH, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+bool overwrite_same_file(const char *a, const char *b)
+{
+    char of_a[MOST_PATH], of_b[MOST_PATH];
+    const char *name_a = folder_of(of_a, a), *name_b = folder_of(of_b, b);
+    return is_same(a, b) || (strcmp(name_a, name_b) == 0 && is_same(of_a, of_b));
 }
 
 /* Whether `input` is the file `output`, or the folder that it stands in. `voices mix` takes NAME:WEIGHT. */
-static bool reads(const char *input, const char *output, const struct stat *its)
+static bool reads(const char *input, const char *output)
 {
     char name[MOST_PATH], folder[MOST_PATH];
-    struct stat at, around;
-    const char *slash = strrchr(output, '/');
+    struct stat there;
     if (snprintf(name, sizeof name, "%s", input) >= (int)sizeof name) {
         return false;
     }
-    if (stat(name, &at) != 0) {
-        char *weight = strrchr(name, ':');
-        if (!weight) {
-            return false;
-        }
+    char *weight = strrchr(name, ':');
+    if (weight && stat(name, &there) != 0) {
         *weight = 0;
-        if (stat(name, &at) != 0) {
-            return false;
-        }
     }
-    snprintf(
-        folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - output) : 1, slash ? output : ".");
-    return same(&at, its) || (S_ISDIR(at.st_mode) && stat(folder, &around) == 0 && same(&at, &around));
+    folder_of(folder, output);
+    return is_same(name, output) || is_same(name, folder);
 }
 
 static int check_one(const struct invocation *invocation, const struct setting *output)
@@ -51,14 +60,14 @@ static int check_one(const struct invocation *invocation, const struct setting *
     }
     for (size_t i = 0; i < sizeof *s / sizeof *all; i++) {
         bool other = &all[i] != &s->output && &all[i] != &s->codes && &all[i] != &s->trace;
-        if (other && all[i].given && all[i].text && reads(all[i].text, output->text, &about)) {
+        if (other && all[i].given && all[i].text && reads(all[i].text, output->text)) {
             return fail(1, "%s: %s is read by this command and would be lost (choose another name)",
                 invocation->command->name, output->text);
         }
     }
     const bool words_are_text = invocation->command->bit == COMMAND_SAY;
     for (int i = 0; i < invocation->n_words && !words_are_text; i++) {
-        if (reads(invocation->words[i], output->text, &about)) {
+        if (reads(invocation->words[i], output->text)) {
             return fail(1, "%s: %s is read by this command and would be lost (choose another name)",
                 invocation->command->name, output->text);
         }

@@ -9,5 +9,7 @@
  * reads, under whatever name, or one in a checkpoint's folder. Results appear by replacing the file of that name, so
  * the input would be gone. */
 int overwrite_check(const struct invocation *invocation);
+/* Whether two names lead to one file, which need not be there yet: the same name in the same folder. */
+bool overwrite_same_file(const char *a, const char *b);
 
 #endif

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "interrupt.h"
 #include "output.h"
+#include "overwrite.h"
 #include "report.h"
 #include "text_source.h"
 #include "trace.h"
@@ -38,26 +39,6 @@ static utter_stream_stats stats_of(const struct speech *speech)
     return stats;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* Whether two names lead to one file, which need not be there yet: the same name in the same folder. */
-static bool is_same_file(const char *a, const char *b)
-{
-    const char *of[] = {a, b}, *names[2];
-    char folders[2][4096];
-    for (int i = 0; i < 2; i++) {
-        const char *slash = strrchr(of[i], '/');
-        names[i] = slash ? slash + 1 : of[i];
-        snprintf(folders[i], sizeof folders[i], "%.*s", slash ? (int)(slash + 1 - of[i]) : 1,
-            slash ? of[i] : ".");
-    }
-    return is_same(a, b) || (strcmp(names[0], names[1]) == 0 && is_same(folders[0], folders[1]));
-}
-
 /* Standard output takes one thing, and so does a file. */
 static int check_outputs(const struct settings *s)
 {
@@ -70,7 +51,7 @@ static int check_outputs(const struct settings *s)
         bool dash = outputs[i]->given && strcmp(name, "-") == 0;
         n_dashes += dash;
         for (int k = 0; k < i && outputs[i]->given && !dash; k++) {
-            bool same = outputs[k]->given && is_same_file(outputs[k]->text, name);
+            bool same = outputs[k]->given && overwrite_same_file(outputs[k]->text, name);
             if (same && (stat(name, &about) != 0 || S_ISREG(about.st_mode))) {
                 return fail(1, "say: %s: one file cannot take two of -o, --codes and --trace", name);
             }

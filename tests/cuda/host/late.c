@@ -8,7 +8,7 @@
 
 /* ---- Stores ---- */
 
-void fiber_store_one(struct fiber *f, int i)
+static void fiber_store_one(struct fiber *f, int i)
 {
     const struct late_store s = f->late[i];
     memcpy(s.at, s.value, s.bytes);

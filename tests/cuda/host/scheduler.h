@@ -155,7 +155,6 @@ void block_stand(struct block *b);
 void block_forget_standing(void);
 
 /* Stores that nobody sees yet (late.c). */
-void fiber_store_one(struct fiber *f, int i);
 void block_stores(struct block *b, bool all);
 /* Work that goes on by itself: some of it, or all. Whether there was any. */
 bool run_laters(struct run *r, bool all);
