@@ -223,11 +223,22 @@ static const struct route *find_route(const struct http_head *head, char *method
     return NULL;
 }
 
+/* Of NAME, NAME:PORT or [ADDRESS]:PORT: the part in front of the port. */
+static size_t host_name_bytes(const char *host)
+{
+    const char *closing = host[0] == '[' ? strchr(host, ']') : NULL;
+    return closing ? (size_t)(closing + 1 - host) : strcspn(host, ":");
+}
+
 /* Whether the Host names this machine: otherwise a web page elsewhere could reach us by a name of its own. */
 static bool host_is_ours(const struct server *s, const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    size_t n = host && host[0] == '[' ? strcspn(host, "]") + 1 : host ? strcspn(host, ":") : 0;
+    size_t n = host ? host_name_bytes(host) : 0;
+    const char *port = host && host[n] == ':' ? host + n + 1 : NULL;
+    if (host && (port ? port[strspn(port, "0123456789")] : host[n])) {
+        return false; /* something stands behind the name */
+    }
     bool ours = !host || (strlen(s->options->host) == n && strncasecmp(host, s->options->host, n) == 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ours = ours || (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0);

@@ -62,6 +62,25 @@ static int fault(struct http_head *head, int status, const char *why)
     return status;
 }
 
+/* A target may name the host too: http://HOST/PATH. The host is moved to the front of the target, where the scheme was,
+ * and ended by a zero; returns the path. */
+static char *skip_authority(struct http_head *head, char *target)
+{
+    static const char scheme[] = "http://";
+    const size_t n_scheme = sizeof scheme - 1;
+    if (strncasecmp(target, scheme, n_scheme) != 0) {
+        return target;
+    }
+    size_t n = strcspn(target + n_scheme, "/? ");
+    if (n == 0 || target[n_scheme + n] != '/') {
+        return NULL;
+    }
+    memmove(target, target + n_scheme, n);
+    target[n] = 0;
+    head->authority = target;
+    return target + n_scheme + n;
+}
+
 /* METHOD SP target SP HTTP/1.x, ended by a zero. */
 static int parse_line(struct http_head *head, char *line, char *end)
 {
@@ -78,18 +97,20 @@ static int parse_line(struct http_head *head, char *line, char *end)
     while (at<end && * at> ' ' && *at < 127) {
         at++;
     }
-    if (*at != ' ' || at == target || *target != '/') {
+    char *target_end = at;
+    target = *at == ' ' ? skip_authority(head, target) : NULL;
+    if (!target || *target != '/') {
         return fault(head, 400, "the request line has no path");
     }
     *at++ = 0;
     if (strncmp(at, "HTTP/", 5) != 0 || strlen(at) != 8 || at[6] != '.') {
         return fault(head, 400, "the request line names no version");
     }
-    if (at[5] != '1' || (at[7] != '0' && at[7] != '1')) {
+    if (at[5] != '1' || at[7] < '0' || at[7] > '9') {
         return fault(head, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     }
-    head->minor = at[7] - '0';
-    char *query = strchr(target, '?'), *path_end = query ? query : at - 1;
+    head->minor = at[7] > '0'; /* a later 1.x is answered as 1.1, as RFC 9110 has it */
+    char *query = strchr(target, '?'), *path_end = query ? query : target_end;
     head->query = query ? query + 1 : "";
     if (!unescape(target, path_end, &path_end, false)) {
         return fault(head, 400, "the path holds a broken escape");
@@ -136,6 +157,15 @@ const char *http_field(const struct http_head *head, const char *name)
     return NULL;
 }
 
+static int count_fields(const struct http_head *head, const char *name)
+{
+    int n = 0;
+    for (int i = 0; i < head->n_fields; i++) {
+        n += strcasecmp(head->fields[i].name, name) == 0;
+    }
+    return n;
+}
+
 bool http_value_has(const char *value, const char *word)
 {
     size_t length = strlen(word);
@@ -150,13 +180,15 @@ bool http_value_has(const char *value, const char *word)
     return false;
 }
 
-static int count_fields(const struct http_head *head, const char *name)
+bool http_has(const struct http_head *head, const char *name, const char *word)
 {
-    int n = 0;
     for (int i = 0; i < head->n_fields; i++) {
-        n += strcasecmp(head->fields[i].name, name) == 0;
+        if (strcasecmp(head->fields[i].name, name) == 0 &&
+            http_value_has(head->fields[i].value, word)) {
+            return true;
+        }
     }
-    return n;
+    return false;
 }
 
 static int parse_length(struct http_head *head, const char *value)
@@ -175,10 +207,16 @@ static int parse_length(struct http_head *head, const char *value)
 static int judge(struct http_head *head)
 {
     const char *length = http_field(head, "Content-Length"),
-               *coding = http_field(head, "Transfer-Encoding"),
-               *connection = http_field(head, "Connection"), *expect = http_field(head, "Expect");
+               *coding = http_field(head, "Transfer-Encoding"), *expect = http_field(head, "Expect");
     if (count_fields(head, "Host") > 1 || (head->minor == 1 && count_fields(head, "Host") == 0)) {
         return fault(head, 400, "one Host header is needed");
+    }
+    if (head->authority && strcasecmp(head->authority, http_field(head, "Host")) != 0) {
+        return fault(head, 400, "the request line names another host than the Host header");
+    }
+    if (count_fields(head, "Origin") > 1 || count_fields(head, "Sec-WebSocket-Key") > 1 ||
+        count_fields(head, "Sec-WebSocket-Version") > 1) {
+        return fault(head, 400, "a header field that may come once is given more than once");
     }
     if (count_fields(head, "Content-Length") + count_fields(head, "Transfer-Encoding") > 1) {
         return fault(head, 400, "the length of the body is given more than once");
@@ -195,10 +233,10 @@ static int judge(struct http_head *head)
     }
     head->chunked = coding != NULL;
     head->expects_continue = expect && head->minor == 1;
-    head->keep_alive = head->minor == 1 ? !http_value_has(connection, "close")
-                                        : http_value_has(connection, "keep-alive");
-    head->wants_websocket = head->minor == 1 && http_value_has(connection, "upgrade") &&
-                            http_value_has(http_field(head, "Upgrade"), "websocket");
+    head->keep_alive = !http_has(head, "Connection", "close") &&
+                       (head->minor == 1 || http_has(head, "Connection", "keep-alive"));
+    head->wants_websocket = head->minor == 1 && http_has(head, "Connection", "upgrade") &&
+                            http_has(head, "Upgrade", "websocket");
     return 0;
 }
 
@@ -252,18 +290,25 @@ bool http_query(const struct http_head *head, const char *name, char *out, size_
 
 enum {
     SIZE,
+    SIZE_BLANK, /* behind the size: only ; or the end of the line may follow */
     EXTENSION,
     SIZE_LF,
     DATA,
     DATA_CR,
     DATA_LF,
     TRAILER,
-    TRAILER_LINE,
+    TRAILER_NAME,
+    TRAILER_VALUE,
     TRAILER_LF,
     LAST_LF,
     ENDED
 };
 enum { MAX_SIZE_DIGITS = 15, MAX_LINE = 4096 };
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
 
 static int next_of_size(struct http_chunks *c, char byte)
 {
@@ -275,7 +320,14 @@ static int next_of_size(struct http_chunks *c, char byte)
     if (c->n_digits == 0) {
         return -1;
     }
-    return byte == '\r' ? SIZE_LF : byte == ';' || byte == ' ' || byte == '\t' ? EXTENSION : -1;
+    return byte == '\r' ? SIZE_LF : byte == ';' ? EXTENSION : is_blank(byte) ? SIZE_BLANK : -1;
+}
+
+/* The state after one byte of a line whose end leads to `ended`; -1: it may not stand there. */
+static int next_of_line(struct http_chunks *c, char byte, int ended)
+{
+    bool control = ((unsigned char)byte < ' ' && byte != '\t') || byte == 127;
+    return byte == '\r' ? ended : control || ++c->line_bytes > MAX_LINE ? -1 : c->state;
 }
 
 /* The state after one byte that is no data, or -1. */
@@ -284,8 +336,13 @@ static int next_state(struct http_chunks *c, char byte)
     switch (c->state) {
     case SIZE:
         return next_of_size(c, byte);
+    case SIZE_BLANK:
+        return byte == ';'      ? EXTENSION
+               : is_blank(byte) ? next_of_line(c, byte, -1)
+               : byte == '\r'   ? SIZE_LF
+                                : -1;
     case EXTENSION:
-        return byte == '\r' ? SIZE_LF : byte == '\n' || ++c->line_bytes > MAX_LINE ? -1 : EXTENSION;
+        return next_of_line(c, byte, SIZE_LF);
     case SIZE_LF:
         return byte != '\n' ? -1 : c->left ? DATA : TRAILER;
     case DATA_CR:
@@ -294,11 +351,11 @@ static int next_state(struct http_chunks *c, char byte)
         c->n_digits = 0;
         return byte == '\n' ? SIZE : -1;
     case TRAILER: /* at the start of a line: an empty one ends the body */
-        return byte == '\r' ? LAST_LF : byte == '\n' ? -1 : TRAILER_LINE;
-    case TRAILER_LINE:
-        return byte == '\r'                                 ? TRAILER_LF
-               : byte == '\n' || ++c->line_bytes > MAX_LINE ? -1
-                                                            : TRAILER_LINE;
+        return byte == '\r' ? LAST_LF : is_token(byte) ? TRAILER_NAME : -1;
+    case TRAILER_NAME:
+        return byte == ':' ? TRAILER_VALUE : is_token(byte) ? next_of_line(c, byte, -1) : -1;
+    case TRAILER_VALUE:
+        return next_of_line(c, byte, TRAILER_LF);
     case TRAILER_LF:
         return byte == '\n' ? TRAILER : -1;
     case LAST_LF:

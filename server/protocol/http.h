@@ -18,7 +18,8 @@ struct http_field {
 /* All strings point into the text that was parsed. */
 struct http_head {
     const char *method, *path, *query; /* path without its escapes; query as sent, "" without one */
-    int minor;                         /* HTTP/1.minor */
+    const char *authority;             /* of a target http://HOST/PATH, or NULL */
+    int minor;                         /* 0: HTTP/1.0; 1: HTTP/1.1 or a later one */
     struct http_field fields[HTTP_MAX_FIELDS];
     int n_fields;
     bool keep_alive, chunked, has_length, expects_continue, wants_websocket;
@@ -34,8 +35,10 @@ size_t http_head_needs(const char *bytes, size_t n);
 /* Parses the n bytes of a head in place (text[n] is writable too). 0, or the status to answer with. */
 int http_head_parse(struct http_head *head, char *text, size_t n);
 
-/* The value of the one field of this name (any case), or NULL. */
+/* The value of the first field of this name (any case), or NULL. */
 const char *http_field(const struct http_head *head, const char *name);
+/* Whether one of the fields of this name, each a list with commas, holds this word (any case). */
+bool http_has(const struct http_head *head, const char *name, const char *word);
 /* Whether a comma-separated field value holds this word (any case). */
 bool http_value_has(const char *value, const char *word);
 /* Copies the query parameter `name`, without its escapes, into out[size]; false when there is none or it does

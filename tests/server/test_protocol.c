@@ -41,6 +41,21 @@ static void a_head_is_read(void **state)
     assert_true(head.wants_websocket && head.keep_alive);
     assert_int_equal(parse(&head, "GET / HTTP/1.0\r\n\r\n"), 0);
     assert_false(head.keep_alive);
+    /* Several lines of a list are one list. */
+    assert_int_equal(
+        parse(
+            &head, "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\nConnection: close\r\n\r\n"),
+        0);
+    assert_false(head.keep_alive);
+    assert_int_equal(parse(&head, "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\n"
+                                  "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
+        0);
+    assert_true(head.wants_websocket);
+    /* The host may stand in the request line; a later minor version is 1.1. */
+    assert_int_equal(parse(&head, "GET http://h:80/a?b=c HTTP/1.2\r\nHost: h:80\r\n\r\n"), 0);
+    assert_string_equal(head.path, "/a");
+    assert_string_equal(head.query, "b=c");
+    assert_int_equal(head.minor, 1);
 }
 
 static void bad_heads_are_refused(void **state)
@@ -51,7 +66,12 @@ static void bad_heads_are_refused(void **state)
     } cases[] = {
         {400, "\r\n\r\n"},
         {400, "GET\r\n\r\n"},
-        {400, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET http://x HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\nHost: x\r\nOrigin: http://x\r\nOrigin: http://y\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key: a\r\nSec-WebSocket-Key: b\r\n\r\n"},
         {400, "GET /%0 HTTP/1.1\r\nHost: x\r\n\r\n"},
         {400, "GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n"},
         {505, "GET / HTTP/2.0\r\nHost: x\r\n\r\n"},
@@ -105,6 +125,13 @@ static void chunks_make_a_body(void **state)
     assert_int_equal(decode("\r\n", out), HTTP_BAD);
     assert_int_equal(decode("-1\r\n", out), HTTP_BAD);
     assert_int_equal(decode("ffffffffffffffff1\r\n", out), HTTP_BAD);
+    assert_int_equal(decode("1 \t;x=\"a b\"\r\nd\r\n0 \r\nA-b: c d\r\n\r\n", out), HTTP_DONE);
+    static const char *const bad[] = {"c a=b\r\n", "c 5\r\n", "1;\001\r\n", "0\r\nno colon\r\n\r\n",
+        "0\r\nGET / HTTP/1.1\r\n\r\n", "0\r\n: x\r\n\r\n", "0\r\nA: \001\r\n\r\n",
+        "0\r\n a: b\r\n\r\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(decode(bad[i], out), HTTP_BAD);
+    }
 }
 
 /* A masked frame of the client; returns its length. */
