@@ -13,6 +13,7 @@
 #include "server/front/speech_http.h"
 #include "server/front/voices_http.h"
 #include "server/loop/account.h"
+#include "server/loop/link.h"
 #include "server/speech/aliases.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
@@ -22,8 +23,8 @@ static void answer_page(struct conn *c)
     conn_answer_more(c, 200, "text/html; charset=utf-8",
         "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
         "'unsafe-inline'; "
-        "connect-src 'self' ws: wss:; img-src data:; media-src blob:; frame-ancestors 'none'; "
-        "base-uri 'none'; form-action 'none'\r\nX-Content-Type-Options: nosniff\r\n",
+        "connect-src 'self'; img-src data:; media-src blob:; frame-ancestors 'none'; "
+        "base-uri 'none'; form-action 'none'\r\n",
         page_html, page_bytes());
 }
 
@@ -95,14 +96,20 @@ static void answer_health(struct conn *c)
 static void answer_ready(struct conn *c)
 {
     const struct server *s = c->server;
-    bool full = s->is_ready && speech_queue_is_full(s), good = s->is_ready && !s->draining && !full;
-    conn_answer_json(c, good ? 200 : 503,
-        json_pack("{s:s,s:i,s:i,s:i}", "status",
-            good          ? "ready"
-            : s->draining ? "stopping"
-            : full        ? "full"
-                          : "opening the model",
-            "lanes", s->ready.lanes, "running", s->n_running, "queued", s->n_queued));
+    bool full = s->is_ready && speech_queue_is_full(s), silent = s->is_ready && link_is_silent(s),
+         good = s->is_ready && !s->draining && !full && !silent;
+    json_t *said = json_pack("{s:s}", "status",
+        good          ? "ready"
+        : s->draining ? "stopping"
+        : full        ? "full"
+        : silent      ? "the worker does not answer"
+                      : "opening the model");
+    if (c->account || !s->keys) { /* a stranger need not know how busy it is */
+        json_object_set_new(said, "lanes", json_integer(s->ready.lanes));
+        json_object_set_new(said, "running", json_integer(s->n_running));
+        json_object_set_new(said, "queued", json_integer(s->n_queued));
+    }
+    conn_answer_json(c, good ? 200 : 503, said);
 }
 
 static void answer_version(struct conn *c)
@@ -286,7 +293,11 @@ static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
         refusal->retry_ms = RETRY_MS;
         return false;
     }
-    *body_limit = route->body_limit;
+    /* A body where none belongs is read and not looked at. */
+    *body_limit = route->body_limit ? route->body_limit : LIMIT_HELD_SMALL;
+    if (route->body_limit == LIMIT_JSON_SOUND && strcmp(s->ready.kind_name, "base") != 0) {
+        *body_limit = LIMIT_JSON; /* no recording can be in it */
+    }
     return true;
 }
 

@@ -67,6 +67,18 @@ static void set_options(evutil_socket_t listening)
     setsockopt(listening, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+/* All places are taken: told once a second at most. */
+static void note_full(struct server *s, bool room, const char *newcomer)
+{
+    double now = clock_seconds();
+    if (now - s->full_told >= 1) {
+        s->full_told = now;
+        log_event(s, "connections_full",
+            json_pack("{s:i,s:s,s:s}", "connections", s->n_conns, "newcomer", newcomer, "what",
+                room ? "the longest idle one has gone" : "the newcomer is turned away"));
+    }
+}
+
 /* A few at a time: a thousand clients who come at once must not hold up those who hear something. */
 static void on_accept(evutil_socket_t listening, short what, void *user)
 {
@@ -82,6 +94,11 @@ static void on_accept(evutil_socket_t listening, short what, void *user)
             return;
         }
         address_text(text, sizeof text, (const struct sockaddr *)&address);
+        if (s->n_conns >= s->most_conns) {
+            bool room = conn_make_room(s);
+            note_full(s, room, text);
+            s->metrics.crowded_out++;
+        }
         if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
             evutil_closesocket(socket);
         }
@@ -264,10 +281,12 @@ static bool start_events(struct server *s)
     bool good = true;
     for (size_t i = 0; i < sizeof signals / sizeof *signals && good; i++) {
         s->signals[i] = evsignal_new(s->base, signals[i].number, signals[i].call, s);
-        good = s->signals[i] && event_add(s->signals[i], NULL) == 0;
+        good = s->signals[i] && event_priority_set(s->signals[i], SERVER_SOUND) == 0 &&
+               event_add(s->signals[i], NULL) == 0;
     }
     s->tick = event_new(s->base, -1, 0, on_tick, s);
-    good = good && s->tick && event_add(s->tick, &tick) == 0;
+    good = good && s->tick && event_priority_set(s->tick, SERVER_SOUND) == 0 &&
+           event_add(s->tick, &tick) == 0;
     s->accept =
         event_new(s->base, evconnlistener_get_fd(s->listener), EV_READ | EV_PERSIST, on_accept, s);
     good = good && s->accept && event_add(s->accept, NULL) == 0;
@@ -359,7 +378,7 @@ int serve_child(int n, char **arguments)
     if (n == 2 && strcmp(arguments[0], "serve-worker") == 0) {
         return worker_main(atoi(arguments[1]));
     }
-    if (n == 6 && strcmp(arguments[0], "serve-clone") == 0) {
+    if (n == 4 && strcmp(arguments[0], "serve-clone") == 0) {
         return voices_child(arguments + 1);
     }
     return -1;

@@ -10,6 +10,7 @@
 #include "server/front/body.h"
 #include "server/front/sentence.h"
 #include "server/speech/speech.h"
+#include "server/speech/voices.h"
 
 /* What one speech says: an utterance, or a sentence of it. */
 struct part {
@@ -348,7 +349,7 @@ static void take_cancel(struct session *x)
         x->speech = NULL;
     }
     const struct part *last = TAILQ_LAST(&x->parts, part_list);
-    if (x->deaf || (last && !last->ended)) {
+    if (x->deaf || !last || !last->ended) { /* the index that this answer names is used up */
         next_utterance(x);
     }
     x->sentence = 0;
@@ -371,10 +372,15 @@ static void take_config(struct session *x, json_t *message)
     if (good && TAILQ_FIRST(&x->parts)) {
         good = refuse(&r, 400, "type", "the session cannot be changed while it speaks");
     }
+    struct voices_found voice; /* may have gone when a text comes, but is there now */
+    good = good && voices_find(x->conn->server, &config, &voice, &r);
     if (!good) {
         fields_fini(&config);
         x->conn->server->metrics.rejected[METRICS_INVALID]++;
         send_error(x, &r, false);
+        if (!x->configured) { /* nothing that follows could be done: who waits for its end must not wait long */
+            conn_close_socket(x->conn, WEBSOCKET_POLICY, "the session was not configured");
+        }
         return;
     }
     fields_fini(&x->config);
@@ -474,7 +480,9 @@ void session_request(struct conn *c)
     struct session *x = NULL;
     if (!c->head.wants_websocket) {
         refuse(&r, 426, NULL, "this path speaks WebSocket only");
-    } else if (!version || strcmp(version, "13") != 0 || !key || !websocket_accept(accept, key)) {
+    } else if (!version || strcmp(version, "13") != 0) {
+        refuse(&r, 426, NULL, "only version 13 of WebSocket is spoken here");
+    } else if (strcmp(c->head.method, "GET") != 0 || !key || !websocket_accept(accept, key)) {
         refuse(&r, 400, NULL, "the WebSocket handshake is not that of version 13");
     } else if (c->server->draining) {
         refuse(&r, 503, NULL, "the server is about to stop");

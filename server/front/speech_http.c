@@ -156,12 +156,9 @@ static void on_end(void *user, const struct speech_end *e)
         json_t *event = refusal_json(&e->refusal);
         json_object_set_new(event, "type", json_string("speech.audio.error"));
         send_event(c, event);
-        c->keep_alive = false;
-        conn_finish(c, NULL);
+        conn_break(c); /* who looks only at sound must not take half of it for the whole */
     } else {
-        /* The sound has begun: only a connection that breaks tells that it is not whole. */
-        c->owner = NULL;
-        conn_drop(c);
+        conn_break(c);
     }
     answer_free(a);
 }

@@ -15,7 +15,10 @@ enum {
     LOW_WATER = 16 << 10,
     PIPELINED = 64 << 10,
     ENDS_AT_ONCE = 16,
-    NEEDED = 4096 /* bytes that a read waits for, at most */
+    NEEDED = 4096, /* bytes that a read waits for, at most */
+    /* What is read of one WebSocket before others have their turn. */
+    TURN_MESSAGES = 64,
+    TURN_BYTES = 64 << 10,
 };
 
 static void on_read(struct bufferevent *b, void *user);
@@ -85,6 +88,24 @@ void conn_drop(struct conn *c)
     conn_free(c);
 }
 
+bool conn_make_room(struct server *s)
+{
+    struct conn *c, *best = NULL;
+    TAILQ_FOREACH(c, &s->conns, entry)
+    {
+        /* Half of a head is worth less than nothing at all: nobody who is alive sends just that. */
+        bool better = !best || c->reading > best->reading ||
+                      (c->reading == best->reading && c->idle_since < best->idle_since);
+        if (c->state == CONN_HEAD && better) {
+            best = c;
+        }
+    }
+    if (best) {
+        conn_drop(best);
+    }
+    return best != NULL;
+}
+
 void conn_own(struct conn *c, const struct conn_owner *owner, void *user)
 {
     c->owner = owner;
@@ -111,6 +132,7 @@ void conn_turn(struct conn *c)
         return;
     }
     conn_enter(c, CONN_HEAD);
+    c->idle_since = clock_seconds();
     c->deadline = deadline_after(c->server, IDLE_S);
     bufferevent_priority_set(c->bev, SERVER_OTHER);
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
@@ -274,42 +296,72 @@ static void take_chunked_body(struct conn *c)
     }
 }
 
+/* Not now: others have their turn first, before it and, from now on, before what it hears. */
+static void read_later(struct conn *c, double seconds)
+{
+    c->resume_at = clock_seconds() + seconds;
+    bufferevent_disable(c->bev, EV_READ);
+    bufferevent_priority_set(c->bev, SERVER_OTHER);
+}
+
+/* The next event of a WebSocket that has begun to arrive; false: there is none yet, or the socket was closed. */
+static bool take_frame(struct conn *c, struct websocket_event *event, size_t *used)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in);
+    uint8_t head[14];
+    size_t head_bytes = n < sizeof head ? n : sizeof head;
+    evbuffer_copyout(in, head, head_bytes);
+    uint64_t need = websocket_frame_bytes(head, head_bytes);
+    if (need > n && n >= sizeof head && need <= c->socket->limit) {
+        return false; /* the rest of a long frame is on its way */
+    }
+    const uint8_t *bytes = evbuffer_pullup(in, -1);
+    enum websocket_progress progress = websocket_read(c->socket, bytes, n, used, event);
+    evbuffer_drain(in, progress == WEBSOCKET_BAD ? n : *used);
+    if (progress == WEBSOCKET_BAD) {
+        conn_close_socket(c, event->close_code, event->fault);
+    } else if (progress == WEBSOCKET_EVENT && conn_unsent(c) > 2 * LIMIT_UNSENT) {
+        conn_close_socket(c, WEBSOCKET_POLICY, ""); /* asks and asks, and takes no answer */
+        return false;
+    }
+    return progress == WEBSOCKET_EVENT;
+}
+
+static void answer_frame(struct conn *c, const struct websocket_event *event)
+{
+    if (event->kind == WEBSOCKET_PING) {
+        conn_send(c, WEBSOCKET_PONG, event->data, event->bytes);
+    } else if (event->kind == WEBSOCKET_CLOSE) {
+        conn_close_socket(
+            c, event->bytes >= 2 ? event->data[0] << 8 | event->data[1] : WEBSOCKET_NORMAL, "");
+    } else if (event->kind != WEBSOCKET_PONG && c->owner) {
+        c->owner->message(c->user, event);
+    }
+}
+
 static void take_frames(struct conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
-    while (c->state == CONN_SOCKET && evbuffer_get_length(in) > 0) {
+    size_t turn_bytes = 0;
+    for (int i = 0; c->state == CONN_SOCKET && c->resume_at <= 0 && evbuffer_get_length(in) > 0; i++) {
         struct websocket_event event;
-        size_t used, n = evbuffer_get_length(in);
-        uint8_t head[14];
-        size_t head_bytes = n < sizeof head ? n : sizeof head;
-        evbuffer_copyout(in, head, head_bytes);
-        uint64_t need = websocket_frame_bytes(head, head_bytes);
-        if (need > n && n >= sizeof head && need <= c->socket->limit) {
-            return; /* the rest of a long frame is on its way */
-        }
-        const uint8_t *bytes = evbuffer_pullup(in, -1);
-        enum websocket_progress progress = websocket_read(c->socket, bytes, n, &used, &event);
-        if (progress == WEBSOCKET_BAD) {
-            evbuffer_drain(in, n);
-            conn_close_socket(c, event.close_code, event.fault);
+        size_t used = 0;
+        if (i == TURN_MESSAGES || turn_bytes >= TURN_BYTES) {
+            bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
             return;
         }
-        evbuffer_drain(in, used);
-        if (progress == WEBSOCKET_MORE) {
-            return;
+        bool whole = take_frame(c, &event, &used);
+        turn_bytes += used;
+        double wait = budget_take(&c->budget, clock_seconds(), used);
+        if (whole) {
+            answer_frame(c, &event);
         }
-        if (conn_unsent(c) > 2 * LIMIT_UNSENT) { /* asks and asks, and takes no answer */
-            conn_close_socket(c, WEBSOCKET_POLICY, "");
-            return;
+        if (wait > 0 && c->state == CONN_SOCKET) {
+            read_later(c, wait);
         }
-        if (event.kind == WEBSOCKET_PING) {
-            conn_send(c, WEBSOCKET_PONG, event.data, event.bytes);
-        } else if (event.kind == WEBSOCKET_CLOSE) {
-            conn_close_socket(
-                c, event.bytes >= 2 ? event.data[0] << 8 | event.data[1] : WEBSOCKET_NORMAL, "");
+        if (!whole) {
             return;
-        } else if (event.kind != WEBSOCKET_PONG && c->owner) {
-            c->owner->message(c->user, &event);
         }
     }
 }
@@ -418,7 +470,7 @@ struct conn *conn_new(
     snprintf(c->address, sizeof c->address, "%s", address);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
     c->deadline = deadline_after(s, HEAD_S);
-    c->last_write = clock_seconds();
+    c->last_write = c->idle_since = clock_seconds();
     c->needed = 1; /* as the kernel has it */
     evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
@@ -434,6 +486,9 @@ struct conn *conn_new(
 
 static void pass_deadline(struct conn *c)
 {
+    if (c->state == CONN_HEAD && c->reading) {
+        name_request(c);
+    }
     if ((c->state == CONN_HEAD && c->reading) || c->state == CONN_BODY) {
         refuse_head(c, 408, "the request did not come in time");
     } else if (c->state == CONN_SOCKET && c->owner && c->owner->idle) {
@@ -457,6 +512,10 @@ bool conn_tick(struct server *s, double now)
         } else if (c->deadline > 0 && now > c->deadline) {
             pass_deadline(c);
             n_left--;
+        } else if (c->resume_at > 0 && now >= c->resume_at) {
+            c->resume_at = 0;
+            bufferevent_enable(c->bev, EV_READ);
+            bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
         }
     }
     return n_left == 0;
@@ -469,6 +528,8 @@ void conn_drain(struct server *s)
         after = TAILQ_NEXT(c, entry);
         if (c->state == CONN_HEAD && !c->reading) {
             conn_drop(c);
+        } else if (c->state == CONN_HEAD) { /* half of a head: it is on its way, or never comes */
+            c->deadline = clock_seconds() + LINGER_S;
         } else if (c->state == CONN_SOCKET && c->owner && c->owner->idle) {
             c->owner->idle(c->user);
         }

@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
+#include "server/loop/budget.h"
 #include "server/loop/server.h"
 #include "server/protocol/http.h"
 #include "server/protocol/refusal.h"
@@ -53,6 +54,9 @@ struct conn {
     double deadline;    /* 0: none */
     double last_write;  /* when the client took bytes */
     double read_at;     /* when the request was whole */
+    double idle_since;  /* in CONN_HEAD: when it began to wait for the next request */
+    double resume_at; /* a WebSocket that has asked too much is read again then; 0: it is being read */
+    struct budget budget;
     bool keep_alive, chunked_answer, reading;
     struct account *account; /* of the key that the client has shown, or NULL */
     char request_id[32];
@@ -67,6 +71,8 @@ struct conn *conn_new(
     struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address);
 /* Ends it now; tells the owner. */
 void conn_drop(struct conn *c);
+/* Ends the one that has waited longest without a request, so that a newcomer finds a place. False: all are at work. */
+bool conn_make_room(struct server *s);
 void conn_own(struct conn *c, const struct conn_owner *owner, void *user);
 
 /* Whole answers. `json` is taken over; NULL: out of memory. */
@@ -82,6 +88,8 @@ void conn_begin(struct conn *c, int status, const char *type, const char *more);
 void conn_piece(struct conn *c, const void *bytes, size_t n);
 /* Ends it; `trailer` is NULL or header lines that conn_begin has announced. */
 void conn_finish(struct conn *c, const char *trailer);
+/* Ends it where it stands, without the last chunk: so the client knows that it is not whole. */
+void conn_break(struct conn *c);
 
 size_t conn_unsent(const struct conn *c);
 /* Counts anew what the client holds. */

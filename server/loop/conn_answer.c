@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "server/loop/conn_parts.h"
 #include "server/loop/log.h"
@@ -46,7 +47,9 @@ static void write_head(struct conn *c, int status, const char *type, const char 
     if (type) {
         evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
     }
-    evbuffer_add_printf(out, "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\nConnection: %s\r\n%s",
+    evbuffer_add_printf(out,
+        "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\n"
+        "Connection: %s\r\n%s",
         c->keep_alive && !c->server->draining ? "keep-alive" : "close", more ? more : "");
 }
 
@@ -86,13 +89,19 @@ void conn_answer_json(struct conn *c, int status, json_t *json)
 
 void conn_refuse(struct conn *c, const struct refusal *r)
 {
+    char more[256] = "", path[256]; /* the query may hold a key */
+    error_quote(path, sizeof path, c->head.path, strlen(c->head.path));
     log_event(c->server, "refused",
-        json_pack("{s:s,s:s,s:i,s:s?}", "request", c->request_id, "client", c->address, "status",
-            r->status, "param", r->param));
-    char more[256] = "";
+        json_pack("{s:s,s:s,s:s,s:s,s:i,s:s?,s:s}", "request", c->request_id, "client", c->address,
+            "method", c->head.method, "path", path, "status", r->status, "param", r->param, "error",
+            r->message));
     int n = 0;
     if (r->status == 401) {
         n += snprintf(more + n, sizeof more - (size_t)n, "WWW-Authenticate: Bearer\r\n");
+    }
+    if (r->status == 426) {
+        n += snprintf(
+            more + n, sizeof more - (size_t)n, "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
     }
     if (r->status == 405) {
         n += snprintf(more + n, sizeof more - (size_t)n, "Allow: %s\r\n", r->allow);
@@ -137,6 +146,12 @@ void conn_finish(struct conn *c, const char *trailer)
     conn_turn(c);
 }
 
+void conn_break(struct conn *c)
+{
+    c->keep_alive = false;
+    conn_turn(c);
+}
+
 /* ---- WebSocket ---- */
 
 void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
@@ -152,6 +167,7 @@ void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
     bufferevent_setwatermark(c->bev, EV_READ, 0, message_limit + 64);
     conn_enter(c, CONN_SOCKET);
     c->deadline = clock_seconds() + WS_CONFIG_S;
+    budget_begin(&c->budget, clock_seconds());
     evbuffer_add_printf(out_of(c),
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\nx-request-id: %s\r\n\r\n",

@@ -17,7 +17,7 @@
 #include "server/loop/log.h"
 #include "server/loop/spawn.h"
 
-enum { SILENT_S = 30, MAX_FIRST_STARTS = 3, SAME_STARTS = 5, GONE_S = 1 };
+enum { SILENT_S = 30, LATE_S = 2, LATE_STEPS = 10, MAX_FIRST_STARTS = 3, SAME_STARTS = 5, GONE_S = 1 };
 static const double restart_pauses[] = {0, 0.1, 0.25, 0.5, 1, 2};
 
 struct link {
@@ -28,6 +28,7 @@ struct link {
     double started, heard, restart_at; /* restart_at 0: not planned */
     double lost_at;                    /* when there was one last */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
+    double step_s;                     /* of the worker's last step */
     bool broken;                       /* a message to it was lost: the loop will end it */
     bool closing;
 };
@@ -101,6 +102,7 @@ static void take_message(struct server *s, const struct wire_message *m)
     } else if (m->kind == WIRE_BEAT && wire_get_beat(&beat, m)) {
         s->metrics.batch = beat.n_stepped;
         s->capacity = beat.capacity;
+        s->link->step_s = beat.step_s;
         if (beat.n_stepped > 0) {
             histogram_add(&s->metrics.step, beat.step_s);
         }
@@ -268,6 +270,11 @@ void link_close(struct server *s)
 struct wire_out *link_out(struct server *s)
 {
     return s->is_ready && !s->link->broken ? &s->link->out : NULL;
+}
+
+bool link_is_silent(const struct server *s)
+{
+    return clock_seconds() - s->link->heard > LATE_S + LATE_STEPS * s->link->step_s;
 }
 
 /* Callers hold speeches, which a lost worker would end under them: so it is only cut off here, and lost when the loop

@@ -28,6 +28,9 @@ void link_close(struct server *s);
 struct wire_out *link_out(struct server *s);
 void link_send(struct server *s);
 
+/* Whether the worker, which is ready, has said nothing for longer than its steps explain: it may hang. */
+bool link_is_silent(const struct server *s);
+
 /* Called by the loop a few times a second. */
 void link_tick(struct server *s, double now);
 /* Some child has ended. */

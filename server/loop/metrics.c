@@ -104,7 +104,10 @@ void metrics_print(const struct metrics *m, const struct metrics_now *now, struc
     print_value(out, "capacity", "gauge",
         "speeches that can be made as fast as they are heard, 0: not known", now->capacity);
     print_value(out, "connections", "gauge", "open connections", now->connections);
-    print_value(out, "connections_total", "counter", "connections accepted", (double)m->connections);
+    print_value(
+        out, "connections_accepted_total", "counter", "connections accepted", (double)m->connections);
+    print_value(out, "connections_crowded_total", "counter",
+        "connections that came when all places were taken", (double)m->crowded_out);
     print_value(out, "ready", "gauge", "1 when the model is open and warm", now->ready);
     print_value(out, "batch_size", "gauge", "lanes of the last step", m->batch);
     print_value(out, "audio_seconds_total", "counter", "speech made", m->audio_s);

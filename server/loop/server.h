@@ -65,6 +65,7 @@ struct server {
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */
     double spread;                        /* of deadlines, 0 to 1 */
+    double full_told;                     /* when it was logged that all connections are taken */
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 

@@ -7,8 +7,6 @@
 #include <spawn.h>
 #include <unistd.h>
 
-enum { CHILD_SOCKET = 3 };
-
 extern char **environ;
 
 pid_t spawn_program(char *const *arguments, int socket, int error_pipe)
@@ -23,7 +21,7 @@ pid_t spawn_program(char *const *arguments, int socket, int error_pipe)
         posix_spawn_file_actions_adddup2(&actions, error_pipe, STDERR_FILENO);
     }
     if (socket >= 0) {
-        posix_spawn_file_actions_adddup2(&actions, socket, CHILD_SOCKET);
+        posix_spawn_file_actions_adddup2(&actions, socket, SPAWN_SOCKET);
     }
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);

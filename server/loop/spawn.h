@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
-/* Starts this program again with the arguments; `socket`, or -1, stays open in it as number 3. stderr goes to
+enum { SPAWN_SOCKET = 3 };
+
+/* Starts this program again with the arguments; `socket`, or -1, stays open in it as SPAWN_SOCKET. stderr goes to
  * `error_pipe` unless -1. The id, or -1. */
 pid_t spawn_program(char *const *arguments, int socket, int error_pipe);
 

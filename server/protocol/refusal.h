@@ -13,7 +13,7 @@ struct refusal {
     char param[64];   /* the field, or "" */
     char message[768];
     int retry_ms;     /* 0: no advice */
-    bool never_retry; /* asking again at once would not help */
+    bool never_retry; /* asking again would not help */
     char allow[24];   /* of 405: the methods that the path has */
 };
 

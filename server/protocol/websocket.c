@@ -74,6 +74,13 @@ static enum websocket_progress read_header(
     return WEBSOCKET_EVENT;
 }
 
+/* Codes that RFC 6455 and its registry let an end send; 1004 to 1006 and 1015 stand for what no frame says. */
+static bool may_close_with(int code)
+{
+    return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) ||
+           (code >= 3000 && code <= 4999);
+}
+
 static enum websocket_progress take_control(
     struct websocket *w, const struct frame *frame, const uint8_t *data, struct websocket_event *event)
 {
@@ -85,6 +92,14 @@ static enum websocket_progress take_control(
     event->bytes = (size_t)frame->bytes;
     if (frame->kind == WEBSOCKET_CLOSE && frame->bytes == 1) {
         return bad(event, WEBSOCKET_PROTOCOL, "a close frame holds half a code");
+    }
+    if (frame->kind == WEBSOCKET_CLOSE && frame->bytes &&
+        !may_close_with(w->control[0] << 8 | w->control[1])) {
+        return bad(event, WEBSOCKET_PROTOCOL, "a close frame holds a code that must not be sent");
+    }
+    if (frame->kind == WEBSOCKET_CLOSE && frame->bytes &&
+        !websocket_is_utf8(w->control + 2, event->bytes - 2)) {
+        return bad(event, WEBSOCKET_BAD_DATA, "the reason of a close frame is not UTF-8");
     }
     return WEBSOCKET_EVENT;
 }

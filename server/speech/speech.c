@@ -177,7 +177,6 @@ static bool admit(struct server *s, struct account *account, struct refusal *r)
     } else if (speech_queue_is_full(s) || wait > QUEUE_S) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);
-        r->never_retry = wait > 0.3;
     } else if (s->unsent_bytes > LIMIT_UNSENT_ALL) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "too much sound waits for clients that do not read");
@@ -493,7 +492,7 @@ void speech_worker_lost(struct server *s)
 static struct speech *find_hopeless(const struct server *s, double now)
 {
     struct speech *p = TAILQ_FIRST(&s->queued);
-    while (p && !p->text.failed && now - p->queued_at <= 2 * QUEUE_S) {
+    while (p && !p->text.failed && now - p->queued_at <= QUEUE_S) {
         p = TAILQ_NEXT(p, entry);
     }
     return p;

@@ -368,7 +368,9 @@ json_t *voices_list(struct server *s, bool legacy)
         add_name(voices, v->name, "uploaded", legacy);
         json_array_append_new(uploaded, voices_entry_json(v));
     }
-    for (int i = 0; !legacy && alias_voice(i); i++) {
+    /* OpenAI's names stand for what is there; a base model without a voice has nothing that they could stand for. */
+    bool speaks = strcmp(s->ready.kind_name, "base") != 0 || !TAILQ_EMPTY(&s->voices->entries);
+    for (int i = 0; speaks && !legacy && alias_voice(i); i++) {
         add_name(voices, alias_voice(i), "alias", legacy);
     }
     return json_pack("{s:o,s:o}", "voices", voices, "uploaded_voices", uploaded);

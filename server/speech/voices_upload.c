@@ -12,14 +12,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "server/loop/log.h"
 #include "server/loop/spawn.h"
 #include "server/protocol/websocket.h"
+#include "server/speech/aliases.h"
 #include "server/speech/voices_parts.h"
 
-enum { MAX_UPLOADS = 2, CHILD_CPU_S = 120, CHILD_WALL_S = 300, MAX_SECONDS = 30, MAX_NAME = 100 };
+enum {
+    MAX_UPLOADS = 2,
+    CHILD_CPU_S = 120,
+    CHILD_WALL_S = 300,
+    MAX_SECONDS = 30,
+    MAX_NAME = 100,
+    MAX_TRANSCRIPT = 4096 /* bytes */
+};
 
 struct upload {
     TAILQ_ENTRY(upload) entry;
@@ -103,10 +112,14 @@ static bool check_name(const char *name, struct refusal *r)
             "\"name\" must be 1 to %d bytes of UTF-8 that do not begin with a dot, without / and \\",
             MAX_NAME);
     }
-    for (const char *c = name; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127) {
-            return refuse(r, 400, "name", "\"name\" must not hold control characters");
-        }
+    /* Whatever an error would have to quote: controls, and marks that turn the direction or the line. */
+    char shown[4 * MAX_NAME];
+    if (strcmp(error_quote(shown, sizeof shown, name, strlen(name)), name) != 0) {
+        return refuse(r, 400, "name", "\"name\" must not hold characters that cannot be seen");
+    }
+    if (alias_preset(name, &name, 1)) {
+        return refuse(
+            r, 409, "name", "'%.80s' is a name of OpenAI's, which stands for a voice already", name);
     }
     return true;
 }
@@ -139,8 +152,8 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
         return refuse(r, v->sound_bytes ? 413 : 400, "audio_sample",
             "the recording must be 1 byte to %d MiB", LIMIT_UPLOAD >> 20);
     }
-    if (v->transcript && strlen(v->transcript) > 4096) {
-        return refuse(r, 400, "ref_text", "\"ref_text\" must be at most 4096 bytes");
+    if (v->transcript && strlen(v->transcript) > MAX_TRANSCRIPT) {
+        return refuse(r, 400, "ref_text", "\"ref_text\" must be at most %d bytes", MAX_TRANSCRIPT);
     }
     if (strcmp(s->ready.kind_name, "base") != 0) {
         return refuse(r, 400, NULL, "only a base model can clone a voice, the one served here is %s",
@@ -180,19 +193,37 @@ static bool write_file(const char *path, const void *data, size_t n)
     return file >= 0 && close(file) == 0 && n == 0;
 }
 
+/* What the child is told of the voice: its name and its words, each with the zero at its end. In a pipe, because
+ * everybody on the machine can read the arguments of a process. Both fit into any pipe. Returns its read end, or -1. */
+static int tell_child(const char *name, const char *transcript)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    ssize_t n = (ssize_t)strlen(name) + 1, m = (ssize_t)strlen(transcript) + 1;
+    bool good = write(ends[1], name, (size_t)n) == n && write(ends[1], transcript, (size_t)m) == m;
+    close(ends[1]);
+    if (!good) {
+        close(ends[0]);
+    }
+    return good ? ends[0] : -1;
+}
+
 static bool start_child(struct server *s, struct upload *u, const struct voices_upload *v)
 {
     int ends[2];
-    char name[MAX_NAME + 1], text[4097], model[4096];
+    char model[4096];
     char program[] = "utter", command[] = "serve-clone";
-    snprintf(name, sizeof name, "%s", v->name && !v->once ? v->name : "once");
-    snprintf(text, sizeof text, "%s", v->transcript ? v->transcript : "");
     snprintf(model, sizeof model, "%s", s->options->model);
-    char *arguments[] = {program, command, model, u->sound, u->out, name, text, NULL};
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    char *arguments[] = {program, command, model, u->sound, u->out, NULL};
+    int told = tell_child(v->name && !v->once ? v->name : "once", v->transcript ? v->transcript : "");
+    if (told < 0 || pipe2(ends, O_CLOEXEC) != 0) {
+        close(told);
         return false;
     }
-    u->pid = spawn_program(arguments, -1, ends[1]);
+    u->pid = spawn_program(arguments, told, ends[1]);
+    close(told);
     close(ends[1]);
     u->error_pipe = ends[0];
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -334,8 +365,27 @@ static FILE *take_standard_error(void)
     return told >= 0 ? fdopen(told, "w") : NULL;
 }
 
+/* Reads what tell_child has written; false: it is not there. *transcript points behind the name. */
+static bool hear_parent(char *text, size_t size, const char **transcript)
+{
+    size_t n = 0;
+    ssize_t got;
+    while (n < size && (got = read(SPAWN_SOCKET, text + n, size - n)) > 0) {
+        n += (size_t)got;
+    }
+    close(SPAWN_SOCKET);
+    size_t name = strnlen(text, n);
+    *transcript = text + name + 1;
+    return name + 1 < n && text[n - 1] == 0;
+}
+
 int voices_child(char **arguments)
 {
+    char told_voice[MAX_NAME + 1 + MAX_TRANSCRIPT + 1];
+    const char *transcript;
+    if (!hear_parent(told_voice, sizeof told_voice, &transcript)) {
+        return 2;
+    }
     const char *model_path = arguments[0], *sound = arguments[1], *out = arguments[2];
     utter_error error = {.text = ""};
     utter_model *model = NULL;
@@ -352,8 +402,8 @@ int voices_child(char **arguments)
     options.device = "cpu"; /* the device is for those who speak */
     utter_clone_options clone;
     utter_clone_options_init(&clone);
-    clone.name = arguments[3];
-    clone.transcript = arguments[4][0] ? arguments[4] : NULL;
+    clone.name = told_voice;
+    clone.transcript = *transcript ? transcript : NULL;
     clone.max_seconds = MAX_SECONDS;
     const char *file = model_path;
     utter_status status = utter_model_open(&model, model_path, &options, &error);

@@ -6,10 +6,12 @@
 
 /* Of the time, what a full house may take: the rest is for prompts, messages and encoders. */
 static const double full = 0.9, memory = 0.97;
+enum { OLDEST_EACH = 4 }; /* steps */
 
 void schedule_learn(
     struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
 {
+    c->n_steps++;
     if (n_lanes < 1) {
         return;
     }
@@ -54,23 +56,31 @@ int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_
     return n < 1 ? 1 : n > n_lanes ? n_lanes : (int)n;
 }
 
-/* Smaller goes first. */
-static double urgency(const struct schedule_speech *s)
+/* Whether, of two speeches without sound, this one's prompt is read first. */
+static bool reads_before(
+    const struct schedule_speech *a, const struct schedule_speech *b, bool oldest_first)
 {
-    return s->has_sound ? s->due : s->due + 1e-3 * SCHEDULE_FIRST_MS;
+    return oldest_first || a->whole == b->whole ? a->due < b->due : a->whole < b->whole;
 }
 
-static struct schedule_speech *most_urgent(struct schedule_speech *speeches, int n, bool with_first)
+/* Who goes next: the frame that is due first, or the prompt whose turn it is, should that be due before. */
+static struct schedule_speech *most_urgent(
+    struct schedule_speech *speeches, int n, bool with_first, bool oldest_first)
 {
-    struct schedule_speech *best = NULL;
+    struct schedule_speech *frame = NULL, *prompt = NULL;
     for (int i = 0; i < n; i++) {
         struct schedule_speech *s = &speeches[i];
-        if (s->can_step && !s->chosen && (s->has_sound || with_first) &&
-            (!best || urgency(s) < urgency(best))) {
-            best = s;
+        if (!s->can_step || s->chosen) {
+            continue;
+        }
+        if (s->has_sound && (!frame || s->due < frame->due)) {
+            frame = s;
+        } else if (!s->has_sound && with_first && (!prompt || reads_before(s, prompt, oldest_first))) {
+            prompt = s;
         }
     }
-    return best;
+    bool prompt_first = prompt && (!frame || prompt->due + 1e-3 * SCHEDULE_FIRST_MS < frame->due);
+    return prompt_first ? prompt : frame;
 }
 
 int schedule_choose(
@@ -78,13 +88,13 @@ int schedule_choose(
 {
     int n_chosen = 0;
     double prompt = 0;
-    bool someone_waits = false, with_first = true;
+    bool someone_waits = false, with_first = true, oldest_first = clock->n_steps % OLDEST_EACH == 0;
     for (int i = 0; i < n; i++) {
         speeches[i].chosen = false;
         someone_waits = someone_waits || (speeches[i].can_step && !speeches[i].has_sound);
     }
     struct schedule_speech *s;
-    while ((s = most_urgent(speeches, n, with_first))) {
+    while ((s = most_urgent(speeches, n, with_first, oldest_first))) {
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
             (n_chosen > 0 && s->has_sound && !fits(clock, n_chosen + 1, prompt))) {

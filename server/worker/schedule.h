@@ -11,8 +11,10 @@ struct schedule_speech {
     bool can_step;  /* open, has text, its client reads */
     bool has_sound; /* the first frame is out */
     double due; /* when the listener has used up what was made; before the first frame: when it came */
-    double prompt; /* before the first frame: the size of its prompt, in bytes of text or about so */
-    bool chosen;   /* out */
+    double
+        prompt; /* before the first frame: what a step would read of its prompt, in bytes of text or about so */
+    double whole; /* all of its prompt, read or not */
+    bool chosen;  /* out */
 };
 
 /* What steps cost: so much, and so much for each lane (a line through the last steps, sums of which are kept, older
@@ -20,6 +22,7 @@ struct schedule_speech {
 struct schedule_clock {
     double weight, lanes, lanes_lanes, seconds, lanes_seconds;
     double prompt_s; /* for each byte of a prompt */
+    unsigned n_steps;
 };
 
 enum { SCHEDULE_LEAD_MS = 500, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
@@ -34,8 +37,9 @@ double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double p
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
 /* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
- * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS. While someone waits for the first
- * sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. */
+ * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS. Of prompts the shortest goes first,
+ * so that a sentence does not wait for a page, but every fourth step the oldest, so that a page is read too. While
+ * someone waits for the first sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

@@ -263,7 +263,8 @@ static int choose(struct worker *w, double now)
         w->choices[i] = (struct schedule_speech){.can_step = s->stream && !s->paused && !s->starved,
             .has_sound = s->n_frames > 0,
             .due = s->frame_s,
-            .prompt = piece_size(w, s)};
+            .prompt = piece_size(w, s),
+            .whole = prompt_size(s)};
         n_ready += w->choices[i].can_step;
     }
     int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;

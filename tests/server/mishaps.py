@@ -309,6 +309,8 @@ def a_name_is_made_once(s, folder):
         assert wait_for(lambda: maker_of(s), step=0.001)
         maker = maker_of(s)
         os.kill(maker, signal.SIGSTOP)
+        with open(f"/proc/{maker}/cmdline") as f:  # which everybody may read
+            assert "Cleo" not in f.read()
         for more in ({}, {"overwrite": "true"}):
             second = form({"name": "cleo", "audio_sample": tone(3), **more})
             status, _, body = s.ask("POST", "/v1/audio/voices", *second)

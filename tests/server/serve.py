@@ -14,6 +14,7 @@ import time
 import wave
 
 import mishaps
+import strangers
 from client import Checks, Server, Socket, form, tone, wait_for
 
 program, checkpoints = sys.argv[1:3]
@@ -542,11 +543,10 @@ def main():
                    a_dead_worker_is_replaced)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
-                 drop_by_drop,
-                 a_batch_answers_each_item,
+                 drop_by_drop, a_batch_answers_each_item,
                  sessions_speak_while_text_arrives, sessions_cancel_and_cut, mishaps.a_session_outlives_the_worker,
                  mishaps.an_utterance_that_ends_early_is_over,
-                 speeches_end_before_the_server):
+                 *strangers.of_a_running_server, speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
             print(f"SKIP server/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
         else:
@@ -568,6 +568,7 @@ def main():
         model = os.path.join(checkpoints, "tiny06-base")
         s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
         s.model = model
+        checks.run("voices_of_a_base_model_are_told_truly", strangers.voices_of_a_base_model_are_told_truly, s)
         checks.run("hostile_uploads_are_refused", hostile_uploads_are_refused, s)
         checks.run("fields_of_a_voice_are_checked", mishaps.fields_of_a_voice_are_checked, s)
         checks.run("a_voice_outlives_bad_recordings", mishaps.a_voice_outlives_bad_recordings, s, voices)
@@ -591,6 +592,7 @@ def main():
     checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
+    checks.run("idle_connections_make_way", strangers.idle_connections_make_way, program)
     checks.run("wrong_starts_say_why", wrong_starts_say_why)
     sys.exit(checks.end())
 

@@ -192,6 +192,9 @@ static void bad_frames_close_with_a_code(void **state)
         {0x80, WEBSOCKET_PROTOCOL, "x", 1},        /* nothing to continue */
         {0x09, WEBSOCKET_PROTOCOL, "x", 1},        /* a cut ping */
         {0x88, WEBSOCKET_PROTOCOL, "x", 1},        /* half a close code */
+        {0x88, WEBSOCKET_PROTOCOL, "\x03\xed", 2}, /* 1005 and 65535 are sent by nobody */
+        {0x88, WEBSOCKET_PROTOCOL, "\xff\xff", 2},
+        {0x88, WEBSOCKET_BAD_DATA, "\x03\xe8\xff", 3},
         {0x81, WEBSOCKET_BAD_DATA, "\xC0\x80", 2}, /* a long form */
         {0x81, WEBSOCKET_BAD_DATA, "\xF4\x90\x80\x80", 4},
         {0x82, WEBSOCKET_TOO_BIG, long_text, sizeof long_text},

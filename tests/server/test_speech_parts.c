@@ -26,8 +26,8 @@ static struct schedule_clock clock_of(double step_s, double lane_s, double first
 
 static void who_has_no_sound_goes_first(void **state)
 {
-    struct schedule_speech s[] = {{true, true, 10.2, 0, false}, {true, false, 9.9, 0, false},
-        {true, true, 20, 0, false}, {false, false, 1, 0, false}, {true, false, 9.5, 0, false}};
+    struct schedule_speech s[] = {{true, true, 10.2, 0, 0, false}, {true, false, 9.9, 0, 0, false},
+        {true, true, 20, 0, 0, false}, {false, false, 1, 0, 0, false}, {true, false, 9.5, 0, 0, false}};
     struct schedule_clock slow = clock_of(0.002, 0.010, 0), quick = clock_of(0.002, 0.001, 0);
     (void)state;
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
@@ -50,8 +50,9 @@ static void who_has_no_sound_goes_first(void **state)
 
 static void prompts_come_one_after_another(void **state)
 {
-    struct schedule_speech s[] = {{true, false, 9.9, 100, false}, {true, false, 9.8, 100, false},
-        {true, true, 10.3, 0, false}, {true, true, 10.4, 0, false}};
+    struct schedule_speech s[] = {{true, false, 9.9, 100, 100, false},
+        {true, false, 9.8, 100, 100, false}, {true, true, 10.3, 0, 0, false},
+        {true, true, 10.4, 0, 0, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
     /* Two prompts do not fit; the frames of others do. */
@@ -64,6 +65,27 @@ static void prompts_come_one_after_another(void **state)
     c = clock_of(0.002, 0.002, 0.1); /* one that fits into no step goes alone */
     assert_int_equal(schedule_choose(s, 4, 10, &c), 1);
     assert_true(s[1].chosen);
+}
+
+/* A page that was asked for first does not hold up a sentence, and is read in every fourth step nonetheless. */
+static void short_texts_pass_long_ones(void **state)
+{
+    struct schedule_speech s[] = {{true, false, 9.0, 12, 4000, false},
+        {true, false, 10.0, 12, 20, false}, {true, true, 10.1, 0, 0, false}};
+    struct schedule_clock c = clock_of(0.002, 0.002, 0.1);
+    int n_page = 0, n_sentence = 0;
+    (void)state;
+    for (int i = 0; i < 100; i++) { /* only one of the prompts fits, and who runs has its frame */
+        assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
+        assert_true(s[2].chosen);
+        n_page += s[0].chosen;
+        n_sentence += s[1].chosen;
+        c.n_steps++;
+    }
+    assert_int_equal(n_page, 25);
+    assert_int_equal(n_sentence, 75);
+    s[0].prompt = s[1].prompt = 6;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 3);
 }
 
 static void steps_are_foretold(void **state)
@@ -332,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_sound_goes_first),
         cmocka_unit_test(prompts_come_one_after_another),
+        cmocka_unit_test(short_texts_pass_long_ones),
         cmocka_unit_test(steps_are_foretold),
         cmocka_unit_test(a_key_has_limits),
         cmocka_unit_test(a_language_outlives_the_worker_that_named_it),

@@ -1,0 +1,193 @@
+# Clients that ask too much, never read, or break the rules: they are told, and nobody else notices.
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+from client import Server, Socket, form, tone, wait_for
+
+TEXT = "Hello there."
+HOST = b"Host: localhost\r\n"
+
+
+def ask_for(s, text, **fields):
+    """A connection that has asked for a speech and not read anything yet."""
+    body = json.dumps({"input": text, "response_format": "pcm", **fields}).encode()
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.settimeout(60)
+    c.sendall(b"POST /v1/audio/speech HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    return c
+
+
+def a_sentence_does_not_wait_for_a_page(s):
+    pages = [ask_for(s, "a" * 3000) for _ in range(3)]
+    assert wait_for(lambda: s.metric("requests_running") == 3)
+    for _ in range(3):
+        c = ask_for(s, TEXT)
+        assert c.recv(12) == b"HTTP/1.1 200"
+        c.close()
+    for c in pages:  # nothing of them has come yet
+        c.settimeout(0.001)
+        try:
+            assert not c.recv(1), "the pages were too short for this test"
+        except TimeoutError:
+            pass
+        c.close()
+    assert wait_for(lambda: s.metric("requests_running") == 0)
+
+
+def half_an_answer_is_told(s):
+    """In the middle of events the worker dies: an event says so, and the answer does not end like a whole one."""
+    c = ask_for(s, "The quick brown fox jumps over the lazy dog near the river bank. " * 20, stream_format="sse")
+    got = b""
+    while b"speech.audio.delta" not in got:
+        got += c.recv(65536)
+    os.kill(s.workers()[0], signal.SIGKILL)
+    while piece := c.recv(65536):
+        got += piece
+    c.close()
+    assert b"speech.audio.error" in got and not got.endswith(b"0\r\n\r\n"), got[-300:]
+    assert wait_for(lambda: s.ask("GET", "/ready")[0] == 200, 60)
+
+
+def a_session_that_is_refused_ends(s):
+    for config in ({"voice": "nobody"}, {"response_format": "midi"}):
+        w = Socket(s)
+        w.send({"type": "session.config", **config})
+        assert w.receive()["error"]["param"] == next(iter(config)) and w.receive() == ("close", 1008)
+        w.close()
+    w = Socket(s)
+    w.send({"type": "session.config"})
+    assert w.receive()["type"] == "session.created"
+    w.send({"type": "session.config", "voice": "nobody"})
+    assert w.receive()["error"]["param"] == "voice"
+    w.send({"type": "input.cancel"})  # of nothing: the index that it names is used up
+    assert w.receive()["utterance_index"] == 0
+    w.send({"type": "input.text", "text": TEXT})
+    w.send({"type": "input.done"})
+    messages, _ = w.until("session.done")
+    assert messages[-1]["utterance_index"] == 1, messages
+    w.close()
+
+
+def heads_and_bodies_are_weighed(s):
+    speech = json.dumps({"input": TEXT, "max_new_tokens": 1}).encode()
+    for kind, more, want in (("application/jsonx", {}, 415), ("application/json; charset=utf-16", {}, 415),
+                             ("application/json", {"Content-Encoding": "gzip"}, 415),
+                             ('application/json ; Charset="UTF-8"', {"Content-Encoding": "identity"}, 200)):
+        status = s.ask("POST", "/v1/audio/speech", speech, {"Content-Type": kind, **more})[0]
+        assert status == want, (kind, more, status)
+    assert s.ask("GET", "/version", b"hello")[0] == 200
+    status, headers, _ = s.ask("GET", "/v1/audio/speech/stream", None, {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "8",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    assert status == 426 and headers["Sec-WebSocket-Version"] == "13", headers
+    upgrade = (b"Connection: keep-alive\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+               b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    for method, want in ((b"HEAD", b"400"), (b"GET", b"101")):
+        got = s.raw(method + b" /v1/audio/speech/stream HTTP/1.1\r\n" + HOST + upgrade, 0.3)
+        assert got.split(b" ", 2)[1] == want, got
+    for name in (b"127.0.0.1:1@evil.example", b"[::1]evil.example", b"localhost:80x"):
+        assert s.raw(b"GET / HTTP/1.1\r\nHost: " + name + b"\r\n\r\n").startswith(b"HTTP/1.1 403"), name
+    assert s.raw(b"GET http://localhost/version HTTP/1.2\r\n" + HOST + b"Connection: close\r\n\r\n").startswith(
+        b"HTTP/1.1 200")
+    s.ask("GET", "/v1/no%7Fwhere?api_key=secret")
+    refused = [json.loads(line) for line in s.said().splitlines() if '"refused"' in line][-1]
+    assert refused["method"] == "GET" and refused["path"] == "/v1/no\\x7fwhere" and refused["error"], refused
+    late = s.raw(b"GET / HTT", 8)
+    assert late.startswith(b"HTTP/1.1 408") and b"x-request-id: req-" in late, late
+
+
+def flood(w, data, stop):
+    """Sends the same bytes at full speed until it is told, or thrown out."""
+    try:
+        while not stop.is_set():
+            w.s.sendall(data)
+    except OSError:
+        pass
+
+
+def floods_leave_others_their_turn(s):
+    pongs = b"\x8a\x80\0\0\0\0" * 10000
+    fragments = b"\x00\x81\0\0\0\0x" * 10000
+    unknown = json.dumps({"type": "nonsense", "pad": "x" * 26000}).encode()
+    unknown = b"\x81\xfe" + len(unknown).to_bytes(2, "big") + b"\0\0\0\0" + unknown
+    stop, threads, sockets = threading.Event(), [], []
+    for data in (pongs, b"\x01\x81\0\0\0\0x" + fragments, unknown * 4, unknown * 4):
+        w = Socket(s)
+        w.send({"type": "session.config"})
+        assert w.receive()["type"] == "session.created"
+        threads.append(threading.Thread(target=flood, args=(w, data, stop)))
+        sockets.append(w)
+    try:
+        for t in threads:
+            t.start()
+        time.sleep(0.3)
+        worst, end = 0, time.time() + 2
+        while time.time() < end:
+            began = time.time()
+            assert s.ask("GET", "/version", timeout=5)[0] == 200
+            c = ask_for(s, TEXT, max_new_tokens=1)
+            assert c.recv(12) == b"HTTP/1.1 200"
+            c.close()
+            worst = max(worst, time.time() - began)
+        assert worst < 1, worst
+    finally:
+        stop.set()
+        for w in sockets:
+            w.close()
+        for t in threads:
+            t.join()
+
+
+def a_silent_worker_is_not_ready(s):
+    worker, = s.workers()
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        assert wait_for(lambda: s.ask("GET", "/ready")[0] == 503, 10)
+        assert b"does not answer" in s.ask("GET", "/ready")[2]
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert wait_for(lambda: s.ask("GET", "/ready")[0] == 200)
+
+
+def idle_connections_make_way(program):
+    """All places are taken by clients that stay and say nothing more: who comes has a place nonetheless."""
+    s = Server(program, "--lanes", "1", files=104)
+    idle = []
+    try:
+        for _ in range(60):  # of 40
+            c = socket.create_connection(("127.0.0.1", s.port))
+            c.sendall(b"GET /version HTTP/1.1\r\n" + HOST + b"\r\n")
+            idle.append(c)
+        for _ in range(20):
+            assert s.speak(input=TEXT, max_new_tokens=1)[0] == 200
+        assert s.metric("connections_crowded_total") >= 20
+        busy = ask_for(s, "The quick brown fox jumps over the lazy dog. " * 40)
+        assert busy.recv(12) == b"HTTP/1.1 200"
+        for _ in range(60):
+            c = socket.create_connection(("127.0.0.1", s.port))
+            c.sendall(b"GET /version HTTP/1.1\r\n" + HOST + b"\r\n")
+            idle.append(c)
+        assert s.ask("GET", "/version")[0] == 200 and len(busy.recv(100)) > 0  # who is heard stays
+        busy.close()
+        assert '"connections_full"' in s.said()
+    finally:
+        for c in idle:
+            c.close()
+        assert s.stop() == 0
+
+
+def voices_of_a_base_model_are_told_truly(s):
+    """s has no voice yet."""
+    listed = json.loads(s.ask("GET", "/v1/audio/voices")[2])["voices"]
+    assert listed == [], listed
+    for name, want in (("alloy", 409), ("Nova", 409), ("a\u2028b", 400), ("a\u202eb", 400), ("a\u0085b", 400)):
+        status, _, body = s.ask("POST", "/v1/audio/voices", *form({"name": name, "audio_sample": tone(2)}))
+        assert status == want and json.loads(body)["error"]["param"] == "name", (name, status, body)
+
+
+of_a_running_server = (a_sentence_does_not_wait_for_a_page, half_an_answer_is_told, a_session_that_is_refused_ends,
+                       heads_and_bodies_are_weighed, floods_leave_others_their_turn, a_silent_worker_is_not_ready)
