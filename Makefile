@@ -195,7 +195,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
-$(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=file_member_read
+$(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=checkpoint_exists,--wrap=checkpoint_json
 PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@

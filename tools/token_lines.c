@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     enum pretokenizer pattern =
         strcmp(argv[2], "native") == 0 ? PRETOKENIZER_NATIVE : PRETOKENIZER_MISTRAL;
     state = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
-    if (tokenizer_open(&tokenizer, argv[1], pattern, &error) != UTTER_OK) {
+    if (tokenizer_open(&tokenizer, argv[1], file_read, pattern, &error) != UTTER_OK) {
         fprintf(stderr, "token_lines: %s\n", error.text);
         return 1;
     }

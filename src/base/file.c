@@ -122,9 +122,7 @@ static utter_status read_path(
     int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK | O_NOCTTY));
     if (fd < 0) {
         int reason = errno;
-        utter_status status =
-            reason == ENOTDIR ? file_member_read(path, limit, text, bytes, error) : UTTER_OK;
-        return status || *text ? status : file_error(error, path, "open", reason);
+        return file_error(error, path, "open", reason);
     }
     struct stat about;
     utter_status status = UTTER_OK;
@@ -158,7 +156,7 @@ utter_status file_read_any(
 bool file_exists(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0 || (errno == ENOTDIR && file_member_exists(path));
+    return stat(path, &about) == 0;
 }
 
 bool file_is_folder(const char *path)

@@ -23,16 +23,11 @@ void file_map_close(struct file_map *map); /* accepts a zeroed map */
 /* The whole file as text with a final zero; UTTER_E_FILE when it is larger than `limit`, or no regular file. The
  * caller frees *text with memory_free. */
 utter_status file_read(const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
+/* For rooms that do not know where their files lie: file_read, or what reads files from inside another. */
+typedef utter_status file_reader(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 /* The same, also of a pipe or a device: waits for what comes. */
 utter_status file_read_any(
-    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
-
-/* file_exists and file_read for a path that goes through a safetensors file: FILE/NAME is the data of its tensor
- * "file/NAME". Where there is no such file or member: false, and UTTER_OK with *text NULL. */
-#define FILE_MEMBER_PREFIX "file/"
-enum { FILE_MEMBER_HEADER_MAX = 100000000 };
-bool file_member_exists(const char *path);
-utter_status file_member_read(
     const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);
 
 /* What is said of a file with more than `limit` bytes. */
@@ -42,7 +37,7 @@ utter_status file_too_large(utter_error *error, const char *path, size_t limit);
  * DO: why (what to do)". */
 utter_status file_error(utter_error *error, const char *path, const char *action, int reason);
 
-bool file_exists(const char *path); /* or a member of a file has this path */
+bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 /* "folder/name" in out[size]; UTTER_E_FILE when too long. */
 utter_status file_join(

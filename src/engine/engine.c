@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "weights/checkpoint.h"
 
 enum pretokenizer engine_pretokenizer(const char *version)
 {
@@ -75,8 +76,8 @@ utter_status engine_open(
     }
     e->ops = options->ops;
     utter_status status = model_open(&e->model, folder, error);
-    if (status || (status = tokenizer_open(
-                       &e->tokenizer, folder, choose_pretokenizer(e->model->config, options), error))) {
+    if (status || (status = tokenizer_open(&e->tokenizer, folder, checkpoint_read,
+                       choose_pretokenizer(e->model->config, options), error))) {
         engine_close(&e);
         return status;
     }

@@ -11,6 +11,7 @@
 #include "base/numeric.h"
 #include "base/threads.h"
 #include "model/model_bind.h"
+#include "weights/checkpoint.h"
 #include "weights/seal.h"
 
 #define FORMAT "utter model"
@@ -80,7 +81,7 @@ static utter_status add_members(struct writing *w, const char *folder, utter_err
             return status;
         }
         if (w->texts[i]) {
-            snprintf(w->names[i], sizeof w->names[i], FILE_MEMBER_PREFIX "%s", members[i]);
+            snprintf(w->names[i], sizeof w->names[i], CHECKPOINT_FILE_PREFIX "%s", members[i]);
             w->tensors[w->n++] = (struct tensor){.name = w->names[i],
                 .type = DTYPE_U8,
                 .n_dims = 1,

@@ -218,12 +218,18 @@ static utter_status add_tokens(struct added *added, const struct vocabulary *voc
     return status;
 }
 
-utter_status added_open(
-    struct added *added, const struct vocabulary *vocabulary, const char *path, utter_error *error)
+utter_status added_open(struct added *added, const struct vocabulary *vocabulary, const char *path,
+    file_reader *read_file, utter_error *error)
 {
     *added = (struct added){.largest_id = -1};
+    char *text;
+    size_t bytes;
     json_t *root = NULL;
-    utter_status status = json_file(&root, path, FILE_LIMIT, JSON_SMALL, error);
+    utter_status status = read_file(path, FILE_LIMIT, &text, &bytes, error);
+    if (status == UTTER_OK) {
+        status = json_text(&root, text, bytes, JSON_SMALL, path, error);
+    }
+    memory_free(text);
     if (status != UTTER_OK) {
         return status;
     }

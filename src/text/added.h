@@ -27,8 +27,8 @@ struct added {
 
 /* Reads the added tokens. Their ids must be those that the official package gives: that of an equal token
  * in the vocabulary, else the next after all before. */
-utter_status added_open(
-    struct added *added, const struct vocabulary *vocabulary, const char *path, utter_error *error);
+utter_status added_open(struct added *added, const struct vocabulary *vocabulary, const char *path,
+    file_reader *read_file, utter_error *error);
 void added_close(struct added *added); /* accepts a zeroed one */
 
 enum added_match { ADDED_NONE, ADDED_FOUND, ADDED_OPEN };

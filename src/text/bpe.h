@@ -20,8 +20,8 @@ struct bpe {
 };
 
 /* Reads merges.txt (merges.c). The vocabulary is needed during the call only. */
-utter_status bpe_open(
-    struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, utter_error *error);
+utter_status bpe_open(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path,
+    file_reader *read_file, utter_error *error);
 void bpe_close(struct bpe *bpe); /* accepts a zeroed one */
 
 static inline uint64_t bpe_pair(int32_t left, int32_t right)

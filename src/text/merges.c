@@ -141,8 +141,8 @@ static utter_status make_slots(struct bpe *bpe, const char *text, size_t bytes, 
     return UTTER_OK;
 }
 
-utter_status bpe_open(
-    struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, utter_error *error)
+utter_status bpe_open(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path,
+    file_reader *read_file, utter_error *error)
 {
     *bpe = (struct bpe){0};
     for (int i = 0; i < 256; i++) {
@@ -152,7 +152,7 @@ utter_status bpe_open(
     struct merges_reader r = {bpe, vocabulary, path, 0, 0, 256, error};
     char *text = NULL;
     size_t bytes = 0;
-    utter_status status = file_read(path, FILE_LIMIT, &text, &bytes, error);
+    utter_status status = read_file(path, FILE_LIMIT, &text, &bytes, error);
     if (status == UTTER_OK) {
         status = make_slots(bpe, text, bytes, error);
     }

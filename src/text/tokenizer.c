@@ -2,7 +2,6 @@
  * Opens the three files of a tokenizer, and encodes a whole text as a feed of one piece. */
 #include "text/tokenizer.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "text/feed.h"
 #include "text/tokenizer_parts.h"
@@ -18,26 +17,26 @@ static enum pretokenizer choose_pattern(enum pretokenizer wanted, size_t n_entri
     return n_entries > PATCHED_ABOVE ? PRETOKENIZER_MISTRAL : PRETOKENIZER_NATIVE;
 }
 
-static utter_status read_files(
-    struct tokenizer *t, const char *folder, enum pretokenizer pattern, utter_error *error)
+static utter_status read_files(struct tokenizer *t, const char *folder, file_reader *read_file,
+    enum pretokenizer pattern, utter_error *error)
 {
     char path[4096];
     struct vocabulary vocabulary = {0};
     utter_status status = file_join(path, sizeof path, folder, "vocab.json", error);
     if (status == UTTER_OK) {
-        status = vocabulary_open(&vocabulary, path, error);
+        status = vocabulary_open(&vocabulary, path, read_file, error);
     }
     if (status == UTTER_OK) {
         status = file_join(path, sizeof path, folder, "merges.txt", error);
     }
     if (status == UTTER_OK) {
-        status = bpe_open(&t->bpe, &vocabulary, path, error);
+        status = bpe_open(&t->bpe, &vocabulary, path, read_file, error);
     }
     if (status == UTTER_OK) {
         status = file_join(path, sizeof path, folder, "tokenizer_config.json", error);
     }
     if (status == UTTER_OK) {
-        status = added_open(&t->added, &vocabulary, path, error);
+        status = added_open(&t->added, &vocabulary, path, read_file, error);
     }
     if (status == UTTER_OK) {
         int32_t a = t->added.largest_id, v = vocabulary.largest_id;
@@ -52,15 +51,15 @@ static utter_status read_files(
     return status;
 }
 
-utter_status tokenizer_open(
-    struct tokenizer **tokenizer, const char *folder, enum pretokenizer pattern, utter_error *error)
+utter_status tokenizer_open(struct tokenizer **tokenizer, const char *folder, file_reader *read_file,
+    enum pretokenizer pattern, utter_error *error)
 {
     *tokenizer = NULL;
     struct tokenizer *t = memory_new(1, sizeof *t);
     if (!t) {
         return error_memory(error, "the tokenizer");
     }
-    utter_status status = read_files(t, folder, pattern, error);
+    utter_status status = read_files(t, folder, read_file, pattern, error);
     if (status != UTTER_OK) {
         tokenizer_close(&t);
         return status;

@@ -5,7 +5,7 @@
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
 
-#include "base/error.h"
+#include "base/file.h"
 
 struct tokenizer;
 
@@ -14,9 +14,10 @@ struct tokenizer;
 enum pretokenizer { PRETOKENIZER_MISTRAL, PRETOKENIZER_NATIVE, PRETOKENIZER_PATCHED };
 
 /* `folder` is the checkpoint folder. Whether the official package would patch depends on the folder's
- * config.json (docs/model.md, Text to rows); the caller decides and passes PATCHED or NATIVE. */
-utter_status tokenizer_open(
-    struct tokenizer **tokenizer, const char *folder, enum pretokenizer pattern, utter_error *error);
+ * config.json (docs/model.md, Text to rows); the caller decides and passes PATCHED or NATIVE.
+ * `read_file` reads a file by its path, which begins with the folder. */
+utter_status tokenizer_open(struct tokenizer **tokenizer, const char *folder, file_reader *read_file,
+    enum pretokenizer pattern, utter_error *error);
 void tokenizer_close(struct tokenizer **tokenizer); /* accepts a pointer to NULL */
 
 /* A growing list of ids. Zero it before use. */

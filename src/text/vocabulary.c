@@ -268,12 +268,13 @@ static utter_status index_entries(struct reader *r)
     return status;
 }
 
-utter_status vocabulary_open(struct vocabulary *vocabulary, const char *path, utter_error *error)
+utter_status vocabulary_open(
+    struct vocabulary *vocabulary, const char *path, file_reader *read_file, utter_error *error)
 {
     *vocabulary = (struct vocabulary){0};
     struct reader r = {vocabulary, path, {0}, error};
     size_t bytes = 0;
-    utter_status status = file_read(path, FILE_LIMIT, &vocabulary->bytes, &bytes, error);
+    utter_status status = read_file(path, FILE_LIMIT, &vocabulary->bytes, &bytes, error);
     if (status == UTTER_OK) {
         r.in = bytes_of(vocabulary->bytes, bytes);
         vocabulary->capacity = bytes / 16 + 16; /* the released file has 18 bytes to an entry */

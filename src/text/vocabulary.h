@@ -4,7 +4,7 @@
 #ifndef TEXT_VOCABULARY_H
 #define TEXT_VOCABULARY_H
 
-#include "base/error.h"
+#include "base/file.h"
 
 struct vocabulary_entry {
     uint32_t offset, bytes; /* in .bytes */
@@ -23,7 +23,8 @@ struct vocabulary {
 enum { VOCABULARY_ID_LIMIT = 1 << 22 }; /* ids of the family stay far below */
 
 /* Reads vocab.json. All 256 bytes must be tokens; no token and no id may come twice. */
-utter_status vocabulary_open(struct vocabulary *vocabulary, const char *path, utter_error *error);
+utter_status vocabulary_open(
+    struct vocabulary *vocabulary, const char *path, file_reader *read_file, utter_error *error);
 void vocabulary_close(struct vocabulary *vocabulary); /* accepts a zeroed one */
 
 /* The index of the entry with these bytes, or -1. */

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "weights/checkpoint.h"
 #include "weights/config_parts.h"
 
 enum {
@@ -253,8 +254,8 @@ static utter_status read_generation(struct config *c, const char *folder, utter_
     char path[4096];
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "generation_config.json", error);
-    if (status == UTTER_OK && file_exists(path)) {
-        status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error);
+    if (status == UTTER_OK && checkpoint_exists(path)) {
+        status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error);
     }
     if (status) {
         return status;
@@ -341,7 +342,7 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     char path[4096];
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "speech_tokenizer/config.json", error);
-    if (status || (status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
+    if (status || (status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;
     }
     struct codec_config *d = &c->codec;
@@ -383,14 +384,14 @@ utter_status config_open(struct config **config, const char *folder, utter_error
     json_t *root = NULL;
     *config = NULL;
     utter_status status = file_join(path, sizeof path, folder, "config.json", error);
-    if (status == UTTER_OK && !file_exists(path)) {
+    if (status == UTTER_OK && !checkpoint_exists(path)) {
         return error_set(error, UTTER_E_FILE, "%s: %s", folder,
             file_is_folder(folder) ? "no config.json (not a Qwen3-TTS model folder)"
             : file_exists(folder)
                 ? "not a folder (a model is a folder with config.json and model.safetensors)"
                 : "there is no such folder (check the name)");
     }
-    if (status || (status = json_file(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
+    if (status || (status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;
     }
     struct config *c = memory_new(1, sizeof *c);

@@ -39,46 +39,6 @@ static void file_read_gives_text_within_the_limit(void **state)
     assert_int_equal(file_read(path, SIZE_MAX, &text, &n, &error), UTTER_E_ARGUMENT);
 }
 
-/* A path through a safetensors file: what is wrong with a member that is there is told as of a file. */
-static void members_are_read_as_files(void **state)
-{
-    (void)state;
-    static const char header[] =
-        "{\"file/note\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}";
-    char file[8 + sizeof header - 1 + 5] = {sizeof header - 1}, path[512];
-    char *text;
-    size_t n;
-    utter_error error;
-    memcpy(file + 8, header, sizeof header - 1);
-    memcpy(file + 8 + sizeof header - 1, "hello", 5);
-    support_write_file(support_path("packed"), file, sizeof file);
-    snprintf(path, sizeof path, "%s/note", support_path("packed"));
-    assert_true(file_exists(path));
-    assert_int_equal(file_read(path, 5, &text, &n, &error), UTTER_OK);
-    assert_int_equal(n, 5);
-    assert_string_equal(text, "hello");
-    memory_free(text);
-    assert_int_equal(file_read(path, 4, &text, &n, &error), UTTER_E_FILE);
-    assert_null(text);
-    assert_non_null(strstr(error.text, "more than 4 bytes"));
-    utter_status status = UTTER_E_MEMORY;
-    long n_failed = 0;
-    while (status == UTTER_E_MEMORY) {
-        support_fail_malloc_at(n_failed + 1);
-        status = file_read(path, 5, &text, &n, &error);
-        n_failed += support_failed();
-        support_fail_off();
-        assert_true(status == UTTER_OK || !text);
-    }
-    assert_int_equal(status, UTTER_OK);
-    assert_in_range(n_failed, 2, 100); /* its own, and those of the header */
-    memory_free(text);
-    snprintf(path, sizeof path, "%s/none", support_path("packed"));
-    assert_false(file_exists(path));
-    assert_int_equal(file_read(path, 5, &text, &n, &error), UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "Not a directory"));
-}
-
 static void file_read_takes_pipes_and_short_reads(void **state)
 {
     (void)state;
@@ -379,7 +339,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_faults_go_where_they_went),
         cmocka_unit_test(file_read_gives_text_within_the_limit),
-        cmocka_unit_test(members_are_read_as_files),
         cmocka_unit_test(file_read_takes_pipes_and_short_reads),
         cmocka_unit_test(failures_name_path_and_reason),
         cmocka_unit_test(failing_calls_are_reported),

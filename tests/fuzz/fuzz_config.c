@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/memory.h"
+#include "weights/checkpoint.h"
 #include "weights/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -34,20 +33,35 @@ static const uint8_t *find_text(int n, size_t *bytes)
     }
 }
 
-/* Takes the place of the reader of members (--wrap): through a file and its header they would come four times as
- * slowly, and no other code would be reached. */
-bool __wrap_file_member_read(const char *path, size_t limit, char **text, size_t *bytes);
-bool __real_file_member_read(const char *path, size_t limit, char **text, size_t *bytes);
+/* These take the place of what finds and reads the files of a checkpoint (--wrap): through a file and its header they
+ * would come four times as slowly, and no other code would be reached. */
+bool __wrap_checkpoint_exists(const char *path);
+bool __real_checkpoint_exists(const char *path);
+utter_status __wrap_checkpoint_json(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error);
+utter_status __real_checkpoint_json(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error);
 
-bool __wrap_file_member_read(const char *path, size_t limit, char **text, size_t *bytes)
+static bool is_text(void)
 {
-    if (input.bytes == 0 || input.data[0] != '{') {
-        return __real_file_member_read(path, limit, text, bytes);
+    return input.bytes > 0 && input.data[0] == '{';
+}
+
+bool __wrap_checkpoint_exists(const char *path)
+{
+    return is_text() || __real_checkpoint_exists(path);
+}
+
+utter_status __wrap_checkpoint_json(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error)
+{
+    if (!is_text()) {
+        return __real_checkpoint_json(root, path, limit, most_values, error);
     }
     int n = strstr(path, "/speech_tokenizer/") ? 2 : strstr(path, "/generation_config.json") ? 1 : 0;
-    const uint8_t *at = find_text(n, bytes);
-    *text = memory_string_n((const char *)at, *bytes);
-    return *text != NULL;
+    size_t bytes;
+    const char *text = (const char *)find_text(n, &bytes);
+    return json_text(root, text, bytes, most_values, path, error);
 }
 
 static bool is_stack(const struct stack_config *s)

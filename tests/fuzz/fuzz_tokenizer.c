@@ -23,9 +23,11 @@ static struct tokenizer *tokenizers[2];
 static void open_fixtures(void)
 {
     if (!tokenizers[0] &&
-        (vocabulary_open(&vocabulary, "tests/fixtures/vocabulary/vocab.json", NULL) != UTTER_OK ||
-            tokenizer_open(&tokenizers[1], folder, PRETOKENIZER_NATIVE, NULL) != UTTER_OK ||
-            tokenizer_open(&tokenizers[0], folder, PRETOKENIZER_MISTRAL, NULL) != UTTER_OK)) {
+        (vocabulary_open(&vocabulary, "tests/fixtures/vocabulary/vocab.json", file_read, NULL) !=
+                UTTER_OK ||
+            tokenizer_open(&tokenizers[1], folder, file_read, PRETOKENIZER_NATIVE, NULL) != UTTER_OK ||
+            tokenizer_open(&tokenizers[0], folder, file_read, PRETOKENIZER_MISTRAL, NULL) !=
+                UTTER_OK)) {
         fprintf(stderr, "run this where %s is\n", folder);
         exit(1);
     }
@@ -43,15 +45,15 @@ static void read_as_file(int kind, const uint8_t *data, size_t bytes)
     utter_status status;
     if (kind == 0) {
         struct vocabulary v;
-        status = vocabulary_open(&v, path, &error);
+        status = vocabulary_open(&v, path, file_read, &error);
         vocabulary_close(&v);
     } else if (kind == 1) {
         struct bpe bpe;
-        status = bpe_open(&bpe, &vocabulary, path, &error);
+        status = bpe_open(&bpe, &vocabulary, path, file_read, &error);
         bpe_close(&bpe);
     } else {
         struct added added;
-        status = added_open(&added, &vocabulary, path, &error);
+        status = added_open(&added, &vocabulary, path, file_read, &error);
         added_close(&added);
     }
     close(fd);

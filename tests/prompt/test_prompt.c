@@ -19,7 +19,8 @@ static struct world open_world(const char *name)
     char path[256];
     snprintf(path, sizeof path, "build/checkpoints/%s", name);
     assert_int_equal(config_open(&w.config, path, NULL), UTTER_OK);
-    assert_int_equal(tokenizer_open(&w.tokenizer, path, PRETOKENIZER_MISTRAL, NULL), UTTER_OK);
+    assert_int_equal(
+        tokenizer_open(&w.tokenizer, path, file_read, PRETOKENIZER_MISTRAL, NULL), UTTER_OK);
     return w;
 }
 

@@ -76,7 +76,7 @@ static inline struct tokenizer *small_open(enum pretokenizer pattern)
     struct tokenizer *tokenizer;
     utter_error error = {0};
     small_files();
-    if (tokenizer_open(&tokenizer, support_folder(), pattern, &error) != UTTER_OK) {
+    if (tokenizer_open(&tokenizer, support_folder(), file_read, pattern, &error) != UTTER_OK) {
         fail_msg("%s", error.text);
     }
     return tokenizer;

@@ -11,7 +11,8 @@
 static struct tokenizer *open_fixture(enum pretokenizer pattern)
 {
     struct tokenizer *tokenizer;
-    assert_int_equal(tokenizer_open(&tokenizer, "tests/fixtures/vocabulary", pattern, NULL), UTTER_OK);
+    assert_int_equal(
+        tokenizer_open(&tokenizer, "tests/fixtures/vocabulary", file_read, pattern, NULL), UTTER_OK);
     return tokenizer;
 }
 

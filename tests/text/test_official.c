@@ -19,7 +19,7 @@ static struct tokenizer *open_tokenizer(enum pretokenizer pattern)
 {
     struct tokenizer *tokenizer;
     utter_error error = {0};
-    if (tokenizer_open(&tokenizer, vocabulary, pattern, &error) != UTTER_OK) {
+    if (tokenizer_open(&tokenizer, vocabulary, file_read, pattern, &error) != UTTER_OK) {
         fail_msg("%s", error.text);
     }
     return tokenizer;

@@ -96,7 +96,7 @@ static void the_patch_is_for_large_vocabularies(void **state)
         struct tokenizer *t;
         write_large(large);
         utter_error error = {0};
-        if (tokenizer_open(&t, support_folder(), PRETOKENIZER_PATCHED, &error) != UTTER_OK) {
+        if (tokenizer_open(&t, support_folder(), file_read, PRETOKENIZER_PATCHED, &error) != UTTER_OK) {
             fail_msg("%s", error.text);
         }
         if (large) {
@@ -169,9 +169,10 @@ static void words_of_any_length_merge_as_defined(void **state)
     struct bpe bpe;
     struct bpe_scratch scratch = {0};
     assert_int_equal(
-        vocabulary_open(&vocabulary, "tests/fixtures/vocabulary/vocab.json", NULL), UTTER_OK);
+        vocabulary_open(&vocabulary, "tests/fixtures/vocabulary/vocab.json", file_read, NULL),
+        UTTER_OK);
     assert_int_equal(
-        bpe_open(&bpe, &vocabulary, "tests/fixtures/vocabulary/merges.txt", NULL), UTTER_OK);
+        bpe_open(&bpe, &vocabulary, "tests/fixtures/vocabulary/merges.txt", file_read, NULL), UTTER_OK);
     uint32_t random = 1;
     for (int round = 0; round < 3000; round++) {
         static const char letters[] = "etaoinshr dlu\n";

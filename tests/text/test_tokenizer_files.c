@@ -12,7 +12,8 @@ static utter_status try_open(char *said, size_t size)
 {
     struct tokenizer *tokenizer;
     utter_error error = {0};
-    utter_status status = tokenizer_open(&tokenizer, support_folder(), PRETOKENIZER_MISTRAL, &error);
+    utter_status status =
+        tokenizer_open(&tokenizer, support_folder(), file_read, PRETOKENIZER_MISTRAL, &error);
     snprintf(said, size, "%.500s", error.text);
     if (status == UTTER_OK) {
         tokenizer_close(&tokenizer);
@@ -177,7 +178,8 @@ static void fail_each(enum support_call call, utter_status wanted)
         struct tokenizer *tokenizer;
         struct ids ids = {0};
         utter_error error = {0};
-        utter_status status = tokenizer_open(&tokenizer, support_folder(), PRETOKENIZER_NATIVE, &error);
+        utter_status status =
+            tokenizer_open(&tokenizer, support_folder(), file_read, PRETOKENIZER_NATIVE, &error);
         if (status == UTTER_OK) {
             static const char text[] = "abc \u3042\u3099\u0301<|im_end|>e\u0301x abcabc";
             status = tokenizer_encode(tokenizer, text, sizeof text - 1, &ids, &error);

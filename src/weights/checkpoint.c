@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A path that goes through a regular file names a member of it: the bytes of the tensor "file/NAME" of a safetensors
- * file, so that a model in one file holds its configs and its vocabulary. Comes in: path. Goes out: the bytes. */
+ * Files of a checkpoint, from its folder or from inside its one safetensors file. Comes in: a path. Goes out: the
+ * bytes. */
+#include "weights/checkpoint.h"
+
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
+#include "weights/safetensors_file.h"
 
-/* The length of the part of `path` that is a regular file, the name of the member behind it; 0: there is none. */
+/* The length of the part of `path` that is a file and not a folder, where the name of a member stands behind it;
+ * 0: there is none. */
 static size_t container_length(const char *path)
 {
     char part[PATH_MAX];
@@ -20,10 +22,9 @@ static size_t container_length(const char *path)
     }
     memcpy(part, path, n + 1);
     for (char *slash = strrchr(part, '/'); slash && slash > part; slash = strrchr(part, '/')) {
-        struct stat about;
         *slash = 0;
-        if (stat(part, &about) == 0) {
-            return S_ISREG(about.st_mode) ? (size_t)(slash - part) : 0;
+        if (file_exists(part)) {
+            return file_is_folder(part) ? 0 : (size_t)(slash - part);
         }
     }
     return 0;
@@ -33,11 +34,11 @@ static size_t container_length(const char *path)
 static utter_status find_member(
     const struct file_map *map, const char *name, const uint8_t **at, size_t *bytes, utter_error *error)
 {
-    char key[PATH_MAX + sizeof FILE_MEMBER_PREFIX];
+    char key[PATH_MAX + sizeof CHECKPOINT_FILE_PREFIX];
     struct bytes in = bytes_of(map->data, map->size);
     uint64_t header_bytes = bytes_number(&in, 8);
     const uint8_t *header =
-        header_bytes <= FILE_MEMBER_HEADER_MAX ? bytes_take(&in, header_bytes) : NULL;
+        header_bytes <= SAFETENSORS_HEADER_MAX ? bytes_take(&in, header_bytes) : NULL;
     json_t *root = NULL;
     *at = NULL;
     utter_status status = in.short_read || !header ? UTTER_E_FILE
@@ -46,8 +47,8 @@ static utter_status find_member(
     if (status) {
         return status == UTTER_E_MEMORY ? error_memory(error, name) : UTTER_OK;
     }
-    memcpy(key, FILE_MEMBER_PREFIX, sizeof FILE_MEMBER_PREFIX);
-    memcpy(key + sizeof FILE_MEMBER_PREFIX - 1, name, strlen(name) + 1);
+    memcpy(key, CHECKPOINT_FILE_PREFIX, sizeof CHECKPOINT_FILE_PREFIX);
+    memcpy(key + sizeof CHECKPOINT_FILE_PREFIX - 1, name, strlen(name) + 1);
     const json_t *range = json_object_get(json_object_get(root, key), "data_offsets");
     json_int_t begin = json_integer_value(json_array_get(range, 0));
     json_int_t end = json_integer_value(json_array_get(range, 1));
@@ -74,17 +75,8 @@ static utter_status member_open(
     return status ? status : find_member(map, path + n + 1, at, bytes, error);
 }
 
-bool file_member_exists(const char *path)
-{
-    size_t bytes;
-    const uint8_t *at;
-    struct file_map map = {0};
-    bool exists = member_open(&map, path, &at, &bytes, NULL) == UTTER_OK && at;
-    file_map_close(&map);
-    return exists;
-}
-
-utter_status file_member_read(
+/* Like file_read, of a member only; UTTER_OK with *text NULL: there is none. */
+static utter_status member_read(
     const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
 {
     size_t found = 0;
@@ -100,5 +92,36 @@ utter_status file_member_read(
         status = *text ? UTTER_OK : error_memory(error, path);
     }
     file_map_close(&map);
+    return status;
+}
+
+bool checkpoint_exists(const char *path)
+{
+    size_t bytes;
+    const uint8_t *at;
+    struct file_map map = {0};
+    bool exists = file_exists(path) || (member_open(&map, path, &at, &bytes, NULL) == UTTER_OK && at);
+    file_map_close(&map);
+    return exists;
+}
+
+utter_status checkpoint_read(
+    const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
+{
+    utter_status status = member_read(path, limit, text, bytes, error);
+    return status || *text ? status : file_read(path, limit, text, bytes, error);
+}
+
+utter_status checkpoint_json(
+    json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error)
+{
+    char *text;
+    size_t bytes;
+    *root = NULL;
+    utter_status status = checkpoint_read(path, limit, &text, &bytes, error);
+    if (status == UTTER_OK) {
+        status = json_text(root, text, bytes, most_values, path, error);
+    }
+    memory_free(text);
     return status;
 }
