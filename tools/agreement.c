@@ -25,7 +25,7 @@ struct head {
 
 struct speaker {
     const char *name;
-    utter_model *model;
+    struct engine engine;
     float *logits[MAX_HEADS]; /* of the newest frame */
     struct head heads[MAX_HEADS];
     double log_ratio; /* of the running utterance */
@@ -99,11 +99,11 @@ static void open_speaker(struct agreement *a, struct speaker *s, const char *lea
     options.backend = (struct backend_options){.n_lanes = 1, .n_threads = a->options.threads};
     options.backend.weights = q8 ? UTTER_WEIGHTS_Q8 : q4 ? UTTER_WEIGHTS_Q4 : UTTER_WEIGHTS_STORED;
     s->name = name;
-    must(engine_open(&s->model, q8 || q4 ? leader : name, &options, &error), &error, name);
+    must(engine_open(&s->engine, q8 || q4 ? leader : name, &options, &error), &error, name);
     if (!a->config) {
-        a->config = s->model->model->config;
+        a->config = s->engine.context.model->config;
     }
-    const struct config *c = s->model->model->config;
+    const struct config *c = s->engine.context.model->config;
     if (c->n_codebooks != a->config->n_codebooks || c->n_codebooks > MAX_HEADS ||
         c->codec_vocabulary != a->config->codec_vocabulary ||
         c->predictor_vocabulary != a->config->predictor_vocabulary) {
@@ -112,7 +112,7 @@ static void open_speaker(struct agreement *a, struct speaker *s, const char *lea
     for (int j = 0; j < c->n_codebooks; j++) {
         s->logits[j] = take((size_t)head_size(a, j), sizeof *s->logits[j]);
     }
-    s->model->ops->tap(s->model->backend, keep_logits, s);
+    s->engine.context.ops->tap(s->engine.context.backend, keep_logits, s);
 }
 
 static struct sampling sampling_of(const struct sampling_config *s, bool greedy)
@@ -212,7 +212,7 @@ static struct prompt *open_prompt(struct agreement *a, const char *text, const c
     utter_error error;
     utter_voice *voice = NULL;
     struct prompt *prompt;
-    const utter_model *m = a->all[0].model;
+    const struct stream_context *m = &a->all[0].engine.context;
     if (voice_name) {
         must(voice_new_preset(&voice, a->config, voice_name, &error), &error, "the voice");
     }
@@ -230,7 +230,7 @@ static void start(struct agreement *a, const struct prompt *prompt)
     int n_rows;
     const struct row *rows = prompt_rows(prompt, &n_rows);
     for (int i = 0; i < a->n; i++) {
-        const utter_model *m = a->all[i].model;
+        const struct stream_context *m = &a->all[i].engine.context;
         must(m->ops->lane_reset(m->backend, 0, &a->settings, &error), &error, "reset");
         must(m->ops->prefill(m->backend, 0, rows, n_rows, &error), &error, "prefill");
         a->all[i].log_ratio = 0;
@@ -242,8 +242,8 @@ static bool one_frame(struct speaker *s, int32_t text, const int32_t *forced, st
 {
     utter_error error;
     struct frame_in in = {0, text, forced};
-    must(s->model->ops->frame(s->model->backend, &in, 1, &error), &error, "frame");
-    must(s->model->ops->collect(s->model->backend, 0, out, &error), &error, "frame");
+    must(s->engine.context.ops->frame(s->engine.context.backend, &in, 1, &error), &error, "frame");
+    must(s->engine.context.ops->collect(s->engine.context.backend, 0, out, &error), &error, "frame");
     return !out->end;
 }
 

@@ -5,6 +5,16 @@
 
 #include "engine/engine.h"
 
+/* What utter.h calls a model is an engine: an opened checkpoint on a device, with its lanes. */
+struct utter_model {
+    struct engine engine;
+};
+
+static inline const struct config *api_config(const utter_model *model)
+{
+    return model->engine.context.model->config;
+}
+
 /* Copies an option or answer struct that may come from a caller built against an older or newer header: the fields that
  * both know; the rest of *to stays. UTTER_E_ARGUMENT when the size was never set. */
 utter_status api_copy_sized(

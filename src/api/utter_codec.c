@@ -36,9 +36,9 @@ static utter_status check_codes(
 static utter_status decode_run(
     const struct codec_job *job, size_t from, size_t keep, size_t to, utter_error *error)
 {
-    const struct backend_ops *ops = job->model->ops;
-    struct backend *backend = job->model->backend;
-    const struct config *c = job->model->model->config;
+    const struct backend_ops *ops = job->model->engine.context.ops;
+    struct backend *backend = job->model->engine.context.backend;
+    const struct config *c = api_config(job->model);
     size_t frame_samples = (size_t)c->codec.frame_samples;
     struct lane_settings settings = {{0, 0, 1, 1}, {0, 0, 1, 1}, 0, 0};
     utter_status status = ops->lane_reset(backend, job->lane, &settings, error);
@@ -69,8 +69,8 @@ utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t
     utter_codec_rule rule, int chunk, utter_sink_fn *sink, void *user, utter_error *error)
 {
     utter_status status = api_need(model && codes && sink ? model : NULL, "an argument", error);
-    if (status || (status = engine_check(model, error)) ||
-        (status = check_codes(model->model->config, codes, n_frames, error))) {
+    if (status || (status = engine_check(&model->engine, error)) ||
+        (status = check_codes(api_config(model), codes, n_frames, error))) {
         return status;
     }
     if (chunk < 0 || chunk > BACKEND_MAX_FEED ||
@@ -79,19 +79,19 @@ utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t
             "chunk %d is not in 0..%d, or the rule %d does not exist", chunk, BACKEND_MAX_FEED,
             (int)rule);
     }
-    int lane = engine_free_lane(model);
+    int lane = engine_free_lane(&model->engine);
     if (lane < 0) {
-        error_set(error, UTTER_AGAIN, "all %d lanes of the model are taken", model->n_lanes);
+        error_set(error, UTTER_AGAIN, "all %d lanes of the model are taken", model->engine.n_lanes);
         return UTTER_AGAIN;
     }
     struct codec_job job = {model, lane, codes, chunk ? chunk : WHOLE_CHUNK, sink, user};
     size_t step = rule == UTTER_CODEC_WHOLE ? n_frames : OFFICIAL_CHUNK;
-    model->reserved[lane] = true;
+    model->engine.reserved[lane] = true;
     for (size_t at = 0; status == UTTER_OK && at < n_frames; at += step) {
         size_t to = n_frames - at < step ? n_frames : at + step;
         size_t context = rule == UTTER_CODEC_WHOLE ? 0 : at > OFFICIAL_CONTEXT ? OFFICIAL_CONTEXT : at;
-        status = engine_note(model, decode_run(&job, at - context, at, to, error), error);
+        status = engine_note(&model->engine, decode_run(&job, at - context, at, to, error), error);
     }
-    model->reserved[lane] = false;
+    model->engine.reserved[lane] = false;
     return status;
 }

@@ -68,7 +68,7 @@ static utter_status choose_text(struct design *d, utter_error *error)
 
 static utter_status check_design(struct design *d, const char *instruct, utter_error *error)
 {
-    const struct config *designer = d->designer->model->config, *base = d->base->model->config;
+    const struct config *designer = api_config(d->designer), *base = api_config(d->base);
     utter_status status;
     if (designer->kind != UTTER_MODEL_VOICE_DESIGN) {
         return error_set(error, UTTER_E_ARGUMENT,
@@ -77,7 +77,7 @@ static utter_status check_design(struct design *d, const char *instruct, utter_e
     if (!instruct[strspn(instruct, " \t\r\n")]) {
         return error_set(error, UTTER_E_ARGUMENT, "the description of the voice is empty");
     }
-    if ((status = clone_check(d->base->model, true, error)) ||
+    if ((status = clone_check(d->base->engine.context.model, true, error)) ||
         (status = api_need_text(instruct, "description", error)) ||
         (status = api_need_text(d->o.name, "name", error)) ||
         (status = api_need_text(d->o.language, "language", error))) {
@@ -103,7 +103,7 @@ static utter_status cancelled(utter_error *error)
 /* Makes room for `more` samples. */
 static utter_status reserve(struct design *d, size_t more, utter_error *error)
 {
-    size_t most = (size_t)(SOUND_MAX_SECONDS * (double)d->base->model->config->codec.sample_rate);
+    size_t most = (size_t)(SOUND_MAX_SECONDS * (double)api_config(d->base)->codec.sample_rate);
     if (d->n + more > most) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the reference is longer than %d s (give a shorter text)", (int)SOUND_MAX_SECONDS);
@@ -149,7 +149,7 @@ static utter_status take_reference(struct design *d, utter_stream *stream, utter
                      "the model did not end the reference by itself (%s, %.1f s): its sound would not "
                      "match its text (try another seed or text)",
                      utter_finish_text(stats.finish),
-                     (double)d->n / (double)d->base->model->config->codec.sample_rate);
+                     (double)d->n / (double)api_config(d->base)->codec.sample_rate);
 }
 
 static utter_status speak_reference(struct design *d, const char *instruct, utter_error *error)
@@ -191,7 +191,7 @@ utter_status utter_voice_design(utter_voice **voice, utter_model *designer, cons
     utter_design_options_init(&d.o);
     if ((options && (status = api_copy_sized(
                          &d.o, sizeof d.o, options, options->size, "utter_design_options", error))) ||
-        (status = check_design(&d, instruct, error)) || (status = engine_check(base, error)) ||
+        (status = check_design(&d, instruct, error)) || (status = engine_check(&base->engine, error)) ||
         (status = speak_reference(&d, instruct, error))) {
         memory_free(d.pcm);
         return status;
@@ -201,7 +201,8 @@ utter_status utter_voice_design(utter_voice **voice, utter_model *designer, cons
         (unsigned long long)d.o.seed, utter_version_text());
     struct clone_request request = {
         d.o.name ? d.o.name : "designed", d.text, d.o.language, provenance, encoder_progress, &d};
-    status = clone_voice(voice, base->ops, base->backend, base->model, d.pcm, d.n, &request, error);
+    status = clone_voice(voice, base->engine.context.ops, base->engine.context.backend,
+        base->engine.context.model, d.pcm, d.n, &request, error);
     memory_free(d.pcm);
-    return engine_note(base, status, error);
+    return engine_note(&base->engine, status, error);
 }

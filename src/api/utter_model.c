@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
+#include "text/feed.h"
 #ifdef UTTER_CUDA
 #include "cuda/device/device.h"
 #endif
@@ -123,7 +124,7 @@ static utter_status choose_device(
 }
 
 /* Opens on the GPU where the choice allows it. UTTER_AGAIN: the CPU's turn; *note says why where that is news. */
-static utter_status open_on_gpu(utter_model **model, const char *path,
+static utter_status open_on_gpu(struct engine *engine, const char *path,
     const struct engine_options *options, const struct device_choice *choice, utter_error *note,
     utter_error *error)
 {
@@ -141,7 +142,7 @@ static utter_status open_on_gpu(utter_model **model, const char *path,
             note, UTTER_E_DEVICE, "no GPU that CUDA can use: the cpu speaks (--device cpu is quiet)");
         return UTTER_AGAIN;
     }
-    utter_status status = engine_open(model, path, &gpu, &local);
+    utter_status status = engine_open(engine, path, &gpu, &local);
     if (status && choice->cpu && status != UTTER_E_FILE) {
         error_set(note, status, "the GPU is not used: %s", local.text);
         return UTTER_AGAIN;
@@ -151,7 +152,7 @@ static utter_status open_on_gpu(utter_model **model, const char *path,
     }
     return status;
 #else
-    (void)model, (void)path, (void)options;
+    (void)engine, (void)path, (void)options;
     return choice->cpu ? UTTER_AGAIN
                        : error_set(error, UTTER_E_DEVICE,
                              "device cuda: this program was built without it (make with nvcc, or take "
@@ -179,7 +180,7 @@ utter_status utter_model_open(
     utter_model_options o;
     utter_error note;
     struct device_choice choice;
-    struct engine_options engine = {.ops = &cpu_backend};
+    struct engine_options how = {.ops = &cpu_backend};
     utter_model_options_init(&o);
     if (api_need(model, "model", error)) {
         return UTTER_E_ARGUMENT;
@@ -197,24 +198,30 @@ utter_status utter_model_open(
         (status = choose_device(path, &o, &choice, error))) {
         return status;
     }
-    engine.backend = (struct backend_options){
+    how.backend = (struct backend_options){
         .n_lanes = o.n_lanes, .n_threads = o.n_threads, .cpu_kernels = o.cpu_kernels};
-    engine.backend.weights = o.weights;
-    engine.snapshot_bytes = o.snapshot_bytes;
-    engine.prompt_s = o.prompt_seconds;
-    engine.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
-    status = open_on_gpu(model, path, &engine, &choice, &note, error);
+    how.backend.weights = o.weights;
+    how.snapshot_bytes = o.snapshot_bytes;
+    how.prompt_s = o.prompt_seconds;
+    how.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
+    utter_model *m = memory_new(1, sizeof *m);
+    if (!m) {
+        return error_memory(error, "model");
+    }
+    status = open_on_gpu(&m->engine, path, &how, &choice, &note, error);
     if (status == UTTER_AGAIN) {
-        status = engine_open(model, path, &engine, error);
+        status = engine_open(&m->engine, path, &how, error);
     }
     if (status) {
+        memory_free(m);
         return status;
     }
-    (*model)->log = o.log;
-    (*model)->log_user = o.log_user;
+    m->engine.log = o.log;
+    m->engine.log_user = o.log_user;
     if (note.code) {
-        engine_log(*model, note.text);
+        engine_log(&m->engine, note.text);
     }
+    *model = m;
     return UTTER_OK;
 }
 
@@ -236,8 +243,10 @@ utter_status utter_model_quantize(
 
 void utter_model_close(utter_model **model)
 {
-    if (model) {
-        engine_close(model);
+    if (model && *model) {
+        engine_close(&(*model)->engine);
+        memory_free(*model);
+        *model = NULL;
     }
 }
 
@@ -248,22 +257,23 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     if (!model || !info) {
         return UTTER_E_ARGUMENT;
     }
-    const struct model *m = model->model;
+    const struct stream_context *on = &model->engine.context;
+    const struct model *m = on->model;
     const struct config *c = m->config;
     struct backend_memory memory = {0};
     utter_model_info full = {.size = info->size};
-    model->ops->memory(model->backend, &memory);
-    model->ops->kernels(model->backend, &full.kernels, &full.all_kernels, &full.n_threads);
+    on->ops->memory(on->backend, &memory);
+    on->ops->kernels(on->backend, &full.kernels, &full.all_kernels, &full.n_threads);
     full.kind = c->kind;
     full.kind_name = c->kind_name;
     full.size_name = c->size_name;
-    full.device = model->ops->name;
+    full.device = on->ops->name;
     full.takes_instructions = prompt_takes_instructions(c);
     full.sample_rate = c->codec.sample_rate;
     full.frame_samples = c->codec.frame_samples;
     full.n_codebooks = c->n_codebooks;
     full.codebook_size = c->codec.codebook_size;
-    full.n_lanes = model->n_lanes;
+    full.n_lanes = model->engine.n_lanes;
     full.n_voices = c->n_voices;
     for (int i = 0; i < c->n_languages; i++) {
         full.n_languages += !config_is_dialect(c->languages[i].name);
@@ -285,29 +295,29 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.vocoder_frame_bytes = m->vocoder_frame_bytes;
     full.frame_bytes = full.talker_frame_bytes + full.predictor_frame_bytes + full.vocoder_frame_bytes;
     full.weights = memory.weights ? memory.weights : model_weights_name(m);
-    full.n_snapshots = model->snapshots.n;
-    full.snapshot_bytes = model->snapshots.used_bytes;
+    full.n_snapshots = on->snapshots.n;
+    full.snapshot_bytes = on->snapshots.used_bytes;
     full.most_lanes = memory.most_lanes;
     full.device_gb_per_s = 1e-9 * memory.bytes_per_s;
-    full.memory_bytes = memory.shared_bytes + (uint64_t)model->n_lanes * memory.lane_bytes;
+    full.memory_bytes = memory.shared_bytes + (uint64_t)model->engine.n_lanes * memory.lane_bytes;
     return api_copy_sized(info, info->size, &full, sizeof full, "utter_model_info", NULL);
 }
 
 const char *utter_model_voice_name(const utter_model *model, int index)
 {
-    const struct config *c = model ? model->model->config : NULL;
+    const struct config *c = model ? api_config(model) : NULL;
     return c && index >= 0 && index < c->n_voices ? c->voices[index].name : NULL;
 }
 
 const char *utter_model_voice_dialect(const utter_model *model, int index)
 {
-    const struct config *c = model ? model->model->config : NULL;
+    const struct config *c = model ? api_config(model) : NULL;
     return c && index >= 0 && index < c->n_voices ? c->voices[index].dialect : NULL;
 }
 
 const char *utter_model_language_name(const utter_model *model, int index)
 {
-    const struct config *c = model ? model->model->config : NULL;
+    const struct config *c = model ? api_config(model) : NULL;
     for (int i = 0; c && index >= 0 && i < c->n_languages; i++) {
         if (!config_is_dialect(c->languages[i].name) && index-- == 0) {
             return c->languages[i].name;
@@ -319,7 +329,7 @@ const char *utter_model_language_name(const utter_model *model, int index)
 utter_status utter_model_step(utter_model *model, utter_error *error)
 {
     utter_status status = api_need(model, "model", error);
-    return status ? status : engine_step(model, false, error);
+    return status ? status : engine_step(&model->engine, false, error);
 }
 
 utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
@@ -332,7 +342,7 @@ utter_status utter_model_tokenize(const utter_model *model, const char *text, si
     }
     *ids = NULL;
     *n_ids = 0;
-    status = tokenizer_encode(model->tokenizer, text, bytes, &list, error);
+    status = tokenizer_encode(model->engine.context.tokenizer, text, bytes, &list, error);
     if (status == UTTER_OK && !list.at && !(list.at = memory_new(1, sizeof *list.at))) {
         status = error_memory(error, "ids");
     }

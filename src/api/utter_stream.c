@@ -15,7 +15,7 @@ utter_status utter_stream_options_init(utter_stream_options *options, const utte
     if (!options || !model) {
         return UTTER_E_ARGUMENT;
     }
-    const struct config *c = model->model->config;
+    const struct config *c = api_config(model);
     *options = (utter_stream_options){
         .size = sizeof *options,
         .talker = defaults_of(&c->talker_sampling),
@@ -41,7 +41,7 @@ utter_status utter_stream_open(
                         &o, sizeof o, options, options->size, "utter_stream_options", error))) {
         return status;
     }
-    return stream_open(stream, model, &o, error);
+    return engine_open_stream(stream, &model->engine, &o, error);
 }
 
 utter_status utter_stream_text(utter_stream *stream, const char *text, size_t bytes, utter_error *error)
@@ -127,7 +127,7 @@ void utter_stream_cancel(utter_stream *stream)
 void utter_stream_free(utter_stream **stream)
 {
     if (stream) {
-        stream_free(stream);
+        engine_free_stream(stream);
     }
 }
 

@@ -18,7 +18,7 @@ utter_status utter_voice_preset(
     utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
 {
     utter_status status = api_need(voice && model && name ? voice : NULL, "an argument", error);
-    return status ? status : voice_new_preset(voice, model->model->config, name, error);
+    return status ? status : voice_new_preset(voice, api_config(model), name, error);
 }
 
 utter_status api_need_text(const char *text, const char *what, utter_error *error)
@@ -64,24 +64,24 @@ static void note_recording(const utter_model *model, const struct sound_heard *h
     if (h->seconds < short_seconds) {
         snprintf(line, sizeof line,
             "the recording is short, %.1f s; 5 to 15 s of speech make a better voice", h->seconds);
-        engine_log(model, line);
+        engine_log(&model->engine, line);
     }
     if (h->seconds > long_seconds) {
         snprintf(line, sizeof line,
             "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
-        engine_log(model, line);
+        engine_log(&model->engine, line);
     }
     if (!isfinite(h->rms_db)) {
-        engine_log(model, "the recording is silent: is it the right one?");
+        engine_log(&model->engine, "the recording is silent: is it the right one?");
     } else if (h->rms_db < quiet_db) {
         snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
             h->rms_db);
-        engine_log(model, line);
+        engine_log(&model->engine, line);
     }
     if (h->clipped > clipped_share) {
         snprintf(line, sizeof line, "%.1f%% of the recording is clipped; record it less loud",
             100 * h->clipped);
-        engine_log(model, line);
+        engine_log(&model->engine, line);
     }
 }
 
@@ -98,12 +98,13 @@ static utter_status make_clone(utter_voice **voice, utter_model *model, const fl
 {
     struct clone_request request = {o->name ? o->name : name, o->transcript, o->language, provenance,
         o->progress, o->progress_user};
-    utter_status status = engine_check(model, error);
+    utter_status status = engine_check(&model->engine, error);
     if (status) {
         return status;
     }
-    status = clone_voice(voice, model->ops, model->backend, model->model, pcm, n, &request, error);
-    return engine_note(model, status, error);
+    status = clone_voice(voice, model->engine.context.ops, model->engine.context.backend,
+        model->engine.context.model, pcm, n, &request, error);
+    return engine_note(&model->engine, status, error);
 }
 
 utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const char *sound_path,
@@ -124,9 +125,9 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         return status;
     }
     limits.seconds = o.max_seconds;
-    if ((status = clone_check(model->model, o.transcript != NULL, error)) ||
+    if ((status = clone_check(model->engine.context.model, o.transcript != NULL, error)) ||
         (status = sound_read(
-             &pcm, &n, &h, sound_path, model->model->config->codec.sample_rate, &limits, error))) {
+             &pcm, &n, &h, sound_path, api_config(model)->codec.sample_rate, &limits, error))) {
         return status;
     }
     if (heard) {
@@ -164,7 +165,7 @@ utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model, 
             return error_set(error, UTTER_E_ARGUMENT, "sample %zu of the recording is not a number", i);
         }
     }
-    double seconds = (double)n_samples / (double)model->model->config->codec.sample_rate;
+    double seconds = (double)n_samples / (double)api_config(model)->codec.sample_rate;
     if (seconds > o.max_seconds) {
         return error_set(error, UTTER_E_ARGUMENT, "the recording is %.1f s long, more than %.1f s",
             seconds, o.max_seconds);
@@ -223,7 +224,7 @@ utter_status utter_voice_mix(utter_voice **voice, const utter_voice *const *voic
 utter_status utter_voice_fits(const utter_voice *voice, const utter_model *model, utter_error *error)
 {
     utter_status status = api_need(voice && model ? voice : NULL, "voice or model", error);
-    return status ? status : voice_fits(voice, model->model, error);
+    return status ? status : voice_fits(voice, model->engine.context.model, error);
 }
 
 utter_status utter_voice_get_info(const utter_voice *v, utter_voice_info *info)
@@ -261,13 +262,13 @@ utter_status utter_codec_encode(utter_model *model, const char *sound_path, int3
         return status;
     }
     *codes = NULL;
-    if ((status = engine_check(model, error)) ||
+    if ((status = engine_check(&model->engine, error)) ||
         (status = sound_read(
-             &pcm, &n, NULL, sound_path, model->model->config->codec.sample_rate, NULL, error))) {
+             &pcm, &n, NULL, sound_path, api_config(model)->codec.sample_rate, NULL, error))) {
         return status;
     }
-    status = clone_codes(
-        codes, n_frames, model->ops, model->backend, model->model, pcm, n, progress, user, error);
+    status = clone_codes(codes, n_frames, model->engine.context.ops, model->engine.context.backend,
+        model->engine.context.model, pcm, n, progress, user, error);
     memory_free(pcm);
-    return engine_note(model, status, error);
+    return engine_note(&model->engine, status, error);
 }

@@ -139,7 +139,7 @@ static void look(void *user, const char *name, int index, const float *data, int
     } else if (strcmp(name, "talker.logits") == 0 && v->frame < v->c.n_frames) {
         compare(v, STAGE_LOGITS, v->c.logits, v->frame, data, rows, cols);
     } else if (strcmp(name, "predictor.logits") == 0 && v->frame < v->c.n_frames) {
-        int heads = v->model->model->config->n_codebooks - 1;
+        int heads = api_config(v->model)->n_codebooks - 1;
         compare(v, STAGE_SUB_LOGITS, v->c.sub_logits, (int64_t)v->frame * heads + index - 1, data, rows,
             cols);
     }
@@ -165,7 +165,7 @@ static bool keep_sound(void *user, const float *pcm, size_t n)
 static utter_status check_ids(struct verify *v, utter_error *error)
 {
     struct ids ids = {0};
-    utter_status status = prompt_wrap(v->model->tokenizer, v->c.text, &ids, error);
+    utter_status status = prompt_wrap(v->model->engine.context.tokenizer, v->c.text, &ids, error);
     if (status == UTTER_OK) {
         bool same =
             ids.n == (size_t)v->c.ids->dims[0] && memcmp(ids.at, v->c.ids->data, v->c.ids->bytes) == 0;
@@ -178,7 +178,7 @@ static utter_status check_ids(struct verify *v, utter_error *error)
 /* Compares the codes of the newest frame. */
 static void check_frame(struct verify *v, const int32_t *codes)
 {
-    int n = v->model->model->config->n_codebooks, equal = 0, first = -1;
+    int n = api_config(v->model)->n_codebooks, equal = 0, first = -1;
     if (v->frame >= v->c.n_frames || v->diverged) {
         return;
     }
@@ -209,7 +209,7 @@ static utter_status make_voice(const struct verify *v, utter_voice **voice, utte
     if (c->is_clone) {
         return voice_new_clone(voice, c->name, c->vector->data, (int)c->vector->dims[0],
             c->reference ? c->reference->data : NULL, reference_frames(c),
-            v->model->model->config->n_codebooks, c->transcript, error);
+            api_config(v->model)->n_codebooks, c->transcript, error);
     }
     return c->speaker ? utter_voice_preset(voice, v->model, c->speaker, error) : UTTER_OK;
 }
@@ -264,7 +264,7 @@ static utter_status check_speech(struct verify *v, utter_error *error)
     utter_status status = open_case(v, &stream, &voice, error);
     if (status == UTTER_OK && (status = run_stream(v, stream, error)) == UTTER_OK) {
         if (v->frame < v->c.n_frames && !v->diverged) {
-            int n = v->model->model->config->n_codebooks;
+            int n = api_config(v->model)->n_codebooks;
             count_equal(v, STAGE_CODES, (uint64_t)(v->c.n_frames - v->frame) * (uint64_t)n, 0,
                 "the stream ended early");
             v->diverged = true;
@@ -357,8 +357,7 @@ static utter_status check_sound(struct verify *v, utter_error *error)
 {
     float *streamed = v->sound;
     size_t n_streamed = v->n_sound, n_frames = (size_t)(reference_frames(&v->c) + v->c.n_frames);
-    size_t skip =
-        (size_t)reference_frames(&v->c) * (size_t)v->model->model->config->codec.frame_samples;
+    size_t skip = (size_t)reference_frames(&v->c) * (size_t)api_config(v->model)->codec.frame_samples;
     bool comparable = !v->c.is_decode && !v->diverged && !v->c.official_chunks;
     int32_t *codes = codes_to_decode(&v->c);
     v->sound = NULL;
@@ -421,14 +420,14 @@ static void report_stages(const struct verify *v, utter_check_fn *report, void *
 
 static utter_status run_all(struct verify *v, utter_error *error)
 {
-    const struct config *c = v->model->model->config;
+    const struct config *c = api_config(v->model);
     if (strcmp(v->golden.kind, c->kind_name) != 0) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the golden file was made on a %s model, this is a %s model", v->golden.kind, c->kind_name);
     }
     size_t n_files;
     const char *other;
-    size_t n_same = golden_same_files(&v->golden, v->model->folder, &n_files, &other);
+    size_t n_same = golden_same_files(&v->golden, v->model->engine.folder, &n_files, &other);
     v->c.name = "another checkpoint than the golden file's";
     count_equal(v, STAGE_FILES, n_files, n_same, other ? other : "");
     utter_status status = UTTER_OK;
@@ -449,11 +448,11 @@ utter_status utter_model_verify(
     }
     v->model = model;
     if ((status = golden_open(&v->golden, golden_path, error)) == UTTER_OK) {
-        model->at_once = true; /* what is tapped belongs to the frame that comes next */
-        model->ops->tap(model->backend, look, v);
+        model->engine.no_waiting = true; /* what is tapped belongs to the frame that comes next */
+        model->engine.context.ops->tap(model->engine.context.backend, look, v);
         status = run_all(v, error);
-        model->ops->tap(model->backend, NULL, NULL);
-        model->at_once = false;
+        model->engine.context.ops->tap(model->engine.context.backend, NULL, NULL);
+        model->engine.no_waiting = false;
         if (status == UTTER_OK) {
             report_stages(v, report, user);
         }

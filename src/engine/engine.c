@@ -29,7 +29,8 @@ static enum pretokenizer choose_pretokenizer(
                                         : engine_pretokenizer(config->transformers_version);
 }
 
-static utter_status engine_allocate(utter_model *e, const char *folder, int n_lanes, utter_error *error)
+static utter_status engine_allocate(
+    struct engine *e, const char *folder, int n_lanes, utter_error *error)
 {
     e->n_lanes = n_lanes;
     e->streams = memory_new((size_t)n_lanes, sizeof *e->streams);
@@ -44,98 +45,96 @@ static utter_status engine_allocate(utter_model *e, const char *folder, int n_la
 
 /* Packs the model where the device reads it so; what it could not do is refused rather than passed over. */
 static utter_status engine_pack(
-    utter_model *e, const struct backend_options *options, utter_error *error)
+    struct engine *e, const struct backend_options *options, utter_error *error)
 {
     enum dtype type = options->weights == UTTER_WEIGHTS_Q4 ? DTYPE_Q4 : DTYPE_Q8;
     bool stored = backend_keeps_weights(options->weights);
-    if (e->ops->packs && !e->model->packed_file) {
+    if (e->context.ops->packs && !e->context.model->packed_file) {
         return UTTER_OK; /* or refused there */
     }
-    if (!e->ops->reads_packed && (e->model->packed_file || !stored)) {
+    if (!e->context.ops->reads_packed && (e->context.model->packed_file || !stored)) {
         return error_set(error, UTTER_E_ARGUMENT,
             "weights of 8 or 4 bits: the device %s cannot use them (choose the cpu, or the checkpoint "
             "as it is)",
-            e->ops->name);
+            e->context.ops->name);
     }
     if (options->weights == UTTER_WEIGHTS_BF16) {
-        model_shorten_sound(e->model);
+        model_shorten_sound(e->context.model);
     }
     return stored ? UTTER_OK
            : options->weights == UTTER_WEIGHTS_Q8_PREDICTOR
-               ? model_pack_predictor(e->model, type, options->n_threads, error)
-               : model_pack(e->model, type, options->n_threads, error);
+               ? model_pack_predictor(e->context.model, type, options->n_threads, error)
+               : model_pack(e->context.model, type, options->n_threads, error);
+}
+
+/* Opens what the checkpoint's folder holds, and checks that its parts belong together. */
+static utter_status open_checkpoint(
+    struct engine *e, const char *folder, const struct engine_options *options, utter_error *error)
+{
+    utter_status status = model_open(&e->context.model, folder, error);
+    if (status) {
+        return status;
+    }
+    const struct config *c = e->context.model->config;
+    status = tokenizer_open(
+        &e->context.tokenizer, folder, checkpoint_read, choose_pretokenizer(c, options), error);
+    size_t n_ids = status ? 0 : tokenizer_vocabulary(e->context.tokenizer);
+    if (n_ids > (size_t)c->text_vocabulary) {
+        return error_set(error, UTTER_E_MODEL,
+            "the tokenizer knows %zu tokens, the model %d (files of two models are mixed)", n_ids,
+            c->text_vocabulary);
+    }
+    return status;
 }
 
 utter_status engine_open(
-    utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error)
+    struct engine *e, const char *folder, const struct engine_options *options, utter_error *error)
 {
-    utter_model *e = memory_new(1, sizeof *e);
-    *engine = NULL;
-    if (!e) {
-        return error_memory(error, "model");
-    }
-    e->ops = options->ops;
-    utter_status status = model_open(&e->model, folder, error);
-    if (status || (status = tokenizer_open(&e->tokenizer, folder, checkpoint_read,
-                       choose_pretokenizer(e->model->config, options), error))) {
-        engine_close(&e);
-        return status;
-    }
-    size_t n_ids = tokenizer_vocabulary(e->tokenizer);
-    if (n_ids > (size_t)e->model->config->text_vocabulary) {
-        error_set(error, UTTER_E_MODEL,
-            "the tokenizer knows %zu tokens, the model %d (files of two models are mixed)", n_ids,
-            e->model->config->text_vocabulary);
-        engine_close(&e);
-        return UTTER_E_MODEL;
-    }
     struct backend_options backend = options->backend;
-    if ((status = engine_pack(e, &backend, error))) {
-        engine_close(&e);
+    const struct backend_ops *ops = e->context.ops = options->ops;
+    utter_status status;
+    if ((status = open_checkpoint(e, folder, options, error)) ||
+        (status = engine_pack(e, &backend, error))) {
+        engine_close(e);
         return status;
     }
-    backend.lane_positions = e->model->config->max_positions;
+    struct model *model = e->context.model;
+    backend.lane_positions = model->config->max_positions;
     if (backend.n_lanes == 0) {
-        backend.n_lanes =
-            e->ops->suiting_lanes ? e->ops->suiting_lanes(e->model, &backend) : ENGINE_LANES;
+        backend.n_lanes = ops->suiting_lanes ? ops->suiting_lanes(model, &backend) : ENGINE_LANES;
     }
     if ((status = engine_allocate(e, folder, backend.n_lanes, error)) ||
-        (status = e->ops->open(&e->backend, e->model, &backend, error))) {
-        engine_close(&e);
+        (status = ops->open(&e->context.backend, model, &backend, error))) {
+        engine_close(e);
         return status;
     }
-    e->snapshots = (struct snapshot_store){.ops = e->ops,
-        .backend = e->backend,
-        .config = e->model->config,
+    e->context.snapshots = (struct snapshot_store){.ops = ops,
+        .backend = e->context.backend,
+        .config = model->config,
         .limit_bytes = options->snapshot_bytes};
-    e->prompt_s = options->prompt_s;
-    *engine = e;
+    e->context.prompt_clock.most_s = options->prompt_s;
     return UTTER_OK;
 }
 
-void engine_close(utter_model **engine)
+void engine_close(struct engine *e)
 {
-    utter_model *e = *engine;
-    if (e) {
-        snapshot_store_clear(&e->snapshots);
-        if (e->backend) {
-            e->ops->close(&e->backend);
-        }
-        tokenizer_close(&e->tokenizer);
-        model_close(&e->model);
-        memory_free(e->folder);
-        memory_free(e->streams);
-        memory_free(e->reserved);
-        memory_free(e->frames);
-        memory_free(e->lanes);
-        memory_free(e);
+    snapshot_store_clear(&e->context.snapshots);
+    if (e->context.backend) {
+        e->context.ops->close(&e->context.backend);
     }
-    *engine = NULL;
+    tokenizer_close(&e->context.tokenizer);
+    model_close(&e->context.model);
+    memory_free(e->folder);
+    memory_free(e->streams);
+    memory_free(e->reserved);
+    memory_free(e->frames);
+    memory_free(e->lanes);
+    *e = (struct engine){0};
 }
 
-utter_status engine_check(utter_model *e, utter_error *error)
+utter_status engine_check(struct engine *e, utter_error *error)
 {
-    if (e->broken.code == UTTER_OK && model_damaged(e->model)) {
+    if (e->broken.code == UTTER_OK && model_damaged(e->context.model)) {
         error_set(&e->broken, UTTER_E_FILE,
             "a file of the model has shrunk while it was in use (open the model again)");
     }
@@ -145,7 +144,7 @@ utter_status engine_check(utter_model *e, utter_error *error)
     return e->broken.code;
 }
 
-utter_status engine_note(utter_model *e, utter_status status, const utter_error *error)
+utter_status engine_note(struct engine *e, utter_status status, const utter_error *error)
 {
     if (status == UTTER_E_DEVICE && e->broken.code == UTTER_OK) {
         error_set(&e->broken, status, "%s", error ? error->text : "the device failed");
@@ -153,14 +152,14 @@ utter_status engine_note(utter_model *e, utter_status status, const utter_error 
     return status;
 }
 
-void engine_log(const utter_model *e, const char *line)
+void engine_log(const struct engine *e, const char *line)
 {
     if (e->log) {
         e->log(e->log_user, line);
     }
 }
 
-int engine_free_lane(const utter_model *e)
+int engine_free_lane(const struct engine *e)
 {
     for (int i = 0; i < e->n_lanes; i++) {
         if (!e->streams[i] && !e->reserved[i]) {
@@ -170,9 +169,47 @@ int engine_free_lane(const utter_model *e)
     return -1;
 }
 
+utter_status engine_open_stream(
+    utter_stream **stream, struct engine *e, const utter_stream_options *options, utter_error *error)
+{
+    *stream = NULL;
+    utter_status status = stream_check_options(&e->context, options, error);
+    if (status || (status = engine_check(e, error))) {
+        return status;
+    }
+    int lane = engine_free_lane(e);
+    if (lane < 0) {
+        error_set(error, UTTER_AGAIN,
+            "all %d lanes of the model are taken (free a stream, or open it with more)", e->n_lanes);
+        return UTTER_AGAIN;
+    }
+    utter_stream *s;
+    status = engine_note(e, stream_open(&s, &e->context, lane, options, error), error);
+    if (status) {
+        return status;
+    }
+    s->engine = e;
+    e->streams[lane] = s;
+    if (prompt_note(s->prompt)) {
+        engine_log(e, prompt_note(s->prompt));
+    }
+    *stream = s;
+    return UTTER_OK;
+}
+
+void engine_free_stream(utter_stream **stream)
+{
+    utter_stream *s = *stream;
+    if (s) { /* what the lane held others may need */
+        s->engine->streams[s->lane] = NULL;
+        s->context->ops->lane_reset(s->context->backend, s->lane, &s->settings, NULL);
+    }
+    stream_free(stream);
+}
+
 /* Streams that can make a frame now; those that are new have read their prompt, or a piece of it and wait for the next
  * step. *moved: one of them did either. */
-static int gather(utter_model *e, bool *moved)
+static int gather(struct engine *e, bool *moved)
 {
     int n = 0;
     *moved = false;
@@ -182,9 +219,10 @@ static int gather(utter_model *e, bool *moved)
         if (!s || !stream_ready(s)) {
             continue;
         }
-        utter_status status = s->prefilled ? UTTER_OK : stream_prefill(s, &error);
-        if (!status && s->prefilled && e->ops->room) {
-            status = engine_note(e, e->ops->room(e->backend, i, &error), &error);
+        utter_status status =
+            s->prefilled ? UTTER_OK : engine_note(e, stream_prefill(s, &error), &error);
+        if (!status && s->prefilled && e->context.ops->room) {
+            status = engine_note(e, e->context.ops->room(e->context.backend, i, &error), &error);
         }
         if (status) {
             stream_fail(s, status, &error);
@@ -200,7 +238,7 @@ static int gather(utter_model *e, bool *moved)
     return n;
 }
 
-static void fail_all(utter_model *e, int n, utter_status status, const utter_error *error)
+static void fail_all(struct engine *e, int n, utter_status status, const utter_error *error)
 {
     for (int i = 0; i < n; i++) {
         stream_fail(e->streams[e->frames[i].lane], status, error);
@@ -211,7 +249,7 @@ static void fail_all(utter_model *e, int n, utter_status status, const utter_err
 enum { MOST_TOGETHER = 16 };
 
 /* Somebody waits for the first sound, whose text is there. */
-static bool is_urgent(const utter_model *e)
+static bool is_urgent(const struct engine *e)
 {
     bool urgent = false;
     for (int i = 0, n_rows; i < e->n_lanes && !urgent; i++) {
@@ -224,7 +262,7 @@ static bool is_urgent(const utter_model *e)
 
 /* Frames of n lanes, and the sound of those that want it at once: it is queued behind them, and all is waited for
  * together. */
-static utter_status make_frames(utter_model *e, int n, bool urgent, utter_error *error)
+static utter_status make_frames(struct engine *e, int n, bool urgent, utter_error *error)
 {
     int m = 0;
     for (int i = 0; i < n; i++) {
@@ -232,15 +270,15 @@ static utter_status make_frames(utter_model *e, int n, bool urgent, utter_error 
             e->lanes[m++] = e->frames[i].lane;
         }
     }
-    utter_status status = e->ops->frame(e->backend, e->frames, n, error);
+    utter_status status = e->context.ops->frame(e->context.backend, e->frames, n, error);
     if (!status && m > 0) {
-        status = e->ops->vocode(e->backend, e->lanes, m, error);
+        status = e->context.ops->vocode(e->context.backend, e->lanes, m, error);
     }
     status = status ? status : engine_check(e, error); /* what a damaged file gave reaches nobody */
     for (int i = 0, k = 0; i < n && !status; i++) {
         struct lane_out out;
         utter_stream *s = e->streams[e->frames[i].lane];
-        if ((status = e->ops->collect(e->backend, s->lane, &out, error))) {
+        if ((status = e->context.ops->collect(e->context.backend, s->lane, &out, error))) {
             break;
         }
         stream_take_codes(s, &out);
@@ -253,9 +291,9 @@ static utter_status make_frames(utter_model *e, int n, bool urgent, utter_error 
 }
 
 /* The sound of frames that have waited long enough. */
-static utter_status make_sound(utter_model *e, int n, bool urgent, utter_error *error)
+static utter_status make_sound(struct engine *e, int n, bool urgent, utter_error *error)
 {
-    const int n_codes = e->model->config->n_codebooks;
+    const int n_codes = e->context.model->config->n_codebooks;
     utter_status status = UTTER_OK;
     int m = 0;
     for (int i = 0; i < n && !status; i++) {
@@ -263,18 +301,18 @@ static utter_status make_sound(utter_model *e, int n, bool urgent, utter_error *
         int n_due = s->finish == UTTER_FINISH_NONE ? stream_sound_due(s, urgent) : 0;
         if (n_due > 0) {
             e->lanes[m++] = s->lane;
-            status = e->ops->feed(
-                e->backend, s->lane, s->codes + (ptrdiff_t)s->n_frames * n_codes, n_due, error);
+            status = e->context.ops->feed(
+                e->context.backend, s->lane, s->codes + (ptrdiff_t)s->n_frames * n_codes, n_due, error);
         }
     }
     if (!status && m > 0) {
-        status = e->ops->vocode(e->backend, e->lanes, m, error);
+        status = e->context.ops->vocode(e->context.backend, e->lanes, m, error);
     }
     status = status ? status : engine_check(e, error);
     for (int i = 0; i < m && !status; i++) {
         struct lane_out out;
         utter_stream *s = e->streams[e->lanes[i]];
-        if (!(status = e->ops->collect(e->backend, s->lane, &out, error))) {
+        if (!(status = e->context.ops->collect(e->context.backend, s->lane, &out, error))) {
             s->stats.wait_s += out.wait_s;
             stream_take_sound(s, &out);
         }
@@ -282,7 +320,7 @@ static utter_status make_sound(utter_model *e, int n, bool urgent, utter_error *
     return status;
 }
 
-utter_status engine_step(utter_model *e, bool together, utter_error *error)
+utter_status engine_step(struct engine *e, bool together, utter_error *error)
 {
     utter_error local;
     utter_error *why = error ? error : &local;
@@ -296,8 +334,9 @@ utter_status engine_step(utter_model *e, bool together, utter_error *error)
         status = engine_check(e, why);
         return status || moved ? status : UTTER_AGAIN;
     }
-    bool urgent = !together || e->at_once || is_urgent(e);
-    e->n_together = MOST_TOGETHER / n < e->ops->gathers ? MOST_TOGETHER / n : e->ops->gathers;
+    bool urgent = !together || e->no_waiting || is_urgent(e);
+    e->context.n_together =
+        MOST_TOGETHER / n < e->context.ops->gathers ? MOST_TOGETHER / n : e->context.ops->gathers;
     if ((status = make_frames(e, n, urgent, why)) || (status = make_sound(e, n, urgent, why))) {
         fail_all(e, n, status, why);
         return engine_note(e, status, why);

@@ -4,29 +4,22 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
-#include "engine/snapshot.h"
 #include "engine/stream.h"
-#include "model/backend.h"
-#include "text/tokenizer.h"
 
-struct utter_model {
-    char *folder; /* of the checkpoint */
-    struct model *model;
-    struct tokenizer *tokenizer;
-    const struct backend_ops *ops;
-    struct backend *backend;
-    utter_stream **streams; /* [n_lanes], NULL: the lane is free */
-    bool *reserved;         /* [n_lanes], taken for codec work */
+/* What utter.h calls a model is one of these (api/api.h). */
+struct engine {
+    struct stream_context context; /* the backend, the model and its tokenizer, which streams share */
+    char *folder;                  /* of the checkpoint */
+    utter_stream **streams;        /* [n_lanes], NULL: the lane is free */
+    bool *reserved;                /* [n_lanes], taken for codec work */
     int n_lanes;
     struct frame_in *frames; /* scratch of a step, [n_lanes] each */
     int *lanes;
-    double prompt_s;   /* as asked for, see engine_options */
-    double prompt_row; /* seconds that a row of a prompt takes, running mean; 0: not known */
-    struct snapshot_store snapshots;
     utter_log_fn *log;
     void *log_user;
-    int n_together; /* frames of a stream that wait for their sound together, at most, in this step */
-    bool at_once;   /* no frame waits for its sound: for those who listen to a backend's taps */
+    /* Every frame gets its sound in the step that makes it, although several together would be cheaper: a backend's tap
+     * (backend.h) tells nothing of which frame its values are, so who listens to one must know that it is the last. */
+    bool no_waiting;
     utter_error broken; /* code != 0: the device failed; every call says so */
 };
 
@@ -41,25 +34,32 @@ struct engine_options {
 /* Where the backend has no number that suits: two cores and a small model keep up with so many (docs/speed.md). */
 enum { ENGINE_LANES = 24 };
 
-utter_status engine_open(
-    utter_model **engine, const char *folder, const struct engine_options *options, utter_error *error);
-void engine_close(utter_model **engine);
+/* The engine is the caller's memory, zeroed. After a failure it is zeroed again. */
+utter_status engine_open(struct engine *engine, const char *folder,
+    const struct engine_options *options, utter_error *error);
+void engine_close(struct engine *engine); /* accepts a zeroed one */
 
 /* What the official package does for a folder whose config.json carries this `transformers_version` (may be NULL):
  * it patches the pre-tokeniser for versions above 4.57.2 and below 5.0.0, and where there is none. */
 enum pretokenizer engine_pretokenizer(const char *version);
 
 /* The error of an earlier device failure or of a file that changed under us, or UTTER_OK. */
-utter_status engine_check(utter_model *engine, utter_error *error);
+utter_status engine_check(struct engine *engine, utter_error *error);
 /* Passes a backend status on; a device failure sticks to the engine. */
-utter_status engine_note(utter_model *engine, utter_status status, const utter_error *error);
-void engine_log(const utter_model *engine, const char *line);
+utter_status engine_note(struct engine *engine, utter_status status, const utter_error *error);
+void engine_log(const struct engine *engine, const char *line);
 
 /* A free lane, or -1. */
-int engine_free_lane(const utter_model *engine);
+int engine_free_lane(const struct engine *engine);
+
+/* A stream on a free lane; UTTER_AGAIN when all are taken. */
+utter_status engine_open_stream(utter_stream **stream, struct engine *engine,
+    const utter_stream_options *options, utter_error *error);
+/* Frees the stream and its lane. Accepts a pointer to NULL. */
+void engine_free_stream(utter_stream **stream);
 
 /* One frame for every stream that has what it needs; UTTER_AGAIN when there was none. With `together` frames may wait
  * for their sound (stream_sound_due). A stream's own failure ends that stream only and is returned by its reads. */
-utter_status engine_step(utter_model *engine, bool together, utter_error *error);
+utter_status engine_step(struct engine *engine, bool together, utter_error *error);
 
 #endif

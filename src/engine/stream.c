@@ -8,15 +8,17 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parameters.h"
-#include "engine/engine.h"
+
+/* Frames before which no utterance ends: the official package's min_new_tokens. */
+enum { LEAST_FRAMES = 2 };
 
 static int n_codebooks(const utter_stream *s)
 {
-    return s->engine->model->config->n_codebooks;
+    return s->context->model->config->n_codebooks;
 }
 
-static utter_status check_options(
-    const utter_model *engine, const utter_stream_options *o, utter_error *error)
+utter_status stream_check_options(
+    const struct stream_context *context, const utter_stream_options *o, utter_error *error)
 {
     utter_status status = parameters_check(o, error);
     if (status) {
@@ -28,7 +30,7 @@ static utter_status check_options(
     if (o->layout < UTTER_LAYOUT_AUTO || o->layout > UTTER_LAYOUT_STREAM) {
         return error_set(error, UTTER_E_ARGUMENT, "layout %d does not exist", (int)o->layout);
     }
-    return o->voice ? voice_fits(o->voice, engine->model, error) : UTTER_OK;
+    return o->voice ? voice_fits(o->voice, context->model, error) : UTTER_OK;
 }
 
 static struct sampling sampling_of(const utter_sampling *u)
@@ -39,65 +41,47 @@ static struct sampling sampling_of(const utter_sampling *u)
 /* What lives as long as the stream: all of it is taken here, nothing while it speaks. */
 static utter_status stream_allocate(utter_stream *s, utter_error *error)
 {
-    const struct config *c = s->engine->model->config;
+    const struct config *c = s->context->model->config;
     s->codes = memory_new((size_t)s->max_frames * (size_t)c->n_codebooks, sizeof *s->codes);
     s->ring_size = (size_t)STREAM_RING_FRAMES * (size_t)c->codec.frame_samples;
     s->ring = memory_new(s->ring_size, sizeof *s->ring);
     return s->codes && s->ring ? UTTER_OK : error_memory(error, "stream");
 }
 
-utter_status stream_open(
-    utter_stream **stream, utter_model *engine, const utter_stream_options *o, utter_error *error)
+utter_status stream_open(utter_stream **stream, struct stream_context *context, int lane,
+    const utter_stream_options *o, utter_error *error)
 {
     *stream = NULL;
-    utter_status status = check_options(engine, o, error);
-    if (status || (status = engine_check(engine, error))) {
-        return status;
-    }
-    int lane = engine_free_lane(engine);
-    if (lane < 0) {
-        error_set(error, UTTER_AGAIN,
-            "all %d lanes of the model are taken (free a stream, or open it with more)",
-            engine->n_lanes);
-        return UTTER_AGAIN;
-    }
     utter_stream *s = memory_new(1, sizeof *s);
     if (!s) {
         return error_memory(error, "stream");
     }
-    int positions = engine->model->config->max_positions;
-    s->engine = engine;
+    const struct config *c = context->model->config;
+    s->context = context;
     s->lane = lane;
     s->voice = voice_share(o->voice);
-    s->settings =
-        (struct lane_settings){sampling_of(&o->talker), sampling_of(&o->predictor), o->seed, 2};
+    s->settings = (struct lane_settings){.talker = sampling_of(&o->talker),
+        .predictor = sampling_of(&o->predictor),
+        .seed = o->seed,
+        .min_frames = LEAST_FRAMES};
     s->settings.predictor.repetition_penalty = 1; /* it has none */
-    s->max_frames = o->max_frames < positions ? o->max_frames : positions;
+    s->max_frames = o->max_frames < c->max_positions ? o->max_frames : c->max_positions;
     s->use_guard = o->guard;
     struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
+    utter_status status;
     if ((status = stream_allocate(s, error)) ||
-        (status = prompt_open(&s->prompt, engine->model->config, engine->tokenizer, &request, error)) ||
-        (status = engine_note(
-             engine, engine->ops->lane_reset(engine->backend, lane, &s->settings, error), error))) {
+        (status = prompt_open(&s->prompt, c, context->tokenizer, &request, error)) ||
+        (status = context->ops->lane_reset(context->backend, lane, &s->settings, error))) {
         stream_free(&s);
-        return status;
-    }
-    engine->streams[lane] = s;
-    if (prompt_note(s->prompt)) {
-        engine_log(engine, prompt_note(s->prompt));
     }
     *stream = s;
-    return UTTER_OK;
+    return status;
 }
 
 void stream_free(utter_stream **stream)
 {
     utter_stream *s = *stream;
     if (s) {
-        if (s->engine->streams[s->lane] == s) { /* what the lane held others may need */
-            s->engine->streams[s->lane] = NULL;
-            s->engine->ops->lane_reset(s->engine->backend, s->lane, &s->settings, NULL);
-        }
         prompt_close(&s->prompt);
         voice_free(&s->voice);
         memory_free(s->codes);
@@ -138,7 +122,7 @@ static bool can_go_on(const utter_stream *s)
     size_t n_new = (size_t)(s->n_made - s->n_frames + 1);
     return prompt_rows(s->prompt, &n_rows) &&
            (s->n_made == 0 || prompt_trailing(s->prompt, s->n_made - 1) >= 0) &&
-           s->ring_n + n_new * (size_t)s->engine->model->config->codec.frame_samples <= s->ring_size;
+           s->ring_n + n_new * (size_t)s->context->model->config->codec.frame_samples <= s->ring_size;
 }
 
 /* The bound that allows no further frame, or NONE. */
@@ -147,7 +131,7 @@ static utter_finish reached_bound(const utter_stream *s)
     int n_rows = 0;
     prompt_rows(s->prompt, &n_rows);
     return s->n_made >= s->max_frames ? UTTER_FINISH_MAX_FRAMES
-           : s->prefilled && n_rows + s->n_made >= s->engine->model->config->max_positions
+           : s->prefilled && n_rows + s->n_made >= s->context->model->config->max_positions
                ? UTTER_FINISH_CONTEXT
                : UTTER_FINISH_NONE;
 }
@@ -173,19 +157,19 @@ bool stream_ready(utter_stream *s)
 static utter_status prime_vocoder(utter_stream *s, utter_error *error)
 {
     const utter_voice *v = s->voice;
-    const struct backend_ops *ops = s->engine->ops;
+    const struct backend_ops *ops = s->context->ops;
     utter_status status = UTTER_OK;
     int n_frames = v && v->codes ? v->n_frames : 0;
     if (n_frames && ops->prime) {
-        return ops->prime(s->engine->backend, s->lane, v->codes, n_frames, error);
+        return ops->prime(s->context->backend, s->lane, v->codes, n_frames, error);
     }
     for (int at = 0; at < n_frames && status == UTTER_OK;) {
         struct lane_out out;
         int n = n_frames - at < BACKEND_MAX_FEED ? n_frames - at : BACKEND_MAX_FEED;
         const int32_t *codes = v->codes + (size_t)at * (size_t)v->n_codebooks;
-        if ((status = ops->feed(s->engine->backend, s->lane, codes, n, error)) == UTTER_OK &&
-            (status = ops->vocode(s->engine->backend, &s->lane, 1, error)) == UTTER_OK) {
-            status = ops->collect(s->engine->backend, s->lane, &out, error);
+        if ((status = ops->feed(s->context->backend, s->lane, codes, n, error)) == UTTER_OK &&
+            (status = ops->vocode(s->context->backend, &s->lane, 1, error)) == UTTER_OK) {
+            status = ops->collect(s->context->backend, s->lane, &out, error);
         }
         at += n;
     }
@@ -196,24 +180,24 @@ static utter_status prime_vocoder(utter_stream *s, utter_error *error)
 static utter_status begin_lane(
     utter_stream *s, const struct beginning *beginning, int n_rows, utter_error *error)
 {
-    int positions = s->engine->model->config->max_positions;
+    int positions = s->context->model->config->max_positions;
     bool found;
     if (n_rows >= positions) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the text takes %d positions, this model has %d (split it)", n_rows, positions);
     }
-    utter_status status = snapshot_resume(&s->engine->snapshots, s->lane, beginning, &found, error);
+    utter_status status = snapshot_resume(&s->context->snapshots, s->lane, beginning, &found, error);
     s->n_read = s->stats.n_kept_rows = found ? beginning->n_rows : 0;
     s->begun = status == UTTER_OK;
     return status || found ? status : prime_vocoder(s, error);
 }
 
 /* How many of the next n rows are read in this step: pieces of about the same size, in the time that was asked for. */
-static int piece_of(const utter_model *engine, int n)
+static int piece_of(const struct prompt_clock *clock, int n)
 {
-    double most = engine->prompt_row > 0 ? engine->prompt_s / engine->prompt_row : 0;
+    double most = clock->row_s > 0 ? clock->most_s / clock->row_s : 0;
     most = most > STREAM_LEAST_ROWS ? most : STREAM_LEAST_ROWS;
-    if (engine->prompt_s <= 0 || n <= most) {
+    if (clock->most_s <= 0 || n <= most) {
         return n;
     }
     int n_pieces = (int)ceil(n / most);
@@ -221,11 +205,10 @@ static int piece_of(const utter_model *engine, int n)
 }
 
 /* Few rows tell nothing of what many take. */
-static void learn_rows(utter_model *engine, int n, double seconds)
+static void learn_rows(struct prompt_clock *clock, int n, double seconds)
 {
-    double *row = &engine->prompt_row;
     if (n >= STREAM_LEAST_ROWS / 2) {
-        *row += (*row > 0 ? 0.3 : 1) * (seconds / n - *row);
+        clock->row_s += (clock->row_s > 0 ? 0.3 : 1) * (seconds / n - clock->row_s);
     }
 }
 
@@ -234,10 +217,10 @@ static void learn_rows(utter_model *engine, int n, double seconds)
 static utter_status end_piece(utter_stream *s, double begun, utter_error *error)
 {
     struct lane_out out;
-    utter_status status = s->engine->ops->collect(s->engine->backend, s->lane, &out, error);
+    utter_status status = s->context->ops->collect(s->context->backend, s->lane, &out, error);
     s->stats.wait_s += out.wait_s;
     if (status == UTTER_OK) {
-        learn_rows(s->engine, s->n_piece, clock_seconds() - begun);
+        learn_rows(&s->context->prompt_clock, s->n_piece, clock_seconds() - begun);
     }
     return status;
 }
@@ -250,9 +233,9 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
     double begin = clock_seconds();
     utter_status status = s->begun ? UTTER_OK : begin_lane(s, &beginning, n_rows, error);
     double begun = clock_seconds();
-    int n = piece_of(s->engine, n_rows - s->n_read), n_before = s->n_read;
+    int n = piece_of(&s->context->prompt_clock, n_rows - s->n_read), n_before = s->n_read;
     if (status == UTTER_OK) {
-        status = s->engine->ops->prefill(s->engine->backend, s->lane, rows + s->n_read, n, error);
+        status = s->context->ops->prefill(s->context->backend, s->lane, rows + s->n_read, n, error);
     }
     if (status == UTTER_OK) {
         s->n_read += n;
@@ -261,12 +244,12 @@ utter_status stream_prefill(utter_stream *s, utter_error *error)
         status = s->n_read < n_rows ? end_piece(s, begun, error) : UTTER_OK;
     }
     if (status == UTTER_OK && n_before < beginning.n_rows && s->n_read >= beginning.n_rows) {
-        status = snapshot_keep(&s->engine->snapshots, s->lane, &beginning, error);
+        status = snapshot_keep(&s->context->snapshots, s->lane, &beginning, error);
     }
     s->prefilled = status == UTTER_OK && s->n_read == n_rows;
     s->stats.n_rows = s->n_read;
     s->stats.prefill_s += clock_seconds() - begin;
-    return engine_note(s->engine, status, error);
+    return status;
 }
 
 /* At the first frame a device tells what the last piece took where it had only been queued. */
@@ -274,7 +257,7 @@ static void learn_prompt(utter_stream *s, double prefill_s)
 {
     bool in_one = s->n_piece == s->n_read - s->stats.n_kept_rows;
     if (prefill_s >= 0) {
-        learn_rows(s->engine, s->n_piece, prefill_s > 0 ? prefill_s : s->piece_s);
+        learn_rows(&s->context->prompt_clock, s->n_piece, prefill_s > 0 ? prefill_s : s->piece_s);
     }
     if (prefill_s > 0) {
         s->stats.prefill_s = in_one ? prefill_s : s->stats.prefill_s - s->piece_s + prefill_s;
@@ -337,14 +320,14 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
 /* Seconds of sound that the listener has not heard yet; below zero: so long he has been waiting. */
 static double in_hand(const utter_stream *s)
 {
-    const struct codec_config *c = &s->engine->model->config->codec;
+    const struct codec_config *c = &s->context->model->config->codec;
     return (double)s->n_frames * c->frame_samples / c->sample_rate - (clock_seconds() - s->heard_since);
 }
 
 /* The listener has so much in hand that one more frame can be made before the sound of n. */
 static bool can_wait(const utter_stream *s, int n, double ahead)
 {
-    const struct codec_config *c = &s->engine->model->config->codec;
+    const struct codec_config *c = &s->context->model->config->codec;
     const struct pace pace = {.codes_s = (s->stats.talker_s + s->stats.predictor_s) / s->n_made,
         .sound_s = s->stats.vocoder_s / s->n_frames,
         .frame_s = (double)c->frame_samples / c->sample_rate,
@@ -354,7 +337,7 @@ static bool can_wait(const utter_stream *s, int n, double ahead)
 
 bool stream_at_once(const utter_stream *s, bool urgent)
 {
-    if (urgent || s->n_frames == 0 || s->engine->n_together <= 1) {
+    if (urgent || s->n_frames == 0 || s->context->n_together <= 1) {
         return s->n_made == s->n_frames;
     }
     double codes_s = (s->stats.talker_s + s->stats.predictor_s) / s->n_made;
@@ -368,7 +351,7 @@ int stream_sound_due(const utter_stream *s, bool urgent)
         return 0;
     }
     bool last = s->coming != UTTER_FINISH_NONE || reached_bound(s) != UTTER_FINISH_NONE;
-    bool due = urgent || last || n >= s->engine->n_together || s->n_frames == 0 || !can_go_on(s);
+    bool due = urgent || last || n >= s->context->n_together || s->n_frames == 0 || !can_go_on(s);
     return due || !can_wait(s, n, in_hand(s)) ? n : 0;
 }
 
@@ -387,7 +370,7 @@ static void note_sound(utter_stream *s)
 
 void stream_take_sound(utter_stream *s, const struct lane_out *out)
 {
-    size_t n = (size_t)s->engine->model->config->codec.frame_samples;
+    size_t n = (size_t)s->context->model->config->codec.frame_samples;
     int n_codes = n_codebooks(s);
     s->stats.vocoder_s += out->vocoder_s;
     if (out->not_a_number) {

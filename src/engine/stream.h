@@ -6,6 +6,7 @@
 
 #include "engine/guard.h"
 #include "engine/pace.h"
+#include "engine/snapshot.h"
 #include "model/backend.h"
 #include "prompt/prompt.h"
 
@@ -15,8 +16,27 @@ enum { STREAM_RING_FRAMES = 64 };
 /* Rows of a prompt in one piece, however slow they are: one pass over the weights is worth so many. */
 enum { STREAM_LEAST_ROWS = 16 };
 
+/* How fast this device reads prompts, so that a piece of one takes the time that was asked for. */
+struct prompt_clock {
+    double most_s; /* that a step spends on one stream's prompt; 0: as long as it takes */
+    double row_s;  /* that a row takes, running mean; 0: not known */
+};
+
+/* All that a stream sees of its engine, which owns it; the streams of an engine share one. */
+struct stream_context {
+    const struct backend_ops *ops;
+    struct backend *backend;
+    struct model *model;
+    struct tokenizer *tokenizer;
+    struct snapshot_store snapshots;
+    struct prompt_clock prompt_clock;
+    int n_together; /* frames of a stream that wait for their sound together, at most, in this step */
+};
+
 struct utter_stream {
-    utter_model *engine;
+    struct engine
+        *engine; /* whose stream it is: for who holds the stream, nothing here looks into it */
+    struct stream_context *context;
     int lane;
     utter_voice *voice;
     struct prompt *prompt;
@@ -47,8 +67,13 @@ struct utter_stream {
     double text_since; /* when the text was there that the first frame waited for */
 };
 
-utter_status stream_open(utter_stream **stream, utter_model *engine,
+/* UTTER_E_ARGUMENT when the options ask for what does not exist, UTTER_E_MODEL when the model cannot do it. */
+utter_status stream_check_options(
+    const struct stream_context *context, const utter_stream_options *options, utter_error *error);
+/* A stream on a lane that is free. The options are checked. engine_open_stream finds the lane. */
+utter_status stream_open(utter_stream **stream, struct stream_context *context, int lane,
     const utter_stream_options *options, utter_error *error);
+/* Frees the stream; what the lane holds stays. Accepts a pointer to NULL. */
 void stream_free(utter_stream **stream);
 
 utter_status stream_text(utter_stream *s, const char *text, size_t bytes, utter_error *error);

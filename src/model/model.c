@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/numeric.h"
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 void *model_own(struct model *m, size_t bytes)
 {

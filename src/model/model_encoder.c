@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tensors of the codec's encoder by name and shape. A codec without them still speaks. */
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 #define ENCODER "encoder."
 #define LAYERS ENCODER "encoder.layers.{}."

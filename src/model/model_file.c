@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/numeric.h"
 #include "base/threads.h"
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 #include "weights/checkpoint.h"
 #include "weights/seal.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 struct pack_job {
     const struct weight *from;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tensors of the speaker encoder by name and shape: only Base checkpoints have one, and fine-tuned ones
  * keep its config without its tensors. */
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 #define SPEAKER "speaker_encoder."
 #define BLOCK SPEAKER "blocks.{}."

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tensors of talker and predictor by name and shape (docs/model.md has the same list in words). */
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 #define TALKER "talker."
 #define PREDICTOR "talker.code_predictor."

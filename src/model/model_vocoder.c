@@ -2,7 +2,7 @@
  * The tensors of the codec's decoder by name and shape. */
 #include <string.h>
 
-#include "model/model_bind.h"
+#include "model/model_parts.h"
 
 #define DECODER "decoder."
 #define STACK "decoder.pre_transformer."

@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "prompt/edges.h"
 #include "text/chars.h"
-#include "text/feed.h"
 
 /* How a reference transcript is wrapped; its own header ids are not used. */
 static const char REFERENCE_END[] = "<|im_end|>\n";

@@ -7,7 +7,7 @@
 
 #include "model/model.h"
 #include "model/row.h"
-#include "text/tokenizer.h"
+#include "text/feed.h"
 #include "voice/voice.h"
 
 struct prompt_request {

@@ -3,7 +3,7 @@
 #ifndef TEXT_BPE_H
 #define TEXT_BPE_H
 
-#include "text/tokenizer.h"
+#include "text/ids.h"
 #include "text/vocabulary.h"
 
 /* What two neighbours become, and when: the merge of lowest rank comes first. */

@@ -226,3 +226,22 @@ utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_e
     feed->n_opening = 0;
     return status;
 }
+
+utter_status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t bytes,
+    struct ids *ids, utter_error *error)
+{
+    const size_t n_before = ids->n;
+    struct token_feed *feed;
+    utter_status status = token_feed_open(&feed, tokenizer, error);
+    if (status == UTTER_OK) {
+        status = token_feed_text(feed, text, bytes, ids, error);
+    }
+    if (status == UTTER_OK) {
+        status = token_feed_finish(feed, ids, error);
+    }
+    token_feed_close(&feed);
+    if (status != UTTER_OK) {
+        ids->n = n_before;
+    }
+    return status;
+}

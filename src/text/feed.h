@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text in pieces -> ids, each handed out as soon as no later text can change it. The ids of all calls
- * together are those of tokenizer_encode over the whole text. In prose a word is settled when the text
- * after it has begun; a text without a safe border is held back until the end. What is settled is
- * forgotten, so that a long stream costs linear time. */
+ * UTF-8 text -> token ids, whole or in pieces. Of text in pieces each id is handed out as soon as no later text can
+ * change it, and the ids of all calls together are those of tokenizer_encode over the whole text. In prose a word is
+ * settled when the text after it has begun; a text without a safe border is held back until the end. What is settled
+ * is forgotten, so that a long stream costs linear time. */
 #ifndef TEXT_FEED_H
 #define TEXT_FEED_H
 
+#include "text/ids.h"
 #include "text/tokenizer.h"
+
+/* Appends the ids of a whole text, `bytes` bytes of valid UTF-8, to *ids; invalid UTF-8 is UTTER_E_ARGUMENT with the
+ * offset. After a failure *ids is as it was. */
+utter_status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t bytes,
+    struct ids *ids, utter_error *error);
 
 struct token_feed;
 

@@ -4,7 +4,11 @@
 #ifndef TEXT_PRETOKENS_H
 #define TEXT_PRETOKENS_H
 
-#include "text/tokenizer.h"
+#include "base/error.h"
+
+/* PATCHED is what the official package makes of a folder whose config.json asks for its patch: MISTRAL when
+ * vocab.json has more than 100,000 entries (as every released one), else NATIVE. */
+enum pretokenizer { PRETOKENIZER_MISTRAL, PRETOKENIZER_NATIVE, PRETOKENIZER_PATCHED };
 
 struct pretokens;
 struct pretokens_match; /* scratch of one user; pretokens itself is immutable */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens the three files of a tokenizer, and encodes a whole text as a feed of one piece. */
+ * Opens the three files of a tokenizer. */
 #include "text/tokenizer.h"
 
 #include "base/memory.h"
-#include "text/feed.h"
 #include "text/tokenizer_parts.h"
 
 /* The official package patches vocabularies of more than this many entries. */
@@ -78,46 +77,6 @@ void tokenizer_close(struct tokenizer **tokenizer)
         memory_free(t);
     }
     *tokenizer = NULL;
-}
-
-utter_status ids_add(struct ids *ids, int32_t id, utter_error *error)
-{
-    if (ids->n == ids->capacity) {
-        size_t capacity = ids->capacity * 2 + 64;
-        int32_t *at = memory_resize(ids->at, ids->capacity, capacity, sizeof *at);
-        if (!at) {
-            return error_memory(error, "token ids");
-        }
-        ids->at = at;
-        ids->capacity = capacity;
-    }
-    ids->at[ids->n++] = id;
-    return UTTER_OK;
-}
-
-void ids_fini(struct ids *ids)
-{
-    memory_free(ids->at);
-    *ids = (struct ids){0};
-}
-
-utter_status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t bytes,
-    struct ids *ids, utter_error *error)
-{
-    const size_t n_before = ids->n;
-    struct token_feed *feed;
-    utter_status status = token_feed_open(&feed, tokenizer, error);
-    if (status == UTTER_OK) {
-        status = token_feed_text(feed, text, bytes, ids, error);
-    }
-    if (status == UTTER_OK) {
-        status = token_feed_finish(feed, ids, error);
-    }
-    token_feed_close(&feed);
-    if (status != UTTER_OK) {
-        ids->n = n_before;
-    }
-    return status;
 }
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "api/api.h"
 
 static void the_official_pattern_follows_the_version(void **state)
 {
@@ -207,10 +207,10 @@ static void each_piece_of_a_prompt_is_waited_for(void **state)
     utter_model_options_init(&o);
     o.prompt_seconds = 1e-9; /* the smallest pieces */
     assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
-    slow.ops = model->ops;
-    struct backend_ops ops = *model->ops;
+    slow.ops = model->engine.context.ops;
+    struct backend_ops ops = *model->engine.context.ops;
     ops.collect = collect_slowly;
-    model->ops = &ops;
+    model->engine.context.ops = &ops;
     assert_int_equal(utter_stream_options_init(&speech, model), UTTER_OK);
     speech.layout = UTTER_LAYOUT_FULL;
     assert_int_equal(utter_stream_open(&stream, model, &speech, &error), UTTER_OK);
@@ -224,7 +224,7 @@ static void each_piece_of_a_prompt_is_waited_for(void **state)
     }
     assert_in_range(n_steps, 3, 100);
     utter_stream_free(&stream);
-    model->ops = slow.ops;
+    model->engine.context.ops = slow.ops;
     utter_model_close(&model);
 }
 
@@ -248,10 +248,10 @@ static void a_freed_stream_gives_back_its_lane(void **state)
     (void)state;
     utter_model_options_init(&o);
     assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
-    slow.ops = model->ops;
-    struct backend_ops ops = *model->ops;
+    slow.ops = model->engine.context.ops;
+    struct backend_ops ops = *model->engine.context.ops;
     ops.lane_reset = count_reset;
-    model->ops = &ops;
+    model->engine.context.ops = &ops;
     assert_int_equal(utter_stream_options_init(&speech, model), UTTER_OK);
     for (int i = 1; i <= 2; i++) {
         assert_int_equal(utter_stream_open(&stream, model, &speech, &error), UTTER_OK);
@@ -259,7 +259,7 @@ static void a_freed_stream_gives_back_its_lane(void **state)
         utter_stream_free(&stream);
         assert_int_equal(n_resets, 2 * i);
     }
-    model->ops = slow.ops;
+    model->engine.context.ops = slow.ops;
     utter_model_close(&model);
 }
 
@@ -282,10 +282,10 @@ static void narrow_weights_of_the_device_are_told(void **state)
     utter_model_options_init(&o);
     assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
     assert_int_equal(utter_model_get_info(model, &stored), UTTER_OK);
-    slow.ops = model->ops;
-    struct backend_ops ops = *model->ops;
+    slow.ops = model->engine.context.ops;
+    struct backend_ops ops = *model->engine.context.ops;
     ops.memory = tell_narrow;
-    model->ops = &ops;
+    model->engine.context.ops = &ops;
     assert_int_equal(utter_model_get_info(model, &narrow), UTTER_OK);
     assert_string_equal(stored.weights, "bf16");
     assert_string_equal(narrow.weights, "q8");
@@ -293,7 +293,7 @@ static void narrow_weights_of_the_device_are_told(void **state)
     assert_int_equal(narrow.predictor_frame_bytes, 40000);
     assert_int_equal(narrow.vocoder_frame_bytes, stored.vocoder_frame_bytes);
     assert_int_equal(narrow.frame_bytes, 43000 + stored.vocoder_frame_bytes);
-    model->ops = slow.ops;
+    model->engine.context.ops = slow.ops;
     utter_model_close(&model);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "api/api.h"
 
 #define BASE "build/checkpoints/tiny17-base"
 #define PRESETS "build/checkpoints/tiny17-custom_voice"
@@ -45,14 +45,14 @@ static utter_voice *make_voice(
     const utter_model *model, int n_frames, int kind, float vector, const char *transcript)
 {
     utter_voice *voice;
-    int width = model->model->config->talker.width;
+    int width = model->engine.context.model->config->talker.width;
     float *x = calloc((size_t)width, sizeof *x);
     int32_t *codes = calloc((size_t)n_frames * 16 + 1, sizeof *codes);
     for (int i = 0; i < width; i++) {
         x[i] = vector * (float)(i % 5 - 2);
     }
     for (int i = 0; i < n_frames * 16; i++) {
-        codes[i] = (i * 7 + (i / 16) * kind) % model->model->config->codec.codebook_size;
+        codes[i] = (i * 7 + (i / 16) * kind) % model->engine.context.model->config->codec.codebook_size;
     }
     assert_int_equal(voice_new_clone(&voice, "test", x, width, n_frames ? codes : NULL, n_frames, 16,
                          n_frames ? transcript : NULL, NULL),
@@ -267,7 +267,7 @@ static void what_begins_together_is_kept_once(void **state)
                 *voice = make_voice(model, 40, 1, 0.3f, "one two three");
     assert_int_equal(speak_same(model, other, UTTER_LAYOUT_STREAM, "hi", NULL), 0);
     uint64_t one = info_of(model).snapshot_bytes;
-    model->snapshots.limit_bytes = 2 * one;
+    model->engine.context.snapshots.limit_bytes = 2 * one;
     utter_stream *streams[] = {begin(model, voice), begin(model, voice)};
     assert_int_equal(utter_model_step(model, NULL), UTTER_OK);
     for (int i = 0; i < 2; i++) { /* in the middle of it, both */
@@ -297,26 +297,27 @@ static void speech_does_not_need_them(void **state)
     utter_model *model = open_model(BASE, UINT64_MAX);
     utter_voice *voice = make_voice(model, 20, 1, 0.3f, "one two three");
     struct spoken *wanted = speak(model, voice, UTTER_LAYOUT_STREAM, "hi");
-    snapshot_store_clear(&model->snapshots);
-    struct backend_ops none = *model->ops;
-    const struct backend_ops *ops = model->snapshots.ops;
+    snapshot_store_clear(&model->engine.context.snapshots);
+    struct backend_ops none = *model->engine.context.ops;
+    const struct backend_ops *ops = model->engine.context.snapshots.ops;
     none.lane_keep = NULL;
     none.lane_resume = NULL;
     none.snapshot_free = NULL;
-    model->snapshots.ops = &none;
+    model->engine.context.snapshots.ops = &none;
     assert_int_equal(speak_same(model, voice, UTTER_LAYOUT_STREAM, "hi", wanted), 0);
     assert_int_equal(speak_same(model, voice, UTTER_LAYOUT_STREAM, "hi", wanted), 0);
-    model->snapshots.ops = ops;
+    model->engine.context.snapshots.ops = ops;
 
     struct row row = {.text = 0};
     struct beginning beginning = {voice, &row, 1};
     for (int n = 1; n <= 2; n++) { /* the entry, then the state */
         struct lane_settings settings = {{0, 0, 1, 1}, {0, 0, 1, 1}, 0, 2};
         utter_error error = {0};
-        model->ops->lane_reset(model->backend, 0, &settings, NULL);
-        model->ops->prefill(model->backend, 0, &row, 1, NULL);
+        model->engine.context.ops->lane_reset(model->engine.context.backend, 0, &settings, NULL);
+        model->engine.context.ops->prefill(model->engine.context.backend, 0, &row, 1, NULL);
         support_fail_malloc_at(n);
-        assert_int_equal(snapshot_keep(&model->snapshots, 0, &beginning, &error), UTTER_OK);
+        assert_int_equal(
+            snapshot_keep(&model->engine.context.snapshots, 0, &beginning, &error), UTTER_OK);
         assert_true(support_failed());
         support_fail_off();
         assert_int_equal(info_of(model).n_snapshots, 0);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "engine/engine.h"
+#include "api/api.h"
 
 /* Two streams of one model, and what calls on them give. */
 struct two {
@@ -60,9 +60,9 @@ static void one_without_room_ends_alone(void **state)
 {
     (void)state;
     struct two t = open_two(2);
-    struct backend_ops ops = *t.model->ops;
+    struct backend_ops ops = *t.model->engine.context.ops;
     ops.room = no_room_for_lane_1;
-    t.model->ops = &ops;
+    t.model->engine.context.ops = &ops;
     while (utter_model_step(t.model, &t.error) == UTTER_OK) {
     }
     utter_stream_codes(t.streams[0], &t.n_frames);
@@ -118,19 +118,19 @@ static void an_idle_stream_hastens_nobody(void **state)
 {
     (void)state;
     struct two t = open_two(1);
-    slow.ops = t.model->ops;
-    struct backend_ops ops = *t.model->ops;
+    slow.ops = t.model->engine.context.ops;
+    struct backend_ops ops = *t.model->engine.context.ops;
     ops.collect = collect_late;
     ops.feed = count_feed;
     ops.gathers = 4;
-    t.model->ops = &ops;
+    t.model->engine.context.ops = &ops;
     t.streams[0]->waited_s = 1;
     while (utter_stream_read(t.streams[0], t.pcm, 1920, &t.n, &t.error) == UTTER_OK) {
     }
     utter_stream_codes(t.streams[0], &t.n_frames);
     assert_int_equal(t.n_frames, 6);
     assert_int_equal(slow.n_fed, 2); /* the first frame at once, then 4, then the last */
-    t.model->ops = slow.ops;
+    t.model->engine.context.ops = slow.ops;
     close_two(&t);
 }
 

@@ -10,7 +10,7 @@
 
 #include "tests/support.h"
 #include "text/chars.h"
-#include "text/tokenizer.h"
+#include "text/feed.h"
 #include "text/vocabulary.h"
 
 #define SMALL_MERGES "a b\nab c\n# #\n\u0120 a\na a\naa aa\n"

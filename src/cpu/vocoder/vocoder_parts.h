@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of the vocoder, shared by its files: vocoder.c (memory, one run), front.c (codes to the last
+ * The inside of the vocoder, shared by its files: run.c (memory, one run), front.c (codes to the last
  * upsampling stage, one column a moment), wave.c (the convolution stack, one row a channel), and beside packed
  * weights vocoder_whole.c and round.c (that stack in whole numbers, and its weights).
  *
@@ -51,7 +51,7 @@ struct vocoder_block {
     int64_t stride;                      /* of the piece at hand */
 };
 
-struct vocoder_whole; /* cpu_vocoder_whole.h */
+struct vocoder_whole; /* vocoder_whole.h */
 
 struct cpu_vocoder {
     const struct model *model;

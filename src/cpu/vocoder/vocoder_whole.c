@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The convolution stack in whole numbers: v->first_rows -> samples, block by block as in cpu_vocoder_wave.c. A part
+ * The convolution stack in whole numbers: v->first_rows -> samples, block by block as in wave.c. A part
  * of a parallel loop makes a group of channels for a stretch of time, and at once what the next convolution reads.
  * How a group lies in memory, of words or of floats, is the kernel table's choice (kern.whole_by_moments). */
 #include <string.h>

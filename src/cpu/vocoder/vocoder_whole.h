@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder in whole numbers, beside packed weights of the talker: its matrices in 16 bits, its
  * convolutions with weights of 16 bits (12 to 14 of them in use) against activations of 16 bits; on tables that lie
- * by moments both are bf16 (kern.h). Shared by cpu_vocoder_round.c (weights, once) and cpu_vocoder_whole.c (the
+ * by moments both are bf16 (kern.h). Shared by round.c (weights, once) and vocoder_whole.c (the
  * convolution stack). Any cut of the frames gives the same bits here too. */
 #ifndef CPU_VOCODER_VOCODER_WHOLE_H
 #define CPU_VOCODER_VOCODER_WHOLE_H

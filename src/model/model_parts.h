@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Binding of a checkpoint's tensors to struct model, inside the room. */
-#ifndef MODEL_MODEL_BIND_H
-#define MODEL_MODEL_BIND_H
+#ifndef MODEL_MODEL_PARTS_H
+#define MODEL_MODEL_PARTS_H
 
 #include "model/model.h"
 
