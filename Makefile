@@ -96,7 +96,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install clean
 .SECONDARY:
 
 all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
@@ -224,6 +224,9 @@ CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(prog
 chosen: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2
 check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
+
+bench-kernels: $(B)/tests/cpu/test_kern_all ## nanoseconds a call of every CPU kernel in every instruction set that runs here
+	@$< --bench $(ONLY)
 
 # Programs of their own, which need a GPU: single kernels, the codec, and whole frames against the CPU.
 CUDA_CHECKS := $(basename $(addprefix $(B)/,$(if $(GPU),$(wildcard tests/cuda/check_*.c) tests/cuda/check_primitives.cu)))
