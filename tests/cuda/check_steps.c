@@ -368,6 +368,26 @@ static void check_choices(int rounds)
     }
 }
 
+/* ---- What the device can do ---- */
+
+static void check_arch(void)
+{
+    const struct cuda_arch *has = &device.arch;
+    struct cuda_arch as = *has;
+    struct cuda_device posed;
+    utter_error error;
+    result(has->code >= 80 && has->code <= has->capability && has->overlaps == (has->code >= 90) &&
+               has->n_sms > 0 && has->block_shared < has->sm_shared && has->l2_bytes > 0,
+        "the device's abilities", 0);
+    as.n_sms = has->n_sms / 2;
+    as.block_shared = 48 << 10;
+    as.overlaps = false;
+    const bool opened = cuda_device_open_as(&posed, 0, &as, &error) == UTTER_OK;
+    result(opened && posed.arch.n_sms == as.n_sms && posed.arch.block_shared == as.block_shared &&
+               !posed.arch.overlaps && posed.arch.wgmma == has->wgmma && posed.arch.code == has->code,
+        "those of a card that has less", 0);
+}
+
 int main(int argc, char **argv)
 {
     utter_error error;
@@ -376,12 +396,13 @@ int main(int argc, char **argv)
         printf("FAIL %s\n0 passed, 1 failed\n", error.text);
         return 1;
     }
-    queue.overlaps = device.overlaps;
-    queue.block_shared = (int)device.block_shared;
+    queue.overlaps = device.arch.overlaps;
+    queue.block_shared = (int)device.arch.block_shared;
     if (cuda_linear_open(queue.block_shared) != cudaSuccess) {
         printf("FAIL the kernels cannot have their shared memory\n0 passed, 1 failed\n");
         return 1;
     }
+    check_arch();
     check_products();
     check_choices(argc > 1 ? atoi(argv[1]) : 100);
     printf("%d passed, %d failed\n", n_passed, n_failed);

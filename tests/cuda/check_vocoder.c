@@ -67,7 +67,7 @@ static void setting_open(struct setting *s, const char *folder, int n_frames, in
     s->pool = pool_new(threads_available());
     need(s, cpu_vocoder_open(&s->cpu, s->model, kern_find(NULL), s->pool, &s->error), "cpu");
     need(s, cuda_device_open(&s->device, 0, &s->error), "device");
-    s->device.n_sms = n_sms ? n_sms : s->device.n_sms;
+    s->device.arch.n_sms = n_sms ? n_sms : s->device.arch.n_sms;
     double start = clock_seconds();
     need(s, cuda_vocoder_open(&s->cuda, s->model, &s->device, n_lanes, &s->error), "open");
     uint64_t shared, lane;
@@ -399,22 +399,22 @@ static void run_once(struct setting *s, int n_lanes)
 static void compare_choices(struct setting *s)
 {
     static const int percent[] = {25, 50, 200, 400, 100};
-    int n_sms = s->device.n_sms;
-    bool overlaps = s->device.overlaps;
+    int n_sms = s->device.arch.n_sms;
+    bool overlaps = s->device.arch.overlaps;
     for (size_t i = 0; i < sizeof percent / sizeof *percent; i++) {
-        s->device.n_sms = n_sms * percent[i] / 100;
-        s->device.overlaps = overlaps && percent[i] != 100;
+        s->device.arch.n_sms = n_sms * percent[i] / 100;
+        s->device.arch.overlaps = overlaps && percent[i] != 100;
         cuda_vocoder_close(&s->cuda);
         need(s, cuda_vocoder_open(&s->cuda, s->model, &s->device, LANES, &s->error), "open");
-        printf("     tiles for %d multiprocessors%s:\n", s->device.n_sms,
-            s->device.overlaps ? "" : ", no overlap");
+        printf("     tiles for %d multiprocessors%s:\n", s->device.arch.n_sms,
+            s->device.arch.overlaps ? "" : ", no overlap");
         measure(s, 1, 1);
         measure(s, 1, 8);
         measure(s, 8, 1);
         measure(s, 64, 1);
     }
-    s->device.n_sms = n_sms;
-    s->device.overlaps = overlaps;
+    s->device.arch.n_sms = n_sms;
+    s->device.arch.overlaps = overlaps;
 }
 
 static void measure_all(struct setting *s)

@@ -158,9 +158,7 @@ static struct cuda_wide wide_of(const struct matrix *m, int n, int shape)
     struct cuda_wide w = {.linear = linear_of(m, n),
         .operand = operand_at,
         .scales = scales_at,
-        .n_sms = device.n_sms,
-        .block_shared = (int)device.block_shared,
-        .teams = cuda_wide_teams(),
+        .arch = &device.arch,
         .shape = shape};
     return w;
 }
@@ -378,8 +376,8 @@ int main(int argc, char **argv)
         printf("FAIL %s\n0 passed, 1 failed\n", error.text);
         return 1;
     }
-    queue.overlaps = device.overlaps;
-    fine(cuda_wide_open((int)device.block_shared), "prepare the kernels");
+    queue.overlaps = device.arch.overlaps;
+    fine(cuda_wide_open(&device.arch), "prepare the kernels");
     make_data();
     for (int i = 0; i < N_MATRICES; i++) {
         if (only < 0 || i == only) {

@@ -2,6 +2,8 @@
  * Opens one GPU, and keeps the first failure of any call to it. */
 #include "cuda/device/device.h"
 
+#include "cuda/device/arch_read.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@
 #define CUDA_PATIENCE_S 20
 #endif
 
-enum { OLDEST_MAJOR = 8 };
+enum { OLDEST_CAPABILITY = 80 };
 
 int cuda_device_count(void)
 {
@@ -30,16 +32,17 @@ static int attribute(enum cudaDeviceAttr which, int index)
 static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
 {
     snprintf(d->name, sizeof d->name, "%s", p->name);
-    d->major = p->major;
-    d->minor = p->minor;
-    d->n_sms = p->multiProcessorCount;
-    d->block_shared = p->sharedMemPerBlockOptin;
     double clock = 1e3 * (double)attribute(cudaDevAttrMemoryClockRate, d->index);
     d->bytes_per_s = 2 * clock * (double)p->memoryBusWidth / 8; /* two transfers a clock */
-    d->overlaps = p->major >= 9;
 }
 
 utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *error)
+{
+    return cuda_device_open_as(d, index, NULL, error);
+}
+
+utter_status cuda_device_open_as(
+    struct cuda_device *d, int index, const struct cuda_arch *as, utter_error *error)
 {
     struct cudaDeviceProp properties;
     *d = (struct cuda_device){.index = index, .patience_s = CUDA_PATIENCE_S};
@@ -60,12 +63,13 @@ utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *err
         return status;
     }
     describe(d, &properties);
-    if (d->major < OLDEST_MAJOR) {
+    const int capability = cuda_arch_capability(&properties);
+    if (capability < OLDEST_CAPABILITY) {
         return error_set(error, UTTER_E_DEVICE,
             "cuda:%d: %s has compute capability %d.%d, and 8.0 is needed (device cpu needs none)",
-            index, d->name, d->major, d->minor);
+            index, d->name, capability / 10, capability % 10);
     }
-    return UTTER_OK;
+    return cuda_device_check(d, cuda_arch_read(&d->arch, &properties, as), "find code for it", error);
 }
 
 utter_status cuda_device_enter(struct cuda_device *d, utter_error *error)

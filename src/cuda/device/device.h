@@ -11,20 +11,17 @@ extern "C" {
 #include <cuda_runtime_api.h>
 
 #include "base/error.h"
+#include "cuda/device/arch.h"
 
 struct cuda_device {
     int index; /* as the CUDA runtime counts */
     char name[256];
-    int major, minor;    /* compute capability */
-    int n_sms;           /* multiprocessors */
-    size_t block_shared; /* shared memory that one block may ask for */
-    double bytes_per_s;  /* memory clock times bus width; 0: not known */
-    bool
-        overlaps; /* a kernel may begin before the one in front of it has ended (compute capability 9) */
+    struct cuda_arch arch; /* what it can do */
+    double bytes_per_s;    /* memory clock times bus width; 0: not known */
     double patience_s;  /* a device that has not done a frame, a prompt or a feed in this time hangs */
     utter_error broken; /* code != 0: a call has failed, and nothing works any more */
-    bool
-        hangs; /* it was given up: whoever touches it may wait for ever, and so nothing of it is freed */
+    /* It was given up: whoever touches it may wait for ever, and so nothing of it is freed. */
+    bool hangs;
 };
 
 /* The number of GPUs that the driver offers; 0 without a driver. Never fails. */
@@ -33,6 +30,10 @@ int cuda_device_count(void);
 /* Opens GPU `index` and makes it this thread's. UTTER_E_DEVICE: no driver, no such GPU, or one that is older than
  * compute capability 8.0. */
 utter_status cuda_device_open(struct cuda_device *device, int index, utter_error *error);
+
+/* The same with no more than the card `as` can do (arch.h): kernels are then chosen as that card chooses them. */
+utter_status cuda_device_open_as(
+    struct cuda_device *device, int index, const struct cuda_arch *as, utter_error *error);
 
 /* Makes the device this thread's and repeats an earlier failure. First line of every call of the backend. */
 utter_status cuda_device_enter(struct cuda_device *device, utter_error *error);

@@ -217,11 +217,11 @@ static utter_status choose_kernels(
         packed, &persistent, error);
     b->packed = packed;
     b->kernel_bytes = persistent ? frame_kernel_plan(&b->weights, packed) : 0;
-    snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d%d, warm after %.1f s)",
-        persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.major,
-        b->device.minor, clock_seconds() - begin);
-    snprintf(b->name_left, sizeof b->name_left, "graph, after a frame that was lost (%s, sm_%d%d)",
-        b->device.name, b->device.major, b->device.minor);
+    snprintf(b->name, sizeof b->name, "%s%s (%s, sm_%d, warm after %.1f s)",
+        persistent ? "frame" : "graph", IN_8_BITS[packed], b->device.name, b->device.arch.capability,
+        clock_seconds() - begin);
+    snprintf(b->name_left, sizeof b->name_left, "graph, after a frame that was lost (%s, sm_%d)",
+        b->device.name, b->device.arch.capability);
     return status;
 }
 

@@ -156,7 +156,7 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
 static utter_status open_kernels(struct cuda_frame *f, utter_error *error)
 {
     cudaError_t result = cuda_linear_open(f->queue.block_shared);
-    result = result ? result : cuda_wide_open(f->queue.block_shared);
+    result = result ? result : cuda_wide_open(&f->device->arch);
     result = result ? result : cuda_attend_open();
     result = result ? result : cuda_prompt_open(f->queue.block_shared);
     return check(f, result ? result : cuda_choose_open(), "prepare the kernels", error);
@@ -263,10 +263,9 @@ utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *
     f->model = model;
     f->device = device;
     f->lanes = *lanes;
-    f->queue = (struct cuda_queue){stream, device->overlaps, (int)device->block_shared};
-    f->teams = device->major == 9 && device->minor == 0 && cuda_wide_teams();
+    f->queue = (struct cuda_queue){stream, device->arch.overlaps, (int)device->arch.block_shared};
     f->layer_patience = CUDA_LAYERS_PATIENCE;
-    f->layer_blocks = f->teams ? cuda_layers_blocks(device->n_sms, f->queue.block_shared) : 0;
+    f->layer_blocks = cuda_layers_blocks(&device->arch);
     utter_status status = open_kernels(f, error);
     if (status || (status = open_device(f, error)) || (status = open_host(f, error)) ||
         (status = project_pad(f, error)) || (status = open_graphs(f, error)) ||

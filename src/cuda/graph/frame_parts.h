@@ -59,7 +59,6 @@ struct cuda_frame {
     struct cuda_device *device;
     struct cuda_lanes lanes;
     struct cuda_queue queue;
-    bool teams;              /* cuda_wide_teams */
     int layer_blocks;        /* cuda_layers_blocks; 0: each product is a kernel of its own */
     uint64_t layer_patience; /* of prompt/layers.h */
     uint32_t *layers_lost, *layers_lost_at; /* mapped: likewise */

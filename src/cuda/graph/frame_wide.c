@@ -14,9 +14,7 @@ static struct cuda_wide wide_of(const struct cuda_frame *f, const struct cuda_li
         .linear = *p,
         .operand = operand,
         .scales = f->b.scales,
-        .n_sms = f->device->n_sms,
-        .block_shared = (int)f->device->block_shared,
-        .teams = f->teams,
+        .arch = &f->device->arch,
         .shape = -1,
     };
 }

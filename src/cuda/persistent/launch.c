@@ -52,9 +52,10 @@ bool frame_kernel_fits(
                   weights->codec_vocabulary == 3072 && weights->predictor_vocabulary == 2048 &&
                   t->n_layers + p->n_layers <= FRAME_MAX_LAYERS && weights->n_codebooks >= 2 &&
                   weights->n_codebooks <= FRAME_MAX_POSITIONS;
-    *why = device->major < 9                                ? "it needs compute capability 9.0"
-           : device->n_sms < FRAME_BLOCKS                   ? "it needs 128 multiprocessors"
-           : frame_n_slots(device->block_shared, false) < 3 ? "a block has too little shared memory"
+    const struct cuda_arch *arch = &device->arch;
+    *why = !arch->bulk_copies                             ? "it needs compute capability 9.0"
+           : arch->n_sms < FRAME_BLOCKS                   ? "it needs 128 multiprocessors"
+           : frame_n_slots(arch->block_shared, false) < 3 ? "a block has too little shared memory"
            : !shapes ? "it is made for the shapes of the released models"
                      : NULL;
     return *why == NULL;
@@ -250,7 +251,7 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.predictor_eps = w->predictor.norm_eps;
     a->control.suppress_from = config_suppress_from(config);
     a->control.codec_eos = config->codec_eos;
-    a->control.n_slots = frame_n_slots(k->device->block_shared, k->packed != FRAME_PACKED_NONE);
+    a->control.n_slots = frame_n_slots(k->device->arch.block_shared, k->packed != FRAME_PACKED_NONE);
     a->control.slot_bytes = (int)frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
     a->control.n_ahead = FRAME_AHEAD;
     a->control.pace = FRAME_PACE;
@@ -270,7 +271,7 @@ static utter_status check_residency(
             cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, code, FRAME_ALL_THREADS, shared_bytes),
             "residency of the frame kernel", error);
     }
-    if (!status && each * k->device->n_sms < FRAME_BLOCKS) {
+    if (!status && each * k->device->arch.n_sms < FRAME_BLOCKS) {
         status = error_set(error, UTTER_E_DEVICE,
             "frame kernel: its %d blocks are not resident together (choose kernels graph, or the cpu)",
             (int)FRAME_BLOCKS);
@@ -287,7 +288,7 @@ static utter_status size_builds(struct frame_kernel *k, utter_error *error)
     utter_status status = check_residency(k, k->kernel, k->shared_bytes, error);
     for (int i = 0; i < k->n_many && !status; i++) {
         struct frame_many *m = &k->many[i];
-        const size_t room = k->device->block_shared;
+        const size_t room = k->device->arch.block_shared;
         const size_t n = room < m->build.ring_at ? 0 : (room - m->build.ring_at) / slot_bytes;
         m->n_slots = n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
         m->shared_bytes = m->build.ring_at + (size_t)m->n_slots * slot_bytes;

@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 #if PTX_GROUPS
     PTX_NEEDS_GROUPS;
     PTX_DYNAMIC_SHARED(unsigned char, dynamic, 128);
-    __shared__ struct state b; /* the host sees by it whether this kernel has a body */
+    __shared__ struct state b;
     const int warp = warp_of();
     unsigned char *slots = dynamic + (LINES - ptx_shared_at(dynamic) % LINES) % LINES;
     if (self() == 0) {
@@ -259,12 +259,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* ---- Launch ---- */
 
-int cuda_layers_blocks(int n_sms, int block_shared)
+int cuda_layers_blocks(const struct cuda_arch *arch)
 {
-    cudaFuncAttributes seen = {};
     int n = 0;
-    if (SHARED > block_shared || cudaFuncGetAttributes(&seen, layers_kernel) != cudaSuccess ||
-        seen.sharedSizeBytes == 0 ||
+    if (!arch->wgmma || !arch->register_moves || SHARED > (int)arch->block_shared ||
         cudaFuncSetAttribute(layers_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED) !=
             cudaSuccess ||
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, layers_kernel, THREADS, SHARED) !=
@@ -272,7 +270,7 @@ int cuda_layers_blocks(int n_sms, int block_shared)
         cudaGetLastError();
         return 0;
     }
-    return n * n_sms;
+    return n * arch->n_sms;
 }
 
 /* Rows in whole tiles, columns in whole stages and parts; the width in parts of one stage. */

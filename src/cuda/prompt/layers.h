@@ -39,7 +39,7 @@ struct cuda_layers {
 };
 
 /* Once for a device: blocks of a launch, all on the device at once; 0: the device or the build cannot. */
-int cuda_layers_blocks(int n_sms, int block_shared);
+int cuda_layers_blocks(const struct cuda_arch *arch);
 /* Whether the kernel can take this stack. */
 bool cuda_layers_suit(const struct cuda_stack *stack);
 uint32_t cuda_layers_counts(const struct cuda_layers *layers);

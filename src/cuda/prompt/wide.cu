@@ -291,10 +291,10 @@ template <class S> int64_t cost(const struct cuda_wide *w)
     const int64_t groups = (w->linear.n_vectors + CUDA_TILE_VECTORS - 1) / CUDA_TILE_VECTORS;
     const int64_t blocks =
         (groups + S::GROUPS - 1) / S::GROUPS * ((m.n_row_tiles + S::ROWS - 1) / S::ROWS);
-    if (S::SHARED > w->block_shared) {
+    if (S::SHARED > (int)w->arch->block_shared) {
         return INT64_MAX;
     }
-    return (blocks + w->n_sms - 1) / w->n_sms * (S::PIECES * 16 * (int64_t)m.n_k_tiles);
+    return (blocks + w->arch->n_sms - 1) / w->arch->n_sms * (S::PIECES * 16 * (int64_t)m.n_k_tiles);
 }
 
 template <class A, class B, class C, class D>
@@ -329,12 +329,13 @@ uint64_t cuda_wide_bytes(int n_vectors, int cols)
     return (uint64_t)cuda_wide_groups(n_vectors) * CUDA_TILE_VECTORS * slabs * slab * 4;
 }
 
-cudaError_t cuda_wide_open(int block_shared)
+cudaError_t cuda_wide_open(const struct cuda_arch *arch)
 {
+    const int block_shared = (int)arch->block_shared;
     cudaFuncAttributes seen; /* asking for them loads a kernel */
     cudaError_t results[] = {
         wide_tall_open(block_shared),
-        wide_group_open(),
+        wide_group_open(arch),
         cudaFuncGetAttributes(&seen, prepare_kernel<8>),
         cudaFuncGetAttributes(&seen, prepare_kernel<16>),
         allow<tiling<8, 2, 4>>(block_shared),
@@ -369,7 +370,7 @@ cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide
 static bool takes_tall(const struct cuda_wide *w)
 {
     return w->shape == SPLIT_SHAPES || (w->shape < 0 && w->linear.n_vectors >= CUDA_WIDE_TALL &&
-                                           wide_tall_blocks(w) * 100 >= (int64_t)w->n_sms * 165);
+                                           wide_tall_blocks(w) * 100 >= (int64_t)w->arch->n_sms * 165);
 }
 
 bool cuda_wide_by_teams(const struct cuda_wide *w)

@@ -130,7 +130,7 @@ cudaError_t wide_tall_open(int block_shared);
 
 /* Tiles by teams of warps (wide_group.cu): the best of their shapes, or -1: they do not suit or are slower. */
 enum { WIDE_GROUP_SHAPES = CUDA_WIDE_SHAPES - 5 };
-cudaError_t wide_group_open(void);
+cudaError_t wide_group_open(const struct cuda_arch *arch);
 int wide_group_best(const struct cuda_wide *w);
 cudaError_t wide_group_start(
     const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task, int shape);

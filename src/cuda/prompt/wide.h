@@ -36,16 +36,12 @@ struct cuda_wide {
     float *next_squares;
     const float
         *squares; /* NULL, or likewise what the product before has left: instead of cuda_wide_prepare */
-    int n_sms;    /* of the device */
-    int block_shared; /* bytes */
-    bool teams;       /* cuda_wide_teams */
-    int shape;        /* of a block's tile, 0 .. CUDA_WIDE_SHAPES - 1; -1: the one that suits */
+    const struct cuda_arch *arch; /* of the device: the tiles are chosen by it */
+    int shape; /* of a block's tile, 0 .. CUDA_WIDE_SHAPES - 1; -1: the one that suits */
 };
 
 /* Once for a device: lets the kernels have their shared memory. */
-cudaError_t cuda_wide_open(int block_shared);
-/* Whether the device and the build have products by teams of warps (wide_group.cu). */
-bool cuda_wide_teams(void);
+cudaError_t cuda_wide_open(const struct cuda_arch *arch);
 /* Groups of the operand of n vectors, those that fill it up included. */
 int cuda_wide_groups(int n_vectors);
 /* Bytes of the operand of n vectors of `cols` columns. */

@@ -359,7 +359,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 #if PTX_GROUPS
     PTX_NEEDS_GROUPS;
     PTX_DYNAMIC_SHARED(unsigned char, stages, 128);
-    __shared__ struct barriers b; /* the host sees by it whether this kernel has a body */
+    __shared__ struct barriers b;
     const int n_k = task.w.p.matrix.n_k_tiles, n = n_k / DEEP;
     const int parts = n_k > FEW_TILES ? 16 : 8, part = n_k / parts / HALF;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
@@ -435,7 +435,7 @@ template <class S> int64_t cost(const struct cuda_wide *w)
     for (int64_t way : ways) {
         stage = way > stage ? way : stage;
     }
-    return (blocks + w->n_sms - 1) / w->n_sms * (m.n_k_tiles / DEEP * stage + A_BLOCK);
+    return (blocks + w->arch->n_sms - 1) / w->arch->n_sms * (m.n_k_tiles / DEEP * stage + A_BLOCK);
 }
 
 struct shape {
@@ -454,6 +454,12 @@ const struct shape shapes[] = {shape_of<team<1, 10, 2, 2>>(), shape_of<team<2, 8
     shape_of<team<3, 18, 1, 2>>()};
 static_assert(sizeof shapes / sizeof *shapes == WIDE_GROUP_SHAPES, "CUDA_WIDE_SHAPES counts them");
 
+/* Whether the device and the code for it have products by teams of warps. */
+bool has_teams(const struct cuda_arch *arch)
+{
+    return arch->wgmma && arch->register_moves;
+}
+
 /* Whether parts of the columns are whole halves of stages. */
 bool suits(const struct cuda_matrix &m)
 {
@@ -462,17 +468,10 @@ bool suits(const struct cuda_matrix &m)
 
 } // namespace
 
-bool cuda_wide_teams(void)
-{
-    cudaFuncAttributes seen = {};
-    return cudaFuncGetAttributes(&seen, group_kernel<team<2, 18, 1, 2>>) == cudaSuccess &&
-           seen.sharedSizeBytes > 0;
-}
-
-cudaError_t wide_group_open(void)
+cudaError_t wide_group_open(const struct cuda_arch *arch)
 {
     cudaError_t result = cudaSuccess;
-    for (int i = 0; i < WIDE_GROUP_SHAPES && result == cudaSuccess && cuda_wide_teams(); i++) {
+    for (int i = 0; i < WIDE_GROUP_SHAPES && result == cudaSuccess && has_teams(arch); i++) {
         result = shapes[i].allow();
     }
     return result;
@@ -482,7 +481,8 @@ int wide_group_best(const struct cuda_wide *w)
 {
     const struct cuda_matrix &m = w->linear.matrix;
     int best = -1;
-    if (!w->teams || !suits(m) || w->linear.n_vectors < (m.n_k_tiles > FEW_TILES ? FROM_LONG : FROM)) {
+    if (!has_teams(w->arch) || !suits(m) ||
+        w->linear.n_vectors < (m.n_k_tiles > FEW_TILES ? FROM_LONG : FROM)) {
         return -1;
     }
     for (int i = 0; i < WIDE_GROUP_SHAPES; i++) {
@@ -494,7 +494,7 @@ int wide_group_best(const struct cuda_wide *w)
 cudaError_t wide_group_start(
     const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task, int shape)
 {
-    return shape < WIDE_GROUP_SHAPES && w->teams && suits(w->linear.matrix)
+    return shape < WIDE_GROUP_SHAPES && has_teams(w->arch) && suits(w->linear.matrix)
                ? shapes[shape].start(q, task)
                : cudaErrorInvalidValue;
 }

@@ -184,7 +184,7 @@ typedef tall<4, 16> shape;
 
 bool wide_tall_suits(const struct cuda_wide *w)
 {
-    return w->linear.matrix.n_k_tiles % DEEP == 0 && shape::SHARED <= w->block_shared;
+    return w->linear.matrix.n_k_tiles % DEEP == 0 && shape::SHARED <= (int)w->arch->block_shared;
 }
 
 int64_t wide_tall_blocks(const struct cuda_wide *w)

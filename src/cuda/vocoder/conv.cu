@@ -465,9 +465,9 @@ cudaError_t cuda_conv_run(
     if (cuda_conv_suits_many(conv, n_columns, device)) {
         return cuda_conv_run_many(conv, n_columns, device, stream);
     }
-    const struct conv_variant *v = choose(conv, n_columns, device->n_sms);
-    return launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->overlaps, stream, *conv,
-        v->shared_bytes);
+    const struct conv_variant *v = choose(conv, n_columns, device->arch.n_sms);
+    return launch(v->kernel, grid_of(v, conv, n_columns), CONV_THREADS, device->arch.overlaps, stream,
+        *conv, v->shared_bytes);
 }
 
 cudaError_t cuda_conv_prepare(const struct cuda_device *device)

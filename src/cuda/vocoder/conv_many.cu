@@ -248,13 +248,13 @@ template <int WN>
 bool fills(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, int percent)
 {
     const dim3 grid = grid_of<WN>(conv, n_columns);
-    return sizeof(struct room<WN>) <= device->block_shared &&
-           (int64_t)grid.x * grid.y * 100 >= (int64_t)device->n_sms * percent;
+    return sizeof(struct room<WN>) <= device->arch.block_shared &&
+           (int64_t)grid.x * grid.y * 100 >= (int64_t)device->arch.n_sms * percent;
 }
 
 template <int WN> cudaError_t allow(const struct cuda_device *device)
 {
-    return sizeof(struct room<WN>) > device->block_shared
+    return sizeof(struct room<WN>) > device->arch.block_shared
                ? cudaSuccess
                : cudaFuncSetAttribute(ptx_kernel(conv_many_kernel<WN>),
                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room<WN>));
@@ -264,8 +264,8 @@ template <int WN>
 cudaError_t start(
     const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
 {
-    return launch(conv_many_kernel<WN>, grid_of<WN>(conv, n_columns), THREADS, device->overlaps, stream,
-        *conv, (int)sizeof(struct room<WN>));
+    return launch(conv_many_kernel<WN>, grid_of<WN>(conv, n_columns), THREADS, device->arch.overlaps,
+        stream, *conv, (int)sizeof(struct room<WN>));
 }
 
 } // namespace

@@ -71,8 +71,8 @@ static __global__ __launch_bounds__(STEP_THREADS) void gather_kernel(cuda_gather
 cudaError_t cuda_gather_run(
     const struct cuda_gather *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    return launch(gather_kernel, dim3((unsigned)(n_items * p->frames)), STEP_THREADS, device->overlaps,
-        stream, *p);
+    return launch(gather_kernel, dim3((unsigned)(n_items * p->frames)), STEP_THREADS,
+        device->arch.overlaps, stream, *p);
 }
 
 /* ---- Attention ---- */
@@ -297,7 +297,7 @@ cudaError_t cuda_attend_run(
     const int bytes = 2 * p->window * p->head * (int)sizeof(float);
     attend.staged = p->head % 4 == 0 && bytes <= ATTEND_STAGED_BYTES;
     return launch(attend_kernel, dim3((unsigned)p->n_heads, (unsigned)(n_items * p->frames)),
-        STEP_THREADS, device->overlaps, stream, attend, attend.staged ? bytes : 0);
+        STEP_THREADS, device->arch.overlaps, stream, attend, attend.staged ? bytes : 0);
 }
 
 /* ---- Depthwise convolution and LayerNorm ---- */
@@ -392,7 +392,7 @@ cudaError_t cuda_depthwise_run(
     const struct cuda_depthwise *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
     return launch(depthwise_kernel, dim3((unsigned)(n_items * p->moments)), STEP_THREADS,
-        device->overlaps, stream, *p);
+        device->arch.overlaps, stream, *p);
 }
 
 /* ---- The last convolution ---- */
@@ -463,7 +463,7 @@ cudaError_t cuda_last_run(
 {
     int runs = n_items * ((p->moments + LAST_RUN - 1) / LAST_RUN);
     return launch(last_kernel, dim3((unsigned)((runs + STEP_WARPS - 1) / STEP_WARPS)), STEP_THREADS,
-        device->overlaps, stream, *p);
+        device->arch.overlaps, stream, *p);
 }
 
 /* ---- Past ---- */
@@ -525,7 +525,7 @@ cudaError_t cuda_carry_run(
 {
     unsigned blocks = (unsigned)((p->n_pieces + STEP_THREADS - 1) / STEP_THREADS);
     return launch(carry_kernel, dim3(blocks ? blocks : 1, (unsigned)n_items), STEP_THREADS,
-        device->overlaps, stream, *p);
+        device->arch.overlaps, stream, *p);
 }
 
 /* ---- Once ---- */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a GPU and the code that runs there can do. It is found out here once, when a device is opened; every other file
+ * asks this struct and never for a compute capability, so that a test, or a bench that shows what a lesser card would
+ * do, can set it. The rules are plain C without CUDA and so can be tested anywhere. */
+#ifndef CUDA_DEVICE_ARCH_H
+#define CUDA_DEVICE_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Numbers of compute capabilities are 10 times the major part and the minor part: 90 of an H100. */
+struct cuda_arch {
+    int capability;      /* of the device */
+    int code;            /* what the code was compiled for that runs there */
+    bool overlaps;       /* a kernel may begin before the one in front of it has ended */
+    bool bulk_copies;    /* copies in bulk that a barrier counts, and clusters of blocks */
+    bool wgmma;          /* products by four warps together */
+    bool register_moves; /* warps may give registers to others (setmaxnreg) */
+    int n_sms;           /* multiprocessors */
+    size_t block_shared; /* bytes of shared memory that one block may ask for */
+    size_t sm_shared;    /* bytes of shared memory of a multiprocessor */
+    size_t l2_bytes;     /* L2 cache */
+};
+
+/* Sets what follows from `capability` and `code`. code_is_90a: the code was compiled for sm_90a, whose instructions run
+ * on that kind alone. An instruction has to be in the device and in the code: code for 8.0 that the driver has
+ * translated for a 9.0 does not wait for the kernel in front, and so must not overlap with it. */
+static inline void cuda_arch_derive(struct cuda_arch *arch, bool code_is_90a)
+{
+    const bool both = arch->capability >= 90 && arch->code >= 90;
+    arch->overlaps = both;
+    arch->bulk_copies = both;
+    arch->wgmma = arch->capability == 90 && code_is_90a;
+    arch->register_moves = arch->wgmma;
+}
+
+static inline size_t cuda_arch_lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Takes away what the card `as` does not have: the GPU then chooses its kernels as that card does. Nothing is added, as
+ * nothing can be. */
+static inline void cuda_arch_limit(struct cuda_arch *arch, const struct cuda_arch *as)
+{
+    arch->capability = (int)cuda_arch_lesser((size_t)arch->capability, (size_t)as->capability);
+    arch->code = (int)cuda_arch_lesser((size_t)arch->code, (size_t)as->code);
+    arch->overlaps &= as->overlaps;
+    arch->bulk_copies &= as->bulk_copies;
+    arch->wgmma &= as->wgmma;
+    arch->register_moves &= as->register_moves;
+    arch->n_sms = (int)cuda_arch_lesser((size_t)arch->n_sms, (size_t)as->n_sms);
+    arch->block_shared = cuda_arch_lesser(arch->block_shared, as->block_shared);
+    arch->sm_shared = cuda_arch_lesser(arch->sm_shared, as->sm_shared);
+    arch->l2_bytes = cuda_arch_lesser(arch->l2_bytes, as->l2_bytes);
+}
+
+#endif
