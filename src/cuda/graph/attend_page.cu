@@ -4,6 +4,7 @@
  * and turns its own; these it takes from the products themselves, and the first query head of a group puts them into
  * the page. */
 #include "cuda/graph/attend_page.h"
+#include "cuda/parts/norm.cuh"
 #include "cuda/parts/operand.cuh"
 
 namespace {
@@ -90,7 +91,7 @@ __device__ __forceinline__ void turn(
         work[i * 32 + lane] = piece.values[i] * piece.norm[i];
     }
     sum = warp_sum(sum);
-    const float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
+    const float scale = norm_factor(sum, task.head, task.eps);
     __syncwarp(); /* work[d + half] may be another lane's */
 #pragma unroll
     for (int i = 0; i < (DIMS + 1) / 2; i++) {

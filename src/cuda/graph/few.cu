@@ -6,6 +6,7 @@
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_matrix.cuh"
 #include "cuda/parts/finish.cuh"
+#include "cuda/parts/norm.cuh"
 
 namespace {
 
@@ -83,8 +84,7 @@ __device__ __forceinline__ void stage(
 {
     float2 x0 = item.x0, x1 = item.x1;
     if (NORM) {
-        float s = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
-        s = __fadd_rn(s, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+        const float s = norm_squares(x0, x1);
 #pragma unroll
         for (int i = 0; i < CHUNK; i++) {
             square = __fadd_rn(square, __shfl_sync(0xffffffffu, s, i * 4 + lane % 4));
@@ -131,9 +131,7 @@ __device__ __forceinline__ void multiply(struct shared<N_WARPS, N_VECTORS> &s,
     }
 #pragma unroll
     for (int v = 0; NORM && v < N_VECTORS; v++) {
-        float sum = square[v];
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+        const float sum = norm_add_columns(square[v]);
         if (at.lane == 0) {
             s.squares[at.warp][v] = sum;
         }
@@ -166,7 +164,7 @@ __device__ __forceinline__ float norm_scale(
     for (int w = 0; w < N_WARPS; w++) {
         sum += s.squares[w][v];
     }
-    return 1.0f / sqrtf(sum / (float)p.matrix.cols + p.eps);
+    return norm_factor(sum, p.matrix.cols, p.eps);
 }
 
 /* The normed vectors themselves, by one block. */

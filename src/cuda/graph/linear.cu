@@ -5,6 +5,7 @@
 #include "cuda/graph/few.h"
 #include "cuda/lib/ptx_matrix.cuh"
 #include "cuda/parts/finish.cuh"
+#include "cuda/parts/norm.cuh"
 
 namespace {
 
@@ -116,8 +117,7 @@ __device__ __forceinline__ void stage_items(
     for (int e = 0; e < P::ITEMS; e++) {
         float2 x0 = items[e].x0, x1 = items[e].x1;
         if (NORM) {
-            float s = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
-            s = __fadd_rn(s, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+            const float s = norm_squares(x0, x1);
 #pragma unroll
             for (int i = 0; i < P::CHUNK; i++) {
                 int from = lane / (4 * P::CHUNK) * (4 * P::CHUNK) + i * 4 + t;
@@ -144,9 +144,7 @@ __device__ __forceinline__ void note_squares(
     for (int group = 0; group < P::GROUPS; group++) {
 #pragma unroll
         for (int e = 0; e < P::ITEMS; e++) {
-            float sum = square[group][e];
-            sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
-            sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+            const float sum = norm_add_columns(square[group][e]);
             if (lane % (4 * P::CHUNK) == 0) {
                 s.squares[threadIdx.x / 32][item_vector<N_TILES>(group, e)] = sum;
             }
@@ -165,7 +163,7 @@ __device__ __forceinline__ float norm_scale(
     for (int w = 0; w < N_WARPS; w++) {
         sum += s.squares[w][v];
     }
-    return 1.0f / sqrtf(sum / (float)p.matrix.cols + p.eps);
+    return norm_factor(sum, p.matrix.cols, p.eps);
 }
 
 /* Adds what the warps have, in their order, and hands the rows on. */

@@ -5,6 +5,7 @@
 #define CUDA_PARTS_HEADS_CUH
 
 #include "cuda/lib/launch.cuh"
+#include "cuda/parts/norm.cuh"
 #include "cuda/parts/steps.h"
 
 namespace {
@@ -64,7 +65,7 @@ __device__ __forceinline__ void place_head(const struct task &task, const float 
         }
     }
     sum = warp_sum(sum);
-    const float scale = 1.0f / sqrtf(sum / (float)task.head + task.eps);
+    const float scale = norm_factor(sum, task.head, task.eps);
     __syncwarp(); /* halves that are not whole warps are other threads' */
 #pragma unroll
     for (int d = 0; d < (DIMS + 1) / 2; d++) {

@@ -118,33 +118,12 @@ __device__ __forceinline__ void multiply_all(
 
 /* ---- The warps that are left ---- */
 
-/* The factor of the norm of a vector, in the order of find_scale (wide.cu): tiles of a part, four columns of a
- * tile, parts. */
+/* The factor of the norm of a vector. */
 __device__ __forceinline__ float find_scale(const struct layers_task &task, int v)
 {
-    const int lane = self() % 32, n_k = task.width_tiles;
-    float total = 0;
-#pragma unroll 1
-    for (int from = 0; from < n_k / EACH; from += 8) {
-        const float *squares =
-            task.squares + ((int64_t)v * n_k + (from + lane / 4) * EACH) * 4 + lane % 4;
-        float square[EACH], sum = 0;
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            square[i] = __ldcg(squares + i * 4);
-        }
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            sum = __fadd_rn(sum, square[i]);
-        }
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            total += __shfl_sync(0xffffffffu, sum, i * 4);
-        }
-    }
-    return 1.0f / sqrtf(total / (float)(n_k * CUDA_TILE) + task.eps);
+    const int n_k = task.width_tiles;
+    return norm_factor(add_squares<EACH>(task.squares, v, n_k, n_k / EACH, EACH, self() % 32),
+        n_k * CUDA_TILE, task.eps);
 }
 
 /* Each block finds the factors of a few vectors, and hears those of its tiles. */
@@ -278,14 +257,14 @@ bool cuda_layers_suit(const struct cuda_stack *s)
 {
     const int n_k[] = {s->width / CUDA_TILE, s->n_heads * HEAD / CUDA_TILE, s->inner / CUDA_TILE};
     for (int n : n_k) {
-        if (n % ((n > FEW_TILES ? 16 : 8) * HALF) != 0 || n % DEEP != 0) {
+        if (!are_whole_halves(n)) {
             return false;
         }
     }
     return s->head == HEAD && s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 &&
            s->n_layers <= CUDA_LAYERS_MOST && s->width % (slim::ROWS * CUDA_TILE) == 0 &&
            s->inner % CUDA_TILE == 0 && 2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 &&
-           n_k[0] == (n_k[0] > FEW_TILES ? 16 : 8) * EACH;
+           n_k[0] == parts_of(n_k[0]) * EACH;
 }
 
 static struct divisor divisor_of(int n)

@@ -8,26 +8,21 @@
 #include "cuda/lib/ptx_order.cuh"
 #include "cuda/prompt/layers.h"
 #include "cuda/prompt/prompt.cuh"
-#include "cuda/prompt/wide.cuh"
+#include "cuda/prompt/wide_team.cuh"
 
 namespace {
 
 enum {
-    DEEP = CUDA_WIDE_SLAB, /* tiles of columns of a stage */
-    HALF = DEEP / 2,       /* that are multiplied at once */
-    FEW_AT_ONCE = 2,       /* of a tall tile */
-    FEW_TILES = 64,        /* of columns: up to these 8 parts are summed, else 16 */
-    EACH = DEEP,           /* tiles of a part of the width */
+    FEW_AT_ONCE = 2, /* tiles of columns that are multiplied at once, of a tall tile */
+    EACH = DEEP,     /* tiles of a part of the width */
     TEAM_WARPS = 4,
     MULTIPLIERS = 8, /* warps, the first */
     SPARE = 3,       /* the last */
     THREADS = (MULTIPLIERS + 1 + SPARE) * 32,
     TOLD = THREADS - 32, /* threads that meet: all but those that bring */
-    WEIGHT_BYTES = DEEP * CUDA_TILE_BYTES,
-    GROUP_BYTES = DEEP * GROUP_PIECES * 16,
-    AT_ONCE = 3,  /* groups of vectors that are handed on */
-    BESIDE = 3,   /* heads of a warp */
-    VECTORS = 72, /* of the widest tile */
+    AT_ONCE = 3,         /* groups of vectors that are handed on */
+    BESIDE = 3,          /* heads of a warp */
+    VECTORS = 72,        /* of the widest tile */
     SLOT = VECTORS / CUDA_TILE_VECTORS * GROUP_BYTES,
     SLOTS = 6,
     LINES = 1024, /* bytes: slots begin at whole multiples */

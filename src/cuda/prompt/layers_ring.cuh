@@ -180,19 +180,6 @@ __device__ __forceinline__ float hear_scale(
 
 /* ---- The warps that multiply ---- */
 
-template <class S> struct sums {
-    float now[S::MINE * 4], before[S::MINE][2];
-};
-
-template <class S> __device__ __forceinline__ void end_part(struct sums<S> &s)
-{
-#pragma unroll
-    for (int j = 0; j < S::MINE; j++) {
-        s.before[j][0] += s.now[4 * j] + s.now[4 * j + 1];
-        s.before[j][1] += s.now[4 * j + 2] + s.now[4 * j + 3];
-    }
-}
-
 template <class S>
 __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], struct state &b,
     const unsigned char *slots, struct place at, int half, int me)
@@ -204,29 +191,17 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], struct stat
             ptx_wait(&b.full[operand.slot], operand.parity);
         }
     }
-    const uint4 *from = (const uint4 *)(slots + at.slot * SLOT + me / 32 % S::ROWS * WEIGHT_BYTES) +
-                        half * HALF * TILE_PIECES + me % 32;
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        weights[k] = from[k * TILE_PIECES];
-    }
+    load_weights(weights, slots + at.slot * SLOT + me / 32 % S::ROWS * WEIGHT_BYTES, half, me % 32);
 }
 
 template <class S>
-__device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&weights)[HALF],
+__device__ __forceinline__ void multiply_half(struct sums<S::MINE> &s, const uint4 (&weights)[HALF],
     const unsigned char *slots, struct place at, int half, bool fresh, int warp)
 {
     const unsigned char *from =
         slots + operand_of(at, S::TAKES).slot * SLOT +
         (S::TAKES == 1 ? S::ROWS * WEIGHT_BYTES + warp / TEAM_WARPS * S::MINE * GROUP_BYTES : 0);
-    const uint64_t operand =
-        ptx_group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
-    ptx_group_begin();
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        ptx_group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
-    }
-    ptx_group_end();
+    begin_half(s, weights, from, half, fresh);
 }
 
 /* This warp is through with a stage. */
@@ -246,11 +221,11 @@ __device__ __forceinline__ void leave_stage(struct state &b, struct place at, in
 
 /* A tile's sums. The last stage is not left: *last. */
 template <class S>
-__device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, const unsigned char *slots,
-    struct place &at, int n_k, struct place *last)
+__device__ __forceinline__ void multiply(struct sums<S::MINE> &s, struct state &b,
+    const unsigned char *slots, struct place &at, int n_k, struct place *last)
 {
     const int n = n_k / DEEP, me = self(), warp = warp_of();
-    const int part = S::STAGE_IS_PART ? 2 : n_k / (n_k > FEW_TILES ? 16 : 8) / HALF;
+    const int part = S::STAGE_IS_PART ? 2 : n_k / parts_of(n_k) / HALF;
     uint4 weights[2][HALF]; /* of this half and the next, in turns */
     s = {}; /* those of the products too: what is read undefined would be kept from phase to phase */
     take_weights<S>(weights[0], b, slots, at, 0, me);
@@ -274,7 +249,7 @@ __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, con
             }
             fresh = --left == 0;
             if (S::STAGE_IS_PART ? half == 1 : fresh) {
-                end_part<S>(s);
+                end_part(s);
                 left = part;
             }
         }
@@ -285,8 +260,8 @@ __device__ __forceinline__ void multiply(struct sums<S> &s, struct state &b, con
 
 /* A tall tile's: of the team's own rows, and of its groups of the others. */
 struct tall_sums {
-    struct sums<broad> own;
-    struct sums<half_broad> rest;
+    struct sums<broad::MINE> own;
+    struct sums<half_broad::MINE> rest;
 };
 
 __device__ __forceinline__ void wait_for_stage(struct state &b, struct place at)
@@ -335,8 +310,8 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
             rest += FEW_AT_ONCE * TILE_PIECES;
             operand += (uint64_t)(FEW_AT_ONCE * GROUP_PIECES);
         }
-        end_part<broad>(s.own); /* a stage is a part */
-        end_part<half_broad>(s.rest);
+        end_part(s.own); /* a stage is a part */
+        end_part(s.rest);
         if (i + 1 < n) {
             leave_stage<tall>(b, at, me % 32);
         }

@@ -168,7 +168,7 @@ __device__ __forceinline__ void square_heads(float (&sum)[BESIDE], const struct 
 __device__ __forceinline__ float scale_heads(const float (&sum)[BESIDE], float eps, int lane)
 {
     const float mine = lane % BESIDE == 0 ? sum[0] : lane % BESIDE == 1 ? sum[1] : sum[2];
-    return 1.0f / sqrtf(mine / (float)HEAD + eps);
+    return norm_factor(mine, HEAD, eps);
 }
 
 /* Vector v's head to where it is wanted. */
@@ -275,7 +275,7 @@ __device__ __forceinline__ void hand_gate_on(const struct layers_task &task, con
 
 /* Sums of heads, times their factors, to where whole heads are read. */
 __device__ __forceinline__ void stage_heads(
-    const struct sums<broad> &s, const float *scales, float *stage, int warp, int lane)
+    const struct sums<broad::MINE> &s, const float *scales, float *stage, int warp, int lane)
 {
     const int row = warp * CUDA_TILE + lane / 4;
     float *low = stage + staged(lane % 4, row), *high = stage + staged(lane % 4, row + 8);
@@ -289,7 +289,8 @@ __device__ __forceinline__ void stage_heads(
 }
 
 /* A team's sums to where hand_gate_on has them. */
-template <class S> __device__ __forceinline__ float2 *stage_gate(const struct sums<S> &s, void *slot)
+template <class S>
+__device__ __forceinline__ float2 *stage_gate(const struct sums<S::MINE> &s, void *slot)
 {
     float2 *mine = (float2 *)slot + warp_of() * S::GROUPS * 32 + self() % 32;
 #pragma unroll
@@ -312,7 +313,8 @@ __device__ __forceinline__ void make_broad(const struct layers_task &task, struc
         const int warp = warp_of(), first = tile.group * CUDA_TILE_VECTORS;
         unsigned char *stage;
         {
-            struct sums<broad> s; /* of a half too: as many products, with what its slot has besides */
+            struct sums<broad::MINE>
+                s; /* of a half too: as many products, with what its slot has besides */
             multiply<broad>(s, b, slots, at, task.width_tiles, &last);
             stage = slots + behind(last).slot * SLOT;
             ptx_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
@@ -370,8 +372,9 @@ __device__ __forceinline__ void make_tall(
 
 /* x += the sums; and x times the next norm's weights as the next product's operand, the squares of each tile beside
  * it (as leave_normed of wide_group.cu). */
-__device__ __forceinline__ void hand_sums_on(const struct layers_task &task, const struct sums<slim> &s,
-    const float (&old)[slim::MINE][2], float2 n0, float2 n1, int tile, int first, int end)
+__device__ __forceinline__ void hand_sums_on(const struct layers_task &task,
+    const struct sums<slim::MINE> &s, const float (&old)[slim::MINE][2], float2 n0, float2 n1, int tile,
+    int first, int end)
 {
     const int lane = self() % 32, g = lane / 4, col = tile * CUDA_TILE + g / 2 * 2;
     const bool odd = g % 2;
@@ -392,8 +395,7 @@ __device__ __forceinline__ void hand_sums_on(const struct layers_task &task, con
             *(uint32_t *)to = finish_part(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y), odd);
             *(uint32_t *)(to + 64) = finish_part(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y), odd);
             if (!odd) {
-                const float square = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
-                *squares = __fadd_rn(square, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+                *squares = norm_squares(x0, x1);
             }
         }
         x += CUDA_TILE_VECTORS * task.x_stride;
@@ -408,7 +410,7 @@ __device__ __forceinline__ void make_sums(const struct layers_task &task, struct
     const int lane = self() % 32, warp = warp_of();
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < task.grids[OF_SUMS].n; i += (int)gridDim.x) {
-        struct sums<slim> s;
+        struct sums<slim::MINE> s;
         struct place last;
         float old[slim::MINE][2]; /* this block wrote them */
         const struct found tile = find_tile(task.grids[OF_SUMS], i);

@@ -3,6 +3,7 @@
  * alone, and their parts are added in order: an output is summed by the same instructions in the same order, whatever
  * the shape of the tile. Each warp brings its own tiles of weights and operand through its own ring in shared
  * memory; warps meet only at the end. */
+#include "cuda/parts/norm.cuh"
 #include "cuda/prompt/wide.cuh"
 
 namespace {
@@ -22,9 +23,9 @@ struct prepare {
     float *scales;
 };
 
-/* The factor of the norm of one vector from the squares of its tiles, [tile][4], by the first threads of a block; in
- * the order of graph/linear.cu: tiles of a warp's part, four threads of a tile, parts. */
-template <int N_WARPS> __device__ float find_scale(const struct cuda_linear &p, const float *squares)
+/* The factor of the norm of one vector from the squares of its tiles, [tile][4], by the first threads of a block. */
+template <int N_WARPS>
+__device__ float find_block_scale(const struct cuda_linear &p, const float *squares)
 {
     __shared__ float parts[N_WARPS];
     const int me = (int)threadIdx.x, n_k = p.matrix.n_k_tiles, each = (n_k + N_WARPS - 1) / N_WARPS;
@@ -34,8 +35,7 @@ template <int N_WARPS> __device__ float find_scale(const struct cuda_linear &p, 
         for (int tile = begin; tile < end; tile++) {
             sum = __fadd_rn(sum, squares[tile * 4 + me % 4]);
         }
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
-        sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+        sum = norm_add_columns(sum);
         if (me % 4 == 0) {
             parts[me / 4] = sum;
         }
@@ -46,7 +46,7 @@ template <int N_WARPS> __device__ float find_scale(const struct cuda_linear &p, 
     for (int w = 0; w < N_WARPS; w++) {
         sum += parts[w];
     }
-    return 1.0f / sqrtf(sum / (float)p.matrix.cols + p.eps);
+    return norm_factor(sum, p.matrix.cols, p.eps);
 }
 
 /* One vector a block; a thread has columns 2t, 2t + 1, 2t + 8 and 2t + 9 of a tile. */
@@ -63,8 +63,7 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
         const int col = i / 4 * CUDA_TILE + 2 * (i % 4);
         float2 x0 = *(const float2 *)(x + col), x1 = *(const float2 *)(x + col + 8);
         if (p.norm) {
-            float s = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
-            squares[i] = __fadd_rn(s, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+            squares[i] = norm_squares(x0, x1);
             const float2 n0 = *(const float2 *)(p.norm + col), n1 = *(const float2 *)(p.norm + col + 8);
             x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
             x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
@@ -76,7 +75,7 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
         return;
     }
     __syncthreads();
-    const float scale = find_scale<N_WARPS>(p, squares);
+    const float scale = find_block_scale<N_WARPS>(p, squares);
     if (threadIdx.x == 0) {
         task.scales[v] = scale;
     }

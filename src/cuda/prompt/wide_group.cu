@@ -6,21 +6,16 @@
  * it lies. Sums are added up where the kernels of fewer vectors change from one warp's part to the next; both kinds
  * of tensor instructions add 16 products at once and give the same bits. */
 #include "cuda/lib/ptx_order.cuh"
-#include "cuda/prompt/wide.cuh"
+#include "cuda/prompt/wide_team.cuh"
 
 namespace {
 
 enum {
-    DEEP = CUDA_WIDE_SLAB, /* tiles of columns of a stage */
-    HALF = DEEP / 2,       /* that are multiplied at once: parts are whole halves */
-    FEW_TILES = 64,        /* of columns: up to these 8 parts are summed, else 16 */
-    FROM = 96,             /* vectors: fewer are faster without teams */
-    FROM_LONG = 256,       /* the same with more columns than FEW_TILES */
+    FROM = 96,       /* vectors: fewer are faster without teams */
+    FROM_LONG = 256, /* the same with more columns than FEW_TILES */
     MOST_STAGES = 8,
     AT_ONCE = 6, /* groups that are handed on */
     TEAM = 128,  /* threads */
-    WEIGHT_BYTES = DEEP * CUDA_TILE_BYTES,
-    GROUP_BYTES = DEEP * GROUP_PIECES * 16,
 };
 
 /* A block makes 64 TEAMS rows of 4 GROUPS vectors. Those of a cluster: ACROSS beside each other have the same rows,
@@ -152,20 +147,6 @@ __device__ __forceinline__ void bring(
 
 /* ---- The warps that multiply ---- */
 
-/* Sums of a warp: of the part that it is in, and of the parts before. */
-template <class S> struct sums {
-    float now[S::GROUPS * 4], before[S::GROUPS][2];
-};
-
-template <class S> __device__ __forceinline__ void end_part(struct sums<S> &s)
-{
-#pragma unroll
-    for (int j = 0; j < S::GROUPS; j++) {
-        s.before[j][0] += s.now[4 * j] + s.now[4 * j + 1];
-        s.before[j][1] += s.now[4 * j + 2] + s.now[4 * j + 3];
-    }
-}
-
 /* How far a warp is. */
 struct pace {
     int slot;
@@ -192,27 +173,15 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], const unsig
     if (half == 0) {
         ptx_wait(&b.full[at.slot], at.parity);
     }
-    const uint4 *from = (const uint4 *)mine + half * HALF * TILE_PIECES + threadIdx.x % 32;
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        weights[k] = from[k * TILE_PIECES];
-    }
+    load_weights(weights, mine, half, (int)(threadIdx.x % 32));
 }
 
 /* Sets half a stage's products off. */
 template <class S>
-__device__ __forceinline__ void multiply_half(struct sums<S> &s, const uint4 (&weights)[HALF],
+__device__ __forceinline__ void multiply_half(struct sums<S::GROUPS> &s, const uint4 (&weights)[HALF],
     const unsigned char *stages, const struct pace &at, int half, bool fresh)
 {
-    const unsigned char *from = stages + at.slot * S::BYTES + S::ROWS * WEIGHT_BYTES;
-    const uint64_t operand =
-        ptx_group_operand(from, GROUP_BYTES) + (uint64_t)(half * HALF * GROUP_PIECES);
-    ptx_group_begin();
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        ptx_group_mma(s.now, weights[k], operand + (uint64_t)(k * GROUP_PIECES), k > 0 || !fresh);
-    }
-    ptx_group_end();
+    begin_half(s, weights, stages + at.slot * S::BYTES + S::ROWS * WEIGHT_BYTES, half, fresh);
 }
 
 /* Sums to which a norm follows, as the operand of the product behind it: times the norm's weights, and the squares of
@@ -238,40 +207,23 @@ __device__ __forceinline__ void leave_normed(
         *(uint32_t *)to = finish_part(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y), odd);
         *(uint32_t *)(to + 64) = finish_part(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y), odd);
         if (!odd) {
-            const float s = __fmaf_rn(x0.y, x0.y, __fmul_rn(x0.x, x0.x));
             task.next_squares[((int64_t)v * task.next_k_tiles + tile) * 4 + g / 2] =
-                __fadd_rn(s, __fmaf_rn(x1.y, x1.y, __fmul_rn(x1.x, x1.x)));
+                norm_squares(x0, x1);
         }
     }
 }
 
-/* The factors of the norm of this block's vectors from the squares of their tiles, a vector a warp; in the order of
- * find_scale (wide.cu): tiles of a part, four columns of a tile, parts. */
+/* The factors of the norm of this block's vectors from the squares of their tiles, a vector a warp. */
 template <class S> __device__ __forceinline__ void find_scales(const struct wide_task &task)
 {
     const struct cuda_linear &p = task.p;
-    const int n_k = p.matrix.n_k_tiles, parts = n_k > FEW_TILES ? 16 : 8, each = n_k / parts;
+    const int n_k = p.matrix.n_k_tiles, parts = parts_of(n_k), each = n_k / parts;
     const int lane = (int)threadIdx.x % 32, begin = (int)blockIdx.x * S::GROUPS * CUDA_TILE_VECTORS;
     const int end = min(begin + S::GROUPS * CUDA_TILE_VECTORS, p.n_vectors);
     for (int v = begin + (int)threadIdx.x / 32; v < end; v += S::WARPS) {
-        float total = 0;
-        for (int from = 0; from < parts; from += 8) {
-            const float *squares =
-                task.squares + ((int64_t)v * n_k + (from + lane / 4) * each) * 4 + lane % 4;
-            float sum = 0;
-#pragma unroll 8
-            for (int tile = 0; tile < each; tile++) {
-                sum = __fadd_rn(sum, squares[tile * 4]);
-            }
-            sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
-            sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                total += __shfl_sync(0xffffffffu, sum, i * 4);
-            }
-        }
+        const float sum = add_squares<0>(task.squares, v, n_k, parts, each, lane);
         if (lane == 0) {
-            task.scales[v] = 1.0f / sqrtf(total / (float)p.matrix.cols + p.eps);
+            task.scales[v] = norm_factor(sum, p.matrix.cols, p.eps);
         }
     }
 }
@@ -280,7 +232,7 @@ template <class S> __device__ __forceinline__ void find_scales(const struct wide
  * would be more instructions than their cache has room for. */
 template <class S>
 __device__ __forceinline__ void hand_all_on(
-    const struct wide_task &task, unsigned char *stages, const struct sums<S> &s)
+    const struct wide_task &task, unsigned char *stages, const struct sums<S::GROUPS> &s)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     float2 *mine = (float2 *)stages + warp * S::GROUPS * 32 + lane;
@@ -313,7 +265,7 @@ template <class S>
 __device__ __forceinline__ void multiply(
     const struct group_task &task, unsigned char *stages, struct barriers &b, int n, int part)
 {
-    struct sums<S> s = {};
+    struct sums<S::GROUPS> s = {};
     struct pace at = {0, 0, told_by<S>(b)};
     uint4 weights[2][HALF]; /* of this half and the next, in turns */
     ptx_wait_for_earlier();
@@ -342,7 +294,7 @@ __device__ __forceinline__ void multiply(
             }
             fresh = --left == 0;
             if (fresh) {
-                end_part<S>(s);
+                end_part(s);
                 left = part;
             }
         }
@@ -361,7 +313,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     PTX_DYNAMIC_SHARED(unsigned char, stages, 128);
     __shared__ struct barriers b;
     const int n_k = task.w.p.matrix.n_k_tiles, n = n_k / DEEP;
-    const int parts = n_k > FEW_TILES ? 16 : 8, part = n_k / parts / HALF;
+    const int part = n_k / parts_of(n_k) / HALF;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
@@ -460,12 +412,6 @@ bool has_teams(const struct cuda_arch *arch)
     return arch->wgmma && arch->register_moves;
 }
 
-/* Whether parts of the columns are whole halves of stages. */
-bool suits(const struct cuda_matrix &m)
-{
-    return m.n_k_tiles % ((m.n_k_tiles > FEW_TILES ? 16 : 8) * HALF) == 0 && m.n_k_tiles % DEEP == 0;
-}
-
 } // namespace
 
 cudaError_t wide_group_open(const struct cuda_arch *arch)
@@ -481,7 +427,7 @@ int wide_group_best(const struct cuda_wide *w)
 {
     const struct cuda_matrix &m = w->linear.matrix;
     int best = -1;
-    if (!has_teams(w->arch) || !suits(m) ||
+    if (!has_teams(w->arch) || !are_whole_halves(m.n_k_tiles) ||
         w->linear.n_vectors < (m.n_k_tiles > FEW_TILES ? FROM_LONG : FROM)) {
         return -1;
     }
@@ -494,7 +440,8 @@ int wide_group_best(const struct cuda_wide *w)
 cudaError_t wide_group_start(
     const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task, int shape)
 {
-    return shape < WIDE_GROUP_SHAPES && has_teams(w->arch) && suits(w->linear.matrix)
+    return shape < WIDE_GROUP_SHAPES && has_teams(w->arch) &&
+                   are_whole_halves(w->linear.matrix.n_k_tiles)
                ? shapes[shape].start(q, task)
                : cudaErrorInvalidValue;
 }

@@ -4,6 +4,7 @@
  * A block is 8 warps: `splits` of them sum parts of the same outputs and columns, the others take further columns.
  * Weights come in the order of the instruction, several steps ahead and before the kernel in front has ended. Shared
  * memory holds what waits, and in the end adds the parts up and turns outputs into rows. */
+#include "cuda/parts/norm.cuh"
 #include "cuda/vocoder/conv.cuh"
 
 enum { CONV_WARPS = 8, CONV_THREADS = 32 * CONV_WARPS, CONV_PASS = 4 };
@@ -276,7 +277,7 @@ static __device__ __forceinline__ void add_parts(const cuda_conv &p, const float
         }
     }
     if (p.norm_width) {
-        float scale = 1.0f / sqrtf(total / (float)p.norm_width + p.norm_eps);
+        float scale = norm_factor(total, p.norm_width, p.norm_eps);
         v = scale4(v, scale), up = scale4(up, scale);
     }
     if (gate) {
