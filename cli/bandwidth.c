@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "report.h"
 
 enum { MOST_THREADS = 256, PASSES = 5 };
@@ -63,7 +64,7 @@ static double read_all(struct slice *slices, int n)
 static double measure(int n_threads)
 {
     size_t each = block_bytes / (size_t)n_threads;
-    each = (each < slice_bytes ? each : slice_bytes) / (4 * sizeof(vector)) * (4 * sizeof(vector));
+    each = min(each, slice_bytes) / (4 * sizeof(vector)) * (4 * sizeof(vector));
     size_t bytes = each * (size_t)n_threads;
     unsigned char *block =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -82,7 +83,7 @@ static double measure(int n_threads)
     for (int pass = 0; pass < PASSES; pass++) {
         double seconds = read_all(slices, n_threads);
         double rate = seconds > 0 ? 1e-9 * (double)bytes / seconds : 0;
-        best = rate > best ? rate : best;
+        best = max(rate, best);
     }
     munmap(block, bytes);
     return best;
@@ -94,7 +95,7 @@ double bandwidth_measure(int n_threads)
     if (n_threads == 0) {
         n_threads = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
     }
-    n_threads = n_threads < MOST_THREADS ? n_threads : MOST_THREADS;
+    n_threads = min(n_threads, MOST_THREADS);
     int ends[2];
     if (pipe(ends) != 0) {
         return 0;

@@ -8,6 +8,7 @@
 
 #include "bandwidth.h"
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "checkpoint.h"
 #include "commands.h"
 #include "report.h"
@@ -187,7 +188,7 @@ static int most_frames(const struct bench *bench, const struct row *row)
     for (int i = 0; i < row->lanes; i++) {
         utter_stream_stats stats = {.size = sizeof stats};
         utter_stream_get_stats(bench->streams[i], &stats);
-        most = stats.n_frames > most ? stats.n_frames : most;
+        most = max(stats.n_frames, most);
     }
     return most;
 }
@@ -436,7 +437,7 @@ int command_bench(const struct invocation *invocation)
         return 1;
     }
     for (int i = 0; i < n_lanes; i++) {
-        most_lanes = lanes[i] > most_lanes ? lanes[i] : most_lanes;
+        most_lanes = max(lanes[i], most_lanes);
     }
     bench.limit_gb = bandwidth_measure((int)bench.settings->threads.integer);
     int code = checkpoint_open(&bench.model, bench.settings, most_lanes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the command line by the table and prints the help from the same table. */
 #include "options.h"
+#include "base/minmax.h"
 
 #include <errno.h>
 #include <float.h>
@@ -26,8 +27,8 @@ static int edit_distance(const char *a, const char *b)
                 continue;
             }
             int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
-            best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+            best = min(d[i - 1][j] + 1, best);
+            best = min(d[i][j - 1] + 1, best);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
                 d[i - 2][j - 2] + 1 < best) {
                 best = d[i - 2][j - 2] + 1;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/front/keys.h"
 #include "server/front/route.h"
 #include "server/loop/conn.h"
@@ -306,7 +307,7 @@ static int allow_connections(void)
         return LIMIT_CONNECTIONS / 16;
     }
     if (files.rlim_cur < wanted) {
-        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+        files.rlim_cur = min(files.rlim_max, wanted);
         setrlimit(RLIMIT_NOFILE, &files);
     }
     return files.rlim_cur >= wanted            ? LIMIT_CONNECTIONS

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/load/load_report.h"
 #include "server/protocol/http.h"
 #include "server/protocol/websocket.h"
@@ -128,7 +129,7 @@ static void note_gap(struct listener *x, double gap_s)
     int bin =
         gap_s * LOAD_BINS_A_SECOND < LOAD_BINS - 1 ? (int)(gap_s * LOAD_BINS_A_SECOND) : LOAD_BINS - 1;
     x->load->seen.gaps[bin]++;
-    x->sample.gap_s = gap_s > x->sample.gap_s ? gap_s : x->sample.gap_s;
+    x->sample.gap_s = max(gap_s, x->sample.gap_s);
 }
 
 /* One answer is over, in whatever way. */
@@ -187,7 +188,7 @@ static void take_sound(struct listener *x, const char *data, size_t n, double no
     if (now - x->heard_until > x->sample.starved_s) {
         x->sample.starved_s = now - x->heard_until;
     }
-    double starts = now > x->heard_until ? now : x->heard_until;
+    double starts = max(now, x->heard_until);
     listen_for_sound(x, (const uint8_t *)data, n, starts - (double)(x->n_bytes / 2) / RATE);
     x->n_bytes += n;
     x->last = now;
@@ -246,7 +247,7 @@ static char *write_request(struct load *l)
     const int n_words = write_text(l, text, sizeof text), most = n_words * o->word_frames;
     json_t *body = json_pack("{s:s,s:s,s:I,s:s*}", "input", text, "response_format", "pcm", "seed",
         (json_int_t)(draw(l) >> 33), "voice", o->voice);
-    json_t *bound = json_integer(most < FIELDS_MAX_FRAMES ? most : FIELDS_MAX_FRAMES);
+    json_t *bound = json_integer(min(most, FIELDS_MAX_FRAMES));
     const bool whole = o->word_frames <= 0 || json_object_set(body, "max_new_tokens", bound) == 0;
     char *out = body && whole ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(bound);
@@ -270,7 +271,7 @@ static void start(struct load *l)
     x->load = l;
     TAILQ_INSERT_TAIL(&l->listeners, x, entry);
     l->n_at_once++;
-    l->seen.most_at_once = l->n_at_once > l->seen.most_at_once ? l->n_at_once : l->seen.most_at_once;
+    l->seen.most_at_once = max(l->n_at_once, l->seen.most_at_once);
     bufferevent_setcb(x->bev, on_read, NULL, on_event, x);
     bufferevent_set_timeouts(x->bev, &patience, NULL);
     bufferevent_enable(x->bev, EV_READ | EV_WRITE);
@@ -299,7 +300,7 @@ static void on_arrival(evutil_socket_t socket, short what, void *user)
     }
     double wait = l->next_at - clock_seconds();
     if (!l->failed && l->next_at - l->began < l->options->seconds && l->seen.n < MAX_REQUESTS) {
-        wait = wait > 0 ? wait : 0;
+        wait = max(wait, 0);
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
         event_add(l->next, &t);
     } else if (l->failed || TAILQ_EMPTY(&l->listeners)) {

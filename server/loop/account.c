@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 _Static_assert(ACCOUNT_DIGEST == SHA256_DIGEST_SIZE, "a digest is that of SHA-256");
 
@@ -108,7 +109,7 @@ enum account_line account_parse(struct account *account, const char *line, size_
 static double allowance(const struct account *a, double now)
 {
     double filled = a->allowance + (now - a->counted_at) * a->per_minute / 60;
-    return filled < a->per_minute ? filled : a->per_minute;
+    return min(filled, a->per_minute);
 }
 
 bool account_admit(const struct account *a, double now, struct refusal *r)

@@ -2,6 +2,8 @@
  * A bucket of messages and one of bytes, each filled at an even rate. */
 #include "server/loop/budget.h"
 
+#include "base/minmax.h"
+
 /* A model that writes text says 200 words a second at most; a whole page comes as one message of some kilobytes. */
 static const double messages_a_second = 500, bytes_a_second = 1 << 20;
 /* What may come at once after a silence: two seconds' worth. */
@@ -14,8 +16,7 @@ void budget_begin(struct budget *b, double now)
 
 static double filled(double have, double rate, double seconds)
 {
-    double full = burst_s * rate, now = have + rate * seconds;
-    return now < full ? now : full;
+    return min(have + rate * seconds, burst_s * rate);
 }
 
 double budget_take(struct budget *b, double now, size_t bytes)
@@ -23,7 +24,5 @@ double budget_take(struct budget *b, double now, size_t bytes)
     b->messages = filled(b->messages, messages_a_second, now - b->at) - 1;
     b->bytes = filled(b->bytes, bytes_a_second, now - b->at) - (double)bytes;
     b->at = now;
-    double wait = -b->messages / messages_a_second, wait_bytes = -b->bytes / bytes_a_second;
-    wait = wait > wait_bytes ? wait : wait_bytes;
-    return wait > 0 ? wait : 0;
+    return max(0.0, max(-b->messages / messages_a_second, -b->bytes / bytes_a_second));
 }

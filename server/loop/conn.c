@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/loop/account.h"
 #include "server/loop/conn_parts.h"
 
@@ -184,7 +185,7 @@ static void name_request(struct conn *c)
 static bool take_head(struct conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
-    size_t n = evbuffer_get_length(in), limit = n < HTTP_HEAD_BYTES ? n : HTTP_HEAD_BYTES;
+    size_t n = evbuffer_get_length(in), limit = min(n, HTTP_HEAD_BYTES);
     const char *bytes = (const char *)evbuffer_pullup(in, (ev_ssize_t)limit);
     size_t head = bytes ? http_head_bytes(bytes, limit) : 0;
     if (n > 0 && !c->reading) {
@@ -264,7 +265,7 @@ static void take_plain_body(struct conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t left = (size_t)c->head.length - evbuffer_get_length(c->body), n = evbuffer_get_length(in);
-    if (!keep_body(c, in, n < left ? n : left)) {
+    if (!keep_body(c, in, min(n, left))) {
         return;
     }
     if (n >= left) {
@@ -310,7 +311,7 @@ static bool take_frame(struct conn *c, struct websocket_event *event, size_t *us
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t n = evbuffer_get_length(in);
     uint8_t head[14];
-    size_t head_bytes = n < sizeof head ? n : sizeof head;
+    size_t head_bytes = min(n, sizeof head);
     evbuffer_copyout(in, head, head_bytes);
     uint64_t need = websocket_frame_bytes(head, head_bytes);
     if (need > n && n >= sizeof head && need <= c->socket->limit) {

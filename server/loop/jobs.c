@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum { MAX_THREADS = 16 };
 
@@ -66,7 +67,7 @@ struct jobs *jobs_new(struct event_base *base, int n_threads)
     jobs->came_back = event_new(base, jobs->back[0], EV_READ | EV_PERSIST, take_back, jobs);
     bool good = jobs->came_back && event_priority_set(jobs->came_back, 0) == 0 &&
                 event_add(jobs->came_back, NULL) == 0;
-    n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
+    n_threads = min(n_threads, MAX_THREADS);
     while (good && jobs->n_threads < n_threads) {
         good = pthread_create(&jobs->threads[jobs->n_threads], NULL, work, jobs) == 0;
         jobs->n_threads += good;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/loop/log.h"
 #include "server/loop/spawn.h"
 
@@ -222,7 +223,7 @@ static void lose_worker(struct server *s, const char *why)
     link->lost_at = clock_seconds();
     link->n_failed_starts = was_ready ? 0 : link->n_failed_starts + 1;
     int i = link->n_failed_starts, last = (int)(sizeof restart_pauses / sizeof *restart_pauses) - 1;
-    link->restart_at = clock_seconds() + restart_pauses[i < last ? i : last];
+    link->restart_at = clock_seconds() + restart_pauses[min(i, last)];
     log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
     if (!s->was_ready && i >= MAX_FIRST_STARTS && s->exit_code == 0) {
         fprintf(stderr,

@@ -9,6 +9,7 @@
 #include <vo-aacenc/voAAC.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/sound/encode_parts.h"
 
 enum { BLOCK = 1920, MP3_KBIT = 128, AAC_FRAME = 1024, OPUS_BITS = 32000 };
@@ -232,7 +233,7 @@ bool encode_coder_feed(
 {
     c->out = out;
     for (bool last = false; !last && !c->failed;) {
-        size_t take = n < BLOCK ? n : BLOCK;
+        size_t take = min(n, BLOCK);
         last = take == n;
         bool flush = final && last, good = false;
         switch (c->format) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Speeches: admission, dispatch to lanes, the end. */
+#include "base/minmax.h"
 #include "server/speech/speech_parts.h"
 
 #include <math.h>
@@ -144,9 +145,9 @@ static int free_lanes(const struct server *s)
         {
             n_needy += is_needy(p, now);
         }
-        n_free = s->capacity - n_needy < n_free ? s->capacity - n_needy : n_free;
+        n_free = min(s->capacity - n_needy, n_free);
     }
-    return n_free > 0 ? n_free : 0;
+    return max(n_free, 0);
 }
 
 /* How long the last of the queue would wait: lanes are given back at the pace of the past. */

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "server/speech/speech_parts.h"
 
 enum { LIMIT_UNCODED = 512 << 10 }; /* bytes of samples that wait for the encoder */
@@ -75,7 +76,7 @@ void speech_samples(struct speech *p, const struct wire_message *m)
     if (now - p->heard_until > p->end.worst_gap_s && !p->held) {
         p->end.worst_gap_s = now - p->heard_until;
     }
-    p->heard_until = (now > p->heard_until ? now : p->heard_until) + seconds;
+    p->heard_until = max(now, p->heard_until) + seconds;
     p->made_s += seconds;
     p->moved_at = now;
     wire_put(&p->samples, m->body, m->bytes);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/protocol/wire.h"
 #include "server/worker/outbox.h"
 #include "server/worker/schedule.h"
@@ -294,7 +295,7 @@ static double prompt_seconds(struct slot *slot)
     double seconds = stats.n_rows > slot->n_rows ? stats.prefill_s - slot->prompt_s : 0;
     slot->n_rows = stats.n_rows;
     slot->prompt_s = stats.prefill_s;
-    return seconds > 0 ? seconds : 0;
+    return max(seconds, 0);
 }
 
 /* What the step gave this speech; `has_read`: rows of its prompt at least. */

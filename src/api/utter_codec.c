@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The codec alone behind utter.h: known codes -> samples. */
 #include "api/api.h"
+#include "base/minmax.h"
 
 enum {
     WHOLE_CHUNK =
@@ -43,7 +44,7 @@ static utter_status decode_run(
     struct lane_settings settings = {{0, 0, 1, 1}, {0, 0, 1, 1}, 0, 0};
     utter_status status = ops->lane_reset(backend, job->lane, &settings, error);
     for (size_t at = from; status == UTTER_OK && at < to;) {
-        size_t n = to - at < (size_t)job->chunk ? to - at : (size_t)job->chunk;
+        size_t n = min(to - at, (size_t)job->chunk);
         struct lane_out out;
         if ((status = ops->feed(
                  backend, job->lane, job->codes + at * (size_t)c->n_codebooks, (int)n, error)) ||
@@ -56,7 +57,7 @@ static utter_status decode_run(
                 "the sound of frames %zu..%zu is not a number (the codec's weights are damaged)", at,
                 at + n - 1);
         }
-        size_t skip = at < keep ? (keep - at < n ? keep - at : n) * frame_samples : 0;
+        size_t skip = at < keep ? min(keep - at, n) * frame_samples : 0;
         if (skip < out.n_samples && !job->sink(job->user, out.pcm + skip, out.n_samples - skip)) {
             return error_set(error, UTTER_E_CANCELLED, "the sink asked to stop");
         }
@@ -89,7 +90,7 @@ utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t
     model->engine.reserved[lane] = true;
     for (size_t at = 0; status == UTTER_OK && at < n_frames; at += step) {
         size_t to = n_frames - at < step ? n_frames : at + step;
-        size_t context = rule == UTTER_CODEC_WHOLE ? 0 : at > OFFICIAL_CONTEXT ? OFFICIAL_CONTEXT : at;
+        size_t context = rule == UTTER_CODEC_WHOLE ? 0 : min(at, OFFICIAL_CONTEXT);
         status = engine_note(&model->engine, decode_run(&job, at - context, at, to, error), error);
     }
     model->engine.reserved[lane] = false;

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "text/feed.h"
 #ifdef UTTER_CUDA
 #include "cuda/device/device.h"
@@ -62,7 +63,7 @@ utter_status api_copy_sized(
         return error_set(
             error, UTTER_E_ARGUMENT, "%s: its size is not set (fill it with the _init call)", what);
     }
-    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    memcpy(to, from, min(from_size, to_size));
     return UTTER_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "api/golden.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum stage {
     STAGE_FILES,
@@ -101,7 +102,7 @@ static double difference(const float *have, const float *want, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         double d = fabs((double)have[i] - (double)want[i]), w = fabs((double)want[i]);
         worst = d > worst || isnan(d) ? d : worst;
-        largest = w > largest ? w : largest;
+        largest = max(w, largest);
     }
     return largest > 0 ? worst / largest : worst;
 }
@@ -294,7 +295,7 @@ static void measure(const struct golden_case *c, const struct tensor *const want
             double w = ((const float *)want[k]->data)[i],
                    d = fabs((sound ? sound[i * stride] : ((const float *)have[k]->data)[i]) - w);
             worst = d > worst || isnan(d) ? d : worst;
-            peak = fabs(w) > peak ? fabs(w) : peak;
+            peak = max(fabs(w), peak);
             square += d * d;
             count++;
         }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum {
     LOG_SIZE = 10,
@@ -50,7 +51,7 @@ static void make_filters(struct mel *m)
             float triangle = (float)fmax(0, fmin(up, down));
             m->filters[b][k] = (float)((double)triangle * area);
             if (triangle > 0) {
-                m->first[b] = k < m->first[b] ? k : m->first[b];
+                m->first[b] = min(k, m->first[b]);
                 m->end[b] = k + 1;
             }
         }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum {
     BLOCK = 4096, /* samples converted at once, on the stack */
@@ -333,7 +334,7 @@ utter_status utter_sound_write(utter_sound *sound, const float *pcm, size_t n, u
         return error_set(error, UTTER_E_ARGUMENT, "utter_sound_write: no sound or no samples");
     }
     while (n > 0) {
-        size_t block = n < BLOCK ? n : BLOCK;
+        size_t block = min(n, BLOCK);
         utter_status status = sound->coder ? write_coded(sound, pcm, block, error)
                                            : write_plain(sound, pcm, block, error);
         if (status != UTTER_OK) {

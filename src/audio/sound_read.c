@@ -11,6 +11,7 @@
 #include "audio/sound_whole.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum { BLOCK_FRAMES = 4096 };
 
@@ -41,7 +42,7 @@ static sf_count_t source_seek(sf_count_t offset, int whence, void *user)
 static sf_count_t source_read(void *to, sf_count_t count, void *user)
 {
     struct source *s = user;
-    count = count < s->size - s->at ? count : s->size - s->at;
+    count = min(count, s->size - s->at);
     if (count <= 0) {
         return 0;
     }

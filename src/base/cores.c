@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 
 /* Cores in the affinity mask, which may be wider than cpu_set_t; 0 when unknown. */
@@ -145,5 +146,5 @@ int threads_available(void)
     if (quota > 0 && quota < n) {
         n = quota;
     }
-    return n < 1 ? 1 : n;
+    return max(n, 1);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 static const char *advice_for(int reason)
 {
@@ -73,8 +74,7 @@ utter_status file_too_large(utter_error *error, const char *path, size_t limit)
 static utter_status read_all(int fd, const char *path, size_t expected, size_t limit, char **text,
     size_t *bytes, utter_error *error)
 {
-    size_t capacity =
-        (expected < limit ? expected : limit) + 2; /* one byte too many shows, and the zero */
+    size_t capacity = min(expected, limit) + 2; /* one byte too many shows, and the zero */
     char *buffer = memory_new(capacity, 1);
     size_t used = 0;
     while (buffer) {

@@ -9,6 +9,7 @@
  * The table is a writable global, because a signal handler has no other way
  * to find it. It takes no lock, because the handler may run at any moment. */
 #include "base/file.h"
+#include "base/minmax.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -181,8 +182,8 @@ void file_map_rest(const struct file_map *map, const void *data, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)data, end = begin + bytes;
     uintptr_t map_begin = (uintptr_t)map->data, map_end = map_begin + map->size;
-    begin = begin > map_begin ? begin : map_begin;
-    end = end < map_end ? end : map_end;
+    begin = max(begin, map_begin);
+    end = min(end, map_end);
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
     if (map->data && begin < end && !atomic_load(&guard.slots[map->slot].damaged)) {

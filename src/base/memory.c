@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/minmax.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define MEMORY_ASAN 1
 #elif defined(__has_feature)
@@ -67,7 +69,7 @@ void *memory_resize(void *block, size_t n_old, size_t n_new, size_t size)
         return NULL;
     }
     if (block) {
-        memcpy(grown, block, (n_old < n_new ? n_old : n_new) * size);
+        memcpy(grown, block, min(n_old, n_new) * size);
     }
     memory_free(block);
     return grown;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 struct pool {
     /* The loop: written by pool_run before the ticket, read only by holders of a claim. */
@@ -216,8 +217,8 @@ void pool_slice(int64_t n, int grain, int part, int n_parts, int64_t *begin, int
 {
     int64_t n_grains = n / grain + (n % grain != 0), each = n_grains / n_parts,
             extra = n_grains % n_parts;
-    int64_t first = each * part + (part < extra ? part : extra);
+    int64_t first = each * part + min(part, extra);
     int64_t last = first + each + (part < extra);
-    *begin = first * grain < n ? first * grain : n;
-    *end = last * grain < n ? last * grain : n;
+    *begin = min(first * grain, n);
+    *end = min(last * grain, n);
 }

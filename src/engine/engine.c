@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "weights/checkpoint.h"
 
 enum pretokenizer engine_pretokenizer(const char *version)
@@ -335,8 +336,7 @@ utter_status engine_step(struct engine *e, bool together, utter_error *error)
         return status || moved ? status : UTTER_AGAIN;
     }
     bool urgent = !together || e->no_waiting || is_urgent(e);
-    e->context.n_together =
-        MOST_TOGETHER / n < e->context.ops->gathers ? MOST_TOGETHER / n : e->context.ops->gathers;
+    e->context.n_together = min(MOST_TOGETHER / n, e->context.ops->gathers);
     if ((status = make_frames(e, n, urgent, why)) || (status = make_sound(e, n, urgent, why))) {
         fail_all(e, n, status, why);
         return engine_note(e, status, why);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/parameters.h"
 
 /* Frames before which no utterance ends: the official package's min_new_tokens. */
@@ -65,7 +66,7 @@ utter_status stream_open(utter_stream **stream, struct stream_context *context, 
         .seed = o->seed,
         .min_frames = LEAST_FRAMES};
     s->settings.predictor.repetition_penalty = 1; /* it has none */
-    s->max_frames = o->max_frames < c->max_positions ? o->max_frames : c->max_positions;
+    s->max_frames = min(o->max_frames, c->max_positions);
     s->use_guard = o->guard;
     struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
     utter_status status;
@@ -165,7 +166,7 @@ static utter_status prime_vocoder(utter_stream *s, utter_error *error)
     }
     for (int at = 0; at < n_frames && status == UTTER_OK;) {
         struct lane_out out;
-        int n = n_frames - at < BACKEND_MAX_FEED ? n_frames - at : BACKEND_MAX_FEED;
+        int n = min(n_frames - at, BACKEND_MAX_FEED);
         const int32_t *codes = v->codes + (size_t)at * (size_t)v->n_codebooks;
         if ((status = ops->feed(s->context->backend, s->lane, codes, n, error)) == UTTER_OK &&
             (status = ops->vocode(s->context->backend, &s->lane, 1, error)) == UTTER_OK) {
@@ -196,7 +197,7 @@ static utter_status begin_lane(
 static int piece_of(const struct prompt_clock *clock, int n)
 {
     double most = clock->row_s > 0 ? clock->most_s / clock->row_s : 0;
-    most = most > STREAM_LEAST_ROWS ? most : STREAM_LEAST_ROWS;
+    most = max(most, STREAM_LEAST_ROWS);
     if (clock->most_s <= 0 || n <= most) {
         return n;
     }
@@ -272,8 +273,7 @@ struct frame_in stream_frame_in(const utter_stream *s)
 
 static void ring_put(utter_stream *s, const float *pcm, size_t n)
 {
-    size_t at = (s->ring_from + s->ring_n) % s->ring_size,
-           first = s->ring_size - at < n ? s->ring_size - at : n;
+    size_t at = (s->ring_from + s->ring_n) % s->ring_size, first = min(s->ring_size - at, n);
     memcpy(s->ring + at, pcm, first * sizeof *pcm);
     memcpy(s->ring, pcm + first, (n - first) * sizeof *pcm);
     s->ring_n += n;
@@ -404,8 +404,8 @@ void stream_fail(utter_stream *s, utter_status status, const utter_error *error)
 
 size_t stream_drain(utter_stream *s, float *pcm, size_t capacity)
 {
-    size_t n = s->ring_n < capacity ? s->ring_n : capacity;
-    size_t first = s->ring_size - s->ring_from < n ? s->ring_size - s->ring_from : n;
+    size_t n = min(s->ring_n, capacity);
+    size_t first = min(s->ring_size - s->ring_from, n);
     memcpy(pcm, s->ring + s->ring_from, first * sizeof *pcm);
     memcpy(pcm + first, s->ring, (n - first) * sizeof *pcm);
     s->ring_from = (s->ring_from + n) % s->ring_size;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "model/model_parts.h"
 
@@ -22,7 +23,7 @@ static void pack_part(void *arg, int part, int n_parts)
     pool_slice(pack_blocks(job->from->rows), 1, part, n_parts, &begin, &end);
     for (int64_t b = begin; b < end; b++) {
         int64_t n = job->from->rows - b * PACK_ROWS;
-        n = n < PACK_ROWS ? n : PACK_ROWS;
+        n = min(n, PACK_ROWS);
         for (int64_t r = 0; r < n; r++) {
             weight_row(job->from, b * PACK_ROWS + r, rows + r * cols);
         }
@@ -134,7 +135,7 @@ static utter_status pack_all(struct model *m, struct weight **list, int n, int n
         struct weight w = *list[i];
         w.type = i < n_narrow ? type : DTYPE_Q8;
         bytes += matrix_bytes(&w);
-        most_cols = (size_t)w.cols > most_cols ? (size_t)w.cols : most_cols;
+        most_cols = max((size_t)w.cols, most_cols);
     }
     char *at = model_own(m, bytes);
     float *rows = memory_new(n_parts * PACK_ROWS, most_cols * sizeof *rows);

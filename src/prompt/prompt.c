@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "prompt/edges.h"
 #include "text/chars.h"
 
@@ -211,7 +212,7 @@ void prompt_close(struct prompt **prompt)
 static int text_ids(const struct prompt *p)
 {
     int n = (int)p->ids.n - OPENING_IDS - (p->finished ? CLOSING_IDS : 0);
-    return n > 0 ? n : 0;
+    return max(n, 0);
 }
 
 /* The text side of the body is one list, A: transcript of the voice, text, end. The codec side, B: begin,

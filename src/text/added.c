@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "text/nfc.h"
 
 enum {
@@ -178,7 +179,7 @@ static utter_status add_token(struct added *added, const struct vocabulary *voca
             "%s: the id must be %d (that of the same token in vocab.json, else the next free one)",
             where, (int)id);
     }
-    added->largest_id = id > added->largest_id ? id : added->largest_id;
+    added->largest_id = max(id, added->largest_id);
     return normalized ? add_normal(added, content, id, where, error)
                       : tree_add(&added->raw, content, bytes, id, where, error);
 }

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "text/bpe.h"
 #include "text/chars.h"
 
@@ -35,7 +36,7 @@ static size_t read_token(const char **at, const char *end, char *out)
         if (code >= 0x80) {
             bool bad;
             size_t left = (size_t)(end - *at);
-            if (utf8_valid(*at, left < 4 ? left : 4, &bad) == 0) {
+            if (utf8_valid(*at, min(left, 4), &bad) == 0) {
                 return 0;
             }
             utf8_get(*at, &code);

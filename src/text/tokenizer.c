@@ -3,6 +3,7 @@
 #include "text/tokenizer.h"
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "text/tokenizer_parts.h"
 
 /* The official package patches vocabularies of more than this many entries. */
@@ -39,10 +40,9 @@ static utter_status read_files(struct tokenizer *t, const char *folder, file_rea
     }
     if (status == UTTER_OK) {
         int32_t a = t->added.largest_id, v = vocabulary.largest_id;
-        t->n_vocabulary = (size_t)(a > v ? a : v) + 1;
+        t->n_vocabulary = (size_t)max(a, v) + 1;
         for (size_t i = 0; i < vocabulary.n; i++) {
-            t->longest =
-                vocabulary.entry[i].bytes > t->longest ? vocabulary.entry[i].bytes : t->longest;
+            t->longest = max(vocabulary.entry[i].bytes, t->longest);
         }
         status = pretokens_new(&t->pretokens, choose_pattern(pattern, vocabulary.n), error);
     }

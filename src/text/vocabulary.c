@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum { FILE_LIMIT = 1 << 28 };
 
@@ -207,7 +208,7 @@ static utter_status read_entry(struct reader *r)
     }
     if (status == UTTER_OK) {
         v->n++;
-        v->largest_id = entry->id > v->largest_id ? entry->id : v->largest_id;
+        v->largest_id = max(entry->id, v->largest_id);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "weights/checkpoint.h"
 #include "weights/config_parts.h"
 
@@ -448,7 +449,7 @@ int config_find(const struct named_id *list, int n, const char *name)
 int config_suppress_from(const struct config *c)
 {
     const int from = c->codec_vocabulary < 1024 ? 0 : c->codec_vocabulary - 1024;
-    return from < c->predictor_vocabulary ? from : c->predictor_vocabulary;
+    return min(from, c->predictor_vocabulary);
 }
 
 /* After the power and after the division. */

@@ -3,6 +3,7 @@
  * program does not know is refused here, so that nothing after it has to look. */
 #include <string.h>
 
+#include "base/minmax.h"
 #include "weights/config_parts.h"
 
 /* The last convolution after the transformer halves the rate; it has twice as many taps. */
@@ -48,8 +49,8 @@ static utter_status check_encoder(
                    "%s: %d codebooks of %d codes, %d samples a frame at %d Hz; the decoder has %d of "
                    "%d, %d at "
                    "%d Hz",
-                   f->where, quantizers < valid ? quantizers : valid, size, samples, rate,
-                   d->n_codebooks, d->codebook_size, d->frame_samples, d->sample_rate);
+                   f->where, min(quantizers, valid), size, samples, rate, d->n_codebooks,
+                   d->codebook_size, d->frame_samples, d->sample_rate);
     }
     return UTTER_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "base/numeric.h"
 
 bool pack_is(enum dtype type)
@@ -144,7 +145,7 @@ void pack_block(void *out, enum dtype type, const float *rows, int64_t n_rows, i
     uint8_t *scales = out, *group = scales + scale_bytes;
     memset(out, 0, pack_block_bytes(type, cols));
     for (int64_t g = 0; g < pack_groups(cols); g++, group += group_bytes) {
-        int64_t first = g * PACK_GROUP, n = cols - first < PACK_GROUP ? cols - first : PACK_GROUP;
+        int64_t first = g * PACK_GROUP, n = min(cols - first, PACK_GROUP);
         for (int r = 0; r < PACK_ROWS; r++) {
             int8_t codes[PACK_GROUP] = {0};
             uint16_t scale = 0;

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/minmax.h"
 
 size_t seal_find(const void *file, size_t bytes)
 {
@@ -33,7 +34,7 @@ static uint64_t hash_around(const struct file_map *map, size_t at)
     XXH64_update(&state, map->data, at);
     XXH64_update(&state, SEAL_EMPTY, SEAL_DIGITS);
     for (size_t i = at + SEAL_DIGITS; i < map->size; i += PIECE) {
-        size_t n = map->size - i < PIECE ? map->size - i : PIECE;
+        size_t n = min(map->size - i, PIECE);
         XXH64_update(&state, map->data + i, n);
         file_map_rest(map, map->data + i, n);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "cpu/encoders/encoder_parts.h"
 
@@ -75,7 +76,7 @@ static void make_table(struct quantizer *q, int g)
     int64_t size = w->table_sum[g].rows;
     for (int64_t e = 0; e < size; e++) {
         float usage = w->table_usage[g][e], *row = q->rows + e * q->dim;
-        usage = usage > least_usage ? usage : least_usage;
+        usage = max(usage, least_usage);
         weight_row(&w->table_sum[g], e, row);
         for (int i = 0; i < q->dim; i++) {
             row[i] /= usage;

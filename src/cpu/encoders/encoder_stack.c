@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "cpu/encoders/encoder_parts.h"
 
@@ -210,7 +211,7 @@ static void run_mlp(struct stack_room *r)
     int64_t width = r->shape->width, inner = r->shape->inner;
     run_norm(r, l->post_norm, l->post_norm_bias);
     for (int64_t t = 0; t < r->n; t += MLP_MOMENTS) {
-        int n = (int)(r->n - t < MLP_MOMENTS ? r->n - t : MLP_MOMENTS);
+        int n = (int)min(r->n - t, MLP_MOMENTS);
         float *y = r->normed + t * width;
         struct gelu_job gelu = {r, n * inner};
         struct add_job add = {r, r->x + t * width, y, l->mlp_scale, n};

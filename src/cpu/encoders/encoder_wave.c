@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cpu/encoders/encoder_parts.h"
 
 /* Output rows of one block: enough to use a weight several times while it is in the cache. */
@@ -169,7 +170,7 @@ utter_status encoder_wave(const struct encoder_run *run, const float *pcm, size_
     utter_status status = w ? UTTER_OK : error_memory(run->error, "the encoder");
     int64_t width = run->model->config->codec.encoder.stack.width;
     for (size_t at = 0; !status && at < n_samples;) {
-        size_t n = n_samples - at < (size_t)w->capacity ? n_samples - at : (size_t)w->capacity;
+        size_t n = min(n_samples - at, (size_t)w->capacity);
         memcpy(w->pcm + w->first.taps - 1, pcm + at, n * sizeof *pcm);
         x += width * wave_block(run, w, (int64_t)n, x);
         at += n;

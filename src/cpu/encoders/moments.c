@@ -4,6 +4,7 @@
 #include "cpu/encoders/moments.h"
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 
 bool moments_conv_init(struct moments_conv *c, const struct conv_weights *weights, int taps)
@@ -63,7 +64,7 @@ static void finish(const struct moments_job *job, int64_t t, int64_t o0, int64_t
         job->kern->elu(y, y, n);
     }
     for (int64_t o = 0; run->after == MOMENTS_RELU && o < n; o++) {
-        y[o] = y[o] < 0 ? 0 : y[o]; /* NaN stays */
+        y[o] = max(0, y[o]); /* NaN stays */
     }
 }
 
@@ -79,7 +80,7 @@ static void moments_part(void *arg, int part, int n_parts)
         pool_slice(t1, MOMENT_GRAIN, part, n_parts, &t0, &t1);
     }
     for (int64_t t = t0; t < t1 && o0 < o1; t += MOMENT_BLOCK) {
-        int n = (int)(t1 - t < MOMENT_BLOCK ? t1 - t : MOMENT_BLOCK);
+        int n = (int)min(t1 - t, MOMENT_BLOCK);
         job->kern->matmul_f32(run->y + t * c->n_out, c->n_out, c->w, (int64_t)c->taps * c->n_in, o0, o1,
             run->x + t * run->x_stride, run->x_stride, n);
         for (int i = 0; i < n; i++) {
@@ -94,7 +95,7 @@ void moments_conv_run(const struct moments_conv *c, const struct kern *kern, str
     struct moments_job job = {c, kern, run, false};
     int64_t work = run->n_t * c->n_out * c->n_in * c->taps, most = (int64_t)pool_size(pool) * 4,
             n_parts = work >> 16;
-    n_parts = n_parts < most ? n_parts : most;
+    n_parts = min(n_parts, most);
     if (n_parts <= 1) {
         moments_part(&job, 0, 1);
         return;

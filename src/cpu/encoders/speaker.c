@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "cpu/encoders/moments.h"
 
@@ -40,19 +41,14 @@ static void run_free(struct speaker_run *r)
     }
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool run_init(struct speaker_run *r)
 {
     const struct speaker_config *s = &r->model->config->speaker;
     int64_t widest = (int64_t)s->n_mels * s->taps[0];
     for (int i = 1; i < s->n_blocks; i++) {
-        widest = larger(widest, (int64_t)s->channels[i] / s->groups * s->taps[i]);
+        widest = max(widest, (int64_t)s->channels[i] / s->groups * s->taps[i]);
     }
-    int64_t narrow = larger(s->squeeze_channels, s->attention_channels);
+    int64_t narrow = max(s->squeeze_channels, s->attention_channels);
     r->channels = s->channels[0];
     r->last = s->last_channels;
     struct {
@@ -68,7 +64,7 @@ static bool run_init(struct speaker_run *r)
         {&r->mfa, r->n, r->last},
         {&r->attention, r->n, s->attention_channels},
         {&r->pooled, 2, r->last},
-        {&r->small, larger(r->channels, narrow), 1},
+        {&r->small, max(r->channels, narrow), 1},
         {&r->narrow, narrow, 1},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -199,7 +195,7 @@ static void stats_part(void *arg, int part, int n_parts)
     int64_t begin, end;
     pool_slice(job->width, CHANNEL_GRAIN, part, n_parts, &begin, &end);
     for (; begin < end; begin += CHANNEL_GRAIN) {
-        int64_t n_c = end - begin < CHANNEL_GRAIN ? end - begin : CHANNEL_GRAIN;
+        int64_t n_c = min(end - begin, CHANNEL_GRAIN);
         double mean[CHANNEL_GRAIN] = {0}, square[CHANNEL_GRAIN] = {0};
         for (int64_t t = 0; t < job->n; t++) {
             for (int64_t c = 0; c < n_c; c++) {
@@ -304,7 +300,7 @@ static void pool_part(void *arg, int part, int n_parts)
     int64_t begin, end;
     pool_slice(r->last, CHANNEL_GRAIN, part, n_parts, &begin, &end);
     for (; begin < end; begin += CHANNEL_GRAIN) {
-        int64_t n_c = end - begin < CHANNEL_GRAIN ? end - begin : CHANNEL_GRAIN;
+        int64_t n_c = min(end - begin, CHANNEL_GRAIN);
         float largest[CHANNEL_GRAIN];
         double sum[CHANNEL_GRAIN] = {0}, mean[CHANNEL_GRAIN] = {0}, square[CHANNEL_GRAIN] = {0};
         float *score = r->joined + begin;

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "base/minmax.h"
+
 enum {
     CONV_ROWS = 6, /* outputs side by side: rows of weights often lie apart by */
                    /* pages, and more than 8 would fight for one set of a cache */
@@ -102,7 +104,7 @@ KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b
     int64_t row = (int64_t)c->n_in * taps;
     const float *w = c->w + o * row + b->i0 * taps, *x = c->x + b->i0 * c->x_stride + t;
     for (int i = b->i0; i < b->i1; i += b->chain) {
-        int n_i = b->i1 - i < b->chain ? b->i1 - i : b->chain;
+        int n_i = min(b->i1 - i, b->chain);
         conv_chain(c, rows, vectors, taps, n_i, total, w, x);
         w += n_i * taps, x += n_i * c->x_stride;
     }
@@ -279,13 +281,13 @@ static void upconv_chain(const struct kern_upconv *u, float *to, int64_t z_strid
     int64_t row = (int64_t)u->n_out * u->taps, k = 0;
     for (int i = 0; n_t <= UPCONV_FEW_MOMENTS && i < n_i; i += UPCONV_STREAMS) {
         const float *from = x + i * u->x_stride, *rows = w + i * row;
-        int n_rows = n_i - i < UPCONV_STREAMS ? n_i - i : UPCONV_STREAMS;
+        int n_rows = min(n_i - i, UPCONV_STREAMS);
         for (k = 0; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
             upconv_strip(u, to + k, z_stride, from, n_t, rows + k, row, n_rows, !i, UPCONV_AHEAD);
         }
     }
     for (; k < n; k += UPCONV_WIDE) {
-        upconv_fetch(strip, w + k, row, n - k < UPCONV_WIDE ? n - k : UPCONV_WIDE, n_i);
+        upconv_fetch(strip, w + k, row, min(n - k, UPCONV_WIDE), n_i);
         upconv_strip(u, to + k, z_stride, x, n_t, strip, UPCONV_WIDE, n_i, true, 0);
     }
 }
@@ -331,7 +333,7 @@ static void upconv(const struct kern_upconv *u, int o0, int o1)
 {
     float *z = u->products, *chain = z + kern_upconv_products(u->taps) / 2;
     for (int64_t t = 0; t < u->n_t; t += KERN_UPCONV_MOMENTS) {
-        int64_t n_t = u->n_t - t < KERN_UPCONV_MOMENTS ? u->n_t - t : KERN_UPCONV_MOMENTS;
+        int64_t n_t = min(u->n_t - t, KERN_UPCONV_MOMENTS);
         int n_o = (int)(KERN_UPCONV_FLOATS / (n_t * u->taps)) / KERN_UPCONV_GRAIN * KERN_UPCONV_GRAIN;
         n_o = n_o ? n_o : KERN_UPCONV_GRAIN;
         for (int o = o0; o < o1; o += n_o) {

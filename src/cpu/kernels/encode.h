@@ -3,6 +3,8 @@
  * Included by body.h. */
 #include <math.h>
 
+#include "base/minmax.h"
+
 /* e^x - 1 for x <= 0, relative error of a few ulp; NaN stays. */
 KERN_INLINE vf encode_expm1(vf x)
 {
@@ -44,7 +46,7 @@ KERN_INLINE void nearest_tile(const struct kern_nearest *t, int columns, const f
         }
     }
     for (int begin = 0; begin < t->dim + 2; begin += t->terms) {
-        int end = begin + t->terms, last = end < t->dim ? end : t->dim;
+        int end = begin + t->terms, last = min(end, t->dim);
         KERN_UNROLL
         for (int c = 0; c < columns; c++) {
             KERN_UNROLL
@@ -100,10 +102,10 @@ KERN_INLINE void nearest_columns(const struct kern_nearest *t, int columns, cons
         int64_t block = e / KERN_NEAREST_BLOCK, inside = e % KERN_NEAREST_BLOCK;
         nearest_tile(t, columns, t->table + block * t->dim * KERN_NEAREST_BLOCK + inside, t->norms + e,
             x, x_stride, x_norm, piece);
-        int64_t n = t->n - e < NEAREST_PIECE ? t->n - e : NEAREST_PIECE;
+        int64_t n = min(t->n - e, NEAREST_PIECE);
         for (int c = 0; c < columns; c++) {
             for (int64_t i = 0; i < n; i++) {
-                float square = piece[c * NEAREST_PIECE + i], distance = sqrtf(square > 0 ? square : 0);
+                float square = piece[c * NEAREST_PIECE + i], distance = sqrtf(max(square, 0));
                 if (distance < best[c]) {
                     best[c] = distance;
                     index[c] = (int32_t)(e + i);

@@ -11,6 +11,7 @@
 #endif
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 
 #if defined(__x86_64__)
@@ -114,7 +115,7 @@ int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int
         return ((step * HALF + i_in % HALF) * KERN_WHOLE_GROUP + o_in) * 2 + i_in / HALF;
     }
     int n_visit = kern_whole_visit(taps), g0 = g / n_visit * n_visit, n_g = n_groups - g0;
-    n_g = n_g < n_visit ? n_g : n_visit;
+    n_g = min(n_g, n_visit);
     int64_t tile = (o_group * n_groups + g0) * TILES + (int64_t)(o_in / KERN_WHOLE_ROWS) * n_g + g - g0;
     return (((tile * taps + j) * HALF + i_in / 2) * KERN_WHOLE_ROWS + o_in % KERN_WHOLE_ROWS) * 2 +
            i_in % 2;
@@ -178,8 +179,7 @@ static void product_part(void *arg, int part, int n_parts)
     pool_slice(job->n_rows, PACK_ROWS, part, n_parts, &begin, &end);
     for (int i = 0; i < job->n_products && first < end; i++) {
         const struct kern_product *p = &job->products[i];
-        int64_t r0 = begin > first ? begin - first : 0,
-                r1 = end - first < p->w->rows ? end - first : p->w->rows;
+        int64_t r0 = begin > first ? begin - first : 0, r1 = min(end - first, p->w->rows);
         if (r0 < r1) {
             product_rows(job, p, r0, r1);
         }
@@ -235,7 +235,7 @@ static void run_products(struct product_job job, struct pool *pool, struct kern_
         }
     }
     int64_t n_parts = job.n_rows * n_k * n_c / part_work;
-    n_parts = n_parts < most ? n_parts : most;
+    n_parts = min(n_parts, most);
     void (*part)(void *, int, int) = job.gated ? gated_part : product_part;
     if (n_parts <= 1) {
         part(&job, 0, 1);

@@ -3,6 +3,8 @@
  * cpu/kernels/kern.h. Included by body.h. */
 #include <math.h>
 
+#include "base/minmax.h"
+
 /* A dot product is one vector accumulator over k in steps of KERN_LANES, the tail filled up with zeros,
  * then vf_sum. Tiles only decide which dot products run side by side. */
 enum {
@@ -125,9 +127,9 @@ KERN_INLINE void matmul(enum dtype type, float *y, int64_t y_stride, const void 
 {
     size_t row_bytes = (size_t)n_k * weight_bytes(type);
     int64_t block = (int64_t)(BLOCK_BYTES / (row_bytes + 1)) / TALL_ROWS * TALL_ROWS;
-    block = block < TALL_ROWS ? TALL_ROWS : block;
+    block = max(block, TALL_ROWS);
     for (int64_t r = r0; r < r1; r += block) {
-        int64_t n = r1 - r < block ? r1 - r : block;
+        int64_t n = min(r1 - r, block);
         const char *rows = (const char *)w + (size_t)r * row_bytes;
         int c = 0;
         for (; c + TILE_COLUMNS <= n_c; c += TILE_COLUMNS) {
@@ -313,7 +315,7 @@ KERN_INLINE float softmax_terms(float *scores, int64_t n)
 {
     float largest = scores[0];
     for (int64_t i = 1; i < n; i++) {
-        largest = scores[i] > largest ? scores[i] : largest;
+        largest = max(scores[i], largest);
     }
     vf sum = {0};
     int64_t i = 0;

@@ -5,6 +5,7 @@
  * The same bits as with few columns: a code of 16 bits is 256 times a signed byte and an unsigned byte (one of 8 bits
  * is a signed byte alone), and what a group gives is a whole number, however it is added. Groups then follow each other
  * as they do there. */
+#include "base/minmax.h"
 #include "cpu/kernels/tile_unit.h"
 
 enum {
@@ -210,8 +211,7 @@ KERN_INLINE void byte_stretch(enum dtype type, struct byte_room *room, float *y,
     const size_t block_bytes = pack_block_bytes(type, w->cols), scale_bytes = pack_scale_bytes(w->cols);
     const size_t group_bytes = PACK_ROWS * PACK_GROUP / (type == DTYPE_Q8 ? 1 : 2);
     for (int m = 0; m * BYTE_TILE < n; m++) {
-        int first = c0 + m * BYTE_TILE,
-            n_m = n - m * BYTE_TILE < BYTE_TILE ? n - m * BYTE_TILE : BYTE_TILE;
+        int first = c0 + m * BYTE_TILE, n_m = min(n - m * BYTE_TILE, BYTE_TILE);
         for (int64_t g = 0; g < n_g; g++) {
             byte_columns_split(type, &room->x[m][g], x, first, n_m, g0 + g);
         }
@@ -229,8 +229,8 @@ KERN_INLINE void byte_stretch(enum dtype type, struct byte_room *room, float *y,
             int n_m = n - m * BYTE_TILE;
             float *to = y + (c0 + m * BYTE_TILE) * y_stride + r;
             if (n_m > BYTE_FEW) {
-                byte_tile(type, room, BYTE_TILE, room->x[m], to, y_stride, r1 - r,
-                    n_m < BYTE_TILE ? n_m : BYTE_TILE, scales, g0 == 0, n_g, ahead, group_bytes);
+                byte_tile(type, room, BYTE_TILE, room->x[m], to, y_stride, r1 - r, min(n_m, BYTE_TILE),
+                    scales, g0 == 0, n_g, ahead, group_bytes);
             } else {
                 byte_tile(type, room, BYTE_FEW, room->x[m], to, y_stride, r1 - r, n_m, scales, g0 == 0,
                     n_g, ahead, group_bytes);
@@ -250,9 +250,9 @@ KERN_INLINE int packed_on_tiles(enum dtype type, float *y, int64_t y_stride, con
     struct byte_room room;
     TILES_BEGIN(&byte_shape);
     for (int c = 0; c < n; c += BYTE_COLUMNS) {
-        int n_m = n - c < BYTE_COLUMNS ? n - c : BYTE_COLUMNS;
+        int n_m = min(n - c, BYTE_COLUMNS);
         for (int64_t g = 0; g < x->n_groups; g += BYTE_GROUPS) {
-            int64_t n_g = x->n_groups - g < BYTE_GROUPS ? x->n_groups - g : BYTE_GROUPS;
+            int64_t n_g = min(x->n_groups - g, BYTE_GROUPS);
             byte_stretch(type, &room, y, y_stride, w, r0, r1, x, c, n_m, g, n_g);
         }
     }

@@ -10,6 +10,7 @@
  * the tap. Each of its sums is one chain over groups, taps, halves: no tile and no border of a call can be seen in
  * it. */
 
+#include "base/minmax.h"
 #include "cpu/kernels/tile_unit.h"
 
 enum {
@@ -150,7 +151,7 @@ static struct tile_visit tile_visit_at(
         return (struct tile_visit){0};
     }
     int n_visits = (n_steps + TILE_STEPS - 1) / TILE_STEPS, most = (n_steps + n_visits - 1) / n_visits;
-    int n = n_steps - step < most ? n_steps - step : most;
+    int n = min(n_steps - step, most);
     return (struct tile_visit){step, n, t, w + (int64_t)step * TILE_STEP};
 }
 
@@ -163,7 +164,7 @@ static void whole(const struct kern_whole *c, int o0, int o1)
     (void)o1;
     TILES_BEGIN(&tile_shape);
     for (; visit.n_steps; visit = tile_visit_at(c, w, visit.t, visit.step + visit.n_steps)) {
-        int64_t n_t = c->n_t - visit.t < TILE_MOMENTS ? c->n_t - visit.t : TILE_MOMENTS, t = 0;
+        int64_t n_t = min(c->n_t - visit.t, TILE_MOMENTS), t = 0;
         for (; n_t - t > TILE; t += 2 * TILE) {
             tile_sums(c, 2, &visit, visit.t + t, &sums[t / TILE], t == 0);
         }

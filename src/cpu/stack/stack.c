@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "cpu/kernels/vector.h"
 
@@ -27,21 +28,16 @@ struct cpu_scratch {
     struct kern_rounded rounded;
 };
 
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, int n_shapes,
     int n_columns, int64_t n_keys, int n_threads)
 {
     int width = 1, inner = 1, q = 1, kv = 1, half = 1;
     for (int i = 0; i < n_shapes; i++) {
-        width = larger(width, shapes[i]->width);
-        inner = larger(inner, shapes[i]->inner);
-        q = larger(q, shapes[i]->n_heads * shapes[i]->head);
-        kv = larger(kv, shapes[i]->n_kv_heads * shapes[i]->head);
-        half = larger(half, shapes[i]->head / 2);
+        width = max(width, shapes[i]->width);
+        inner = max(inner, shapes[i]->inner);
+        q = max(q, shapes[i]->n_heads * shapes[i]->head);
+        kv = max(kv, shapes[i]->n_kv_heads * shapes[i]->head);
+        half = max(half, shapes[i]->head / 2);
     }
     struct cpu_scratch *s = memory_new(1, sizeof *s);
     if (!s) {
@@ -74,7 +70,7 @@ struct cpu_scratch *cpu_scratch_new(const struct stack_config *const *shapes, in
             return NULL;
         }
     }
-    int64_t n_k = larger(larger(width, inner), q);
+    int64_t n_k = max(max(width, inner), q);
     if (!kern_rounded_init(&s->rounded, n_k, n_columns)) {
         cpu_scratch_free(s);
         return NULL;
@@ -267,15 +263,15 @@ static void run_attention(struct pass *p)
     struct kern_product products[] = {
         {s->q, q, &p->weights->q}, {s->k, kv, &p->weights->k}, {s->v, kv, &p->weights->v}};
     kern_products(kern, pool, products, 3, s->normed, shape->width, p->n, &s->rounded);
-    spread(p, place_columns, p->n / 4 < s->n_parts ? p->n / 4 : s->n_parts);
+    spread(p, place_columns, min(p->n / 4, s->n_parts));
     for (int c = 0; c < p->n; c++) {
         n_keys += visible_keys(p, &p->columns[c]);
     }
     int64_t parts = n_keys * q >>
                     13; /* enough keys, which come from far, for a part to be worth a thread's while */
     int64_t most = (int64_t)p->n * shape->n_kv_heads;
-    most = most < s->n_parts ? most : s->n_parts;
-    spread(p, attend_tasks, (int)(parts < most ? parts : most));
+    most = min(most, s->n_parts);
+    spread(p, attend_tasks, (int)min(parts, most));
     kern_matmul(kern, pool, s->out, shape->width, &p->weights->o, s->mixed, q, p->n, &s->rounded);
     add_columns(p, s->out, p->weights->attention_scale);
 }

@@ -7,16 +7,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "cpu/talker/sample.h"
 
 /* Columns of one pass: enough for prompts to run at the speed of arithmetic, not of memory. */
 enum { N_COLUMNS = 64 };
-
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 static void *take(struct cpu_frame *f, int64_t n, size_t size)
 {
@@ -28,8 +24,8 @@ utter_status cpu_frame_init(struct cpu_frame *f, const struct model *model, cons
     struct pool *pool, int n_positions, utter_error *error)
 {
     const struct config *c = model->config;
-    int64_t width = larger(c->talker.width, c->predictor.width);
-    int64_t vocabulary = larger(c->codec_vocabulary, c->predictor_vocabulary);
+    int64_t width = max(c->talker.width, c->predictor.width);
+    int64_t vocabulary = max(c->codec_vocabulary, c->predictor_vocabulary);
     f->model = model;
     f->kern = kern;
     f->pool = pool;
@@ -43,7 +39,7 @@ utter_status cpu_frame_init(struct cpu_frame *f, const struct model *model, cons
     f->order = take(f, vocabulary, sizeof(int32_t));
     const struct stack_config *const shapes[] = {&c->talker, &c->predictor};
     f->scratch =
-        cpu_scratch_new(shapes, 2, f->n_columns, larger(n_positions, c->n_codebooks), pool_size(pool));
+        cpu_scratch_new(shapes, 2, f->n_columns, max(n_positions, c->n_codebooks), pool_size(pool));
     if (!f->columns || !f->input || !f->x || !f->normed || !f->logits || !f->scores || !f->order ||
         !f->scratch) {
         return error_memory(error, "buffers of the talker");
@@ -107,7 +103,7 @@ void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct 
     int64_t width = f->model->config->talker.width;
     int last = 0;
     for (int done = 0; done < n; done += last) {
-        last = n - done < f->n_columns ? n - done : f->n_columns;
+        last = min(n - done, f->n_columns);
         cpu_embed_rows(&f->embed, rows + done, last, f->x);
         tap(f, "prompt", done, f->x, last, width);
         for (int i = 0; i < last; i++) {
@@ -285,6 +281,6 @@ void cpu_frame_run(struct cpu_frame *f, struct cpu_lane *const *lanes, const str
     int32_t texts[GROUP];
     const int32_t *forced[GROUP];
     for (int i = 0; i < n; i += GROUP) {
-        run_group(f, lanes + i, in + i, n - i < GROUP ? n - i : GROUP, some, texts, forced);
+        run_group(f, lanes + i, in + i, min(n - i, GROUP), some, texts, forced);
     }
 }

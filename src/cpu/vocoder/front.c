@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/vocoder/vocoder_whole.h"
 
 enum { MOMENT_WORK = 16 }; /* what a number of a norm or an activation costs, in products, about */
@@ -54,7 +55,7 @@ static void pick_rows(struct cpu_vocoder *v, const int32_t *codes, float *first,
     memset(rest, 0, (size_t)half * sizeof *rest);
     for (int g = 0; g < d->n_codebooks; g++) {
         float *sum = g < d->n_semantic ? first : rest, usage = w->table_usage[g][codes[g]];
-        usage = usage < usage_least ? usage_least : usage; /* not a number stays */
+        usage = max(usage_least, usage); /* not a number stays */
         weight_row(&w->table_sum[g], codes[g], row);
         for (int i = 0; i < half; i++) {
             sum[i] += row[i] / usage;
@@ -107,7 +108,7 @@ static void group_up(float *groups, const float *x, int64_t n_channels, int64_t 
 {
     for (int64_t c = 0; c < n_channels;
          c += KERN_WHOLE_GROUP, groups += KERN_WHOLE_GROUP * vocoder_stride(n)) {
-        int64_t width = n_channels - c < KERN_WHOLE_GROUP ? n_channels - c : KERN_WHOLE_GROUP;
+        int64_t width = min(n_channels - c, KERN_WHOLE_GROUP);
         for (int64_t t = 0; t < n; t++) {
             memcpy(groups + t * KERN_WHOLE_GROUP, x + t * n_channels + c, (size_t)width * sizeof *x);
         }

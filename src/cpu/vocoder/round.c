@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/numeric.h"
 #include "cpu/vocoder/vocoder_whole.h"
 
@@ -149,7 +150,7 @@ static void fetch_rows(const struct conv_job *job, int o, float *rows)
 {
     const struct whole_conv *c = job->to;
     int64_t n = (int64_t)job->n_in * c->taps, rate = job->rate;
-    int n_o = job->n_out - o < KERN_WHOLE_ROWS ? job->n_out - o : KERN_WHOLE_ROWS;
+    int n_o = min(job->n_out - o, KERN_WHOLE_ROWS);
     memset(rows, 0, (size_t)(KERN_WHOLE_ROWS * n * (rate ? rate : 1)) * sizeof *rows);
     if (!rate) {
         if (n_o > 0) {
@@ -181,7 +182,7 @@ static float scale_of(const float *row, int n_in, int taps)
                 largest = size > largest || size != size ? size : largest;
                 sum += size;
             }
-            most = sum > most ? sum : most;
+            most = max(sum, most);
         }
     }
     /* Rounding adds half a step for each of a group; sums of floats are off by less. */

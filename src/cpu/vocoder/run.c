@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cpu/vocoder/vocoder_whole.h"
 
 /* ---- Parts that all files use ---- */
@@ -26,8 +27,8 @@ void vocoder_spread(const struct cpu_vocoder *v, void (*fn)(void *, int, int), v
 {
     const int64_t least_work = 1 << 16; /* below, waking a thread costs more than it gives */
     int64_t n_parts = (n + grain - 1) / grain, worth = work / least_work;
-    n_parts = n_parts < worth ? n_parts : worth;
-    n_parts = n_parts < v->n_parts ? n_parts : v->n_parts;
+    n_parts = min(n_parts, worth);
+    n_parts = min(n_parts, v->n_parts);
     if (n_parts <= 1) {
         fn(arg, 0, 1);
     } else {
@@ -132,11 +133,11 @@ static void lay_out(struct cpu_vocoder *v, struct vocoder_carver *c)
     v->last_snake = take_snake(c, &w->last_snake, channels);
     for (int i = 0; i < d->n_ratios; i++) {
         v->upsample[i].up_w = w->upsample[i].up.w.data;
-        most_taps = d->ratios[i] > most_taps ? d->ratios[i] : most_taps;
+        most_taps = max(d->ratios[i], most_taps);
     }
     for (int i = 0; i < d->n_rates; i++) {
         take_block(v, c, i);
-        most_taps = 2 * d->rates[i] > most_taps ? 2 * d->rates[i] : most_taps;
+        most_taps = max(2 * d->rates[i], most_taps);
     }
     vocoder_front_carve(v, c);
     if (v->whole) {
@@ -352,7 +353,7 @@ void cpu_vocoder_prime(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, con
     int n_front = n_frames > wave_memory(v) ? n_frames - wave_memory(v) : 0;
     for (int at = 0, n; at < n_frames; at += n) {
         int end = at < n_front ? n_front : n_frames;
-        n = end - at < BACKEND_MAX_FEED ? end - at : BACKEND_MAX_FEED;
+        n = min(end - at, BACKEND_MAX_FEED);
         const int32_t *of = codes + (int64_t)at * v->model->config->n_codebooks;
         if (at < n_front) {
             vocoder_front_run(v, lane, of, n, &no_tap);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cpu/vocoder/vocoder_parts.h"
 
 /* Of scratch and prepared weights. Beyond, a lane's layers are large enough to be shared, and memory is dear. */
@@ -23,7 +24,7 @@ utter_status cpu_vocoder_team_open(struct cpu_vocoder_team **at, const struct cp
     struct pool *pool, int n_lanes, utter_error *error)
 {
     uint64_t shared_bytes, lane_bytes;
-    int n = pool_size(pool) < n_lanes ? pool_size(pool) : n_lanes;
+    int n = min(pool_size(pool), n_lanes);
     cpu_vocoder_memory(alike, &shared_bytes, &lane_bytes);
     *at = NULL;
     if (n < 2 || shared_bytes > MOST_BYTES) {
@@ -75,7 +76,7 @@ void cpu_vocoder_team_run(struct cpu_vocoder_team *t, struct vocoder_order *orde
     t->orders = orders;
     t->n_orders = n;
     atomic_store(&t->next, 0);
-    pool_run(t->pool, team_part, t, n < t->n_members ? n : t->n_members);
+    pool_run(t->pool, team_part, t, min(n, t->n_members));
 }
 
 uint64_t cpu_vocoder_team_bytes(const struct cpu_vocoder_team *t)

@@ -6,6 +6,8 @@
 
 #include "cpu/vocoder/vocoder_whole.h"
 
+#include "base/minmax.h"
+
 enum {
     PIECE_MOMENTS = 1024, /* that a block makes in one piece, about */
     PIECE_STEP = 16,
@@ -95,7 +97,7 @@ static void carve_block(struct cpu_vocoder *v, struct vocoder_carver *c, int i)
     b->ready = carve_rows(v, c, b->n_groups, stride);
     b->inner = carve_rows(v, c, b->n_groups, stride);
     int64_t n_places = vocoder_stride(b->n_piece) * b->up.group_rows;
-    v->whole->n_places = n_places > v->whole->n_places ? n_places : v->whole->n_places;
+    v->whole->n_places = max(n_places, v->whole->n_places);
 }
 
 void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
@@ -117,7 +119,7 @@ void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
         carve_block(v, c, i);
         const struct whole_block *b = &w->blocks[i];
         size_t n = (size_t)b->n_piece * (size_t)b->rate * (size_t)(d->decoder_width >> (i + 1));
-        v->n_tapped = n > v->n_tapped ? n : v->n_tapped;
+        v->n_tapped = max(n, v->n_tapped);
     }
     const struct whole_block *last = &w->blocks[d->n_rates - 1];
     w->last_snake = carve_snake(c, channels);
@@ -279,7 +281,7 @@ static void make_group(const struct whole_job *job, int part, int g, int64_t t0,
 static void run_item(const struct whole_job *job, int part, int g, int i)
 {
     const struct kern *kern = job->v->kern;
-    int64_t t0 = i * job->stretch, t1 = t0 + job->stretch < job->n_t ? t0 + job->stretch : job->n_t;
+    int64_t t0 = i * job->stretch, t1 = min(t0 + job->stretch, job->n_t);
     make_group(job, part, g, t0, t1);
     make_next(job, g, t0 * job->rate, t1 * job->rate);
     if (i == 0 && job->next.rows && job->next.past) {
@@ -311,7 +313,7 @@ static void run_conv(struct whole_job *job)
     const struct whole_conv *c = job->conv;
     int64_t wanted = (pool_size(job->v->pool) * ITEMS + c->n_out_groups - 1) / c->n_out_groups;
     int64_t most = (job->n_t + STRETCH - 1) / STRETCH;
-    wanted = wanted < most ? wanted : most;
+    wanted = min(wanted, most);
     job->stretch = ((job->n_t + wanted - 1) / wanted + STRETCH - 1) / STRETCH * STRETCH;
     job->n_stretches = (int)((job->n_t + job->stretch - 1) / job->stretch);
     int64_t n = (int64_t)c->n_out_groups * job->n_stretches;
@@ -498,7 +500,7 @@ static void run_block(struct whole_run *run, int i_block, const struct whole_row
     int64_t piece = (n + n_pieces - 1) / n_pieces;
     piece = (piece + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;
     for (int64_t t = 0; t < n; t += piece) {
-        run_piece(run, i_block, rows, t, n - t < piece ? n - t : piece, n);
+        run_piece(run, i_block, rows, t, min(n - t, piece), n);
     }
 }
 

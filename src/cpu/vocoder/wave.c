@@ -6,6 +6,7 @@
  * channels, and at once what the next convolution reads of them: its snake and its past. */
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/vocoder/vocoder_parts.h"
 
 enum {
@@ -44,7 +45,7 @@ void vocoder_wave_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
         b->ready = vocoder_carve(c, most);
         b->inner = vocoder_carve(c, most);
         size_t n = (size_t)(outputs * b->n_out);
-        v->n_tapped = n > v->n_tapped ? n : v->n_tapped;
+        v->n_tapped = max(n, v->n_tapped);
     }
     v->tapped = vocoder_carve(c, (int64_t)v->n_tapped);
 }
@@ -226,7 +227,7 @@ static void run_block(struct wave_run *run, int i_block, const float *rows, int6
     int64_t piece = (n + n_pieces - 1) / n_pieces;
     piece = (piece + PIECE_GRAIN - 1) / PIECE_GRAIN * PIECE_GRAIN;
     for (int64_t t = 0; t < n; t += piece) {
-        run_piece(run, i_block, rows + t, stride, n - t < piece ? n - t : piece);
+        run_piece(run, i_block, rows + t, stride, min(n - t, piece));
     }
 }
 
