@@ -128,6 +128,9 @@ static const struct option option_table[] = {
         "and no more than can be made as they are heard"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
         "speeches that may wait for a lane; more are refused"},
+    {SERVE, "Server", 0, "patience", "MS", OPTION_INTEGER, 0, 600000, AT(patience), "300",
+        "who could not be heard so soon, because others speak, is refused at once and told when to "
+        "come again"},
     {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,
         "folder of voice files; uploaded voices are kept there"},
     {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, AT(api_key_file), NULL,

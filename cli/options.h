@@ -30,8 +30,8 @@ struct settings {
     struct setting pretokenizer;
     struct setting rule, chunk;
     struct setting runs, words, lanes, snapshots;
-    struct setting host, port, serve_lanes, queue, voices, api_key_file, default_format, drain,
-        insecure;
+    struct setting host, port, serve_lanes, queue, patience, voices, api_key_file, default_format,
+        drain, insecure;
     struct setting rate, listeners, eager, seconds, key, limit, load_words, word_frames;
     struct setting server_port, server_host;
     struct setting text, name, base;

@@ -19,6 +19,7 @@ int command_serve(const struct invocation *invocation)
         .threads = (int)s->threads.integer,
         .lanes = (int)s->serve_lanes.integer,
         .queue = (int)s->queue.integer,
+        .patience_ms = (int)s->patience.integer,
         .paced = !s->serve_lanes.given,
         .weights = (int)checkpoint_weights(s),
         .snapshot_bytes = s->snapshots.integer << 20,

@@ -96,7 +96,7 @@ static void answer_health(struct conn *c)
 static void answer_ready(struct conn *c)
 {
     const struct server *s = c->server;
-    bool full = s->is_ready && speech_queue_is_full(s), silent = s->is_ready && link_is_silent(s),
+    bool full = s->is_ready && speech_is_full(s), silent = s->is_ready && link_is_silent(s),
          good = s->is_ready && !s->draining && !full && !silent;
     json_t *said = json_pack("{s:s}", "status",
         good          ? "ready"

@@ -26,6 +26,7 @@
 #include "server/loop/log.h"
 #include "server/loop/server.h"
 #include "server/protocol/websocket.h"
+#include "server/speech/admission.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 #include "server/worker/worker.h"
@@ -351,6 +352,7 @@ int serve_run(const struct serve_options *options)
     TAILQ_INIT(&s.conns);
     TAILQ_INIT(&s.queued);
     TAILQ_INIT(&s.running);
+    admission_begin(&s);
     s.base = event_base_new();
     if (!s.base || event_base_priority_init(s.base, SERVER_PRIORITIES) != 0) {
         fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));

@@ -119,8 +119,9 @@ static void speak(struct session *x, const struct part *part)
     x->told_start = false;
     x->sound_bytes = 0;
     const struct conn *c = x->conn;
-    struct speech_request request = {
-        &x->config, METRICS_STREAM, clock_seconds(), c->account, c->request_id, c->address};
+    struct speech_request request = {&x->config, METRICS_STREAM, clock_seconds(), c->account,
+        c->request_id, c->address,
+        part->sentence > 0}; /* who has heard the first sentence hears the others */
     x->speech = speech_start(c->server, &request, &sink, x, &r);
     if (!x->speech) {
         refuse_all(x, &r);

@@ -136,7 +136,7 @@ static void start_item(struct item *item)
     if (good) {
         const struct conn *c = b->conn;
         struct speech_request request = {
-            &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address};
+            &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address, true};
         item->speech = speech_start(c->server, &request, &sink, item, &r);
     }
     if (!item->speech) {

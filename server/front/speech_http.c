@@ -196,7 +196,7 @@ static void speak(struct answer *a)
     struct refusal r;
     struct conn *c = a->conn;
     struct speech_request request = {
-        &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address};
+        &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address, false};
     a->speech = speech_start(c->server, &request, &sink, a, &r);
     if (!a->speech) {
         refuse_answer(a, &r);

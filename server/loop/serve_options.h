@@ -9,8 +9,9 @@
 struct serve_options {
     const char *model, *host, *device, *kernels; /* kernels: NULL is the usual */
     int port, threads, lanes, queue;
-    bool paced;  /* no more speeches at once than can be made as fast as they are heard */
-    int weights; /* utter_weights */
+    int patience_ms; /* who could not be heard so soon is refused */
+    bool paced;      /* no more speeches at once than can be made as fast as they are heard */
+    int weights;     /* utter_weights */
     uint64_t snapshot_bytes;
     const char *voices;   /* folder of voice files, or NULL */
     const char *key_file; /* or NULL: no keys */

@@ -38,7 +38,6 @@ enum {
     WS_CONFIG_S = 10,
     WS_IDLE_S = 30,
     LINGER_S = 1,
-    QUEUE_S = 10, /* who would wait longer is refused */
     RETRY_MS = 1000,
 };
 
@@ -55,6 +54,14 @@ struct account;
 
 TAILQ_HEAD(conn_list, conn);
 TAILQ_HEAD(speech_list, speech);
+
+/* What speech/admission.c knows of the speeches so far. Times by the clock; 0: not so. */
+struct admission {
+    double seconds_a_byte; /* of sound, for a byte of text: a running mean */
+    double speech_s;       /* length of a speech: a running mean */
+    double crowded_since;  /* since when more have come than there is room for */
+    double quiet_since;    /* since when there has been room */
+};
 
 struct server {
     const struct serve_options *options;
@@ -79,8 +86,8 @@ struct server {
     struct speech_list queued,
         running; /* running holds those that were cancelled, until their lane is free */
     int n_queued, n_running;
-    int capacity;  /* speeches that the worker can make as fast as they are heard; 0: not known */
-    double hold_s; /* how long a speech keeps its lane, running mean */
+    int capacity; /* speeches that the worker can make as fast as they are heard; 0: not known */
+    struct admission admission;
     uint32_t next_id;
 
     struct jobs *jobs;

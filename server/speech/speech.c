@@ -12,12 +12,10 @@
 #include "server/loop/jobs.h"
 #include "server/loop/link.h"
 #include "server/loop/log.h"
+#include "server/speech/admission.h"
 #include "server/speech/voices.h"
 
-enum {
-    MAX_TRIES = 2,
-    AHEAD_S = 1, /* who has so much in hand needs no lane just now */
-};
+enum { MAX_TRIES = 2 };
 
 static const struct speech_sink no_sink;
 
@@ -124,68 +122,79 @@ void speech_fail(struct speech *p, int status, const char *why)
 
 /* ---- Admission ---- */
 
-/* Whether a running speech needs frames now: not while it has sound in hand, nor while its text or its client keep it
- * waiting. */
-static bool is_needy(const struct speech *p, double now)
-{
-    bool in_hand = p->first_samples > 0 && p->heard_until - now >= AHEAD_S;
-    bool has_text = p->text_ended || now - p->moved_at < AHEAD_S;
-    return !p->paused && !p->ended && !in_hand && has_text;
-}
+/* Whose text has not come for so long waits for its text, not for us. */
+static const double text_gap_s = 1;
 
-/* Lanes that one more speech may take now, 0: none. More than the machine keeps up with would make all of them
- * stutter, unless they have sound in hand. */
-static int free_lanes(const struct server *s)
+static double need(const struct speech *p, double now)
 {
-    double now = clock_seconds();
-    const struct speech *p;
-    int n_free = s->ready.lanes - s->n_running, n_needy = 0;
-    if (s->capacity > 0 && s->options->paced) {
-        TAILQ_FOREACH(p, &s->running, entry)
-        {
-            n_needy += is_needy(p, now);
-        }
-        n_free = min(s->capacity - n_needy, n_free);
+    bool has_text = p->text_ended || now - p->moved_at < text_gap_s;
+    if (p->paused || p->ended || !has_text || !speech_is_wanted(p)) {
+        return 0;
     }
-    return max(n_free, 0);
+    const struct admission_speech about = {
+        p->text_bytes, p->speed, p->made_s, p->first_samples > 0 ? p->heard_until - now : 0};
+    return admission_need(p->server, &about);
 }
 
-/* How long the last of the queue would wait: lanes are given back at the pace of the past. */
-static double estimated_wait(const struct server *s)
+static struct admission_now look(const struct server *s, bool patient, double time)
 {
-    int lanes = s->capacity > 0 && s->options->paced && s->capacity < s->ready.lanes ? s->capacity
-                                                                                     : s->ready.lanes;
-    int ahead = s->n_queued + 1 - free_lanes(s);
-    return ahead > 0 && lanes > 0 ? s->hold_s * ahead / lanes : 0;
+    struct admission_now now = {.time = time};
+    const struct speech *p;
+    TAILQ_FOREACH(p, &s->running, entry)
+    {
+        now.promised += need(p, time);
+    }
+    TAILQ_FOREACH(p, &s->queued, entry)
+    {
+        now.n_before += patient || !p->patient;
+    }
+    return now;
 }
 
-bool speech_queue_is_full(const struct server *s)
+bool speech_is_full(const struct server *s)
 {
-    int n_free = s->is_ready ? free_lanes(s) : 0;
-    return s->n_queued + 1 - n_free > s->options->queue;
+    const struct admission_now now = look(s, false, clock_seconds());
+    return admission_is_full(s, &now);
 }
 
-static bool admit(struct server *s, struct account *account, struct refusal *r)
+static bool admit(struct server *s, const struct speech_request *request, struct refusal *r)
 {
-    double wait = estimated_wait(s);
-    if (account && !account_admit(account, clock_seconds(), r)) {
+    const struct admission_now now = look(s, request->patient, clock_seconds());
+    if (request->account && !account_admit(request->account, now.time, r)) {
         s->metrics.rejected[METRICS_RATE]++;
         return false;
     }
     if (s->draining) {
         s->metrics.rejected[METRICS_DRAINING]++;
         refuse(r, 503, NULL, "the server is about to stop");
-    } else if (speech_queue_is_full(s) || wait > QUEUE_S) {
+    } else if (!admission_take(s, request->patient, &now, r)) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
-        refuse(r, 503, NULL, "the request queue is full (%d wait, about %.1f s)", s->n_queued, wait);
     } else if (s->unsent_bytes > LIMIT_UNSENT_ALL) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
         refuse(r, 503, NULL, "too much sound waits for clients that do not read");
     } else {
         return true;
     }
-    r->retry_ms = wait > 1 ? (int)(wait * 1000) : RETRY_MS;
+    r->retry_ms = max(r->retry_ms, RETRY_MS);
     return false;
+}
+
+/* Who is patient stands behind all others. */
+static void enter_queue(struct speech *p)
+{
+    struct server *s = p->server;
+    struct speech *other = TAILQ_FIRST(&s->queued);
+    while (other && (p->patient || !other->patient)) {
+        other = TAILQ_NEXT(other, entry);
+    }
+    if (other) {
+        TAILQ_INSERT_BEFORE(other, p, entry);
+    } else {
+        TAILQ_INSERT_TAIL(&s->queued, p, entry);
+    }
+    s->n_queued++;
+    p->queued = true;
+    p->queued_at = clock_seconds();
 }
 
 struct fields_model speech_fields_model(const struct server *s)
@@ -222,7 +231,7 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
 {
     struct voices_found voice;
     const struct fields *fields = request->fields;
-    if (!voices_find(s, fields, &voice, refusal) || !admit(s, request->account, refusal)) {
+    if (!voices_find(s, fields, &voice, refusal) || !admit(s, request, refusal)) {
         return NULL;
     }
     struct speech *p = memory_new(1, sizeof *p);
@@ -250,11 +259,9 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
     p->endpoint = request->endpoint;
     p->read_at = request->read_at;
     p->speed = fields->sound.speed;
-    p->queued = true;
-    p->queued_at = clock_seconds();
+    p->patient = request->patient;
     s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
-    TAILQ_INSERT_TAIL(&s->queued, p, entry);
-    s->n_queued++;
+    enter_queue(p);
     return p;
 }
 
@@ -288,7 +295,8 @@ static void send_to_lane(struct speech *p)
 
 void speech_dispatch(struct server *s)
 {
-    for (struct speech *p = TAILQ_FIRST(&s->queued), *after; p && link_out(s) && free_lanes(s) > 0;
+    for (struct speech *p = TAILQ_FIRST(&s->queued), *after;
+         p && link_out(s) && admission_free(s, look(s, true, clock_seconds()).promised) > 0;
          p = after) {
         after = TAILQ_NEXT(p, entry);
         if (!p->text.failed) { /* half of a text is not spoken */
@@ -318,6 +326,7 @@ void speech_text(struct speech *p, const char *text, size_t n)
     if (p->first_samples <= 0) {
         wire_put(&p->text, text, n);
     }
+    p->text_bytes += n;
     p->moved_at = clock_seconds();
     pass_on(p, WIRE_TEXT, text, n);
 }
@@ -425,6 +434,9 @@ static void take_done(struct speech *p, const struct wire_message *m)
             p, 500, "the model ended the speech before its first sound (another seed may help)");
         return;
     }
+    if (p->end.finish == UTTER_FINISH_EOS) {
+        admission_learn(p->server, p->text_bytes, p->made_s);
+    }
     speech_pump(p);
 }
 
@@ -449,8 +461,6 @@ void speech_message(struct server *s, const struct wire_message *m)
         speech_samples(p, m);
         return;
     }
-    double held = clock_seconds() - p->started;
-    s->hold_s += (s->hold_s > 0 ? 0.1 : 1) * (held - s->hold_s);
     if (p->cancelled_at > 0) {
         note_freed(p, clock_seconds() - p->cancelled_at);
     }
@@ -493,7 +503,7 @@ void speech_worker_lost(struct server *s)
 static struct speech *find_hopeless(const struct server *s, double now)
 {
     struct speech *p = TAILQ_FIRST(&s->queued);
-    while (p && !p->text.failed && now - p->queued_at <= QUEUE_S) {
+    while (p && !p->text.failed && now - p->queued_at <= admission_most_wait(s, p->patient)) {
         p = TAILQ_NEXT(p, entry);
     }
     return p;
@@ -512,6 +522,8 @@ static struct speech *find_slow(const struct server *s, double now)
 void speech_tick(struct server *s, double now)
 {
     struct speech *p;
+    const struct admission_now as_it_is = look(s, true, now);
+    admission_tick(s, &as_it_is);
     /* Whoever is told may start others: after each, the lists are others. */
     while ((p = find_hopeless(s, now))) {
         bool cut = p->text.failed;

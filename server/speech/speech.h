@@ -34,6 +34,7 @@ struct speech_request {
     double read_at;          /* when the request was there */
     struct account *account; /* of its key, or NULL */
     const char *id, *client; /* of the connection, for the log */
+    bool patient;            /* nobody hears it as it is made, or who does is in already: it may wait */
 };
 
 /* Queues a speech, without text yet. NULL: refused, *refusal says why. */
@@ -46,8 +47,8 @@ void speech_cancel(struct speech *p);
 void speech_hold(struct speech *p, bool held);
 int speech_rate(const struct speech *p); /* of the encoded samples */
 
-/* One more would find neither a lane nor a place to wait. */
-bool speech_queue_is_full(const struct server *s);
+/* One more would be refused. */
+bool speech_is_full(const struct server *s);
 
 /* "stop" or "length", as other servers say it. */
 const char *speech_finish_reason(enum utter_finish finish);

@@ -13,6 +13,7 @@ struct speech {
     char request[32], client[64]; /* for the log */
     double speed;                 /* of hearing: 2 is twice as fast as the model made it */
     bool queued;
+    bool patient; /* waits for its lane; see admission.h */
     bool held, behind,
         paused; /* the client does not read; nor does the encoder; what the worker was told */
     int tries;
@@ -23,6 +24,7 @@ struct speech {
     /* What was asked: kept whole until the first samples come, so that a new worker can begin again. */
     struct wire_out opening, text;
     bool text_ended;
+    size_t text_bytes; /* that have come in all */
 
     struct encode *encoder;
     struct wire_out samples; /* floats that wait for the encoder */

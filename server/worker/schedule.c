@@ -2,11 +2,21 @@
  * Earliest deadline first, in steps short enough that who comes next waits little. */
 #include "server/worker/schedule.h"
 
+#include <math.h>
 #include <stddef.h>
 
-/* Of the time, what a full house may take: the rest is for prompts, messages and encoders. */
-static const double full = 0.9, memory = 0.97;
+/* Of the time, what a full house may take: the rest is for prompts, messages and encoders, and for steps that take
+ * longer than others: with nine tenths listeners of a full house heard gaps of some milliseconds. */
+static const double full = 0.8, memory = 0.97;
+/* Of the line, in steps: so many of just as many lanes count as much. */
+static const double line_weight = 0.5;
 enum { OLDEST_EACH = 4 }; /* steps */
+
+/* What is left of the weight that steps of so many lanes had when they were counted last. */
+static double left_of(const struct schedule_clock *c, int n_lanes)
+{
+    return pow(memory, c->n_steps - c->by_lanes[n_lanes].step);
+}
 
 void schedule_learn(
     struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
@@ -14,6 +24,12 @@ void schedule_learn(
     c->n_steps++;
     if (n_lanes < 1) {
         return;
+    }
+    if (n_lanes <= SCHEDULE_MOST_LANES) {
+        double left = left_of(c, n_lanes);
+        c->by_lanes[n_lanes].seconds = c->by_lanes[n_lanes].seconds * left + seconds;
+        c->by_lanes[n_lanes].weight = c->by_lanes[n_lanes].weight * left + 1;
+        c->by_lanes[n_lanes].step = c->n_steps;
     }
     c->weight = c->weight * memory + 1;
     c->lanes = c->lanes * memory + n_lanes;
@@ -35,7 +51,20 @@ double schedule_step_s(const struct schedule_clock *c, int n_lanes, double promp
     /* Steps of about the same width say nothing about the slope: then all of it is counted for the lanes. */
     double lane_s = spread > 0.25 ? (c->lanes_seconds / c->weight - n * s) / spread : s / n;
     lane_s = lane_s < 0 ? 0 : lane_s > s / n ? s / n : lane_s;
-    return s + (n_lanes - n) * lane_s + prompt * c->prompt_s;
+    double line = s + (n_lanes - n) * lane_s, own = 0, own_weight = 0;
+    if (n_lanes <= SCHEDULE_MOST_LANES) {
+        double left = left_of(c, n_lanes);
+        own = c->by_lanes[n_lanes].seconds * left;
+        own_weight = c->by_lanes[n_lanes].weight * left;
+    }
+    return (line * line_weight + own) / (line_weight + own_weight) + prompt * c->prompt_s;
+}
+
+/* Whether one lane more makes a step longer by less than a step of its own takes, or hardly by more. */
+static bool pays(const struct schedule_clock *c, int n_lanes)
+{
+    return schedule_step_s(c, n_lanes, 0) <=
+           1.05 * (schedule_step_s(c, n_lanes - 1, 0) + schedule_step_s(c, 1, 0));
 }
 
 static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
@@ -49,7 +78,7 @@ int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_
     if (schedule_step_s(c, 1, 0) >= full * frame_s) {
         return n_lanes;
     }
-    while (width < n_lanes && fits(c, width + 1, 0)) {
+    while (width < n_lanes && fits(c, width + 1, 0) && pays(c, width + 1)) {
         width++;
     }
     double n = width * full * frame_s / schedule_step_s(c, width, 0);
@@ -97,7 +126,8 @@ int schedule_choose(
     while ((s = most_urgent(speeches, n, with_first, oldest_first))) {
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
-            (n_chosen > 0 && s->has_sound && !fits(clock, n_chosen + 1, prompt))) {
+            (n_chosen > 0 && s->has_sound &&
+                !(fits(clock, n_chosen + 1, prompt) && pays(clock, n_chosen + 1)))) {
             break;
         }
         if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, prompt + s->prompt)) {

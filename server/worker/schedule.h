@@ -17,10 +17,17 @@ struct schedule_speech {
     bool chosen;  /* out */
 };
 
+enum { SCHEDULE_MOST_LANES = 256 };
+
 /* What steps cost: so much, and so much for each lane (a line through the last steps, sums of which are kept, older
- * ones with less weight); and on top of it the prompts of first frames. Zero it. */
+ * ones with less weight). Where a step of just so many lanes was made lately, that counts more than the line: some
+ * devices are quick up to so many lanes and slow beyond. On top of it come the prompts of first frames. Zero it. */
 struct schedule_clock {
     double weight, lanes, lanes_lanes, seconds, lanes_seconds;
+    struct {
+        double weight, seconds;
+        unsigned step; /* when it was counted last, in steps */
+    } by_lanes[SCHEDULE_MOST_LANES + 1];
     double prompt_s; /* for each byte of a prompt */
     unsigned n_steps;
 };
@@ -37,7 +44,8 @@ double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double p
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
 /* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
- * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS. Of prompts the shortest goes first,
+ * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS and make the step
+ * longer by less than a step of their own. Of prompts the shortest goes first,
  * so that a sentence does not wait for a page, but every fourth step the oldest, so that a page is read too. While
  * someone waits for the first sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. */
 int schedule_choose(

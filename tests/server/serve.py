@@ -552,7 +552,7 @@ def main():
         else:
             checks.run(test.__name__, test, s)
     checks.run("ends_cleanly", ends_cleanly, s)
-    s = Server(program, "--lanes", "2", "--queue", "1", "-q")
+    s = Server(program, "--lanes", "2", "--queue", "1", "--patience", "60000", "-q")
     checks.run("too_many_are_refused", too_many_are_refused, s)
     checks.run("ends_cleanly", ends_cleanly, s)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "server/loop/jobs.h"
 #include "server/loop/link.h"
+#include "server/speech/admission.h"
 #include "server/speech/speech.h"
 
 enum { RATE = 24000, FRAME = 1920, SOUND_S = 2, LANES = 4 };
@@ -133,10 +134,23 @@ static void run_for(struct server *s, double seconds)
     event_base_loop(s->base, EVLOOP_NONBLOCK);
 }
 
+/* NULL: it is refused. */
+static struct speech *ask(struct server *s, bool patient, struct listener *l, struct refusal *refusal)
+{
+    struct fields fields = {.sound = {ENCODE_PCM, 1, 1, 0}, .max_frames = 100};
+    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", patient};
+    l->server = s;
+    struct speech *p = speech_start(s, &request, &sink, l, refusal);
+    if (p) {
+        speech_text(p, "wait", 4);
+    }
+    return p;
+}
+
 static struct speech *start(struct server *s, enum encode_format format, struct listener *l)
 {
     struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
-    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", ""};
+    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", false};
     struct refusal refusal;
     l->server = s;
     struct speech *p = speech_start(s, &request, &sink, l, &refusal);
@@ -163,16 +177,24 @@ static void wait_for_bytes(struct server *s, const struct listener *l)
     run_for(s, 0.01);
 }
 
+enum { PATIENCE_S = 60 };
+
 /* A server whose worker is ready. */
 static void begin(struct server *s)
 {
-    static const struct serve_options options = {
-        .model = "", .device = "auto", .lanes = 0, .queue = 8, .paced = true, .quiet = true};
+    static const struct serve_options options = {.model = "",
+        .device = "auto",
+        .lanes = 0,
+        .queue = 8,
+        .patience_ms = PATIENCE_S * 1000,
+        .paced = true,
+        .quiet = true};
     *s = (struct server){.options = &options, .base = event_base_new(), .was_ready = true};
     assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
     TAILQ_INIT(&s->conns);
     TAILQ_INIT(&s->queued);
     TAILQ_INIT(&s->running);
+    admission_begin(s);
     s->jobs = jobs_new(s->base, 1);
     assert_non_null(s->jobs);
     assert_true(link_open(s, &link_owner));
@@ -205,15 +227,60 @@ static void who_waited_long_counts_like_others(void **state)
     /* The texts of those that wait get old, as those of a session between two tokens. */
     run_for(&s, 1.2);
     assert_int_equal(s.n_running, 1);
-    /* The first has sound in hand: a place for one more, not for two. */
-    speech_text(speeches[0], "s", 1);
+    /* The first has so much sound in hand that it needs little more: a place for one, not for two. */
+    speech_text(speeches[0], "soun", 4);
     wait_for_bytes(&s, &listeners[0]);
-    assert_int_equal(listeners[0].n_bytes, SOUND_S * RATE * 2);
+    assert_int_equal(listeners[0].n_bytes, 4 * SOUND_S * RATE * 2);
     assert_int_equal(s.n_running, 2);
     assert_int_equal(s.n_queued, 1);
     for (int i = 0; i < 3; i++) {
         speech_cancel(speeches[i]);
     }
+    end(&s);
+}
+
+/* The worker keeps up with one: whoever else would hear it too late is told at once when to come again; who does not
+ * listen as it is made waits behind those who do. */
+static void no_more_than_can_be_heard(void **state)
+{
+    struct server s;
+    struct listener listeners[5] = {{0}};
+    struct refusal refusal;
+    struct serve_options options;
+    (void)state;
+    begin(&s);
+    options = *s.options;
+    options.patience_ms = 300;
+    s.options = &options;
+    assert_false(speech_is_full(&s));
+    struct speech *first = ask(&s, false, &listeners[0], &refusal);
+    assert_true(first && s.n_running == 1 && speech_is_full(&s));
+    assert_null(ask(&s, false, &listeners[1], &refusal));
+    assert_true(refusal.status == 503 && refusal.retry_ms >= 1000 && !refusal.never_retry);
+    struct speech *patient = ask(&s, true, &listeners[2], &refusal);
+    assert_true(patient && s.n_running == 1 && s.n_queued == 1);
+    s.admission.speech_s =
+        0.1; /* one ends every tenth of a second: a burst may wait for that, if it is short */
+    s.admission.crowded_since = 0;
+    struct speech *burst = ask(&s, false, &listeners[3], &refusal);
+    assert_true(burst && s.n_queued == 2);
+    s.admission.crowded_since = clock_seconds() - 0.4;
+    assert_null(ask(&s, false, &listeners[4], &refusal));
+    speech_cancel(first);
+    for (int i = 0; i < 500 && s.n_queued == 2; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_true(s.n_queued == 1 && TAILQ_FIRST(&s.queued) == patient);
+    speech_tick(&s, clock_seconds());
+    assert_true(s.admission.crowded_since > 0); /* someone waits still */
+    speech_cancel(patient);
+    speech_cancel(burst);
+    double now = clock_seconds();
+    speech_tick(&s, now);
+    speech_tick(&s, now + 0.9);
+    assert_true(s.admission.crowded_since > 0);
+    speech_tick(&s, now + 1.1);
+    assert_true(s.admission.crowded_since <= 0 && s.admission.crowded_since >= 0);
     end(&s);
 }
 
@@ -230,7 +297,7 @@ static void the_end_of_one_moves_others(void **state)
     }
     assert_int_equal(s.n_queued, 2);
     listeners[1].next = &listeners[3];
-    speech_tick(&s, clock_seconds() + 2 * QUEUE_S + 0.5);
+    speech_tick(&s, clock_seconds() + PATIENCE_S + 1.5);
     assert_int_equal(listeners[1].n_ends, 1);
     assert_int_equal(listeners[0].n_ends + listeners[2].n_ends + listeners[3].n_ends, 0);
     assert_int_equal(s.n_queued, 0);
@@ -294,7 +361,7 @@ static void a_worker_is_lost_behind_whoever_notices(void **state)
     for (int i = 0; i < 2; i++) {
         speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
     }
-    speech_text(speeches[0], "s", 1);
+    speech_text(speeches[0], "soun", 4);
     wait_for_bytes(&s, &listeners[0]);
     assert_int_equal(s.n_running, 2);
     break_link(&s);
@@ -326,7 +393,7 @@ static void who_begins_again_waits_anew(void **state)
     speech_finish(p);
     wait_until_lost(&s);
     assert_int_equal(s.n_queued, 1);
-    speech_tick(&s, asked + 2 * QUEUE_S + 0.1);
+    speech_tick(&s, asked + PATIENCE_S + 1.01);
     assert_int_equal(l.n_ends, 0);
     wait_until_ready(&s);
     assert_int_equal(s.n_running, 1);
@@ -426,6 +493,7 @@ int main(int n, char **arguments)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),
+        cmocka_unit_test(no_more_than_can_be_heard),
         cmocka_unit_test(the_end_of_one_moves_others),
         cmocka_unit_test(who_listens_too_slowly_is_ended),
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),

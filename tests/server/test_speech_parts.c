@@ -67,6 +67,24 @@ static void prompts_come_one_after_another(void **state)
     assert_true(s[1].chosen);
 }
 
+/* A device that is quick up to eight lanes and slow beyond makes eight at a time. */
+static void few_lanes_that_are_fast_are_used(void **state)
+{
+    struct schedule_clock c = {0};
+    struct schedule_speech s[12];
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        int n = 1 + i % 12;
+        schedule_learn(&c, n, n <= 8 ? 0.001 + 0.00003 * n : 0.006 + 0.0001 * n, 0, 0);
+    }
+    for (int i = 0; i < 12; i++) {
+        s[i] = (struct schedule_speech){true, true, 10.1 + i, 0, 0, false};
+    }
+    assert_int_equal(schedule_choose(s, 12, 10, &c), 8);
+    assert_true(s[0].chosen && s[7].chosen && !s[8].chosen);
+    assert_in_range(schedule_capacity(&c, 256, 0.008), 30, 41); /* 9 if the line alone counted */
+}
+
 /* A page that was asked for first does not hold up a sentence, and is read in every fourth step nonetheless. */
 static void short_texts_pass_long_ones(void **state)
 {
@@ -100,8 +118,8 @@ static void steps_are_foretold(void **state)
     c = clock_of(0.003, 0.002, 0.005);
     assert_float_equal(schedule_step_s(&c, 10, 0), 0.023, 1e-6);
     assert_float_equal(schedule_step_s(&c, 10, 200), 0.033, 1e-6);
-    /* 11 fit into a step of 25 ms, and 2.88 such steps into 72 ms of a frame. */
-    assert_int_equal(schedule_capacity(&c, 64, 0.08), 31);
+    /* 11 fit into a step of 25 ms, and 2.56 such steps into 64 ms of a frame. */
+    assert_int_equal(schedule_capacity(&c, 64, 0.08), 28);
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
     c = clock_of(0.001, 0.050, 0); /* one stream at most */
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
@@ -354,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_sound_goes_first),
         cmocka_unit_test(prompts_come_one_after_another),
+        cmocka_unit_test(few_lanes_that_are_fast_are_used),
         cmocka_unit_test(short_texts_pass_long_ones),
         cmocka_unit_test(steps_are_foretold),
         cmocka_unit_test(a_key_has_limits),

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is promised, what is free, and how long the next one would wait.
+ *
+ * The worker tells its capacity: how many speeches it can make as fast as they are heard. A speech that has sound in
+ * hand needs less than one of these: what is left of it may take as long as the listener hears what is there and what
+ * is left, so it needs left / (left + in hand). The sum of this is what is promised. */
+#include "server/speech/admission.h"
+
+#include "base/minmax.h"
+
+/* A speech is never taken to be nearer to its end than this, in seconds: how long it will be is an estimate. */
+static const double least_left_s = 1;
+/* Lanes that may be promised beyond the capacity, of which the worker keeps a fifth back. */
+static const double slack = 0.25;
+/* When lanes have been free for so long, who comes next may be the first of a burst. */
+static const double quiet_s = 1;
+/* Who is patient waits so long, and who is not a little longer than was promised. */
+static const double patient_s = 30, grace_s = 1;
+/* Of English read aloud, until the model has spoken; and the weight of a new speech in the means. */
+static const double first_seconds_a_byte = 1 / 14.0, first_speech_s = 4, weight = 0.1;
+
+void admission_begin(struct server *s)
+{
+    s->admission =
+        (struct admission){.seconds_a_byte = first_seconds_a_byte, .speech_s = first_speech_s};
+}
+
+void admission_learn(struct server *s, size_t text_bytes, double seconds)
+{
+    struct admission *a = &s->admission;
+    a->speech_s += weight * (seconds - a->speech_s);
+    if (text_bytes > 0) {
+        a->seconds_a_byte += weight * (seconds / (double)text_bytes - a->seconds_a_byte);
+    }
+}
+
+double admission_need(const struct server *s, const struct admission_speech *p)
+{
+    double expected = (double)p->text_bytes * s->admission.seconds_a_byte / p->speed;
+    double left = max(expected - p->made_s, least_left_s);
+    return left / (left + max(p->in_hand_s, 0.0));
+}
+
+/* Lanes that the server can promise in all. */
+static double capacity_of(const struct server *s)
+{
+    return s->capacity > 0 && s->options->paced ? min(s->capacity, s->ready.lanes) : s->ready.lanes;
+}
+
+int admission_free(const struct server *s, double promised)
+{
+    int n_free = s->ready.lanes - s->n_running;
+    if (s->capacity > 0 && s->options->paced) {
+        n_free = min(n_free, (int)max(s->capacity + slack - promised, 0.0));
+    }
+    return max(n_free, 0);
+}
+
+/* How long one more would wait: as many end in a second as the capacity and their mean length say. */
+static double wait_of(const struct server *s, int n_ahead)
+{
+    double capacity = capacity_of(s);
+    return n_ahead > 0 && capacity > 0 ? n_ahead * s->admission.speech_s / capacity : 0;
+}
+
+/* Why one more would be refused; NULL: it would not. *wait: until the next place, in seconds. */
+static const char *fault_of(
+    const struct server *s, bool patient, const struct admission_now *now, double *wait)
+{
+    const double patience = 1e-3 * s->options->patience_ms;
+    int n_free = s->is_ready ? admission_free(s, now->promised) : 0,
+        n_ahead = now->n_before + 1 - n_free;
+    *wait = wait_of(s, n_ahead);
+    if (s->n_queued + 1 - n_free > s->options->queue) {
+        return "the request queue is full";
+    }
+    if (patient || n_ahead <= 0 || !s->is_ready) {
+        return NULL;
+    }
+    /* The queue takes up what comes at once after a quiet time; when more come for longer, it would only make all of
+     * them late. */
+    bool burst = s->admission.crowded_since <= 0 || now->time - s->admission.crowded_since <= patience;
+    return burst && *wait <= patience ? NULL : "no more speeches can be made as fast as they are heard";
+}
+
+bool admission_take(
+    struct server *s, bool patient, const struct admission_now *now, struct refusal *refusal)
+{
+    double wait;
+    const char *fault = fault_of(s, patient, now, &wait);
+    if (wait > 0 && s->is_ready) {
+        s->admission.quiet_since = 0;
+        s->admission.crowded_since =
+            s->admission.crowded_since > 0 ? s->admission.crowded_since : now->time;
+    }
+    if (fault) {
+        refuse(refusal, 503, NULL, "%s (%d wait; the next place is free in about %.1f s)", fault,
+            s->n_queued, wait);
+        refusal->retry_ms = max((int)(wait * 1000), RETRY_MS);
+        return false;
+    }
+    return true;
+}
+
+bool admission_is_full(const struct server *s, const struct admission_now *now)
+{
+    double wait;
+    return fault_of(s, false, now, &wait) != NULL;
+}
+
+double admission_most_wait(const struct server *s, bool patient)
+{
+    double own = 1e-3 * s->options->patience_ms + grace_s;
+    return patient ? max(own, patient_s) : own;
+}
+
+void admission_tick(struct server *s, const struct admission_now *now)
+{
+    struct admission *a = &s->admission;
+    bool quiet = s->is_ready && s->n_queued == 0 && admission_free(s, now->promised) > 0;
+    a->quiet_since = quiet ? a->quiet_since > 0 ? a->quiet_since : now->time : 0;
+    if (quiet && now->time - a->quiet_since > quiet_s) {
+        a->crowded_since = 0;
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who may speak now. A speech is taken when its sound can be made as fast as it is heard beside what is promised
+ * already, and begin within the server's patience; else it is refused at once, so that those who are in hear no gap. */
+#ifndef SERVER_ADMISSION_H
+#define SERVER_ADMISSION_H
+
+#include "server/loop/server.h"
+#include "server/protocol/refusal.h"
+
+/* A running speech: the text that has come, the sound that was made of it and is not heard yet. */
+struct admission_speech {
+    size_t text_bytes;
+    double speed, made_s, in_hand_s; /* seconds as they are heard; speed: of hearing */
+};
+
+/* What is so now, as speech.c sees it. */
+struct admission_now {
+    double time;     /* by the clock */
+    double promised; /* lanes: the sum of the needs of all that run */
+    int n_before;    /* speeches in the queue that one more would stand behind */
+};
+
+/* As a server begins: what speech is like before any was heard. */
+void admission_begin(struct server *s);
+/* Of one lane, what this speech needs so that its listener hears no gap; 0 to 1. */
+double admission_need(const struct server *s, const struct admission_speech *p);
+/* Lanes that speeches may take now, 0: none. */
+int admission_free(const struct server *s, double promised);
+/* Whether one more is taken. `patient`: nobody hears it as it is made, or its listener is in already; it waits for a
+ * place in the queue. False: *refusal says why not, and when to come again. */
+bool admission_take(
+    struct server *s, bool patient, const struct admission_now *now, struct refusal *refusal);
+/* One more that is not patient would be refused. */
+bool admission_is_full(const struct server *s, const struct admission_now *now);
+/* For how long a speech may wait for its lane. */
+double admission_most_wait(const struct server *s, bool patient);
+/* A speech of so many bytes of text was made to its end. */
+void admission_learn(struct server *s, size_t text_bytes, double seconds);
+/* Called a few times a second. */
+void admission_tick(struct server *s, const struct admission_now *now);
+
+#endif
