@@ -77,6 +77,13 @@ static void send_error(struct session *x, const struct refusal *r, bool partial)
     conn_send_json(x->conn, error);
 }
 
+static void send_no_memory(struct session *x)
+{
+    struct refusal r;
+    refuse(&r, 503, NULL, "out of memory");
+    send_error(x, &r, false);
+}
+
 static void send_plain_error(struct session *x, const char *param, const char *why)
 {
     struct refusal r;
@@ -241,10 +248,20 @@ static void end_part(struct session *x, struct part *part, bool last)
     }
 }
 
+/* Whether n more bytes of text may wait: each part counts with what it takes besides its text, also the one that would
+ * be begun for this text. */
+static bool has_room(const struct session *x, size_t n)
+{
+    const struct part *last = TAILQ_LAST(&x->parts, part_list);
+    size_t n_parts = x->n_parts + (size_t)(!last || last->ended);
+    return x->waiting_bytes + n_parts * PART_BYTES + n <= LIMIT_WS_SESSION;
+}
+
+/* False: out of memory. */
 static bool add_text(struct session *x, const char *text, size_t n)
 {
     struct part *part = open_part(x);
-    if (!part || x->waiting_bytes + x->n_parts * PART_BYTES + n > LIMIT_WS_SESSION) {
+    if (!part) {
         return false;
     }
     wire_put(&part->text, text, n);
@@ -277,7 +294,7 @@ static bool put_sentence(struct session *x, struct part *open, const uint8_t *te
     return true;
 }
 
-/* Cuts whole sentences off the open part. */
+/* Cuts whole sentences off the open part. False: out of memory. */
 static bool cut_text(struct session *x)
 {
     struct part *open = TAILQ_LAST(&x->parts, part_list);
@@ -312,8 +329,10 @@ static void take_text(struct session *x, const json_t *message)
         send_plain_error(x, "text", "\"text\" must be a string without NUL");
     } else if (n > LIMIT_WS_TEXT) {
         send_plain_error(x, "text", "\"text\" must be at most 128 KiB in one message");
-    } else if (!add_text(x, text, n) || !cut_text(x)) {
+    } else if (!has_room(x, n)) {
         send_plain_error(x, "text", "more than 1 MiB of text waits in this session");
+    } else if (!add_text(x, text, n) || !cut_text(x)) {
+        send_no_memory(x);
     } else if (x->config.cut == FIELDS_CUT_NONE || TAILQ_FIRST(&x->parts)->ended) {
         go_on(x);
     }

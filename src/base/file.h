@@ -53,7 +53,6 @@ utter_status file_out_write(struct file_out *out, const void *data, size_t bytes
 utter_status file_out_patch(
     struct file_out *out, uint64_t offset, const void *data, size_t bytes, utter_error *error);
 bool file_out_seekable(const struct file_out *out);
-int file_out_descriptor(const struct file_out *out); /* for a library that writes by itself */
 utter_status file_out_close(struct file_out **out, utter_error *error); /* completes; frees */
 void file_out_abort(struct file_out **out);                             /* drops; frees */
 /* Removes what writers that were killed more than a minute ago have left in the folder. */

@@ -256,11 +256,6 @@ bool file_out_seekable(const struct file_out *o)
     return o->temporary != NULL;
 }
 
-int file_out_descriptor(const struct file_out *o)
-{
-    return o->fd;
-}
-
 /* The folder's entry reaches the disk too. Best effort: after a power cut either the old file or the
  * new one is there, both whole. */
 static void folder_sync(const char *path)

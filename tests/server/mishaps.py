@@ -174,6 +174,18 @@ def a_model_that_breaks_is_opened_again(program, checkpoint):
     assert code == 0 and '"worker_refused"' in s.said(), s.said()
 
 
+def a_session_holds_a_mebibyte_of_text(s):
+    w = Socket(s)
+    w.send({"type": "session.config", "split_granularity": "sentence"})
+    assert w.receive()["type"] == "session.created"
+    for _ in range(9):  # a sentence without an end
+        w.send({"type": "input.text", "text": "x" * 120000})
+    answer = w.receive()
+    assert answer["error"]["param"] == "text" and "more than 1 MiB" in answer["error"]["message"], answer
+    w.send({"type": "input.cancel"})
+    w.close()
+
+
 def a_session_outlives_the_worker(s):
     w = Socket(s)
     w.send({"type": "session.config", "language": "English", "max_new_tokens": 2})

@@ -543,8 +543,8 @@ def main():
                    a_dead_worker_is_replaced)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
-                 drop_by_drop, a_batch_answers_each_item,
-                 sessions_speak_while_text_arrives, sessions_cancel_and_cut, mishaps.a_session_outlives_the_worker,
+                 drop_by_drop, a_batch_answers_each_item, sessions_speak_while_text_arrives, sessions_cancel_and_cut,
+                 mishaps.a_session_holds_a_mebibyte_of_text, mishaps.a_session_outlives_the_worker,
                  mishaps.an_utterance_that_ends_early_is_over,
                  *strangers.of_a_running_server, speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
