@@ -24,7 +24,7 @@ enum {
     ALL = COMMAND_ALL,
 };
 
-/* clang-format off: one row is one option */
+/* One row is one option. */
 static const struct option option_table[] = {
     {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
         "checkpoint folder in the official layout, or a file of utter quantize (default: the voice "
@@ -173,7 +173,6 @@ static const struct option option_table[] = {
     {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL,
         "this help"},
 };
-/* clang-format on */
 
 enum { N_ROWS = sizeof option_table / sizeof *option_table };
 

@@ -172,8 +172,8 @@ typedef struct utter_model_info {
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     uint64_t file_bytes;   /* mapped checkpoint files */
     uint64_t memory_bytes; /* taken on top of the files */
-    uint64_t
-        frame_bytes; /* weights read to make one frame: talker once, predictor for each code, vocoder */
+    /* Weights read to make one frame: talker once, predictor for each code, vocoder */
+    uint64_t frame_bytes;
     /* The type that most of them are held in: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's in 8
      * bits, the talker's as stored. */
     const char *weights;
@@ -228,9 +228,9 @@ typedef struct utter_recording {
 typedef struct utter_clone_options {
     size_t size;      /* set by _init */
     const char *name; /* of the voice, for people; NULL: the file's name */
-    const char
-        *transcript; /* what the recording says, word for word: the voice then holds its codes too and
-                               sounds more like it. NULL: the x-vector alone */
+    /* What the recording says, word for word: the voice then holds its codes too and sounds more
+     * like it. NULL: the x-vector alone */
+    const char *transcript;
     const char *language;        /* of the recording, for people; NULL: not said */
     double max_seconds;          /* longer recordings are refused; default 120 */
     utter_progress_fn *progress; /* default NULL */
@@ -303,11 +303,11 @@ UTTER_API void utter_voice_free(utter_voice **voice);
 typedef struct utter_stream utter_stream;
 
 typedef enum utter_layout {
-    UTTER_LAYOUT_AUTO =
-        0, /* as the official package: full for preset and designed voices, stream for clones */
+    /* As the official package: full for preset and designed voices, stream for clones */
+    UTTER_LAYOUT_AUTO = 0,
     UTTER_LAYOUT_FULL = 1, /* the whole text stands before the speech */
-    UTTER_LAYOUT_STREAM =
-        2, /* one text token goes in with each frame; speech starts with the first token */
+    /* One text token goes in with each frame; speech starts with the first token */
+    UTTER_LAYOUT_STREAM = 2,
 } utter_layout;
 
 /* How one of the two heads chooses. temperature 0 is greedy; top_k 0 and top_p 1 are off. */
@@ -395,8 +395,8 @@ typedef struct utter_stream_stats {
     int n_rows;        /* prompt rows before the first frame, as far as they have been read */
     /* Seconds spent so far, by stage. */
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
-    double
-        first_sound_s; /* from the first text (stream layout) or from finish (full) to the first samples */
+    /* From the first text (stream layout) or from finish (full) to the first samples */
+    double first_sound_s;
     int n_kept_rows; /* of n_rows: taken from a snapshot */
     double wait_s;   /* of all that: the caller's thread waited for the device */
 } utter_stream_stats;

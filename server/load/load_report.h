@@ -12,8 +12,8 @@ struct load_sample {
     enum load_outcome outcome;
     int status;     /* of HTTP, 0: no answer */
     double first_s; /* first sound */
-    double
-        audible_s; /* first sample above -50 dB, as it is heard: arrival plus the silence before it */
+    /* First sample above -50 dB, as it is heard: arrival plus the silence before it */
+    double audible_s;
     double total_s, audio_s;
     double gap_s;     /* longest time between two arrivals */
     double starved_s; /* longest time in which the listener had nothing left */

@@ -4,8 +4,8 @@
 #include "base/minmax.h"
 
 enum {
-    WHOLE_CHUNK =
-        8, /* frames a call when the caller does not care: reads the weights once for all of them */
+    /* Frames a call when the caller does not care: reads the weights once for all of them */
+    WHOLE_CHUNK = 8,
     OFFICIAL_CHUNK = 300,  /* the official decoder cuts here ... */
     OFFICIAL_CONTEXT = 25, /* ... and decodes so many frames before the cut again, from a cold start */
 };

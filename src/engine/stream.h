@@ -34,8 +34,8 @@ struct stream_context {
 };
 
 struct utter_stream {
-    struct engine
-        *engine; /* whose stream it is: for who holds the stream, nothing here looks into it */
+    /* Whose stream it is: for who holds the stream, nothing here looks into it */
+    struct engine *engine;
     struct stream_context *context;
     int lane;
     utter_voice *voice;
@@ -55,8 +55,8 @@ struct utter_stream {
     int n_frames;        /* whose sound there is */
     int n_made;          /* whose codes there are */
     utter_finish coming; /* after the sound of these */
-    double
-        heard_since; /* on the engine's clock: when the sound began, later by what the listener has waited */
+    /* On the engine's clock: when the sound began, later by what the listener has waited */
+    double heard_since;
     double waited_s; /* in all, for sound that came late */
     float *ring;     /* [STREAM_RING_FRAMES * frame_samples] */
     size_t ring_size, ring_from, ring_n;

@@ -45,9 +45,9 @@ struct lane_settings {
 struct frame_in {
     int lane;
     int32_t text; /* text id that joins the codes of the frame before; ignored for the first frame */
-    const int32_t
-        *forced; /* NULL, or n_codebooks codes that the lane goes on with in place of the chosen ones;
-                              the chosen ones are still reported. For comparisons. */
+    /* NULL, or n_codebooks codes that the lane goes on with in place of the chosen ones; the chosen
+     * ones are still reported. For comparisons. */
+    const int32_t *forced;
 };
 
 /* What collect hands out; pointers are the lane's and valid until its next frame, vocode or reset. */

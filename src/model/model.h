@@ -37,8 +37,8 @@ struct talker_weights {
 };
 
 struct predictor_weights {
-    struct weight
-        *embedding; /* [n_codebooks - 1] of [predictor_vocabulary][talker width]; j embeds code j + 1 */
+    /* [n_codebooks - 1] of [predictor_vocabulary][talker width]; j embeds code j + 1 */
+    struct weight *embedding;
     struct weight *head; /* [n_codebooks - 1] of [predictor_vocabulary][width]; j predicts code j + 1 */
     struct weight projection; /* [width][talker width]; data NULL when the widths are equal */
     float *projection_bias;   /* [width] */

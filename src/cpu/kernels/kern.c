@@ -149,8 +149,8 @@ struct product_job {
     int64_t x_stride;
     int n_c;
     const struct kern_rounded *room;
-    bool
-        gated; /* two products, of which the second one gates the first: rows of both go to the same part */
+    /* Two products, of which the second one gates the first: rows of both go to the same part */
+    bool gated;
 };
 
 static void product_rows(

@@ -119,10 +119,10 @@ static inline int kern_whole_visit(int taps)
     return KERN_WHOLE_TAPS / taps;
 }
 struct kern_whole {
-    float
-        *y; /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
-    const int32_t *
-        x; /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][2][x_stride][whole_words / 2] */
+    /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
+    float *y;
+    /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][2][x_stride][whole_words / 2] */
+    const int32_t *x;
     const int32_t *w;
     const float *w_scales, *bias;
     const float *residual; /* NULL, or added to y: same layout as y, another place */

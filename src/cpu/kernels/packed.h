@@ -10,8 +10,8 @@ enum {
     PACKED_COLUMNS = KERN_LANES == 16  ? 8
                      : KERN_LANES == 8 ? 4
                                        : 2,
-    PACKED_AHEAD =
-        4096, /* bytes that are asked for ahead: the blocks lie in the order they are read in */
+    /* Bytes that are asked for ahead: the blocks lie in the order they are read in */
+    PACKED_AHEAD = 4096,
 };
 
 #if KERN_LANES == 16

@@ -10,8 +10,8 @@
 
 enum {
     BYTE_COLUMNS = 64, /* that share one pass over the weights */
-    BYTE_GROUPS =
-        32, /* of columns that are worked on together: what they need stays in the second cache */
+    /* Of columns that are worked on together: what they need stays in the second cache */
+    BYTE_GROUPS = 32,
     BYTE_TILE = 16, /* columns of a tile, and rows of a block */
     BYTE_FEW = 8,   /* columns, at most, for which half of a tile's sums are left alone */
     BYTE_LEAST = 5, /* columns for which a tile is worth while */

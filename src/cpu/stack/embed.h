@@ -16,8 +16,8 @@ struct cpu_embed {
     float *middle;    /* [n_columns][text width]: after the first layer, */
     float *projected; /* [n_columns][talker width]: and after the second */
     float *sum;       /* [talker width] */
-    float *
-        pad; /* [talker width]: the projected padding text, which most frames add; NULL until it is known */
+    /* [talker width]: the projected padding text, which most frames add; NULL until it is known */
+    float *pad;
 };
 
 utter_status cpu_embed_init(struct cpu_embed *e, const struct model *model, const struct kern *kern,

@@ -14,8 +14,8 @@ struct sample_in {
     const float *logits; /* [n], unchanged */
     int n;
     const struct sampling *sampling;
-    const uint8_t
-        *seen; /* NULL, or [n]: 1 for ids chosen before in this utterance (repetition penalty) */
+    /* NULL, or [n]: 1 for ids chosen before in this utterance (repetition penalty) */
+    const uint8_t *seen;
     int suppress_from; /* ids from here to n - 1 are suppressed but `keep`; n: none */
     int keep;          /* the end token, or -1 */
     bool keep_blocked; /* the end may not come yet */

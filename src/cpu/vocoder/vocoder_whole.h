@@ -19,8 +19,9 @@ struct whole_conv {
 
 /* The next convolution's input, its past in front; `stride` moments have room. */
 struct whole_rows {
-    int32_t *
-        words; /* [n_groups][kern.whole_words][stride], or by moments [n_groups][2][stride][kern.whole_words / 2] */
+    /* [n_groups][kern.whole_words][stride], or by time steps
+     * [n_groups][2][stride][kern.whole_words / 2] */
+    int32_t *words;
     int64_t stride;
 };
 
@@ -42,8 +43,8 @@ struct whole_block {
 struct vocoder_whole {
     struct vocoder_weights weights; /* the model's, with large matrices in 16 bits */
     struct layer_weights *layers;
-    struct weight
-        up[CONFIG_MAX_RATES]; /* [ratio * latent][latent]: all outputs of a place side by side */
+    /* [ratio * latent][latent]: all outputs of a place side by side */
+    struct weight up[CONFIG_MAX_RATES];
     struct whole_conv first;
     struct whole_block blocks[CONFIG_MAX_RATES];
     struct vocoder_snake last_snake;
