@@ -159,7 +159,7 @@ static void choose_first(struct cpu_frame *f, struct cpu_lane *lane, const int32
     lane->codes[0] = code;
     lane->going[0] = forced ? forced[0] : code;
     if (!lane->out.end) {
-        lane->seen[lane->going[0]] = 1;
+        cpu_lane_note_code(lane, lane->going[0]);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a lane: memory, reset. */
+ * The life of a lane: memory, reset, the history of its codes. */
 #include "cpu/talker/lane.h"
 
 #include <string.h>
@@ -95,4 +95,9 @@ void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const stru
     lane->out = (struct lane_out){0};
     memset(lane->seen, 0, (size_t)model->config->codec_vocabulary);
     cpu_vocoder_lane_reset(vocoder, lane->vocoder);
+}
+
+void cpu_lane_note_code(struct cpu_lane *lane, int32_t code)
+{
+    lane->seen[code] = 1;
 }

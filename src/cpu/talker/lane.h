@@ -13,7 +13,7 @@ struct cpu_lane {
     float *hidden;              /* [talker width], of the last position, after the final norm */
     float *logits;              /* [codec_vocabulary], of the last position */
     bool ready;                 /* hidden and logits wait for the choice of code 0 */
-    uint8_t *seen;              /* [codec_vocabulary]: chosen as code 0 before */
+    uint8_t *seen;              /* [codec_vocabulary]: 1 for what was noted, see cpu_lane_note_code */
     uint32_t n_frames;          /* chosen so far */
     int32_t *going;             /* [n_codebooks]: the last frame as the lane goes on with it */
     struct lane_out out;        /* what collect hands out; codes point to `codes` */
@@ -30,6 +30,10 @@ utter_status cpu_lane_init(struct cpu_lane *lane, const struct model *model,
 void cpu_lane_fini(struct cpu_lane *lane, const struct model *model);
 void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const struct cpu_vocoder *vocoder,
     const struct lane_settings *settings);
+
+/* Notes a code 0 that the lane goes on with: the only place that adds to the history that the repetition penalty
+ * sees (struct sample_in). A reset forgets it; a snapshot holds none, since it is taken before the first frame. */
+void cpu_lane_note_code(struct cpu_lane *lane, int32_t code);
 
 /* What a lane holds after its first n_rows positions, and its vocoder's state with `vocoder`. NULL: no memory. */
 struct backend_snapshot *cpu_snapshot_new(const struct cpu_lane *lane, const struct model *model,
