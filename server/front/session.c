@@ -17,7 +17,8 @@ struct part {
     TAILQ_ENTRY(part) entry;
     int utterance, sentence;
     struct wire_out text;
-    bool ended, last; /* no more text for it; and no part of its utterance after it */
+    bool ended; /* no more text will come for it */
+    bool last;  /* and no part of its utterance after it */
 };
 
 TAILQ_HEAD(part_list, part);

@@ -32,7 +32,8 @@ void conn_count(struct conn *c)
     c->held_bytes = held;
 }
 
-/* No reading before n more bytes are there, or the client has gone: who sends drop by drop wakes nobody for each. */
+/* Asks the kernel to report bytes of this socket only when n of them have come (or the client has gone), so that a
+ * client that sends byte by byte does not wake the loop for each byte. */
 static void wait_for_bytes(struct conn *c, size_t n)
 {
     int needed = n < NEEDED ? (int)n : NEEDED;
@@ -42,7 +43,8 @@ static void wait_for_bytes(struct conn *c, size_t n)
     }
 }
 
-/* Those who came together must not be shut out, and come back, together. */
+/* A deadline in `seconds` to 1.25 times that, spread evenly (by multiples of the golden ratio) over the connections:
+ * clients that came at the same moment are not closed, and do not connect again, all at the same moment. */
 static double deadline_after(struct server *s, double seconds)
 {
     s->spread += 0.618034;
@@ -120,7 +122,7 @@ void conn_enter(struct conn *c, enum conn_state state)
     c->state = state;
 }
 
-/* The answer is complete: the next request, or the end. */
+/* The answer is complete: the connection waits for the next request, or closes. */
 void conn_turn(struct conn *c)
 {
     c->owner = NULL;
@@ -140,8 +142,9 @@ void conn_turn(struct conn *c)
     bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
 }
 
-/* Everything is written: the client hears the end first, then what it still sends is thrown away for a
- * moment, because a reset would take the answer back. */
+/* Closes a connection once everything is written, in two steps: the write side now, the rest after LINGER_S, in which
+ * what the client still sends is read and thrown away. Closing at once with unread bytes makes the kernel send a reset,
+ * and a reset may destroy the end of the answer before the client has read it. */
 void conn_wrote(struct conn *c)
 {
     if (c->state == CONN_CLOSING && conn_unsent(c) == 0) {

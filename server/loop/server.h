@@ -79,12 +79,13 @@ struct server {
     struct link *link;       /* to the worker */
     struct wire_ready ready; /* what it said; strings in ready_bytes */
     uint8_t *ready_bytes;
-    bool was_ready, is_ready; /* ever; now */
-    char kernels[352];        /* that make the frames now; a GPU may go on with others after a fault */
+    bool was_ready;    /* some worker has been */
+    bool is_ready;     /* the worker is, now */
+    char kernels[352]; /* that make the frames now; a GPU may go on with others after a fault */
     char model_id[128];
 
-    struct speech_list queued,
-        running; /* running holds those that were cancelled, until their lane is free */
+    struct speech_list queued;
+    struct speech_list running; /* also those that were cancelled, until their lane is free */
     int n_queued, n_running;
     int capacity; /* speeches that the worker can make as fast as they are heard; 0: not known */
     struct admission admission;

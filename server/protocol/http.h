@@ -17,9 +17,11 @@ struct http_field {
 
 /* All strings point into the text that was parsed. */
 struct http_head {
-    const char *method, *path, *query; /* path without its escapes; query as sent, "" without one */
-    const char *authority;             /* of a target http://HOST/PATH, or NULL */
-    int minor;                         /* 0: HTTP/1.0; 1: HTTP/1.1 or a later one */
+    const char *method;
+    const char *path;      /* with its escapes resolved */
+    const char *query;     /* as sent, "" without one */
+    const char *authority; /* of a target http://HOST/PATH, or NULL */
+    int minor;             /* 0: HTTP/1.0; 1: HTTP/1.1 or a later one */
     struct http_field fields[HTTP_MAX_FIELDS];
     int n_fields;
     bool keep_alive, chunked, has_length, expects_continue, wants_websocket;

@@ -70,18 +70,21 @@ enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, si
 struct wire_hello {
     uint32_t version;
     const char *model, *device, *kernels; /* kernels: NULL is the usual */
-    int threads, lanes, weights;          /* lanes 0: as many as suit; weights: utter_weights */
+    int threads;
+    int lanes;   /* 0: as many as suit */
+    int weights; /* utter_weights */
     uint64_t snapshot_bytes;
 };
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
 bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);
 
 struct wire_open {
-    const char *voice_name, *voice_file; /* a preset, or a voice file; NULL both: none */
+    /* A preset or a voice file; the other is NULL, and both where no voice was asked for. */
+    const char *voice_name, *voice_file;
     const char *language, *instruct;
     int layout; /* utter_layout */
-    double sampling
-        [N_PARAMETERS]; /* as in parameter_table; NAN or, of whole numbers, -1: the checkpoint's */
+    /* As in parameter_table. The checkpoint's own value: NAN, or -1 of whole numbers. */
+    double sampling[N_PARAMETERS];
     uint64_t seed;
     int max_frames;
 };
@@ -119,9 +122,10 @@ void wire_put_refused(struct wire_out *w, int status, const char *text);
 bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); /* of both kinds */
 
 struct wire_beat {
-    int n_open, n_stepped; /* speeches on lanes; lanes of the last step */
-    int capacity;          /* speeches that can be made as fast as they are heard */
-    double step_s;         /* time of the last step */
+    int n_open;    /* speeches on lanes */
+    int n_stepped; /* lanes of the last step */
+    int capacity;  /* speeches that can be made as fast as they are heard */
+    double step_s; /* time of the last step */
 };
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
 bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);

@@ -499,7 +499,7 @@ void speech_worker_lost(struct server *s)
     }
 }
 
-/* One that has waited too long, or lacks a piece of its text. */
+/* A queued speech that will not be made: it has waited too long, or memory ran out for a piece of its text. */
 static struct speech *find_hopeless(const struct server *s, double now)
 {
     struct speech *p = TAILQ_FIRST(&s->queued);
@@ -509,7 +509,7 @@ static struct speech *find_hopeless(const struct server *s, double now)
     return p;
 }
 
-/* One whose client takes its sound, but so slowly that it would keep a lane for hours. */
+/* A running speech whose client reads its sound so slowly that the lane would be kept for hours. */
 static struct speech *find_slow(const struct server *s, double now)
 {
     struct speech *p = TAILQ_FIRST(&s->running);
@@ -524,7 +524,8 @@ void speech_tick(struct server *s, double now)
     struct speech *p;
     const struct admission_now as_it_is = look(s, true, now);
     admission_tick(s, &as_it_is);
-    /* Whoever is told may start others: after each, the lists are others. */
+    /* Telling a client that its speech has failed may start another speech, which changes the lists: each search
+     * begins anew. */
     while ((p = find_hopeless(s, now))) {
         bool cut = p->text.failed;
         s->metrics.rejected[METRICS_QUEUE_FULL] += !cut;

@@ -14,8 +14,9 @@ struct speech {
     double speed;                 /* of hearing: 2 is twice as fast as the model made it */
     bool queued;
     bool patient; /* waits for its lane; see admission.h */
-    bool held, behind,
-        paused; /* the client does not read; nor does the encoder; what the worker was told */
+    bool held;    /* the client does not read */
+    bool behind;  /* the encoder has more than it takes */
+    bool paused;  /* the worker was told to wait, for one of these two reasons */
     int tries;
     struct account *account;        /* of the key that asked, or NULL */
     const struct speech_sink *sink; /* NULL: nobody wants it any more */
@@ -31,7 +32,8 @@ struct speech {
     struct job job;
     struct wire_out job_in, job_out;
     bool job_runs, job_final, job_failed;
-    bool ended, final_done; /* the worker has said all; so has the encoder */
+    bool ended;      /* the worker has said all */
+    bool final_done; /* so has the encoder */
     struct speech_end end;
 
     double read_at, queued_at, started, first_samples, cancelled_at, heard_until;
@@ -46,7 +48,7 @@ void speech_steer(struct speech *p);
 /* Ends: each may free it. */
 void speech_tell_end(struct speech *p);
 void speech_fail(struct speech *p, int status, const char *why);
-void speech_fail_running(struct speech *p, int status, const char *why); /* the worker is told, too */
+void speech_fail_running(struct speech *p, int status, const char *why); /* tells the worker, too */
 void speech_free_if_done(struct speech *p);
 
 /* Samples from the worker; the end of them (`ended` is set). Each may free it. */

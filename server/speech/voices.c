@@ -130,7 +130,8 @@ static int is_voice_file(const struct dirent *file)
     return file->d_name[0] != '.' && n > m && strcmp(file->d_name + n - m, VOICE_ENDING) == 0;
 }
 
-/* A name that another file has, too, is that of the first; the others go by their files. */
+/* Reads a voice file into the table. Where two files hold voices of the same name, the first one that is read has the
+ * name, and the other voice is named for its file. */
 static void add_file(struct server *s, const char *path)
 {
     utter_error error = {.text = ""};

@@ -28,7 +28,8 @@ static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
 struct slot {
     uint32_t id;
     utter_stream *stream; /* NULL: the lane is free */
-    bool paused, starved; /* the client does not read; the text has run out */
+    bool paused;          /* the client does not read */
+    bool starved;         /* the text has run out */
     int n_frames;
     double frame_s;
     size_t text_bytes; /* that have come */
@@ -352,9 +353,12 @@ static void look_at_kernels(struct worker *w, double now)
 
 /* What a step was spent on. */
 struct spent {
-    int n_lanes, n_moved, n_prompts; /* lanes that went on; with a frame; with rows of a prompt */
-    double rows_s;                   /* for these rows */
-    double prompt_size, prompt_s;    /* of prompts that are through: in this step and in those before */
+    int n_lanes;   /* lanes that went on */
+    int n_moved;   /* of them, those that made a frame */
+    int n_prompts; /* and those that read rows of their prompt, which took rows_s in all */
+    double rows_s;
+    /* Size of the prompts that came to their end in this step, and the seconds they took, steps before included. */
+    double prompt_size, prompt_s;
 };
 
 static void settle(struct worker *w, struct slot *slot, double now, struct spent *spent)

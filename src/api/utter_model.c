@@ -87,7 +87,7 @@ void utter_model_options_init(utter_model_options *options)
 
 /* What the `device` option asks for. */
 struct device_choice {
-    bool gpu, cpu; /* which may be taken; both: the GPU where it can be used */
+    bool gpu, cpu; /* which may be taken. Where both may: the GPU if it can be used */
     int index;     /* of the GPU */
 };
 

@@ -43,10 +43,12 @@ struct utter_stream {
     struct lane_settings settings;
     int max_frames;
     bool use_guard;
-    bool begun, prefilled; /* the lane holds the beginning, see n_read; it holds the whole prompt */
-    int n_read;            /* rows of the prompt in the lane */
-    int n_piece;           /* of them, in the last call; it took piece_s */
-    double piece_s;
+    /* The lane is ready to read the prompt: a kept beginning, or the vocoder's past, is in it. */
+    bool begun;
+    bool prefilled; /* the lane holds the whole prompt */
+    int n_read;     /* rows of the prompt in the lane */
+    int n_piece;    /* rows that the last call of stream_prefill has read */
+    double piece_s; /* which that call took */
     struct guard guard;
     int cancelled; /* atomic: any thread may set it */
     bool held;     /* passed over by the step */
@@ -54,7 +56,7 @@ struct utter_stream {
     int32_t *codes;      /* [max_frames][n_codebooks] */
     int n_frames;        /* whose sound there is */
     int n_made;          /* whose codes there are */
-    utter_finish coming; /* after the sound of these */
+    utter_finish coming; /* how the stream ends once all of these have their sound, or NONE */
     /* On the engine's clock: when the sound began, later by what the listener has waited */
     double heard_since;
     double waited_s; /* in all, for sound that came late */
@@ -87,10 +89,11 @@ utter_status stream_prefill(utter_stream *s, utter_error *error);
 struct frame_in stream_frame_in(const utter_stream *s);
 /* Takes in the codes of a frame, or that it is the end. */
 void stream_take_codes(utter_stream *s, const struct lane_out *out);
-/* The next frame wants its sound as soon as it is made: no frame waits, and the listener, or somebody else, does. */
+/* Whether the next frame's sound should be made in the step that makes its codes. So it is when no frame waits for its
+ * sound and waiting would leave the listener, or somebody else (`urgent`), without sound. */
 bool stream_at_once(const utter_stream *s, bool urgent);
-/* How many frames want their sound now: all that have none, or 0 when they wait for more. `urgent`: somebody else is
- * in haste. */
+/* How many frames get their sound now: all that have none, or 0 when it is better to wait until there are more.
+ * `urgent`: another stream would be held up by waiting. */
 int stream_sound_due(const utter_stream *s, bool urgent);
 /* Takes in the sound of that many. */
 void stream_take_sound(utter_stream *s, const struct lane_out *out);

@@ -180,7 +180,7 @@ extern const char WEIGHTS_PREDICTOR[];
 /* How the model holds what every frame reads. */
 const char *model_weights_name(const struct model *model);
 size_t matrix_bytes(const struct weight *w);
-/* True when 16 bits (F16) have room for all of them; a number that is none does not fit. */
+/* True when 16 bits (F16) have room for all of them; NaN does not fit. */
 bool values_fit_f16(const float *values, int64_t n);
 
 /* One row of a matrix as fp32: out[cols]. `row` must be in range. */

@@ -24,7 +24,7 @@ size_t pack_block_bytes(enum dtype type, int64_t cols);
 int64_t pack_blocks(int64_t rows);
 
 /* One block of n_rows (1 .. PACK_ROWS) rows of floats, [n_rows][cols]. The scale of a group is the one of least
- * squares among several trials; a group with a number that is none gets a scale that is none. `out` holds
+ * squares among several trials; a group with a NaN gets the scale NaN. `out` holds
  * pack_block_bytes bytes. */
 void pack_block(void *out, enum dtype type, const float *rows, int64_t n_rows, int64_t cols);
 /* One row of packed blocks as floats: out[cols]. */

@@ -18,8 +18,8 @@ enum {
     CONV_LONE_VECTORS = 4,                   /* for one output alone */
     CONV_CHAIN = 256,                        /* steps of a chain, at most */
     CONV_MOMENTS = 256,                      /* of time in a block */
-    CONV_BLOCK_FLOATS = 80 << 10,            /* of input that stay in the second cache */
-    CONV_TILE_FLOATS = 4 << 10,              /* of input and weights that stay in the first cache */
+    CONV_BLOCK_FLOATS = 80 << 10,            /* of input that stay in the L2 cache */
+    CONV_TILE_FLOATS = 4 << 10,              /* of input and weights that stay in the L1 cache */
 };
 
 /* ---- Convolution ---- */
@@ -156,7 +156,7 @@ KERN_INLINE void conv_outputs(
 }
 
 /* Channels in a block of n_t moments. With many tiles in a row, what one tile reads of its inputs and
- * weights stays in the first cache for the next; with few, long rows of weights come faster from memory. */
+ * weights stays in the L1 cache for the next; with few, long rows of weights come faster from memory. */
 static int64_t conv_channels(const struct kern_conv *c, int64_t n_t, int64_t chain)
 {
     int64_t reach = (int64_t)(c->taps - 1) * c->dilation, width = CONV_VECTORS * KERN_LANES;

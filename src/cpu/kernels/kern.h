@@ -18,14 +18,17 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
-/* Columns rounded for products with packed weights: number 32 g + i of column c is its code times scales[c][g]; the
- * last group is filled up with zeros. Codes have twice the bits of the weights that they meet: what rounding adds is
- * small beside what the weights have lost. */
+/* Columns rounded to whole numbers ("codes") for products with packed weights: element 32 g + i of column c is
+ * code i of group g times scales[c][g]; the last group is filled up with zeros. Codes have twice the bits of the
+ * weights that they are multiplied with, so the error of this rounding is small beside that of packing the weights. */
 struct kern_rounded {
-    int16_t *codes; /* beside 8 bits: [n_c][n_groups][PACK_GROUP] */
-    int8_t *bytes;  /* beside 4 bits: the same, of each eight columns 0 4 1 5 2 6 3 7, as nibbles lie */
-    float *scales;  /* [n_c][n_groups] */
-    int32_t *zeros; /* [n_c][n_groups]: -8 times the sum of the bytes */
+    int16_t *codes; /* beside weights of 8 bits: [n_c][n_groups][PACK_GROUP] */
+    /* Beside weights of 4 bits: [n_c][n_groups][PACK_GROUP], where each eight elements are stored in the order
+     * 0 4 1 5 2 6 3 7. One mask takes the low nibbles of a word of weights (elements 0 4 1 5, see weights/pack.h) and
+     * one shift the high ones (2 6 3 7), and either then has its elements side by side here. */
+    int8_t *bytes;
+    float *scales;    /* [n_c][n_groups] */
+    int32_t *zeros;   /* [n_c][n_groups]: -8 times the sum of the bytes */
     int64_t n_groups; /* of a column */
 };
 typedef void kern_round_fn(const struct kern_rounded *to, int c, const float *x, int64_t n_k);
@@ -71,7 +74,7 @@ typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
 enum {
     KERN_UPCONV_GRAIN = 16,
     KERN_UPCONV_MOMENTS = 96,      /* worked on at once */
-    KERN_UPCONV_FLOATS = 32 << 10, /* of products that stay in the second cache */
+    KERN_UPCONV_FLOATS = 32 << 10, /* of products that stay in the L2 cache */
 };
 static inline int64_t kern_upconv_products(int taps)
 {
@@ -80,26 +83,28 @@ static inline int64_t kern_upconv_products(int taps)
                    KERN_UPCONV_MOMENTS * KERN_PAD); /* rows are filled up to whole vectors */
 }
 
-/* Whole numbers for the vocoder beside packed weights: channels in groups of KERN_WHOLE_GROUP, filled up with zeros,
- * two of 16 bits in a word. What a moment of a group is rounded to are kern.whole_words words of which only the table
- * knows the meaning. Rounding one moment does not ask what lies beside it; a number that is none makes sums that are
- * none. There is room for KERN_PAD more moments.
+/* Activations as whole numbers, for the vocoder beside packed weights. Channels go in groups of KERN_WHOLE_GROUP; the
+ * last group is filled up with zeros. Each time step of a group is rounded by itself, without a look at its neighbours,
+ * to kern.whole_words words of two 16-bit values each. Which values these are is the table's own business: only its
+ * kernels write and read them. A NaN among the channels makes every sum over the group NaN. Buffers have room for
+ * KERN_PAD more time steps.
  *
- * A group lies as the table likes it best. In rows: a row for each channel or word, moments side by side. By moments
- * (kern.whole_by_moments): the KERN_WHOLE_GROUP channels of a moment side by side, or half its words, and the other
- * halves behind those of all moments. Such a table multiplies bf16: with `fine` what they leave of an activation
- * counts too, which is 16 bits in all; without it the second half of the words is not written and not read. Tables
- * in rows are always fine. */
+ * There are two layouts, and a table takes one of them:
+ * - Rows: a row for each channel (or word), time steps side by side. Words hold codes of 16 bits and a scale.
+ * - Time steps (kern.whole_by_moments): all channels of a time step side by side. Words hold bf16: first those of all
+ *   time steps with the channels rounded to bf16, then, in a second plane of the same size, those with what that
+ *   rounding left over, again as bf16. With `fine` both planes are multiplied (16 bits of precision); without it the
+ *   second plane is neither written nor read. Tables in rows are always fine. */
 enum {
     KERN_WHOLE_GROUP = 32,
     KERN_WHOLE_ROWS = 4,
     KERN_WHOLE_SCALED = KERN_WHOLE_GROUP / 2 + 1, /* words: codes of 16 bits, and a scale */
-    KERN_WHOLE_HALVES = KERN_WHOLE_GROUP,         /* words: bf16, and what it leaves in bf16 */
+    KERN_WHOLE_HALVES = KERN_WHOLE_GROUP,         /* words: bf16, and what it leaves over as bf16 */
 };
-/* One group, moments 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
+/* One group, time steps 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
 struct kern_whole_rounding {
-    int32_t *words; /* rows: [whole_words][stride]; moments: [2][stride][whole_words / 2] */
-    const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; moments: [n][x_stride] */
+    int32_t *words; /* rows: [whole_words][stride]; time steps: [2][stride][whole_words / 2] */
+    const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; time steps: [n][x_stride] */
     const float *a, *b;
     int64_t stride, x_stride;
     bool fine;
@@ -108,20 +113,20 @@ typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int
 /* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes. In rows no group of one tap can
  * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
 enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
-/* Weights lie in the order in which they are read: outputs by groups; in rows, of each the groups of the input by
- * visits of kern_whole_visit of them (the last may be shorter); in a visit, KERN_WHOLE_ROWS outputs after the other; of
- * these each group of the visit, [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS] words of two neighbours, the first in
- * the low half. By moments: of each group of outputs each group of the input,
- * [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP] words of two channels that are half a group apart, and bf16 instead
- * of codes. */
+/* Weights lie in the order in which they are read, group of outputs by group of outputs.
+ * - Rows: the groups of the input are taken kern_whole_visit at a time (a visit; the last may be shorter). For each
+ *   visit, for each KERN_WHOLE_ROWS outputs of the group, for each input group of the visit: words
+ *   [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS], each of two neighbouring channels' codes, the first in the low half.
+ * - Time steps: for each group of the input: words [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP], each of two channels
+ *   that are half a group apart, as bf16. */
 static inline int kern_whole_visit(int taps)
 {
     return KERN_WHOLE_TAPS / taps;
 }
 struct kern_whole {
-    /* rows: [outputs][y_stride]; moments: [n_t][y_stride] of the one group that is asked for */
+    /* rows: [outputs][y_stride]; time steps: [n_t][y_stride] of the one group that is asked for */
     float *y;
-    /* rows: [n_groups][whole_words][x_stride]; moments: [n_groups][2][x_stride][whole_words / 2] */
+    /* rows: [n_groups][whole_words][x_stride]; time steps: [n_groups][2][x_stride][whole_words / 2] */
     const int32_t *x;
     const int32_t *w;
     const float *w_scales, *bias;

@@ -13,7 +13,7 @@ enum {
                    : KERN_LANES == 8 ? 3
                                      : 2, /* TILE_ROWS * this accumulators fit the registers */
     TALL_ROWS = 8,                        /* for one column: enough sums in flight */
-    BLOCK_BYTES = 128 << 10,              /* of weights that stay in the second cache */
+    BLOCK_BYTES = 128 << 10,              /* of weights that stay in the L2 cache */
 };
 
 KERN_INLINE size_t weight_bytes(enum dtype type)

@@ -140,7 +140,7 @@ KERN_INLINE void packed_group_q8(
     }
 }
 
-/* The same for few columns: every other pair has sums of its own, because one chain is slower than the third cache. */
+/* The same for few columns: every other pair has sums of its own, because one chain is slower than the L3 cache. */
 KERN_INLINE void packed_group_few(
     int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
 {
@@ -336,7 +336,7 @@ static void packed_q4(float *y, int64_t y_stride, const struct weight *w, int64_
 
 enum { ROUND_VECTORS = PACK_GROUP / KERN_LANES };
 
-/* One group: codes of at most `reach`, and the scale, which is returned. A number that is none makes the scale none. */
+/* One group: codes of at most `reach`, and the scale, which is returned. A NaN makes the scale NaN. */
 KERN_INLINE float round_group(vi *codes, const float *x, float reach)
 {
     const int32_t no_number = 0x7f800000; /* and what is infinite: from here on */
@@ -387,7 +387,7 @@ static void round_q8(const struct kern_rounded *to, int c, const float *x, int64
     }
 }
 
-/* Bytes of a group in the order in which nibbles lie. */
+/* Bytes of a group in the order that struct kern_rounded has. */
 KERN_INLINE void round_bytes(int8_t *to, const vi *codes)
 {
 #if KERN_LANES == 16

@@ -10,7 +10,7 @@
 
 enum {
     BYTE_COLUMNS = 64, /* that share one pass over the weights */
-    /* Of columns that are worked on together: what they need stays in the second cache */
+    /* Of columns that are worked on together: what they need stays in the L2 cache */
     BYTE_GROUPS = 32,
     BYTE_TILE = 16, /* columns of a tile, and rows of a block */
     BYTE_FEW = 8,   /* columns, at most, for which half of a tile's sums are left alone */

@@ -19,7 +19,7 @@ enum {
     WHOLE_PAIRS = KERN_WHOLE_GROUP / 2,
     TILE = 16, /* rows of a tile, and words of a row: half the outputs of a group, or its pairs */
     TILE_MOMENTS = 512, /* of time in a block: what weights are fetched for once */
-    /* Groups times taps in a visit, at most: their weights take half of the first cache */
+    /* Groups times taps in a visit, at most: their weights take half of the L1 cache */
     TILE_STEPS = 12,
     TILE_LINE = 16,                             /* words of a line of the cache */
     TILE_STEP = WHOLE_PAIRS * KERN_WHOLE_GROUP, /* words of a group and tap in memory */

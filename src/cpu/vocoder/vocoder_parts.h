@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of the vocoder, shared by its files: run.c (memory, one run), front.c (codes to the last
- * upsampling stage, one column a moment), wave.c (the convolution stack, one row a channel), and beside packed
+ * The inside of the vocoder, shared by its files: run.c (memory, one run), front.c (codes to the last upsampling
+ * stage, a column for each time step), wave.c (the convolution stack, a row for each channel), and beside packed
  * weights vocoder_whole.c and round.c (that stack in whole numbers, and its weights).
  *
  * Streaming: every convolution keeps its last inputs, every transposed one the products that reach past
@@ -32,7 +32,7 @@ struct vocoder_snake {
 
 struct vocoder_upsample {
     const float *up_w; /* [latent][latent * ratio] */
-    float *taps;       /* [7][latent], the depthwise weights turned */
+    float *taps;       /* [7][latent], the depthwise weights, transposed */
 };
 
 struct vocoder_unit {
@@ -66,24 +66,28 @@ struct cpu_vocoder {
     struct vocoder_upsample upsample[CONFIG_MAX_RATES];
     struct vocoder_block blocks[CONFIG_MAX_RATES];
     struct vocoder_snake last_snake;
-    float *memory; /* everything below and above that points to floats of our own */
+    /* The one allocation that all pointers to floats of our own (not the model's) point into: those above, in the
+     * blocks, and those below. */
+    float *memory;
     size_t n_memory;
 
     /* Scratch of the front, for BACKEND_MAX_FEED frames. */
-    float *picked[2];    /* [frames][codebook_dim / 2]: the first table, the sum of the others */
+    /* [frames][codebook_dim / 2]: vectors of the first codebook; sums of those of the others */
+    float *picked[2];
     float *projected[2]; /* [frames][codebook_dim] */
     float *quantized;    /* [codebook_dim][2 + frames], the past in front */
     float *latent_rows;  /* [latent][frames] */
     float *narrow;       /* [frames][stack width] */
-    float *columns[2];   /* [VOCODER_REACH + frames * ratios][latent] in turn */
-    float *normed;       /* [frames * ratios][latent] */
-    float *wide;         /* [frames * ratios][VOCODER_WIDEN * latent] */
-    float *first_rows;   /* [latent][6 + moments], the past in front */
+    /* [VOCODER_REACH + frames * ratios][latent]: a stage reads one and writes the other */
+    float *columns[2];
+    float *normed;     /* [frames * ratios][latent] */
+    float *wide;       /* [frames * ratios][VOCODER_WIDEN * latent] */
+    float *first_rows; /* [latent][6 + moments], the past in front */
 
     /* Scratch of the wave. */
     float *wave, *wave_ready; /* [decoder_width][moments] before and after the first block's snake */
     float *products;          /* [n_parts][n_products] for transposed convolutions, both files */
-    float *tapped;            /* [moments][channels] of one piece, turned for a tap */
+    float *tapped;            /* [moments][channels] of one piece, transposed for a tap */
     int n_parts;              /* most parts of one parallel loop */
     int64_t n_products;
     size_t n_tapped;
@@ -95,23 +99,26 @@ struct vocoder_whole_past {
     int n_past;
 };
 
-/* One of both halves is in use. */
+/* What a block keeps of earlier calls. */
 struct vocoder_block_state {
+    /* In floats: what the transposed convolution adds to its next outputs, and the past of each unit. */
     float *tail;                /* [n_out][rate] */
     float *past[VOCODER_UNITS]; /* [n_out][6 * dilation] */
+    /* In whole numbers (struct cpu_vocoder's `whole`): the past of both kinds; the floats are then not in use. */
     struct vocoder_whole_past whole_up, whole_unit[VOCODER_UNITS];
 };
 
 struct cpu_vocoder_lane { /* one allocation with what it points to */
     int64_t position;     /* frames so far */
     struct cpu_cache cache;
-    float *pre_past;                    /* [codebook_dim][2] */
-    float *depthwise[CONFIG_MAX_RATES]; /* [6][latent] */
-    float *first_past;                  /* [latent][6], or: */
-    struct vocoder_whole_past whole_first;
+    float *pre_past;                       /* [codebook_dim][2] */
+    float *depthwise[CONFIG_MAX_RATES];    /* [6][latent] */
+    float *first_past;                     /* [latent][6], in floats */
+    struct vocoder_whole_past whole_first; /* the same in whole numbers */
     struct vocoder_block_state blocks[CONFIG_MAX_RATES];
     float *last_past; /* [channels][6] */
-    size_t n_past;    /* floats from pre_past on that a reset empties */
+    /* A reset zeroes this many floats from pre_past on: every past above lies behind it in one piece. */
+    size_t n_past;
 };
 
 /* Cuts one allocation into pieces: with base NULL it only counts. Pieces begin on 64 bytes. */
@@ -136,7 +143,7 @@ void vocoder_snake_fill(struct vocoder_snake *snake, const struct snake_weights 
 /* For the kernel, but for y, residual and n_t. */
 struct kern_conv vocoder_conv_of(const struct vocoder_conv *conv, const float *x, int64_t x_stride);
 
-/* Rows [n_rows][n_cols] at stride x_stride -> columns y[n_cols][n_rows]. */
+/* Transposes: rows [n_rows][n_cols] at stride x_stride -> columns y[n_cols][n_rows]. */
 void vocoder_turn(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols);
 
 /* Reports rows [n_channels][stride] as [n_moments][n_channels]; nothing when no tap is set. */
