@@ -26,7 +26,8 @@ struct cuda_lane {
 struct cuda_frame_out {
     int32_t codes[CONFIG_MAX_CODEBOOKS]; /* as chosen */
     int32_t end, not_a_number;
-    int32_t failed; /* blocks of the frame kernel did not meet in time: no codes, the lane as before */
+    /* Blocks of the frame kernel did not reach a barrier in time: no codes, and the lane is as before. */
+    int32_t failed;
     uint64_t sequence;
 };
 

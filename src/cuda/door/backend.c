@@ -27,7 +27,8 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     }
     if (cuda_frame_lost(b->frame)) {
         return cuda_device_fail(&b->device,
-            "a prompt was lost: blocks of the kernel of its layers did not meet in time", error);
+            "a prompt was lost: blocks of the kernel of its layers did not reach a barrier in time",
+            error);
     }
     *waited_s = cuda_waited(&wait);
     b->busy = false;

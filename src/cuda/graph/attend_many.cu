@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention of many vectors: a block takes one kv head of one vector and all of its keys. There are enough vectors to
- * fill the device, so no two blocks have to meet; its warps do in turn what the warps of all splits do in
- * attend.cu. */
+ * Attention of many vectors: a block takes one kv head of one vector and all of its keys. There are
+ * enough vectors to fill the device, so no two blocks have to wait for each other; its warps do in
+ * turn what the warps of all splits do in attend.cu. */
 #include "cuda/graph/attend_many.h"
 #include "cuda/parts/softmax.cuh"
 

@@ -27,7 +27,8 @@ enum cuda_frame_way { CUDA_FRAME_GRAPHS, CUDA_FRAME_KERNEL, CUDA_FRAME_FASTER };
  * it. UTTER_E_DEVICE when the kernel was asked for and does not suit this GPU or checkpoint. */
 utter_status cuda_frame_choose(struct cuda_frame *frame, enum cuda_frame_way way,
     enum frame_packed packed, bool *persistent, utter_error *error);
-/* True while the persistent kernel makes frames: it is gone once its blocks did not meet in time. */
+/* True while the persistent kernel makes frames: it is gone once its blocks did not reach a barrier
+ * in time. */
 bool cuda_frame_persistent(const struct cuda_frame *frame);
 void cuda_frame_close(struct cuda_frame **frame);
 
@@ -51,8 +52,8 @@ struct cuda_frame_in {
 utter_status cuda_frame_run(
     struct cuda_frame *frame, const struct cuda_frame_in *in, int n, utter_error *error);
 
-/* Whether blocks that share the layers of a prompt did not meet in time; to be asked behind a wait. What was queued
- * since the last wait is not to be used then. */
+/* Whether blocks that share the layers of a prompt did not reach a barrier in time; to be asked
+ * behind a wait. What was queued since the last wait is not to be used then. */
 bool cuda_frame_lost(const struct cuda_frame *frame);
 /* What the lane's last frame gave, to be read once the stream has come past it. */
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *frame, int lane);

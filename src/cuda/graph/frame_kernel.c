@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The persistent kernel in place of the graphs: the choice between them, made by measuring when a model is opened;
- * lanes through it, as many in a launch as it takes; and the way back to the graphs when blocks of a frame did not
- * meet in time. */
+ * The persistent kernel in place of the graphs: the choice between them, made by measuring when a
+ * model is opened; lanes through it, as many in a launch as it takes; and the way back to the graphs
+ * when a frame was lost because its blocks did not reach a barrier in time. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -131,8 +131,8 @@ static utter_status leave_kernel(struct cuda_frame *f, utter_error *error)
 {
     if (f->packed != FRAME_PACKED_NONE) {
         return cuda_device_fail(f->device,
-            "a frame was lost: blocks of the kernel did not meet in time, and no other has weights in "
-            "8 bits",
+            "a frame was lost: blocks of the kernel did not reach a barrier in time, and no other has "
+            "weights in 8 bits",
             error);
     }
     utter_status status = cuda_wait_stream(f->device, f->queue.stream, "a frame", error);
@@ -180,8 +180,10 @@ struct trial {
     int32_t codes[2][CONFIG_MAX_CODEBOOKS]; /* of lane 0's first and second */
 };
 
-/* Frames as they would go now, behind a prompt of two rows. All lanes write the first page of the cache, which is
- * nobody's yet: beside others only a lane's first frame is its own. */
+/* Runs frames of n lanes with the settings as they are now, behind a prompt of two rows, and times
+ * them. No lane has pages of the cache yet, so the page tables of all lanes point to page 0, and
+ * lanes overwrite each other's keys there. With several lanes only a lane's first frame therefore
+ * depends on nothing but itself, and is compared. */
 static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial, utter_error *error)
 {
     const struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 1, 2};
@@ -280,7 +282,8 @@ utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, en
     *persistent = f->kernel != NULL;
     if (!status && way == CUDA_FRAME_KERNEL && !f->kernel) {
         return error_set(error, UTTER_E_DEVICE,
-            "kernels \"frame\": its blocks did not meet in time on %s (choose kernels graph)",
+            "kernels \"frame\": its blocks did not reach a barrier in time on %s "
+            "(choose kernels graph)",
             f->device->name);
     }
     return status;

@@ -32,7 +32,9 @@ static utter_status prepare(struct cuda_frame *f, struct cuda_wide *w, utter_err
     return check(f, cuda_wide_prepare(&f->queue, w), error);
 }
 
-/* Lets a product leave the operand of the next one, in front of which there is a norm with these weights. */
+/* Asks product w to write its result also as the operand of the next product, so that no kernel has
+ * to prepare that. `norm`: the weights of the norm in front of the next product; NULL: there is
+ * none, and nothing is asked for. */
 static void let_leave(struct cuda_frame *f, struct cuda_wide *w, const float *norm)
 {
     const struct cuda_linear *p = &w->linear;

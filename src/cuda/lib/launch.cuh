@@ -23,7 +23,7 @@ static cudaError_t launch(void (*kernel)(P), dim3 grid, int n_threads, bool over
     return cudaLaunchKernelEx(&config, kernel, parameter);
 }
 
-/* As much of the first cache as shared memory as there can be. */
+/* As much of the L1 cache as shared memory as there can be. */
 static inline cudaError_t prefer_shared(const void *kernel)
 {
     return cudaFuncSetAttribute(

@@ -15,7 +15,8 @@
 #include <cuda_host_plain.h>
 #else
 
-/* 1 in code for the H100 and its kin alone (sm_90a): products by four warps together, registers from warp to warp. */
+/* 1 in code for sm_90a alone: products by four warps together (wgmma), registers from warp to warp
+ * (setmaxnreg). */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define PTX_GROUPS 1
 #else
@@ -57,7 +58,7 @@ static __device__ __forceinline__ uint32_t ptx_shared_at(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-/* 16 bytes that are read once: past the first cache, first out of the second. */
+/* 16 bytes that are read once: past the L1 cache, and first to leave the L2 cache. */
 static __device__ __forceinline__ uint4 ptx_load_once(const void *at)
 {
     uint4 v;
@@ -67,7 +68,7 @@ static __device__ __forceinline__ uint4 ptx_load_once(const void *at)
     return v;
 }
 
-/* The line of 128 bytes -> the second cache. */
+/* The line of 128 bytes -> the L2 cache. */
 static __device__ __forceinline__ void ptx_prefetch(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));

@@ -13,8 +13,8 @@
 
 /* ---- Copies of a thread ---- */
 
-/* 16 bytes from global to shared memory, in the background; `keep`: through the first cache. A thread sees its own
- * copies after ptx_copy_wait of the groups that hold them. */
+/* 16 bytes from global to shared memory, in the background; `keep`: through the L1 cache. A thread
+ * sees its own copies after ptx_copy_wait of the groups that hold them. */
 static __device__ __forceinline__ void ptx_copy(void *shared, const void *global, bool keep)
 {
     uint32_t to = ptx_shared_at(shared);
@@ -143,8 +143,8 @@ static __device__ __forceinline__ void ptx_bulk_copy_to_all(
         : "memory");
 }
 
-/* What the second cache does with the bytes of a copy. `keep`: they are read again soon, so other data should leave
- * it before them; else they leave first. */
+/* What the L2 cache does with the bytes of a copy. `keep`: they are read again soon, so other data
+ * should leave it before them; else they leave first. */
 static __device__ __forceinline__ uint64_t ptx_policy(bool keep)
 {
     uint64_t policy;

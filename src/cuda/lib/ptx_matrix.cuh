@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products on tensor cores, and blocks of shared memory as their operands: those of a warp, and those of the H100 and
- * its kin alone (sm_90a), by four warps together whose second operand stands in shared memory. For kernels only; two
- * bodies, as ptx.cuh says. */
+ * Products on tensor cores, and blocks of shared memory as their operands: those of a warp, and
+ * those of sm_90a alone (wgmma), by four warps together whose second operand stands in shared
+ * memory. For kernels only; two bodies, as ptx.cuh says. */
 #ifndef CUDA_LIB_PTX_MATRIX_CUH
 #define CUDA_LIB_PTX_MATRIX_CUH
 

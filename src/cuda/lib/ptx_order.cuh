@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Words that threads and blocks tell each other, in an order: loads and stores past the first cache, fences, barriers
- * of some of a block's threads, clusters. For kernels only; two bodies, as ptx.cuh says. A word, of the size
- * that it is loaded and stored with, is always whole. */
+ * Words that threads and blocks tell each other, in an order: loads and stores past the L1 cache,
+ * fences, barriers of some of a block's threads, clusters. For kernels only; two bodies, as ptx.cuh
+ * says. A word, of the size that it is loaded and stored with, is always whole. */
 #ifndef CUDA_LIB_PTX_ORDER_CUH
 #define CUDA_LIB_PTX_ORDER_CUH
 
@@ -11,7 +11,7 @@
 #include <cuda_host_order.h>
 #else
 
-/* ---- From block to block, through the second cache ---- */
+/* ---- From block to block, through the L2 cache ---- */
 
 static __device__ __forceinline__ void ptx_store(uint32_t *at, uint32_t word)
 {
@@ -123,7 +123,7 @@ static __device__ __forceinline__ uint32_t ptx_cluster_map(uint32_t at, uint32_t
     return there;
 }
 
-/* All threads of the cluster's blocks meet. */
+/* A barrier of all threads of the cluster's blocks. */
 static __device__ __forceinline__ void ptx_cluster_meet()
 {
     asm volatile("barrier.cluster.arrive.release;\n"

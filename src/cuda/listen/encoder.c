@@ -23,7 +23,7 @@ enum {
 struct encode_stage {
     struct listen_conv narrow, widen, down;
     int channels, rate;
-    int64_t capacity;                /* moments of a piece */
+    int64_t capacity;                /* time steps of a piece */
     float *plain, *in, *inner, *out; /* [capacity][channels]; inner [channels / compress] */
 };
 
@@ -55,7 +55,7 @@ struct encode {
     float *halved, *left;                  /* [n_frames][width], [n_frames][dim] */
     float *rows, *columns, *norms;
     int32_t *codes; /* device */
-    float *host;    /* [n][width], to look for what is no number */
+    float *host;    /* [n][width], to look for NaN */
 };
 
 static void report(struct encode *e, double done)
@@ -174,7 +174,8 @@ static void take_all(struct encode *e)
 
 /* ---- Convolutions ---- */
 
-/* n moments in s->in and s->plain -> `to` with ELU, and `plain` (or NULL) without. Returns how many. */
+/* n time steps in s->in and s->plain -> `to` with ELU, and `plain` (or NULL) without. Returns how
+ * many. */
 static int64_t run_stage(
     struct encode *e, const struct encode_stage *s, int64_t n, float *to, float *plain)
 {
@@ -283,7 +284,7 @@ static void run_layer(struct encode *e, const struct encode_layer *l)
     }
 }
 
-/* What is no number would find a code all the same. */
+/* NaN would find a code all the same. */
 static void check_numbers(struct encode *e)
 {
     struct listen_room *r = &e->room;

@@ -41,7 +41,7 @@ static __device__ double listen_block_sum(double x, double *scratch)
     return x;
 }
 
-/* ---- Convolution: tiles of 64 moments and 64 outputs, 4 of each a thread ---- */
+/* ---- Convolution: tiles of 64 time steps and 64 outputs, 4 of each a thread ---- */
 
 enum { TILE = 64, STEP = 16, SIDE = 4, TILE_STRIDE = TILE + 4 };
 

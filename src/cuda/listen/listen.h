@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernels of both encoders, in fp32 without tensor cores: their results are compared with tables, and near-ties
- * must fall as they do on the CPU. Activations are [moments][channels]. Every number is summed in one order that
- * depends on the shape alone. */
+ * The kernels of both encoders, in fp32 without tensor cores: their results are compared with
+ * tables, and near-ties must fall as they do on the CPU. Activations are [time steps][channels].
+ * Every number is summed in one order that depends on the shape alone. */
 #ifndef CUDA_LISTEN_LISTEN_H
 #define CUDA_LISTEN_LISTEN_H
 
@@ -71,8 +71,8 @@ struct listen_attend {
 enum { LISTEN_MAX_HEAD = 256 };
 cudaError_t listen_attend_run(const struct listen_attend *attend, cudaStream_t stream);
 
-/* One codebook: rows = sum / usage, columns = the same turned, norms; then for each of n rows of `left` the nearest
- * entry, which is taken away from it. The order of all sums is the CPU's. */
+/* One codebook: rows = sum / usage, columns = the same transposed, norms; then for each of n rows of
+ * `left` the nearest entry, which is taken away from it. The order of all sums is the CPU's. */
 struct listen_codebook {
     const void *sum; /* device, [size][dim] in `type` */
     enum dtype type;

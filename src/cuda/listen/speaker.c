@@ -132,7 +132,8 @@ static void run_pooling(struct speak *s)
 {
     run(s, s->join, s->mfa, s->joined, s->n, LISTEN_RELU);
     run_stats(s, s->mfa, s->last, s->pooled, s->pooled + s->last);
-    /* Mean and deviation are the same for all moments: their products are made once, and are the bias of the others.
+    /* Mean and deviation are the same for all time steps: their products are made once, and are the
+     * bias of the others.
      * */
     struct listen_conv c = s->attend1;
     c.w = (const char *)c.w + (size_t)s->last * dtype_bytes(c.type);

@@ -74,8 +74,8 @@ struct cuda_attend {
     float *partial; /* scratch of cuda_attend_floats; NULL where one block takes all pages of a head */
     uint32_t *arrived; /* [n_vectors][n_kv_heads], zeros before and after */
 };
-/* Once for a device: the same shares of the first cache as the products have, for a multiprocessor changes them only
- * when it is empty, and no two kernels would overlap. */
+/* Once for a device: the same shares of the L1 cache as the products have, for a multiprocessor
+ * changes them only when it is empty, and no two kernels would overlap. */
 cudaError_t cuda_attend_open(void);
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);

@@ -110,8 +110,10 @@ DEV void ring_pass(struct block &b)
     ring_next(b, b.slot, b.phase);
 }
 
-/* This warp has asked for all that it wants of the slot, which may be filled again. The fence is needed: an arrival
- * does not wait for loads, and behind words that are asked for in vain they can come later than the next copy. */
+/* This warp has issued all its loads from the slot, which the producer may fill again. The fence is
+ * needed: arriving at an mbarrier does not wait for the loads in front of it, and when these queue
+ * up behind a loop that polls words of the exchange, the next bulk copy into the slot could overtake
+ * them. */
 DEV void ring_leave(struct block &b)
 {
     dev_fence_copies();
@@ -284,8 +286,12 @@ template <int N> DEV void totals_take(const struct block &b, const uint64_t *at,
     } while (missing && !block_is_late(b));
 }
 
-/* Behind the barrier of a layer's queries: all blocks have read the totals of the layer before. Not behind that of
- * down, where a block has met the half of them that has its part of the inner vector. And at the frame's end. */
+/* Tells the clearing warp that all blocks have read the totals of the layer before. It is called
+ * behind the barrier of the product of a layer's queries: there this block has had words of the down
+ * projection from all blocks, and each block wrote those after it had read the totals. The barrier
+ * of the down projection itself comes too early, because a block waits in front of it only for the
+ * blocks that make its part of the inner vector, which can be half of them. It is also called once
+ * at the frame's end. */
 DEV void totals_release(const struct block &b)
 {
     if (b.warp == 0 && b.lane == 0) {
@@ -293,8 +299,9 @@ DEV void totals_release(const struct block &b)
     }
 }
 
-/* Before a word of down is put, which lets others go on to the layer that adds to them again: they are zero for all
- * blocks. */
+/* Waits until the totals of the layer before are zero again. It is called before a block puts its
+ * first word of a down projection, because those words let other blocks go on to the next layer,
+ * which adds to these totals. */
 DEV void totals_await(struct block &b)
 {
     if (b.warp == 0) {
@@ -303,8 +310,9 @@ DEV void totals_await(struct block &b)
     b.clear_phase ^= 1;
 }
 
-/* What a warp of its own does: this block's share of totals that all blocks have read -> zero, layer by layer. The
- * fence takes half a microsecond. */
+/* The work of a warp of its own: layer by layer it sets this block's share of the totals that all
+ * blocks have read to zero. It is not done by the multiplying warps, because the fence behind it
+ * takes half a microsecond. */
 DEV void totals_clear_all(struct block &b)
 {
     constexpr int EACH = FRAME_TOTALS / FRAME_BLOCKS;
@@ -342,7 +350,7 @@ template <int COLUMNS> DEV unsigned char *vector_rows(const struct block &b, int
     return b.shared->vector + b.warp * (2 * COLUMNS * frame_row_bytes(units));
 }
 
-/* The largest magnitude of 4 numbers in each lane of the warp, as its bits; a number that is none is larger than all
+/* The largest magnitude of 4 numbers in each lane of the warp, as its bits; NaN is larger than all
  * others. */
 DEV uint32_t vector_largest(const float (&v)[4])
 {

@@ -125,7 +125,7 @@ DEV uint32_t dev_add(uint32_t *at, uint32_t n)
     return atomicAdd(at, n);
 }
 
-/* ---- Words that other blocks read: past the first cache, each 4 bytes whole ---- */
+/* ---- Words that other blocks read: past the L1 cache, each 4 bytes whole ---- */
 
 DEV void dev_put(uint32_t *at, uint32_t word)
 {
@@ -176,7 +176,7 @@ DEV void dev_copy_wait()
     ptx_copy_wait_all();
 }
 
-/* The line of 128 bytes -> the second cache. */
+/* The line of 128 bytes -> the L2 cache. */
 DEV void dev_prefetch(const void *at)
 {
     ptx_prefetch(at);
@@ -246,7 +246,7 @@ DEV bool dev_mbar_try(uint64_t *bar, uint32_t parity)
     return ptx_has_ended(bar, parity);
 }
 
-/* `keep`: the bytes are read again soon, so other data should leave the second cache before them. */
+/* `keep`: the bytes are read again soon, so other data should leave the L2 cache before them. */
 DEV uint64_t dev_policy(bool keep)
 {
     return ptx_policy(keep);

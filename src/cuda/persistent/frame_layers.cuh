@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steps of a layer, and behind them a stack, step by step. Between them the state x stands in registers, the same
- * in every block: lane l of warp w holds elements vector_index() and the three behind it of each 1,024, in
- * x[column][4 * chunk ..].
+ * The steps of a layer, and behind them a stack, step by step. Between them the state x stands in
+ * registers, the same in every block: lane l of warp w holds elements vector_index() and the three
+ * behind it of each 1,024, in x[column][4 * chunk ..].
  *
  *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
  *   (attention)       reads FRAME_X_QKV    writes `mixed`        attend.cuh
@@ -11,8 +11,9 @@
  *   layer_down        reads FRAME_X_INNER  writes FRAME_X_DOWN   waits for all blocks
  *   layer_add         reads FRAME_X_DOWN   x += down             waits for all blocks
  *
- * A warp waits for the words of its own columns, and a barrier stands behind each product: so behind a product all
- * blocks have been met. A norm's factor is applied behind the product, so that the sum of squares needs no barrier.
+ * A warp waits for the words of its own columns, and a barrier stands behind each product: so behind a
+ * product this block has words of all blocks. A norm's factor is applied behind the product, so that
+ * the sum of squares needs no barrier.
  * */
 #ifndef CUDA_PERSISTENT_FRAME_LAYERS_CUH
 #define CUDA_PERSISTENT_FRAME_LAYERS_CUH

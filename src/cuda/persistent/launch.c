@@ -382,7 +382,10 @@ static utter_status launch(
         "the frame kernel", error);
 }
 
-/* Words of lanes that are not there are not written, so their marks would fall behind. */
+/* Clears the exchange of a build before the number of lanes changes. A launch does not write the
+ * words of lanes that it does not have, so these keep their mark, while the mark that readers wait
+ * for alternates from write to write: in a later launch that has these lanes, an old word could pass
+ * for a new one. */
 static utter_status clear_many(struct frame_kernel *k, struct frame_many *m, utter_error *error)
 {
     m->n = 0;
@@ -466,7 +469,10 @@ void frame_kernel_tap(struct frame_kernel *k, float *predictor_logits)
 
 void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int pace)
 {
-    const int most = k->args.control.n_slots; /* a fill must not wait for its own slot's last but one */
+    /* The producer waits for its oldest copy by the parity of a slot, which tells a slot's last fill
+     * only from the one before. With more copies on their way than the ring has slots, that could be
+     * the parity of the fill that the producer is about to begin: it would wait for itself. */
+    const int most = k->args.control.n_slots;
     k->args.control.n_ahead = n_slots < most ? n_slots : most;
     k->args.control.pace = pace;
 }

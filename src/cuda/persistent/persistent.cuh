@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One frame of one lane in one kernel: the table of contents, included by the files that build it for a talker and
- * its weights (persistent/builds/bf16.cu and its neighbours); frame_layers.cuh is that of a layer. Comes in: the
- * lane's state, the text vector, weights in the layout of device/weights.h. Goes out: the lane's next state, codes
- * in mapped host memory.
+ * One frame of one lane in one kernel: the table of contents, included by the files that build it for a
+ * talker and its weights (persistent/builds/bf16.cu and its neighbours); frame_layers.cuh is that of a
+ * layer. Comes in: the lane's state, the text vector, weights in the layout of device/weights.h. Goes
+ * out: the lane's next state, codes in mapped host memory.
  *
- * 128 blocks, one a multiprocessor and all resident (cooperative launch). In each, one warp brings the block's
- * share of all weights through a ring in shared memory (produce.cuh), and 8 warps multiply, attend and
- * choose. In a layer all blocks meet three times in the exchange of block.cuh, and the 16 of a kv head once
- * more (twice in the talker); every wait in it is written in the steps below, has a deadline, and past it the frame
- * runs through without waiting and ends with an error bit. */
+ * 128 blocks, one a multiprocessor and all resident (cooperative launch). In each, one warp brings
+ * the block's share of all weights through a ring in shared memory (produce.cuh), and 8 warps
+ * multiply, attend and choose. In a layer all blocks reach a barrier three times, which is the
+ * exchange of block.cuh, and the 16 of a kv head once more (twice in the talker); every wait in it
+ * is written in the steps below, has a deadline, and past it the frame runs through without waiting
+ * and ends with an error bit. */
 #ifndef CUDA_PERSISTENT_PERSISTENT_CUH
 #define CUDA_PERSISTENT_PERSISTENT_CUH
 
@@ -60,8 +61,9 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
     }
 }
 
-/* One pass of the predictor from inputs of talker width; the last column's logits go to the exchange. Those of this
- * block: see layer_head. */
+/* One pass of the predictor from inputs of talker width. The logits of the last column go to the
+ * exchange, where every block takes all of them. Returned to warp 0 are the logits of this block's
+ * 16 rows: lane l has that of row l % 16. */
 template <int W, int COLUMNS, bool PACKED>
 DEV float frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], int position)
 {

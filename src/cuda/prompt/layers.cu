@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All layers of a prompt in one kernel (layers.h). Its blocks, one on every multiprocessor, stay from the first
- * layer to the last and meet five times a layer: behind queries, keys and values, normed, rotated and split where
- * they arise; behind attention; the output projection; the gate; what follows it. A product's weights are on their
- * way while the blocks meet.
+ * All layers of a prompt in one kernel (layers.h). Its blocks, one on every multiprocessor, stay from
+ * the first layer to the last and reach a barrier five times a layer: behind queries, keys and values,
+ * normed, rotated and split where they arise; behind attention; the output projection; the gate; what
+ * follows it. A product's weights are on their way while blocks wait there.
  *
- * In a block, warps 0 to 7, two teams, multiply and attend; one thread of warp 8 waits for the other blocks and asks
- * for copies; the three warps left find the factors of the norms and split keys of earlier positions. What is summed
- * in which order is as in the kernels of single products and of prompt.cu.
+ * In a block, warps 0 to 7, two teams, multiply and attend; one thread of warp 8 waits for the other
+ * blocks and asks for copies; the three warps left find the factors of the norms and split keys of
+ * earlier positions. What is summed in which order is as in the kernels of single products and of
+ * prompt.cu.
  *
- * The code of a layer is kept small enough for the instructions' caches (128 KB on a multiprocessor): code that is
- * run once in each layer and was thrown out since comes at 30 cycles and more an instruction. Hence loops that are
- * not unrolled where that costs little, and one place in the code for what two products do. */
+ * The code of a layer is kept small enough for the instructions' caches (128 KB on a
+ * multiprocessor): code that is run once in each layer and was thrown out since comes at 30 cycles
+ * and more an instruction. Hence loops that are not unrolled where that costs little, and one place
+ * in the code for what two products do. */
 #include "cuda/prompt/layers_attend.cuh"
 #include "cuda/prompt/layers_tiles.cuh"
 
@@ -18,7 +20,7 @@ namespace {
 
 #if PTX_GROUPS
 
-/* ---- Meeting ---- */
+/* ---- Barriers of all blocks ---- */
 
 /* What this thread wrote can be read by all blocks once `met` has counted this block: one thread waits for all stores
  * of the block. Copies see them behind the fence of who asks for them (wait_for_all). */

@@ -61,9 +61,10 @@ struct layer {
     const float *post_norm, *next_norm, *q_norm, *k_norm;
 };
 
-/* What divides numbers up to 65,535 without a division: 2^32 through it, rounded up. */
+/* Divides whole numbers below 2^16 by a number that the host knows, with a product instead of a
+ * division: the quotient is the upper half of number * reciprocal. */
 struct divisor {
-    uint64_t reciprocal;
+    uint64_t reciprocal; /* 2^32 / divisor, rounded up */
 };
 
 enum { OF_HEADS, OF_GATE, OF_SUMS };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layers of a long prompt in one kernel, on the H100 and its kin: what the kernels of wide.h and
+ * The layers of a long prompt in one kernel, for sm_90a: what the kernels of wide.h and
  * cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
 #ifndef CUDA_PROMPT_LAYERS_H
 #define CUDA_PROMPT_LAYERS_H

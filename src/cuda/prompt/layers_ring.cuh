@@ -28,8 +28,10 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
 /* One thread asks for all copies, in few instructions each: when a stage took it 170 of them, products waited for
  * that and for nothing else. */
 
-/* All blocks have done what comes before phase `phase`; of a block that waits for no other this one has, as `open`
- * tells a phase only from the next. */
+/* Waits until all blocks have ended the phases before `phase`, and then opens it for this block's
+ * warps. A block that is late (is_late) no longer waits for other blocks, but it still waits for its
+ * own warps to have ended these phases: `open` is an mbarrier, whose parity tells a phase only from
+ * the next one, not from the one after that. */
 __device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
 {
     const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of many vectors (wide.h). As in graph/linear.cu the warps of a block split the columns by the matrix
- * alone, and their parts are added in order: an output is summed by the same instructions in the same order, whatever
- * the shape of the tile. Each warp brings its own tiles of weights and operand through its own ring in shared
- * memory; warps meet only at the end. */
+ * Products of many vectors (wide.h). As in graph/linear.cu the warps of a block split the columns by
+ * the matrix alone, and their parts are added in order: an output is summed by the same instructions
+ * in the same order, whatever the shape of the tile. Each warp brings its own tiles of weights and
+ * operand through its own ring in shared memory; warps reach a barrier only at the end. */
 #include "cuda/parts/norm.cuh"
 #include "cuda/prompt/wide.cuh"
 

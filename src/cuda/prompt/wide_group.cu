@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of very many vectors on the H100 and its kin (lib/ptx_matrix.cuh). Teams of four warps multiply together,
- * and the blocks of a cluster bring weights and operand to each other's shared memory, so that both are read once for
- * several blocks: the second cache is what bounds these products, not the tensor cores. One warp asks for copies; the
- * others wait for a stage, take its weights into registers in their order, and multiply them with the operand where
- * it lies. Sums are added up where the kernels of fewer vectors change from one warp's part to the next; both kinds
- * of tensor instructions add 16 products at once and give the same bits. */
+ * Products of very many vectors with wgmma, for sm_90a (lib/ptx_matrix.cuh). Teams of four warps
+ * multiply together, and the blocks of a cluster bring weights and operand to each other's shared
+ * memory, so that both are read once for several blocks: the L2 cache is what bounds these products,
+ * not the tensor cores. One warp asks for copies; the others wait for a stage, take its weights into
+ * registers in their order, and multiply them with the operand where it lies. Sums are added up
+ * where the kernels of fewer vectors change from one warp's part to the next; both kinds of tensor
+ * instructions add 16 products at once and give the same bits. */
 #include "cuda/lib/ptx_order.cuh"
 #include "cuda/prompt/wide_team.cuh"
 
@@ -373,7 +374,7 @@ template <class S> cudaError_t start(const struct cuda_queue *q, const struct wi
     return cudaLaunchKernelEx(&config, group_kernel<S>, task);
 }
 
-/* Cycles, about: a stage takes as long as its products, or its way from the second cache. */
+/* Cycles, about: a stage takes as long as its products, or its way from the L2 cache. */
 template <class S> int64_t cost(const struct cuda_wide *w)
 {
     enum { A_COPY = 80, BYTES_A_CYCLE = 24, A_BLOCK = 6000 };

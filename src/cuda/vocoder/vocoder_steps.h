@@ -95,7 +95,7 @@ struct cuda_carry {
 cudaError_t cuda_carry_run(
     const struct cuda_carry *carry, int n_items, const struct cuda_device *device, cudaStream_t stream);
 
-/* Once for a device: kernels that share the first cache alike may overlap. */
+/* Once for a device: kernels that share the L1 cache alike may overlap. */
 cudaError_t cuda_steps_prepare(void);
 
 /* Writes a call to device memory, in stream order. */

@@ -241,8 +241,11 @@ DEV void lanes_put_code(const struct block &b, const struct crowd &crowd, int j,
     }
 }
 
-/* Code j of all lanes: lane l of each warp gets that of lane l. N: scores. *input: the mark of the predictor's next
- * vector, which the choosers tell. */
+/* Code j of all utterances of the launch. The block that chooses for an utterance takes its N scores
+ * and publishes the code; all other blocks wait for it. Returned to warp lane l is what was
+ * published for utterance l: its code, and whether it has ended (LANES_CODE_BITS). *input becomes
+ * the mark with which the choosing blocks publish the predictor's next input vector, the code's row
+ * of its table. */
 template <int W, int N>
 DEV uint32_t lanes_choose(struct block &b, const struct crowd &crowd, int j, uint32_t *input,
     float (&sum)[LAYER_EACH(W)], bool *bad)
@@ -439,8 +442,8 @@ static __global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
             block_watch(b);
         }
     }
-    /* The other one may still write here. All warps: on an H100 those that meet did not always see that others had
-     * left, and waited for ever. */
+    /* The other one may still write here. All warps take part: on an H100 those that waited did not
+     * always see that others had left, and waited for ever. */
     dev_bar_warp();
     dev_pair_bar(FRAME_ALL_THREADS);
 #endif
