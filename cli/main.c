@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "commands.h"
 #include "overwrite.h"
 #include "report.h"

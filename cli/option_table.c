@@ -43,7 +43,7 @@ static const struct option option_table[] = {
         "look for voice files here first (then in utter/voices under $XDG_DATA_HOME or "
         "~/.local/share)"},
     {SAY | BENCH | CLONE | DESIGN, "Speech", 'l', "language", "NAME", OPTION_TEXT, 0, 0, AT(language),
-        "auto", "the language of the text, or auto"},
+        "auto", "the language of the text: a name (english), a code (en, pt-BR), or auto"},
     {SAY | DESIGN, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0, AT(instruct), NULL,
         "how to speak; for a voice-design model, the voice in words"},
     {CLONE | DESIGN, "Speech", 0, "text", "TEXT", OPTION_TEXT, 0, 0, AT(text), NULL,

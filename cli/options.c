@@ -1,57 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the command line by the table and prints the help from the same table. */
 #include "options.h"
-#include "base/minmax.h"
 
 #include <errno.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "report.h"
 
 enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
-
-/* Changes of one letter (wrong, missing, extra, two swapped) that lead from a to b. */
-static int edit_distance(const char *a, const char *b)
-{
-    size_t n = strlen(a), m = strlen(b);
-    if (n > NAME_MAX_LENGTH || m > NAME_MAX_LENGTH) {
-        return NAME_MAX_LENGTH;
-    }
-    int d[NAME_MAX_LENGTH + 1][NAME_MAX_LENGTH + 1];
-    for (size_t i = 0; i <= n; i++) {
-        for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = (int)(i + j);
-                continue;
-            }
-            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            best = min(d[i - 1][j] + 1, best);
-            best = min(d[i][j - 1] + 1, best);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                d[i - 2][j - 2] + 1 < best) {
-                best = d[i - 2][j - 2] + 1;
-            }
-            d[i][j] = best;
-        }
-    }
-    return d[n][m];
-}
-
-const char *nearest_name(const char *typed, const char *const *names, size_t n)
-{
-    const char *nearest = NULL;
-    int least = strlen(typed) < 4 ? 2 : 3;
-    for (size_t i = 0; i < n; i++) {
-        int distance = edit_distance(typed, names[i]);
-        if (distance < least) {
-            least = distance;
-            nearest = names[i];
-        }
-    }
-    return nearest;
-}
 
 static struct setting *setting_of(struct settings *settings, const struct option *option)
 {

@@ -110,7 +110,4 @@ bool options_parse(
 /* The help of one command. */
 void options_help(const struct command *command, FILE *out);
 
-/* The nearest of n names to a misspelt one, or NULL when none is near. */
-const char *nearest_name(const char *typed, const char *const *names, size_t n);
-
 #endif

@@ -2,11 +2,13 @@
  * From a name to a voice. */
 #include "voice_lookup.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "report.h"
 
 static const char ending[] = ".voice";
@@ -47,6 +49,32 @@ static bool find_named(char *path, size_t size, const struct settings *settings,
     return false;
 }
 
+/* The voice file in the folders whose name is nearest: "did you mean NAME? " in out[size]. */
+static const char *hint_of(char *out, size_t size, const struct settings *settings, const char *typed)
+{
+    char folder[4096], best[256] = "";
+    struct nearest nearest = nearest_begin(typed);
+    for (int i = 0; voice_folder(folder, sizeof folder, settings, i); i++) {
+        DIR *list = opendir(folder);
+        for (const struct dirent *file; list && (file = readdir(list));) {
+            char name[256];
+            if (!ends_as_voice(file->d_name)) {
+                continue;
+            }
+            voice_stem(name, sizeof name, file->d_name);
+            nearest_offer(&nearest, name);
+            if (nearest.name == name) { /* which the next file takes the place of */
+                snprintf(best, sizeof best, "%s", name);
+                nearest.name = best;
+            }
+        }
+        if (list) {
+            closedir(list);
+        }
+    }
+    return nearest_hint(&nearest, out, size);
+}
+
 static bool is_path(const char *typed)
 {
     return strchr(typed, '/') || ends_as_voice(typed);
@@ -54,7 +82,7 @@ static bool is_path(const char *typed)
 
 bool voice_file_path(char *path, size_t size, const struct settings *settings, const char *typed)
 {
-    char folder[4096];
+    char folder[4096], hint[512];
     if (!is_path(typed) && find_named(path, size, settings, typed)) {
         return true;
     }
@@ -62,8 +90,9 @@ bool voice_file_path(char *path, size_t size, const struct settings *settings, c
         return snprintf(path, size, "%s", typed) < (int)size;
     }
     bool any = voice_folder(folder, sizeof folder, settings, 0);
-    fail(1, "unknown voice \"%s\": no %s%s in %s (utter voices lists what there is)", typed, typed,
-        ending, any ? folder : "the search path, which is empty");
+    fail(1, "unknown voice \"%s\": no %s%s in %s (%sutter voices lists what there is)", typed, typed,
+        ending, any ? folder : "the search path, which is empty",
+        hint_of(hint, sizeof hint, settings, typed));
     return false;
 }
 

@@ -321,7 +321,7 @@ typedef struct utter_sampling {
 typedef struct utter_stream_options {
     size_t size;              /* set by _init */
     const utter_voice *voice; /* NULL: none (voice design; or the model's own choice) */
-    const char *language;     /* NULL or "auto": the model decides */
+    const char *language;     /* a name or a code ("en", "pt-BR"); NULL or "auto": the model decides */
     const char *instruct;     /* how to speak; for a voice-design model, the voice itself; NULL: none */
     utter_layout layout;
     utter_sampling talker;    /* code 0 of a frame; defaults from the checkpoint */

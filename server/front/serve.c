@@ -264,7 +264,7 @@ static void name_model(struct server *s)
     const char *slash = memrchr(path, '/', n);
     const char *name = slash ? slash + 1 : path;
     snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(n - (size_t)(name - path)), name);
-    /* JSON holds UTF-8 only: of a name that is not valid UTF-8, or was cut inside a character, ASCII is what is shown. */
+    /* JSON holds UTF-8 only: a name that is not, or was cut inside a character, is shown without what is not ASCII. */
     bool whole = websocket_is_utf8((const uint8_t *)s->model_id, strlen(s->model_id));
     for (char *c = s->model_id; *c; c++) {
         if ((!whole && (unsigned char)*c > '~') || *c == '"' || *c == '\\' || (unsigned char)*c < ' ') {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OpenAI's models and voices, and codes of languages. */
+ * OpenAI's models and voices. */
 #include "server/speech/aliases.h"
 
 #include <stddef.h>
@@ -61,21 +61,4 @@ const char *alias_preset(const char *name, const char *const *voices, int n_voic
         return n_voices ? voices[(int)i % n_voices] : NULL;
     }
     return NULL;
-}
-
-static const struct {
-    const char *code, *name;
-} language_codes[] = {{"zh", "chinese"}, {"en", "english"}, {"ja", "japanese"}, {"ko", "korean"},
-    {"de", "german"}, {"fr", "french"}, {"ru", "russian"}, {"pt", "portuguese"}, {"es", "spanish"},
-    {"it", "italian"}};
-
-const char *alias_language(const char *text)
-{
-    for (size_t i = 0; i < sizeof language_codes / sizeof *language_codes; i++) {
-        const char *code = language_codes[i].code;
-        if (strncasecmp(text, code, 2) == 0 && (!text[2] || text[2] == '-' || text[2] == '_')) {
-            return language_codes[i].name;
-        }
-    }
-    return text;
 }

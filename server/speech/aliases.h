@@ -15,7 +15,4 @@ const char *alias_voice(int i);
 /* The preset among `voices` that one of them stands for, or NULL when `name` is none of theirs. */
 const char *alias_preset(const char *name, const char *const *voices, int n_voices);
 
-/* "en", "en-GB" -> "english"; any other text -> itself. */
-const char *alias_language(const char *text);
-
 #endif

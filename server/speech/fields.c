@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/languages.h"
+#include "base/nearest.h"
 #include "server/speech/aliases.h"
 
 struct reader {
@@ -155,16 +157,19 @@ static const char *take_language(struct reader *r, const struct fields_model *mo
     if (!text || strcasecmp(text, "auto") == 0) {
         return NULL;
     }
-    const char *name = alias_language(text);
-    char list[512] = "auto";
+    const char *name = language_name(text);
+    struct nearest nearest = nearest_begin(text);
+    char list[512] = "auto", hint[128];
     for (int i = 0; i < model->n_languages; i++) {
         if (strcasecmp(model->languages[i], name) == 0) {
             return name; /* the model's own word goes with its worker */
         }
         strncat(list, ", ", sizeof list - strlen(list) - 1);
         strncat(list, model->languages[i], sizeof list - strlen(list) - 1);
+        nearest_offer(&nearest, model->languages[i]);
     }
-    FAIL(r, key, "\"%s\": this model does not speak '%.40s' (it speaks %s)", key, text, list);
+    FAIL(r, key, "\"%s\": this model does not speak '%.40s' (%sit speaks %s)", key, text,
+        nearest_hint(&nearest, hint, sizeof hint), list);
     return NULL;
 }
 

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "server/loop/log.h"
 #include "server/speech/aliases.h"
 #include "server/speech/voices_parts.h"
@@ -290,18 +291,22 @@ static const char *preset_of(const struct server *s, const char *name)
 
 static bool refuse_voice(const struct server *s, const char *name, struct refusal *r)
 {
-    char list[512] = "";
+    char list[512] = "", hint[128];
+    struct nearest nearest = nearest_begin(name);
     const struct voice_entry *v;
     for (int i = 0; i < s->ready.n_voices; i++) {
+        nearest_offer(&nearest, s->ready.voices[i]);
         strncat(list, list[0] ? ", " : "", sizeof list - strlen(list) - 1);
         strncat(list, s->ready.voices[i], sizeof list - strlen(list) - 1);
     }
     TAILQ_FOREACH(v, &s->voices->entries, entry)
     {
+        nearest_offer(&nearest, v->name);
         strncat(list, list[0] ? ", " : "", sizeof list - strlen(list) - 1);
         strncat(list, v->name, sizeof list - strlen(list) - 1);
     }
-    return refuse(r, 400, "voice", "\"voice\": no voice '%.80s' (voices: %s)", name,
+    return refuse(r, 400, "voice", "\"voice\": no voice '%.80s' (%svoices: %s)", name,
+        nearest_hint(&nearest, hint, sizeof hint),
         list[0] ? list : "none; upload one with POST /v1/audio/voices");
 }
 

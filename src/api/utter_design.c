@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "audio/sound_read.h"
+#include "base/languages.h"
 #include "base/memory.h"
 #include "voice/clone.h"
 
@@ -54,7 +55,7 @@ void utter_design_options_init(utter_design_options *options)
 static utter_status choose_text(struct design *d, utter_error *error)
 {
     const char *language =
-        d->o.language && strcasecmp(d->o.language, "auto") ? d->o.language : "english";
+        d->o.language && strcasecmp(d->o.language, "auto") ? language_name(d->o.language) : "english";
     d->text = d->o.text;
     for (size_t i = 0; !d->text && i < sizeof references / sizeof *references; i++) {
         if (strcasecmp(references[i].language, language) == 0) {

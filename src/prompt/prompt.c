@@ -9,8 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/languages.h"
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "base/nearest.h"
 #include "prompt/edges.h"
 #include "text/chars.h"
 
@@ -40,19 +42,22 @@ struct prompt {
 
 static utter_status unknown_language(const struct config *c, const char *name, utter_error *error)
 {
-    char quoted[96], known[2048] = "auto";
+    char quoted[96], hint[128], known[2048] = "auto";
+    struct nearest nearest = nearest_begin(name);
     size_t at = strlen(known);
     for (int i = 0; i < c->n_languages && at + 1 < sizeof known; i++) {
         if (!config_is_dialect(c->languages[i].name)) {
             at += (size_t)snprintf(known + at, sizeof known - at, ", %s", c->languages[i].name);
+            nearest_offer(&nearest, c->languages[i].name);
         }
     }
     error_quote(quoted, sizeof quoted, name, strlen(name));
-    return error_set(error, UTTER_E_ARGUMENT, "unknown language \"%s\" (known: %s)", quoted, known);
+    return error_set(error, UTTER_E_ARGUMENT, "unknown language \"%s\" (%sknown: %s)", quoted,
+        nearest_hint(&nearest, hint, sizeof hint), known);
 }
 
-/* The language's index, -1 for none. A dialect is not to be had by its name, but a preset voice that
- * speaks one does so when the language is Chinese or open. */
+/* The language's index by its name or code, -1 for none. A dialect is not to be had by its name, but a preset voice
+ * that speaks one does so when the language is Chinese or open. */
 static utter_status choose_language(
     const struct config *c, const struct prompt_request *r, int *language, utter_error *error)
 {
@@ -60,11 +65,14 @@ static utter_status choose_language(
     const char *dialect =
         r->voice && r->voice->kind == VOICE_PRESET ? c->voices[r->voice->preset].dialect : NULL;
     *language = config_find(c->languages, c->n_languages, name);
+    if (*language < 0) {
+        *language = config_find(c->languages, c->n_languages, language_name(name));
+    }
     bool open = strcasecmp(name, "auto") == 0;
     if (!open && (*language < 0 || config_is_dialect(name))) {
         return unknown_language(c, name, error);
     }
-    bool chinese = *language >= 0 && strcasecmp(name, "chinese") == 0;
+    bool chinese = *language >= 0 && strcasecmp(c->languages[*language].name, "chinese") == 0;
     if (dialect && (open || chinese)) {
         *language = config_find(c->languages, c->n_languages, dialect);
     }

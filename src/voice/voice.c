@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 
 /* "serena, vivian, ..." in out[size]. */
 static const char *voice_list(char *out, size_t size, const struct config *config)
@@ -21,7 +22,7 @@ static const char *voice_list(char *out, size_t size, const struct config *confi
 utter_status voice_new_preset(
     utter_voice **voice, const struct config *config, const char *name, utter_error *error)
 {
-    char quoted[96], known[2048];
+    char quoted[96], hint[128], known[2048];
     *voice = NULL;
     int index = config_find(config->voices, config->n_voices, name);
     if (index < 0) {
@@ -31,8 +32,12 @@ utter_status voice_new_preset(
                 "unknown voice \"%s\": this %s model has no preset voices%s", quoted, config->kind_name,
                 config->kind == UTTER_MODEL_VOICE_DESIGN ? " (describe one with the instruction)" : "");
         }
-        return error_set(error, UTTER_E_ARGUMENT, "unknown voice \"%s\" (known: %s)", quoted,
-            voice_list(known, sizeof known, config));
+        struct nearest nearest = nearest_begin(name);
+        for (int i = 0; i < config->n_voices; i++) {
+            nearest_offer(&nearest, config->voices[i].name);
+        }
+        return error_set(error, UTTER_E_ARGUMENT, "unknown voice \"%s\" (%sknown: %s)", quoted,
+            nearest_hint(&nearest, hint, sizeof hint), voice_list(known, sizeof known, config));
     }
     utter_voice *v = memory_new(1, sizeof *v);
     char *copy = memory_string(config->voices[index].name);

@@ -2,6 +2,7 @@
 M=$MODELS/tiny06-custom_voice
 export M
 run 'utter say -m $M -v rayn -o x.wav hello'
+run 'utter say -m $M -v ryan -l Englsh -o x.wav hello'
 run 'utter say -m $M -v ryan -l klingon -o x.wav hello'
 run 'utter say -m $M -v ryan -o x.wav ""'
 run 'utter say -m $M -v ryan -o x.wav "   "'

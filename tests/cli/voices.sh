@@ -44,6 +44,7 @@ run "$speak b.json -o b.wav -v me.voice 'Hello there.'; cmp -s a.json b.json"
 run "$speak b.json -o b.wav -v ann --voices mine 'Hello there.'"
 run 'utter bench -m $B -v me.voice --words 2 --runs 1 --max-frames 2 --threads 1 --snapshots 0 | wc -l'
 run 'utter say -m $B -v nobody -o x.wav hello'
+run 'utter say -m $B -v anne --voices mine -o x.wav hello'
 run 'utter say -m $B -v zoe --voices mine -o x.wav hello'
 run 'utter say -m $MODELS/tiny17-base -v me.voice -o x.wav hello'
 run 'utter say -m $MODELS/tiny06-custom_voice -v me.voice -o x.wav hello'

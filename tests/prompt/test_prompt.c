@@ -211,6 +211,9 @@ static void dialects(void **state)
     assert_int_equal(language_of(&w, "dylan", "english"), language_id(&w, "english"));
     assert_int_equal(language_of(&w, "ryan", "chinese"), language_id(&w, "chinese"));
     assert_int_equal(language_of(&w, "ryan", "auto"), -1);
+    assert_int_equal(language_of(&w, "ryan", "en"), language_id(&w, "english"));
+    assert_int_equal(language_of(&w, "ryan", "de-AT"), language_id(&w, "german"));
+    assert_int_equal(language_of(&w, "dylan", "zh"), language_id(&w, "beijing_dialect"));
     close_world(&w);
 }
 
