@@ -10,11 +10,11 @@
 struct schedule_speech {
     bool can_step;  /* open, has text, its client reads */
     bool has_sound; /* the first frame is out */
-    double due; /* when the listener has used up what was made; before the first frame: when it came */
-    double
-        prompt; /* before the first frame: what a step would read of its prompt, in bytes of text or about so */
-    double whole; /* all of its prompt, read or not */
-    bool chosen;  /* out */
+    /* When the listener has used up what was made; before the first frame: when it came. */
+    double due;
+    /* Before the first frame: what a step would read of its prompt, in bytes of text or about so; and all of it. */
+    double prompt, whole;
+    bool chosen; /* out */
 };
 
 enum { SCHEDULE_MOST_LANES = 256 };

@@ -200,7 +200,7 @@ static void whole_sums_do_not_overflow(void **state)
     }
 }
 
-/* A number that is none stays in the moments that see it. */
+/* A NaN stays in the time steps that see it. */
 static void whole_of_no_number(void **state)
 {
     (void)state;

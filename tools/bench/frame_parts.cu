@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the parts of the frame kernel cost on this GPU, each alone: ways of exchanging a vector between all blocks,
- * the ring of bulk copies with and without exchanges between, how much stays in the second cache, the choice of a
+ * the ring of bulk copies with and without exchanges between, how much stays in the L2 cache, the choice of a
  * code. Usage: frame_parts. Prints one line for each; medians of several launches. */
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     args.sink[b.thread] = x;
 }
 
-/* ---- The ring, and what stays in the second cache ---- */
+/* ---- The ring, and what stays in the L2 cache ---- */
 
 __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     stream_kernel(const __grid_constant__ struct parts_args args)
@@ -357,7 +357,7 @@ int main(void)
     must(cudaMalloc((void **)&args.weights, args.weight_bytes), "memory");
     must(cudaMemset((void *)args.weights, 0x5a, args.weight_bytes), "memory");
     size_t shared = frame_ring_at() + (size_t)args.frame.control.n_slots * SLOT_BYTES;
-    printf("%s, %d multiprocessors, %d slots of %d bytes, second cache %d MB\n", device.name,
+    printf("%s, %d multiprocessors, %d slots of %d bytes, L2 cache %d MB\n", device.name,
         device.multiProcessorCount, args.frame.control.n_slots, (int)SLOT_BYTES,
         device.l2CacheSize >> 20);
     time_exchanges(&args, shared);

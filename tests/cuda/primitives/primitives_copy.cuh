@@ -124,7 +124,7 @@ static void bulk_expect(const uint32_t *in, uint32_t *out)
     memcpy(out, in, 4 * 512 * ROUNDS);
 }
 
-/* Each block of a cluster brings a half to both. The instruction is slow but on the H100 and its kin. */
+/* Each block of a cluster brings a half to both. The instruction is slow but on sm_90a. */
 static __global__ void all_kernel(struct words w)
 {
 #if PTX_GROUPS
