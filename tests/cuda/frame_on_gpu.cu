@@ -252,7 +252,7 @@ static int time_lanes(struct rig *rig, int n, int n_frames)
 static int run_lanes(struct rig *rig, int n_time, bool sweep)
 {
     const int counts[] = {2, 3, 4, 5, 8}, aheads[] = {1, 2, 2, 2, 2, 3, 3, 2},
-              paces[] = {0, 0, 200, 300, 400, 200, 300, 250};
+              copy_clocks[] = {0, 0, 200, 300, 400, 200, 300, 250};
     int bad = 0;
     for (int i = 0; i < 5; i++) {
         if (counts[i] > frame_kernel_lanes(rig->kernel)) {
@@ -261,8 +261,8 @@ static int run_lanes(struct rig *rig, int n_time, bool sweep)
         bad += together_run(rig, counts[i], 8);
         bad += time_lanes(rig, counts[i], n_time);
         for (int j = 0; sweep && counts[i] % 4 == 0 && j < 8; j++) {
-            printf("%d slots on their way, %d clocks: ", aheads[j], paces[j]);
-            frame_kernel_ahead(rig->kernel, aheads[j], paces[j]);
+            printf("%d slots on their way, %d clocks: ", aheads[j], copy_clocks[j]);
+            frame_kernel_ahead(rig->kernel, aheads[j], copy_clocks[j]);
             bad += time_lanes(rig, counts[i], n_time);
         }
     }
@@ -337,13 +337,13 @@ static int compare_packed(const struct cuda_matrix *m)
 static int sweep_ways(struct rig *rig, int n, enum frame_packed packed, double rate)
 {
     static const struct {
-        int n_slots, pace;
+        int n_slots, copy_clocks;
     } ways[] = {{1, 0}, {2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {3, 300}, {4, 150}, {4, 300},
         {4, 400}, {8, 300}, {8, 400}, {8, 500}};
     int bad = 0;
     for (const auto &way : ways) {
-        printf("%d slots on their way, %d clocks: ", way.n_slots, way.pace);
-        frame_kernel_ahead(rig->kernel, way.n_slots, way.pace);
+        printf("%d slots on their way, %d clocks: ", way.n_slots, way.copy_clocks);
+        frame_kernel_ahead(rig->kernel, way.n_slots, way.copy_clocks);
         bad += time_frames(rig, n, packed, rate);
     }
     return bad;

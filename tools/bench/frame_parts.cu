@@ -297,14 +297,14 @@ static void time_exchanges(struct parts_args *args, size_t shared)
 static void time_streams(struct parts_args *args, size_t shared)
 {
     const int every[] = {0, 15, 3}, aheads[] = {1, 2, 2, 2, 3, 3, 3, 8},
-              paces[] = {0, 0, 200, 250, 0, 200, 250, 0};
+              copy_clocks[] = {0, 0, 200, 250, 0, 200, 250, 0};
     args->n_pieces = (int)(args->weight_bytes / FRAME_BLOCKS / SLOT_BYTES);
     args->n_passes = 2;
     args->keep = false;
     for (int i = 0; i < 8; i++) {
         args->frame.control.n_ahead = aheads[i];
-        args->frame.control.pace = paces[i];
-        printf("ring, %d pieces on their way, %d clocks:", aheads[i], paces[i]);
+        args->frame.control.copy_clocks = copy_clocks[i];
+        printf("ring, %d pieces on their way, %d clocks:", aheads[i], copy_clocks[i]);
         for (int per : every) {
             args->per_exchange = per;
             float ms = time_of((const void *)stream_kernel, args, shared, false);
@@ -315,7 +315,7 @@ static void time_streams(struct parts_args *args, size_t shared)
         printf("\n");
     }
     args->frame.control.n_ahead = 4;
-    args->frame.control.pace = 0;
+    args->frame.control.copy_clocks = 0;
     args->per_exchange = 0;
     for (int pieces = 16; pieces <= 96; pieces += pieces < 40 ? 8 : 24) {
         args->n_pieces = pieces;

@@ -19,7 +19,7 @@ struct cuda_lane {
     int32_t position;                    /* the talker's next */
     uint32_t n_frames;                   /* chosen so far */
     int32_t ended;                       /* the end token was chosen */
-    int32_t going[CONFIG_MAX_CODEBOOKS]; /* the last frame as the lane goes on with it */
+    int32_t taken[CONFIG_MAX_CODEBOOKS]; /* codes of the last frame: chosen, or the caller's */
 };
 
 /* What a frame gave, in mapped host memory; complete when `sequence` is that of the frame. */

@@ -20,7 +20,7 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     if (!b->busy) {
         return UTTER_OK;
     }
-    struct cuda_wait wait = cuda_wait_begin(b->pace < 0 ? 0 : b->usual_s[b->pace]);
+    struct cuda_wait wait = cuda_wait_begin(b->usual_index < 0 ? 0 : b->usual_s[b->usual_index]);
     utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
     if (status || (status = cuda_wait_on(&b->device, &wait, b->done, "a frame", error))) {
         return status;
@@ -33,10 +33,10 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
     *waited_s = cuda_waited(&wait);
     b->busy = false;
     b->round++;
-    if (b->pace >= 0) {
-        cuda_wait_note(&b->usual_s[b->pace], &wait);
+    if (b->usual_index >= 0) {
+        cuda_wait_note(&b->usual_s[b->usual_index], &wait);
     }
-    b->pace = -1;
+    b->usual_index = -1;
     return UTTER_OK;
 }
 
@@ -100,7 +100,7 @@ static struct request_lane standing(const struct backend *b, const struct lane *
 static utter_status begin_prompt(struct backend *b, utter_error *error)
 {
     b->busy = true;
-    b->pace = -1;
+    b->usual_index = -1;
     if (b->primed) {
         b->primed = false;
         return UTTER_OK;
@@ -161,13 +161,13 @@ static utter_status check_frame(struct backend *b, const struct frame_in *in, ut
     return status ? status : cuda_room(b, in->lane, error);
 }
 
-static int pace_of(int n)
+static int usual_index_of(int n)
 {
-    int pace = 0;
-    while (1 << pace < n && pace + 1 < BACKEND_PACES) {
-        pace++;
+    int usual_index = 0;
+    while (1 << usual_index < n && usual_index + 1 < BACKEND_USUALS) {
+        usual_index++;
     }
-    return pace;
+    return usual_index;
 }
 
 /* At most CUDA_MAX_SLOTS lanes. */
@@ -182,7 +182,7 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
             }
         }
     }
-    b->pace = b->busy ? -1 : pace_of(n);
+    b->usual_index = b->busy ? -1 : usual_index_of(n);
     b->busy = true;
     nvtxRangePushA("frame");
     utter_status status = cuda_frame_run(b->frame, b->in, n, error);
@@ -429,7 +429,7 @@ static void cuda_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
 }
 
 /* The model has what is stored; in 8 bits it is only here. */
-static void tell_packed(const struct backend *b, struct backend_memory *memory)
+static void fill_packed_bytes(const struct backend *b, struct backend_memory *memory)
 {
     const struct frame_reads reads = frame_packed_reads(&b->weights);
     const bool all = b->packed == FRAME_PACKED_ALL;
@@ -454,7 +454,7 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
         b->lanes.n + (int)(cuda_device_free_bytes(&b->device) / backend_least_lane_bytes(b->model));
     memory->position_bytes = b->lanes.page_floats * sizeof(float) / CUDA_PAGE;
     if (b->packed != FRAME_PACKED_NONE) {
-        tell_packed(b, memory);
+        fill_packed_bytes(b, memory);
     }
 }
 

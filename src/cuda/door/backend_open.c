@@ -260,7 +260,7 @@ utter_status backend_open(struct backend **at, const struct model *model,
         return error_memory(error, "the backend");
     }
     b->model = model;
-    b->pace = -1;
+    b->usual_index = -1;
     b->round = 1;
     status = open_parts(b, options, error);
     if (status) {

@@ -24,7 +24,7 @@ struct lane {
     int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
 };
 
-enum { BACKEND_PACES = 8 };
+enum { BACKEND_USUALS = 8 };
 
 struct backend {
     const struct model *model;
@@ -41,9 +41,9 @@ struct backend {
     cudaEvent_t sound[2];  /* around the last vocode */
     cudaEvent_t prompt[2]; /* around the last prompt, its recording included */
     bool primed;           /* prompt[0] stands before a recording whose rows have not come */
-    double usual_s
-        [BACKEND_PACES]; /* that waiting for a frame of up to 1, 2, 4 .. lanes takes at least; 0: not known */
-    int pace;            /* of usual_s: a frame and nothing else is queued; or -1 */
+    /* What waiting for a frame of up to 1, 2, 4 .. lanes takes at least; 0: not known. */
+    double usual_s[BACKEND_USUALS];
+    int usual_index; /* in usual_s, while a frame and nothing else is queued; else -1 */
     struct lane *of; /* [n_lanes] */
     struct cuda_frame_in in[CUDA_MAX_SLOTS];
     int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */

@@ -10,7 +10,7 @@ namespace {
 
 enum { N_THREADS = N_WARPS * 32 };
 
-template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct task task)
+template <int DIMS> __global__ void __launch_bounds__(32) place_kernel(struct heads_task task)
 {
     __shared__ float work[CUDA_MAX_HEAD], angles[CUDA_MAX_HEAD];
     const int v = (int)blockIdx.y;
@@ -41,7 +41,7 @@ __device__ __forceinline__ bool last_to_arrive(uint32_t *arrived, int n)
 }
 
 /* What all splits of vector v have, put together. */
-__device__ void join_splits(const struct task &task, int v, int kv_head, int n_parts)
+__device__ void join_splits(const struct heads_task &task, int v, int kv_head, int n_parts)
 {
     const struct cuda_attend &a = task.a;
     const int group = task.n_heads / task.n_kv_heads, stride = task.head + 2;
@@ -55,8 +55,8 @@ __device__ void join_splits(const struct task &task, int v, int kv_head, int n_p
 }
 
 /* What the warps have of `n` heads from `of` on: the result, or this split's part of it. */
-__device__ void hand_on(
-    const struct task &task, const float *parts, int v, int of, int n, int split, int n_parts)
+__device__ void store_part(
+    const struct heads_task &task, const float *parts, int v, int of, int n, int split, int n_parts)
 {
     const struct cuda_attend &a = task.a;
     const int stride = task.head + 2;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void need_late(const struct cuda_attend &a)
     ptx_need(a.arrived);
 }
 
-template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct task task)
+template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct heads_task task)
 {
     constexpr int HEAD = DIMS * 32;
     __shared__ float q[PAIR * HEAD], work[N_WARPS][HEAD], angles[2 * HEAD];
@@ -131,7 +131,7 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
         __syncthreads();
         attend_pair<DIMS>(task, lane, kv_head, split, me / 32, n_keys, q, parts);
         __syncthreads();
-        hand_on(task, parts, v, of, n, split, n_parts);
+        store_part(task, parts, v, of, n, split, n_parts);
     }
     if (n_parts > 1 && last_to_arrive(a.arrived + v * task.n_kv_heads + kv_head, n_parts)) {
         join_splits(task, v, kv_head, n_parts);
@@ -166,7 +166,7 @@ cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_
         return cuda_attend_many_queue(queue, attend);
     }
     const struct cuda_stack *s = attend->stack;
-    const struct task task = task_of(attend, attend->partial ? CUDA_SPLITS : 1);
+    const struct heads_task task = task_of(attend, attend->partial ? CUDA_SPLITS : 1);
     const bool narrow = s->head <= 128;
     if (attend->prompt) {
         dim3 grid((unsigned)s->n_kv_heads, (unsigned)attend->n_vectors);

@@ -22,7 +22,7 @@ struct shared {
 
 /* What the splits have of n heads from `of` on, put together. */
 __device__ __forceinline__ void join_all(
-    const struct task &task, const struct shared &s, int v, int of, int n, int n_parts)
+    const struct heads_task &task, const struct shared &s, int v, int of, int n, int n_parts)
 {
     const int stride = task.head + 2;
     for (int i = (int)threadIdx.x; i < n * task.head; i += THREADS) {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void join_all(
     }
 }
 
-__global__ void __launch_bounds__(THREADS, 3) many_kernel(struct task task)
+__global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task)
 {
     __shared__ struct shared s;
     const struct cuda_attend &a = task.a;

@@ -19,7 +19,7 @@ enum {
     MAX_OWN = 2,                    /* vectors of one lane beside each other */
 };
 
-struct task {
+struct page_task {
     struct cuda_attend a;
     int n_heads, n_kv_heads, head;
     float eps, scale;
@@ -35,7 +35,7 @@ struct shared {
 };
 
 /* Cosines and sines of the positions of this vector and, with two, of the one before. */
-__device__ void find_angles(const struct task &task, struct shared &s, int position, int n_own)
+__device__ void find_angles(const struct page_task &task, struct shared &s, int position, int n_own)
 {
     const int half = task.head / 2;
     for (int i = (int)threadIdx.x; i < n_own * half; i += N_THREADS) {
@@ -53,7 +53,7 @@ struct piece {
 };
 
 __device__ __forceinline__ struct piece piece_of(
-    const struct task &task, int v, int of, int kv_head, int n_own)
+    const struct page_task &task, int v, int of, int kv_head, int n_own)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const float *row = task.a.qkv + (v - (warp == 2)) * task.a.qkv_stride;
@@ -70,7 +70,7 @@ __device__ __forceinline__ struct piece piece_of(
     return piece;
 }
 
-__device__ __forceinline__ void load_piece(const struct task &task, struct piece &piece)
+__device__ __forceinline__ void load_piece(const struct page_task &task, struct piece &piece)
 {
 #pragma unroll
     for (int i = 0; i < DIMS; i++) {
@@ -80,8 +80,8 @@ __device__ __forceinline__ void load_piece(const struct task &task, struct piece
 }
 
 /* Norms and turns a head by one warp; `work` and `out` are [head]. */
-__device__ __forceinline__ void turn(
-    const struct task &task, const struct piece &piece, const float *angles, float *work, float *out)
+__device__ __forceinline__ void turn(const struct page_task &task, const struct piece &piece,
+    const float *angles, float *work, float *out)
 {
     const int lane = (int)threadIdx.x % 32, half = task.head / 2;
     float sum = 0;
@@ -106,7 +106,7 @@ __device__ __forceinline__ void turn(
 }
 
 /* What this thread needs of the n_old first keys and values of the page. */
-__device__ __forceinline__ void load_old(const struct task &task, const float *keys, int n_old,
+__device__ __forceinline__ void load_old(const struct page_task &task, const float *keys, int n_old,
     float4 (&old_keys)[QUADS], float (&old_values)[N_KEYS])
 {
     const int me = (int)threadIdx.x;
@@ -126,7 +126,7 @@ __device__ __forceinline__ void load_old(const struct task &task, const float *k
 
 /* Key and value of this vector go to the page. */
 __device__ __forceinline__ void keep_own(
-    const struct task &task, const struct shared &s, float *keys, int position)
+    const struct page_task &task, const struct shared &s, float *keys, int position)
 {
     const int d = (int)threadIdx.x;
     if (d < task.head) {
@@ -138,7 +138,7 @@ __device__ __forceinline__ void keep_own(
 
 /* The scores of all keys up to `position`; key p of the page is in `old` of its threads if p < n_old. */
 __device__ __forceinline__ void score_keys(
-    const struct task &task, struct shared &s, const float4 (&old)[QUADS], int n_old, int position)
+    const struct page_task &task, struct shared &s, const float4 (&old)[QUADS], int n_old, int position)
 {
     const int p = (int)threadIdx.x / SHARE, share = (int)threadIdx.x % SHARE;
     float dot = 0;
@@ -194,7 +194,7 @@ __device__ __forceinline__ void need_late(const struct cuda_attend &a)
     ptx_need(a.operand);
 }
 
-__global__ void __launch_bounds__(N_THREADS) page_kernel(struct task task)
+__global__ void __launch_bounds__(N_THREADS) page_kernel(struct page_task task)
 {
     __shared__ struct shared s;
     const struct cuda_attend &a = task.a;
@@ -267,7 +267,7 @@ cudaError_t cuda_attend_page_queue(const struct cuda_queue *queue, const struct 
 {
     const struct cuda_stack *stack = attend->stack;
     const struct cuda_layer *layer = &stack->layers[attend->layer];
-    struct task task = {*attend, stack->n_heads, stack->n_kv_heads, stack->head, stack->norm_eps,
+    struct page_task task = {*attend, stack->n_heads, stack->n_kv_heads, stack->head, stack->norm_eps,
         (float)(1.0 / sqrt((double)stack->head)), layer->q_norm, layer->k_norm, stack->inv_freq};
     task.a.stack = NULL;
     return launch(page_kernel, dim3((unsigned)stack->n_heads, (unsigned)attend->n_vectors), N_THREADS,

@@ -402,8 +402,10 @@ __device__ void report(const struct cuda_choose &c, int slot, int lane, bool end
     }
 }
 
-/* Notes the code, by one thread; `going` is the one that the lane goes on with, or -1: its utterance has ended. */
-__device__ void note_code(const struct cuda_choose &c, int slot, int lane, int code, int going, int bad)
+/* Notes a code, by one thread. `code` is what was chosen; `taken` is the code that the lane
+ * continues with, which is another one where the caller gives the codes, or -1: the utterance has
+ * ended. */
+__device__ void note_code(const struct cuda_choose &c, int slot, int lane, int code, int taken, int bad)
 {
     struct cuda_slots *slots = c.slots;
     struct cuda_lane *state = &c.lanes.state[lane];
@@ -412,26 +414,27 @@ __device__ void note_code(const struct cuda_choose &c, int slot, int lane, int c
         slots->bad[slot] = 1;
     }
     if (c.codebook == 0) {
-        if (going < 0) {
+        if (taken < 0) {
             slots->alive[slot] = -1;
             state->ended = 1;
             return;
         }
-        c.lanes.seen[(int64_t)lane * c.n + going] = 1;
+        c.lanes.seen[(int64_t)lane * c.n + taken] = 1;
         slots->alive[slot] = lane;
     }
-    state->going[c.codebook] = going;
-    c.lanes.codes[(int64_t)lane * BACKEND_MAX_FEED * c.n_codebooks + c.codebook] = going;
+    state->taken[c.codebook] = taken;
+    c.lanes.codes[(int64_t)lane * BACKEND_MAX_FEED * c.n_codebooks + c.codebook] = taken;
     if (c.codebook == c.n_codebooks - 1) {
         state->n_frames++;
     }
 }
 
-/* The vectors that follow from a code. */
-__device__ void lead_on(const struct cuda_choose &c, int slot, int lane, int going)
+/* The predictor's next input, and the sum of the frame's embeddings so far, from the code that was
+ * taken. */
+__device__ void write_next_input(const struct cuda_choose &c, int slot, int lane, int taken)
 {
     float *sum = c.lanes.sum + (int64_t)lane * c.sum_stride;
-    const uint16_t *row = c.table + (int64_t)going * c.width;
+    const uint16_t *row = c.table + (int64_t)taken * c.width;
     float *input = c.input + (int64_t)(c.codebook == 0 ? 2 * slot : slot) * c.input_stride;
     for (int i = (int)threadIdx.x; i < c.width; i += N_THREADS) {
         float e = bf16_value(row[i]);
@@ -496,7 +499,7 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     }
     const struct cuda_lane *state = &c.lanes.state[lane];
     const bool forced = c.slots->forced[slot] != 0;
-    const int given = c.slots->going[slot][c.codebook];
+    const int given = c.slots->given[slot][c.codebook];
     if (c.codebook == 0) {
         load_logits(c, lane, own);
     }
@@ -514,16 +517,16 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     int code = choose_code(s, r, own);
     __syncthreads();
     const bool end = code == c.keep && !forced;
-    const int going = end ? -1 : forced ? given : code;
-    if (going >= 0) {
-        lead_on(c, slot, lane, going);
+    const int taken = end ? -1 : forced ? given : code;
+    if (taken >= 0) {
+        write_next_input(c, slot, lane, taken);
     }
     if (threadIdx.x == 0) {
-        note_code(c, slot, lane, code, going, s.bad);
+        note_code(c, slot, lane, code, taken, s.bad);
     }
-    if (threadIdx.x < 32 && (going < 0 || c.codebook == c.n_codebooks - 1)) {
+    if (threadIdx.x < 32 && (taken < 0 || c.codebook == c.n_codebooks - 1)) {
         __syncwarp();
-        report(c, slot, lane, going < 0);
+        report(c, slot, lane, taken < 0);
     }
 }
 

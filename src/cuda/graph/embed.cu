@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin
     s->forced[i] = used ? forced : 0;
     s->bad[i] = 0;
     for (int j = 0; used && forced && j < CONFIG_MAX_CODEBOOKS; j++) {
-        s->going[i][j] = o->slots[i].codes[j];
+        s->given[i][j] = o->slots[i].codes[j];
     }
     if (i == 0) {
         s->sequence = sequence;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(N_THREADS) renew_kernel(struct cuda_renew p)
         lane->n_frames = 0;
         lane->ended = 0;
         for (int j = 0; j < CONFIG_MAX_CODEBOOKS; j++) {
-            lane->going[j] = 0;
+            lane->taken[j] = 0;
         }
     }
     for (int i = (int)threadIdx.x; i < p.codec_vocabulary; i += N_THREADS) {

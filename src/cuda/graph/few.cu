@@ -12,7 +12,7 @@ namespace {
 
 enum { CHUNK = 8 }; /* weight tiles that a warp multiplies at once: 128 columns, four of each thread */
 
-struct task {
+struct few_task {
     struct cuda_linear p;
     int rows;  /* of the matrix, as y has them */
     int depth; /* weight tiles of a warp that have room in shared memory */
@@ -37,7 +37,7 @@ struct part {
 };
 
 template <int N_WARPS>
-__device__ __forceinline__ struct part part_of_warp(const struct task &task, uint4 *room)
+__device__ __forceinline__ struct part part_of_warp(const struct few_task &task, uint4 *room)
 {
     const struct cuda_matrix &m = task.p.matrix;
     const int each = (m.n_k_tiles + N_WARPS - 1) / N_WARPS;
@@ -139,7 +139,7 @@ __device__ __forceinline__ void multiply(struct shared<N_WARPS, N_VECTORS> &s,
 }
 
 /* What the kernel uses after its wait. */
-__device__ __forceinline__ void need_late(const struct task &task)
+__device__ __forceinline__ void need_late(const struct few_task &task)
 {
     const struct cuda_linear &p = task.p;
     ptx_need(p.x);
@@ -183,7 +183,7 @@ __device__ void write_normed(const struct shared<N_WARPS, N_VECTORS> &s, const s
 template <int N_VECTORS, int N_WARPS, bool NORM, int CHUNKS>
 __global__ void __launch_bounds__(N_WARPS * 32, N_WARPS > 8     ? 2
                                                 : N_VECTORS > 1 ? 4
-                                                                : 5) few_kernel(struct task task)
+                                                                : 5) few_kernel(struct few_task task)
 {
     PTX_DYNAMIC_SHARED(uint4, few_weights, 16);
     __shared__ struct shared<N_WARPS, N_VECTORS> s;
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(N_WARPS * 32, N_WARPS > 8     ? 2
 
 /* A kernel for each case, and what it needs. */
 struct choice {
-    void (*kernel)(struct task);
+    void (*kernel)(struct few_task);
     int n_threads, static_bytes;
 };
 
@@ -300,7 +300,7 @@ cudaError_t cuda_few_queue(const struct cuda_queue *queue, const struct cuda_lin
 {
     const int n_k_tiles = product->matrix.n_k_tiles;
     const struct choice c = choice_for(product);
-    const struct task task = {*product, product->matrix.rows, depth_of(&c, n_k_tiles)};
+    const struct few_task task = {*product, product->matrix.rows, depth_of(&c, n_k_tiles)};
     return launch(c.kernel, dim3((unsigned)product->matrix.n_row_tiles), c.n_threads, queue->overlaps,
         queue->stream, task, weight_bytes(&c, n_k_tiles));
 }

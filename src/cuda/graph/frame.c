@@ -61,8 +61,8 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
         arena, n * (uint64_t)round_up(larger(t->width, p->width), CUDA_TILE) / 4 * size);
     b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
     b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
-    b->told = cuda_arena_take(arena, 2 * n * sizeof *b->told);
-    b->met = cuda_arena_take(arena, sizeof *b->met);
+    b->signals = cuda_arena_take(arena, 2 * n * sizeof *b->signals);
+    b->arrivals = cuda_arena_take(arena, sizeof *b->arrivals);
     b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
@@ -140,11 +140,11 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     status = check(f, cudaMemcpy(f->b.lane_ids, ids, n_ids * sizeof *ids, cudaMemcpyHostToDevice),
         "upload", error);
     if (!status) {
-        status = check(
-            f, cudaMemset(f->b.told, 0, 2 * CUDA_MAX_VECTORS * sizeof *f->b.told), "upload", error);
+        status = check(f, cudaMemset(f->b.signals, 0, 2 * CUDA_MAX_VECTORS * sizeof *f->b.signals),
+            "upload", error);
     }
     if (!status) {
-        status = check(f, cudaMemset(f->b.met, 0, sizeof *f->b.met), "upload", error);
+        status = check(f, cudaMemset(f->b.arrivals, 0, sizeof *f->b.arrivals), "upload", error);
     }
     if (!status) { /* the copy may still be on its way, and other streams do not wait for it */
         status = check(f, cudaDeviceSynchronize(), "upload", error);

@@ -23,7 +23,8 @@ static const double KERNEL_GAIN = 0.87;
 
 /* How weights are best brought depends on the memory and on the build: a few ways are tried. */
 static const struct {
-    int n_slots, pace;
+    int n_slots;     /* of the ring that are filled ahead */
+    int copy_clocks; /* between two copies */
 } WAYS[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
 
 /* Where in kernel_way that of launches of n lanes stands: for 1, 2, 4 and 8. */
@@ -71,7 +72,7 @@ static utter_status run_group(
         status = frame_queue_text(f, &at->slots[i].text, sizeof at->slots[0], n, f->b.text, error);
     }
     const int bringing = f->kernel_way[way_at(n)];
-    frame_kernel_ahead(f->kernel, WAYS[bringing].n_slots, WAYS[bringing].pace);
+    frame_kernel_ahead(f->kernel, WAYS[bringing].n_slots, WAYS[bringing].copy_clocks);
     return status ? status
                   : frame_kernel_run(f->kernel, asks, n, in->step ? FRAME_STEP : 0, f->sequence, error);
 }

@@ -26,23 +26,25 @@ struct frame_buffers {
     float *input; /* [2 CUDA_MAX_SLOTS][talker width_padded]: the predictor's, before its projection */
     float *px;    /* [2 CUDA_MAX_SLOTS][predictor width_padded] */
     float *qkv, *mixed, *gate; /* [CUDA_MAX_VECTORS][the larger stack's] */
-    void *operand,
-        *inner;     /* of wide products (prompt/wide.h): of any, and of what a gate or attention left */
-    float *scales;  /* [CUDA_MAX_VECTORS] */
-    float *squares; /* [CUDA_MAX_VECTORS][n_k_tiles of the width][4]: of what a product left */
-    void *split;    /* keys and values of a prompt's lane (steps.h) */
-    float *angles;  /* [CUDA_MAX_VECTORS][head of the talker] */
-    uint64_t *told; /* [2][CUDA_MAX_VECTORS], of prompt/layers.h */
-    uint32_t *met;  /* likewise */
-    float *logits;  /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
-    float *partial; /* of the talker's attention */
-    uint32_t *arrived;
+    void *operand;             /* of products of many vectors (prompt/wide.h): x in operand order */
+    void *inner;               /* likewise: what attention or a gate has made */
+    float *scales;             /* [CUDA_MAX_VECTORS]: factors of the norm in front of a product */
+    float *squares;     /* [CUDA_MAX_VECTORS][n_k_tiles of the width][4]: of the x in `operand` */
+    void *split;        /* keys and values of a prompt's lane (steps.h) */
+    float *angles;      /* [CUDA_MAX_VECTORS][head of the talker] */
+    uint64_t *signals;  /* [2][CUDA_MAX_VECTORS]: struct cuda_layers (prompt/layers.h) */
+    uint32_t *arrivals; /* struct cuda_layers: counts blocks, from launch to launch */
+    float *logits;      /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
+    float *partial;     /* parts of the talker's attention, which the last block joins */
+    uint32_t *arrived;  /* how many of these parts are there; zero between launches */
     int qkv_stride, mixed_stride, gate_stride;
 };
 
-/* The operand that the last product left for the next (prompt/wide.h): of x behind this norm. x NULL: none. */
-struct frame_left {
-    const float *x, *norm;
+/* What stands in frame_buffers.operand because the product before has written it there: the next
+ * product needs no kernel that prepares it. */
+struct frame_operand {
+    const float *x;    /* the vectors that it was made of; NULL: nothing is ready */
+    const float *norm; /* weights of the norm that is in it */
     int n_vectors;
 };
 
@@ -59,11 +61,12 @@ struct cuda_frame {
     struct cuda_device *device;
     struct cuda_lanes lanes;
     struct cuda_queue queue;
-    int layer_blocks;        /* cuda_layers_blocks; 0: each product is a kernel of its own */
-    uint64_t layer_patience; /* of prompt/layers.h */
-    uint32_t *layers_lost, *layers_lost_at; /* mapped: likewise */
-    uint32_t met;                           /* what b.met stands at once all that is queued is done */
-    struct frame_left left;
+    int layer_blocks;         /* cuda_layers_blocks; 0: each product is a kernel of its own */
+    uint64_t layer_patience;  /* struct cuda_layers.patience */
+    uint32_t *layers_lost;    /* mapped: struct cuda_layers.lost, as the host sees it */
+    uint32_t *layers_lost_at; /* and as the device does */
+    uint32_t arrivals;        /* what b.arrivals stands at once all that is queued is done */
+    struct frame_operand ready;
     struct cuda_arena arena;
     struct frame_buffers b;
     struct cuda_order *orders, *orders_at; /* [FRAME_ORDERS], mapped */

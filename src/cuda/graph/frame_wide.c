@@ -19,13 +19,13 @@ static struct cuda_wide wide_of(const struct cuda_frame *f, const struct cuda_li
     };
 }
 
-/* The operand of a product, unless the product before has left it. */
+/* Prepares the operand of a product, unless the product before has written it. */
 static utter_status prepare(struct cuda_frame *f, struct cuda_wide *w, utter_error *error)
 {
-    const bool left = f->left.x && f->left.x == w->linear.x && f->left.norm == w->linear.norm &&
-                      f->left.n_vectors == w->linear.n_vectors && cuda_wide_by_teams(w);
-    f->left.x = NULL;
-    if (left) {
+    const bool ready = f->ready.x && f->ready.x == w->linear.x && f->ready.norm == w->linear.norm &&
+                       f->ready.n_vectors == w->linear.n_vectors && cuda_wide_by_teams(w);
+    f->ready.x = NULL;
+    if (ready) {
         w->squares = f->b.squares;
         return UTTER_OK;
     }
@@ -35,7 +35,7 @@ static utter_status prepare(struct cuda_frame *f, struct cuda_wide *w, utter_err
 /* Asks product w to write its result also as the operand of the next product, so that no kernel has
  * to prepare that. `norm`: the weights of the norm in front of the next product; NULL: there is
  * none, and nothing is asked for. */
-static void let_leave(struct cuda_frame *f, struct cuda_wide *w, const float *norm)
+static void write_next_operand(struct cuda_frame *f, struct cuda_wide *w, const float *norm)
 {
     const struct cuda_linear *p = &w->linear;
     if (norm && p->matrix.rows % CUDA_TILE == 0 && cuda_wide_by_teams(w)) {
@@ -43,7 +43,7 @@ static void let_leave(struct cuda_frame *f, struct cuda_wide *w, const float *no
         w->next_k_tiles = p->matrix.n_row_tiles;
         w->next_norm = norm;
         w->next_squares = f->b.squares;
-        f->left = (struct frame_left){p->y, norm, p->n_vectors};
+        f->ready = (struct frame_operand){p->y, norm, p->n_vectors};
     }
 }
 
@@ -73,7 +73,7 @@ utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
     if (status || (status = check(f, cuda_wide_multiply(&f->queue, &first), error))) {
         return status;
     }
-    let_leave(f, &second, next_norm);
+    write_next_operand(f, &second, next_norm);
     return check(f, cuda_wide_multiply(&f->queue, &second), error);
 }
 
@@ -100,7 +100,7 @@ utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *atte
     a.operand = f->b.inner;
     a.operand_groups = cuda_wide_groups(o->n_vectors);
     utter_status status = run_attend(f, &a, error);
-    let_leave(f, &w, next_norm);
+    write_next_operand(f, &w, next_norm);
     return status ? status : check(f, cuda_wide_multiply(&f->queue, &w), error);
 }
 
@@ -125,9 +125,9 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
         .scales = f->b.scales,
         .squares = f->b.squares,
         .angles = f->b.angles,
-        .told = f->b.told,
-        .met = f->b.met,
-        .met_before = f->met,
+        .signals = f->b.signals,
+        .arrivals = f->b.arrivals,
+        .arrivals_before = f->arrivals,
         .n_blocks = f->layer_blocks,
         .patience = f->layer_patience,
         .lost = f->layers_lost_at,
@@ -140,14 +140,15 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
     if (result == cudaErrorCooperativeLaunchTooLarge) {
         cudaGetLastError(); /* others hold a part of the GPU: without this kernel from now on */
         f->layer_blocks = 0;
-        f->left.x = NULL;
+        f->ready.x = NULL;
         return UTTER_OK;
     }
     if ((status = check(f, result, error))) {
         return status;
     }
     *n_layers = layers.n_layers;
-    f->met += cuda_layers_counts(&layers);
-    f->left = (struct frame_left){first->x, s->layers[layers.n_layers].input_norm, first->n_vectors};
+    f->arrivals += cuda_layers_counts(&layers);
+    f->ready =
+        (struct frame_operand){first->x, s->layers[layers.n_layers].input_norm, first->n_vectors};
     return UTTER_OK;
 }

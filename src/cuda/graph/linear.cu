@@ -14,7 +14,7 @@ enum {
     MOST_VECTORS = 64, /* of one launch */
 };
 
-struct task {
+struct linear_task {
     struct cuda_linear p;
     int rows; /* of the matrix, as y has them */
 };
@@ -41,7 +41,7 @@ __device__ __forceinline__ void ask_for_weights(uint4 (&weights)[DEPTH], const u
 /* How a warp goes through its columns: so many tiles at once that the activations of all vectors fill its piece of
  * shared memory. Each thread brings ITEMS times 4 activations there: of a vector, a tile, and the thread's columns.
  * */
-template <int N_TILES> struct pace {
+template <int N_TILES> struct schedule {
     static constexpr int TILES = N_TILES < 8 ? N_TILES : 8; /* of vectors, at once */
     static constexpr int GROUPS = N_TILES / TILES;          /* of vectors, one after the other */
     static constexpr int DEPTH = N_TILES < 8 ? 8 : 4;       /* weight tiles on their way */
@@ -62,13 +62,13 @@ template <int N_WARPS, int N_TILES> struct shared {
 /* Vector and tile of item e of this thread. */
 template <int N_TILES> __device__ __forceinline__ int item_vector(int group, int e)
 {
-    typedef pace<N_TILES> P;
+    typedef schedule<N_TILES> P;
     return group * P::TILES * CUDA_TILE_VECTORS + e * P::TILES + (int)threadIdx.x % 32 / (4 * P::CHUNK);
 }
 
 template <int N_TILES> __device__ __forceinline__ int item_tile()
 {
-    return (int)threadIdx.x / 4 % pace<N_TILES>::CHUNK;
+    return (int)threadIdx.x / 4 % schedule<N_TILES>::CHUNK;
 }
 
 /* Activations of the tiles from `from` on of a warp whose columns begin with tile `begin`. */
@@ -79,7 +79,7 @@ __device__ __forceinline__ void load_items(
     const int tile = from + item_tile<N_TILES>(),
               col = (begin + tile) * CUDA_TILE + 2 * ((int)threadIdx.x % 4);
 #pragma unroll
-    for (int e = 0; e < pace<N_TILES>::ITEMS; e++) {
+    for (int e = 0; e < schedule<N_TILES>::ITEMS; e++) {
         const int v = item_vector<N_TILES>(group, e);
         items[e].x0 = items[e].x1 = make_float2(0, 0);
         if (v < p.n_vectors && tile < n) {
@@ -111,7 +111,7 @@ template <int N_TILES, bool NORM>
 __device__ __forceinline__ void stage_items(
     uint2 (&staged)[8][32], struct item (&items)[4], const struct item &norm, float (&square)[4])
 {
-    typedef pace<N_TILES> P;
+    typedef schedule<N_TILES> P;
     const int lane = (int)threadIdx.x % 32, t = lane % 4, tile = item_tile<N_TILES>();
 #pragma unroll
     for (int e = 0; e < P::ITEMS; e++) {
@@ -136,9 +136,9 @@ __device__ __forceinline__ void stage_items(
 /* A warp's part of the sums of squares. */
 template <int N_WARPS, int N_TILES>
 __device__ __forceinline__ void note_squares(
-    struct shared<N_WARPS, N_TILES> &s, float (&square)[pace<N_TILES>::GROUPS][4])
+    struct shared<N_WARPS, N_TILES> &s, float (&square)[schedule<N_TILES>::GROUPS][4])
 {
-    typedef pace<N_TILES> P;
+    typedef schedule<N_TILES> P;
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int group = 0; group < P::GROUPS; group++) {
@@ -169,7 +169,7 @@ __device__ __forceinline__ float norm_scale(
 /* Adds what the warps have, in their order, and hands the rows on. */
 template <int N_WARPS, int N_TILES, bool NORM>
 __device__ __forceinline__ void add_warps(
-    struct shared<N_WARPS, N_TILES> &s, const struct task &task, const float (&d)[N_TILES][4])
+    struct shared<N_WARPS, N_TILES> &s, const struct linear_task &task, const float (&d)[N_TILES][4])
 {
     constexpr int N_SUMMED = N_TILES < GROUP ? N_TILES : GROUP;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -217,9 +217,9 @@ __device__ __forceinline__ void write_normed(
 /* The staged activations times the weight tiles from number c of `weights` on. */
 template <int N_TILES>
 __device__ __forceinline__ void multiply(float (&d)[N_TILES][4],
-    const uint4 (&weights)[pace<N_TILES>::DEPTH], const uint2 (&staged)[8][32], int c, int group)
+    const uint4 (&weights)[schedule<N_TILES>::DEPTH], const uint2 (&staged)[8][32], int c, int group)
 {
-    typedef pace<N_TILES> P;
+    typedef schedule<N_TILES> P;
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < P::CHUNK; i++) {
@@ -235,9 +235,9 @@ __device__ __forceinline__ void multiply(float (&d)[N_TILES][4],
  * way while this one ends. */
 template <int N_TILES, int N_WARPS, bool NORM>
 __global__ void __launch_bounds__(N_WARPS * 32, N_TILES == 1 ? 24 / N_WARPS : 1)
-    linear_kernel(struct task task)
+    linear_kernel(struct linear_task task)
 {
-    typedef pace<N_TILES> P;
+    typedef schedule<N_TILES> P;
     __shared__ struct shared<N_WARPS, N_TILES> s;
     const struct cuda_linear &p = task.p;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(N_WARPS * 32, N_TILES == 1 ? 24 / N_WARPS : 1)
 }
 
 template <int N_TILES, int N_WARPS>
-cudaError_t start(const struct cuda_queue *q, const struct task &task)
+cudaError_t start(const struct cuda_queue *q, const struct linear_task &task)
 {
     dim3 grid((unsigned)task.p.matrix.n_row_tiles);
     return task.p.norm ? launch(linear_kernel<N_TILES, N_WARPS, true>, grid, N_WARPS * 32, q->overlaps,
@@ -303,7 +303,8 @@ cudaError_t start(const struct cuda_queue *q, const struct task &task)
                              q->stream, task);
 }
 
-template <int N_TILES> cudaError_t start_tiles(const struct cuda_queue *q, const struct task &task)
+template <int N_TILES>
+cudaError_t start_tiles(const struct cuda_queue *q, const struct linear_task &task)
 {
     /* By the matrix alone: the order of the sums is the same for any number of vectors. */
     return task.p.matrix.n_k_tiles > 64 ? start<N_TILES, 16>(q, task) : start<N_TILES, 8>(q, task);
@@ -322,7 +323,7 @@ cudaError_t cuda_linear_queue(const struct cuda_queue *queue, const struct cuda_
         return cuda_few_queue(queue, product);
     }
     for (int done = 0; done < product->n_vectors; done += MOST_VECTORS) {
-        struct task task = {*product, product->matrix.rows};
+        struct linear_task task = {*product, product->matrix.rows};
         struct cuda_linear &p = task.p;
         p.n_vectors =
             product->n_vectors - done < MOST_VECTORS ? product->n_vectors - done : MOST_VECTORS;

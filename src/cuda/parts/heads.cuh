@@ -10,7 +10,7 @@
 
 namespace {
 
-struct task {
+struct heads_task {
     struct cuda_attend a;
     int n_heads, n_kv_heads, head, n_splits;
     float eps, scale;
@@ -28,7 +28,8 @@ __device__ __forceinline__ int position_of(const struct cuda_attend &a, int v)
 }
 
 /* The keys of a page of one kv head; its values stand page_size * head floats behind. */
-__device__ __forceinline__ float *page_of(const struct task &task, int lane, int kv_head, int page)
+__device__ __forceinline__ float *page_of(
+    const struct heads_task &task, int lane, int kv_head, int page)
 {
     const struct cuda_attend &a = task.a;
     int64_t number = a.pages ? a.pages[(int64_t)lane * a.pages_stride + page] : lane;
@@ -38,7 +39,7 @@ __device__ __forceinline__ float *page_of(const struct task &task, int lane, int
 
 /* Cosines, then sines, of one position for half a head: angles[head]. By threads `from`, from + step, ... */
 __device__ __forceinline__ void find_angles(
-    const struct task &task, int position, float *angles, int from, int step)
+    const struct heads_task &task, int position, float *angles, int from, int step)
 {
     const int half = task.head / 2;
     for (int i = from; i < half; i += step) {
@@ -48,8 +49,8 @@ __device__ __forceinline__ void find_angles(
 
 /* One head, normed and rotated by one warp: out[head], in shared or global memory; `work` is [head] in shared. */
 template <int DIMS>
-__device__ __forceinline__ void place_head(const struct task &task, const float *x, const float *norm,
-    const float *angles, float *work, float *out)
+__device__ __forceinline__ void place_head(const struct heads_task &task, const float *x,
+    const float *norm, const float *angles, float *work, float *out)
 {
     const int lane = (int)threadIdx.x % 32, half = task.head / 2;
     float values[DIMS], sum = 0;
@@ -82,7 +83,7 @@ __device__ __forceinline__ void place_head(const struct task &task, const float 
 /* The key and value of vector v, by one warp. */
 template <int DIMS>
 __device__ __forceinline__ void place_key(
-    const struct task &task, int v, int kv_head, const float *angles, float *work)
+    const struct heads_task &task, int v, int kv_head, const float *angles, float *work)
 {
     const struct cuda_attend &a = task.a;
     const int lane = (int)threadIdx.x % 32, position = position_of(a, v), size = a.page_size;
@@ -100,11 +101,11 @@ __device__ __forceinline__ void place_key(
 }
 
 /* Heads whose pages are split among n_splits blocks. */
-inline struct task task_of(const struct cuda_attend *attend, int n_splits)
+inline struct heads_task task_of(const struct cuda_attend *attend, int n_splits)
 {
     const struct cuda_stack *s = attend->stack;
     const struct cuda_layer *layer = &s->layers[attend->layer];
-    struct task task = {*attend, s->n_heads, s->n_kv_heads, s->head, n_splits, s->norm_eps,
+    struct heads_task task = {*attend, s->n_heads, s->n_kv_heads, s->head, n_splits, s->norm_eps,
         (float)(1.0 / sqrt((double)s->head)), layer->q_norm, layer->k_norm, s->inv_freq};
     task.a.stack = NULL;
     return task;

@@ -22,7 +22,7 @@ template <int DIMS> struct running {
 
 /* KEYS keys from slot `slot` on, of which those below n count. */
 template <int DIMS>
-__device__ __forceinline__ void take_keys(struct running<DIMS> &r, const struct task &task,
+__device__ __forceinline__ void take_keys(struct running<DIMS> &r, const struct heads_task &task,
     const float *page, int slot, int n, const float *q)
 {
     const int lane = (int)threadIdx.x % 32;
@@ -75,8 +75,8 @@ __device__ __forceinline__ void take_keys(struct running<DIMS> &r, const struct 
 /* What warp number `warp` of a split has: its keys of every page of the split, for the query heads in q. It goes to
  * parts[warp], [PAIR][head + 2] floats {largest, sum, out[head]}. */
 template <int DIMS>
-__device__ __forceinline__ void attend_pair(const struct task &task, int lane, int kv_head, int split,
-    int warp, int n_keys, const float *q, float *parts)
+__device__ __forceinline__ void attend_pair(const struct heads_task &task, int lane, int kv_head,
+    int split, int warp, int n_keys, const float *q, float *parts)
 {
     const int me = (int)threadIdx.x % 32, size = task.a.page_size;
     struct running<DIMS> r;
@@ -166,7 +166,7 @@ __device__ __forceinline__ float join_warps(
 }
 
 /* Number i of what vector v gets: to the vectors, or to the operand of a wide product. */
-__device__ __forceinline__ void store_mixed(const struct task &task, int v, int i, float value)
+__device__ __forceinline__ void store_mixed(const struct heads_task &task, int v, int i, float value)
 {
     const struct cuda_attend &a = task.a;
     if (a.operand) {
@@ -179,8 +179,8 @@ __device__ __forceinline__ void store_mixed(const struct task &task, int v, int 
 /* Queries of the heads from `of` on, n of them, into q; with `keys`, also the keys of that many vectors up to v. Each
  * by one of n_warps warps; angles are those of v, and of the vectors before it, [head] each. */
 template <int DIMS>
-__device__ __forceinline__ void place_all(const struct task &task, int v, int kv_head, int of, int n,
-    int keys, const float *angles, float *work, float *q, int n_warps)
+__device__ __forceinline__ void place_all(const struct heads_task &task, int v, int kv_head, int of,
+    int n, int keys, const float *angles, float *work, float *q, int n_warps)
 {
     const struct cuda_attend &a = task.a;
     for (int job = (int)threadIdx.x / 32; job < PAIR + keys; job += n_warps) {

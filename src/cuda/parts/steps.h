@@ -35,8 +35,8 @@ struct cuda_linear {
     const float *norm; /* NULL, or the weights of an RMS norm of x */
     float eps;
     const float *bias; /* NULL: none */
-    float *
-        y; /* vector v at y + v * y_stride, or, with a map, at y + map[v] * y_stride; map[v] < 0: nowhere */
+    /* Vector v at y + v * y_stride, or, with a map, at y + map[v] * y_stride; map[v] < 0: nowhere. */
+    float *y;
     int64_t y_stride;
     const int32_t *map;
     float *normed; /* NULL, or the normed x go here too, as y does */
@@ -108,9 +108,9 @@ struct cuda_slots {
     int32_t alive[CUDA_MAX_SLOTS]; /* the lane, or -1 once the end token was chosen */
     int32_t text[CUDA_MAX_SLOTS];
     int32_t forced[CUDA_MAX_SLOTS];
-    int32_t bad[CUDA_MAX_SLOTS]; /* a logit was no number */
-    int32_t going[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS];
-    int32_t codes[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS];
+    int32_t bad[CUDA_MAX_SLOTS];                         /* a logit was NaN, or none was finite */
+    int32_t given[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS]; /* the caller's codes, where forced */
+    int32_t codes[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS]; /* as chosen */
     uint64_t sequence;
 };
 
@@ -143,8 +143,8 @@ struct cuda_choose {
     const uint16_t *table; /* embeddings of this codebook: [n][width] */
     int width;             /* of the talker */
     int64_t hidden_stride, sum_stride;
-    float *
-        input; /* [vectors][input_stride]: of the predictor's next step; for codebook 0 two for each slot */
+    /* [vectors][input_stride]: of the predictor's next step; for codebook 0 two for each slot. */
+    float *input;
     int64_t input_stride;
     struct cuda_frame_out *out; /* [lanes], mapped */
 };

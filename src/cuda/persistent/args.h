@@ -14,11 +14,14 @@ struct frame_layer {
 };
 
 enum {
-    FRAME_STEP =
-        1, /* the talker takes a step; without it hidden state and logits are those of the lane */
-    FRAME_ROW = 2, /* its input is `text` alone, not the codes of the frame before: a row of a prompt */
-    FRAME_NO_HEAD = 4, /* and ends after its layers: a row of a prompt that is not the last */
-    FRAME_NO_CODES = 8 /* ends after the talker's head: the last row of a prompt */
+    /* The talker takes a step; without it hidden state and logits are those of the lane. */
+    FRAME_STEP = 1,
+    /* Its input is `text` alone, not the codes of the frame before: a row of a prompt. */
+    FRAME_ROW = 2,
+    /* It ends after the talker's layers: a row of a prompt that is not the last. */
+    FRAME_NO_HEAD = 4,
+    /* It ends after the talker's head: the last row of a prompt. */
+    FRAME_NO_CODES = 8
 };
 
 enum { FRAME_TRACE = 8192 };
@@ -51,27 +54,33 @@ struct frame_args {
     } weights;
     struct frame_state state;
     struct {
-        uint32_t
-            *words; /* the exchange; the host clears it and `parity` after an error, the kernel never */
-        uint64_t *totals; /* [2][FRAME_TOTALS], cleared likewise */
-        uint32_t *
-            parity; /* [FRAME_BLOCKS]: which of its two marks each kind was last written with, a bit each */
-        float *kept; /* [FRAME_BLOCKS][n_predictor][FRAME_KEPT_FLOATS]: each block's own */
+        /* The host clears the first three after an error; the kernel never clears them. */
+        uint32_t *words;  /* the exchange (block.cuh) */
+        uint64_t *totals; /* [2][FRAME_TOTALS] */
+        /* [FRAME_BLOCKS]: the mark that each kind of words was last written with, a bit each. */
+        uint32_t *parity;
+        /* [FRAME_BLOCKS][n_predictor][FRAME_KEPT_FLOATS]: the predictor's keys and values, each
+         * block's own. */
+        float *kept;
     } scratch;
     struct {
         int position; /* of the talker's step */
-        const float
-            *text; /* [talker width]: the projected text that joins the codes, NULL: none; or the row */
-        const int32_t *forced; /* NULL, or [n_codebooks] */
-        uint32_t flags;
-        int codec_eos, suppress_from, n_slots, slot_bytes;
-        int n_ahead, pace; /* slots on their way, clocks between two copies of weights */
-        uint64_t sequence;
+        /* [talker width]: the projected text that joins the codes; the row; or NULL: none. */
+        const float *text;
+        /* [n_codebooks]: codes that the lane takes instead of those that are chosen, or NULL. */
+        const int32_t *forced;
+        uint32_t flags;             /* FRAME_STEP ... */
+        int codec_eos;              /* the code that ends an utterance */
+        int suppress_from;          /* codes from here on are not chosen, but for codec_eos */
+        int n_slots, slot_bytes;    /* of the ring */
+        int n_ahead;                /* slots that are filled ahead, at most */
+        int copy_clocks;            /* clocks between two copies of weights, at least */
+        uint64_t sequence;          /* of the frame, for `out` */
         struct cuda_frame_out *out; /* mapped host memory */
         uint32_t *error;            /* bits; 0: all went well */
         uint64_t patience;          /* clocks after which a wait is an error */
-        uint64_t *trace; /* NULL, or [FRAME_TRACE]: where a build with FRAME_TRACED notes clocks */
-        float *predictor_logits; /* NULL, or [n_codebooks][predictor_vocabulary], for comparisons */
+        uint64_t *trace; /* [FRAME_TRACE]: where a build with FRAME_TRACED notes clocks, or NULL */
+        float *predictor_logits; /* [n_codebooks][predictor_vocabulary], for comparisons, or NULL */
     } control;
 };
 

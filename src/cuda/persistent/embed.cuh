@@ -118,11 +118,11 @@ DEV struct sample_rule sample_rule_of(const struct block &b, int codebook)
 }
 
 /* Keeps a code for embed_commit. */
-DEV void embed_note(const struct block &b, int j, int chosen, int going)
+DEV void embed_note(const struct block &b, int j, int chosen, int taken)
 {
     if (b.thread == 0) {
         b.shared->chosen[j] = chosen;
-        b.shared->going[j] = going;
+        b.shared->taken[j] = taken;
     }
 }
 
@@ -166,9 +166,9 @@ DEV void embed_commit(const struct block &b, const struct frame_state &state, in
     out->failed = failed;
     for (int j = 0; !failed && j < (end ? 1 : b.args->weights.n_codebooks); j++) {
         out->codes[j] = b.shared->chosen[j];
-        lane->going[j] = b.shared->going[j];
+        lane->taken[j] = b.shared->taken[j];
         if (state.codes && !end) {
-            state.codes[j] = b.shared->going[j];
+            state.codes[j] = b.shared->taken[j];
         }
     }
     if (!failed) {
@@ -176,7 +176,7 @@ DEV void embed_commit(const struct block &b, const struct frame_state &state, in
         lane->n_frames += end ? 0 : 1;
     }
     if (!failed && !end) {
-        state.seen[b.shared->going[0]] = 1;
+        state.seen[b.shared->taken[0]] = 1;
     }
     dev_fence_host();
     out->sequence = control.sequence;

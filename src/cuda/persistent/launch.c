@@ -8,7 +8,7 @@
 enum {
     FRAME_PATIENCE = 200000000, /* clocks: a tenth of a second */
     FRAME_AHEAD = 3,            /* pieces on their way to a block at once */
-    FRAME_PACE = 200,           /* clocks between two copies of 4 KB */
+    FRAME_COPY_CLOCKS = 200,    /* clocks between two copies of 4 KB */
 };
 
 /* A build for several lanes, with an exchange of its own. */
@@ -254,7 +254,7 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->control.n_slots = frame_n_slots(k->device->arch.block_shared, k->packed != FRAME_PACKED_NONE);
     a->control.slot_bytes = (int)frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
     a->control.n_ahead = FRAME_AHEAD;
-    a->control.pace = FRAME_PACE;
+    a->control.copy_clocks = FRAME_COPY_CLOCKS;
     a->control.patience = FRAME_PATIENCE;
 }
 
@@ -467,14 +467,14 @@ void frame_kernel_tap(struct frame_kernel *k, float *predictor_logits)
     k->args.control.predictor_logits = predictor_logits;
 }
 
-void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int pace)
+void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int copy_clocks)
 {
     /* The producer waits for its oldest copy by the parity of a slot, which tells a slot's last fill
      * only from the one before. With more copies on their way than the ring has slots, that could be
      * the parity of the fill that the producer is about to begin: it would wait for itself. */
     const int most = k->args.control.n_slots;
     k->args.control.n_ahead = n_slots < most ? n_slots : most;
-    k->args.control.pace = pace;
+    k->args.control.copy_clocks = copy_clocks;
 }
 
 void frame_kernel_trace(struct frame_kernel *k, uint64_t *trace)

@@ -103,7 +103,7 @@ DEV int frame_choose(struct block &b, const struct sample_rule &rule, const floa
 
 /* Codes 1 and on; h: the talker's state; sum: of the embeddings of all codes. */
 template <int W, bool PACKED>
-DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int going,
+DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int taken,
     float (&sum)[LAYER_EACH(W)], bool *bad)
 {
     const auto &weights = b.args->weights;
@@ -112,7 +112,7 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
     int chosen;
     for (int j = 1; j < weights.n_codebooks; j++) {
         const struct sample_rule rule = sample_rule_of(b, j);
-        embed_code<W>(b, j - 1, going, input[0]);
+        embed_code<W>(b, j - 1, taken, input[0]);
         embed_sum(sum, input[0], j == 1);
         if (j == 1) {
             float both[2][LAYER_EACH(W)];
@@ -134,11 +134,11 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int go
         sample_take<2048>(b, exchange_at<FRAME_X_SCORES>(b), mark, score,
             copy && b.index == 0 ? copy + (size_t)j * 2048 : NULL); /* all blocks */
         block_trace(b, 12);
-        going = frame_choose(b, rule, score, noise, unseen, &chosen, bad);
+        taken = frame_choose(b, rule, score, noise, unseen, &chosen, bad);
         block_trace(b, 13);
-        embed_note(b, j, chosen, going);
+        embed_note(b, j, chosen, taken);
     }
-    embed_code<W>(b, weights.n_codebooks - 1, going, input[0]);
+    embed_code<W>(b, weights.n_codebooks - 1, taken, input[0]);
     embed_sum(sum, input[0], weights.n_codebooks == 1);
 }
 
@@ -152,13 +152,13 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
     frame_talker<W, I, TALKER>(b, h, score, noise, seen);
     if (!(control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES))) {
         const struct sample_rule rule = sample_rule_of(b, 0);
-        int going = frame_choose(b, rule, score, noise, seen, &chosen, &bad);
-        embed_note(b, 0, chosen, going);
+        int taken = frame_choose(b, rule, score, noise, seen, &chosen, &bad);
+        embed_note(b, 0, chosen, taken);
         end = chosen == control.codec_eos && !control.forced;
         if (end) {
             *(volatile uint32_t *)&b.shared->stop = FRAME_STOP_WEIGHTS;
         } else {
-            frame_codes<W, PREDICTOR>(b, h, going, sum, &bad);
+            frame_codes<W, PREDICTOR>(b, h, taken, sum, &bad);
             spoke = true;
         }
     }

@@ -73,7 +73,7 @@ void frame_kernel_trace(struct frame_kernel *kernel, uint64_t *trace);
 
 /* How many slots of weights may be on their way to a block at once, and how many clocks lie between two copies; for
  * measuring. */
-void frame_kernel_ahead(struct frame_kernel *kernel, int n_slots, int pace);
+void frame_kernel_ahead(struct frame_kernel *kernel, int n_slots, int copy_clocks);
 
 /* Clocks after which a frame is lost. */
 void frame_kernel_patience(struct frame_kernel *kernel, uint64_t clocks);

@@ -204,7 +204,8 @@ struct frame_shared {
     FRAME_ALIGNED uint32_t settings[24];             /* struct lane_settings */
     uint32_t n_frames;                               /* of the lane, before this one */
     const uint16_t *code_table[FRAME_MAX_POSITIONS]; /* as many as there are codebooks at most */
-    int32_t chosen[FRAME_MAX_POSITIONS], going[FRAME_MAX_POSITIONS]; /* codes of this frame */
+    int32_t chosen[FRAME_MAX_POSITIONS],
+        taken[FRAME_MAX_POSITIONS];          /* codes of this frame: as chosen; as the lane continues */
     uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
     uint32_t lost;                           /* what was decided about the frame */
     uint32_t stop;                           /* FRAME_STOP_... */

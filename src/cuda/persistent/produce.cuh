@@ -38,7 +38,7 @@ DEV void produce_copy(struct block &b, struct producer &p, int at, const unsigne
 {
     while ((int64_t)(dev_clock() - p.next_copy) < 0) {
     }
-    p.next_copy = dev_clock() + (uint64_t)b.args->control.pace;
+    p.next_copy = dev_clock() + (uint64_t)b.args->control.copy_clocks;
     dev_bulk_copy(b.ring + b.slot * b.args->control.slot_bytes + at, from, (uint32_t)bytes,
         &b.shared->full[b.slot], p.policy);
 }

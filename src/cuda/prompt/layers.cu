@@ -22,14 +22,15 @@ namespace {
 
 /* ---- Barriers of all blocks ---- */
 
-/* What this thread wrote can be read by all blocks once `met` has counted this block: one thread waits for all stores
- * of the block. Copies see them behind the fence of who asks for them (wait_for_all). */
+/* What this thread wrote can be read by all blocks once `arrivals` has counted this block: one
+ * thread waits for all stores of the block. Copies see them behind the fence of who asks for them
+ * (wait_for_all). */
 __device__ __forceinline__ void end_phase(const struct layers_task &task, struct state &b)
 {
-    ptx_some_meet<3, TOLD>();
+    ptx_some_meet<3, BARRIER_THREADS>();
     if (self() == 0) {
         *(volatile uint32_t *)&b.ended += 1;
-        ptx_add_last(task.met);
+        ptx_add_last(task.arrivals);
     }
 }
 
@@ -69,11 +70,11 @@ __device__ __forceinline__ void bring_all(
         }
         const struct product product = find_product(task, i);
         if (i % 2) {
-            bring<slim>(task, b, ring, at, product, phase++);
-        } else if (i % 4 == 0 || !task.tall) {
-            bring<broad>(task, b, ring, at, product, phase++);
+            bring<tile_4x10>(task, b, ring, at, product, phase++);
+        } else if (i % 4 == 0 || !task.gate_12x18) {
+            bring<tile_8x18>(task, b, ring, at, product, phase++);
         } else {
-            bring<tall>(task, b, ring, at, product, phase++);
+            bring<tile_12x18>(task, b, ring, at, product, phase++);
         }
     }
 }
@@ -81,7 +82,7 @@ __device__ __forceinline__ void bring_all(
 /* Cosines and sines of all rows. */
 __device__ __forceinline__ void find_all_angles(const struct layers_task &task)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
     for (int v = (int)blockIdx.x * MULTIPLIERS + warp_of(); v < a.a.n_vectors;
          v += (int)gridDim.x * MULTIPLIERS) {
         find_angles(a, a.a.first_position + v, task.angles + (int64_t)v * HEAD, self() % 32, 32);
@@ -100,10 +101,10 @@ __device__ __forceinline__ void multiply_all(
         const bool gate = i % 2;
         const struct layer &layer = task.layers[i / 2];
         begin_phase(b, phase);
-        if (gate && task.tall) {
-            make_tall(task, b, slots, at);
+        if (gate && task.gate_12x18) {
+            make_gate_12x18(task, b, slots, at);
         } else {
-            make_broad(task, b, slots, at, i / 2, gate);
+            make_heads_or_gate(task, b, slots, at, i / 2, gate);
         }
         end_phase(task, b);
         if (!gate) {
@@ -133,13 +134,13 @@ __device__ __forceinline__ void find_all_scales(
     const struct layers_task &task, struct state &b, bool gate, int phase)
 {
     const int me = self() - (THREADS - SPARE * 32), n = task.attend.a.n_vectors;
-    const uint32_t sign = task.met_before + (uint32_t)phase;
+    const uint32_t sign = task.arrivals_before + (uint32_t)phase;
     const struct grid grid = task.grids[gate ? OF_GATE : OF_HEADS];
     int turn = 0;
     for (int v = (int)blockIdx.x + me / 32 * (int)gridDim.x; v < n; v += (int)gridDim.x * SPARE) {
         const float scale = phase == 1 ? task.scales[v] : find_scale(task, v);
         if (me % 32 == 0) {
-            tell_scale(task.told + v, sign, scale);
+            publish_scale(task.signals + v, sign, scale);
         }
     }
 #pragma unroll 1
@@ -147,16 +148,16 @@ __device__ __forceinline__ void find_all_scales(
         const struct found tile = find_tile(grid, i);
         const int v = tile.group * CUDA_TILE_VECTORS + me;
         if (me < tile.n_groups * CUDA_TILE_VECTORS && v < n) {
-            b.scales[turn][me] = hear_scale(task, b, task.told + v, sign);
+            b.scales[turn][me] = await_scale(task, b, task.signals + v, sign);
         }
-        ptx_some_meet<2, TOLD>();
+        ptx_some_meet<2, BARRIER_THREADS>();
     }
 }
 
 /* Keys and values of earlier positions as attention of layer l wants them, and nothing behind the last. */
 __device__ __forceinline__ void split_old_keys(const struct layers_task &task, int l)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
     const int warp = (self() - (THREADS - SPARE * 32)) / 32, lane_id = a.a.lanes[0];
     const int before = a.a.first_position, end = before + a.a.n_vectors;
     const int n = before + (end + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE - end;
@@ -264,8 +265,8 @@ bool cuda_layers_suit(const struct cuda_stack *s)
         }
     }
     return s->head == HEAD && s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 &&
-           s->n_layers <= CUDA_LAYERS_MOST && s->width % (slim::ROWS * CUDA_TILE) == 0 &&
-           s->inner % CUDA_TILE == 0 && 2 * s->inner % (broad::ROWS * CUDA_TILE) == 0 &&
+           s->n_layers <= CUDA_LAYERS_MOST && s->width % (tile_4x10::ROWS * CUDA_TILE) == 0 &&
+           s->inner % CUDA_TILE == 0 && 2 * s->inner % (tile_8x18::ROWS * CUDA_TILE) == 0 &&
            n_k[0] == parts_of(n_k[0]) * EACH;
 }
 
@@ -278,9 +279,9 @@ static struct divisor divisor_of(int n)
  * four vectors one. A tile's beginning and end take as long as END of these. */
 static int busiest(const struct grid &grid, int rows, int n_blocks)
 {
-    const int rest = grid.whole % n_blocks;
-    return (grid.whole / n_blocks + (rest > 0)) * (2 * rows + grid.step + END) +
-           (grid.n > grid.whole ? 2 * rows + grid.first_half + END : 0);
+    const int rest = grid.n_whole % n_blocks;
+    return (grid.n_whole / n_blocks + (rest > 0)) * (2 * rows + grid.step + END) +
+           (grid.n > grid.n_whole ? 2 * rows + grid.first_half + END : 0);
 }
 
 template <class S>
@@ -292,8 +293,8 @@ static struct grid grid_of_columns(int n_row_tiles, int n_groups, int n_columns,
     grid.first_half = (grid.step + 1) / 2;
     grid.columns = divisor_of(grid.n_columns);
     const int all = n_row_tiles / S::ROWS * grid.n_columns, rest = all % n_blocks;
-    grid.whole = (int)S::ROWS == (int)MULTIPLIERS && 2 * rest <= n_blocks ? all - rest : all;
-    grid.n = grid.whole + 2 * (all - grid.whole);
+    grid.n_whole = (int)S::ROWS == (int)MULTIPLIERS && 2 * rest <= n_blocks ? all - rest : all;
+    grid.n = grid.n_whole + 2 * (all - grid.n_whole);
     return grid;
 }
 
@@ -311,27 +312,27 @@ template <class S> static struct grid grid_of(int n_row_tiles, int n_groups, int
     return best;
 }
 
-/* A byte of a tall tile takes a third longer: 12.5 us for 42 of the steps of `busiest`, a broad one 7.6 for 34. Two
- * blocks for a task cost 2 us of attention, and 0.9 us less for every fourth page. */
+/* A byte of tile_12x18 takes a third longer: 12.5 us for 42 of the steps of `busiest`, tile_8x18 7.6
+ * for 34. Two blocks for a task cost 2 us of attention, and 0.9 us less for every fourth page. */
 static void plan_tiles(struct layers_task *task, int n_blocks)
 {
-    const struct task &a = task->attend;
+    const struct heads_task &a = task->attend;
     const int n = task->n_groups, gate_tiles = 2 * task->inner_tiles;
     task->grids[OF_HEADS] =
-        grid_of<broad>((a.n_heads + 2 * a.n_kv_heads) * HEAD / CUDA_TILE, n, n_blocks);
-    task->grids[OF_GATE] = grid_of<broad>(gate_tiles, n, n_blocks);
-    task->grids[OF_SUMS] = grid_of<slim>(task->width_tiles, n, n_blocks);
+        grid_of<tile_8x18>((a.n_heads + 2 * a.n_kv_heads) * HEAD / CUDA_TILE, n, n_blocks);
+    task->grids[OF_GATE] = grid_of<tile_8x18>(gate_tiles, n, n_blocks);
+    task->grids[OF_SUMS] = grid_of<tile_4x10>(task->width_tiles, n, n_blocks);
     task->kv_heads = divisor_of(a.n_kv_heads);
-    const int tasks = (a.a.n_vectors + TALL_ROWS - 1) / TALL_ROWS * a.n_kv_heads;
+    const int tasks = (a.a.n_vectors + TASK_ROWS - 1) / TASK_ROWS * a.n_kv_heads;
     const int idle = n_blocks > tasks ? n_blocks - tasks : 0;
     const bool pays = a.a.first_position + a.a.n_vectors > (MANY_PAGES - 1) * CUDA_PAGE;
     task->n_split = !pays ? 0 : tasks < idle ? tasks : idle;
     task->n_tasks = tasks + task->n_split;
-    const struct grid high = grid_of<tall>(gate_tiles, n, n_blocks);
-    task->tall =
-        gate_tiles % tall::ROWS == 0 && 4 * busiest(high, tall::ROWS, n_blocks) <
-                                            3 * busiest(task->grids[OF_GATE], broad::ROWS, n_blocks);
-    if (task->tall) {
+    const struct grid high = grid_of<tile_12x18>(gate_tiles, n, n_blocks);
+    task->gate_12x18 = gate_tiles % tile_12x18::ROWS == 0 &&
+                       4 * busiest(high, tile_12x18::ROWS, n_blocks) <
+                           3 * busiest(task->grids[OF_GATE], tile_8x18::ROWS, n_blocks);
+    if (task->gate_12x18) {
         task->grids[OF_GATE] = high;
     }
 }
@@ -369,9 +370,9 @@ cudaError_t cuda_layers_queue(const struct cuda_queue *queue, const struct cuda_
     task.scales = in->scales;
     task.squares = in->squares;
     task.angles = in->angles;
-    task.told = in->told;
-    task.met = in->met;
-    task.met_before = in->met_before;
+    task.signals = in->signals;
+    task.arrivals = in->arrivals;
+    task.arrivals_before = in->arrivals_before;
     task.lost = in->lost;
     task.patience = in->patience;
     cudaLaunchAttribute attribute;

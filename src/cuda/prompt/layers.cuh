@@ -13,52 +13,58 @@
 namespace {
 
 enum {
-    FEW_AT_ONCE = 2, /* tiles of columns that are multiplied at once, of a tall tile */
+    FEW_AT_ONCE = 2, /* tiles of columns that are multiplied at once, of tile_12x18 */
     EACH = DEEP,     /* tiles of a part of the width */
     TEAM_WARPS = 4,
-    MULTIPLIERS = 8, /* warps, the first */
-    SPARE = 3,       /* the last */
-    THREADS = (MULTIPLIERS + 1 + SPARE) * 32,
-    TOLD = THREADS - 32, /* threads that meet: all but those that bring */
-    AT_ONCE = 3,         /* groups of vectors that are handed on */
-    BESIDE = 3,          /* heads of a warp */
-    VECTORS = 72,        /* of the widest tile */
+    MULTIPLIERS = 8, /* warps that multiply and attend: the first of a block, two teams */
+    SPARE = 3,       /* warps that find factors of norms: the last */
+    THREADS = (MULTIPLIERS + 1 + SPARE) * 32, /* with the warp that brings */
+    BARRIER_THREADS = THREADS - 32,           /* that take part in barriers: all but that warp */
+    AT_ONCE = 3,                              /* groups of vectors that are stored together */
+    BESIDE = 3,                               /* heads that a warp makes side by side */
+    VECTORS = 72,                             /* of the widest tile */
     SLOT = VECTORS / CUDA_TILE_VECTORS * GROUP_BYTES,
     SLOTS = 6,
     LINES = 1024, /* bytes: slots begin at whole multiples */
     SHARED = SLOTS * SLOT + LINES,
-    TALL_ROWS = 2 * ROWS,   /* of attention, by two heads */
-    PAGE_SLOTS = SLOTS - 2, /* for pages of both teams; what teams leave takes the others */
-    MANY_PAGES = 12,        /* of the longest task: from here on two blocks share tasks */
-    WHOLE = -1,
-    END = 12,        /* of a tile, in steps of 16 bytes that come meanwhile */
-    REGISTERS = 224, /* of those that multiply; others */
-    LEFT = 56,
+    TASK_ROWS = 2 * ROWS,   /* rows of a task of attention, each of two heads */
+    PAGE_SLOTS = SLOTS - 2, /* that hold pages of both teams; teams exchange results in the others */
+    MANY_PAGES = 12,        /* from so many pages of the longest task on, two blocks share tasks */
+    WHOLE = -1,             /* the part of a task that one block has alone */
+    END = 12,               /* what the end of a tile takes, in the units of `busiest` (layers.cu) */
+    REGISTERS = 224,        /* of a thread that multiplies */
+    LEFT = 56,              /* of any other thread */
     HEAD = MOST_HEAD,
 };
 static_assert(SLOT == VECTORS * HEAD * 4, "heads of all vectors stand in a slot");
 static_assert(SLOT % LINES == 0 && 2 * sizeof(struct page) <= SLOT, "a slot has two pages");
 
-/* A block's tile: ROWS tiles of rows by GROUPS groups of vectors. Teams have rows of their own, or, with half as
- * many, groups; of a tall tile rows of their own, then groups of the rest. A stage is one slot, or two: weights,
- * operand; or three: the weights of the rest. */
+/* A block's tile of a product: ROWS tiles of 16 rows by GROUPS groups of 4 vectors. How the two
+ * teams share it: of 8 row tiles each team has 4, for all groups; of 4 row tiles each team has all,
+ * for half of the groups; of 12 row tiles each team has 4 for all groups, and the last 4 for half of
+ * the groups. A stage takes one, two or three slots of the ring: weights and operand together;
+ * weights, operand; weights of the first 8 row tiles, operand, weights of the others. */
 template <int ROWS_, int GROUPS_> struct tile {
     enum : int {
         ROWS = ROWS_,
         GROUPS = GROUPS_,
-        TAKES = ROWS / TEAM_WARPS,
-        STAGE_IS_PART = ROWS >= MULTIPLIERS, /* of a sum: these products are of the width */
+        TAKES = ROWS / TEAM_WARPS, /* slots of a stage */
+        STAGE_IS_PART =
+            ROWS >= MULTIPLIERS, /* the stages are the parts of the sum: products of the width */
         MINE = ROWS == MULTIPLIERS ? GROUPS : GROUPS / 2, /* groups of a team */
     };
 };
-typedef tile<8, 9> half_broad;
-typedef tile<8, 18> broad; /* queries, keys and values; gate */
-typedef tile<12, 18> tall; /* gate, where that leaves fewer blocks idle */
-typedef tile<4, 10> slim;  /* output projection; behind the gate */
+typedef tile<8, 9> tile_8x9; /* half of tile_8x18, and what a team has of the last rows of tile_12x18 */
+typedef tile<8, 18> tile_8x18;   /* queries, keys and values; the gate */
+typedef tile<12, 18> tile_12x18; /* the gate, where that leaves fewer blocks idle */
+typedef tile<4, 10> tile_4x10;   /* the output projection, and the product behind the gate */
 
+/* Weights of a layer. */
 struct layer {
-    const void *qkv, *o, *gate, *down; /* tiles */
-    const float *post_norm, *next_norm, *q_norm, *k_norm;
+    const void *qkv, *o, *gate, *down; /* matrices in tiles (device/weights.h) */
+    const float *post_norm;            /* behind attention */
+    const float *next_norm;            /* in front of the next layer */
+    const float *q_norm, *k_norm;
 };
 
 /* Divides whole numbers below 2^16 by a number that the host knows, with a product instead of a
@@ -69,47 +75,57 @@ struct divisor {
 
 enum { OF_HEADS, OF_GATE, OF_SUMS };
 
-/* The tiles of a product. Where less than half of the blocks would have one more broad tile, those are cut in two
- * halves of their groups. */
+/* The tiles of a product, which are dealt out to the blocks. Blocks whose turn would be the last,
+ * incomplete round get half a tile each, where there are at least twice as many blocks as tiles in
+ * it. */
 struct grid {
-    int n_columns, n, whole; /* tiles, halves counted; the first so many are whole */
-    int step;                /* groups of a whole tile: as many in all columns, or one less */
-    int first_half;
-    struct divisor columns;
+    int n_columns;          /* of tiles: groups of vectors are cut into so many */
+    int n;                  /* tiles, a half counted as one */
+    int n_whole;            /* the first n_whole are whole */
+    int step;               /* groups of vectors in a column; the last column may have fewer */
+    int first_half;         /* groups in the first half of a tile that is cut */
+    struct divisor columns; /* divides by n_columns */
 };
 
 struct layers_task {
     struct layer layers[CUDA_LAYERS_MOST];
-    struct task attend;                  /* of the first layer */
-    int n_layers, n_groups, room_groups; /* groups of vectors; of operands */
-    int width_tiles, mixed_tiles, inner_tiles;
-    bool tall;            /* the gate's tiles */
+    struct heads_task attend; /* of the first layer */
+    int n_layers;
+    int n_groups;    /* of vectors */
+    int room_groups; /* that the operands have room for */
+    int width_tiles, mixed_tiles,
+        inner_tiles;      /* tiles of 16 columns of the width, of attention, of the gate */
+    bool gate_12x18;      /* the gate's tiles are tile_12x18 */
     struct grid grids[3]; /* OF_HEADS, OF_GATE, OF_SUMS */
     struct divisor kv_heads;
-    int n_tasks, n_split; /* of attention: of blocks; rows and heads that two blocks have */
+    int n_tasks; /* of attention: what blocks have, a half counted as one */
+    int n_split; /* of attention: rows and heads that two blocks share */
     float eps;
-    float *x;
+    float *x; /* from here on as struct cuda_layers (layers.h) says */
     int64_t x_stride;
     void *operand, *inner;
     const float *scales;
     float *squares, *angles;
-    uint64_t *told; /* factors of norms; behind them signs of attention */
-    uint32_t *met;
-    uint32_t met_before;
-    uint32_t *lost;    /* becomes 1 */
-    uint64_t patience; /* clocks that a wait for other blocks may take */
+    uint64_t *signals;
+    uint32_t *arrivals;
+    uint32_t arrivals_before;
+    uint32_t *lost;
+    uint64_t patience;
 };
 
 #if PTX_GROUPS
 
+/* A block's shared memory beside the ring. */
 struct state {
-    uint64_t full[SLOTS], empty[SLOTS];
-    uint64_t open; /* the phase may begin */
-    uint64_t room; /* attention has left the ring */
-    uint64_t pages_full[PAGE_SLOTS], pages_empty[PAGE_SLOTS];
-    uint32_t late;  /* waits for other blocks no longer */
-    uint32_t ended; /* phases of this block */
-    float scales[2][VECTORS];
+    uint64_t full[SLOTS];  /* barriers: the slot's copies are there */
+    uint64_t empty[SLOTS]; /* barriers: all warps have left the slot */
+    uint64_t open;         /* barrier: the phase may begin (wait_for_all) */
+    uint64_t room;         /* barrier: attention has left the ring */
+    uint64_t pages_full[PAGE_SLOTS], pages_empty[PAGE_SLOTS]; /* as full and empty, for pages */
+    uint32_t late;  /* not 0: it waits for other blocks no longer */
+    uint32_t ended; /* phases that this block has ended */
+    float scales
+        [2][VECTORS]; /* factors of the norm for the vectors of this tile and of the next, in turns */
 };
 
 /* This thread, read anew: what follows from it is not kept in registers from phase to phase. */
@@ -160,7 +176,7 @@ struct found {
 
 __device__ __forceinline__ struct found find_tile(const struct grid &grid, int i)
 {
-    const int half = i - grid.whole, at = half < 0 ? i : grid.whole + half / 2;
+    const int half = i - grid.n_whole, at = half < 0 ? i : grid.n_whole + half / 2;
     const int row = divide(at, grid.columns), second = half >= 0 && half % 2 ? grid.first_half : 0;
     const int n = half < 0 ? grid.step : second ? grid.step - second : grid.first_half;
     return {row, (at - row * grid.n_columns) * grid.step + second, n};
@@ -171,18 +187,17 @@ struct query_rows {
     uint4 steps[STEPS][2][32]; /* upper parts, lower; of a thread */
 };
 
-__device__ __forceinline__ struct query_rows *query_rows_of(const struct task &a, int head, int v)
+__device__ __forceinline__ struct query_rows *query_rows_of(const struct heads_task &a, int head, int v)
 {
     return (struct query_rows *)a.a.placed +
            ((int64_t)head * ((a.a.n_vectors + ROWS - 1) / ROWS) + v / ROWS);
 }
 
-struct multipliers_meet {
-    static __device__ __forceinline__ void meet()
-    {
-        ptx_some_meet<1, MULTIPLIERS * 32>();
-    }
-};
+/* A barrier of the warps that multiply. */
+__device__ __forceinline__ void multipliers_barrier()
+{
+    ptx_some_meet<1, MULTIPLIERS * 32>();
+}
 
 #endif
 

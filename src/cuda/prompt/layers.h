@@ -19,22 +19,25 @@ enum {
 
 struct cuda_layers {
     const struct cuda_stack *stack;
-    int n_layers; /* the first so many, one at least; there is one behind them */
-    struct cuda_attend
-        attend; /* as for cuda_prompt_queue, with `partial`; mixed and operand are not used */
-    float *x;   /* [n_vectors][x_stride] */
+    int n_layers; /* the first so many of the stack, one at least; the stack has one more behind them */
+    /* As for cuda_prompt_queue, with `partial`; mixed and operand are not used. */
+    struct cuda_attend attend;
+    float *x; /* [n_vectors][x_stride]: read and written */
     int64_t x_stride;
-    void *operand,
-        *inner;    /* of products of the width; of attention's and the gate's results (wide.h) */
-    float *scales; /* of the first product: cuda_wide_prepare has written operand and scales */
-    float
-        *squares;  /* [n_vectors][k tiles of the width][4]: what the last layer leaves beside operand */
+    void *operand; /* of products of the width (wide.h): cuda_wide_prepare has written the first */
+    void *inner;   /* of products of what attention and the gate give */
+    /* [n_vectors]: factors of the first norm; cuda_wide_prepare has written them. */
+    const float *scales;
+    /* [n_vectors][k tiles of the width][4]: of the x that the last layer leaves in `operand`. */
+    float *squares;
     float *angles; /* [n_vectors][head]: scratch */
-    uint64_t *told;      /* [2][CUDA_MAX_VECTORS]: scratch, zeros before the first launch */
-    uint32_t *met;       /* counts blocks */
-    uint32_t met_before; /* what it stands at: a launch adds cuda_layers_counts */
-    int n_blocks;        /* cuda_layers_blocks */
-    uint64_t patience;   /* clocks; past them a block waits for no other */
+    /* [2][CUDA_MAX_VECTORS]: words from block to block, each a number and its phase: factors of
+     * norms, then signs that a part of attention is there. Zeros before the first launch. */
+    uint64_t *signals;
+    uint32_t *arrivals;       /* counts blocks at each barrier of all blocks, and is never set back */
+    uint32_t arrivals_before; /* what it stands at: a launch adds cuda_layers_counts */
+    int n_blocks;             /* cuda_layers_blocks */
+    uint64_t patience;        /* clocks; past them a block waits for no other */
     uint32_t *lost; /* mapped: becomes 1 where a block did not wait: what was made is not to be used */
 };
 

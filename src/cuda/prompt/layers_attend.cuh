@@ -17,42 +17,42 @@ namespace {
 /* ---- Tasks and their pages ---- */
 
 /* A block's task. Where blocks would be left over, the longest are two blocks': each takes two of the quarters. */
-struct attend_task {
+struct rows_task {
     int kv_head, first; /* of its rows */
     int n_pages;
     int number, part; /* of two; WHOLE */
 };
 
 /* Number i, from the longest on. */
-__device__ __forceinline__ struct attend_task find_task(const struct layers_task &task, int i)
+__device__ __forceinline__ struct rows_task find_task(const struct layers_task &task, int i)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
     const bool whole = i >= 2 * task.n_split;
     const int number = whole ? i - task.n_split : i / 2, before = divide(number, task.kv_heads);
-    struct attend_task mine;
+    struct rows_task mine;
     mine.number = number;
     mine.part = whole ? WHOLE : i % 2;
     mine.kv_head = number - before * a.n_kv_heads;
-    mine.first = ((a.a.n_vectors + TALL_ROWS - 1) / TALL_ROWS - 1 - before) * TALL_ROWS;
-    const int n_keys = a.a.first_position + min(a.a.n_vectors, mine.first + TALL_ROWS);
+    mine.first = ((a.a.n_vectors + TASK_ROWS - 1) / TASK_ROWS - 1 - before) * TASK_ROWS;
+    const int n_keys = a.a.first_position + min(a.a.n_vectors, mine.first + TASK_ROWS);
     mine.n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;
     return mine;
 }
 
 /* Pages of a quarter. */
-__device__ __forceinline__ int pages_of(const struct attend_task &task, int quarter)
+__device__ __forceinline__ int pages_of(const struct rows_task &task, int quarter)
 {
     return (task.n_pages - quarter + QUARTERS - 1) / QUARTERS;
 }
 
 /* Quarters of the teams: of a whole task, in two passes, number 1 first, those of a part are 2 apart; of a part both
  * teams have their own. */
-__device__ __forceinline__ int quarter_of(const struct attend_task &task, int team, int pass)
+__device__ __forceinline__ int quarter_of(const struct rows_task &task, int team, int pass)
 {
     return task.part == WHOLE ? 2 * team + pass : 2 * task.part + team;
 }
 
-__device__ __forceinline__ int passes_of(const struct attend_task &task)
+__device__ __forceinline__ int passes_of(const struct rows_task &task)
 {
     return task.part == WHOLE ? 2 : 1;
 }
@@ -67,10 +67,10 @@ __device__ __forceinline__ struct place next_pages(struct place at)
 __device__ __forceinline__ void bring_pages(
     const struct layers_task &task, struct state &b, uint32_t slots, struct place &at)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < task.n_tasks && a.a.lanes[0] >= 0; i += (int)gridDim.x) {
-        const struct attend_task mine = find_task(task, i);
+        const struct rows_task mine = find_task(task, i);
         const struct page *pages =
             (const struct page *)a.a.split + (int64_t)mine.kv_head * a.a.pages_stride;
 #pragma unroll 1
@@ -103,7 +103,7 @@ struct held_queries {
 
 /* What rows behind the last one get is not stored. */
 __device__ __forceinline__ void hold_queries(
-    struct held_queries &q, const struct task &a, int first, int head)
+    struct held_queries &q, const struct heads_task &a, int first, int head)
 {
     const struct query_rows *from = query_rows_of(a, head, min(first, a.a.n_vectors - 1));
     const int me = self() % 32;
@@ -245,7 +245,7 @@ __device__ __forceinline__ float4 divide_left(
 
 /* Half of the rows' tiles as store_rows, as the operand of the product that follows: a head is a slab of it. */
 __device__ __forceinline__ void store_half(
-    const struct left_over &from, const struct task &a, int first, int head, int half)
+    const struct left_over &from, const struct heads_task &a, int first, int head, int half)
 {
     const int me = self() % 32, v = first + me / 4;
     const int64_t at = operand_place(a.a.operand_groups, v, head * HEAD + 2 * (me % 4));
@@ -272,15 +272,15 @@ static_assert(HEAD == CUDA_TILE * CUDA_WIDE_SLAB, "a head is a slab");
 
 /* Told once what warp `of_team` of the second part has left can be read. */
 __device__ __forceinline__ uint64_t *sign_of(
-    const struct layers_task &task, const struct attend_task &mine, int of_team)
+    const struct layers_task &task, const struct rows_task &mine, int of_team)
 {
-    return task.told + CUDA_MAX_VECTORS + mine.number * TEAM_WARPS + of_team;
+    return task.signals + CUDA_MAX_VECTORS + mine.number * TEAM_WARPS + of_team;
 }
 
 __device__ __forceinline__ void attend_task_rows(const struct layers_task &task, struct state &b,
-    unsigned char *slots, struct place &at, const struct attend_task &mine, uint32_t sign)
+    unsigned char *slots, struct place &at, const struct rows_task &mine, uint32_t sign)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
     const int warp = warp_of(), team = warp / TEAM_WARPS, of_team = warp % TEAM_WARPS;
     const int head = mine.kv_head * PAIR + of_team % PAIR, first = mine.first + of_team / PAIR * ROWS;
     const bool whole = mine.part == WHOLE;
@@ -308,10 +308,10 @@ __device__ __forceinline__ void attend_task_rows(const struct layers_task &task,
             if (team == 1) {
                 leave_rows(two, r);
             }
-            multipliers_meet::meet();
+            multipliers_barrier();
         }
         if (from == 2 && team == 0) {
-            hear_scale(task, b, sign_of(task, mine, of_team), sign);
+            await_scale(task, b, sign_of(task, mine, of_team), sign);
             __threadfence();
         }
         if (team == 0 || from == 0) {
@@ -325,23 +325,24 @@ __device__ __forceinline__ void attend_task_rows(const struct layers_task &task,
         __threadfence();
         __syncwarp();
         if (self() % 32 == 0) {
-            tell_scale(sign_of(task, mine, of_team), sign, 0);
+            publish_scale(sign_of(task, mine, of_team), sign, 0);
         }
     }
-    multipliers_meet::meet();
+    multipliers_barrier();
     if (mine.part != 1) {
         store_half(one, a, first, head, team);
     }
-    multipliers_meet::meet(); /* the next rows take the same place */
+    multipliers_barrier(); /* the next rows take the same place */
 }
 
 __device__ __forceinline__ void attend_all(
     const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at, int phase)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < task.n_tasks && a.a.lanes[0] >= 0; i += (int)gridDim.x) {
-        attend_task_rows(task, b, slots, at, find_task(task, i), task.met_before + (uint32_t)phase);
+        attend_task_rows(
+            task, b, slots, at, find_task(task, i), task.arrivals_before + (uint32_t)phase);
     }
     ptx_copies_follow();
     __syncwarp();

@@ -34,12 +34,12 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
  * the next one, not from the one after that. */
 __device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
 {
-    const uint32_t goal = task.met_before + (uint32_t)phase * gridDim.x;
+    const uint32_t goal = task.arrivals_before + (uint32_t)phase * gridDim.x;
     const int64_t begin = clock64();
     const volatile uint32_t *ended = &b.ended;
     uint32_t seen;
     do {
-        seen = ptx_load_first(task.met);
+        seen = ptx_load_first(task.arrivals);
     } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
     ptx_copies_see();
     ptx_arrive_at(ptx_shared_at(&b.open));
@@ -163,13 +163,13 @@ __device__ __forceinline__ void bring(const struct layers_task &task, struct sta
 /* ---- Numbers from block to block ---- */
 
 /* A factor and the phase that it is of, in one word: who reads it needs no other sign. */
-__device__ __forceinline__ void tell_scale(uint64_t *to, uint32_t phase, float scale)
+__device__ __forceinline__ void publish_scale(uint64_t *to, uint32_t phase, float scale)
 {
     const uint64_t word = (uint64_t)phase << 32 | __float_as_uint(scale);
     ptx_store(to, word);
 }
 
-__device__ __forceinline__ float hear_scale(
+__device__ __forceinline__ float await_scale(
     const struct layers_task &task, struct state &b, const uint64_t *from, uint32_t phase)
 {
     const int64_t begin = clock64();
@@ -260,23 +260,23 @@ __device__ __forceinline__ void multiply(struct sums<S::MINE> &s, struct state &
     }
 }
 
-/* A tall tile's: of the team's own rows, and of its groups of the others. */
-struct tall_sums {
-    struct sums<broad::MINE> own;
-    struct sums<half_broad::MINE> rest;
+/* A team's sums of tile_12x18: of its own 4 row tiles, and of its half of the groups of the last 4. */
+struct sums_12x18 {
+    struct sums<tile_8x18::MINE> own;
+    struct sums<tile_8x9::MINE> rest;
 };
 
 __device__ __forceinline__ void wait_for_stage(struct state &b, struct place at)
 {
 #pragma unroll
-    for (int i = 0; i < tall::TAKES; i++) {
+    for (int i = 0; i < tile_12x18::TAKES; i++) {
         ptx_wait(&b.full[at.slot], at.parity);
         at = behind(at);
     }
 }
 
 /* As multiply, with as many registers: weights are not read ahead, the other team's products go on meanwhile. */
-__device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state &b,
+__device__ __forceinline__ void multiply_12x18(struct sums_12x18 &s, struct state &b,
     const unsigned char *slots, struct place &at, int n_k, struct place *last)
 {
     const int n = n_k / DEEP, me = self(), warp = warp_of();
@@ -288,7 +288,7 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
         const uint4 *rest =
             (const uint4 *)(slots + rest_at.slot * SLOT + warp % TEAM_WARPS * WEIGHT_BYTES) + me % 32;
         uint64_t operand = ptx_group_operand(slots + behind(at).slot * SLOT, GROUP_BYTES);
-        const uint32_t mine = (uint32_t)(warp / TEAM_WARPS * half_broad::GROUPS * GROUP_BYTES / 16);
+        const uint32_t mine = (uint32_t)(warp / TEAM_WARPS * tile_8x9::GROUPS * GROUP_BYTES / 16);
         wait_for_stage(b, at);
 #pragma unroll 1
         for (int step = 0; step < DEEP; step += FEW_AT_ONCE) {
@@ -315,10 +315,10 @@ __device__ __forceinline__ void multiply_tall(struct tall_sums &s, struct state 
         end_part(s.own); /* a stage is a part */
         end_part(s.rest);
         if (i + 1 < n) {
-            leave_stage<tall>(b, at, me % 32);
+            leave_stage<tile_12x18>(b, at, me % 32);
         }
         *last = at;
-        at = next_stage(at, tall::TAKES);
+        at = next_stage(at, tile_12x18::TAKES);
     }
 }
 

@@ -93,7 +93,7 @@ struct head_of {
     int page;
 };
 
-/* What hand_heads_on knows of its tile. */
+/* What store_heads knows of its tile. */
 struct heads_tile {
     const float *stage;
     const float *angles;  /* of its first vector */
@@ -109,7 +109,7 @@ struct heads_tile {
 __device__ __forceinline__ struct heads_tile heads_tile_of(const struct layers_task &task, int l,
     const float *stage, int head, int first, int n_vectors, int lane_id)
 {
-    const struct task &a = task.attend;
+    const struct heads_task &a = task.attend;
     const struct layer &layer = task.layers[l];
     struct heads_tile t;
     t.stage = stage;
@@ -172,7 +172,7 @@ __device__ __forceinline__ float scale_heads(const float (&sum)[BESIDE], float e
 }
 
 /* Vector v's head to where it is wanted. */
-__device__ __forceinline__ void hand_head_on(const struct task &a, const struct heads_tile &tile,
+__device__ __forceinline__ void store_head(const struct heads_task &a, const struct heads_tile &tile,
     struct head_of &h, float scale, int v, int lane)
 {
     if (tile.query || tile.key) {
@@ -192,7 +192,7 @@ __device__ __forceinline__ void hand_head_on(const struct task &a, const struct 
 }
 
 /* All vectors of a tile, by each warp BESIDE at a time, while the next are on their way. */
-__device__ __forceinline__ void hand_heads_on(const struct task &a, const struct heads_tile &tile)
+__device__ __forceinline__ void store_heads(const struct heads_task &a, const struct heads_tile &tile)
 {
     const int lane = self() % 32, begin = warp_of(), last = tile.n - 1;
     struct head_of next[BESIDE];
@@ -216,8 +216,7 @@ __device__ __forceinline__ void hand_heads_on(const struct task &a, const struct
         const float scale = scale_heads(sum, a.eps, lane);
 #pragma unroll
         for (int k = 0; k < BESIDE; k++) {
-            hand_head_on(
-                a, tile, h[k], __shfl_sync(0xffffffffu, scale, k), from + k * MULTIPLIERS, lane);
+            store_head(a, tile, h[k], __shfl_sync(0xffffffffu, scale, k), from + k * MULTIPLIERS, lane);
         }
     }
 }
@@ -226,7 +225,7 @@ __device__ __forceinline__ void hand_heads_on(const struct task &a, const struct
 
 /* As leave_operand (wide.cuh) of sums that this thread staged, so that one piece of code does a few groups after
  * the other: more instructions than their cache has room for are as slow as memory. */
-__device__ __forceinline__ void hand_gate_on(const struct layers_task &task, const float *scales,
+__device__ __forceinline__ void store_gate(const struct layers_task &task, const float *scales,
     const float2 *mine, int n_groups, int tile, int first)
 {
     const int lane = self() % 32, g = lane / 4;
@@ -271,24 +270,24 @@ __device__ __forceinline__ void hand_gate_on(const struct layers_task &task, con
     }
 }
 
-/* ---- The broad products ---- */
+/* ---- The products of tile_8x18 and tile_12x18 ---- */
 
 /* Sums of heads, times their factors, to where whole heads are read. */
 __device__ __forceinline__ void stage_heads(
-    const struct sums<broad::MINE> &s, const float *scales, float *stage, int warp, int lane)
+    const struct sums<tile_8x18::MINE> &s, const float *scales, float *stage, int warp, int lane)
 {
     const int row = warp * CUDA_TILE + lane / 4;
     float *low = stage + staged(lane % 4, row), *high = stage + staged(lane % 4, row + 8);
     scales += lane % 4;
 #pragma unroll
-    for (int j = 0; j < broad::GROUPS; j++) {
+    for (int j = 0; j < tile_8x18::GROUPS; j++) {
         const float scale = scales[j * CUDA_TILE_VECTORS];
         low[j * CUDA_TILE_VECTORS * HEAD] = __fmul_rn(s.before[j][0], scale) + 0.0f;
         high[j * CUDA_TILE_VECTORS * HEAD] = __fmul_rn(s.before[j][1], scale) + 0.0f;
     }
 }
 
-/* A team's sums to where hand_gate_on has them. */
+/* A team's sums to where store_gate has them. */
 template <class S>
 __device__ __forceinline__ float2 *stage_gate(const struct sums<S::MINE> &s, void *slot)
 {
@@ -301,7 +300,7 @@ __device__ __forceinline__ float2 *stage_gate(const struct sums<S::MINE> &s, voi
 }
 
 /* Heads of layer l, or its gate. */
-__device__ __forceinline__ void make_broad(const struct layers_task &task, struct state &b,
+__device__ __forceinline__ void make_heads_or_gate(const struct layers_task &task, struct state &b,
     unsigned char *slots, struct place &at, int l, bool gate)
 {
     const struct grid grid = task.grids[gate ? OF_GATE : OF_HEADS];
@@ -313,32 +312,33 @@ __device__ __forceinline__ void make_broad(const struct layers_task &task, struc
         const int warp = warp_of(), first = tile.group * CUDA_TILE_VECTORS;
         unsigned char *stage;
         {
-            struct sums<broad::MINE>
+            struct sums<tile_8x18::MINE>
                 s; /* of a half too: as many products, with what its slot has besides */
-            multiply<broad>(s, b, slots, at, task.width_tiles, &last);
+            multiply<tile_8x18>(s, b, slots, at, task.width_tiles, &last);
             stage = slots + behind(last).slot * SLOT;
-            ptx_some_meet<2, TOLD>(); /* all are through with the slot, and the factors are there */
+            ptx_some_meet<2,
+                BARRIER_THREADS>(); /* all are through with the slot, and the factors are there */
             if (gate) {
-                stage_gate<broad>(s, stage);
+                stage_gate<tile_8x18>(s, stage);
             } else {
                 stage_heads(s, b.scales[turn], (float *)stage, warp, self() % 32);
             }
         }
         if (gate) {
-            hand_gate_on(task, b.scales[turn],
-                (const float2 *)stage + warp * broad::GROUPS * 32 + self() % 32, tile.n_groups,
-                tile.row * broad::ROWS + warp, first);
+            store_gate(task, b.scales[turn],
+                (const float2 *)stage + warp * tile_8x18::GROUPS * 32 + self() % 32, tile.n_groups,
+                tile.row * tile_8x18::ROWS + warp, first);
         } else {
-            ptx_some_meet<1, MULTIPLIERS * 32>();
-            hand_heads_on(task.attend, heads_tile_of(task, l, (const float *)stage, tile.row, first,
-                                           tile.n_groups * CUDA_TILE_VECTORS, task.attend.a.lanes[0]));
+            multipliers_barrier();
+            store_heads(task.attend, heads_tile_of(task, l, (const float *)stage, tile.row, first,
+                                         tile.n_groups * CUDA_TILE_VECTORS, task.attend.a.lanes[0]));
         }
-        leave_last<broad>(b, last);
+        leave_last<tile_8x18>(b, last);
     }
 }
 
-/* The gate in tall tiles. */
-__device__ __forceinline__ void make_tall(
+/* The gate in tiles of 12 row tiles. */
+__device__ __forceinline__ void make_gate_12x18(
     const struct layers_task &task, struct state &b, unsigned char *slots, struct place &at)
 {
     const struct grid grid = task.grids[OF_GATE];
@@ -348,23 +348,24 @@ __device__ __forceinline__ void make_tall(
         struct place last;
         float2 *own, *rest;
         {
-            struct tall_sums s;
-            multiply_tall(s, b, slots, at, task.width_tiles, &last);
-            ptx_some_meet<2, TOLD>(); /* all are through with the slots, and the factors are there */
-            own = stage_gate<broad>(s.own, slots + behind(last).slot * SLOT);
-            rest = stage_gate<half_broad>(s.rest, slots + behind(behind(last)).slot * SLOT);
+            struct sums_12x18 s;
+            multiply_12x18(s, b, slots, at, task.width_tiles, &last);
+            ptx_some_meet<2,
+                BARRIER_THREADS>(); /* all are through with the slots, and the factors are there */
+            own = stage_gate<tile_8x18>(s.own, slots + behind(last).slot * SLOT);
+            rest = stage_gate<tile_8x9>(s.rest, slots + behind(behind(last)).slot * SLOT);
         }
         const struct found tile = find_tile(grid, i);
-        const int warp = warp_of(), first = warp / TEAM_WARPS * half_broad::GROUPS;
+        const int warp = warp_of(), first = warp / TEAM_WARPS * tile_8x9::GROUPS;
 #pragma unroll 1
         for (int part = 0; part < 2; part++) {
             const int from = part ? first : 0;
-            const int n = part ? min((int)half_broad::GROUPS, tile.n_groups - first) : tile.n_groups;
-            hand_gate_on(task, b.scales[turn] + from * CUDA_TILE_VECTORS, part ? rest : own, n,
-                tile.row * tall::ROWS + (part ? MULTIPLIERS + warp % TEAM_WARPS : warp),
+            const int n = part ? min((int)tile_8x9::GROUPS, tile.n_groups - first) : tile.n_groups;
+            store_gate(task, b.scales[turn] + from * CUDA_TILE_VECTORS, part ? rest : own, n,
+                tile.row * tile_12x18::ROWS + (part ? MULTIPLIERS + warp % TEAM_WARPS : warp),
                 (tile.group + from) * CUDA_TILE_VECTORS);
         }
-        leave_last<tall>(b, last);
+        leave_last<tile_12x18>(b, last);
     }
 }
 
@@ -372,9 +373,9 @@ __device__ __forceinline__ void make_tall(
 
 /* x += the sums; and x times the next norm's weights as the next product's operand, the squares of each tile beside
  * it (as leave_normed of wide_group.cu). */
-__device__ __forceinline__ void hand_sums_on(const struct layers_task &task,
-    const struct sums<slim::MINE> &s, const float (&old)[slim::MINE][2], float2 n0, float2 n1, int tile,
-    int first, int end)
+__device__ __forceinline__ void store_sums(const struct layers_task &task,
+    const struct sums<tile_4x10::MINE> &s, const float (&old)[tile_4x10::MINE][2], float2 n0, float2 n1,
+    int tile, int first, int end)
 {
     const int lane = self() % 32, g = lane / 4, col = tile * CUDA_TILE + g / 2 * 2;
     const bool odd = g % 2;
@@ -383,7 +384,7 @@ __device__ __forceinline__ void hand_sums_on(const struct layers_task &task,
     uint16_t *to = (uint16_t *)task.operand + operand_place(task.room_groups, v, col) + (odd ? 8 : 0);
     float *squares = task.squares + ((int64_t)v * task.width_tiles + tile) * 4 + g / 2;
 #pragma unroll
-    for (int j = 0; j < slim::MINE; j++) {
+    for (int j = 0; j < tile_4x10::MINE; j++) {
         const float a = old[j][0] + s.before[j][0], b = old[j][1] + s.before[j][1];
         const float first_other = __shfl_xor_sync(0xffffffffu, a, 4),
                     second_other = __shfl_xor_sync(0xffffffffu, b, 4);
@@ -410,15 +411,15 @@ __device__ __forceinline__ void make_sums(const struct layers_task &task, struct
     const int lane = self() % 32, warp = warp_of();
 #pragma unroll 1
     for (int i = (int)blockIdx.x; i < task.grids[OF_SUMS].n; i += (int)gridDim.x) {
-        struct sums<slim::MINE> s;
+        struct sums<tile_4x10::MINE> s;
         struct place last;
-        float old[slim::MINE][2]; /* this block wrote them */
+        float old[tile_4x10::MINE][2]; /* this block wrote them */
         const struct found tile = find_tile(task.grids[OF_SUMS], i);
-        const int row_tile = tile.row * slim::ROWS + warp % slim::ROWS;
-        const int first = (tile.group + warp / TEAM_WARPS * slim::MINE) * CUDA_TILE_VECTORS;
+        const int row_tile = tile.row * tile_4x10::ROWS + warp % tile_4x10::ROWS;
+        const int first = (tile.group + warp / TEAM_WARPS * tile_4x10::MINE) * CUDA_TILE_VECTORS;
         const int end = min(task.attend.a.n_vectors, (tile.group + tile.n_groups) * CUDA_TILE_VECTORS);
 #pragma unroll
-        for (int j = 0; j < slim::MINE; j++) {
+        for (int j = 0; j < tile_4x10::MINE; j++) {
             const int v = first + j * CUDA_TILE_VECTORS + lane % 4;
             const float *x = task.x + v * task.x_stride + row_tile * CUDA_TILE + lane / 4;
             old[j][0] = v < end ? x[0] : 0.0f;
@@ -426,9 +427,9 @@ __device__ __forceinline__ void make_sums(const struct layers_task &task, struct
         }
         const float *norm = next_norm + row_tile * CUDA_TILE + lane / 8 * 2;
         const float2 n0 = *(const float2 *)norm, n1 = *(const float2 *)(norm + 8);
-        multiply<slim>(s, b, slots, at, n_k, &last);
-        leave_stage<slim>(b, last, lane);
-        hand_sums_on(task, s, old, n0, n1, row_tile, first, end);
+        multiply<tile_4x10>(s, b, slots, at, n_k, &last);
+        leave_stage<tile_4x10>(b, last, lane);
+        store_sums(task, s, old, n0, n1, row_tile, first, end);
     }
 }
 

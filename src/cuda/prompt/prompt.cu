@@ -16,7 +16,7 @@ enum { READY_WARPS = 8 };
 
 /* Key and value of a new position, by one warp: to the cache, and split. */
 __device__ __forceinline__ void ready_key(
-    const struct task &task, int v, int kv_head, const float *angles, float *work, float *turned)
+    const struct heads_task &task, int v, int kv_head, const float *angles, float *work, float *rotated)
 {
     const struct cuda_attend &a = task.a;
     const int position = position_of(a, v), slot = position % CUDA_PAGE,
@@ -25,8 +25,8 @@ __device__ __forceinline__ void ready_key(
     float *keys = page_of(task, lane_of(a, v), kv_head, position / CUDA_PAGE) + slot * task.head;
     struct page *page = split_page(task, kv_head, position);
     const float4 value = four_of(k + (int64_t)task.n_kv_heads * task.head, task.head);
-    place_head<MOST_HEAD / 32>(task, k, task.k_norm, angles, work, turned);
-    const float4 key = four_of(turned, task.head);
+    place_head<MOST_HEAD / 32>(task, k, task.k_norm, angles, work, rotated);
+    const float4 key = four_of(rotated, task.head);
     if (col < task.head) {
         *(float4 *)(keys + col) = key;
         *(float4 *)(keys + CUDA_PAGE * task.head + col) = value;
@@ -37,9 +37,9 @@ __device__ __forceinline__ void ready_key(
 }
 
 /* A block for each new row, then one for each other position. */
-__global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task task)
+__global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct heads_task task)
 {
-    __shared__ __align__(16) float work[READY_WARPS][MOST_HEAD], turned[READY_WARPS][MOST_HEAD];
+    __shared__ __align__(16) float work[READY_WARPS][MOST_HEAD], rotated[READY_WARPS][MOST_HEAD];
     __shared__ float angles[MOST_HEAD];
     const struct cuda_attend &a = task.a;
     const int v = (int)blockIdx.x, warp = (int)threadIdx.x / 32, other = v - a.n_vectors;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
     __syncthreads();
     for (int job = warp; job < task.n_heads + task.n_kv_heads; job += READY_WARPS) {
         if (job < task.n_kv_heads) {
-            ready_key(task, v, job, angles, work[warp], turned[warp]);
+            ready_key(task, v, job, angles, work[warp], rotated[warp]);
         } else {
             float *q = a.placed + v * a.qkv_stride + (int64_t)(job - task.n_kv_heads) * task.head;
             place_head<MOST_HEAD / 32>(task, q, task.q_norm, angles, work[warp], q);
@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct task tas
 
 /* ---- Attention ---- */
 
-template <int ROUNDS> __global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct task task)
+template <int ROUNDS>
+__global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct heads_task task)
 {
     PTX_DYNAMIC_SHARED(unsigned char, shared, 16);
     ptx_let_next_begin();
@@ -106,7 +107,7 @@ bool cuda_prompt_suits(const struct cuda_stack *stack)
 
 cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
 {
-    struct task task = task_of(attend, 1);
+    struct heads_task task = task_of(attend, 1);
     const int group = task.n_heads / task.n_kv_heads, n = attend->n_vectors - attend->unused;
     const int n_keys = attend->first_position + attend->n_vectors;
     const int n_pages = (n_keys + CUDA_PAGE - 1) / CUDA_PAGE;

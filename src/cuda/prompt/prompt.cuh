@@ -59,7 +59,8 @@ __device__ __forceinline__ float4 four_of(const float *row, int head)
     return col < head ? *(const float4 *)(row + col) : make_float4(0, 0, 0, 0);
 }
 
-__device__ __forceinline__ struct page *split_page(const struct task &task, int kv_head, int position)
+__device__ __forceinline__ struct page *split_page(
+    const struct heads_task &task, int kv_head, int position)
 {
     return (struct page *)task.a.split + (int64_t)kv_head * task.a.pages_stride + position / CUDA_PAGE;
 }
@@ -67,7 +68,7 @@ __device__ __forceinline__ struct page *split_page(const struct task &task, int 
 /* Key and value of a position before the new ones, by one warp, from its page in the cache; NULL: zeros, for what is
  * behind the last position. */
 __device__ __forceinline__ void ready_old_key(
-    const struct task &task, const float *keys, int position, int kv_head)
+    const struct heads_task &task, const float *keys, int position, int kv_head)
 {
     const int slot = position % CUDA_PAGE;
     float4 key = make_float4(0, 0, 0, 0), value = key;
@@ -96,7 +97,7 @@ struct rows {
 
 /* A share of the steps, by each of the QUARTERS warps of a head. */
 __device__ __forceinline__ void load_queries(
-    struct queries &to, const struct task &task, int first, int head, int quarter)
+    struct queries &to, const struct heads_task &task, int first, int head, int quarter)
 {
     const struct cuda_attend &a = task.a;
     const int me = (int)threadIdx.x % 32, g = me / 4, t = me % 4;
@@ -117,7 +118,7 @@ __device__ __forceinline__ void load_queries(
     }
 }
 
-__device__ __forceinline__ void begin_rows(struct rows &r, const struct task &task, int first)
+__device__ __forceinline__ void begin_rows(struct rows &r, const struct heads_task &task, int first)
 {
     const int g = (int)threadIdx.x % 32 / 4;
 #pragma unroll
@@ -278,7 +279,7 @@ __device__ __forceinline__ void join_rows(struct rows &r, const struct left_over
 
 /* Numbers 2t, 2t + 1 and eight further of a tile of 16, of one row. */
 __device__ __forceinline__ void store_tile(
-    const struct task &task, int v, int head, int tile, float a, float b, float c, float d)
+    const struct heads_task &task, int v, int head, int tile, float a, float b, float c, float d)
 {
     const struct cuda_attend &p = task.a;
     const int t = (int)threadIdx.x % 4, col = head * task.head + tile * 16;
@@ -294,7 +295,7 @@ __device__ __forceinline__ void store_tile(
 
 /* A quarter of the rows' tiles, from what a warp left; a piece of code for a few numbers after the other. */
 __device__ __forceinline__ void store_rows(
-    const struct left_over &from, const struct task &task, int first, int head, int quarter)
+    const struct left_over &from, const struct heads_task &task, int first, int head, int quarter)
 {
     const int me = (int)threadIdx.x % 32;
 #pragma unroll 1
@@ -355,7 +356,7 @@ __device__ __forceinline__ void join_quarters(
 /* Rows first .. first + ROWS - 1, of the query heads of pair number `pair`, by a block of N_THREADS. */
 template <int ROUNDS>
 __device__ __forceinline__ void attend_rows(
-    const struct task &task, struct shares<ROUNDS> &room, int pair, int first)
+    const struct heads_task &task, struct shares<ROUNDS> &room, int pair, int first)
 {
     const struct cuda_attend &a = task.a;
     const int warp = (int)threadIdx.x / 32, quarter = warp / PAIR,

@@ -217,7 +217,7 @@ __device__ __forceinline__ void add_warps(
             all.second[k] += part.y;
         }
     }
-    hand_on(task, lane / 4, all);
+    store_results(task, lane / 4, all);
 }
 
 template <class S>

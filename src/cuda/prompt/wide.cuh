@@ -90,7 +90,7 @@ __device__ __forceinline__ void add_results(const struct wide_task &task, int g,
 
 /* The last steps of all results of a thread; all threads of a warp come here together. */
 template <int N>
-__device__ __forceinline__ void hand_on(const struct wide_task &task, int g, struct results<N> &r)
+__device__ __forceinline__ void store_results(const struct wide_task &task, int g, struct results<N> &r)
 {
     const struct cuda_linear &p = task.p;
     if (p.norm) {

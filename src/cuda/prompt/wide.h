@@ -34,8 +34,8 @@ struct cuda_wide {
      * the norm in front of the next product; their squares, [n_vectors][next_k_tiles][4], to next_squares. */
     const float *next_norm;
     float *next_squares;
-    const float
-        *squares; /* NULL, or likewise what the product before has left: instead of cuda_wide_prepare */
+    /* NULL, or likewise what the product before has left: instead of cuda_wide_prepare. */
+    const float *squares;
     const struct cuda_arch *arch; /* of the device: the tiles are chosen by it */
     int shape; /* of a block's tile, 0 .. CUDA_WIDE_SHAPES - 1; -1: the one that suits */
 };

@@ -148,15 +148,17 @@ __device__ __forceinline__ void bring(
 
 /* ---- The warps that multiply ---- */
 
-/* How far a warp is. */
-struct pace {
-    int slot;
-    uint32_t parity; /* of the stage that is read */
-    uint32_t
-        told; /* where this thread says that its warp is through with stages: a block that writes, or 0 */
+/* How far a warp is in the ring. */
+struct ring_place {
+    int slot;        /* of the stage that is read */
+    uint32_t parity; /* of that stage's barrier */
+    /* Where this thread says that its warp has left a stage: the barriers `empty` of one of the
+     * blocks that copy into this block's stages, as an address in the cluster's shared memory; 0:
+     * this thread says nothing. */
+    uint32_t empty;
 };
 
-template <class S> __device__ __forceinline__ uint32_t told_by(struct barriers &b)
+template <class S> __device__ __forceinline__ uint32_t empty_barrier_of(struct barriers &b)
 {
     const int lane = (int)threadIdx.x % 32;
     const bool writes =
@@ -168,7 +170,7 @@ template <class S> __device__ __forceinline__ uint32_t told_by(struct barriers &
 /* This warp's weights of half a stage, once it is there. */
 template <class S>
 __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], const unsigned char *stages,
-    struct barriers &b, const struct pace &at, int half)
+    struct barriers &b, const struct ring_place &at, int half)
 {
     const unsigned char *mine = stages + at.slot * S::BYTES + threadIdx.x / 32 * WEIGHT_BYTES;
     if (half == 0) {
@@ -180,7 +182,7 @@ __device__ __forceinline__ void take_weights(uint4 (&weights)[HALF], const unsig
 /* Sets half a stage's products off. */
 template <class S>
 __device__ __forceinline__ void multiply_half(struct sums<S::GROUPS> &s, const uint4 (&weights)[HALF],
-    const unsigned char *stages, const struct pace &at, int half, bool fresh)
+    const unsigned char *stages, const struct ring_place &at, int half, bool fresh)
 {
     begin_half(s, weights, stages + at.slot * S::BYTES + S::ROWS * WEIGHT_BYTES, half, fresh);
 }
@@ -232,7 +234,7 @@ template <class S> __device__ __forceinline__ void find_scales(const struct wide
 /* Through shared memory, so that one piece of code does a few groups after the other: the last steps of all at once
  * would be more instructions than their cache has room for. */
 template <class S>
-__device__ __forceinline__ void hand_all_on(
+__device__ __forceinline__ void store_sums(
     const struct wide_task &task, unsigned char *stages, const struct sums<S::GROUPS> &s)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -255,7 +257,7 @@ __device__ __forceinline__ void hand_all_on(
             some.first[j] = sum.x;
             some.second[j] = sum.y;
         }
-        hand_on(task, lane / 4, some);
+        store_results(task, lane / 4, some);
         if (task.next_squares) {
             leave_normed(task, lane / 4, some);
         }
@@ -267,7 +269,7 @@ __device__ __forceinline__ void multiply(
     const struct group_task &task, unsigned char *stages, struct barriers &b, int n, int part)
 {
     struct sums<S::GROUPS> s = {};
-    struct pace at = {0, 0, told_by<S>(b)};
+    struct ring_place at = {0, 0, empty_barrier_of<S>(b)};
     uint4 weights[2][HALF]; /* of this half and the next, in turns */
     ptx_wait_for_earlier();
     if (task.w.squares) { /* other blocks write the same */
@@ -281,7 +283,7 @@ __device__ __forceinline__ void multiply(
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             multiply_half<S>(s, weights[half], stages, at, half, fresh);
-            const uint32_t told = at.told ? at.told + (uint32_t)(at.slot * 8) : 0;
+            const uint32_t empty = at.empty ? at.empty + (uint32_t)(at.slot * 8) : 0;
             if (half == 1) {
                 at.slot = at.slot + 1 == S::STAGES ? 0 : at.slot + 1;
                 at.parity ^= at.slot == 0;
@@ -290,8 +292,8 @@ __device__ __forceinline__ void multiply(
                 take_weights<S>(weights[1 - half], stages, b, at, 1 - half);
             }
             ptx_group_wait(s.now);
-            if (half == 1 && told) {
-                ptx_arrive_at(told);
+            if (half == 1 && empty) {
+                ptx_arrive_at(empty);
             }
             fresh = --left == 0;
             if (fresh) {
@@ -300,7 +302,7 @@ __device__ __forceinline__ void multiply(
             }
         }
     }
-    hand_all_on<S>(task.w, stages, s);
+    store_sums<S>(task.w, stages, s);
 }
 
 #endif

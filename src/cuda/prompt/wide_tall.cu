@@ -118,7 +118,7 @@ template <class S> __device__ __forceinline__ void end_part(struct sums<S> &s)
 }
 
 template <class S>
-__device__ __forceinline__ void hand_all_on(const struct wide_task &task, const struct sums<S> &s)
+__device__ __forceinline__ void store_sums(const struct wide_task &task, const struct sums<S> &s)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 #pragma unroll
@@ -132,7 +132,7 @@ __device__ __forceinline__ void hand_all_on(const struct wide_task &task, const 
             some.first[j] = s.before[r][j][0];
             some.second[j] = s.before[r][j][1];
         }
-        hand_on(task, lane / 4, some);
+        store_results(task, lane / 4, some);
     }
 }
 
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(THREADS, S::BLOCKS) tall_kernel(struct wide_ta
         }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
-    hand_all_on<S>(task, s);
+    store_sums<S>(task, s);
 }
 
 typedef tall<4, 16> shape;

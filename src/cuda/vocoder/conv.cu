@@ -18,8 +18,8 @@ static __device__ __forceinline__ void reader_begin(
         int column = first_column + i * 8 + (int)(threadIdx.x & 31) / 4;
         column = column < n_columns ? column : n_columns - 1;
         r.column[i] = column;
-        r.moment[i] = column % p.moments;
-        r.lane[i] = p.product.taps > 1 ? p.call->lanes[column / p.moments] : 0;
+        r.time_step[i] = column % p.time_steps;
+        r.lane[i] = p.product.taps > 1 ? p.call->lanes[column / p.time_steps] : 0;
     }
     r.chunk = chunk, r.tap = 0, r.group = 0;
     reader_point(r, p);
@@ -371,7 +371,7 @@ static __global__ __launch_bounds__(CONV_THREADS) void conv_kernel(cuda_conv p)
     if (at.warp == 0 && p.after != CONV_GATE) {
         fetch_operands(p, (int)blockIdx.x * WM * 16, at.lane);
     }
-    at.n_columns = p.call->n * p.moments, at.first = (int)blockIdx.y * at.n_subs * at.COLUMNS;
+    at.n_columns = p.call->n * p.time_steps, at.first = (int)blockIdx.y * at.n_subs * at.COLUMNS;
     conv_reader<WN> reader;
     begin_reader(reader, p, at);
     const conv_item first = item_of(p, at, 0, (int)threadIdx.x);
@@ -462,7 +462,7 @@ static const struct conv_variant *choose(const struct cuda_conv *conv, int n_col
 cudaError_t cuda_conv_run(
     const struct cuda_conv *conv, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    int n_columns = n_items * conv->moments;
+    int n_columns = n_items * conv->time_steps;
     if (cuda_conv_suits_many(conv, n_columns, device)) {
         return cuda_conv_run_many(conv, n_columns, device, stream);
     }

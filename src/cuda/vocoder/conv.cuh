@@ -12,7 +12,7 @@
 /* Where a thread stands in the steps, and the rows that its columns read there. */
 template <int WN> struct conv_reader {
     const unsigned char *row[WN];
-    int column[WN], moment[WN], lane[WN];
+    int column[WN], time_step[WN], lane[WN];
     int chunk, tap, group;
 };
 
@@ -26,8 +26,8 @@ static __device__ __forceinline__ void reader_point(conv_reader<WN> &r, const cu
     for (int i = 0; i < WN; i++) {
         const unsigned char *fresh = p.x + (int64_t)(r.column[i] - back) * row_bytes;
         const unsigned char *old =
-            p.past + r.lane[i] * p.past_stride + (int64_t)(reach + r.moment[i] - back) * row_bytes;
-        r.row[i] = (r.moment[i] >= back ? fresh : old) + at;
+            p.past + r.lane[i] * p.past_stride + (int64_t)(reach + r.time_step[i] - back) * row_bytes;
+        r.row[i] = (r.time_step[i] >= back ? fresh : old) + at;
     }
 }
 
@@ -87,7 +87,7 @@ static __device__ __forceinline__ float gelu(float x)
     return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
 }
 
-/* What four neighbouring channels of one output moment need beside their sum, read all at once. */
+/* What four neighbouring channels of one output time step need beside their sum, read all at once. */
 struct conv_operands {
     int64_t at;
     float4 bias, scale, residual, a, b;

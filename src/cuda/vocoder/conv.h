@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions and matrix products of the vocoder on tensor cores, with nearly the precision of fp32: weights
- * and activations are split into an upper and a lower bf16 half, and three of the four products are summed.
+ * Convolutions and matrix products of the vocoder on tensor cores, with nearly the precision of fp32:
+ * weights and activations are split into an upper and a lower bf16 half, and three of the four products
+ * are summed.
  *
- * Rows: activations that a product reads lie one moment a row, 64 bytes for each group of 16 channels, 16 bytes
- * for each four channels of it: their four upper halves, then their four lower halves. So one 16-byte load gives a
- * thread its operand of both halves. Channels past the last are zero.
+ * Rows: activations that a product reads lie one time step a row, 64 bytes for each group of 16
+ * channels, 16 bytes for each four channels of it: their four upper halves, then their four lower
+ * halves. So one 16-byte load gives a thread its operand of both halves. Channels past the last are
+ * zero.
  *
- * A column of a product is a moment of one item; items are the lanes of a call. A number is summed in an order that
- * depends on the shape alone: neither the tile that makes it nor the other columns show in its bits. */
+ * A column of a product is a time step of one item; items are the lanes of a call. A number is
+ * summed in an order that depends on the shape alone: neither the tile that makes it nor the other
+ * columns show in its bits. */
 #ifndef CUDA_VOCODER_CONV_H
 #define CUDA_VOCODER_CONV_H
 
@@ -54,19 +57,19 @@ struct cuda_conv {
     struct cuda_product product;
     const struct cuda_call *call;
     int most_columns;       /* of which activations may be read, whatever the call says */
-    int moments;            /* columns of one item */
-    const unsigned char *x; /* rows [items * moments] */
-    const unsigned char
-        *past; /* of lane 0: the (taps - 1) * dilation rows before each call's first; NULL with 1 tap */
+    int time_steps;         /* columns of one item */
+    const unsigned char *x; /* rows [items * time_steps] */
+    /* Of lane 0: the (taps - 1) * dilation rows before each call's first; NULL with 1 tap. */
+    const unsigned char *past;
     int64_t past_stride; /* bytes from lane to lane */
     int norm_width; /* 0, or each column is divided by the root of its mean square over so many channels */
     float norm_eps;
     enum cuda_conv_after
         after; /* CONV_GATE: outputs 0 .. 7 of a tile are gates of its outputs 8 .. 15 */
-    int width; /* outputs of one phase, padded: output m is channel m % width of moment column * rate + m / width */
+    int width; /* outputs of one phase, padded: output m is channel m % width of time step column * rate + m / width */
     int rate;
     const float *scale;             /* [width] or NULL */
-    const float *residual;          /* [items * moments * rate][width] or NULL */
+    const float *residual;          /* [items * time_steps * rate][width] or NULL */
     float *raw;                     /* the same layout, or NULL; may be residual */
     unsigned char *ready;           /* rows, or NULL: the value after its snake (NULL: as it is) */
     const float *snake_a, *snake_b; /* [width] */

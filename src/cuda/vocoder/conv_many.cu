@@ -82,12 +82,12 @@ __device__ __forceinline__ void begin_columns(struct bringer<C> &b, const cuda_c
 #pragma unroll
     for (int i = 0; i < C; i++) {
         const int column = min(first + (int)threadIdx.x / 4 + i * (THREADS / 4), p.most_columns - 1);
-        const int moment = column % p.moments;
-        const int lane = reach > 0 ? p.call->lanes[column / p.moments] : 0;
+        const int time_step = column % p.time_steps;
+        const int lane = reach > 0 ? p.call->lanes[column / p.time_steps] : 0;
         const int64_t piece = threadIdx.x % 4 * 16;
         b.fresh[i] = p.x + (int64_t)(column - reach) * row_bytes + piece;
-        b.old[i] = p.past + lane * p.past_stride + (int64_t)moment * row_bytes + piece;
-        b.first_fresh[i] = moment >= reach ? 0 : (reach - moment + dilation - 1) / dilation;
+        b.old[i] = p.past + lane * p.past_stride + (int64_t)time_step * row_bytes + piece;
+        b.first_fresh[i] = time_step >= reach ? 0 : (reach - time_step + dilation - 1) / dilation;
     }
     b.tap = b.group = b.offset = 0;
     b.tap_bytes = dilation * row_bytes;
@@ -156,7 +156,7 @@ __device__ __forceinline__ void add_part(
 
 /* A thread has the same four outputs of every BESIDE-th column. */
 template <int WN>
-__device__ __forceinline__ void hand_on(
+__device__ __forceinline__ void store_sums(
     const cuda_conv &p, const float (&sums)[stage<WN>::COLUMNS][STRIDE], int first, int n_columns)
 {
     const int quad = (int)threadIdx.x % QUADS, output = (int)blockIdx.x * TILES * 16 + quad * 4;
@@ -200,7 +200,7 @@ template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    const int n_columns = p.call->n * p.moments, first = (int)blockIdx.y * stage<WN>::COLUMNS;
+    const int n_columns = p.call->n * p.time_steps, first = (int)blockIdx.y * stage<WN>::COLUMNS;
     if (first > 0 && first >= n_columns) {
         return;
     }
@@ -235,7 +235,7 @@ template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel
         bringer.weights[1] += STAGES * CONV_STEP_BYTES;
     }
     __syncthreads();
-    hand_on<WN>(p, all.sums, first, n_columns);
+    store_sums<WN>(p, all.sums, first, n_columns);
 }
 
 template <int WN> dim3 grid_of(const struct cuda_conv *conv, int n_columns)

@@ -254,8 +254,9 @@ utter_status cuda_vocoder_hear(
         v->device, run_lanes(v, job, job->lanes, 1, VOCODER_FRONT, stream), "run the vocoder", error);
 }
 
-/* Counted are the moments of a block's output that still depend on what was there before: a transposed convolution
- * looks back by one input, the units by the rows that they keep, and so does the last convolution. */
+/* Counted are the time steps of a block's output that still depend on what was there before: a
+ * transposed convolution looks back by one input, the units by the rows that they keep, and so does
+ * the last convolution. */
 int cuda_vocoder_memory_frames(const struct cuda_vocoder *v)
 {
     int64_t n_old = 0;

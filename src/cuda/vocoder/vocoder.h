@@ -29,13 +29,13 @@ struct cuda_vocoder_job {
     const int *lanes; /* host, [n] */
     int n;
     int n_frames; /* the same for all: 1 .. BACKEND_MAX_FEED */
-    const int32_t
-        *codes; /* device: lane l's frames at codes + l * codes_stride, [n_frames][n_codebooks] */
+    /* Device: lane l's frames at codes + l * codes_stride, [n_frames][n_codebooks]. */
+    const int32_t *codes;
     int64_t codes_stride; /* in codes */
     float *pcm;           /* mapped host memory: lane l's samples at pcm + l * pcm_stride */
     int64_t pcm_stride;   /* in samples */
-    uint32_t *
-        not_a_number; /* mapped host memory, [lanes]: becomes 1 when a sample was no number (written as 0) */
+    /* Mapped host memory, [lanes]: becomes 1 when a sample was NaN (written as 0). */
+    uint32_t *not_a_number;
 };
 
 /* Queues the decoding of a job. All paths that it can take were run once at open. */

@@ -41,9 +41,9 @@ struct vocoder_up {
     struct cuda_product up, widen, narrow;
     float *taps, *taps_bias, *norm, *norm_bias, *gamma;
     struct vocoder_past past;
-    int ratio, moments; /* made of one frame */
+    int ratio, time_steps; /* made of one frame */
     /* Activations. */
-    float *raw;            /* [moments][latent]: out of the transposed convolution */
+    float *raw;            /* [time_steps][latent]: out of the transposed convolution */
     unsigned char *normed; /* rows */
     unsigned char *wide, *ready;
 };
@@ -60,8 +60,8 @@ struct vocoder_block {
     struct vocoder_snake snake;
     struct vocoder_past past; /* of the transposed convolution: one row */
     struct vocoder_unit units[VOCODER_UNITS];
-    int n_in, n_out, width, rate, moments; /* made of one frame */
-    unsigned char *ready;                  /* rows: what the transposed convolution reads */
+    int n_in, n_out, width, rate, time_steps; /* made of one frame */
+    unsigned char *ready;                     /* rows: what the transposed convolution reads */
 };
 
 struct cuda_vocoder {
@@ -110,7 +110,8 @@ utter_status vocoder_describe(struct cuda_vocoder *v, utter_error *error);
 void vocoder_lay_out(struct cuda_vocoder *v, struct cuda_arena *arena);
 utter_status vocoder_load(struct cuda_vocoder *v, utter_error *error);
 
-/* How far a run goes: to the samples, or only to the moments that the wave part would hear, with their pasts. */
+/* How far a run goes: to the samples, or only to the time steps that the wave part would hear, with
+ * their pasts. */
 enum vocoder_reach { VOCODER_WHOLE, VOCODER_FRONT };
 
 /* Queues all kernels of `frames` frames for up to n_items items; `v->call` says which. Taps wait for each stage

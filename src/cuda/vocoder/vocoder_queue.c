@@ -21,15 +21,15 @@ static bool tapped(const struct queue *q)
     return q->v->tap_fn != NULL;
 }
 
-/* Reports raw values [items * moments][width], lane by lane. */
+/* Reports raw values [items * time_steps][width], lane by lane. */
 static void tap(
-    struct queue *q, const char *name, int index, const float *raw, int moments, int channels)
+    struct queue *q, const char *name, int index, const float *raw, int time_steps, int channels)
 {
     struct cuda_vocoder *v = q->v;
     if (!tapped(q) || q->result) {
         return;
     }
-    int width = vocoder_pad(channels), n = moments * q->frames;
+    int width = vocoder_pad(channels), n = time_steps * q->frames;
     size_t all = (size_t)n * (size_t)width * (size_t)q->call->n;
     float *rows = memory_new(all, sizeof *rows);
     if (!rows) {
@@ -50,14 +50,14 @@ static void tap(
     memory_free(rows);
 }
 
-static struct cuda_conv conv_of(const struct queue *q, const struct cuda_product *product, int moments,
-    const unsigned char *x, int width)
+static struct cuda_conv conv_of(const struct queue *q, const struct cuda_product *product,
+    int time_steps, const unsigned char *x, int width)
 {
     int most_items = q->n_items < q->v->n_lanes ? q->n_items : q->v->n_lanes;
     return (struct cuda_conv){.product = *product,
         .call = q->v->call,
-        .most_columns = most_items * moments * q->frames,
-        .moments = moments * q->frames,
+        .most_columns = most_items * time_steps * q->frames,
+        .time_steps = time_steps * q->frames,
         .x = x,
         .width = width,
         .rate = 1};
@@ -192,7 +192,7 @@ static void queue_up(struct queue *q, int i, const unsigned char *x)
     struct cuda_vocoder *v = q->v;
     const struct vocoder_up *u = &v->ups[i];
     int latent = v->config->latent, width = vocoder_pad(latent);
-    struct cuda_conv c = conv_of(q, &u->up, u->moments / u->ratio, x, width);
+    struct cuda_conv c = conv_of(q, &u->up, u->time_steps / u->ratio, x, width);
     c.rate = u->ratio;
     c.raw = u->raw;
     run_conv(q, &c);
@@ -200,7 +200,7 @@ static void queue_up(struct queue *q, int i, const unsigned char *x)
         .x = u->raw,
         .past = (const float *)(const void *)(v->state + u->past.at),
         .past_stride = v->lane_bytes,
-        .moments = u->moments * q->frames,
+        .time_steps = u->time_steps * q->frames,
         .channels = latent,
         .width = width,
         .taps = u->taps,
@@ -212,17 +212,17 @@ static void queue_up(struct queue *q, int i, const unsigned char *x)
     if (!q->result) {
         q->result = cuda_depthwise_run(&depthwise, q->n_items, v->device, q->stream);
     }
-    c = conv_of(q, &u->widen, u->moments, u->normed, vocoder_pad(VOCODER_WIDEN * latent));
+    c = conv_of(q, &u->widen, u->time_steps, u->normed, vocoder_pad(VOCODER_WIDEN * latent));
     c.after = CONV_GELU;
     c.ready = u->wide;
     run_conv(q, &c);
-    c = conv_of(q, &u->narrow, u->moments, u->wide, width);
+    c = conv_of(q, &u->narrow, u->time_steps, u->wide, width);
     c.scale = u->gamma;
     c.residual = u->raw;
     c.ready = u->ready;
     c.raw = tapped(q) ? v->tapped : NULL;
     run_conv(q, &c);
-    tap(q, "vocoder.upsample", i, v->tapped, u->moments, latent);
+    tap(q, "vocoder.upsample", i, v->tapped, u->time_steps, latent);
 }
 
 /* ---- Wave ---- */
@@ -233,12 +233,12 @@ static void queue_unit(struct queue *q, const struct vocoder_block *b, int k, un
 {
     struct cuda_vocoder *v = q->v;
     const struct vocoder_unit *u = &b->units[k];
-    struct cuda_conv c = conv_of(q, &u->conv1, b->moments, u->ready, b->width);
+    struct cuda_conv c = conv_of(q, &u->conv1, b->time_steps, u->ready, b->width);
     set_past(q, &c, &u->past);
     set_snake(&c, &u->snake2);
     c.ready = v->unit_inner;
     run_conv(q, &c);
-    c = conv_of(q, &u->conv2, b->moments, v->unit_inner, b->width);
+    c = conv_of(q, &u->conv2, b->time_steps, v->unit_inner, b->width);
     set_snake(&c, next_snake);
     c.residual = v->wave;
     c.raw = k + 1 < VOCODER_UNITS || tapped(q) ? v->wave : NULL;
@@ -250,7 +250,7 @@ static void queue_block(struct queue *q, int i)
 {
     struct cuda_vocoder *v = q->v;
     const struct vocoder_block *b = &v->blocks[i];
-    struct cuda_conv c = conv_of(q, &b->up, b->moments / b->rate, b->ready, b->width);
+    struct cuda_conv c = conv_of(q, &b->up, b->time_steps / b->rate, b->ready, b->width);
     set_past(q, &c, &b->past);
     set_snake(&c, &b->units[0].snake1);
     c.rate = b->rate;
@@ -266,7 +266,7 @@ static void queue_block(struct queue *q, int i)
                 last ? &v->last_snake : &v->blocks[i + 1].snake);
         }
     }
-    tap(q, "vocoder.block", i, v->wave, b->moments, b->n_out);
+    tap(q, "vocoder.block", i, v->wave, b->time_steps, b->n_out);
 }
 
 static void queue_last(struct queue *q)
@@ -277,7 +277,7 @@ static void queue_last(struct queue *q)
         .x = v->last_ready,
         .past = v->state + v->last_past.at,
         .past_stride = v->lane_bytes,
-        .moments = b->moments * q->frames,
+        .time_steps = b->time_steps * q->frames,
         .groups = b->width / CONV_GROUP,
         .w = v->last_w,
         .bias = v->last_bias};
@@ -289,12 +289,12 @@ static void queue_last(struct queue *q)
 /* ---- Past ---- */
 
 static void add_part(
-    struct cuda_carry *c, const struct vocoder_past *past, const void *fresh, int moments)
+    struct cuda_carry *c, const struct vocoder_past *past, const void *fresh, int time_steps)
 {
     c->parts[c->n_parts++] = (struct cuda_carry_part){.fresh = fresh,
         .past = past->at,
         .row_bytes = past->row_bytes,
-        .moments = moments * c->frames,
+        .time_steps = time_steps * c->frames,
         .n_rows = past->n_rows,
         .first_piece = c->n_pieces};
     c->n_pieces += past->row_bytes / 16;
@@ -308,19 +308,19 @@ static void queue_carry(struct queue *q, enum vocoder_reach reach)
         .call = v->call, .state = v->state, .lane_bytes = v->lane_bytes, .frames = q->frames};
     add_part(&c, &v->pre_past, v->quantized, 1);
     for (int i = 0; i < d->n_ratios; i++) {
-        add_part(&c, &v->ups[i].past, v->ups[i].raw, v->ups[i].moments);
+        add_part(&c, &v->ups[i].past, v->ups[i].raw, v->ups[i].time_steps);
     }
     const struct vocoder_up *u = &v->ups[d->n_ratios - 1];
-    add_part(&c, &v->first_past, u->ready, u->moments);
+    add_part(&c, &v->first_past, u->ready, u->time_steps);
     for (int i = 0; i < d->n_rates && reach == VOCODER_WHOLE; i++) {
         const struct vocoder_block *b = &v->blocks[i];
-        add_part(&c, &b->past, b->ready, b->moments / b->rate);
+        add_part(&c, &b->past, b->ready, b->time_steps / b->rate);
         for (int k = 0; k < VOCODER_UNITS; k++) {
-            add_part(&c, &b->units[k].past, b->units[k].ready, b->moments);
+            add_part(&c, &b->units[k].past, b->units[k].ready, b->time_steps);
         }
     }
     if (reach == VOCODER_WHOLE) {
-        add_part(&c, &v->last_past, v->last_ready, v->blocks[d->n_rates - 1].moments);
+        add_part(&c, &v->last_past, v->last_ready, v->blocks[d->n_rates - 1].time_steps);
     }
     if (!q->result) {
         q->result = cuda_carry_run(&c, q->n_items, v->device, q->stream);
@@ -332,13 +332,13 @@ static void queue_waves(struct queue *q)
     struct cuda_vocoder *v = q->v;
     const struct codec_config *d = v->config;
     const struct vocoder_up *u = &v->ups[d->n_ratios - 1];
-    struct cuda_conv c = conv_of(q, &v->first, u->moments, u->ready, vocoder_pad(d->decoder_width));
+    struct cuda_conv c = conv_of(q, &v->first, u->time_steps, u->ready, vocoder_pad(d->decoder_width));
     set_past(q, &c, &v->first_past);
     set_snake(&c, &v->blocks[0].snake);
     c.ready = v->blocks[0].ready;
     c.raw = tapped(q) ? v->tapped : NULL;
     run_conv(q, &c);
-    tap(q, "vocoder.first", 0, v->tapped, u->moments, d->decoder_width);
+    tap(q, "vocoder.first", 0, v->tapped, u->time_steps, d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
         queue_block(q, i);
     }

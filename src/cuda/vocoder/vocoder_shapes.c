@@ -72,37 +72,37 @@ static void describe_stack(struct cuda_vocoder *v)
 static void describe_ups(struct cuda_vocoder *v)
 {
     const struct codec_config *d = v->config;
-    int width = vocoder_pad(d->latent), moments = 1;
+    int width = vocoder_pad(d->latent), time_steps = 1;
     for (int i = 0; i < d->n_ratios; i++) {
         struct vocoder_up *u = &v->ups[i];
         u->ratio = d->ratios[i];
-        u->up = product_of(width * u->ratio, d->latent, 1, 1, moments);
-        moments *= u->ratio;
-        u->moments = moments;
-        u->widen = product_of(vocoder_pad(VOCODER_WIDEN * d->latent), d->latent, 1, 1, moments);
-        u->narrow = product_of(width, VOCODER_WIDEN * d->latent, 1, 1, moments);
+        u->up = product_of(width * u->ratio, d->latent, 1, 1, time_steps);
+        time_steps *= u->ratio;
+        u->time_steps = time_steps;
+        u->widen = product_of(vocoder_pad(VOCODER_WIDEN * d->latent), d->latent, 1, 1, time_steps);
+        u->narrow = product_of(width, VOCODER_WIDEN * d->latent, 1, 1, time_steps);
         u->past = past_of(v, width * (int)sizeof(float), DEPTHWISE_TAPS - 1);
     }
-    v->first = product_of(vocoder_pad(d->decoder_width), d->latent, CONV_TAPS, 1, moments);
+    v->first = product_of(vocoder_pad(d->decoder_width), d->latent, CONV_TAPS, 1, time_steps);
     v->first_past = past_of(v, row_bytes(d->latent), CONV_TAPS - 1);
 }
 
 static void describe_blocks(struct cuda_vocoder *v)
 {
     const struct codec_config *d = v->config;
-    int moments = v->ups[d->n_ratios - 1].moments;
+    int time_steps = v->ups[d->n_ratios - 1].time_steps;
     for (int i = 0; i < d->n_rates; i++) {
         struct vocoder_block *b = &v->blocks[i];
         b->n_in = d->decoder_width >> i, b->n_out = b->n_in / 2, b->rate = d->rates[i];
         b->width = vocoder_pad(b->n_out);
-        b->up = product_of(b->width * b->rate, b->n_in, 2, 1, moments);
+        b->up = product_of(b->width * b->rate, b->n_in, 2, 1, time_steps);
         b->past = past_of(v, row_bytes(b->n_in), 1);
-        moments *= b->rate;
-        b->moments = moments;
+        time_steps *= b->rate;
+        b->time_steps = time_steps;
         for (int k = 0, dilation = 1; k < VOCODER_UNITS; k++, dilation *= 3) {
             struct vocoder_unit *u = &b->units[k];
-            u->conv1 = product_of(b->width, b->n_out, CONV_TAPS, dilation, moments);
-            u->conv2 = product_of(b->width, b->n_out, 1, 1, moments);
+            u->conv1 = product_of(b->width, b->n_out, CONV_TAPS, dilation, time_steps);
+            u->conv2 = product_of(b->width, b->n_out, 1, 1, time_steps);
             u->past = past_of(v, row_bytes(b->n_out), (CONV_TAPS - 1) * dilation);
         }
     }
@@ -231,23 +231,23 @@ static void take_activations(struct cuda_vocoder *v, struct cuda_arena *a, int64
     v->stacked = take_rows(a, n, d->latent);
     for (int i = 0; i < d->n_ratios; i++) {
         struct vocoder_up *u = &v->ups[i];
-        u->raw = take_floats(a, n * u->moments * latent);
-        u->normed = take_rows(a, n * u->moments, d->latent);
-        u->wide = take_rows(a, n * u->moments, VOCODER_WIDEN * d->latent);
-        u->ready = take_rows(a, n * u->moments, d->latent);
+        u->raw = take_floats(a, n * u->time_steps * latent);
+        u->normed = take_rows(a, n * u->time_steps, d->latent);
+        u->wide = take_rows(a, n * u->time_steps, VOCODER_WIDEN * d->latent);
+        u->ready = take_rows(a, n * u->time_steps, d->latent);
         most = vocoder_larger(
-            most, (int64_t)u->moments * vocoder_larger(latent, vocoder_pad(d->decoder_width)));
+            most, (int64_t)u->time_steps * vocoder_larger(latent, vocoder_pad(d->decoder_width)));
     }
     for (int i = 0; i < d->n_rates; i++) {
         struct vocoder_block *b = &v->blocks[i];
-        b->ready = take_rows(a, n * b->moments / b->rate, b->n_in);
+        b->ready = take_rows(a, n * b->time_steps / b->rate, b->n_in);
         for (int k = 0; k < VOCODER_UNITS; k++) {
-            b->units[k].ready = take_rows(a, n * b->moments, b->n_out);
+            b->units[k].ready = take_rows(a, n * b->time_steps, b->n_out);
         }
-        wave = vocoder_larger(wave, (int64_t)b->moments * b->width);
+        wave = vocoder_larger(wave, (int64_t)b->time_steps * b->width);
     }
     v->last_ready =
-        take_rows(a, n * v->blocks[d->n_rates - 1].moments, v->blocks[d->n_rates - 1].n_out);
+        take_rows(a, n * v->blocks[d->n_rates - 1].time_steps, v->blocks[d->n_rates - 1].n_out);
     v->wave = take_floats(a, n * wave);
     v->unit_inner = cuda_arena_take(a, (uint64_t)(n * wave) * 4);
     v->tapped = take_floats(a, n * most);

@@ -77,8 +77,8 @@ cudaError_t cuda_gather_run(
 
 /* ---- Attention ---- */
 
-/* Value d of a head at `position`, turned by its angle. */
-static __device__ __forceinline__ float attend_turned(
+/* Value d of a head at `position`, rotated by its angle. */
+static __device__ __forceinline__ float attend_rotated(
     const vocoder_attend &p, const float *x, int64_t position, int d)
 {
     int half = p.head / 2, i = d % half;
@@ -177,7 +177,7 @@ static __device__ void attend_old_keys(
     }
 }
 
-/* Keys of this call, turned here; the block of a frame keeps that frame's. */
+/* Keys of this call, rotated here; the block of a frame keeps that frame's. */
 static __device__ void attend_own_keys(
     const vocoder_attend &p, const attend_place &at, const float *q, float *key, float *score)
 {
@@ -185,7 +185,7 @@ static __device__ void attend_own_keys(
         int64_t position = at.first + k, slot = position % p.capacity * at.width;
         const float *row = at.own + (position - at.begin) * p.stride;
         for (int d = at.tid; d < p.head; d += STEP_THREADS) {
-            key[d] = attend_turned(p, row + p.k_at + at.kv * p.head, position, d);
+            key[d] = attend_rotated(p, row + p.k_at + at.kv * p.head, position, d);
             if (position == at.position && at.keeps) {
                 at.keys[slot + d] = key[d];
                 at.values[slot + d] = row[p.v_at + at.kv * p.head + d];
@@ -263,7 +263,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void attend_kernel(vocoder_att
     }
     const float *query = at.own + (int64_t)at.frame * p.stride + (int)blockIdx.x * p.head;
     for (int d = at.tid; d < p.head; d += STEP_THREADS) {
-        q[d] = attend_turned(p, query, at.position, d);
+        q[d] = attend_rotated(p, query, at.position, d);
     }
     ptx_copy_wait<0>();
     __syncthreads();
@@ -322,14 +322,14 @@ static __device__ double block_sum(double x, double *scratch)
 
 /* The sums of four channels; padding stays 0. */
 static __device__ __forceinline__ float4 depthwise_quad(
-    const cuda_depthwise &p, const float *past, int column, int moment, int quad)
+    const cuda_depthwise &p, const float *past, int column, int time_step, int quad)
 {
     float4 taps[DEPTHWISE_TAPS], rows[DEPTHWISE_TAPS], v = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int j = 0; j < DEPTHWISE_TAPS; j++) {
         int back = DEPTHWISE_TAPS - 1 - j;
-        const float *row = moment >= back ? p.x + (int64_t)(column - back) * p.width
-                                          : past + (int64_t)(moment + j) * p.width;
+        const float *row = time_step >= back ? p.x + (int64_t)(column - back) * p.width
+                                             : past + (int64_t)(time_step + j) * p.width;
         taps[j] = __ldg((const float4 *)(p.taps + j * p.width) + quad);
         rows[j] = *((const float4 *)row + quad);
     }
@@ -354,7 +354,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
 {
     __shared__ __align__(16) float4 y[DEPTHWISE_MAX_CHANNELS / 4];
     __shared__ double scratch[STEP_WARPS];
-    int column = (int)blockIdx.x, item = column / p.moments, moment = column % p.moments;
+    int column = (int)blockIdx.x, item = column / p.time_steps, time_step = column % p.time_steps;
     const bool there = item < p.call->n;
     const int lane = there ? p.call->lanes[item] : 0;
     const float *past = (const float *)((const char *)p.past + lane * p.past_stride);
@@ -365,7 +365,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
     }
     double sum = 0, squares = 0;
     for (int quad = (int)threadIdx.x; quad < p.width / 4; quad += STEP_THREADS) {
-        float4 v = depthwise_quad(p, past, column, moment, quad);
+        float4 v = depthwise_quad(p, past, column, time_step, quad);
         y[quad] = v;
         sum += (double)v.x + (double)v.y + (double)v.z + (double)v.w;
     }
@@ -391,7 +391,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void depthwise_kernel(cuda_dep
 cudaError_t cuda_depthwise_run(
     const struct cuda_depthwise *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    return launch(depthwise_kernel, dim3((unsigned)(n_items * p->moments)), STEP_THREADS,
+    return launch(depthwise_kernel, dim3((unsigned)(n_items * p->time_steps)), STEP_THREADS,
         device->arch.overlaps, stream, *p);
 }
 
@@ -401,7 +401,7 @@ enum { LAST_TAPS = 7, LAST_RUN = 8 }; /* samples of one warp */
 
 static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
 {
-    int per_item = (p.moments + LAST_RUN - 1) / LAST_RUN, lane = (int)threadIdx.x % 32;
+    int per_item = (p.time_steps + LAST_RUN - 1) / LAST_RUN, lane = (int)threadIdx.x % 32;
     int run = (int)blockIdx.x * STEP_WARPS + (int)threadIdx.x / 32, item = run / per_item;
     int t0 = run % per_item * LAST_RUN, row_bytes = p.groups * CONV_GROUP_BYTES;
     const bool there = item < p.call->n;
@@ -421,11 +421,11 @@ static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
 #pragma unroll
         for (int i = 0; i < LAST_RUN + LAST_TAPS - 1; i++) {
             int t = t0 + i - (LAST_TAPS - 1);
-            if (t >= p.moments) {
+            if (t >= p.time_steps) {
                 break;
             }
             const unsigned char *row =
-                t >= 0 ? p.x + ((int64_t)item * p.moments + t) * row_bytes
+                t >= 0 ? p.x + ((int64_t)item * p.time_steps + t) * row_bytes
                        : p.past + who * p.past_stride + (int64_t)(LAST_TAPS - 1 + t) * row_bytes;
             float4 x = rows_join(*(const uint4 *)(row + quad * 16));
 #pragma unroll
@@ -449,7 +449,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
         }
         mine = lane == s ? v + p.bias : mine;
     }
-    if (lane < LAST_RUN && t0 + lane < p.moments) {
+    if (lane < LAST_RUN && t0 + lane < p.time_steps) {
         if (!isfinite(mine)) {
             mine = 0;
             p.call->not_a_number[who] = 1;
@@ -461,7 +461,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void last_kernel(cuda_last p)
 cudaError_t cuda_last_run(
     const struct cuda_last *p, int n_items, const struct cuda_device *device, cudaStream_t stream)
 {
-    int runs = n_items * ((p->moments + LAST_RUN - 1) / LAST_RUN);
+    int runs = n_items * ((p->time_steps + LAST_RUN - 1) / LAST_RUN);
     return launch(last_kernel, dim3((unsigned)((runs + STEP_WARPS - 1) / STEP_WARPS)), STEP_THREADS,
         device->arch.overlaps, stream, *p);
 }
@@ -478,7 +478,7 @@ static __device__ void carry_piece(
         uint4 v[CARRY_AT_ONCE];
 #pragma unroll
         for (int i = 0; i < CARRY_AT_ONCE; i++) {
-            int from = r0 + i + part.moments; /* in past and fresh rows together */
+            int from = r0 + i + part.time_steps; /* in past and fresh rows together */
             if (r0 + i < part.n_rows) {
                 v[i] = from < part.n_rows
                            ? *(const uint4 *)(past + (int64_t)from * part.row_bytes)
@@ -516,7 +516,7 @@ static __global__ __launch_bounds__(STEP_THREADS) void carry_kernel(
         const cuda_carry_part &part = p.parts[i];
         int64_t at = (int64_t)(piece - part.first_piece) * 16;
         carry_piece(part, state + part.past + at,
-            part.fresh + (int64_t)item * part.moments * part.row_bytes + at);
+            part.fresh + (int64_t)item * part.time_steps * part.row_bytes + at);
     }
 }
 

@@ -47,15 +47,15 @@ cudaError_t cuda_attend_run(const struct vocoder_attend *attend, int n_items,
 /* Depthwise convolution of 7 taps, then LayerNorm. */
 struct cuda_depthwise {
     const struct cuda_call *call;
-    const float *x;      /* [items * moments][width] */
+    const float *x;      /* [items * time_steps][width] */
     const float *past;   /* lane 0's 6 rows */
     int64_t past_stride; /* bytes */
-    int moments;
+    int time_steps;
     int channels, width;                  /* width: padded */
     const float *taps;                    /* [7][width] */
     const float *bias, *norm, *norm_bias; /* [width] */
     float eps;
-    unsigned char *ready; /* rows [items * moments] */
+    unsigned char *ready; /* rows [items * time_steps] */
 };
 enum { DEPTHWISE_TAPS = 7, DEPTHWISE_MAX_CHANNELS = 8192 };
 cudaError_t cuda_depthwise_run(const struct cuda_depthwise *depthwise, int n_items,
@@ -67,7 +67,7 @@ struct cuda_last {
     const struct cuda_call *call;
     const unsigned char *x, *past;
     int64_t past_stride;
-    int moments;
+    int time_steps;
     int groups;
     const float *w; /* [7][groups * 16] */
     float bias;
@@ -77,9 +77,9 @@ cudaError_t cuda_last_run(
 
 /* After all else: each past becomes the last n_rows of itself and the call's rows; the position moves on. */
 struct cuda_carry_part {
-    const unsigned char *fresh; /* [items * moments] rows */
+    const unsigned char *fresh; /* [items * time_steps] rows */
     int64_t past;               /* from a lane's state */
-    int row_bytes, moments, n_rows;
+    int row_bytes, time_steps, n_rows;
     int first_piece; /* pieces (16 bytes of a row) of the parts before */
 };
 enum { CARRY_MAX_PARTS = 3 + 5 * CONFIG_MAX_RATES };

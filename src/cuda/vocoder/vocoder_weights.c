@@ -85,8 +85,8 @@ static void load_conv(struct loader *l, const struct cuda_product *p, const stru
     load_floats(l, p->bias, w->bias, w->w.rows);
 }
 
-/* Transposed, [in][out * taps] with `rate` or 2 * rate taps: phase p of the outputs takes tap p of its own moment and
- * tap p + rate of the one before, which is tap 0 of the product. */
+/* Transposed, [in][out * taps] with `rate` or 2 * rate taps: phase p of the outputs takes tap p of
+ * its own time step and tap p + rate of the one before, which is tap 0 of the product. */
 static void load_transposed(
     struct loader *l, const struct cuda_product *p, const struct conv_weights *w, int n_out, int rate)
 {
@@ -182,21 +182,21 @@ static void load_stack(struct loader *l)
 }
 
 /* [channels][taps] -> [taps][width] */
-static void load_turned(struct loader *l, const float *to, const float *w, int channels, int taps)
+static void load_by_tap(struct loader *l, const float *to, const float *w, int channels, int taps)
 {
     int width = vocoder_pad(channels);
-    float *turned = memory_new((size_t)width * (size_t)taps, sizeof *turned);
-    if (!turned) {
+    float *transposed = memory_new((size_t)width * (size_t)taps, sizeof *transposed);
+    if (!transposed) {
         l->status = l->status ? l->status : error_memory(l->error, "the vocoder");
         return;
     }
     for (int j = 0; j < taps; j++) {
         for (int c = 0; c < channels; c++) {
-            turned[j * width + c] = w[c * taps + j];
+            transposed[j * width + c] = w[c * taps + j];
         }
     }
-    load_floats(l, to, turned, (int64_t)width * taps);
-    memory_free(turned);
+    load_floats(l, to, transposed, (int64_t)width * taps);
+    memory_free(transposed);
 }
 
 static void load_ups(struct loader *l)
@@ -206,7 +206,7 @@ static void load_ups(struct loader *l)
         struct vocoder_up *u = &l->v->ups[i];
         const struct convnext_weights *w = &l->v->model->vocoder.upsample[i];
         load_transposed(l, &u->up, &w->up, d->latent, u->ratio);
-        load_turned(l, u->taps, w->depthwise.w.data, d->latent, DEPTHWISE_TAPS);
+        load_by_tap(l, u->taps, w->depthwise.w.data, d->latent, DEPTHWISE_TAPS);
         load_floats(l, u->taps_bias, w->depthwise.bias, d->latent);
         load_floats(l, u->norm, w->norm, d->latent);
         load_floats(l, u->norm_bias, w->norm_bias, d->latent);
@@ -235,7 +235,7 @@ static void load_blocks(struct loader *l)
     }
     int channels = v->blocks[v->config->n_rates - 1].n_out;
     load_snake(l, &v->last_snake, &w->last_snake, channels);
-    load_turned(l, v->last_w, w->last.w.data, channels, (int)(w->last.w.cols / channels));
+    load_by_tap(l, v->last_w, w->last.w.data, channels, (int)(w->last.w.cols / channels));
     v->last_bias = w->last.bias[0];
 }
 

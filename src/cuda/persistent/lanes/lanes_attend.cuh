@@ -28,11 +28,11 @@ DEV const uint32_t *lanes_heads(const struct block &b, int lane)
 
 /* What this block's lane, if it has one, mixes of the predictor's few keys -> words of KIND; the mark. */
 template <enum lanes_kind KIND>
-DEV uint32_t lanes_attend_predictor(struct block &b, const struct crowd &crowd,
+DEV uint32_t lanes_attend_predictor(struct block &b, const struct lanes_launch &lanes,
     struct attend_kept &kept, const struct attend_norm &norm, uint32_t mark, int position)
 {
     const uint32_t mixed_mark = lanes_mark(b, KIND);
-    if (b.part < crowd.n) { /* lanes fall to the first parts */
+    if (b.part < lanes.n) { /* lanes fall to the first parts */
         float mixed[1];
         attend_predictor<1>(b, kept, norm, lanes_heads(b, b.part), mark, position, mixed);
         lanes_put_mixed<KIND>(b, b.part, b.thread, mixed[0], mixed_mark);
@@ -56,21 +56,22 @@ DEV int lanes_n_pages(const struct block &b, int position)
 }
 
 /* Rotary angles of this block's lane; read after the next barrier. */
-DEV void lanes_angles(struct block &b, const struct crowd &crowd, const float *freq)
+DEV void lanes_angles(struct block &b, const struct lanes_launch &lanes, const float *freq)
 {
     const int lane = lanes_attended(b);
-    if (lane < crowd.n) {
-        attend_angles<1>(b, freq, crowd.args->lane[lane].position);
+    if (lane < lanes.n) {
+        attend_angles<1>(b, freq, lanes.args->lane[lane].position);
     }
 }
 
 /* Keys and values in front of the lane's position, a slot for each page that this block has. */
-DEV bool lanes_produce_pages(struct block &b, const struct crowd &crowd, struct producer &p, int layer)
+DEV bool lanes_produce_pages(
+    struct block &b, const struct lanes_launch &lanes, struct producer &p, int layer)
 {
-    if (lanes_attended(b) >= crowd.n) {
+    if (lanes_attended(b) >= lanes.n) {
         return true;
     }
-    const auto &lane = crowd.args->lane[lanes_attended(b)];
+    const auto &lane = lanes.args->lane[lanes_attended(b)];
     const int n_pages = lanes_n_pages(b, lane.position);
     for (int i = n_pages > 0 ? 0 : -1; i >= 0; i = lanes_page_after(i, n_pages)) {
         const int page = b.part % 2 + 2 * i;
@@ -357,13 +358,13 @@ DEV int lanes_n_parts(int position)
 }
 
 /* What this block's lane, if it has one, mixes of the talker's keys -> LANES_X_MIXED; the mark. */
-DEV uint32_t lanes_attend_talker(struct block &b, const struct crowd &crowd,
+DEV uint32_t lanes_attend_talker(struct block &b, const struct lanes_launch &lanes,
     const struct attend_norm &norm, uint32_t mark, int layer)
 {
     const uint32_t mixed_mark = lanes_mark(b, LANES_X_MIXED);
     const int at = lanes_attended(b);
-    if (at < crowd.n) {
-        const auto &lane = crowd.args->lane[at];
+    if (at < lanes.n) {
+        const auto &lane = lanes.args->lane[at];
         const float eps = b.args->weights.talker_eps;
         attend_place<1, 0>(b, norm, eps, true, lanes_heads(b, at), NULL, mark, NULL);
         block_trace(b, 3);

@@ -19,9 +19,9 @@
 
 /* ---- Rows that this thread owns ---- */
 
-template <int W> DEV bool lanes_owns(const struct block &b, const struct crowd &crowd)
+template <int W> DEV bool lanes_owns(const struct block &b, const struct lanes_launch &lanes)
 {
-    return b.thread < crowd.n * (W / FRAME_BLOCKS);
+    return b.thread < lanes.n * (W / FRAME_BLOCKS);
 }
 
 template <int W> DEV int lanes_own_lane(const struct block &b)
@@ -36,19 +36,19 @@ template <int W> DEV int lanes_own_row(const struct block &b)
 
 /* This row's element of a norm's weight; 1 where there is no norm. */
 template <int W>
-DEV float lanes_own_weight(const struct block &b, const struct crowd &crowd, const float *norm)
+DEV float lanes_own_weight(const struct block &b, const struct lanes_launch &lanes, const float *norm)
 {
-    return norm && lanes_owns<W>(b, crowd) ? norm[lanes_own_row<W>(b)] : 1.0f;
+    return norm && lanes_owns<W>(b, lanes) ? norm[lanes_own_row<W>(b)] : 1.0f;
 }
 
 /* The owners' numbers, times the norm's weight -> the exchange; the mark. */
 template <int W, enum lanes_kind KIND>
-DEV uint32_t lanes_tell(struct block &b, const struct crowd &crowd, float own, float weight)
+DEV uint32_t lanes_publish(struct block &b, const struct lanes_launch &lanes, float own, float weight)
 {
     const uint32_t mark = lanes_mark(b, KIND);
     if (b.warp * 32 < LANES * (W / FRAME_BLOCKS)) {
         const int lane = lanes_own_lane<W>(b), row = lanes_own_row<W>(b);
-        const bool mine = lanes_owns<W>(b, crowd);
+        const bool mine = lanes_owns<W>(b, lanes);
         uint32_t *words = lanes_at<KIND>(b);
         lanes_put<W / FRAME_UNIT_K>(b, words, lane, row, dev_mul(own, weight), mine, mark);
         lanes_put_square<W>(b, words, lane, row, own, mine, mark);
@@ -94,12 +94,12 @@ DEV float lanes_swap(struct block &b, const float *bias)
 
 /* The product of a vector that a norm stands before; its sums of squares. PLACE: of the trace. */
 template <class S, int W, int PLACE>
-DEV void lanes_state_product(
-    struct block &b, const struct crowd &crowd, struct held<S> &h, const uint32_t *words, uint32_t mark)
+DEV void lanes_state_product(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
+    const uint32_t *words, uint32_t mark)
 {
     struct lanes_product<S> p = {};
     uint4 x[LANES_FOURS][S::K + W / 1024];
-    lanes_take<S::K, W / 1024>(b, crowd, words, S::K, 0, mark, x);
+    lanes_take<S::K, W / 1024>(b, lanes, words, S::K, 0, mark, x);
     block_trace(b, PLACE);
     lanes_multiply<S, 0, S::UNITS>(b, h, p, x);
     lanes_squares<S::K, W / 1024>(b, x);
@@ -109,18 +109,18 @@ DEV void lanes_state_product(
 
 /* The product of units `unit` and on of a vector of `units`. */
 template <class S, int PLACE>
-DEV void lanes_plain_product(struct block &b, const struct crowd &crowd, struct held<S> &h,
+DEV void lanes_plain_product(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
     const uint32_t *words, int units, int unit, uint32_t mark)
 {
     constexpr int ALL = S::K == 1 ? S::UNITS : S::K, N = ALL < 12 ? ALL : 12, N_PARTS = ALL / N;
     static_assert(ALL % N == 0 && N_PARTS <= 2, "in one part, or in two");
     struct lanes_product<S> p = {};
     uint4 x[LANES_FOURS][N];
-    lanes_take<N, 0>(b, crowd, words, units, unit, mark, x);
+    lanes_take<N, 0>(b, lanes, words, units, unit, mark, x);
     block_trace(b, PLACE);
     lanes_multiply<S, 0, N_PARTS == 1 ? S::UNITS : N>(b, h, p, x);
     if constexpr (N_PARTS == 2) {
-        lanes_take<N, 0>(b, crowd, words, units, unit + N, mark, x);
+        lanes_take<N, 0>(b, lanes, words, units, unit + N, mark, x);
         lanes_multiply<S, N, N>(b, h, p, x);
     }
     lanes_note<S>(b, p);
@@ -128,12 +128,12 @@ DEV void lanes_plain_product(struct block &b, const struct crowd &crowd, struct 
 }
 
 template <class S, int W>
-DEV uint32_t lanes_qkv(struct block &b, const struct crowd &crowd, struct held<S> &h,
+DEV uint32_t lanes_qkv(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
     const uint32_t *words, uint32_t state_mark, float eps)
 {
-    lanes_state_product<S, W, 1>(b, crowd, h, words, state_mark);
+    lanes_state_product<S, W, 1>(b, lanes, h, words, state_mark);
     const uint32_t mark = lanes_mark(b, LANES_X_QKV);
-    for (int t = b.thread; t < S::ROWS * crowd.n; t += FRAME_THREADS) {
+    for (int t = b.thread; t < S::ROWS * lanes.n; t += FRAME_THREADS) {
         const int c = t / S::ROWS, row = t % S::ROWS;
         const float value = lanes_sum<S::ROWS>(b, c, row) * product_scale(b, c, W, eps);
         exchange_put(
@@ -179,57 +179,57 @@ template <class S> DEV int64_t lanes_swap_o(struct block &b)
 /* The output projection of this block's row tile, added to the owners' rows: whole numbers, as the kernel for one
  * lane adds the kv heads. */
 template <class S, int W>
-DEV void lanes_o(
-    struct block &b, const struct crowd &crowd, struct held<S> &h, uint32_t mixed_mark, float &own)
+DEV void lanes_o(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
+    uint32_t mixed_mark, float &own)
 {
     constexpr bool WHOLE = S::UNITS == FRAME_KV_HEADS;
-    lanes_plain_product<S, 4>(b, crowd, h, lanes_at<LANES_X_MIXED>(b), FRAME_KV_HEADS,
+    lanes_plain_product<S, 4>(b, lanes, h, lanes_at<LANES_X_MIXED>(b), FRAME_KV_HEADS,
         WHOLE ? 0 : b.index % 2 * S::UNITS, mixed_mark);
     block_trace(b, 5);
     int64_t total = 0;
     if constexpr (!WHOLE) {
         total = lanes_swap_o<S>(b);
-    } else if (lanes_owns<W>(b, crowd)) {
+    } else if (lanes_owns<W>(b, lanes)) {
         total = lanes_o_sum<S>(b, lanes_own_lane<W>(b), b.thread % 16);
     }
     own = exchange_rounded(own + totals_value((uint64_t)total + FRAME_KV_HEADS * TOTAL_COUNT));
 }
 
 template <class S, int W, int I>
-DEV uint32_t lanes_gate_up(
-    struct block &b, const struct crowd &crowd, struct held<S> &h, uint32_t middle_mark, float eps)
+DEV uint32_t lanes_gate_up(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
+    uint32_t middle_mark, float eps)
 {
     constexpr int UNITS = I / FRAME_BLOCKS;
     static_assert(UNITS % 2 == 0, "neighbours stand in one warp");
-    lanes_state_product<S, W, 6>(b, crowd, h, lanes_at<LANES_X_MIDDLE>(b), middle_mark);
+    lanes_state_product<S, W, 6>(b, lanes, h, lanes_at<LANES_X_MIDDLE>(b), middle_mark);
     block_trace(b, 7);
     const uint32_t mark = lanes_mark(b, LANES_X_INNER);
-    for (int first = b.warp * 32; first < UNITS * crowd.n; first += FRAME_THREADS) {
+    for (int first = b.warp * 32; first < UNITS * lanes.n; first += FRAME_THREADS) {
         const int t = first + b.lane, c = t / UNITS, unit = t % UNITS, row = unit / 8 * 16 + unit % 8;
         float value = 0;
-        if (c < crowd.n) {
+        if (c < lanes.n) {
             value = exchange_rounded(layer_gated(lanes_sum<S::ROWS>(b, c, row),
                 lanes_sum<S::ROWS>(b, c, row + 8), product_scale(b, c, W, eps)));
         }
         lanes_put<I / FRAME_UNIT_K>(
-            b, lanes_at<LANES_X_INNER>(b), c, b.index * UNITS + unit, value, c < crowd.n, mark);
+            b, lanes_at<LANES_X_INNER>(b), c, b.index * UNITS + unit, value, c < lanes.n, mark);
     }
     return mark;
 }
 
 /* The block's part of the inner vectors: all of it, or half where two blocks share a row tile. */
 template <class S, int W, int I>
-DEV void lanes_down(
-    struct block &b, const struct crowd &crowd, struct held<S> &h, uint32_t inner_mark, float &own)
+DEV void lanes_down(struct block &b, const struct lanes_launch &lanes, struct held<S> &h,
+    uint32_t inner_mark, float &own)
 {
     constexpr int UNITS = I / FRAME_UNIT_K;
-    lanes_plain_product<S, 8>(b, crowd, h, lanes_at<LANES_X_INNER>(b), UNITS,
+    lanes_plain_product<S, 8>(b, lanes, h, lanes_at<LANES_X_INNER>(b), UNITS,
         S::UNITS < UNITS ? b.index % 2 * S::UNITS : 0, inner_mark);
     block_trace(b, 9);
     float sum = 0;
     if constexpr (W == 1024) {
         sum = lanes_swap(b, NULL);
-    } else if (lanes_owns<W>(b, crowd)) {
+    } else if (lanes_owns<W>(b, lanes)) {
         sum = exchange_rounded(lanes_sum<16>(b, lanes_own_lane<W>(b), b.thread % 16));
     }
     own = exchange_rounded(own + sum);

@@ -22,11 +22,11 @@
 
 enum { LANES_MARK_BIT = 30, LANES_BAD = 1 << 14 };
 
-/* This block's part in a launch. */
-struct crowd {
+/* The utterances of a launch, as one block sees them. */
+struct lanes_launch {
     const struct frame_lanes_args *args;
-    int n;
-    int chooses; /* the lane whose codes it chooses, or -1 */
+    int n;       /* utterances */
+    int chooses; /* the one whose codes this block chooses, or -1 */
 };
 
 /* Turns the mark of a kind: the new one is written and waited for. Every thread of every block calls it once for
@@ -144,8 +144,8 @@ template <int N, uint32_t BITS> DEV void lanes_unmark(uint4 (&x)[N], int n)
  * thread, 16 bytes of each. Those of lanes that are not there are 0. One thread of a warp waits for its first alone,
  * for words that are asked for in vain stand in the way of those that are told; then all are on their way at once. */
 template <int N, int CHUNKS>
-DEV void lanes_take(const struct block &b, const struct crowd &crowd, const uint32_t *words, int units,
-    int unit, uint32_t mark, uint4 (&x)[LANES_FOURS][N + CHUNKS])
+DEV void lanes_take(const struct block &b, const struct lanes_launch &lanes, const uint32_t *words,
+    int units, int unit, uint32_t mark, uint4 (&x)[LANES_FOURS][N + CHUNKS])
 {
     constexpr int EACH = N + CHUNKS, ALL = LANES_FOURS * EACH;
     constexpr uint32_t GROUP = (1u << EACH) - 1;
@@ -155,7 +155,7 @@ DEV void lanes_take(const struct block &b, const struct crowd &crowd, const uint
     uint32_t missing = 0;
 #pragma unroll
     for (int f = 0; f < LANES_FOURS; f++) {
-        missing |= 4 * f + b.lane / 8 < crowd.n ? GROUP << f * EACH : 0;
+        missing |= 4 * f + b.lane / 8 < lanes.n ? GROUP << f * EACH : 0;
         for (int i = 0; i < EACH; i++) {
             x[f][i] = (uint4){0, 0, 0, 0};
         }
