@@ -7,12 +7,15 @@
 #include "api/api.h"
 #include "audio/sound_read.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "text/chars.h"
 #include "voice/clone.h"
 #include "voice/voice_file.h"
 
 /* Recordings outside of these work, but rarely well. */
 static const double short_seconds = 3, long_seconds = 30, quiet_db = -45, clipped_share = 0.001;
+/* Less than this holds no voice. */
+static const double least_seconds = 0.3, least_peak = 1e-3;
 
 utter_status utter_voice_preset(
     utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
@@ -71,9 +74,7 @@ static void note_recording(const utter_model *model, const struct sound_heard *h
             "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
         engine_log(&model->engine, line);
     }
-    if (!isfinite(h->rms_db)) {
-        engine_log(&model->engine, "the recording is silent: is it the right one?");
-    } else if (h->rms_db < quiet_db) {
+    if (h->rms_db < quiet_db) {
         snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
             h->rms_db);
         engine_log(&model->engine, line);
@@ -107,6 +108,20 @@ static utter_status make_clone(utter_voice **voice, utter_model *model, const fl
     return engine_note(&model->engine, status, error);
 }
 
+/* `what`: the recording, as messages name it. */
+static utter_status check_holds_voice(const char *what, double seconds, double peak, utter_error *error)
+{
+    if (seconds < least_seconds) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: the recording is too short, %.2f s (5 to 15 s of speech make a voice)", what, seconds);
+    }
+    if (peak < least_peak) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: the recording is silent (5 to 15 s of speech make a voice)", what);
+    }
+    return UTTER_OK;
+}
+
 utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const char *sound_path,
     const utter_clone_options *options, utter_recording *heard, utter_error *error)
 {
@@ -136,6 +151,9 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         status = api_copy_sized(heard, heard->size, &full, sizeof full, "utter_recording", error);
     }
     if (status == UTTER_OK) {
+        status = check_holds_voice(sound_path, h.seconds, h.peak, error);
+    }
+    if (status == UTTER_OK) {
         note_recording(model, &h);
         stem_of(name, sizeof name, sound_path);
         snprintf(provenance, sizeof provenance, "cloned from %s, %.2f s at %d Hz, by utter %s", name,
@@ -160,15 +178,20 @@ utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model, 
     if ((status = clone_options(&o, options, error))) {
         return status;
     }
+    double peak = 0;
     for (size_t i = 0; i < n_samples; i++) {
         if (!isfinite(pcm[i])) {
             return error_set(error, UTTER_E_ARGUMENT, "sample %zu of the recording is not a number", i);
         }
+        peak = max(peak, (double)fabsf(pcm[i]));
     }
     double seconds = (double)n_samples / (double)api_config(model)->codec.sample_rate;
     if (seconds > o.max_seconds) {
         return error_set(error, UTTER_E_ARGUMENT, "the recording is %.1f s long, more than %.1f s",
             seconds, o.max_seconds);
+    }
+    if ((status = check_holds_voice("samples", seconds, peak, error))) {
+        return status;
     }
     snprintf(provenance, sizeof provenance, "cloned from %.2f s of samples, by utter %s", seconds,
         utter_version_text());

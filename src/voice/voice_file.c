@@ -14,7 +14,7 @@
 /* What this program writes; it reads this version and all before it. */
 #define VOICE_VERSION "1"
 
-enum { MAX_FRAMES = 1 << 16, MAX_WIDTH = 1 << 16, MAX_HEADER = 1 << 20 };
+enum { MAX_FRAMES = 1 << 16, MAX_WIDTH = 1 << 16, MAX_HEADER = 1 << 20, MAX_BYTES = 64 << 20 };
 
 utter_status voice_save(const utter_voice *v, const char *path, utter_error *error)
 {
@@ -106,30 +106,33 @@ static utter_status read_voice(
 }
 
 /* A header takes many times its size when it is read, and a voice's is small. */
-static utter_status check_header(const char *path, utter_error *error)
+static utter_status check_header(const struct file_map *map, const char *path, utter_error *error)
 {
-    struct file_map map;
-    utter_status status = file_map_open(&map, path, error);
-    struct bytes b = bytes_of(map.data, map.size);
-    if (!status && bytes_number(&b, 8) > MAX_HEADER) {
-        status = broken(path, "its header is too large", error);
-    }
-    file_map_close(&map);
-    return status;
+    struct bytes b = bytes_of(map->data, map->size);
+    return bytes_number(&b, 8) > MAX_HEADER ? broken(path, "its header is too large", error) : UTTER_OK;
 }
 
+/* The file is opened once: what is read is what was checked, whatever becomes of its name meanwhile. */
 utter_status voice_load(utter_voice **voice, const char *path, utter_error *error)
 {
     struct tensor_set *set = NULL;
+    struct file_map map = {0};
     *voice = NULL;
-    utter_status status = seal_check(path, error);
-    if (status || (status = check_header(path, error)) ||
-        (status = tensor_set_open_file(&set, path, error))) {
-        return status;
+    utter_status status = file_map_open(&map, path, error);
+    if (!status && map.size > MAX_BYTES) { /* before gigabytes are hashed */
+        status = broken(path, "it is larger than any voice", error);
     }
-    if ((status = check_version(set, path, error)) == UTTER_OK) {
+    if (!status && !(status = seal_check_map(&map, path, error)) &&
+        !(status = check_header(&map, path, error)) &&
+        !(status = tensor_set_open_memory(&set, map.data, map.size, path, error)) &&
+        !(status = check_version(set, path, error))) {
         status = read_voice(voice, set, path, error);
     }
+    if (status == UTTER_OK && file_map_damaged(&map)) {
+        voice_free(voice);
+        status = broken(path, "it became shorter as it was read", error);
+    }
     tensor_set_close(&set);
+    file_map_close(&map);
     return status;
 }

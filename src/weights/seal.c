@@ -41,29 +41,32 @@ static uint64_t hash_around(const struct file_map *map, size_t at)
     return XXH64_digest(&state);
 }
 
-utter_status seal_check(const char *path, utter_error *error)
+utter_status seal_check_map(const struct file_map *map, const char *path, utter_error *error)
 {
-    struct file_map map;
     char digits[SEAL_DIGITS];
-    utter_status status = file_map_open(&map, path, error);
-    if (status) {
-        return status;
-    }
-    struct bytes b = bytes_of(map.data, map.size);
+    struct bytes b = bytes_of(map->data, map->size);
     uint64_t header = bytes_number(&b, 8);
     size_t at = 0;
     if (!b.short_read && header <= bytes_left(&b)) {
-        at = seal_find(map.data, 8 + (size_t)header);
+        at = seal_find(map->data, 8 + (size_t)header);
     }
     if (at == 0) {
-        status =
-            error_set(error, UTTER_E_FILE, "%s: no sealed file, or damaged: its seal is missing", path);
-    } else {
-        seal_digits(digits, hash_around(&map, at));
-        if (memcmp(digits, map.data + at, SEAL_DIGITS) != 0 || file_map_damaged(&map)) {
-            status = error_set(
-                error, UTTER_E_FILE, "%s: damaged: its content does not match its seal", path);
-        }
+        return error_set(
+            error, UTTER_E_FILE, "%s: no sealed file, or damaged: its seal is missing", path);
+    }
+    seal_digits(digits, hash_around(map, at));
+    if (memcmp(digits, map->data + at, SEAL_DIGITS) != 0 || file_map_damaged(map)) {
+        return error_set(error, UTTER_E_FILE, "%s: damaged: its content does not match its seal", path);
+    }
+    return UTTER_OK;
+}
+
+utter_status seal_check(const char *path, utter_error *error)
+{
+    struct file_map map;
+    utter_status status = file_map_open(&map, path, error);
+    if (status == UTTER_OK) {
+        status = seal_check_map(&map, path, error);
     }
     file_map_close(&map);
     return status;

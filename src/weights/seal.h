@@ -19,5 +19,8 @@ void seal_digits(char *digits, uint64_t hash);
 
 /* Maps the file and compares. UTTER_E_FILE when it is damaged, cut short, or has no seal. */
 utter_status seal_check(const char *path, utter_error *error);
+/* The same of a file that is mapped already: what was checked is what is read then. `path` for the message. */
+struct file_map;
+utter_status seal_check_map(const struct file_map *map, const char *path, utter_error *error);
 
 #endif

@@ -117,7 +117,10 @@ static void bad_clones_are_refused(void **state)
     utter_clone_options o;
     utter_clone_options_init(&o);
     clone_refused(presets, pcm, N_SAMPLES, &o, UTTER_E_ARGUMENT, "take a Base model");
-    clone_refused(model, pcm, 1, &o, UTTER_E_ARGUMENT, "too short");
+    clone_refused(model, pcm, RATE * 3 / 10 - 1, &o, UTTER_E_ARGUMENT, "too short");
+    float *silence = calloc(N_SAMPLES, sizeof *silence);
+    clone_refused(model, silence, N_SAMPLES, &o, UTTER_E_ARGUMENT, "silent");
+    free(silence);
     o.max_seconds = 3.9;
     clone_refused(model, pcm, N_SAMPLES, &o, UTTER_E_ARGUMENT, "more than 3.9 s");
     utter_clone_options_init(&o);

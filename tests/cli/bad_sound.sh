@@ -14,7 +14,7 @@ utter codec decode -q -m $MODELS/silent silence.json -o bomb.flac
 run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 100 utter clone -m $B bomb.flac -o x.voice'
 run 'utter codec encode -m $B bomb.flac -o x.json'
 # What works, but is said.
-run 'utter clone -m $B silence.wav -o x.voice; rm x.voice'
+run 'utter clone -m $B silence.wav -o x.voice'
 run 'utter clone -m $B clipped.wav -o x.voice; rm x.voice'
 run 'utter clone -m $B one-sample.wav -o x.voice'
 run 'utter codec encode -m $B one-sample.wav'

@@ -142,6 +142,36 @@ static void a_large_header_is_refused(void **state)
     assert_non_null(strstr(error.text, "its header is too large"));
 }
 
+/* Nobody waits until gigabytes are hashed. */
+static void a_large_file_is_refused(void **state)
+{
+    const char *path = support_path("huge.voice");
+    utter_voice *voice = make(false);
+    utter_error error = {0};
+    (void)state;
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    voice_free(&voice);
+    assert_int_equal(truncate(path, (off_t)8 << 30), 0);
+    assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "larger than any voice"));
+    unlink(path);
+}
+
+/* Under renames, what was checked must be what is read. */
+static void a_file_is_opened_once(void **state)
+{
+    const char *path = support_path("once.voice");
+    utter_voice *voice = make(true);
+    (void)state;
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    voice_free(&voice);
+    support_fail_at(SUPPORT_OPEN, 2);
+    assert_int_equal(voice_load(&voice, path, NULL), UTTER_OK);
+    assert_false(support_failed());
+    support_fail_off();
+    voice_free(&voice);
+}
+
 static void a_failed_write_leaves_the_old_file(void **state)
 {
     const char *path = support_path("c.voice");
@@ -208,6 +238,8 @@ int main(void)
         cmocka_unit_test(other_files_are_no_voices),
         cmocka_unit_test(what_cannot_be_a_voice_is_refused_by_name),
         cmocka_unit_test(a_large_header_is_refused),
+        cmocka_unit_test(a_large_file_is_refused),
+        cmocka_unit_test(a_file_is_opened_once),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(a_crash_leaves_the_old_file_or_the_new),
     };
