@@ -209,12 +209,12 @@ __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
     }
     int id = 0;
     for (int turn = 0; turn < TURNS; turn++) {
-        struct sample_rule rule = {
+        struct choice_rule rule = {
             {0.9f, 50, 1, 1}, 2048, 2048, -1, false, NULL, 5, (uint32_t)turn, (uint32_t)id};
         float score[8];
         bool bad = false, any;
         for (int i = 0; i < 8; i++) {
-            score[i] = 3.0f * sample_noise(sample_bits(rule, (uint32_t)sample_id(b, i) + 5000));
+            score[i] = 3.0f * sample_noise(choice_bits(rule, (uint32_t)sample_id(b, i) + 5000));
         }
         float noise[8];
         sample_draw(b, rule, noise);

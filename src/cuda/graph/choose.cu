@@ -3,9 +3,8 @@
  * block for each slot. Then what follows from the code: the predictor's next input, the sum of embeddings for the
  * talker's next step, and at the end of a frame the report to the host. */
 #include "cuda/lib/launch.cuh"
+#include "cuda/parts/choice.cuh"
 #include "cuda/parts/steps.h"
-
-#include "base/numeric.h"
 
 namespace {
 
@@ -29,15 +28,6 @@ struct shared {
     float listed[N_THREADS];
     uint32_t n_listed; /* ids in `ids`, with their scores in `listed` */
     int n, bad;
-};
-
-struct rules {
-    struct sampling sampling;
-    const uint8_t *seen; /* or NULL */
-    int n, suppress_from, keep;
-    bool keep_blocked;
-    uint64_t seed;
-    uint32_t frame, codebook;
 };
 
 /* The sum over a warp, in all threads. */
@@ -93,27 +83,22 @@ __device__ int best_of_block(struct shared &s, double score, int id)
 
 /* Penalty, minimum length, suppression, temperature: logits of this thread's ids -> scores, here and in s. Returns
  * the number of possible ids; the best of each group is noted too. */
-__device__ int process(struct shared &s, const struct rules &r, float (&own)[EACH])
+__device__ int process(struct shared &s, const struct choice_rule &r, float (&own)[EACH])
 {
     int n = 0;
     float best = -INFINITY;
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         const int i = e * N_THREADS + (int)threadIdx.x;
-        float v = own[e];
         if (i >= r.n) {
             own[e] = -INFINITY;
             continue;
         }
-        if (!(v < INFINITY)) { /* NaN too */
-            s.bad = 1;
-            v = -INFINITY;
+        float v = choice_admit(own[e], s.bad);
+        if (r.seen && history_has(r.seen, i)) {
+            v = choice_penalize(r, v);
         }
-        if (r.seen && r.seen[i]) {
-            v = v < 0 ? v * r.sampling.repetition_penalty : v / r.sampling.repetition_penalty;
-        }
-        bool blocked = i == r.keep ? r.keep_blocked : i >= r.suppress_from;
-        v = blocked ? -INFINITY : v;
+        v = choice_suppress(r, i, v);
         v = r.sampling.temperature == 0 ? v : v / r.sampling.temperature;
         s.scores[i] = own[e] = v;
         best = fmaxf(best, v);
@@ -127,13 +112,6 @@ __device__ int process(struct shared &s, const struct rules &r, float (&own)[EAC
     return count_all(s, n);
 }
 
-/* A number that orders as the float does; -0 as 0. */
-__device__ __forceinline__ uint32_t order_key(float f)
-{
-    uint32_t bits = __float_as_uint(f + 0.0f);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
 /* Drops all but the k largest scores; ties with the k-th stay. Its key is found two bits at a time. */
 __device__ void cut_top_k(struct shared &s, int n_ids, int k)
 {
@@ -142,7 +120,7 @@ __device__ void cut_top_k(struct shared &s, int n_ids, int k)
     for (int e = 0; e < EACH; e++) {
         int i = e * N_THREADS + (int)threadIdx.x;
         keys[e] =
-            i < n_ids && s.scores[i] > -INFINITY ? order_key(s.scores[i]) : 0; /* no score has key 0 */
+            i < n_ids && s.scores[i] > -INFINITY ? choice_key(s.scores[i]) : 0; /* no score has key 0 */
     }
     for (int shift = 30; shift >= 0; shift -= 2) {
         uint32_t count = 0; /* of keys at or above each of the three digits: ten bits each */
@@ -307,20 +285,13 @@ __device__ void cut_top_p(struct shared &s, int n_ids, float top_p)
     __syncthreads();
 }
 
-/* What an id's score is less in the race of exponentials (cpu_sample.h). */
-__device__ double handicap(const struct rules &r, int id)
+__device__ double handicap(const struct choice_rule &r, int id)
 {
-    const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
-    const uint32_t counter[4] = {r.frame, r.codebook, (uint32_t)id / 4, 0};
-    uint32_t words[4];
-    philox(counter, key, words);
-    uint32_t word = id % 4 == 0 ? words[0] : id % 4 == 1 ? words[1] : id % 4 == 2 ? words[2] : words[3];
-    double v = ((double)word + 0.5) / 4294967296.0;
-    return log(-log1p(-v));
+    return choice_handicap(choice_bits(r, (uint32_t)id));
 }
 
 /* The race of all possible ids. */
-__device__ int race(struct shared &s, const struct rules &r)
+__device__ int race(struct shared &s, const struct choice_rule &r)
 {
     double best = 0;
     int best_id = -1;
@@ -338,7 +309,7 @@ __device__ int race(struct shared &s, const struct rules &r)
 
 /* The race of those of the list that fewer than k surpass; rank and handicap are found by different warps where the
  * list is short enough. */
-__device__ int race_listed(struct shared &s, const struct rules &r, int k)
+__device__ int race_listed(struct shared &s, const struct choice_rule &r, int k)
 {
     const int n = (int)s.n_listed, i = (int)threadIdx.x, half = N_THREADS / 2;
     if (n <= half && i >= half && i - half < n) {
@@ -353,7 +324,7 @@ __device__ int race_listed(struct shared &s, const struct rules &r, int k)
     return best_of_block(s, score, stays ? (int)s.ids[i] : -1);
 }
 
-__device__ int choose_code(struct shared &s, const struct rules &r, float (&own)[EACH])
+__device__ int choose_code(struct shared &s, const struct choice_rule &r, float (&own)[EACH])
 {
     const int n = process(s, r, own);
     if (threadIdx.x == 0 && n == 0) {
@@ -419,7 +390,7 @@ __device__ void note_code(const struct cuda_choose &c, int slot, int lane, int c
             state->ended = 1;
             return;
         }
-        c.lanes.seen[(int64_t)lane * c.n + taken] = 1;
+        history_note(c.lanes.seen + (int64_t)lane * c.n, taken);
         slots->alive[slot] = lane;
     }
     state->taken[c.codebook] = taken;
@@ -503,7 +474,7 @@ __global__ void __launch_bounds__(N_THREADS) choose_kernel(struct cuda_choose c)
     if (c.codebook == 0) {
         load_logits(c, lane, own);
     }
-    struct rules r;
+    struct choice_rule r;
     r.sampling = c.codebook == 0 ? state->settings.talker : state->settings.predictor;
     r.seen = c.codebook == 0 ? c.lanes.seen + (int64_t)lane * c.n : NULL;
     r.n = c.n;

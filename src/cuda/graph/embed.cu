@@ -2,6 +2,7 @@
  * Rows, text ids and codes -> the talker's input vectors; the order that begins a frame. All small: a block for each
  * vector or lane. */
 #include "cuda/lib/launch.cuh"
+#include "cuda/parts/history.cuh"
 #include "cuda/parts/steps.h"
 
 namespace {
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(N_THREADS) renew_kernel(struct cuda_renew p)
         }
     }
     for (int i = (int)threadIdx.x; i < p.codec_vocabulary; i += N_THREADS) {
-        p.lanes.seen[(int64_t)p.lane * p.codec_vocabulary + i] = 0;
+        history_forget(p.lanes.seen + (int64_t)p.lane * p.codec_vocabulary, i);
     }
 }
 

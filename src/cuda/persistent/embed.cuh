@@ -98,13 +98,13 @@ DEV void embed_project(
     }
 }
 
-DEV struct sample_rule sample_rule_of(const struct block &b, int codebook)
+DEV struct choice_rule sample_rule_of(const struct block &b, int codebook)
 {
     const auto &weights = b.args->weights;
     const auto &state = b.args->state;
     const struct lane_settings &settings = *(const struct lane_settings *)b.shared->settings;
     const int n = codebook == 0 ? weights.codec_vocabulary : weights.predictor_vocabulary;
-    struct sample_rule rule;
+    struct choice_rule rule;
     rule.sampling = codebook == 0 ? settings.talker : settings.predictor;
     rule.n = n;
     rule.suppress_from = codebook == 0 ? b.args->control.suppress_from : n;
@@ -176,7 +176,7 @@ DEV void embed_commit(const struct block &b, const struct frame_state &state, in
         lane->n_frames += end ? 0 : 1;
     }
     if (!failed && !end) {
-        state.seen[b.shared->taken[0]] = 1;
+        history_note(state.seen, b.shared->taken[0]);
     }
     dev_fence_host();
     out->sequence = control.sequence;

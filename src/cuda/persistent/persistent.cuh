@@ -86,14 +86,15 @@ DEV float frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EAC
 /* Code j, chosen from raw scores, or forced. The lane goes on with what comes back; *chosen is what the model
  * said. */
 template <int EACH>
-DEV int frame_choose(struct block &b, const struct sample_rule &rule, const float (&raw)[EACH],
+DEV int frame_choose(struct block &b, const struct choice_rule &rule, const float (&raw)[EACH],
     const float (&noise)[EACH], const uint32_t (&seen)[EACH / 4], int *chosen, bool *bad)
 {
     const auto &control = b.args->control;
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
-        score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
+        score[i] =
+            choice_process(rule, sample_id(b, i), raw[i], history_has_of(seen[i / 4], i % 4), mine);
     }
     sample_cool(rule, score);
     *chosen = sample_choose(b, rule, score, noise, mine, &any);
@@ -111,7 +112,7 @@ DEV void frame_codes(struct block &b, const float (&h)[1][LAYER_EACH(W)], int ta
     float input[1][LAYER_EACH(W)], score[8], noise[8], own;
     int chosen;
     for (int j = 1; j < weights.n_codebooks; j++) {
-        const struct sample_rule rule = sample_rule_of(b, j);
+        const struct choice_rule rule = sample_rule_of(b, j);
         embed_code<W>(b, j - 1, taken, input[0]);
         embed_sum(sum, input[0], j == 1);
         if (j == 1) {
@@ -151,7 +152,7 @@ template <int W, int I, bool TALKER, bool PREDICTOR> DEV void frame_consume(stru
     bool bad = false, end = false, spoke = false;
     frame_talker<W, I, TALKER>(b, h, score, noise, seen);
     if (!(control.flags & (FRAME_NO_HEAD | FRAME_NO_CODES))) {
-        const struct sample_rule rule = sample_rule_of(b, 0);
+        const struct choice_rule rule = sample_rule_of(b, 0);
         int taken = frame_choose(b, rule, score, noise, seen, &chosen, &bad);
         embed_note(b, 0, chosen, taken);
         end = chosen == control.codec_eos && !control.forced;

@@ -6,6 +6,7 @@
 #ifndef CUDA_PERSISTENT_SAMPLE_CUH
 #define CUDA_PERSISTENT_SAMPLE_CUH
 
+#include "cuda/parts/choice.cuh"
 #include "cuda/persistent/block.cuh"
 
 enum {
@@ -14,28 +15,13 @@ enum {
     SAMPLE_MANY_K = 200                             /* a larger top_k: all are candidates */
 };
 
-struct sample_rule {
-    struct sampling sampling;
-    int n, suppress_from, keep;
-    bool keep_blocked;
-    const uint8_t *seen; /* or NULL */
-    uint64_t seed;
-    uint32_t frame, codebook;
-};
-
 /* A score that may win, in shared memory. */
 struct sample_candidate {
     float score;
     int32_t id; /* -1 - id: out of the race */
 };
 
-/* A number that orders as the float does; -0 as 0. */
-DEV uint32_t sample_key(float f)
-{
-    uint32_t bits = numeric_to_bits(f + 0.0f);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
+/* The float of a key (choice_key). */
 DEV float sample_from_key(uint32_t key)
 {
     return numeric_from_bits(key & 0x80000000u ? key & 0x7fffffffu : ~key);
@@ -62,33 +48,16 @@ DEV uint32_t sample_largest(struct block &b, int place, uint32_t key)
 /* Which ids of this thread have been chosen before, a byte each; asked for long before it is needed. */
 template <int EACH>
 DEV void sample_history(
-    const struct block &b, const struct sample_rule &rule, uint32_t (&seen)[EACH / 4])
+    const struct block &b, const struct choice_rule &rule, uint32_t (&seen)[EACH / 4])
 {
     for (int i = 0; i < EACH / 4; i++) {
-        seen[i] = rule.seen ? *(const uint32_t *)(rule.seen + sample_id(b, 4 * i)) : 0;
+        seen[i] = rule.seen ? history_four(rule.seen, sample_id(b, 4 * i)) : 0;
     }
-}
-
-/* One raw logit after penalty, minimum length and suppression. */
-DEV float sample_process(const struct sample_rule &rule, int id, float score, bool seen, bool &bad)
-{
-    if (!(score < INFINITY)) {
-        bad = true;
-        score = -INFINITY;
-    }
-    if (seen) {
-        float penalty = rule.sampling.repetition_penalty;
-        score = score < 0 ? score * penalty : score / penalty;
-    }
-    if (id == rule.keep ? rule.keep_blocked : id >= rule.suppress_from) {
-        score = -INFINITY;
-    }
-    return score;
 }
 
 /* Processed scores over the temperature, rounded as divisions are: their own steps, with one reciprocal for all and
  * side by side, where no number is so large or so small that a step would go wrong. */
-template <int EACH> DEV void sample_cool(const struct sample_rule &rule, float (&score)[EACH])
+template <int EACH> DEV void sample_cool(const struct choice_rule &rule, float (&score)[EACH])
 {
     const float t = rule.sampling.temperature;
     if (t == 0) {
@@ -137,23 +106,6 @@ DEV float sample_threshold(struct block &b, int top_k, float best, float lowest,
     return lowest;
 }
 
-/* The random bits of ids 4 n to 4 n + 3. */
-DEV void sample_four(const struct sample_rule &rule, uint32_t n, uint32_t (&words)[4])
-{
-    const uint32_t counter[4] = {rule.frame, rule.codebook, n, 0};
-    const uint32_t key[2] = {(uint32_t)rule.seed, (uint32_t)(rule.seed >> 32)};
-    philox(counter, key, words);
-}
-
-/* v = (bits + 0.5) / 2^32 of this id, as its bits. */
-DEV uint32_t sample_bits(const struct sample_rule &rule, uint32_t id)
-{
-    uint32_t words[4];
-    sample_four(rule, id / 4, words);
-    uint32_t low = id % 2 ? words[1] : words[0], high = id % 2 ? words[3] : words[2];
-    return id % 4 < 2 ? low : high;
-}
-
 /* -log(-log1p(-v)) to about 5e-5: a series where v is small, and logarithms with few bits elsewhere. */
 DEV float sample_noise(uint32_t bits)
 {
@@ -162,28 +114,27 @@ DEV float sample_noise(uint32_t bits)
     return -dev_log(v < 0x1p-6f ? small : large);
 }
 
-DEV double sample_exact(const struct sample_rule &rule, const struct sample_candidate &c)
+DEV double sample_exact(const struct choice_rule &rule, const struct sample_candidate &c)
 {
-    double v = ((double)sample_bits(rule, (uint32_t)c.id) + 0.5) / 0x1p32;
-    return (double)c.score - log(-log1p(-v));
+    return (double)c.score - choice_handicap(choice_bits(rule, (uint32_t)c.id));
 }
 
 /* The race among the candidates that are in it: the same id in every thread. */
 DEV int sample_race(
-    struct block &b, const struct sample_rule &rule, struct sample_candidate *list, int n)
+    struct block &b, const struct choice_rule &rule, struct sample_candidate *list, int n)
 {
     float best = -INFINITY, second = -INFINITY;
     int32_t id = 0;
     for (int at = b.thread; at < n; at += FRAME_THREADS) { /* once, mostly */
         const struct sample_candidate c = list[at];
         if (c.id >= 0) {
-            float score = c.score + sample_noise(sample_bits(rule, (uint32_t)c.id));
+            float score = c.score + sample_noise(choice_bits(rule, (uint32_t)c.id));
             second = fmaxf(second, fminf(best, score));
             id = score > best ? c.id : id;
             best = fmaxf(best, score);
         }
     }
-    const float first = sample_from_key(sample_largest(b, 2, sample_key(best)));
+    const float first = sample_from_key(sample_largest(b, 2, choice_key(best)));
     const float near = first - (1e-3f + 1e-6f * fabsf(first));
     if (best >= near) {
         b.shared->winner = id;
@@ -195,7 +146,7 @@ DEV int sample_race(
     double winning = -INFINITY;
     for (int at = 0; at < n; at++) { /* every thread by itself, and all alike */
         if (list[at].id < 0 ||
-            list[at].score + sample_noise(sample_bits(rule, (uint32_t)list[at].id)) < near) {
+            list[at].score + sample_noise(choice_bits(rule, (uint32_t)list[at].id)) < near) {
             continue;
         }
         double exact = sample_exact(rule, list[at]);
@@ -339,12 +290,12 @@ enum { SAMPLE_BAD = 1 << 16, SAMPLE_NOBODY = -1, SAMPLE_UNDECIDED = -2 };
 
 /* What is added to this thread's scores; while the words are on their way. */
 template <int EACH>
-DEV void sample_draw(const struct block &b, const struct sample_rule &rule, float (&noise)[EACH])
+DEV void sample_draw(const struct block &b, const struct choice_rule &rule, float (&noise)[EACH])
 {
     for (int i = 0; i < EACH; i += 4) {
         uint32_t words[4] = {0, 0, 0, 0};
         if (rule.sampling.temperature != 0) {
-            sample_four(rule, (uint32_t)sample_id(b, i) / 4, words);
+            choice_four(rule, (uint32_t)sample_id(b, i) / 4, words);
         }
         for (int j = 0; j < 4; j++) {
             noise[i + j] = rule.sampling.temperature != 0 ? sample_noise(words[j]) : 0;
@@ -369,9 +320,9 @@ DEV int sample_first_of(struct block &b, const float (&score)[EACH], const float
         own = better ? score[i] : own;
         best = fmaxf(best, sum);
     }
-    const uint32_t key = sample_key(best), top = dev_max(key);
+    const uint32_t key = choice_key(best), top = dev_max(key);
     const bool first = dev_first(dev_ballot(key == top)) == b.lane;
-    const uint32_t next = dev_max(sample_key(first ? second : best));
+    const uint32_t next = dev_max(choice_key(first ? second : best));
     const bool any = dev_ballot(*bad) != 0;
     if (first) {
         firsts[b.warp] = (struct sample_first){top, next, id + (any ? SAMPLE_BAD : 0), own};
@@ -409,7 +360,7 @@ template <int EACH> DEV int sample_larger(struct block &b, const float (&score)[
 /* The choice without a list: who wins but is not among the top_k leaves, with all whose scores are not larger, and
  * the others race again. SAMPLE_UNDECIDED: not to be had this way. */
 template <int EACH>
-DEV int sample_at_once(struct block &b, const struct sample_rule &rule, const float (&score)[EACH],
+DEV int sample_at_once(struct block &b, const struct choice_rule &rule, const float (&score)[EACH],
     const float (&noise)[EACH], bool bad, bool *not_a_number)
 {
     const int k = rule.sampling.top_k;
@@ -432,7 +383,7 @@ DEV int sample_at_once(struct block &b, const struct sample_rule &rule, const fl
 /* The choice from this thread's processed scores and what is added to them in the race; the same id in every
  * thread. */
 template <int EACH>
-DEV int sample_choose(struct block &b, const struct sample_rule &rule, const float (&score)[EACH],
+DEV int sample_choose(struct block &b, const struct choice_rule &rule, const float (&score)[EACH],
     const float (&noise)[EACH], bool bad, bool *not_a_number)
 {
     if (rule.sampling.temperature != 0 && !(rule.sampling.top_p < 1.0f)) {
@@ -449,11 +400,11 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
     if (b.thread == 0) {
         b.shared->counter[0] = 0;
     }
-    uint32_t inverse = dev_max(best > -INFINITY ? ~sample_key(best) : 0);
+    uint32_t inverse = dev_max(best > -INFINITY ? ~choice_key(best) : 0);
     if (b.lane == 0) {
         b.shared->reduced[1][b.warp] = inverse;
     }
-    const float highest = sample_from_key(sample_largest(b, 0, sample_key(best)));
+    const float highest = sample_from_key(sample_largest(b, 0, choice_key(best)));
     const float least = sample_from_key(~dev_max(b.shared->reduced[1][b.lane % FRAME_WARPS]));
     *not_a_number = dev_bar_count(bad) > 0 || !(highest > -INFINITY);
     if (!(highest > -INFINITY)) {
@@ -482,17 +433,17 @@ DEV int sample_choose(struct block &b, const struct sample_rule &rule, const flo
 
 /* One of this block's 16 scores of codebook j, in the first lanes of a warp: the row of the one that would win among
  * them comes near, as it may win among all. */
-DEV void sample_foresee(const struct block &b, const struct sample_rule &rule, float score,
+DEV void sample_foresee(const struct block &b, const struct choice_rule &rule, float score,
     const uint16_t *table, int row_bytes)
 {
     const int id = b.index * 16 + b.lane % 16;
     bool bad = false;
-    score = sample_process(rule, id, score, false, bad);
+    score = choice_process(rule, id, score, false, bad);
     if (rule.sampling.temperature != 0) {
         score = dev_divide(score, rule.sampling.temperature) +
-                sample_noise(sample_bits(rule, (uint32_t)id));
+                sample_noise(choice_bits(rule, (uint32_t)id));
     }
-    const uint32_t key = sample_key(score);
+    const uint32_t key = choice_key(score);
     const int best = b.index * 16 + dev_first(dev_ballot(key == dev_max(key))) % 16;
     if (b.lane * 128 < row_bytes) {
         dev_prefetch((const unsigned char *)table + (size_t)best * (size_t)row_bytes + b.lane * 128);

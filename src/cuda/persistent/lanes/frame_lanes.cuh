@@ -203,7 +203,7 @@ enum { LANES_CODE_BITS = 16 };
 /* Code j of this block's lane from its scores. */
 template <int EACH>
 DEV uint32_t lanes_choice(struct block &b, const struct lanes_launch &lanes,
-    const struct sample_rule &rule, const float (&raw)[EACH], const float (&noise)[EACH],
+    const struct choice_rule &rule, const float (&raw)[EACH], const float (&noise)[EACH],
     const uint32_t (&seen)[EACH / 4], bool *bad)
 {
     const auto &lane = lanes.args->lane[lanes.chooses];
@@ -211,7 +211,8 @@ DEV uint32_t lanes_choice(struct block &b, const struct lanes_launch &lanes,
     float score[EACH];
     bool mine = false, any;
     for (int i = 0; i < EACH; i++) {
-        score[i] = sample_process(rule, sample_id(b, i), raw[i], seen[i / 4] >> i % 4 * 8 & 255, mine);
+        score[i] =
+            choice_process(rule, sample_id(b, i), raw[i], history_has_of(seen[i / 4], i % 4), mine);
     }
     sample_cool(rule, score);
     const int chosen = sample_choose(b, rule, score, noise, mine, &any);
@@ -261,7 +262,7 @@ DEV uint32_t lanes_choose(struct block &b, const struct lanes_launch &lanes, int
     if (lanes.chooses >= 0) {
         const auto &control = b.args->control;
         const auto &state = lanes.args->lane[lanes.chooses].state;
-        struct sample_rule rule = sample_rule_of(b, j);
+        struct choice_rule rule = sample_rule_of(b, j);
         float raw[N / 256], noise[N / 256], *copy = state.logits;
         uint32_t seen[N / 1024];
         rule.seen = j == 0 ? state.seen : NULL;
