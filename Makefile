@@ -59,9 +59,10 @@ GPU        := $(filter 1 host host-strict,$(CUDA))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wwrite-strings
 CFLAGS  ?= -O2 -g
 # -g1: a sanitizer names lines; where variables live it does not ask, and gcc takes half of its time to find that out.
+# -fno-sanitize-recover: what a sanitizer finds ends the program, so that the test fails.
 # -ffp-contract=off: a product and a sum are rounded as written; kernels that want a fused step say so.
 ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -I. -fvisibility=hidden -fPIC -pthread \
-              -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1))
+              -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1))
 ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
@@ -131,7 +132,8 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 $(R)/server/front/page.o: server/front/page.html
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
-$(R)/src/cpu/kernels/%.o: LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
+KERNEL_LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
+$(R)/src/cpu/kernels/%.o $(B)/tests/cpu/tile_emulation.o: LEAN = $(KERNEL_LEAN)
 
 # One body, one file for each instruction set; which one runs is decided at run time.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
@@ -184,6 +186,8 @@ oracle: all checkpoints ## goldens from the official package, compared with the 
 WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
+# The kernels on tiles of a machine that has none.
+$(addprefix $(B)/tests/cpu/,test_kern_whole test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a

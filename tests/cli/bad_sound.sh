@@ -10,7 +10,7 @@ done
 run 'utter clone -m $B long-promise.wav -o x.voice; rm x.voice'
 # Too long, by its bytes or by what comes out of it.
 run 'timeout 100 utter clone -m $B large.wav -o x.voice'
-utter codec decode -q -m $MODELS/silent silence.json -o bomb.flac
+$PLAIN codec decode -q -m $MODELS/silent silence.json -o bomb.flac
 run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 100 utter clone -m $B bomb.flac -o x.voice'
 run 'utter codec encode -m $B bomb.flac -o x.json'
 # What works, but is said.

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packed weights behind every table: against sums in double, against the plain table, and that neither cuts,
  * threads nor neighbours change a bit. */
-#include "tests/cpu/tile_emulation.h"
-
-#include "cpu/kernels/kern.h"
-extern const struct kern tiles_emulated;
-#define KERN_TABLE tiles_emulated
-#define KERN_NAME "emulated"
-#define KERN_TILES
-#include "cpu/kernels/body.h"
-
 #include <stdlib.h>
 
 #include "base/threads.h"
 #include "tests/cpu/backend_run.h"
 #include "tests/cpu/random.h"
+#include "tests/cpu/tile_emulation.h"
 
 static const char *const TABLES[] = {
     "c", "emulated", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};

@@ -13,7 +13,8 @@
 
 static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
-enum { FRAMES = 110 }; /* more than the ring of keys has slots */
+enum { FRAMES = SUPPORT_SANITIZED ? 24 : 110 }; /* more than the ring of keys has slots, of RING */
+#define RING (SUPPORT_SANITIZED ? "unusual" : "tiny06-custom_voice")
 
 struct setting {
     struct model *model;
@@ -136,16 +137,17 @@ static void run_in_steps(
 static void check_cuts(const char *checkpoint, enum dtype type, int n_frames)
 {
     static const int steps[] = {0, 1, 7};
-    enum { N_STEPS = sizeof steps / sizeof *steps };
+    enum { N_STEPS = SUPPORT_SANITIZED ? 1 : sizeof steps / sizeof *steps };
     for (int i = 0; i < N_TABLES; i++) {
         float *want = NULL;
         struct stages want_stages = {0};
-        for (int n_threads = 1; kern_find(TABLES[i]) && n_threads <= 3; n_threads++) {
+        const int most_threads = !kern_find(TABLES[i]) ? 0 : SUPPORT_SANITIZED ? 2 : 3;
+        for (int n_threads = 1; n_threads <= most_threads; n_threads++) {
             struct setting s = setting_open_as(checkpoint, type, kern_find(TABLES[i]), n_threads);
             float *pcm = malloc(pcm_bytes(&s, n_frames));
             if (!want) {
                 want = malloc(pcm_bytes(&s, n_frames));
-                run_in_steps(&s, 32, n_frames, want, &want_stages);
+                run_in_steps(&s, SUPPORT_SANITIZED ? 12 : 32, n_frames, want, &want_stages);
                 assert_true(want_stages.n >= 4 + s.shape->n_ratios + s.shape->n_rates);
             }
             /* one thread gives what the others must equal */
@@ -166,20 +168,20 @@ static void check_cuts(const char *checkpoint, enum dtype type, int n_frames)
 static void cuts_do_not_show(void **state)
 {
     (void)state;
-    check_cuts("tiny06-custom_voice", DTYPE_BF16, 33);
+    check_cuts("tiny06-custom_voice", DTYPE_BF16, SUPPORT_SANITIZED ? 9 : 33);
 }
 
-/* Its window is 9: the ring of keys turns within these frames, and the second call of 32 needs all of it. */
+/* Its window is 9: the ring of keys turns within these frames, and the second call needs all of it. */
 static void cuts_of_an_unusual_shape_do_not_show(void **state)
 {
     (void)state;
-    check_cuts("unusual", DTYPE_BF16, 64);
+    check_cuts("unusual", DTYPE_BF16, SUPPORT_SANITIZED ? 24 : 64);
 }
 
 static void cuts_do_not_show_in_whole_numbers(void **state)
 {
     (void)state;
-    const int n_frames = SUPPORT_SANITIZED ? 9 : 33;
+    const int n_frames = SUPPORT_SANITIZED ? 3 : 33;
     check_cuts("tiny06-custom_voice", DTYPE_Q8, n_frames);
     check_cuts("unusual", DTYPE_Q4, n_frames);
 }
@@ -187,7 +189,7 @@ static void cuts_do_not_show_in_whole_numbers(void **state)
 static void a_turn_of_the_ring_does_not_show(void **state)
 {
     (void)state;
-    struct setting s = setting_open("tiny06-custom_voice", kern_find(NULL), 2);
+    struct setting s = setting_open(RING, kern_find(NULL), 2);
     float *want = malloc(pcm_bytes(&s, FRAMES)), *pcm = malloc(pcm_bytes(&s, FRAMES));
     run_in_steps(&s, 32, FRAMES, want, NULL);
     run_in_steps(&s, 0, FRAMES, pcm, NULL);
@@ -222,13 +224,13 @@ static void lanes_do_not_meet(void **state)
 {
     (void)state;
     struct setting s = setting_open("tiny06-custom_voice", kern_find(NULL), 2);
-    enum { N = 40 };
+    enum { N = SUPPORT_SANITIZED ? 8 : 40 };
     float *alone = malloc(pcm_bytes(&s, 2 * N)), *mixed = malloc(pcm_bytes(&s, 2 * N));
     struct cpu_vocoder_lane *a = lane_of(&s), *b = lane_of(&s);
-    run(&s, a, 0, 20, alone, NULL);
-    run(&s, a, 20, 20, alone, NULL);
-    run(&s, b, N, 20, alone, NULL);
-    run(&s, b, N + 20, 20, alone, NULL);
+    run(&s, a, 0, N / 2, alone, NULL);
+    run(&s, a, N / 2, N / 2, alone, NULL);
+    run(&s, b, N, N / 2, alone, NULL);
+    run(&s, b, N + N / 2, N / 2, alone, NULL);
     cpu_vocoder_lane_reset(s.vocoder, a); /* a reset lane is a new one */
     cpu_vocoder_lane_reset(s.vocoder, b);
     for (int t = 0; t < N; t += 4) {
@@ -248,7 +250,7 @@ static void lanes_do_not_meet(void **state)
 static void a_team_changes_nothing(void **state)
 {
     (void)state;
-    enum { LANES = 5, CALLS = 3 };
+    enum { LANES = SUPPORT_SANITIZED ? 4 : 5, CALLS = SUPPORT_SANITIZED ? 2 : 3 };
     for (enum dtype type = DTYPE_BF16; type != DTYPE_Q4;
          type = type == DTYPE_BF16 ? DTYPE_Q8 : DTYPE_Q4) {
         struct setting s = setting_open_as("tiny06-custom_voice", type, kern_find(NULL), 3);
@@ -292,7 +294,7 @@ static void a_team_changes_nothing(void **state)
 static void whole_numbers_sound_the_same(void **state)
 {
     (void)state;
-    enum { N = 12 };
+    enum { N = SUPPORT_SANITIZED ? 4 : 12 };
     struct setting exact = setting_open("../../voice/builtin", kern_find(NULL), 2);
     struct setting whole = setting_open_as("../../voice/builtin", DTYPE_Q8, kern_find(NULL), 2);
     float *want = malloc(pcm_bytes(&exact, N)), *pcm = malloc(pcm_bytes(&exact, N));
@@ -464,7 +466,8 @@ static void memory_is_told_and_taken_once(void **state)
 {
     (void)state;
     struct setting s = setting_open("tiny06-custom_voice", kern_find(NULL), 2);
-    float *pcm = malloc(pcm_bytes(&s, 32));
+    enum { N = SUPPORT_SANITIZED ? 8 : 32 };
+    float *pcm = malloc(pcm_bytes(&s, N));
     uint64_t shared = 0, of_lane = 0;
     cpu_vocoder_memory(s.vocoder, &shared, &of_lane);
     const struct stack_config *k = &s.shape->stack;
@@ -473,7 +476,7 @@ static void memory_is_told_and_taken_once(void **state)
     long calls = support_calls(SUPPORT_MALLOC);
     struct cpu_vocoder_lane *lane = lane_of(&s);
     assert_int_equal(support_calls(SUPPORT_MALLOC), calls + 1);
-    run(&s, lane, 0, 32, pcm, NULL);
+    run(&s, lane, 0, N, pcm, NULL);
     run(&s, lane, 0, 1, pcm, NULL);
     cpu_vocoder_lane_reset(s.vocoder, lane);
     assert_int_equal(support_calls(SUPPORT_MALLOC), calls + 1);

@@ -1,14 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder with groups that lie by moments, as the table on tiles has them, on any machine: tiles in plain C. */
-#include "tests/cpu/tile_emulation.h"
-
-#include "cpu/kernels/kern.h"
-extern const struct kern tiles_emulated;
-#define KERN_TABLE tiles_emulated
-#define KERN_NAME "emulated"
-#define KERN_TILES
-#include "cpu/kernels/body.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +8,7 @@ extern const struct kern tiles_emulated;
 #include "base/threads.h"
 #include "cpu/vocoder/vocoder.h"
 #include "tests/cpu/random.h"
+#include "tests/cpu/tile_emulation.h"
 #include "tests/support.h"
 
 enum { FRAMES = SUPPORT_SANITIZED ? 2 : 3 };
@@ -97,7 +89,7 @@ static void cuts_do_not_show(void **state)
 {
     (void)state;
     struct spoken want = speak("build/checkpoints/unusual", DTYPE_Q8, &tiles_emulated, 1, FRAMES);
-    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+    for (int n_threads = 1; n_threads <= FRAMES; n_threads++) {
         struct spoken cut =
             speak("build/checkpoints/unusual", DTYPE_Q8, &tiles_emulated, n_threads, n_threads);
         assert_memory_equal(cut.pcm, want.pcm, (size_t)want.n * sizeof *want.pcm);

@@ -407,3 +407,26 @@ def a_voice_has_one_file(program, s, folder):
         assert again.ask("DELETE", "/v1/audio/voices/Bea")[0] == 200 and os.listdir(folder) == []
     finally:
         assert again.stop() == 0 and "Sanitizer" not in again.said()
+
+
+def wrong_starts_say_why(program):
+    taken = socket.create_server(("127.0.0.1", 0))
+    taken_port = taken.getsockname()[1]
+    with tempfile.NamedTemporaryFile("w") as keys:
+        keys.write("fine\nsesame speeches=many\n")
+        keys.flush()
+        for options, word in ((["--port", str(taken_port)], "in use"),
+                              (["--api-key-file", keys.name], "line 2")):
+            said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
+            assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
+    taken.close()
+    began = time.time()  # nobody listens there any more
+    load = [program, "load", "--port", str(taken_port), "--seconds", "60"]
+    said = subprocess.run(load, capture_output=True, timeout=90)
+    assert said.returncode == 2 and b"nobody answers" in said.stderr and time.time() - began < 5, said
+    for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
+                                (["--api-key-file", "/nowhere"], "nowhere", 1),
+                                (["--host", "no such host"], "--host", 1),
+                                (["--device", "cuda:99"], "cuda", 2)):
+        s = Server(program, *options)
+        assert s.stop() == code and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,6 +17,7 @@ import strangers
 from client import Checks, Server, Socket, form, tone, wait_for
 
 program, checkpoints = sys.argv[1:3]
+LANES = 4 if "/san-" in program else 8  # each is warmed up at the start
 TEXT = "Hello there."
 LONG = "The quick brown fox jumps over the lazy dog near the river bank. " * 4
 
@@ -139,7 +139,7 @@ def chunks_pipelines_and_continue_work(s):
     assert got.count(b"HTTP/1.1 200 OK") == 2 and b"100 Continue" in got and got.count(b"X-Finish-Reason: length") == 2
     old = s.raw(b"GET /health HTTP/1.0\r\n\r\n")
     health = json.loads(old.split(b"\r\n\r\n", 1)[1])
-    assert health["status"] == "ok" and health["device"] and health["kernels"] and health["lanes"] == 8, health
+    assert health["status"] == "ok" and health["device"] and health["kernels"] and health["lanes"] == LANES, health
     assert s.ask("HEAD", "/")[2] == b""
 
 
@@ -452,7 +452,7 @@ def who_reads_nothing_costs_little(s):
 
 def speeches_end_before_the_server(s):
     got = []
-    t = threading.Thread(target=lambda: got.append(s.speak(input=LONG)))
+    t = threading.Thread(target=lambda: got.append(s.speak(input=LONG, max_new_tokens=2000 if LANES == 8 else 30)))
     t.start()
     assert wait_for(lambda: s.metric("requests_running") == 1)
     w = Socket(s)
@@ -508,36 +508,13 @@ def hostile_uploads_are_refused(s):
     assert s.ask("POST", "/v1/audio/voices", b"--XX", {"Content-Type": "multipart/form-data; boundary=XX"})[0] == 400
 
 
-def wrong_starts_say_why():
-    taken = socket.create_server(("127.0.0.1", 0))
-    taken_port = taken.getsockname()[1]
-    with tempfile.NamedTemporaryFile("w") as keys:
-        keys.write("fine\nsesame speeches=many\n")
-        keys.flush()
-        for options, word in ((["--port", str(taken_port)], "in use"),
-                              (["--api-key-file", keys.name], "line 2")):
-            said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
-            assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
-    taken.close()
-    began = time.time()  # nobody listens there any more
-    load = [program, "load", "--port", str(taken_port), "--seconds", "60"]
-    said = subprocess.run(load, capture_output=True, timeout=90)
-    assert said.returncode == 2 and b"nobody answers" in said.stderr and time.time() - began < 5, said
-    for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
-                                (["--api-key-file", "/nowhere"], "nowhere", 1),
-                                (["--host", "no such host"], "--host", 1),
-                                (["--device", "cuda:99"], "cuda", 2)):
-        s = Server(program, *options)
-        assert s.stop() == code and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())
-
-
 def ends_cleanly(s):
     assert s.stop() == 0 and "Sanitizer" not in s.said(), s.said()[-2000:]
 
 
 def main():
     checks = Checks()
-    s = Server(program, "--lanes", "8", "--drain", "600")  # few lanes: each is warmed up at the start
+    s = Server(program, "--lanes", str(LANES), "--drain", "600")
     long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
                    a_dead_worker_is_replaced)
@@ -593,7 +570,7 @@ def main():
     checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
     checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
     checks.run("idle_connections_make_way", strangers.idle_connections_make_way, program)
-    checks.run("wrong_starts_say_why", wrong_starts_say_why)
+    checks.run("wrong_starts_say_why", mishaps.wrong_starts_say_why, program)
     sys.exit(checks.end())
 
 
