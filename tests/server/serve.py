@@ -517,7 +517,7 @@ def main():
     s = Server(program, "--lanes", str(LANES), "--drain", "600")
     long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
-                   a_dead_worker_is_replaced)
+                   a_dead_worker_is_replaced, *strangers.long_speech)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
                  drop_by_drop, a_batch_answers_each_item, sessions_speak_while_text_arrives, sessions_cancel_and_cut,

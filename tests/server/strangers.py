@@ -3,12 +3,14 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 
 from client import Server, Socket, form, tone, wait_for
 
 TEXT = "Hello there."
+SLOW = "/san-" in sys.argv[1]  # a sanitizer makes speech slower than it is heard
 HOST = b"Host: localhost\r\n"
 
 
@@ -128,12 +130,12 @@ def floods_leave_others_their_turn(s):
         worst, end = 0, time.time() + 2
         while time.time() < end:
             began = time.time()
-            assert s.ask("GET", "/version", timeout=5)[0] == 200
+            assert s.ask("GET", "/version", timeout=8)[0] == 200
             c = ask_for(s, TEXT, max_new_tokens=1)
             assert c.recv(12) == b"HTTP/1.1 200"
             c.close()
             worst = max(worst, time.time() - began)
-        assert worst < 1, worst
+        assert worst < (8 if SLOW else 1), worst  # without a budget: never
     finally:
         stop.set()
         for w in sockets:
@@ -189,5 +191,6 @@ def voices_of_a_base_model_are_told_truly(s):
         assert status == want and json.loads(body)["error"]["param"] == "name", (name, status, body)
 
 
-of_a_running_server = (a_sentence_does_not_wait_for_a_page, half_an_answer_is_told, a_session_that_is_refused_ends,
-                       heads_and_bodies_are_weighed, floods_leave_others_their_turn, a_silent_worker_is_not_ready)
+long_speech = (a_sentence_does_not_wait_for_a_page, half_an_answer_is_told)
+of_a_running_server = (a_session_that_is_refused_ends, heads_and_bodies_are_weighed, floods_leave_others_their_turn,
+                       a_silent_worker_is_not_ready)
