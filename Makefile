@@ -6,6 +6,7 @@
 #   make CUDA=0                   never look for nvcc
 #   make CUDA=host                the GPU's code built for a posed GPU on the host (tests/cuda/host): build/host/...
 #   make CUDA=host-strict         the same, with every access to memory watched: slower
+#   make CUDA=host COVERAGE=1     the same, and the lines of src/cuda that run are counted (tools/cuda_coverage)
 #   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
 
@@ -16,7 +17,7 @@ SAN     := fuzzer-no-link,address,undefined
 endif
 
 comma   := ,
-CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(or $(filter host host-strict,$(CUDA)),release))
+CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(or $(addsuffix $(if $(COVERAGE),-coverage),$(filter host host-strict,$(CUDA))),release))
 B       := build/$(CONFIG)
 # What knows of no GPU is the same in a build for a posed one.
 R       := build/$(if $(filter host%,$(CONFIG)),release,$(CONFIG))
@@ -63,7 +64,7 @@ CFLAGS  ?= -O2 -g
 # -ffp-contract=off: a product and a sum are rounded as written; kernels that want a fused step say so.
 ALL_CFLAGS := -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -I. -fvisibility=hidden -fPIC -pthread \
               -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1))
-ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
+ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsanitize=$(SAN))
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
@@ -112,7 +113,7 @@ FORCE:
 
 define compile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) $(FOR_GPU) -MMD -MP -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) $(FOR_GPU) $(COUNTED) -MMD -MP -c $< -o $@
 endef
 $(B)/%.o: %.c $(B)/flags
 	$(compile)
@@ -121,13 +122,14 @@ $(R)/%.o: %.c $(R)/flags
 	$(compile)
 endif
 $(B)/src/cuda/%.o $(B)/tests/cuda/%.o $(B)/src/api/utter_model.o: FOR_GPU := $(CUDA_FLAGS)
+$(B)/src/cuda/%.o: COUNTED := $(if $(COVERAGE),--coverage)
 $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))): $(B)/cuda_flags
 
 $(B)/cuda_flags: FORCE
 	@mkdir -p $(@D); echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' > $@
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
-	$(CUDA_COMPILE) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CUDA_COMPILE) $(COUNTED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(R)/server/front/page.o: server/front/page.html
 
@@ -258,9 +260,11 @@ $(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h test
 	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
 host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
-check-cuda-host check-cuda-host-quick: checkpoints build/checkpoints/wide build/checkpoints/layers
+check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small)
 	@$(MAKE) -s CUDA=host host-programs
-	@tools/check_host $(if $(findstring quick,$@),--quick) $(ONLY)
+	$(if $(COVERAGE),@find build/host-coverage -name '*.gcda' -delete)
+	@tools/check_host $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage) $(ONLY)
+	$(if $(COVERAGE),@tools/cuda_coverage --least $(if $(findstring quick,$@),90,99) build/host-coverage)
 check-cuda-host: ## the GPU's code on a posed GPU, no card needed: an hour
 check-cuda-host-quick: ## a sample of it: minutes
 
@@ -274,6 +278,14 @@ build/checkpoints/wide: $(B)/tools/make_model
 # Long prompts of it take the kernel of all layers (prompt/layers.h).
 build/checkpoints/layers: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000
+# The same talkers for a posed GPU, with a small codec.
+SMALL_CODEC := --codebooks 3 --vocoder-width 32 --vocoder-inner 48 --vocoder-layers 2 --latent 48 --code-width 32 --conv-width 64
+build/checkpoints/wide-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
+build/checkpoints/layers-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
+build/checkpoints/wider-small: $(B)/tools/make_model
+	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
 
 CLIENTS := build/clients/venv/bin/python
 clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium

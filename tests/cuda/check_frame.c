@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
  * them or, with 8-bit weights, is an error, the memory of those, the choice at open. Needs a GPU and checkpoints of
- * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] CHECKPOINT ... */
+ * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] [-l MOST LANES] [-f FRAMES]
+ * [-q] CHECKPOINT ...; -n: of one lane, -f: of lanes together; -q: of those, only the first and the last speak alone. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
-enum { MOST_FRAMES = 400, CODEBOOKS = 16, LOST_AT = 5, MOST_LANES = 12, MANY_FRAMES = 30 };
+enum {
+    MOST_FRAMES = 400,
+    CODEBOOKS = 16,
+    LOST_AT = 5,
+    MOST_LANES = 12,
+    MANY_FRAMES = 30,
+    LOST_LANES = 8
+};
 
 static struct model *model;
+static int n_frames = 60, most_lanes = MOST_LANES, many_frames = MANY_FRAMES;
+static bool few_alone;
 
 static struct backend *open_with(const char *kernels, utter_weights weights, int n_lanes)
 {
@@ -112,7 +122,7 @@ static bool speak_together(struct backend *b, int n_lanes, int only, int lose_at
     struct lane_out out;
     utter_error error;
     bool good = true;
-    for (int t = 0; t < MANY_FRAMES && good; t++) {
+    for (int t = 0; t < many_frames && good; t++) {
         const int last = t < n_lanes ? t : n_lanes - 1;
         int n = 0;
         if (t < n_lanes && (only < 0 || t == only)) {
@@ -145,10 +155,11 @@ static bool speak_together(struct backend *b, int n_lanes, int only, int lose_at
     return good;
 }
 
-static int lanes_equal(const struct crowd *a, const struct crowd *b, int n_lanes)
+/* Of every step-th lane. */
+static int lanes_equal(const struct crowd *a, const struct crowd *b, int n_lanes, int step)
 {
     int n = 0;
-    for (int l = 0; l < n_lanes; l++) {
+    for (int l = 0; l < n_lanes; l += step) {
         n += memcmp(a->codes[l], b->codes[l], sizeof a->codes[l]) == 0;
     }
     return n;
@@ -158,6 +169,7 @@ static int lanes_equal(const struct crowd *a, const struct crowd *b, int n_lanes
  * 500 to 6,000 choices here one or another may stand so near to a second that they part there. */
 static void check_together(int n_lanes, int lose_at)
 {
+    const int step = few_alone ? n_lanes - 1 : 1, n_alone = few_alone ? 2 : n_lanes;
     static struct crowd graphs_said, alone, got;
     struct backend *graphs = open_with("graph", UTTER_WEIGHTS_STORED, n_lanes),
                    *kernel = open_with("frame", UTTER_WEIGHTS_STORED, n_lanes);
@@ -165,13 +177,13 @@ static void check_together(int n_lanes, int lose_at)
     memset(&alone, 0, sizeof alone);
     memset(&got, 0, sizeof got);
     bool spoken = graphs && kernel && speak_together(graphs, n_lanes, -1, -1, &graphs_said);
-    for (int l = 0; l < n_lanes && spoken; l++) {
+    for (int l = 0; l < n_lanes && spoken; l += step) {
         spoken = speak_together(kernel, n_lanes, l, -1, &alone);
     }
     spoken = spoken && speak_together(kernel, n_lanes, -1, lose_at, &got);
-    const int as_alone = lanes_equal(&alone, &got, n_lanes),
-              as_graphs = lanes_equal(&graphs_said, &got, n_lanes);
-    result(spoken && (lose_at >= 0 || as_alone == n_lanes) && as_graphs >= n_lanes - 1,
+    const int as_alone = lanes_equal(&alone, &got, n_lanes, step),
+              as_graphs = lanes_equal(&graphs_said, &got, n_lanes, 1);
+    result(spoken && (lose_at >= 0 || as_alone == n_alone) && as_graphs >= n_lanes - 1,
         "%d lanes together%s: %d as alone, %d as by the graphs; %.3f ms a frame, the graphs %.3f",
         n_lanes, lose_at < 0 ? "" : ", one frame lost", as_alone, as_graphs, got.ms, graphs_said.ms);
     if (spoken && lose_at >= 0) {
@@ -241,8 +253,9 @@ static void check_memory_told(void)
     taken(UTTER_WEIGHTS_Q8_PREDICTOR, &packed[0], &packed[1]);
 }
 
-static void check_model(int n)
+static void check_model(void)
 {
+    const int n = n_frames, lost_at = n > LOST_AT ? LOST_AT : n / 2;
     static int32_t want[MOST_FRAMES][CODEBOOKS];
     utter_error error;
     double ms[2] = {0, 0};
@@ -259,31 +272,42 @@ static void check_model(int n)
     compare(
         open_with("frame", UTTER_WEIGHTS_STORED, 1), "one kernel a frame", n, -1, n_want, want, true);
     compare(
-        open_with("frame", UTTER_WEIGHTS_STORED, 1), "a lost frame", n, LOST_AT, n_want, want, true);
+        open_with("frame", UTTER_WEIGHTS_STORED, 1), "a lost frame", n, lost_at, n_want, want, true);
     compare(open_with(NULL, UTTER_WEIGHTS_STORED, 1), "the faster", n, -1, n_want, want, true);
     compare(open_with(NULL, UTTER_WEIGHTS_Q8_PREDICTOR, 1), "the predictor in 8 bits", n, -1, n_want,
         want, false);
     compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
     check_lost_packed(UTTER_WEIGHTS_Q8_PREDICTOR, "the predictor in 8 bits");
     check_lost_packed(UTTER_WEIGHTS_Q8, "8 bits");
-    for (int n_lanes = 2; n_lanes <= MOST_LANES; n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
+    for (int n_lanes = 2; n_lanes <= most_lanes; n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
         check_together(n_lanes, -1);
     }
-    check_together(8, 15);
+    check_together(most_lanes < LOST_LANES ? most_lanes : LOST_LANES, many_frames / 2);
     check_memory_told();
     model_close(&model);
 }
 
+static int within(const char *number, int least, int most)
+{
+    const int n = atoi(number);
+    return n < least || n > most ? most : n;
+}
+
 int main(int argc, char **argv)
 {
-    int n = 60;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
-            n = atoi(argv[++i]);
-            n = n < 1 || n > MOST_FRAMES ? MOST_FRAMES : n;
+        const bool more = i + 1 < argc;
+        if (strcmp(argv[i], "-n") == 0 && more) {
+            n_frames = within(argv[++i], 1, MOST_FRAMES);
+        } else if (strcmp(argv[i], "-l") == 0 && more) {
+            most_lanes = within(argv[++i], 2, MOST_LANES);
+        } else if (strcmp(argv[i], "-f") == 0 && more) {
+            many_frames = within(argv[++i], 2, MANY_FRAMES);
+        } else if (strcmp(argv[i], "-q") == 0) {
+            few_alone = true;
         } else {
             folder = argv[i];
-            check_model(n);
+            check_model();
         }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-r ROWS] [-t MOST LANES] [-T] CHECKPOINT ...; -r: of the prompt in
- * pieces; -t: times, -T: only those. Ends with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k LANES] [-c] [-r ROWS] [-t MOST LANES] [-T] CHECKPOINT
+ * ...; -k: that are compared; -c: with the CPU's codes too; -r: of the prompt in pieces, 0: none; -t: times, -T: only
+ * those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum {
     MOST_ROWS = 400,
     LEAST_ROWS = 16,
     N_FRAMES = 5,
-    CHOSEN = 5,
+    N_CHOSEN = 5,
     WARM = 10,
     TIMED = 30
 };
@@ -27,7 +28,15 @@ enum {
 static int n_passed, n_failed;
 static const char *folder;
 
+/* What is checked, and how much of it. */
+struct sizes {
+    int n_lanes, n_frames, n_chosen, n_rows;
+    bool beside_cpu;
+};
+static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 333, false};
+
 struct run {
+    const struct backend_ops *ops;
     struct backend *b;
     const struct config *config;
     int n_lanes;
@@ -60,12 +69,13 @@ static bool said(utter_status status, const utter_error *error, const char *what
     return status == UTTER_OK;
 }
 
-static bool open_run(struct run *r, const struct model *model, int n_lanes)
+static bool open_run(
+    struct run *r, const struct backend_ops *ops, const struct model *model, int n_lanes)
 {
     utter_error error;
     struct backend_options options = {.n_lanes = n_lanes, .lane_positions = 1024};
-    *r = (struct run){NULL, model->config, n_lanes};
-    return said(cuda_backend.open(&r->b, model, &options, &error), &error, "open");
+    *r = (struct run){ops, NULL, model->config, n_lanes};
+    return said(ops->open(&r->b, model, &options, &error), &error, "open");
 }
 
 /* ---- Logits ---- */
@@ -118,15 +128,15 @@ static bool start(struct run *r, int lane, int kind, int n_rows)
     struct lane_settings s = SAMPLED;
     s.seed = (uint64_t)kind;
     make_rows(r->config, kind, rows, n_rows);
-    return said(cuda_backend.lane_reset(r->b, lane, &s, &error), &error, "reset") &&
-           said(cuda_backend.prefill(r->b, lane, rows, n_rows, &error), &error, "prefill");
+    return said(r->ops->lane_reset(r->b, lane, &s, &error), &error, "reset") &&
+           said(r->ops->prefill(r->b, lane, rows, n_rows, &error), &error, "prefill");
 }
 
 static bool keep_frame(struct run *r, int lane, int t, struct speech *to)
 {
     utter_error error;
     struct lane_out o;
-    if (!said(cuda_backend.collect(r->b, lane, &o, &error), &error, "collect") || !o.codes || !o.pcm) {
+    if (!said(r->ops->collect(r->b, lane, &o, &error), &error, "collect") || !o.codes || !o.pcm) {
         return false;
     }
     memcpy(to->codes[t], o.codes, (size_t)r->config->n_codebooks * sizeof(int32_t));
@@ -148,15 +158,15 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
         out[i].last = (struct heads){.slot = slot, .n_slots = n};
         good = start(r, lanes[i], kind + i, 10 + (kind + i) % 17);
     }
-    for (int t = 0; t < N_FRAMES && good; t++) {
+    for (int t = 0; t < sizes.n_frames && good; t++) {
         for (int i = 0; i < n; i++) {
             in[i] = (struct frame_in){lanes[i], text_of(r->config, kind + i, t), NULL};
         }
-        bool last = t == N_FRAMES - 1;
-        cuda_backend.tap(r->b, last ? keep_heads : NULL, &out[slot].last);
-        good = said(cuda_backend.frame(r->b, in, n, &error), &error, "frame");
-        cuda_backend.tap(r->b, NULL, NULL);
-        good = good && said(cuda_backend.vocode(r->b, lanes, n, &error), &error, "vocode");
+        bool last = t == sizes.n_frames - 1;
+        r->ops->tap(r->b, last ? keep_heads : NULL, &out[slot].last);
+        good = said(r->ops->frame(r->b, in, n, &error), &error, "frame");
+        r->ops->tap(r->b, NULL, NULL);
+        good = good && said(r->ops->vocode(r->b, lanes, n, &error), &error, "vocode");
         for (int i = 0; i < n && good; i++) {
             good = keep_frame(r, lanes[i], t, &out[i]);
         }
@@ -164,37 +174,49 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
     return good;
 }
 
-static bool same_speech(const struct speech *a, const struct speech *b)
+static bool same_codes(const struct speech *a, const struct speech *b)
 {
-    return memcmp(a->codes, b->codes, sizeof a->codes) == 0 &&
-           memcmp(a->pcm, b->pcm, N_FRAMES * 1920 * sizeof(float)) == 0;
+    return memcmp(a->codes, b->codes, sizeof a->codes) == 0;
 }
 
-static void check_lanes(struct run *r)
+static bool same_speech(const struct speech *a, const struct speech *b)
 {
-    static struct speech together[MOST_LANES], alone;
-    const int n = r->n_lanes;
-    int same = 0, heads = 0;
-    for (int i = 0; i < CHOSEN; i++) {
-        const int slot = i * (n - 1) / (CHOSEN - 1);
-        alone = (struct speech){0};
+    return same_codes(a, b) && memcmp(a->pcm, b->pcm, N_FRAMES * 1920 * sizeof(float)) == 0;
+}
+
+static void check_lanes(struct run *r, struct run *cpu)
+{
+    static struct speech together[MOST_LANES], alone, of_cpu;
+    const int n = r->n_lanes, chosen = sizes.n_chosen;
+    int same = 0, heads = 0, as_cpu = 0;
+    for (int i = 0; i < chosen; i++) {
+        const int slot = chosen > 1 ? i * (n - 1) / (chosen - 1) : n / 2;
+        alone = of_cpu = (struct speech){0};
         memset(together, 0, sizeof together);
-        if (!speak(r, 0, 1, n, slot, together) || !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone)) {
+        if (!speak(r, 0, 1, n, slot, together) || !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone) ||
+            (cpu && !speak(cpu, 0, 1 + slot, 1, 0, &of_cpu))) {
             return;
         }
         same += same_speech(&together[slot], &alone);
         heads += same_heads(&together[slot].last, &alone.last);
+        as_cpu += cpu && same_codes(&alone, &of_cpu);
         for (int k = 0; k < n; k++) {
             free(together[k].pcm);
         }
         forget(&together[slot].last);
         forget(&alone.last);
+        forget(&of_cpu.last);
         free(alone.pcm);
+        free(of_cpu.pcm);
     }
-    result(same == CHOSEN && heads == CHOSEN,
+    result(same == chosen && heads == chosen,
         "lanes next to %d others: %d of %d with the codes and samples, %d with the logits of a lane "
         "alone",
-        n - 1, same, CHOSEN, heads);
+        n - 1, same, chosen, heads);
+    if (cpu) {
+        result(as_cpu == chosen, "lanes next to %d others: %d of %d with the codes of the CPU", n - 1,
+            as_cpu, chosen);
+    }
 }
 
 /* ---- Prompts ---- */
@@ -204,14 +226,14 @@ static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct 
     static struct row rows[MOST_ROWS];
     utter_error error;
     int done = 0;
-    bool good = said(cuda_backend.lane_reset(r->b, 0, &SAMPLED, &error), &error, "reset");
+    bool good = said(r->ops->lane_reset(r->b, 0, &SAMPLED, &error), &error, "reset");
     make_rows(r->config, 3, rows, MOST_ROWS);
     for (int i = 0; i < n_pieces && good; i++) {
-        cuda_backend.tap(r->b, i == n_pieces - 1 ? keep_heads : NULL, heads);
-        good = said(cuda_backend.prefill(r->b, 0, rows + done, pieces[i], &error), &error, "prefill");
+        r->ops->tap(r->b, i == n_pieces - 1 ? keep_heads : NULL, heads);
+        good = said(r->ops->prefill(r->b, 0, rows + done, pieces[i], &error), &error, "prefill");
         done += pieces[i];
     }
-    cuda_backend.tap(r->b, NULL, NULL);
+    r->ops->tap(r->b, NULL, NULL);
     return good;
 }
 
@@ -305,7 +327,7 @@ static void check_late(const struct model *model)
     struct run r;
     struct lane_out out;
     utter_error error = {0}, later = {0};
-    if (!open_run(&r, model, 1)) {
+    if (!open_run(&r, &cuda_backend, model, 1)) {
         return;
     }
     struct cuda_frame *frame = r.b->frame;
@@ -340,7 +362,7 @@ static void time_lanes(const struct model *model, int n_lanes)
     int lanes[MOST_LANES];
     double whole[TIMED], talker[TIMED], predictor[TIMED], vocoder[TIMED], began = clock_seconds();
     struct lane_out out;
-    if (!open_run(&r, model, n_lanes)) {
+    if (!open_run(&r, &cuda_backend, model, n_lanes)) {
         return;
     }
     double opened = clock_seconds() - began;
@@ -380,21 +402,27 @@ static void time_lanes(const struct model *model, int n_lanes)
     cuda_backend.close(&r.b);
 }
 
-static void check_model(bool checks, int n_lanes, int n_rows, int timed_lanes)
+static void check_model(bool checks, int timed_lanes)
 {
     static const int counts[] = {1, 8, 16, 32, 64, 128, 256};
     utter_error error;
     struct model *model;
-    struct run r = {0};
+    struct run r = {0}, cpu = {0};
     if (!said(model_open(&model, folder, &error), &error, "open")) {
         return;
     }
-    if (checks && open_run(&r, model, n_lanes)) {
-        check_lanes(&r);
-        check_pieces(&r, n_rows);
+    if (checks && open_run(&r, &cuda_backend, model, sizes.n_lanes) &&
+        (!sizes.beside_cpu || open_run(&cpu, &cpu_backend, model, 1))) {
+        check_lanes(&r, cpu.b ? &cpu : NULL);
+        if (sizes.n_rows > 0) {
+            check_pieces(&r, sizes.n_rows);
+        }
     }
     if (r.b) {
         cuda_backend.close(&r.b);
+    }
+    if (cpu.b) {
+        cpu_backend.close(&cpu.b);
     }
     if (checks) {
         check_late(model);
@@ -405,24 +433,45 @@ static void check_model(bool checks, int n_lanes, int n_rows, int timed_lanes)
     model_close(&model);
 }
 
+static int within(int n, int least, int most)
+{
+    return n < least || n > most ? most : n;
+}
+
 int main(int argc, char **argv)
 {
     bool checks = true;
-    int n_lanes = 20, n_rows = 333, timed_lanes = 0;
+    int timed_lanes = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-l") == 0 && i + 1 < argc) {
-            n_lanes = atoi(argv[++i]);
-            n_lanes = n_lanes < 1 || n_lanes > MOST_LANES ? MOST_LANES : n_lanes;
-        } else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc) {
-            n_rows = atoi(argv[++i]);
-            n_rows = n_rows < LEAST_ROWS || n_rows > MOST_ROWS ? MOST_ROWS : n_rows;
-        } else if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
-            timed_lanes = atoi(argv[++i]);
-        } else if (strcmp(argv[i], "-T") == 0) {
+        const int number = i + 1 < argc ? atoi(argv[i + 1]) : 0;
+        if (strcmp(argv[i], "-T") == 0) {
             checks = false;
-        } else {
+        } else if (strcmp(argv[i], "-c") == 0) {
+            sizes.beside_cpu = true;
+        } else if (argv[i][0] != '-') {
             folder = argv[i];
-            check_model(checks, n_lanes, n_rows, timed_lanes);
+            check_model(checks, timed_lanes);
+        } else {
+            switch (argv[i++][1]) {
+            case 'l':
+                sizes.n_lanes = within(number, 1, MOST_LANES);
+                break;
+            case 'n':
+                sizes.n_frames = within(number, 1, N_FRAMES);
+                break;
+            case 'k':
+                sizes.n_chosen = within(number, 1, N_CHOSEN);
+                break;
+            case 'r':
+                sizes.n_rows = number == 0 ? 0 : within(number, LEAST_ROWS, MOST_ROWS);
+                break;
+            case 't':
+                timed_lanes = number;
+                break;
+            default:
+                fprintf(stderr, "check_many: unknown option %s\n", argv[i - 1]);
+                return 2;
+            }
         }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -2,14 +2,14 @@
  * Many frames with random settings, lanes, prompts, texts and kernels, everything spoken twice: the second time other
  * lanes of the backend speak it, together again or each alone. A frame that differs, fails or comes too late for the
  * frame kernel is a fault. Some rounds are spoken by the graphs too; their sums are taken in another order, so a few
- * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-s SECONDS] [-r SEED] CHECKPOINT
- * ...; ends with `N passed, N failed`. */
+ * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-f STEPS] [-s SECONDS]
+ * [-r SEED] CHECKPOINT ...; -f: the most of a round; ends with `N passed, N failed`. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
 #include "tests/cuda/drive_backend.h"
 
-enum { MOST_LANES = 16, MOST_FRAMES = 96, CODEBOOKS = 16, MOST_BEGIN = 6 };
+enum { MOST_LANES = 16, MOST_FRAMES = 96, CODEBOOKS = 16, MOST_BEGIN = 6, LEAST_FRAMES = 20 };
 /* One round of so many: its voices are repeated each alone; it is spoken by the graphs too. */
 enum { REPEATED_ALONE = 8, SHARED_BY_GRAPHS = 6 };
 
@@ -27,6 +27,7 @@ static const struct {
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS, SHARES = 24 };
 
 static uint64_t state;
+static int most_steps = MOST_FRAMES;
 
 static uint32_t below(uint32_t n)
 {
@@ -68,14 +69,15 @@ static void draw(struct plan *plan)
     static const int counts[] = {1, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8, 8, 8, 11, 16},
                      least[] = {0, 2, 2, 2, 40, 1 << 20};
     plan->n = counts[below(16)];
-    plan->n_steps = 20 + (int)below(MOST_FRAMES - 19);
+    const int least_steps = most_steps < LEAST_FRAMES ? most_steps : LEAST_FRAMES;
+    plan->n_steps = least_steps + (int)below((uint32_t)(most_steps - least_steps + 1));
     for (int i = 0; i < plan->n; i++) {
         struct voice *v = &plan->of[i];
         v->settings =
             (struct lane_settings){any_sampling(), any_sampling(), below(1u << 30), least[below(6)]};
         v->kind = (int)below(1000);
         v->n_rows = 1 + (int)below(N_ROWS);
-        v->begin = (int)below(MOST_BEGIN);
+        v->begin = (int)below(most_steps < MOST_BEGIN ? (uint32_t)most_steps : MOST_BEGIN);
     }
     plan->of[0].begin = 0;
 }
@@ -326,6 +328,9 @@ int main(int argc, char **argv)
         const bool more = i + 1 < argc;
         if (strcmp(argv[i], "-n") == 0 && more) {
             n_frames = atol(argv[++i]);
+        } else if (strcmp(argv[i], "-f") == 0 && more) {
+            most_steps = atoi(argv[++i]);
+            most_steps = most_steps < 1 || most_steps > MOST_FRAMES ? MOST_FRAMES : most_steps;
         } else if (strcmp(argv[i], "-s") == 0 && more) {
             seconds = atof(argv[++i]);
         } else if (strcmp(argv[i], "-r") == 0 && more) {

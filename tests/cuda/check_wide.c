@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of many vectors against the kernel of few vectors, bit by bit, and against plain arithmetic in double
  * precision; and how long both take. Needs a GPU; goes on after a failure. Usage: check_wide [-t] [-m NUMBER]
- * [-n MOST]; -t: times too; -m: of one matrix; -n: of no more vectors. Ends with `N passed, N failed`. */
+ * [-n MOST] [-r ROWS]; -t: times too; -m: of one matrix; -n: of no more vectors; -r: of no more rows. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +231,14 @@ static void say_difference(const struct matrix *m, int n, int shape)
     }
 }
 
+/* No more rows of a matrix than these, whole tiles of all kernels. */
+static struct matrix upper(const struct matrix *m, int most_rows)
+{
+    struct matrix cut = *m;
+    cut.rows = m->rows < most_rows ? m->rows : most_rows;
+    return cut;
+}
+
 static void check_matrix(const struct matrix *m, int most)
 {
     static const int counts[] = {1, 3, 16, 37, 64, 400};
@@ -365,11 +373,13 @@ int main(int argc, char **argv)
 {
     utter_error error;
     int only = -1, most = MOST;
+    int most_rows = MOST_ROWS;
     bool times = false;
     for (int i = 1; i < argc; i++) {
         times = times || strcmp(argv[i], "-t") == 0;
         only = strcmp(argv[i], "-m") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : only;
         most = strcmp(argv[i], "-n") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : most;
+        most_rows = strcmp(argv[i], "-r") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : most_rows;
     }
     if (cuda_device_open(&device, 0, &error) ||
         cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking) != cudaSuccess) {
@@ -381,11 +391,13 @@ int main(int argc, char **argv)
     make_data();
     for (int i = 0; i < N_MATRICES; i++) {
         if (only < 0 || i == only) {
-            check_matrix(&matrices[i], most);
+            const struct matrix m = upper(&matrices[i], most_rows);
+            check_matrix(&m, most);
         }
     }
     if (only < 0 || only == GATE) {
-        check_next(&matrices[GATE], most < 64 ? most : 64);
+        const struct matrix m = upper(&matrices[GATE], most_rows);
+        check_next(&m, most < 64 ? most : 64);
     }
     for (int i = 2; times && i < N_MATRICES; i++) {
         time_matrix(&matrices[i]);
