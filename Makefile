@@ -1,14 +1,14 @@
 # utter: one Makefile, no recursion. `make help` lists the targets.
 #
 # Every configuration builds in its own folder, so variants never mix and nothing begins with `clean`:
-#   make                          build/release/utter and build/release/libutter.a
+#   make                          build/release/utter, build/release/libutter.a and libutter.so
 #   make SAN=address,undefined    build/san-address-undefined/...
 #   make CUDA=0                   never look for nvcc
 #   make CUDA=host                the GPU's code built for a posed GPU on the host (tests/cuda/host): build/host/...
 #   make CUDA=host-strict         the same, with every access to memory watched: slower
 #   make CUDA=host COVERAGE=1     the same, and the lines of src/cuda that run are counted (tools/cuda_coverage)
 #   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
-# Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, DESTDIR, ONLY='words' (of check).
+# Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, LIBDIR, DESTDIR, ONLY='words' (of check).
 
 # `make fuzz` needs clang, and a build that counts what each input reaches.
 ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
@@ -83,6 +83,10 @@ TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
 EXAMPLE_SRC := $(wildcard examples/*.c)
 
+VERSION := $(shell sed -n 's/.*UTTER_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/utter.h | paste -sd.)
+MAJOR   := $(firstword $(subst ., ,$(VERSION)))
+SHARED  := $(B)/libutter.so.$(MAJOR)
+
 # The sources that are built for a kind of GPU.
 of_gpu  = $(filter src/cuda/% tests/cuda/% src/api/utter_model.c,$(1))
 LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(B)/%.o) \
@@ -98,10 +102,10 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install clean
+.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall clean
 .SECONDARY:
 
-all: $(if $(CLI_SRC),$(B)/utter) $(B)/libutter.a tools examples ## the program, the library, tools and examples
+all: $(B)/utter $(B)/libutter.a $(if $(SAN),,$(SHARED)) tools examples ## the program, the library, tools and examples
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -145,6 +149,14 @@ $(R)/src/cpu/kernels/amx.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -m
 $(R)/src/cpu/kernels/vnni.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -fno-tree-reassoc
 $(R)/src/cpu/kernels/avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -fno-tree-reassoc
 endif
+
+# For programs that share it: bound to the next versions by its soname, to nothing but utter.h by the map. Where outside
+# libraries come as archives, programs use those; here they are shared too, which is what systems expect.
+SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+link_shared = $(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libutter.so.$(MAJOR) -Wl,--version-script=src/api/utter.map \
+              -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,relro $(1) $(LIB_OBJ) $(SHARED_LIBS) -o $@
+$(SHARED): $(LIB_OBJ) src/api/utter.map
+	$(call link_shared)
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
 $(B)/internal.a: $(LIB_OBJ)
@@ -301,22 +313,13 @@ mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): 
 	    --test 'tests/cuda/fault_check {test} build/host-strict' --folders 'release host-strict checkpoints' \
 	    --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
 
-VERSION = $(shell sed -n 's/.*UTTER_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/utter.h | paste -sd.)
-
-install: $(B)/utter $(B)/libutter.a ## program, library, header, pkg-config file and manual under PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	    $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(B)/utter $(DESTDIR)$(PREFIX)/bin/utter
-	install -m 644 $(B)/libutter.a $(DESTDIR)$(PREFIX)/lib/libutter.a
-	install -m 644 include/utter.h $(DESTDIR)$(PREFIX)/include/utter.h
-	install -d $(DESTDIR)$(PREFIX)/share/utter/builtin/speech_tokenizer
-	install -m 644 voice/builtin/*.* $(DESTDIR)$(PREFIX)/share/utter/builtin
-	install -m 644 voice/builtin/speech_tokenizer/* $(DESTDIR)$(PREFIX)/share/utter/builtin/speech_tokenizer
-	install -m 644 docs/utter.1 $(DESTDIR)$(PREFIX)/share/man/man1/utter.1
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: utter' 'Description: Text to speech with the Qwen3-TTS family' \
-	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
-	    'Libs: -L$${prefix}/lib -lutter -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl -pthread' \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/utter.pc
+# PREFIX, LIBDIR (PREFIX/lib) and DESTDIR say where.
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export CUDA_LIBS := $(CUDA_LIBS)
+install: $(B)/utter $(B)/libutter.a $(SHARED) ## program, libraries, header, pkg-config, CMake and manual under PREFIX
+	@tools/install $(B) put
+uninstall: ## takes away what install put there
+	@tools/install $(B) remove
 
 clean: ## removes build/
 	rm -rf build

@@ -28,6 +28,10 @@
  * Determinism: the samples depend on the weights, the text, the settings and the seed; not on the
  * number of threads, on how the text arrived, on the size of the reads or on other streams.
  *
+ * Versions: a program goes on with later libraries of one soname without being compiled again. Option
+ * and answer structs carry the size that the program knows, and the library touches no more of them;
+ * where a call has a `_sized` form, the plain one passes that size.
+ *
  * Errors: every call that can fail returns a status. Where it takes an `utter_error *` (which may be
  * NULL), the reason is written there in one sentence. Strings are UTF-8.
  */
@@ -130,12 +134,24 @@ typedef struct utter_model_options {
     double prompt_seconds;
 } utter_model_options;
 
-UTTER_API void utter_model_options_init(utter_model_options *options);
+UTTER_API void utter_model_options_init_sized(utter_model_options *options, size_t size);
+static inline void utter_model_options_init(utter_model_options *options)
+{
+    utter_model_options_init_sized(options, sizeof *options);
+}
 
-/* Opens a checkpoint folder in the official layout. `options` may be NULL. On success *model is the
- * caller's, to be closed with utter_model_close; on failure *model is NULL. */
+/* Opens a checkpoint: a folder in the official layout, a file of utter_model_quantize, or a repository's folder in the
+ * cache of the hub's client; NULL is the voice that comes with the library. `options` may be NULL. On success *model
+ * is the caller's, to be closed with utter_model_close; on failure *model is NULL. */
 UTTER_API utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error);
+
+/* Where utter_model_open would find what people name, in path[size]. Besides what that takes, `name` is a repository,
+ * "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice", or one of the short names of released models ("0.6b", "0.6b-base", "1.7b",
+ * "1.7b-base", "design"), looked up in `cache`, a folder as the hub's client fills it (NULL: none). Nothing is
+ * downloaded. A file or folder of that name comes first. */
+UTTER_API utter_status utter_model_find(
+    char *path, size_t size, const char *name, const char *cache, utter_error *error);
 
 /* Packs a checkpoint folder into one file, which utter_model_open takes in its place: packed weights (Q8 or Q4), the
  * vocoder's matrices in F16, every other tensor as it was, configs and vocabulary, and a hash over all. */
@@ -237,7 +253,11 @@ typedef struct utter_clone_options {
     void *progress_user;
 } utter_clone_options;
 
-UTTER_API void utter_clone_options_init(utter_clone_options *options);
+UTTER_API void utter_clone_options_init_sized(utter_clone_options *options, size_t size);
+static inline void utter_clone_options_init(utter_clone_options *options)
+{
+    utter_clone_options_init_sized(options, sizeof *options);
+}
 
 /* A voice from a recording (wav, flac, ogg, opus, mp3; any rate, any number of channels) for a base model. What might
  * spoil it (too short or long, clipped, silent) is said through the model's log. `options` and `heard` may be NULL. */
@@ -258,7 +278,11 @@ typedef struct utter_design_options {
     void *progress_user;
 } utter_design_options;
 
-UTTER_API void utter_design_options_init(utter_design_options *options);
+UTTER_API void utter_design_options_init_sized(utter_design_options *options, size_t size);
+static inline void utter_design_options_init(utter_design_options *options)
+{
+    utter_design_options_init_sized(options, sizeof *options);
+}
 
 /* A voice described in words that stays: the voice-design model speaks a reference, which becomes a cloned voice (with
  * its transcript) for the base model. Takes a lane of `designer` while it runs (UTTER_AGAIN when all are taken). A
@@ -332,8 +356,13 @@ typedef struct utter_stream_options {
 } utter_stream_options;
 
 /* Fills in the real defaults of this checkpoint. */
-UTTER_API utter_status utter_stream_options_init(
-    utter_stream_options *options, const utter_model *model);
+UTTER_API utter_status utter_stream_options_init_sized(
+    utter_stream_options *options, size_t size, const utter_model *model);
+static inline utter_status utter_stream_options_init(
+    utter_stream_options *options, const utter_model *model)
+{
+    return utter_stream_options_init_sized(options, sizeof *options, model);
+}
 
 /* Opens an utterance on a free lane of the model (UTTER_AGAIN when all are taken). The strings and the
  * voice are copied or kept alive; the caller may free them at once. */

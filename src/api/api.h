@@ -20,6 +20,10 @@ static inline const struct config *api_config(const utter_model *model)
 utter_status api_copy_sized(
     void *to, size_t to_size, const void *from, size_t from_size, const char *what, utter_error *error);
 
+/* Fills the caller's options, of which it knows `to_size` bytes, with the defaults in *from. Nothing where `to` is NULL
+ * or to_size is none. */
+void api_init_sized(void *to, size_t to_size, const void *from, size_t from_size);
+
 /* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
 utter_status api_need(const void *pointer, const char *what, utter_error *error);
 

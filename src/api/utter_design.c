@@ -45,11 +45,10 @@ struct design {
     size_t n, capacity;
 };
 
-void utter_design_options_init(utter_design_options *options)
+void utter_design_options_init_sized(utter_design_options *options, size_t size)
 {
-    if (options) {
-        *options = (utter_design_options){.size = sizeof *options};
-    }
+    const utter_design_options all = {0};
+    api_init_sized(options, size, &all, sizeof all);
 }
 
 static utter_status choose_text(struct design *d, utter_error *error)

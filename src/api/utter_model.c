@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Models behind utter.h: argument checks, and the choice of the backend. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "api/find.h"
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "text/feed.h"
@@ -67,6 +69,15 @@ utter_status api_copy_sized(
     return UTTER_OK;
 }
 
+void api_init_sized(void *to, size_t to_size, const void *from, size_t from_size)
+{
+    if (to && to_size >= sizeof(size_t) && to_size <= 1 << 16) {
+        memset(to, 0, to_size);
+        memcpy(to, from, min(from_size, to_size));
+        memcpy(to, &to_size, sizeof to_size);
+    }
+}
+
 utter_status api_need(const void *pointer, const char *what, utter_error *error)
 {
     return pointer ? UTTER_OK : error_set(error, UTTER_E_ARGUMENT, "%s is NULL", what);
@@ -77,12 +88,10 @@ utter_status api_need(const void *pointer, const char *what, utter_error *error)
 /* With the 0.6B model a clone in context takes 30 MB for half a minute of recording, 12 MB for 3 seconds. */
 #define SNAPSHOT_BYTES ((uint64_t)256 << 20)
 
-void utter_model_options_init(utter_model_options *options)
+void utter_model_options_init_sized(utter_model_options *options, size_t size)
 {
-    if (options) {
-        *options = (utter_model_options){
-            .size = sizeof *options, .device = "auto", .n_lanes = 1, .snapshot_bytes = SNAPSHOT_BYTES};
-    }
+    const utter_model_options all = {.device = "auto", .n_lanes = 1, .snapshot_bytes = SNAPSHOT_BYTES};
+    api_init_sized(options, size, &all, sizeof all);
 }
 
 /* What the `device` option asks for. */
@@ -178,6 +187,7 @@ static utter_status check_seconds(const char *what, double value, utter_error *e
 utter_status utter_model_open(
     utter_model **model, const char *path, const utter_model_options *options, utter_error *error)
 {
+    char found[PATH_MAX];
     utter_model_options o;
     utter_error note;
     struct device_choice choice;
@@ -187,7 +197,8 @@ utter_status utter_model_open(
         return UTTER_E_ARGUMENT;
     }
     *model = NULL;
-    utter_status status = api_need(path, "path", error);
+    utter_status status = find_checkpoint(found, sizeof found, path, error);
+    path = found;
     if (status ||
         (options && (status = api_copy_sized(
                          &o, sizeof o, options, options->size, "utter_model_options", error))) ||
@@ -229,8 +240,10 @@ utter_status utter_model_open(
 utter_status utter_model_quantize(
     const char *path, utter_weights weights, const char *file, utter_error *error)
 {
+    char found[PATH_MAX];
     struct model *model = NULL;
-    utter_status status = api_need(path, "path", error);
+    utter_status status = find_checkpoint(found, sizeof found, path, error);
+    path = found;
     if (status || (status = api_need(file, "file", error)) ||
         (status = check_range("weights", (int)weights, UTTER_WEIGHTS_Q8, UTTER_WEIGHTS_Q4, error)) ||
         (status = model_open(&model, path, error))) {

@@ -10,20 +10,21 @@ static utter_sampling defaults_of(const struct sampling_config *s)
         s->do_sample ? s->temperature : 0, s->top_k, s->top_p, s->repetition_penalty};
 }
 
-utter_status utter_stream_options_init(utter_stream_options *options, const utter_model *model)
+utter_status utter_stream_options_init_sized(
+    utter_stream_options *options, size_t size, const utter_model *model)
 {
     if (!options || !model) {
         return UTTER_E_ARGUMENT;
     }
     const struct config *c = api_config(model);
-    *options = (utter_stream_options){
-        .size = sizeof *options,
+    const utter_stream_options all = {
         .talker = defaults_of(&c->talker_sampling),
         .predictor = defaults_of(&c->predictor_sampling),
         /* The official package's last token never becomes a frame. */
         .max_frames = c->max_new_tokens > 1 ? c->max_new_tokens - 1 : 1,
         .guard = true,
     };
+    api_init_sized(options, size, &all, sizeof all);
     return UTTER_OK;
 }
 

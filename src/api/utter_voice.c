@@ -35,11 +35,10 @@ utter_status api_need_text(const char *text, const char *what, utter_error *erro
 
 /* ---- Clones ---- */
 
-void utter_clone_options_init(utter_clone_options *options)
+void utter_clone_options_init_sized(utter_clone_options *options, size_t size)
 {
-    if (options) {
-        *options = (utter_clone_options){.size = sizeof *options, .max_seconds = SOUND_MAX_SECONDS};
-    }
+    const utter_clone_options all = {.max_seconds = SOUND_MAX_SECONDS};
+    api_init_sized(options, size, &all, sizeof all);
 }
 
 static utter_status clone_options(

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names of models: the built-in voice, folders, repositories in the cache of the hub's client, short names. */
+#include "tests/support.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/released.h"
+#include "utter.h"
+
+static char cache[] = "/tmp/utter-find-XXXXXX";
+
+static void must(bool done)
+{
+    assert_true(done);
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", cache, name);
+    for (char *slash = path + strlen(cache); (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(path, 0755);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    must(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void found(const char *name, const char *where)
+{
+    char path[PATH_MAX], want[256];
+    utter_error error = {0};
+    snprintf(want, sizeof want, "%s/%s", cache, where);
+    assert_int_equal(utter_model_find(path, sizeof path, name, cache, &error), UTTER_OK);
+    assert_string_equal(path, want);
+}
+
+static void repositories_are_found(void **state)
+{
+    (void)state;
+    must(mkdtemp(cache) != NULL);
+    put("models--Qwen--Qwen3-TTS-12Hz-0.6B-CustomVoice/refs/main", "abc");
+    put("models--Qwen--Qwen3-TTS-12Hz-0.6B-CustomVoice/snapshots/abc/config.json", "{}");
+    put("models--Qwen--Qwen3-TTS-12Hz-0.6B-CustomVoice/snapshots/old/config.json", "{}");
+    put("models--me--mine/snapshots/only/config.json", "{}");
+    put("models--me--two/snapshots/a/config.json", "{}");
+    put("models--me--two/snapshots/b/config.json", "{}");
+    put("models--me--bad/refs/main", "../../..");
+    found("Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
+        "models--Qwen--Qwen3-TTS-12Hz-0.6B-CustomVoice/snapshots/abc");
+    found("0.6B", "models--Qwen--Qwen3-TTS-12Hz-0.6B-CustomVoice/snapshots/abc");
+    found("me/mine", "models--me--mine/snapshots/only");
+    char path[PATH_MAX], folder[256];
+    utter_error error = {0};
+    snprintf(folder, sizeof folder, "%s/models--me--mine", cache);
+    assert_int_equal(utter_model_find(path, sizeof path, folder, NULL, &error), UTTER_OK);
+    assert_string_equal(path + strlen(folder), "/snapshots/only");
+    static const char *const none[] = {"me/two", "me/bad", "1.7b", "design", "you/none"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(utter_model_find(path, sizeof path, none[i], cache, &error), UTTER_E_FILE);
+        assert_non_null(strstr(error.text, "utter pull"));
+        assert_int_equal(utter_model_find(path, sizeof path, none[i], NULL, &error), UTTER_E_FILE);
+    }
+    snprintf(folder, sizeof folder, "rm -rf %s", cache);
+    must(system(folder) == 0);
+}
+
+static void the_rest_is_a_path(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], small[8];
+    utter_error error = {0};
+    static const char *const paths[] = {
+        "include", "/nowhere", "a/b/c", "./x", "../x/y", "model_folder"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(utter_model_find(path, sizeof path, paths[i], cache, &error), UTTER_OK);
+        assert_string_equal(path, paths[i]);
+    }
+    assert_int_equal(utter_model_find(path, sizeof path, "1.7b-bse", NULL, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "did you mean 1.7b-base?"));
+    assert_int_equal(
+        utter_model_find(small, sizeof small, "/tmp/folder", NULL, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(utter_model_find(NULL, 0, NULL, NULL, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(utter_model_find(small, sizeof small, NULL, NULL, &error), UTTER_E_FILE);
+}
+
+static void repositories_have_two_words(void **state)
+{
+    (void)state;
+    assert_true(released_is_repository("Qwen/Qwen3-TTS-12Hz-0.6B-Base"));
+    static const char *const others[] = {
+        "", "a", "a/", "/a", "a/b/c", "a//b", "./a", "../a", "a/..", "a b/c", "~/a", "a/.b", "a?/b"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(released_is_repository(others[i]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(repositories_are_found),
+        cmocka_unit_test(the_rest_is_a_path), cmocka_unit_test(repositories_have_two_words)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
