@@ -3,7 +3,7 @@
  * engine, whose character data are those of Unicode 16:
  *  - \s is spelled out: the 25 characters of White_Space, without U+180E;
  *  - to each category are added the characters that it has in Unicode 16 and not in Unicode 14, which is
- *    that of the oldest PCRE2 supported. A younger PCRE2 has them itself. tests/text/test_pretokens.c
+ *    that of the oldest PCRE2 supported. A younger PCRE2 has them itself. tests/text/test_official.c
  *    holds the category of every code point. */
 #include "text/pretokens.h"
 

@@ -365,7 +365,9 @@ static int run_one(
     rig_open(&rig, model, FRAME_MOST_LANES, n_time + 600, packed);
     printf("%s, in 8 bits: %s, on %s, %d SMs, %d slots, %.3f TB/s can be read\n", folder,
         packed == FRAME_PACKED_NONE ? "nothing" : PACKED_NAMES[packed], rig.device.name,
-        rig.device.arch.n_sms, frame_n_slots(rig.device.arch.block_shared, packed != FRAME_PACKED_NONE),
+        rig.device.arch.n_sms,
+        frame_n_slots(rig.device.arch.block_shared,
+            frame_kernel_build(rig.weights.talker.width, packed).ring_at, packed != FRAME_PACKED_NONE),
         rate);
     int bad = packed != FRAME_PACKED_NONE ? compare_packed(&rig.weights.predictor.layers[0].down) : 0;
     bad += packed == FRAME_PACKED_ALL ? compare_packed(&rig.weights.talker.layers[0].down) : 0;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How the frame kernel shares its work, without a GPU: every piece of every matrix is consumed once, every word of
  * the exchange has one writer, and the ring fits the shared memory of the GPUs that are meant. */
+#define FRAME_LANES 1
+#define FRAME_LANES_WIDTH 0
+
 #include <string.h>
 
 #include "tests/support.h"
 
-#include "cuda/persistent/plan.h"
+#include "cuda/persistent/plan_body.h"
 
 struct product_case {
     enum frame_step step;
@@ -131,13 +134,13 @@ static void test_vectors(void **state)
 static void test_shared_memory(void **state)
 {
     (void)state;
-    assert_true(frame_n_slots(232448, false) >= 11);
-    assert_true(frame_n_slots(232448, true) >= 10);
+    assert_true(frame_n_slots(232448, frame_ring_at(), false) >= 11);
+    assert_true(frame_n_slots(232448, frame_ring_at(), true) >= 10);
     for (int packed = 0; packed < 2; packed++) {
-        const int n = frame_n_slots(101376, packed != 0);
+        const int n = frame_n_slots(101376, frame_ring_at(), packed != 0);
         assert_true(n >= 3);
         assert_true(frame_ring_at() + (size_t)n * frame_slot_bytes(packed != 0) <= 101376);
-        assert_true(frame_n_slots(49152, packed != 0) < 3);
+        assert_true(frame_n_slots(49152, frame_ring_at(), packed != 0) < 3);
         assert_int_equal(frame_slot_bytes(packed != 0) % 128, 0);
     }
     assert_int_equal(frame_ring_at() % 128, 0);

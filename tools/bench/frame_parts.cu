@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define FRAME_LANES 1
+#define FRAME_LANES_WIDTH 0
 #include "cuda/persistent/embed.cuh"
 #include "cuda/persistent/produce.cuh"
 
@@ -338,7 +340,7 @@ int main(void)
     cudaDeviceProp device;
     must(cudaGetDeviceProperties(&device, 0), "device");
     args.weight_bytes = (uint64_t)512 << 20;
-    args.frame.control.n_slots = frame_n_slots(device.sharedMemPerBlockOptin, false);
+    args.frame.control.n_slots = frame_n_slots(device.sharedMemPerBlockOptin, frame_ring_at(), false);
     args.frame.control.slot_bytes = SLOT_BYTES;
     args.frame.control.patience = 2000000000;
     must(cudaMalloc(&args.frame.scratch.words, frame_exchange_bytes()), "memory");

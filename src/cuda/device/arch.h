@@ -34,6 +34,7 @@ static inline void cuda_arch_derive(struct cuda_arch *arch, bool code_is_90a)
     arch->register_moves = arch->wgmma;
 }
 
+/* C++ reads this header too, which base/minmax.h is not for. */
 static inline size_t cuda_arch_lesser(size_t a, size_t b)
 {
     return a < b ? a : b;

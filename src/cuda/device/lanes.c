@@ -3,6 +3,7 @@
 #include "cuda/device/lanes.h"
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 static uint64_t page_floats(const struct model *m)
 {
@@ -20,8 +21,7 @@ int cuda_lanes_pages(int n_lanes, int lane_positions)
     int64_t wanted = (int64_t)n_lanes * CUDA_LANE_POSITIONS;
     int64_t most =
         (int64_t)n_lanes * (lane_positions + CUDA_PAGE); /* a lane's last page may not be full */
-    wanted = wanted > CUDA_LONE_POSITIONS ? wanted : CUDA_LONE_POSITIONS;
-    wanted = wanted < most ? wanted : most;
+    wanted = min(max(wanted, CUDA_LONE_POSITIONS), most);
     return (int)((wanted + CUDA_PAGE - 1) / CUDA_PAGE);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 
 void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
@@ -164,7 +165,7 @@ utter_status cuda_upload_copy(
 {
     for (uint64_t done = 0; done < bytes;) {
         void *buffer;
-        uint64_t n = bytes - done < CUDA_UPLOAD_BYTES ? bytes - done : CUDA_UPLOAD_BYTES;
+        uint64_t n = min(bytes - done, CUDA_UPLOAD_BYTES);
         utter_status status = cuda_upload_buffer(u, &buffer, error);
         if (status) {
             return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tiles from rows of weights, a warp for each tile. */
 #include "cuda/device/pack.h"
-#include "cuda/device/weights.h"
+#include "cuda/device/tiles.h"
 #include "cuda/lib/launch.cuh"
 
 namespace {

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Rows of bf16 -> tiles (device/weights.h). `halves`: raw is all of gate, then all of up, `rows` each. */
+/* Rows of bf16 -> tiles (device/tiles.h). `halves`: raw is all of gate, then all of up, `rows` each. */
 struct cuda_pack {
     const uint16_t *raw; /* [rows][cols], device */
     int rows, cols;

@@ -5,8 +5,8 @@
 
 enum {
     CUDA_PAGE = 16, /* positions of the talker's cache that are handed out together */
-    CUDA_SPLITS =
-        8, /* pages of a lane are spread over this many blocks: page p goes to block p % CUDA_SPLITS */
+    /* Pages of a lane are spread over this many blocks: page p goes to block p % CUDA_SPLITS. */
+    CUDA_SPLITS = 8,
     CUDA_MAX_SLOTS = 256, /* lanes of one frame; more are done in groups */
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The model's weights -> device memory in tiles. Owns that memory (struct cuda_weights). */
-#include "cuda/device/shapes.h"
+#include "cuda/device/weights.h"
 
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/device/pack.h"
 
 /* Walks over all weights in one order, three times: to check, to count, to copy. */
@@ -19,11 +20,6 @@ struct walk {
     utter_status status;
     utter_error *error;
 };
-
-static int round_up(int n, int to)
-{
-    return (n + to - 1) / to * to;
-}
 
 /* ---- What fits ---- */
 
@@ -119,13 +115,13 @@ static struct cuda_matrix matrix(struct walk *k, const struct weight *const *par
         filled += (uint64_t)(parts[i]->rows * parts[i]->cols) * sizeof(uint16_t);
     }
     int pack_rows = halves ? m.rows / 2 : m.rows;
-    m.rows = halves ? 2 * round_up(pack_rows, CUDA_TILE) : m.rows;
-    m.n_row_tiles = round_up(m.rows, CUDA_TILE) / CUDA_TILE;
-    m.n_k_tiles = round_up(m.cols, CUDA_TILE) / CUDA_TILE;
+    m.rows = halves ? 2 * cuda_padded(pack_rows) : m.rows;
+    m.n_row_tiles = cuda_padded(m.rows) / CUDA_TILE;
+    m.n_k_tiles = cuda_padded(m.cols) / CUDA_TILE;
     void *tiles =
         cuda_arena_take(k->arena, (uint64_t)m.n_row_tiles * (uint64_t)m.n_k_tiles * CUDA_TILE_BYTES);
     m.tiles = tiles;
-    k->raw_bytes = filled > k->raw_bytes ? filled : k->raw_bytes;
+    k->raw_bytes = max(filled, k->raw_bytes);
     if (!k->upload || k->status) {
         return m;
     }
@@ -175,9 +171,9 @@ static void walk_stack(
         .n_heads = c->n_heads,
         .n_kv_heads = c->n_kv_heads,
         .head = c->head,
-        .width_padded = round_up(c->width, CUDA_TILE),
-        .inner_padded = round_up(c->inner, CUDA_TILE),
-        .mixed_padded = round_up(c->n_heads * c->head, CUDA_TILE),
+        .width_padded = cuda_padded(c->width),
+        .inner_padded = cuda_padded(c->inner),
+        .mixed_padded = cuda_padded(c->n_heads * c->head),
         .norm_eps = c->norm_eps,
     };
     for (int i = 0; i < c->head / 2; i++) {
@@ -212,7 +208,7 @@ static void walk_all(struct walk *k, const struct model *m)
             floats(k, p->projection_bias, c->predictor.width, w->predictor.width_padded);
     }
     w->text_width = c->text_width;
-    w->text_padded = round_up(c->text_width, CUDA_TILE);
+    w->text_padded = cuda_padded(c->text_width);
     w->text_table = table(k, &t->text_embedding);
     w->text_fc1 = single(k, &t->text_fc1);
     w->text_fc1_bias = floats(k, t->text_fc1_bias, c->text_width, w->text_padded);

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Talker, predictor, embeddings and heads as they lie in device memory; the graph of kernels and the persistent
- * kernel read the same bytes.
- *
- * A matrix [rows][cols] of bf16 is cut into tiles of 16 rows and 16 columns, zero where they reach over the edge.
- * Tile (i, k) is the 512 bytes at tiles + (i * n_k_tiles + k) * 512, in the order in which mma.m16n8k16 wants its A
- * operand: lane l of a warp finds its four registers in 16 consecutive bytes, l * 16 from the tile's start. With g =
- * l / 4 and t = l % 4 these are
- *     {(g, 2t), (g, 2t+1)}, {(g+8, 2t), (g+8, 2t+1)}, {(g, 2t+8), (g, 2t+9)}, {(g+8, 2t+8), (g+8, 2t+9)}.
- * So one row tile (16 rows, all columns) is one contiguous stream, and a warp reads it with one 16-byte load a
- * thread and tile, without shared memory.
- *
- * Lanes are the 8 columns of the B operand, two for each vector: its upper bf16 half and what is left of it, so that
- * bf16 weights are multiplied with activations of 16 bits of mantissa. Column 2 v is the upper, 2 v + 1 the lower
- * part of vector v; in the result both stand in the same thread. */
+ * kernel read the same bytes, in tiles (tiles.h). */
 #ifndef CUDA_DEVICE_WEIGHTS_H
 #define CUDA_DEVICE_WEIGHTS_H
 
 #include "cuda/device/memory.h"
+#include "cuda/device/tiles.h"
 #include "model/model.h"
 
 #ifdef __cplusplus
@@ -24,9 +13,6 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_TILE = 16,
-    CUDA_TILE_BYTES = 512,
-    CUDA_TILE_VECTORS = 4 /* of 8 columns */,
     CUDA_MAX_LAYERS = 64,
     CUDA_MAX_CODES = 4096, /* that can be chosen among */
     CUDA_MAX_HEAD = 256
@@ -78,6 +64,10 @@ struct cuda_weights {
 
     struct cuda_arena arena;
 };
+
+/* All but the addresses of *weights, which cuda_weights_open takes as it takes zeros: for what is reckoned before
+ * anything is allocated. */
+void cuda_weights_shapes(struct cuda_weights *weights, const struct model *model);
 
 /* UTTER_E_MODEL when these kernels cannot hold the checkpoint: a type other than bf16, a shape past their limits. */
 utter_status cuda_weights_fit(const struct model *model, utter_error *error);

@@ -5,6 +5,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/parts/steps.h"
@@ -211,7 +212,7 @@ static utter_status cuda_frame_call(
         status = check_frame(b, &in[i], error);
     }
     for (int i = 0; i < n && !status; i += CUDA_MAX_SLOTS) {
-        status = frame_group(b, in + i, n - i < CUDA_MAX_SLOTS ? n - i : CUDA_MAX_SLOTS, error);
+        status = frame_group(b, in + i, min(n - i, CUDA_MAX_SLOTS), error);
     }
     return status;
 }
@@ -266,8 +267,7 @@ static utter_status cuda_prime(
     nvtxRangePushA("prime");
     for (int at = 0; at < n_frames && !status; at += job.n_frames) {
         const bool front = at < n_front;
-        const int left = front ? n_front - at : n_frames - at;
-        job.n_frames = left < BACKEND_MAX_FEED ? left : BACKEND_MAX_FEED;
+        job.n_frames = min((front ? n_front : n_frames) - at, BACKEND_MAX_FEED);
         status = backend_check(b,
             cudaMemcpyAsync(b->lanes.codes + (size_t)lane * backend_lane_codes(b),
                 codes + (size_t)at * n_codebooks, (size_t)job.n_frames * n_codebooks * sizeof *codes,

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cuda/device/shapes.h"
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/parts/steps.h"
@@ -140,12 +140,12 @@ int backend_suiting_lanes(const struct model *model, const struct backend_option
         const struct memory_plan p = plan_memory(b, options);
         const uint64_t part = p.available / 8 * 7,
                        each = p.lane + CUDA_LANE_POSITIONS / CUDA_PAGE * p.page;
-        const uint64_t few = p.fit < CUDA_FEW_LANES ? p.fit : CUDA_FEW_LANES;
+        const uint64_t few = min(p.fit, CUDA_FEW_LANES);
         n = part > p.fixed ? (part - p.fixed) / each : 0;
-        n = n > few ? n : few > 0 ? few : 1;
+        n = max(n, max(few, 1));
     }
     memory_free(b);
-    return n < CUDA_MAX_SLOTS ? (int)n : CUDA_MAX_SLOTS;
+    return (int)min(n, CUDA_MAX_SLOTS);
 }
 
 /* Says what is missing before anything is allocated, and what would fit. */

@@ -3,18 +3,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
-
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-static int round_up(int n, int to)
-{
-    return (n + to - 1) / to * to;
-}
 
 static utter_status check(
     struct cuda_frame *f, cudaError_t result, const char *what, utter_error *error)
@@ -26,7 +17,7 @@ static utter_status check(
 
 static int qkv_rows(const struct stack_config *s)
 {
-    return round_up((s->n_heads + 2 * s->n_kv_heads) * s->head, CUDA_TILE);
+    return cuda_padded((s->n_heads + 2 * s->n_kv_heads) * s->head);
 }
 
 static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const struct config *c,
@@ -34,11 +25,11 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
 {
     const struct stack_config *t = &c->talker, *p = &c->predictor;
     const uint64_t n = CUDA_MAX_VECTORS, twice = 2 * CUDA_MAX_SLOTS, size = sizeof(float);
-    const uint64_t width = (uint64_t)round_up(t->width, CUDA_TILE);
-    const uint64_t text = (uint64_t)round_up(c->text_width, CUDA_TILE);
-    b->qkv_stride = larger(qkv_rows(t), qkv_rows(p));
-    b->mixed_stride = round_up(larger(t->n_heads * t->head, p->n_heads * p->head), CUDA_TILE);
-    b->gate_stride = round_up(larger(t->inner, p->inner), CUDA_TILE);
+    const uint64_t width = (uint64_t)cuda_padded(t->width);
+    const uint64_t text = (uint64_t)cuda_padded(c->text_width);
+    b->qkv_stride = max(qkv_rows(t), qkv_rows(p));
+    b->mixed_stride = cuda_padded(max(t->n_heads * t->head, p->n_heads * p->head));
+    b->gate_stride = cuda_padded(max(t->inner, p->inner));
     b->slots = cuda_arena_take(arena, sizeof *b->slots);
     b->lane_ids = cuda_arena_take(arena, (uint64_t)(n_lanes + 1) * sizeof *b->lane_ids);
     b->x = cuda_arena_take(arena, n * width * size);
@@ -47,18 +38,17 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
     b->text = cuda_arena_take(arena, n * width * size);
     b->pad = cuda_arena_take(arena, width * size);
     b->input = cuda_arena_take(arena, twice * width * size);
-    b->px = cuda_arena_take(arena, twice * (uint64_t)round_up(p->width, CUDA_TILE) * size);
+    b->px = cuda_arena_take(arena, twice * (uint64_t)cuda_padded(p->width) * size);
     b->qkv = cuda_arena_take(arena, n * (uint64_t)b->qkv_stride * size);
     b->mixed = cuda_arena_take(arena, n * (uint64_t)b->mixed_stride * size);
     b->gate = cuda_arena_take(arena, n * (uint64_t)b->gate_stride * size);
-    const int widest = larger(
-        larger(larger(b->gate_stride, b->mixed_stride), p->width), larger(t->width, c->text_width));
+    const int widest =
+        max(max(max(b->gate_stride, b->mixed_stride), p->width), max(t->width, c->text_width));
     b->operand = cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, widest));
-    b->inner = cuda_arena_take(
-        arena, cuda_wide_bytes(CUDA_MAX_VECTORS, larger(b->gate_stride, b->mixed_stride)));
+    b->inner =
+        cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, max(b->gate_stride, b->mixed_stride)));
     b->scales = cuda_arena_take(arena, n * size);
-    b->squares = cuda_arena_take(
-        arena, n * (uint64_t)round_up(larger(t->width, p->width), CUDA_TILE) / 4 * size);
+    b->squares = cuda_arena_take(arena, n * (uint64_t)cuda_padded(max(t->width, p->width)) / 4 * size);
     b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
     b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
     b->signals = cuda_arena_take(arena, 2 * n * sizeof *b->signals);
@@ -353,7 +343,7 @@ utter_status cuda_frame_prefill(
     utter_status status = UTTER_OK;
     for (int done = 0; done < n && !status;) {
         struct frame_stage *s = &f->stages[f->next_stage++ % FRAME_STAGES];
-        int some = n - done < CUDA_MAX_VECTORS ? n - done : CUDA_MAX_VECTORS;
+        int some = min(n - done, CUDA_MAX_VECTORS);
         if ((status = cuda_wait_for(f->device, s->taken, "a prompt", error))) {
             return status;
         }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
 
@@ -243,10 +244,10 @@ static utter_status tune(struct cuda_frame *f, int n, struct trial *best, utter_
 /* The ways for launches of 1, 2, 4 .. lanes; *kernel: what n lanes get, in one launch or several. */
 static utter_status tune_all(struct cuda_frame *f, int n, struct trial *kernel, utter_error *error)
 {
-    const int together = frame_kernel_lanes(f->kernel), most = n < together ? n : together;
+    const int together = frame_kernel_lanes(f->kernel), most = min(n, together);
     utter_status status = UTTER_OK;
     for (int i = 0, lanes = 0; lanes < most && f->kernel && !status; i++) {
-        lanes = 1 << i < most ? 1 << i : most;
+        lanes = min(1 << i, most);
         status = tune(f, lanes, kernel, error);
     }
     return status || most == n || !f->kernel ? status : try_frames(f, n, kernel, error);
@@ -255,7 +256,7 @@ static utter_status tune_all(struct cuda_frame *f, int n, struct trial *kernel, 
 utter_status cuda_frame_choose(struct cuda_frame *f, enum cuda_frame_way way, enum frame_packed packed,
     bool *persistent, utter_error *error)
 {
-    const int n = f->lanes.n < KERNEL_MOST_LANES ? f->lanes.n : KERNEL_MOST_LANES;
+    const int n = min(f->lanes.n, KERNEL_MOST_LANES);
     const char *why;
     struct trial graphs = {0}, kernel = {0};
     *persistent = false;

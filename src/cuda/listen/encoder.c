@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/listen/listen_room.h"
 
 enum {
@@ -136,7 +137,7 @@ static void take_stack(struct encode *e, const float *inv_freq)
     e->k = listen_take(r, e->n * s->n_kv_heads * s->head);
     e->v = listen_take(r, e->n * s->n_kv_heads * s->head);
     e->mixed = listen_take(r, e->n * s->n_heads * s->head);
-    e->inner = listen_take(r, (e->n < MLP_ROWS ? e->n : MLP_ROWS) * s->inner);
+    e->inner = listen_take(r, min(e->n, MLP_ROWS) * s->inner);
 }
 
 static void take_codes(struct encode *e)
@@ -200,10 +201,10 @@ static int64_t run_stage(
 static int64_t run_piece(struct encode *e, const float *pcm, int64_t p0)
 {
     struct listen_room *r = &e->room;
-    int64_t begin = p0 > e->halo ? p0 - e->halo : 0;
-    int64_t end = e->n - p0 > PIECE_POSITIONS ? p0 + PIECE_POSITIONS : e->n;
+    int64_t begin = max(p0 - e->halo, 0);
+    int64_t end = min(p0 + PIECE_POSITIONS, e->n);
     int64_t s0 = begin * e->position_samples, s1 = end * e->position_samples;
-    int64_t n = (s1 < e->n_samples ? s1 : e->n_samples) - s0, width = e->codec->encoder.stack.width;
+    int64_t n = min(s1, e->n_samples) - s0, width = e->codec->encoder.stack.width;
     int n_stages = e->codec->encoder.n_rates;
     listen_wait(r);
     if (!r->status) {
@@ -276,7 +277,7 @@ static void run_layer(struct encode *e, const struct encode_layer *l)
     run_add(e, l->o, e->x, e->mixed, e->n, l->scale1);
     run_norm(e, l->norm2, l->bias2);
     for (int64_t t = 0; t < e->n; t += MLP_ROWS) {
-        int64_t n = e->n - t < MLP_ROWS ? e->n - t : MLP_ROWS;
+        int64_t n = min(e->n - t, MLP_ROWS);
         struct listen_conv c = l->fc1;
         c.after = LISTEN_GELU;
         run_linear(e, c, e->inner, e->normed + t * s->width, n);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/listen/listen_room.h"
 
 struct speak_block {
@@ -38,11 +39,6 @@ static struct listen_conv put(struct speak *s, const struct conv_weights *w, int
     return c;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void take_all(struct speak *s, const float *mels)
 {
     struct listen_room *r = &s->room;
@@ -71,8 +67,8 @@ static void take_all(struct speak *s, const float *mels)
     s->mfa = listen_take(r, s->n * s->last);
     s->attention = listen_take(r, s->n * c->attention_channels);
     s->pooled = listen_take(r, 2 * (int64_t)s->last);
-    s->small = listen_take(r, larger(s->channels, c->attention_channels));
-    s->narrow = listen_take(r, larger(c->squeeze_channels, c->attention_channels));
+    s->small = listen_take(r, max(s->channels, c->attention_channels));
+    s->narrow = listen_take(r, max(c->squeeze_channels, c->attention_channels));
     s->vector = listen_take(r, s->model->config->speaker_width);
 }
 

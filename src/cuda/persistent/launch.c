@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The host's side of the frame kernel: checks at open that all blocks are resident, what it keeps in device memory,
  * and the launch. */
+#include "base/minmax.h"
 #include "cuda/persistent/persistent.h"
 
 #include "base/memory.h"
@@ -13,7 +14,7 @@ enum {
 
 /* A build for several lanes, with an exchange of its own. */
 struct frame_many {
-    struct frame_lanes_build build;
+    struct frame_build build;
     uint32_t *words, *parity;
     size_t shared_bytes;
     int n_slots, n; /* lanes of the last launch */
@@ -28,7 +29,7 @@ struct frame_kernel {
     cudaStream_t stream;
     struct cuda_arena arena;
     struct frame_args args;
-    const void *kernel;
+    struct frame_build build;
     size_t shared_bytes;
     struct frame_many many[MOST_BUILDS]; /* the smallest first */
     int n_many;
@@ -53,20 +54,22 @@ bool frame_kernel_fits(
                   t->n_layers + p->n_layers <= FRAME_MAX_LAYERS && weights->n_codebooks >= 2 &&
                   weights->n_codebooks <= FRAME_MAX_POSITIONS;
     const struct cuda_arch *arch = &device->arch;
-    *why = !arch->bulk_copies                             ? "it needs compute capability 9.0"
-           : arch->n_sms < FRAME_BLOCKS                   ? "it needs 128 multiprocessors"
-           : frame_n_slots(arch->block_shared, false) < 3 ? "a block has too little shared memory"
+    const size_t ring_at = frame_build_bf16().ring_at;
+    *why = !arch->bulk_copies           ? "it needs compute capability 9.0"
+           : arch->n_sms < FRAME_BLOCKS ? "it needs 128 multiprocessors"
+           : frame_n_slots(arch->block_shared, ring_at, false) < 3
+               ? "a block has too little shared memory"
            : !shapes ? "it is made for the shapes of the released models"
                      : NULL;
     return *why == NULL;
 }
 
-const void *frame_kernel_code(int talker_width, enum frame_packed packed)
+struct frame_build frame_kernel_build(int talker_width, enum frame_packed packed)
 {
     const bool wide = talker_width != 1024;
-    return packed == FRAME_PACKED_ALL         ? (wide ? frame_code_packed_wide() : frame_code_packed())
-           : packed == FRAME_PACKED_PREDICTOR ? (wide ? frame_code_mixed_wide() : frame_code_mixed())
-                                              : (wide ? frame_code_bf16_wide() : frame_code_bf16());
+    return packed == FRAME_PACKED_ALL ? (wide ? frame_build_packed_wide() : frame_build_packed())
+           : packed == FRAME_PACKED_PREDICTOR ? (wide ? frame_build_mixed_wide() : frame_build_mixed())
+                                              : (wide ? frame_build_bf16_wide() : frame_build_bf16());
 }
 
 /* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
@@ -90,11 +93,11 @@ static void take_layers(
 /* The builds that there are for this talker. Lanes with packed weights go one after the other. */
 static void take_builds(struct frame_kernel *k, int talker_width)
 {
-    const struct frame_lanes_build all[] = {frame_lanes_four(talker_width),
-        frame_lanes_four_wide(talker_width), frame_lanes_eight(talker_width)};
+    const struct frame_build all[] = {
+        frame_build_lanes4(), frame_build_lanes4_wide(), frame_build_lanes8()};
     k->n_many = 0;
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
-        if (all[i].code && k->packed == FRAME_PACKED_NONE) {
+        if (all[i].talker_width == talker_width && k->packed == FRAME_PACKED_NONE) {
             struct frame_many *m = &k->many[k->n_many++];
             m->build = all[i];
             m->words = cuda_arena_take(&k->arena, m->build.exchange_bytes);
@@ -109,10 +112,11 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
     size_t n_layers = (size_t)(weights->talker.n_layers + weights->predictor.n_layers);
     struct cuda_arena *arena = &k->arena;
     struct frame_args *a = &k->args;
+    k->build = frame_kernel_build(weights->talker.width, k->packed);
     a->weights.layers = cuda_arena_take(arena, n_layers * sizeof(struct frame_layer));
     a->weights.heads = cuda_arena_take(arena, sizeof(void *) * CONFIG_MAX_CODEBOOKS);
     a->weights.code_table = cuda_arena_take(arena, sizeof(void *) * CONFIG_MAX_CODEBOOKS);
-    a->scratch.words = cuda_arena_take(arena, frame_exchange_bytes());
+    a->scratch.words = cuda_arena_take(arena, k->build.exchange_bytes);
     a->scratch.totals = cuda_arena_take(arena, frame_totals_bytes());
     a->scratch.parity = cuda_arena_take(arena, FRAME_BLOCKS * 4);
     a->control.error = cuda_arena_take(arena, 4);
@@ -251,8 +255,9 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.predictor_eps = w->predictor.norm_eps;
     a->control.suppress_from = config_suppress_from(config);
     a->control.codec_eos = config->codec_eos;
-    a->control.n_slots = frame_n_slots(k->device->arch.block_shared, k->packed != FRAME_PACKED_NONE);
-    a->control.slot_bytes = (int)frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
+    const bool packed = k->packed != FRAME_PACKED_NONE;
+    a->control.n_slots = frame_n_slots(k->device->arch.block_shared, k->build.ring_at, packed);
+    a->control.slot_bytes = (int)frame_slot_bytes(packed);
     a->control.n_ahead = FRAME_AHEAD;
     a->control.copy_clocks = FRAME_COPY_CLOCKS;
     a->control.patience = FRAME_PATIENCE;
@@ -282,15 +287,13 @@ static utter_status check_residency(
 /* Every build with a ring as long as a block has room for; one for several lanes that has none is left out. */
 static utter_status size_builds(struct frame_kernel *k, utter_error *error)
 {
-    const size_t slot_bytes = frame_slot_bytes(k->packed != FRAME_PACKED_NONE);
-    k->kernel = frame_kernel_code(k->weights->talker.width, k->packed);
-    k->shared_bytes = frame_ring_at() + (size_t)k->args.control.n_slots * slot_bytes;
-    utter_status status = check_residency(k, k->kernel, k->shared_bytes, error);
+    const bool packed = k->packed != FRAME_PACKED_NONE;
+    const size_t slot_bytes = frame_slot_bytes(packed);
+    k->shared_bytes = k->build.ring_at + (size_t)k->args.control.n_slots * slot_bytes;
+    utter_status status = check_residency(k, k->build.code, k->shared_bytes, error);
     for (int i = 0; i < k->n_many && !status; i++) {
         struct frame_many *m = &k->many[i];
-        const size_t room = k->device->arch.block_shared;
-        const size_t n = room < m->build.ring_at ? 0 : (room - m->build.ring_at) / slot_bytes;
-        m->n_slots = n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
+        m->n_slots = frame_n_slots(k->device->arch.block_shared, m->build.ring_at, packed);
         m->shared_bytes = m->build.ring_at + (size_t)m->n_slots * slot_bytes;
         if (m->n_slots < 3) {
             k->n_many = i;
@@ -406,9 +409,7 @@ static utter_status run_many(struct frame_kernel *k, struct frame_many *m, const
     a.frame.scratch.words = m->words;
     a.frame.scratch.parity = m->parity;
     a.frame.control.n_slots = m->n_slots;
-    if (a.frame.control.n_ahead > m->n_slots) {
-        a.frame.control.n_ahead = m->n_slots;
-    }
+    a.frame.control.n_ahead = min(k->args.control.n_ahead, m->n_slots);
     for (int i = 0; i < n; i++) {
         a.lane[i].state = state_of(k, asks[i].lane);
         a.lane[i].position = asks[i].position;
@@ -436,7 +437,7 @@ utter_status frame_kernel_run(struct frame_kernel *k, const struct frame_ask *as
     a->control.text = asks->text;
     a->control.forced = asks->forced;
     a->control.out = asks->out;
-    return launch(k, k->kernel, a, k->shared_bytes, error);
+    return launch(k, k->build.code, a, k->shared_bytes, error);
 }
 
 utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter_error *error)
@@ -450,7 +451,7 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
             "a frame's end", error);
     }
     if (!status && *errors) { /* marks are no longer the same in all blocks: begin again */
-        cudaError_t result = cudaMemset(k->args.scratch.words, 0, frame_exchange_bytes());
+        cudaError_t result = cudaMemset(k->args.scratch.words, 0, k->build.exchange_bytes);
         result = result ? result : cudaMemset(k->args.scratch.totals, 0, frame_totals_bytes());
         result = result ? result : cudaMemset(k->args.scratch.parity, 0, FRAME_BLOCKS * 4);
         result = result ? result : cudaMemset(k->args.control.error, 0, sizeof *errors);
@@ -472,8 +473,7 @@ void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int copy_clocks)
     /* The producer waits for its oldest copy by the parity of a slot, which tells a slot's last fill
      * only from the one before. With more copies on their way than the ring has slots, that could be
      * the parity of the fill that the producer is about to begin: it would wait for itself. */
-    const int most = k->args.control.n_slots;
-    k->args.control.n_ahead = n_slots < most ? n_slots : most;
+    k->args.control.n_ahead = min(n_slots, k->args.control.n_slots);
     k->args.control.copy_clocks = copy_clocks;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One frame of one lane in one kernel: the table of contents, included by the files that build it for a
- * talker and its weights (persistent/builds/bf16.cu and its neighbours); frame_layers.cuh is that of a
+ * One frame of one lane in one kernel: the table of contents, a body that the files of builds/ include
+ * for a talker and its weights (plan_body.h); frame_layers.cuh is that of a
  * layer. Comes in: the lane's state, the text vector, weights in the layout of device/weights.h. Goes
  * out: the lane's next state, codes in mapped host memory.
  *
@@ -13,9 +13,9 @@
 #ifndef CUDA_PERSISTENT_PERSISTENT_CUH
 #define CUDA_PERSISTENT_PERSISTENT_CUH
 
+#include "cuda/persistent/build.h"
 #include "cuda/persistent/embed.cuh"
 #include "cuda/persistent/frame_layers.cuh"
-#include "cuda/persistent/persistent.h"
 #include "cuda/persistent/produce.cuh"
 #include "cuda/persistent/sample.cuh"
 
@@ -198,6 +198,13 @@ static __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         }
     }
 #endif
+}
+
+/* What a file of builds/ offers. */
+template <int W, int I, bool TALKER, bool PREDICTOR> static struct frame_build frame_build_of()
+{
+    return {FRAME_LANES, W, ptx_kernel(frame_kernel<W, I, TALKER, PREDICTOR>), frame_ring_at(),
+        frame_exchange_bytes()};
 }
 
 #endif

@@ -5,7 +5,8 @@
 #ifndef CUDA_PERSISTENT_PERSISTENT_H
 #define CUDA_PERSISTENT_PERSISTENT_H
 
-#include "cuda/persistent/lanes/frame_lanes.h"
+#include "cuda/persistent/build.h"
+#include "cuda/persistent/lanes/lanes_args.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,17 +14,10 @@ extern "C" {
 
 struct frame_kernel;
 
-/* The builds: weights in bf16, the predictor's or all of them packed; for a talker of width 1024 or 2048. */
-const void *frame_code_bf16(void);
-const void *frame_code_bf16_wide(void);
-const void *frame_code_mixed(void);
-const void *frame_code_mixed_wide(void);
-const void *frame_code_packed(void);
-const void *frame_code_packed_wide(void);
-/* The one for a talker of this width. */
-const void *frame_kernel_code(int talker_width, enum frame_packed packed);
+/* The build for one lane and a talker of this width. */
+struct frame_build frame_kernel_build(int talker_width, enum frame_packed packed);
 
-/* A matrix of bf16 tiles as packed units (pack.cuh): their bytes, and the work, queued. */
+/* A matrix of bf16 tiles as packed units (frame_pack.cuh): their bytes, and the work, queued. */
 uint64_t frame_pack_bytes(const struct cuda_matrix *matrix);
 cudaError_t frame_pack(void *to, const struct cuda_matrix *matrix, cudaStream_t stream);
 

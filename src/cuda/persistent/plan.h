@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How the persistent frame kernel shares a pass over the weights among blocks: which block multiplies which rows, in
- * which order its bytes come, where results stand in the exchange, and how shared memory is laid out. Plain
- * arithmetic that the host (checks, tests) and the device (producer and consumers) compute from the same lines.
+ * which order its bytes come. Plain arithmetic that the host (checks, tests) and the device (producer and consumers)
+ * compute from the same lines. What depends on a build's number of lanes stands in plan_body.h.
  *
  * A matrix is cut into *units*: 16 rows by 256 columns, which lie together: 8 KB of bf16 in the layout of
- * device/weights.h, or 4 KB of whole numbers and 256 bytes of scales (pack.cuh). The 8 warps that multiply share
+ * device/tiles.h, or 4 KB of whole numbers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
  * the columns of each unit, 32 neighbouring ones a warp, whatever the product: so a warp waits for its own part of a
  * vector alone. A slot of the ring holds 2 units of bf16 or 4 of whole numbers. */
 #ifndef CUDA_PERSISTENT_PLAN_H
@@ -21,16 +21,6 @@
 #else
 #define FRAME_FN static inline
 #endif
-#define FRAME_ALIGNED                                                                                  \
-    __attribute__((aligned(128))) /* for loads of 16 bytes, and so that rows lie in known banks */
-
-/* The lanes of a launch that a file builds the kernel for, and the talker's width, 0: all; see
- * persistent/lanes/frame_lanes.cuh. */
-#ifndef FRAME_LANES
-#define FRAME_LANES 1
-#define FRAME_LANES_WIDTH 0
-#endif
-
 enum {
     FRAME_BLOCKS = 128, /* one a multiprocessor; others stay idle */
     FRAME_PARTS = 16,   /* blocks that share a kv head: block = kv head * FRAME_PARTS + part */
@@ -45,16 +35,14 @@ enum {
     FRAME_PACKED_BYTES = 4352,
     FRAME_SLOT_UNITS = 2,
     FRAME_PACKED_UNITS = 4,
-    FRAME_MIXED = 2048, /* width of all query heads together */
-    FRAME_GROUP = 512,  /* two query heads, key and value of one kv head */
-    FRAME_MAX_COLUMNS =
-        FRAME_LANES > 1 ? FRAME_LANES : 2,  /* one lane: the predictor's first pass has two positions */
-    FRAME_PLACED = FRAME_LANES > 1 ? 1 : 2, /* columns that a block attends for */
-    FRAME_MAX_LAYERS = 64,                  /* of both stacks together */
-    FRAME_MAX_POSITIONS = 16,               /* of the predictor */
-    FRAME_MAX_SCORES = 3072,                /* the larger vocabulary */
-    FRAME_SPLIT =
-        132, /* words of one head in a block's part of the talker's attention: 128 sums, maximum, mass */
+    FRAME_MIXED = 2048,       /* width of all query heads together */
+    FRAME_GROUP = 512,        /* two query heads, key and value of one kv head */
+    FRAME_MAX_LAYERS = 64,    /* of both stacks together */
+    FRAME_MAX_POSITIONS = 16, /* of the predictor */
+    FRAME_MAX_SCORES = 3072,  /* the larger vocabulary */
+    FRAME_MAX_SLOTS = 16,     /* of the ring */
+    /* Words of one head in a block's part of the talker's attention: 128 sums, maximum, mass. */
+    FRAME_SPLIT = 132,
 };
 
 enum frame_step { FRAME_QKV, FRAME_O, FRAME_GATE_UP, FRAME_DOWN, FRAME_HEAD_ROWS, FRAME_PROJECT };
@@ -111,37 +99,6 @@ FRAME_FN int frame_words(int row_tiles)
     return whole * 16 + (row_tiles - whole) * 32;
 }
 
-/* Where the exchange keeps what; in 4-byte words, each kind written once between two device-wide exchanges. There are
- * three sets, for the passes of the talker, of the predictor, and of its first step with two columns: so every word
- * of a kind is written whenever its kind is, and its mark is never older than the last time. */
-enum { FRAME_SET_TALKER, FRAME_SET_PREDICTOR, FRAME_SET_FIRST, FRAME_N_SETS };
-enum frame_kind {
-    FRAME_X_QKV, /* [kv head][column][512]: read by the 16 blocks of the kv head */
-    FRAME_X_SPLIT, /* [kv head][part][2 heads][FRAME_SPLIT]: the talker's attention, read by the kv head's blocks */
-    FRAME_X_INNER, /* [column][inner] */
-    FRAME_X_DOWN,  /* [column][parts][width] */
-    FRAME_X_SCORES,
-    FRAME_X_INPUT, /* [column][2 parts][the predictor's width] */
-    FRAME_N_KINDS
-};
-
-FRAME_FN int frame_kind_at(int kind)
-{
-    const int words[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 6144,
-        FRAME_MAX_COLUMNS * 2048, 4096, FRAME_MAX_COLUMNS * 2048};
-    int at = 0;
-    for (int i = 0; i < kind; i++) {
-        at += words[i];
-    }
-    return at;
-}
-
-FRAME_FN size_t frame_exchange_bytes(void)
-{
-    return (size_t)FRAME_N_SETS * (size_t)frame_kind_at(FRAME_N_KINDS) * 4;
-}
-
 /* Totals of 8 bytes, to which the 8 kv heads add their parts of the output projection: [column][width], two of them
  * in turns. A row's place: a thread that reads four neighbouring rows gets them in two times 16 bytes, each of which
  * lies beside those of its neighbours. */
@@ -171,65 +128,19 @@ FRAME_FN int frame_row_bytes(int units)
     return units * 64 + (units % 2 == 0) * 64;
 }
 
-/* Shared memory of a block: fixed parts, then the ring. */
-enum {
-    FRAME_WIDE = FRAME_LANES_WIDTH != 1024, /* the talker of 1.7B: an inner vector of 6,144 */
-    /* One lane: the inner vector, or the half that a block has, in two rows a column and warp; also the sampler's
-     * list.
-       Several: that list, also the notes of the talker's attention. */
-    FRAME_VECTOR_BYTES = FRAME_LANES > 1 ? FRAME_MAX_SCORES * 8
-                                         : FRAME_WARPS * 2 * (FRAME_WIDE ? 24 * 64 + 64 : 6 * 64 + 64),
-    /* Each warp's share of up to 128 rows of a column, or of fewer of two. */
-    FRAME_SUM_FLOATS = FRAME_LANES * FRAME_WARPS * (FRAME_WIDE ? 128 : 64) + FRAME_MAX_COLUMNS * 8,
-    FRAME_MAX_SLOTS = 16,
-};
-
 /* The producer may end; and the watch too. */
 enum { FRAME_STOP_WEIGHTS = 1, FRAME_STOP_ALL };
-
-struct frame_shared {
-    uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
-    uint64_t totals_read, totals_clear; /* of the layer before: by all blocks; for all blocks */
-    FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];         /* of products in turns */
-    FRAME_ALIGNED float placed[FRAME_PLACED][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
-    float cosine[FRAME_PLACED][64], sine[FRAME_PLACED][64];
-    float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
-    float scores[FRAME_PLACED][2][FRAME_MAX_POSITIONS];
-    FRAME_ALIGNED float shares[FRAME_WARPS][FRAME_PLACED]
-                              [FRAME_MAX_POSITIONS]; /* each warp's weights of keys or parts */
-    uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
-    uint32_t reduced[4][FRAME_WARPS];
-    uint32_t counter[2];
-    int32_t winner;
-    FRAME_ALIGNED uint32_t settings[24];             /* struct lane_settings */
-    uint32_t n_frames;                               /* of the lane, before this one */
-    const uint16_t *code_table[FRAME_MAX_POSITIONS]; /* as many as there are codebooks at most */
-    int32_t chosen[FRAME_MAX_POSITIONS],
-        taken[FRAME_MAX_POSITIONS];          /* codes of this frame: as chosen; as the lane continues */
-    uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
-    uint32_t lost;                           /* what was decided about the frame */
-    uint32_t stop;                           /* FRAME_STOP_... */
-    const void *layers[FRAME_MAX_LAYERS][8]; /* struct frame_layer */
-    FRAME_ALIGNED unsigned char vector[FRAME_VECTOR_BYTES];
-    /* then the ring, on a border of 128 bytes */
-};
-
-FRAME_FN size_t frame_ring_at(void)
-{
-    return (sizeof(struct frame_shared) + 127) / 128 * 128;
-}
 
 FRAME_FN size_t frame_slot_bytes(bool packed)
 {
     return packed ? FRAME_PACKED_UNITS * FRAME_PACKED_BYTES : FRAME_SLOT_UNITS * FRAME_UNIT_BYTES;
 }
 
-/* Slots of the ring in a block's shared memory; at least 3 are needed. */
-FRAME_FN int frame_n_slots(size_t block_shared, bool packed)
+/* Slots of the ring in a block's shared memory behind what a build keeps there (struct frame_build); at least 3 are
+ * needed. */
+FRAME_FN int frame_n_slots(size_t block_shared, size_t ring_at, bool packed)
 {
-    size_t n = block_shared < frame_ring_at()
-                   ? 0
-                   : (block_shared - frame_ring_at()) / frame_slot_bytes(packed);
+    size_t n = block_shared < ring_at ? 0 : (block_shared - ring_at) / frame_slot_bytes(packed);
     return n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
 }
 

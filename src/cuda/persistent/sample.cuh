@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads: words of FRAME_X_SCORES (or the lane's logits), settings, history. Writes: nothing but shared memory.
  * Shares: every block makes the same choice from the same words, so that nobody has to be told.
- * Waits for: FRAME_X_SCORES. The order of processors and the draw are those of cpu/cpu_sample.h; the race is run in
+ * Waits for: FRAME_X_SCORES. The order of processors and the draw are those of cpu/talker/sample.h; the race is run in
  * fp32 first, and again in fp64 when it is too close for that. */
 #ifndef CUDA_PERSISTENT_SAMPLE_CUH
 #define CUDA_PERSISTENT_SAMPLE_CUH

@@ -13,6 +13,8 @@
  * multiprocessor): code that is run once in each layer and was thrown out since comes at 30 cycles
  * and more an instruction. Hence loops that are not unrolled where that costs little, and one place
  * in the code for what two products do. */
+#include "cuda/prompt/layers.h"
+
 #include "cuda/prompt/layers_attend.cuh"
 #include "cuda/prompt/layers_tiles.cuh"
 
@@ -265,7 +267,7 @@ bool cuda_layers_suit(const struct cuda_stack *s)
         }
     }
     return s->head == HEAD && s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 &&
-           s->n_layers <= CUDA_LAYERS_MOST && s->width % (tile_4x10::ROWS * CUDA_TILE) == 0 &&
+           s->n_layers <= LAYERS_MOST && s->width % (tile_4x10::ROWS * CUDA_TILE) == 0 &&
            s->inner % CUDA_TILE == 0 && 2 * s->inner % (tile_8x18::ROWS * CUDA_TILE) == 0 &&
            n_k[0] == parts_of(n_k[0]) * EACH;
 }

@@ -11,7 +11,6 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_LAYERS_MOST = 40,             /* their pointers are parameters of the kernel */
     CUDA_LAYERS_FROM = 32,             /* rows: fewer are as fast without it, or faster */
     CUDA_LAYERS_FROM_WIDE = 16,        /* likewise where the width is more than 1,024 */
     CUDA_LAYERS_PATIENCE = 2000000000, /* clocks: a second */

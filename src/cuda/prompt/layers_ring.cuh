@@ -3,7 +3,7 @@
 #ifndef CUDA_PROMPT_LAYERS_RING_CUH
 #define CUDA_PROMPT_LAYERS_RING_CUH
 
-#include "cuda/prompt/layers.cuh"
+#include "cuda/prompt/layers_task.cuh"
 
 #if PTX_GROUPS
 

@@ -17,7 +17,7 @@ struct quarters {
     float of[4];
 };
 
-/* As place_head (lib/heads.cuh), of registers: `scale` is the factor of the norm. */
+/* As place_head (parts/heads.cuh), of registers: `scale` is the factor of the norm. */
 __device__ __forceinline__ struct quarters place(
     const struct quarters &x, const struct quarters &norm, const struct quarters &angles, float scale)
 {

@@ -7,6 +7,7 @@
 #include "cuda/lib/launch.cuh"
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_matrix.cuh"
+#include "cuda/vocoder/conv.h"
 #include "cuda/vocoder/rows.cuh"
 
 /* Where a thread stands in the steps, and the rows that its columns read there. */

@@ -64,8 +64,8 @@ struct cuda_conv {
     int64_t past_stride; /* bytes from lane to lane */
     int norm_width; /* 0, or each column is divided by the root of its mean square over so many channels */
     float norm_eps;
-    enum cuda_conv_after
-        after; /* CONV_GATE: outputs 0 .. 7 of a tile are gates of its outputs 8 .. 15 */
+    /* CONV_GATE: outputs 0 .. 7 of a tile are gates of its outputs 8 .. 15. */
+    enum cuda_conv_after after;
     int width; /* outputs of one phase, padded: output m is channel m % width of time step column * rate + m / width */
     int rate;
     const float *scale;             /* [width] or NULL */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrices of a checkpoint -> the steps that the product kernel reads (cuda/cuda_conv.h). */
+ * Matrices of a checkpoint -> the steps that the product kernel reads (vocoder/conv.h). */
+#include "cuda/vocoder/conv.h"
 #include "cuda/vocoder/rows.cuh"
 
 /* Output m (of 16 in a tile) and input c, tap j; false: it is not this tensor's. */

@@ -4,7 +4,6 @@
 #define CUDA_VOCODER_ROWS_CUH
 
 #include "cuda/lib/launch.cuh"
-#include "cuda/vocoder/conv.h"
 
 static __device__ __forceinline__ float rows_low(uint32_t two)
 {

@@ -3,12 +3,13 @@
  * and 1, 2, 4 or 8 frames of each; a call is cut into such runs. Which lanes, codes and samples is said by a small
  * kernel in front of each graph. */
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/vocoder/vocoder_parts.h"
 
 static int clamp(int n, int low, int high)
 {
-    return n < low ? low : n > high ? high : n;
+    return max(low, min(n, high));
 }
 
 /* Frames in all that one run can hold: 8 of one lane, or one more for each further lane. */

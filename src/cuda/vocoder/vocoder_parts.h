@@ -99,11 +99,6 @@ struct cuda_vocoder {
     void *tap_user;
 };
 
-static inline int64_t vocoder_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* UTTER_E_MODEL when these kernels cannot hold the shape; else every shape and offset is set. */
 utter_status vocoder_describe(struct cuda_vocoder *v, utter_error *error);
 /* Hands out everything of the arena; runs twice. */

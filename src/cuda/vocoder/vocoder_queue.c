@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/vocoder/vocoder_parts.h"
 
 static const float layer_norm_eps = 1e-6f;
@@ -53,7 +54,7 @@ static void tap(
 static struct cuda_conv conv_of(const struct queue *q, const struct cuda_product *product,
     int time_steps, const unsigned char *x, int width)
 {
-    int most_items = q->n_items < q->v->n_lanes ? q->n_items : q->v->n_lanes;
+    int most_items = min(q->n_items, q->v->n_lanes);
     return (struct cuda_conv){.product = *product,
         .call = q->v->call,
         .most_columns = most_items * time_steps * q->frames,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Shapes of the vocoder on the GPU and where everything lies: products, small vectors, activations, a lane's state.
  * Comes in: the config. Goes out: offsets and sizes, counted before anything is allocated. */
+#include "base/minmax.h"
 #include "cuda/vocoder/vocoder_parts.h"
 
 enum { PRE_TAPS = 3, CONV_TAPS = 7 };
@@ -219,7 +220,7 @@ static void take_activations(struct cuda_vocoder *v, struct cuda_arena *a, int64
 {
     const struct codec_config *d = v->config;
     int width = vocoder_pad(d->stack.width), latent = vocoder_pad(d->latent);
-    int64_t most = vocoder_larger(latent, d->codebook_dim + CONV_GROUP), wave = 0;
+    int64_t most = max(latent, d->codebook_dim + CONV_GROUP), wave = 0;
     v->gathered = take_rows(a, n, d->codebook_dim);
     v->quantized = take_rows(a, n, d->codebook_dim);
     v->latent = take_rows(a, n, d->latent);
@@ -235,8 +236,7 @@ static void take_activations(struct cuda_vocoder *v, struct cuda_arena *a, int64
         u->normed = take_rows(a, n * u->time_steps, d->latent);
         u->wide = take_rows(a, n * u->time_steps, VOCODER_WIDEN * d->latent);
         u->ready = take_rows(a, n * u->time_steps, d->latent);
-        most = vocoder_larger(
-            most, (int64_t)u->time_steps * vocoder_larger(latent, vocoder_pad(d->decoder_width)));
+        most = max(most, (int64_t)u->time_steps * max(latent, vocoder_pad(d->decoder_width)));
     }
     for (int i = 0; i < d->n_rates; i++) {
         struct vocoder_block *b = &v->blocks[i];
@@ -244,7 +244,7 @@ static void take_activations(struct cuda_vocoder *v, struct cuda_arena *a, int64
         for (int k = 0; k < VOCODER_UNITS; k++) {
             b->units[k].ready = take_rows(a, n * b->time_steps, b->n_out);
         }
-        wave = vocoder_larger(wave, (int64_t)b->time_steps * b->width);
+        wave = max(wave, (int64_t)b->time_steps * b->width);
     }
     v->last_ready =
         take_rows(a, n * v->blocks[d->n_rates - 1].time_steps, v->blocks[d->n_rates - 1].n_out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The steps of the vocoder that are no products: tables, attention, depthwise convolution, the last convolution, and
- * the past that a call leaves to the next. Rows and calls as in cuda/cuda_conv.h. */
+ * the past that a call leaves to the next. Rows and calls as in vocoder/conv.h. */
 #ifndef CUDA_VOCODER_VOCODER_STEPS_H
 #define CUDA_VOCODER_VOCODER_STEPS_H
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "cuda/device/wait.h"
 #include "cuda/vocoder/vocoder_parts.h"
 
@@ -244,23 +245,21 @@ static uint64_t staging_bytes(const struct cuda_vocoder *v)
 {
     const struct codec_config *d = v->config;
     const struct vocoder_weights *w = &v->model->vocoder;
-    int64_t most =
-        vocoder_larger(w->first.w.rows * w->first.w.cols, w->pre_conv.w.rows * w->pre_conv.w.cols);
-    most = vocoder_larger(most, w->stack_in.w.rows * w->stack_in.w.cols);
-    most = vocoder_larger(most, w->first_projection.rows * w->first_projection.cols);
+    int64_t most = max(w->first.w.rows * w->first.w.cols, w->pre_conv.w.rows * w->pre_conv.w.cols);
+    most = max(most, w->stack_in.w.rows * w->stack_in.w.cols);
+    most = max(most, w->first_projection.rows * w->first_projection.cols);
     for (int i = 0; i < d->n_ratios; i++) {
-        most = vocoder_larger(most, w->upsample[i].up.w.rows * w->upsample[i].up.w.cols);
-        most = vocoder_larger(most, w->upsample[i].widen.w.rows * w->upsample[i].widen.w.cols);
+        most = max(most, w->upsample[i].up.w.rows * w->upsample[i].up.w.cols);
+        most = max(most, w->upsample[i].widen.w.rows * w->upsample[i].widen.w.cols);
     }
     for (int i = 0; i < d->n_rates; i++) {
-        most = vocoder_larger(most, w->blocks[i].up.w.rows * w->blocks[i].up.w.cols);
-        most = vocoder_larger(
-            most, w->blocks[i].units[0].conv1.w.rows * w->blocks[i].units[0].conv1.w.cols);
+        most = max(most, w->blocks[i].up.w.rows * w->blocks[i].up.w.cols);
+        most = max(most, w->blocks[i].units[0].conv1.w.rows * w->blocks[i].units[0].conv1.w.cols);
     }
     for (int i = 0; i < d->stack.n_layers; i++) {
         const struct layer_weights *l = &w->stack.layers[i];
-        most = vocoder_larger(most, vocoder_larger(l->q.rows * l->q.cols, l->gate.rows * l->gate.cols));
-        most = vocoder_larger(most, l->k.rows * l->k.cols);
+        most = max(most, max(l->q.rows * l->q.cols, l->gate.rows * l->gate.cols));
+        most = max(most, l->k.rows * l->k.cols);
     }
     return (uint64_t)most * sizeof(float);
 }

@@ -28,9 +28,9 @@ struct host_card {
     int major, minor;      /* compute capability */
     int code; /* what the code that runs there was built for: 80, 86, 87, 89, 90, 100, 110, 120 */
     bool code_specific; /* built for exactly this one (90a): wgmma, and register moves between warps */
-    bool
-        code_family; /* built for its family (100f, 120f): register moves, where that family has them */
-    int n_sms;       /* streaming multiprocessors */
+    /* Built for its family (100f, 120f): register moves, where that family has them. */
+    bool code_family;
+    int n_sms;             /* streaming multiprocessors */
     int block_shared;      /* bytes of shared memory that one block may have */
     int sm_shared;         /* bytes of shared memory of a multiprocessor */
     int sm_threads;        /* threads that a multiprocessor holds */
@@ -95,8 +95,8 @@ struct host_launch {
     struct host_dim cluster; /* blocks of a cluster; 1, 1, 1: none */
     size_t shared_bytes;     /* dynamic shared memory */
     bool cooperative;        /* all blocks are there at once */
-    bool
-        overlaps; /* may begin before the launch in front of it has ended: programmatic dependent launch */
+    /* May begin before the launch in front of it has ended: programmatic dependent launch. */
+    bool overlaps;
     struct strict_grid *watched; /* as whom its threads touch memory; NULL: nobody looks */
     uint64_t seed;               /* of the order in which its warps and blocks run */
 };

@@ -4,7 +4,7 @@
 #define FRAME_LANES_WIDTH 1024
 #include "cuda/persistent/lanes/frame_lanes.cuh"
 
-extern "C" struct frame_lanes_build frame_lanes_eight(int talker_width)
+extern "C" struct frame_build frame_build_lanes8(void)
 {
-    return lanes_build(talker_width);
+    return lanes_build();
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frame kernel for a talker of width 1024, the predictor's weights in 8 bits. */
+#define FRAME_LANES 1
+#define FRAME_LANES_WIDTH 0
 #include "cuda/persistent/persistent.cuh"
 
-extern "C" const void *frame_code_mixed(void)
+extern "C" struct frame_build frame_build_mixed(void)
 {
-    return ptx_kernel(frame_kernel<1024, 3072, false, true>);
+    return frame_build_of<1024, 3072, false, true>();
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frame kernel for a talker of width 2048, all weights in 8 bits. */
+#define FRAME_LANES 1
+#define FRAME_LANES_WIDTH 0
 #include "cuda/persistent/persistent.cuh"
 
-extern "C" const void *frame_code_packed_wide(void)
+extern "C" struct frame_build frame_build_packed_wide(void)
 {
-    return ptx_kernel(frame_kernel<2048, 6144, true, true>);
+    return frame_build_of<2048, 6144, true, true>();
 }

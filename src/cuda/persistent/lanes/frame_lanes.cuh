@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One frame of several lanes in one kernel: the table of contents, as persistent/persistent.cuh is for one lane.
- * Included by files that say for how many lanes and for which talker (FRAME_LANES, FRAME_LANES_WIDTH).
+ * A body: files of builds/ say for how many lanes and for which talker, and include it (plan_body.h).
  *
  * The weights, in bf16, pass once for all lanes: a product has a column for each, in groups of four, and no lane's
  * numbers depend on another's. They are those of persistent/persistent.cuh to the last bit: sums stand in the same
@@ -10,6 +10,7 @@
 #ifndef CUDA_PERSISTENT_LANES_FRAME_LANES_CUH
 #define CUDA_PERSISTENT_LANES_FRAME_LANES_CUH
 
+#include "cuda/persistent/build.h"
 #include "cuda/persistent/lanes/lanes_steps.cuh"
 
 DEV const struct frame_layer *lanes_layer(const struct block &b, int i)
@@ -451,15 +452,11 @@ static __global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
 #endif
 }
 
-/* What a file that includes this offers. */
-static struct frame_lanes_build lanes_build(int talker_width)
+/* What a file of builds/ offers. */
+static struct frame_build lanes_build()
 {
-    struct frame_lanes_build build = {
-        LANES, NULL, frame_ring_at(), (size_t)LANES_N_SETS * (size_t)lanes_kind_at(LANES_N_KINDS) * 4};
-    if (talker_width == LANES_WIDTH) {
-        build.code = ptx_kernel(lanes_kernel<LANES_WIDTH, 3 * LANES_WIDTH>);
-    }
-    return build;
+    return {LANES, LANES_WIDTH, ptx_kernel(lanes_kernel<LANES_WIDTH, 3 * LANES_WIDTH>), frame_ring_at(),
+        (size_t)LANES_N_SETS * (size_t)lanes_kind_at(LANES_N_KINDS) * 4};
 }
 
 #endif

@@ -14,8 +14,8 @@
 #define CUDA_PERSISTENT_LANES_LANES_VECTOR_CUH
 
 #include "cuda/persistent/embed.cuh"
-#include "cuda/persistent/lanes/frame_lanes.h"
-#include "cuda/persistent/lanes/lanes_plan.h"
+#include "cuda/persistent/lanes/lanes_args.h"
+#include "cuda/persistent/lanes/lanes_plan_body.h"
 
 #define LANES_DOWN 0x1p-32f
 #define LANES_UP 0x1p32f

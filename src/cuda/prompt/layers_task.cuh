@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the parts of the kernel of layers share (layers.cu): its task, the ring that copies come to, the tiles of a
  * product. */
-#ifndef CUDA_PROMPT_LAYERS_CUH
-#define CUDA_PROMPT_LAYERS_CUH
+#ifndef CUDA_PROMPT_LAYERS_TASK_CUH
+#define CUDA_PROMPT_LAYERS_TASK_CUH
 
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_order.cuh"
-#include "cuda/prompt/layers.h"
 #include "cuda/prompt/prompt.cuh"
 #include "cuda/prompt/wide_team.cuh"
 
@@ -73,6 +72,8 @@ struct divisor {
     uint64_t reciprocal; /* 2^32 / divisor, rounded up */
 };
 
+enum { LAYERS_MOST = 40 }; /* their pointers are parameters of the kernel */
+
 enum { OF_HEADS, OF_GATE, OF_SUMS };
 
 /* The tiles of a product, which are dealt out to the blocks. Blocks whose turn would be the last,
@@ -88,7 +89,7 @@ struct grid {
 };
 
 struct layers_task {
-    struct layer layers[CUDA_LAYERS_MOST];
+    struct layer layers[LAYERS_MOST];
     struct heads_task attend; /* of the first layer */
     int n_layers;
     int n_groups;    /* of vectors */
@@ -124,8 +125,8 @@ struct state {
     uint64_t pages_full[PAGE_SLOTS], pages_empty[PAGE_SLOTS]; /* as full and empty, for pages */
     uint32_t late;  /* not 0: it waits for other blocks no longer */
     uint32_t ended; /* phases that this block has ended */
-    float scales
-        [2][VECTORS]; /* factors of the norm for the vectors of this tile and of the next, in turns */
+    /* Factors of the norm for the vectors of this tile and of the next, in turns. */
+    float scales[2][VECTORS];
 };
 
 /* This thread, read anew: what follows from it is not kept in registers from phase to phase. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a build of the frame kernel for several lanes tells between blocks, and where it stands: as in
- * persistent/plan.h, for FRAME_LANES lanes and a talker of width FRAME_LANES_WIDTH. */
-#ifndef CUDA_PERSISTENT_LANES_LANES_PLAN_H
-#define CUDA_PERSISTENT_LANES_LANES_PLAN_H
+ * What a build of the frame kernel for several lanes tells between blocks, and where it stands. A body, as
+ * persistent/plan_body.h is: for FRAME_LANES lanes and a talker of width FRAME_LANES_WIDTH. */
+#ifndef CUDA_PERSISTENT_LANES_LANES_PLAN_BODY_H
+#define CUDA_PERSISTENT_LANES_LANES_PLAN_BODY_H
 
-#include "cuda/persistent/plan.h"
+#include "cuda/persistent/plan_body.h"
 
 enum { LANES = FRAME_LANES, LANES_WIDTH = FRAME_LANES_WIDTH, LANES_FOURS = (LANES + 3) / 4 };
 
