@@ -115,9 +115,9 @@ static void open_speaker(struct agreement *a, struct speaker *s, const char *lea
     s->engine.context.ops->tap(s->engine.context.backend, keep_logits, s);
 }
 
-static struct sampling sampling_of(const struct sampling_config *s, bool greedy)
+static utter_sampling sampling_of(const struct sampling_config *s, bool greedy)
 {
-    return (struct sampling){
+    return (utter_sampling){
         s->do_sample && !greedy ? s->temperature : 0, s->top_k, s->top_p, s->repetition_penalty};
 }
 
@@ -140,9 +140,9 @@ static void prepare(struct agreement *a)
 
 /* ---- One head ---- */
 
-/* What a backend's choice starts from (cpu/cpu_frame.c). */
-static struct sample_in question(const struct agreement *a, const float *logits, int head, int frame,
-    const struct sampling *sampling)
+/* What a backend's choice starts from (cpu/talker/frame.c). */
+static struct sample_in question(
+    const struct agreement *a, const float *logits, int head, int frame, const utter_sampling *sampling)
 {
     const struct config *c = a->config;
     const int n = head_size(a, head);
@@ -158,7 +158,7 @@ static struct sample_in question(const struct agreement *a, const float *logits,
 static int likeliest(struct agreement *a, const float *logits, int head, int frame)
 {
     bool bad = false;
-    struct sampling greedy = {0, 0, 1, a->settings.talker.repetition_penalty};
+    utter_sampling greedy = {0, 0, 1, a->settings.talker.repetition_penalty};
     struct sample_in in = question(a, logits, head, frame, &greedy);
     return sample_choose(&in, a->scores, a->order, &bad);
 }
@@ -184,8 +184,8 @@ static void compare_head(struct agreement *a, struct speaker *other, int head, i
 {
     struct head *h = &other->heads[head];
     const float *lead = a->all[0].logits[head], *follow = other->logits[head];
-    const struct sampling *s = head == 0 ? &a->settings.talker : &a->settings.predictor;
-    struct sampling draw = *s;
+    const utter_sampling *s = head == 0 ? &a->settings.talker : &a->settings.predictor;
+    utter_sampling draw = *s;
     draw.temperature = s->temperature > 0 ? s->temperature : 1;
     struct sample_in p = question(a, lead, head, frame, &draw),
                      q = question(a, follow, head, frame, &draw);

@@ -34,11 +34,6 @@ utter_status stream_check_options(
     return o->voice ? voice_fits(o->voice, context->model, error) : UTTER_OK;
 }
 
-static struct sampling sampling_of(const utter_sampling *u)
-{
-    return (struct sampling){u->temperature, u->top_k, u->top_p, u->repetition_penalty};
-}
-
 /* What lives as long as the stream: all of it is taken here, nothing while it speaks. */
 static utter_status stream_allocate(utter_stream *s, utter_error *error)
 {
@@ -61,10 +56,8 @@ utter_status stream_open(utter_stream **stream, struct stream_context *context, 
     s->context = context;
     s->lane = lane;
     s->voice = voice_share(o->voice);
-    s->settings = (struct lane_settings){.talker = sampling_of(&o->talker),
-        .predictor = sampling_of(&o->predictor),
-        .seed = o->seed,
-        .min_frames = LEAST_FRAMES};
+    s->settings = (struct lane_settings){
+        .talker = o->talker, .predictor = o->predictor, .seed = o->seed, .min_frames = LEAST_FRAMES};
     s->settings.predictor.repetition_penalty = 1; /* it has none */
     s->max_frames = min(o->max_frames, c->max_positions);
     s->use_guard = o->guard;

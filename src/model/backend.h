@@ -28,16 +28,8 @@ static inline bool backend_keeps_weights(utter_weights weights)
     return weights == UTTER_WEIGHTS_STORED || weights == UTTER_WEIGHTS_BF16;
 }
 
-/* temperature 0: greedy. */
-struct sampling {
-    float temperature;
-    int top_k;                /* 0: off */
-    float top_p;              /* 1: off */
-    float repetition_penalty; /* 1: off; talker only */
-};
-
 struct lane_settings {
-    struct sampling talker, predictor;
+    utter_sampling talker, predictor;
     uint64_t seed;
     int min_frames; /* the end is not chosen before this many frames: 2 in the official package */
 };

@@ -17,9 +17,9 @@
 enum { MAX = 4096, N_PARTS = 16 };
 
 /* Greedy, nothing suppressed, no penalty. */
-static struct sample_in plain(const float *logits, int n, struct sampling *s)
+static struct sample_in plain(const float *logits, int n, utter_sampling *s)
 {
-    *s = (struct sampling){0, 0, 1, 1};
+    *s = (utter_sampling){0, 0, 1, 1};
     return (struct sample_in){.logits = logits, .n = n, .sampling = s, .suppress_from = n, .keep = -1};
 }
 
@@ -50,7 +50,7 @@ static void test_greedy(void **state)
 {
     (void)state;
     float logits[] = {-3, 2, 5, 5, 1};
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 5, &s);
     assert_int_equal(choose_well(&in), 2); /* a tie goes to the lowest id */
     logits[3] = 5.0001f;
@@ -64,7 +64,7 @@ static void test_penalty(void **state)
     (void)state;
     float logits[] = {4, 3.9f, -1, -1.01f};
     uint8_t seen[] = {1, 0, 0, 0};
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 4, &s);
     in.seen = seen;
     s.repetition_penalty = 1.05f;
@@ -83,7 +83,7 @@ static void test_suppression(void **state)
 {
     (void)state;
     float logits[] = {1, 2, 3, 9, 8, 10};
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 6, &s);
     in.suppress_from = 3;
     assert_int_equal(choose_well(&in), 2);
@@ -104,7 +104,7 @@ static void test_not_a_number(void **state)
     for (int i = 0; i < 2; i++) {
         for (int temperature = 0; temperature < 2; temperature++) {
             float logits[] = {1, BAD[i], 3, 2};
-            struct sampling s;
+            utter_sampling s;
             struct sample_in in = plain(logits, 4, &s);
             s.temperature = (float)temperature;
             s.top_k = 2;
@@ -114,7 +114,7 @@ static void test_not_a_number(void **state)
         }
     }
     float hopeless[] = {NAN, NAN, -INFINITY}, fine[] = {1, -INFINITY};
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(hopeless, 3, &s);
     bool bad;
     int id = choose(&in, &bad);
@@ -138,7 +138,7 @@ static void test_top_k(void **state)
     (void)state;
     float logits[] = {-5, 3, 0.0f, 3, -0.0f, 1, -2};
     double p[7];
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 7, &s);
     s.temperature = 1;
     static const int LEFT[] = {
@@ -162,7 +162,7 @@ static void test_top_k_many(void **state)
             uint32_t bits = random_word(&random);
             logits[i] = round % 2 ? random_normal(&random) : numeric_from_bits(bits & 0xbfffffffu);
         }
-        struct sampling s;
+        utter_sampling s;
         struct sample_in in = plain(logits, 777, &s);
         s.temperature = 1;
         s.top_k = 1 + (int)(random_word(&random) % 777);
@@ -197,7 +197,7 @@ static void test_top_p(void **state)
         {0.0001f, 1}, {0.4f, 1}, {0.51f, 2}, {0.79f, 2}, {0.81f, 3}, {0.94f, 3}, {0.96f, 4}, {1, 4}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         double p[4];
-        struct sampling s;
+        utter_sampling s;
         struct sample_in in = plain(logits, 4, &s);
         s.temperature = 1;
         s.top_p = CASES[i].top_p;
@@ -214,7 +214,7 @@ static void test_top_p_tie(void **state)
     (void)state;
     float logits[8] = {0};
     double p[8];
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 8, &s);
     s.temperature = 1, s.top_p = 0.25f;
     probabilities(&in, p);
@@ -229,7 +229,7 @@ static void test_order(void **state)
     (void)state;
     float logits[] = {2, 1, 0, -1};
     double p[4];
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 4, &s);
     s.temperature = 1, s.top_p = 0.8f;
     probabilities(&in, p);
@@ -249,7 +249,7 @@ static void test_counter(void **state)
     struct random random = {5, 0};
     float logits[64];
     random_fill(&random, logits, 64, 0.2f);
-    struct sampling s;
+    utter_sampling s;
     struct sample_in in = plain(logits, 64, &s);
     s.temperature = 1;
     int changed[3] = {0};
@@ -347,10 +347,10 @@ static void test_draws(void **state)
     double p[300];
     random_fill(&random, logits, 300, 2);
     logits[7] = logits[8]; /* a tie is two candidates */
-    static const struct sampling SETTINGS[] = {
+    static const utter_sampling SETTINGS[] = {
         {1, 0, 1, 1}, {0.9f, 50, 1, 1}, {0.7f, 0, 0.8f, 1}, {1.3f, 20, 0.9f, 1.5f}};
     for (int i = 0; i < 4; i++) {
-        struct sampling s = SETTINGS[i];
+        utter_sampling s = SETTINGS[i];
         struct sample_in in = plain(logits, 300, &s);
         s = SETTINGS[i];
         in.seed = 1000 + (uint64_t)i;
@@ -400,7 +400,7 @@ static void check_official(const struct tensor_set *set, const json_t *c)
     const struct tensor *logits = part(set, name, "logits"), *want = part(set, name, "probabilities");
     int n = (int)logits->dims[0];
     assert_in_range(n, 1, MAX);
-    struct sampling s = {(float)json_need_number(&f, "temperature", 0, 100),
+    utter_sampling s = {(float)json_need_number(&f, "temperature", 0, 100),
         (int)json_need_int(&f, "top_k", 0, MAX), (float)json_need_number(&f, "top_p", 0, 1),
         (float)json_need_number(&f, "repetition_penalty", 0, 100)};
     uint8_t seen[MAX] = {0};

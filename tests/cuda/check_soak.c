@@ -48,12 +48,12 @@ struct plan {
 };
 
 /* Most likely ones by mass, of all, take the GPU milliseconds for each code: seldom. */
-static struct sampling any_sampling(void)
+static utter_sampling any_sampling(void)
 {
     static const float temperatures[] = {0, 0.3f, 0.7f, 0.9f, 0.9f, 1, 1.6f, 20},
                        ps[] = {0.95f, 0.8f, 0.3f, 1e-6f}, penalties[] = {1, 1.05f, 1.05f, 1.3f, 0.8f};
     static const int ks[] = {0, 0, 1, 2, 20, 50, 50, 300, 5000};
-    struct sampling s;
+    utter_sampling s;
     s.temperature = temperatures[below(8)];
     s.top_k = ks[below(9)];
     s.top_p = below(4) == 0 ? ps[below(4)] : 1;
@@ -208,7 +208,7 @@ static void tell(
 {
     for (int i = 0; i < plan->n; i++) {
         const struct voice *v = &plan->of[i];
-        const struct sampling *s = &v->settings.talker, *p = &v->settings.predictor;
+        const utter_sampling *s = &v->settings.talker, *p = &v->settings.predictor;
         const int scores = first_other(plan, a, b, i, true), t = first_other(plan, a, b, i, false);
         int j = 0;
         if (t == plan->n_steps && scores == plan->n_steps) {

@@ -278,11 +278,11 @@ static void random_logits(float *logits, int n, int form)
     }
 }
 
-static struct sampling random_sampling(int n)
+static utter_sampling random_sampling(int n)
 {
     static const int ks[] = {0, 1, 2, 7, 50, 50, 50, 300, 1000};
     static const float ps[] = {1, 1, 1, 0.95f, 0.5f, 0.01f};
-    struct sampling s = {(float)(0.3 + 1.5 * uniform()), ks[(int)(uniform() * 9)],
+    utter_sampling s = {(float)(0.3 + 1.5 * uniform()), ks[(int)(uniform() * 9)],
         ps[(int)(uniform() * 6)], uniform() < 0.5 ? 1.0f : 1.3f};
     s.temperature = uniform() < 0.15 ? 0 : s.temperature;
     s.top_k = uniform() < 0.1 ? n - 1 : s.top_k;
@@ -341,7 +341,7 @@ static int run_choice(struct choice *c, int round)
             equal++;
             continue;
         }
-        const struct sampling *s =
+        const utter_sampling *s =
             c->choose.codebook == 0 ? &c->lanes[i].settings.talker : &c->lanes[i].settings.predictor;
         printf("     round %d slot %d: %d, on the CPU %d (temperature %g top_k %d top_p %g penalty %g; "
                "bad %d %d)\n",

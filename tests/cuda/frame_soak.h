@@ -20,11 +20,11 @@ static uint32_t soak_below(uint64_t *random, uint32_t n)
 }
 
 /* Most likely ones by mass, of all, take the GPU milliseconds for each code: seldom. */
-static struct sampling soak_sampling(uint64_t *random)
+static utter_sampling soak_sampling(uint64_t *random)
 {
     const int ks[] = {0, 1, 5, 50, 50, 300};
     const float ps[] = {1, 1, 1, 0.95f, 0.5f}, temperatures[] = {0, 0.6f, 0.9f, 1.3f};
-    struct sampling s = {};
+    utter_sampling s = {};
     s.top_k = ks[soak_below(random, 6)];
     s.top_p = ps[soak_below(random, 5)];
     s.temperature = temperatures[soak_below(random, 4)];

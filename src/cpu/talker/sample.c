@@ -134,7 +134,7 @@ static int cut_top_p(float *scores, int32_t *ids, int n, float top_p)
 }
 
 /* Temperature, top-k, top-p on n >= 1 possible ids. Returns the number of ids left. */
-static int narrow(const struct sampling *s, float *scores, int32_t *ids, int n)
+static int narrow(const utter_sampling *s, float *scores, int32_t *ids, int n)
 {
     for (int i = 0; i < n; i++) {
         scores[ids[i]] /= s->temperature;

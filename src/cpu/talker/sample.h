@@ -13,7 +13,7 @@
 struct sample_in {
     const float *logits; /* [n], unchanged */
     int n;
-    const struct sampling *sampling;
+    const utter_sampling *sampling;
     /* NULL, or [n]: 1 for ids chosen before in this utterance (repetition penalty) */
     const uint8_t *seen;
     int suppress_from; /* ids from here to n - 1 are suppressed but `keep`; n: none */

@@ -14,7 +14,7 @@
 #include "model/backend.h"
 
 struct choice_rule {
-    struct sampling sampling;
+    utter_sampling sampling;
     int n;                   /* codes */
     int suppress_from, keep; /* codes from suppress_from on cannot be chosen, but for `keep` */
     bool keep_blocked;       /* nor can `keep`: the utterance has too few frames to end */
