@@ -164,8 +164,8 @@ void host_event_dropped(struct CUevent_st *event);
 
 /* Which part of the device's multiprocessors a launch takes, at most 1. */
 double host_launch_share(const struct host_launch *launch);
-/* The number of the launch that begins now. */
-int host_launch_number(void);
+/* The number of the launch that is queued now, which goes into the file that HOST_LAUNCHES names in the environment. */
+int host_launch_number(const struct host_launch *launch);
 
 /* ---- Graphs (runtime_graph.c) ---- */
 

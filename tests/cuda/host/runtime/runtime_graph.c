@@ -187,7 +187,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     const uint64_t number = ++n_graph_launches;
     for (size_t i = 0; !result && i < exec->nodes.n; i++) {
         struct host_work w = work_copy(&exec->nodes.all[i]);
-        w.number = w.kind == HOST_WORK_KERNEL ? host_launch_number() : 0;
+        w.number = w.kind == HOST_WORK_KERNEL ? host_launch_number(&w.launch) : 0;
         result = host_queue(s, &w, number);
     }
     return host_leave(result);

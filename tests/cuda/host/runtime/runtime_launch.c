@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Launches of kernels: what is known of each kernel, the limits of the card, and what a launch asks for. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,26 @@ static cudaError_t check(const struct host_launch *l)
 
 /* ---- The launch ---- */
 
+/* Listed, a line each, so that two versions of the program can be compared. */
+int host_launch_number(const struct host_launch *l)
+{
+    static FILE *list;
+    static bool known;
+    if (!known) {
+        const char *name = getenv("HOST_LAUNCHES");
+        list = name ? fopen(name, "w") : NULL;
+        known = true;
+    }
+    if (list) {
+        fprintf(list, "%s %ux%ux%u blocks of %ux%ux%u, %zu bytes%s%s", host_kernel_name(l->kernel),
+            l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z, l->shared_bytes,
+            l->cooperative ? ", cooperative" : "", l->overlaps ? ", overlaps" : "");
+        fprintf(list, volume(l->cluster) > 1 ? ", clusters of %u\n" : "\n", l->cluster.x);
+        fflush(list);
+    }
+    return ++n_launches;
+}
+
 /* The parameters are copied now: the program may change them when the call returns. */
 static void *copy_args(const struct host_kernel *k, void **args)
 {
@@ -181,13 +202,8 @@ static cudaError_t launch(struct host_launch *l, void **args, cudaStream_t at, c
     }
     struct host_work w = {.kind = HOST_WORK_KERNEL, .launch = *l};
     w.launch.args = copy_args(l->kernel, args);
-    w.number = stream->capture ? 0 : ++n_launches;
+    w.number = stream->capture ? 0 : host_launch_number(l);
     return host_queue(stream, &w, 0);
-}
-
-int host_launch_number(void)
-{
-    return ++n_launches;
 }
 
 static struct host_dim dim_of(struct dim3 d)
