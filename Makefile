@@ -102,7 +102,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall clean
+.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -312,6 +312,14 @@ mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): 
 	@tools/mutants --list tests/cuda/$(if $(HELD),more_)faults --build 'tests/cuda/fault_check --make {tests}' \
 	    --test 'tests/cuda/fault_check {test} build/host-strict' --folders 'release host-strict checkpoints' \
 	    --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
+
+# The same library for a wheel, which has the outside libraries beside it: found by a path that those inherit too.
+ifneq ($(WHEEL),)
+$(WHEEL): $(LIB_OBJ) src/api/utter.map
+	$(call link_shared,-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'$$ORIGIN')
+endif
+wheel: ## dist/utter-VERSION-py3-none-manylinux_...whl: the library, the voice and all they need, for Python
+	@mkdir -p dist && rm -f dist/utter-*.whl && CUDA=$(CUDA) python3 bindings/python/backend.py dist
 
 # PREFIX, LIBDIR (PREFIX/lib) and DESTDIR say where.
 install uninstall: export PREFIX := $(PREFIX)
