@@ -1,16 +1,40 @@
 # shellcheck shell=bash
 # Steps of tests, one line each; sourced by ./test and .ci/run, from the root of the repository.
 #   step NAME MINUTES COMMAND ...   runs the command; what it says goes to build/test-log/NAME
+#   step_add PASSED FAILED SKIPPED  adds to the sum
 #   step_skip NAME REASON           tells of a step that cannot run here
 #   steps_end                       what failed, with the command that repeats it; what was skipped; the sum
+# Steps may run beside others, in a background job that is waited for before steps_end. Ctrl-C ends them all at once.
 # logs=FOLDER before it is sourced: another folder than build/test-log. show=yes: what a command says is also shown.
 # note=WORDS: a line before the sum.
-passed=0 failed=0 skipped=0 broken=()
 logs=${logs:-build/test-log}
 rm -rf "$logs"
-mkdir -p "$logs" || exit 2
+# In sums, a line of numbers for each step; in broken, a line for each that failed: log, exit status, command; in running,
+# a file for each step that runs, with the process of its `timeout`, which has a group of its own.
+mkdir -p "$logs/.steps/running" || exit 2
+touch "$logs/.steps/sums" "$logs/.steps/broken"
+
+steps_stop() {
+    trap - INT TERM
+    # shellcheck disable=SC2046 # lists of numbers
+    kill $(jobs -p) $(cat "$logs"/.steps/running/* 2>/dev/null) 2>/dev/null
+    echo >&2
+    exit 130
+}
+trap steps_stop INT TERM
 
 step_log() { if [ "${show:-}" ]; then tee "$1"; else cat >"$1"; fi; }
+
+step_add() { echo "$@" >>"$logs/.steps/sums"; }
+
+# Who looks on sees what runs.
+step_line() {
+    if [ ! -t 1 ] || [ "${show:-}" ]; then
+        [ $# -eq 0 ] || printf '%s\n' "$1"
+        return
+    fi
+    printf '\r\033[K%s%s' "${1:+$1$'\n'}" "$(cd "$logs/.steps/running" && printf '... %s ' *)"
+}
 
 # Adds the last "N passed, N failed[, N skipped]" that the command says to the sum. One that ends badly without having
 # counted a failure is one.
@@ -18,9 +42,17 @@ step() {
     local name=$1 minutes=$2 log began=$SECONDS status p f s processors result=ok TIMEFORMAT='%U %S'
     shift 2
     log=$logs/${name// /-}
-    if [ "${show:-}" ]; then echo "=== $name"; else printf '%-34s ' "$name"; fi # who looks on sees what runs
-    { time timeout --kill-after=60 "${minutes}m" "$@" 2>&1 </dev/null | step_log "$log"; status=${PIPESTATUS[0]}; } \
-        2>"$log.time"
+    : >"$logs/.steps/running/$name"
+    if [ "${show:-}" ]; then echo "=== $name"; else step_line; fi
+    {
+        time {
+            timeout --kill-after=60 "${minutes}m" "$@" 2>&1 </dev/null &
+            echo $! >"$logs/.steps/running/$name"
+            wait $!
+        } | step_log "$log"
+        status=${PIPESTATUS[0]}
+    } 2>"$log.time"
+    rm "$logs/.steps/running/$name"
     processors=$(awk 'END { printf "%.0f", $1 + $2 }' "$log.time")
     rm "$log.time"
     # "3 passed, 0 failed, 1 skipped" -> 3 0 1
@@ -30,19 +62,18 @@ step() {
     if [ "$f" -ne 0 ]; then
         result=FAILED
         [ "$status" -ne 124 ] || echo "took longer than $minutes minutes" >>"$log"
-        broken+=("$log" "$(printf '%q ' "$@")" "$status")
+        printf '%s\t%s\t%s\n' "$log" "$status" "$(printf '%q ' "$@")" >>"$logs/.steps/broken"
     fi
-    [ -z "${show:-}" ] || printf '%-34s ' "=== $name"
-    printf '%-6s %5d passed, %d failed%s  %d s, processors %d s\n' "$result" "$p" "$f" \
-        "$([ "$s" -eq 0 ] || echo ", $s skipped")" $((SECONDS - began)) "$processors"
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    step_line "$(printf '%s%-34s %-6s %5d passed, %d failed%s  %d s, processors %d s' "${show:+=== }" "$name" "$result" \
+        "$p" "$f" "$([ "$s" -eq 0 ] || echo ", $s skipped")" $((SECONDS - began)) "$processors")"
+    step_add "$p" "$f" "$s"
     [ "$status" -eq 0 ]
 }
 
 step_skip() {
-    printf '%-34s skip\n' "$1"
+    step_line "$(printf '%-34s skip' "$1")"
     echo "skip: $2" >"$logs/${1// /-}"
-    skipped=$((skipped + 1))
+    step_add 0 0 1
 }
 
 # Of a log what tells of failures: from the first that a program reports to the end, or its last lines.
@@ -55,15 +86,16 @@ failures_of() {
 }
 
 steps_end() {
-    local i
+    local log status command passed failed skipped
+    [ ! -t 1 ] || [ "${show:-}" ] || printf '\r\033[K'
     echo
-    for ((i = 0; i < ${#broken[@]}; i += 3)); do
-        printf '==== again: %s(exit status %s; the whole of what it said: %s)\n' "${broken[i + 1]}" "${broken[i + 2]}" \
-            "${broken[i]}"
-        failures_of "${broken[i]}"
+    while IFS=$'\t' read -r log status command; do
+        printf '==== again: %s(exit status %s; the whole of what it said: %s)\n' "$command" "$status" "$log"
+        failures_of "$log"
         echo
-    done
-    [ "$skipped" -eq 0 ] || grep -hi '^skip' "$logs"/* | sort -u
+    done <"$logs/.steps/broken"
+    read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$logs/.steps/sums")
+    [ "$skipped" -eq 0 ] || grep -hi '^skip' "$logs"/* 2>/dev/null | sort -u
     echo "what the tests said: $logs"
     [ -z "${note:-}" ] || echo "$note"
     if [ "$skipped" -eq 0 ]; then
