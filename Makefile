@@ -204,7 +204,7 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 $(addprefix $(B)/tests/cpu/,test_kern_whole test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
-$(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
+$(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make

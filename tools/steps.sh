@@ -9,8 +9,8 @@
 # note=WORDS: a line before the sum.
 logs=${logs:-build/test-log}
 rm -rf "$logs"
-# In sums, a line of numbers for each step; in broken, a line for each that failed: log, exit status, command; in running,
-# a file for each step that runs, with the process of its `timeout`, which has a group of its own.
+# In sums, a line of numbers for each step; in broken, a line for each that failed: log, exit status, command; in
+# running, a file for each step that runs, with the process of its `timeout`, which has a group of its own.
 mkdir -p "$logs/.steps/running" || exit 2
 touch "$logs/.steps/sums" "$logs/.steps/broken"
 
@@ -64,8 +64,8 @@ step() {
         [ "$status" -ne 124 ] || echo "took longer than $minutes minutes" >>"$log"
         printf '%s\t%s\t%s\n' "$log" "$status" "$(printf '%q ' "$@")" >>"$logs/.steps/broken"
     fi
-    step_line "$(printf '%s%-34s %-6s %5d passed, %d failed%s  %d s, processors %d s' "${show:+=== }" "$name" "$result" \
-        "$p" "$f" "$([ "$s" -eq 0 ] || echo ", $s skipped")" $((SECONDS - began)) "$processors")"
+    step_line "$(printf '%s%-34s %-6s %5d passed, %d failed%s  %d s, processors %d s' "${show:+=== }" "$name" \
+        "$result" "$p" "$f" "$([ "$s" -eq 0 ] || echo ", $s skipped")" $((SECONDS - began)) "$processors")"
     step_add "$p" "$f" "$s"
     [ "$status" -eq 0 ]
 }
@@ -94,7 +94,8 @@ steps_end() {
         failures_of "$log"
         echo
     done <"$logs/.steps/broken"
-    read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$logs/.steps/sums")
+    read -r passed failed skipped \
+        < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$logs/.steps/sums")
     [ "$skipped" -eq 0 ] || grep -hi '^skip' "$logs"/* 2>/dev/null | sort -u
     echo "what the tests said: $logs"
     [ -z "${note:-}" ] || echo "$note"

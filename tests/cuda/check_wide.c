@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of many vectors against the kernel of few vectors, bit by bit, and against plain arithmetic in double
  * precision; and how long both take. Needs a GPU; goes on after a failure. Usage: check_wide [-t] [-m NUMBER]
- * [-n MOST] [-r ROWS]; -t: times too; -m: of one matrix; -n: of no more vectors; -r: of no more rows. Ends with `N passed, N failed`. */
+ * [-n MOST] [-r ROWS]; -t: times too; -m: of one matrix; -n: of no more vectors; -r: of no more rows. Ends with
+ * `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -37,12 +37,12 @@ __attribute__((used)) static void nobody_comes_here(void)
     abort();
 }
 #define ABSENT(name) __asm__(".globl " #name "\n.set " #name ", nobody_comes_here")
-ABSENT(utter_clone_options_init);
+ABSENT(utter_clone_options_init_sized);
 ABSENT(utter_model_close);
 ABSENT(utter_model_get_info);
 ABSENT(utter_model_language_name);
 ABSENT(utter_model_open);
-ABSENT(utter_model_options_init);
+ABSENT(utter_model_options_init_sized);
 ABSENT(utter_model_step);
 ABSENT(utter_model_voice_name);
 ABSENT(utter_stream_finish);
@@ -50,7 +50,7 @@ ABSENT(utter_stream_free);
 ABSENT(utter_stream_get_stats);
 ABSENT(utter_stream_hold);
 ABSENT(utter_stream_open);
-ABSENT(utter_stream_options_init);
+ABSENT(utter_stream_options_init_sized);
 ABSENT(utter_stream_take);
 ABSENT(utter_stream_text);
 ABSENT(utter_voice_clone);

@@ -21,8 +21,8 @@ with contextlib.redirect_stdout(io.StringIO()):  # the package prints when it is
     from qwen_tts import Qwen3TTSModel, VoiceClonePromptItem
     from qwen_tts.core.tokenizer_12hz import modeling_qwen3_tts_tokenizer_v2 as codec_code
 
-# The library has two ways to fill the same causal mask of zeros and -inf. The one that it takes with this torch costs two
-# thirds of a frame's time here: it asks a Python function about each element, traced, at every pass.
+# The library has two ways to fill the same causal mask of zeros and -inf. The one that it takes with this torch costs
+# two thirds of a frame's time here: it asks a Python function about each element, traced, at every pass.
 transformers.masking_utils.sdpa_mask = transformers.masking_utils.sdpa_mask_older_torch
 
 
