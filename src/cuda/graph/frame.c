@@ -7,6 +7,10 @@
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
 
+#ifndef CUDA_WARM_ROWS /* of the longest prompt at open; a build for a device that is slower than any GPU sets less */
+#define CUDA_WARM_ROWS CUDA_MAX_VECTORS
+#endif
+
 static utter_status check(
     struct cuda_frame *f, cudaError_t result, const char *what, utter_error *error)
 {
@@ -207,7 +211,8 @@ static utter_status warm_prompts(struct cuda_frame *f, utter_error *error)
     static const int lengths[] = {1, 2, 4, 8, 16, 32, 64, 128, CUDA_MAX_VECTORS};
     utter_status status = UTTER_OK;
     memset(f->stages[0].rows, 0, CUDA_MAX_VECTORS * sizeof *f->stages[0].rows);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && !status; i++) {
+    const size_t n = sizeof lengths / sizeof *lengths;
+    for (size_t i = 0; i < n && lengths[i] <= CUDA_WARM_ROWS && !status; i++) {
         status = frame_queue_prompt(f, &f->stages[0], f->lanes.n, 0, lengths[i], true, 0, error);
     }
     if (status || (status = check(f, cudaEventRecord(f->stages[0].taken, f->queue.stream),

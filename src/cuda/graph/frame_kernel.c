@@ -9,13 +9,18 @@
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
 
+#ifndef CUDA_TRIAL_FRAMES /* at open, of each way; a build for a device that is slower than any GPU sets fewer, of fewer */
+#define CUDA_TRIAL_FRAMES 5
+#define CUDA_TRIAL_WAYS 6
+#endif
+
 enum {
     /* That are tried; more take several launches, and the graphs one pass. */
     KERNEL_MOST_LANES = FRAME_MOST_LANES,
     /* Of a model that gets the kernel unasked, where it is faster: launches of so many have been soaked. */
     KERNEL_OWN_LANES = 8,
-    KERNEL_WARM = 2, /* frames before those that are timed */
-    KERNEL_TIMED = 5,
+    KERNEL_TIMED = CUDA_TRIAL_FRAMES,
+    KERNEL_WARM = KERNEL_TIMED / 2, /* frames before those that are timed */
     KERNEL_ROWS = 2
 };
 
@@ -27,6 +32,7 @@ static const struct {
     int n_slots;     /* of the ring that are filled ahead */
     int copy_clocks; /* between two copies */
 } WAYS[] = {{2, 0}, {2, 250}, {3, 0}, {3, 150}, {3, 200}, {4, 150}};
+_Static_assert(CUDA_TRIAL_WAYS <= sizeof WAYS / sizeof *WAYS, "ways to bring weights");
 
 /* Where in kernel_way that of launches of n lanes stands: for 1, 2, 4 and 8. */
 static int way_at(int n)
@@ -228,7 +234,7 @@ static utter_status tune(struct cuda_frame *f, int n, struct trial *best, utter_
     int chosen = 0;
     utter_status status = UTTER_OK;
     *best = (struct trial){0};
-    for (int i = 0; i < (int)(sizeof WAYS / sizeof *WAYS) && f->kernel && !status; i++) {
+    for (int i = 0; i < CUDA_TRIAL_WAYS && f->kernel && !status; i++) {
         struct trial trial;
         f->kernel_way[at] = i;
         status = try_frames(f, n, &trial, error);

@@ -15,6 +15,7 @@
 enum {
     MOST_TURNS = 48,   /* of a block before another one has its turn */
     CLOCK_A_TURN = 32, /* clocks */
+    ASKS_AGAIN = 8,    /* turns of a block, of which one is for threads that only ask again */
     IDLE_BEFORE_HASTE = 64,
     CLOCK_OF_HASTE = 1000000, /* a launch that only asks gets old fast: its own patience ends it */
     KERNELS = 4096
@@ -111,11 +112,19 @@ static void fiber_body(void)
     abort(); /* nobody goes on here */
 }
 
+/* How far below the others' a fiber's frames lie, bytes: at the same place of all stacks they would share a few sets of
+ * the host's caches. */
+static size_t apart(const struct fiber *f)
+{
+    enum { PLACES = 64, STEP = 192 };
+    return (size_t)(f->thread.thread + 7 * f->of->index) % PLACES * STEP;
+}
+
 static void fiber_run(struct fiber *f)
 {
     struct run *r = f->of->of;
     if (!f->place) {
-        f->place = fiber_new(f->stack, FIBER_STACK, fiber_body);
+        f->place = fiber_new(f->stack, FIBER_STACK - apart(f), fiber_body);
     }
     f->state = FIBER_RUNS;
     fiber_now = f;
@@ -189,25 +198,30 @@ void host_let_next_begin(void)
 
 /* ---- Blocks ---- */
 
-/* Lets each thread of the block that can run do so once. Whether any did more than ask again. */
-static bool block_turn(struct block *b)
+static bool is_ready(struct fiber *f)
+{
+    if (f->state == FIBER_WAITS) {
+        host_now = &f->thread;
+        fiber_now = f;
+        if (f->ready(f->what)) {
+            f->state = FIBER_RUNS;
+        }
+        host_now = NULL;
+        fiber_now = NULL;
+    }
+    return f->state == FIBER_RUNS;
+}
+
+/* Lets each thread of the block that can run do so once, from a warp of any number on; those that only ask again for
+ * what they wait for, if `again`. Whether any did more than ask. */
+static bool threads_run(struct block *b, int first, bool again)
 {
     struct run *r = b->of;
-    const int n = r->n_threads, first = (int)run_chance(r, (uint32_t)r->n_warps) * HOST_WARP;
+    const int n = r->n_threads;
     bool any = false;
-    b->clock += CLOCK_A_TURN;
     for (int i = 0; i < n && !r->failed; i++) {
         struct fiber *f = &b->fibers[i + first < n ? i + first : i + first - n];
-        if (f->state == FIBER_WAITS) {
-            host_now = &f->thread;
-            fiber_now = f;
-            if (f->ready(f->what)) {
-                f->state = FIBER_RUNS;
-            }
-            host_now = NULL;
-            fiber_now = NULL;
-        }
-        if (f->state == FIBER_RUNS || f->state == FIBER_YIELDS) {
+        if (is_ready(f) || (again && f->state == FIBER_YIELDS)) {
             int before = host_findings();
             fiber_run(f);
             any |= f->state != FIBER_YIELDS;
@@ -215,6 +229,17 @@ static bool block_turn(struct block *b)
         }
     }
     return any;
+}
+
+/* A turn of a block. Threads that ask again have their share of them, and those in which nobody else goes on: asking
+ * is most of what some kernels do. Whether any did more. */
+static bool block_turn(struct block *b)
+{
+    struct run *r = b->of;
+    const int first = (int)run_chance(r, (uint32_t)r->n_warps) * HOST_WARP;
+    const bool again = run_chance(r, ASKS_AGAIN) == 0;
+    b->clock += CLOCK_A_TURN;
+    return threads_run(b, first, again) || (!again && threads_run(b, first, true));
 }
 
 static void begin_cluster(struct run *r)
@@ -273,6 +298,9 @@ static int run_block(struct run *r)
         if (r->n_laters > 0 && run_chance(r, 4) == 0) {
             run_laters(r, false);
         }
+    }
+    if (b->n_late > 0 && run_chance(r, 2) == 0) {
+        block_stores(b, false); /* others may wait for what stands behind them */
     }
     if (b->n_left == 0 && b->n_later > 0) {
         run_laters(r, true);
