@@ -2,7 +2,8 @@
  * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
  * them or, with 8-bit weights, is an error, the memory of those, the choice at open. Needs a GPU and checkpoints of
  * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] [-l MOST LANES] [-f FRAMES]
- * [-q] CHECKPOINT ...; -n: of one lane, -f: of lanes together; -q: of those, only the first and the last are alone. */
+ * [-q] CHECKPOINT ...; -n: of one lane, -f: of lanes together; -q: of those, only the first and the last speak
+ * alone. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"

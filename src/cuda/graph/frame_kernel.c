@@ -9,7 +9,7 @@
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
 
-#ifndef CUDA_TRIAL_FRAMES /* at open, of each way; a build for a device that is slower than any GPU sets fewer, of fewer */
+#ifndef CUDA_TRIAL_FRAMES /* at open, of each way; a build for a slow device sets less */
 #define CUDA_TRIAL_FRAMES 5
 #define CUDA_TRIAL_WAYS 6
 #endif
