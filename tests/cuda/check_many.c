@@ -174,6 +174,23 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
     return good;
 }
 
+/* The bits of what was said, for runs that must not differ. */
+static uint64_t bits_of(uint64_t sum, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++) {
+        sum = (sum ^ at[i]) * 0x100000001b3u;
+    }
+    return sum;
+}
+
+static uint64_t bits_of_speech(uint64_t sum, const struct speech *s)
+{
+    sum = bits_of(sum, s->codes, sizeof s->codes);
+    sum = bits_of(sum, s->pcm, N_FRAMES * 1920 * sizeof *s->pcm);
+    return bits_of(sum, s->last.data, (size_t)s->last.n * sizeof *s->last.data);
+}
+
 static bool same_codes(const struct speech *a, const struct speech *b)
 {
     return memcmp(a->codes, b->codes, sizeof a->codes) == 0;
@@ -189,6 +206,7 @@ static void check_lanes(struct run *r, struct run *cpu)
     static struct speech together[MOST_LANES], alone, of_cpu;
     const int n = r->n_lanes, chosen = sizes.n_chosen;
     int same = 0, heads = 0, as_cpu = 0;
+    uint64_t bits = 0xcbf29ce484222325u;
     for (int i = 0; i < chosen; i++) {
         const int slot = chosen > 1 ? i * (n - 1) / (chosen - 1) : n / 2;
         alone = of_cpu = (struct speech){0};
@@ -201,6 +219,7 @@ static void check_lanes(struct run *r, struct run *cpu)
         heads += same_heads(&together[slot].last, &alone.last);
         as_cpu += cpu && same_codes(&alone, &of_cpu);
         for (int k = 0; k < n; k++) {
+            bits = bits_of_speech(bits, &together[k]);
             free(together[k].pcm);
         }
         forget(&together[slot].last);
@@ -213,6 +232,7 @@ static void check_lanes(struct run *r, struct run *cpu)
         "lanes next to %d others: %d of %d with the codes and samples, %d with the logits of a lane "
         "alone",
         n - 1, same, chosen, heads);
+    printf("     bits %016llx\n", (unsigned long long)bits);
     if (cpu) {
         result(as_cpu == chosen, "lanes next to %d others: %d of %d with the codes of the CPU", n - 1,
             as_cpu, chosen);
