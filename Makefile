@@ -32,8 +32,8 @@ ifeq ($(CUDA),1)
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_FLAGS := -DUTTER_CUDA -isystem $(CUDA_HOME)/include
 CUDA_LIBS  := $(CUDA_HOME)/lib64/libcudart_static.a -lrt
-# Machine code for each kind; and, where there are several, portable code of the last for kinds to come.
-CUDA_PORTABLE := $(if $(word 2,$(CUDA_ARCH)),$(patsubst %a,%,$(lastword $(CUDA_ARCH))))
+# Machine code for each kind; and, where there are several, portable code of 100 for 11.0 and for kinds to come.
+CUDA_PORTABLE := $(if $(word 2,$(CUDA_ARCH)),$(or $(filter 100,$(CUDA_ARCH)),$(patsubst %a,%,$(lastword $(CUDA_ARCH)))))
 CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) \
               $(foreach a,$(CUDA_PORTABLE),-gencode=arch=compute_$(a),code=compute_$(a))
 # Products and sums are fused (-fmad) as the kernels' checks against the CPU allow; functions of one variable stay exact.

@@ -226,7 +226,7 @@ void check_faults()
     check_again("plain", "HOST_FAULT", "memory=1000", 0, "0 2 2 ");
     check_again("plain", "HOST_FAULT", "cudaMallocs:1", 2, "cudaMallocs:1 is none");
     check_again("plain", "HOST_CARD", "none", 0, "100 100 100");
-    check_again("plain", "HOST_CARD", "thor", 0, "0 0 0 0 209 209 0 0 0");
+    check_again("plain", "HOST_CARD", "t4", 0, "0 0 0 0 209 209 0 0 0");
     check_again("plain", "HOST_CARD", "4711", 2, "there is no 4711");
     check_counts();
 }

@@ -21,6 +21,7 @@ static void test_overlap(void **state)
     assert_false(derived(90, 89, false).bulk_copies);
     assert_true(derived(90, 90, false).overlaps);
     assert_true(derived(100, 90, false).bulk_copies);
+    assert_true(derived(110, 100, false).overlaps);
     assert_true(derived(121, 120, false).overlaps);
     assert_true(derived(121, 120, false).bulk_copies);
 }

@@ -11,14 +11,16 @@
 #define KB 1024
 
 /* What the Makefile builds (CUDA_ARCH there). Code runs on GPUs of its major version with the same or a later minor
- * one, code with an `a` on exactly its own. The portable code of the last one is for later GPUs than all of these. */
+ * one, code with an `a` on exactly its own. The portable code is for all others from its version on. */
 static const struct {
     int code;
     bool specific;
 } built[] = {{80, false}, {86, false}, {89, false}, {90, true}, {100, false}, {120, false}};
+enum { PORTABLE = 100 };
 
 /* A block may have all of a multiprocessor's shared memory but one kilobyte. */
 #define SHARED(kilobytes) .block_shared = ((kilobytes)-1) * KB, .sm_shared = (kilobytes)*KB
+#define TURING .major = 7, .minor = 5
 #define AMPERE(its_minor) .major = 8, .minor = its_minor
 #define HOPPER .major = 9, .minor = 0, .overlaps = true, .clusters = true, .bulk_copies = true
 #define BLACKWELL(its_major, its_minor)                                                                \
@@ -26,6 +28,16 @@ static const struct {
 
 /* Clocks are those of the driver: twice that many transfers a second. */
 static struct host_card cards[] = {
+    {.name = "t4", /* that no code is for */
+        .full_name = "Tesla T4",
+        TURING,
+        .n_sms = 40,
+        SHARED(65),
+        .sm_threads = 1024,
+        .l2_bytes = 4 * MB,
+        .memory_bytes = 16 * GB,
+        .memory_clock_khz = 5001000,
+        .memory_bus_bits = 256},
     {.name = "3060",
         .full_name = "NVIDIA GeForce RTX 3060",
         AMPERE(6),
@@ -233,6 +245,9 @@ __attribute__((constructor)) static void find_codes(void)
                 c->code = built[k].code;
                 c->code_specific = built[k].specific;
             }
+        }
+        if (c->code == 0 && 10 * c->major + c->minor >= PORTABLE) {
+            c->code = PORTABLE;
         }
     }
 }
