@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k LANES] [-c] [-r ROWS] [-t MOST LANES] [-T] CHECKPOINT
- * ...; -k: that are compared; -c: with the CPU's codes too; -r: of the prompt in pieces, 0: none; -t: times, -T: only
- * those. Ends with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-r ROWS] [-t MOST LANES] [-T]
+ * CHECKPOINT ...; -k: lanes that are compared, and cuts of a prompt; -c: with the CPU's codes too; -r: of the prompt
+ * in pieces, 0: none; -t: times, -T: only those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -260,10 +260,10 @@ static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct 
 static void check_pieces(struct run *r, int n_rows)
 {
     enum { USUAL = 333 };
-    static const int cuts[][8] = {
+    static const int cuts[N_CHOSEN][8] = {
         {1, 332}, {300, 33}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1}, {17, 15, 1, 47, 100, 100, 50, 3}};
     struct heads of_whole = {.n_slots = 1}, of_pieces = {.n_slots = 1};
-    int same = 0, n = (int)(sizeof cuts / sizeof *cuts);
+    int same = 0, n = sizes.n_chosen;
     if (!prompt_heads(r, &n_rows, 1, &of_whole)) {
         return;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a lane of the GPU backend is put into and taken out of, what is refused, and what is left when the device
  * fails: snapshots, recordings, too many rows or lanes, a device that hangs or is lost. Needs a GPU; goes on after a
- * failure. Usage: check_state CHECKPOINT ... Ends with `N passed, N failed`. */
+ * failure. Usage: check_state [-p FRAMES] CHECKPOINT ...; -p: of the longest recording. Ends with `N
+ * passed, N failed`. */
 #include <limits.h>
 
 #include "base/clock.h"
@@ -54,18 +55,20 @@ static void check_snapshot(struct run *gpu)
     gpu->ops->snapshot_free(gpu->b, &snapshot);
 }
 
+static int most_recorded = 1000; /* frames */
+
 /* A vocoder that has heard a recording the short way goes on as one that has decoded all of it. */
 static void check_prime(struct run *gpu)
 {
     enum { MOST = 125 };
-    static const int lengths[] = {1, 4, 5, 31, MOST};
+    static const int lengths[] = {5, 1, 4, 31, MOST};
     static int32_t codes[MOST * MAX_CODEBOOKS];
     const int n_codebooks = gpu->config->n_codebooks;
     utter_error error;
     for (int i = 0; i < MOST * n_codebooks; i++) {
         codes[i] = (i * 29 + i / 7) % gpu->config->predictor_vocabulary;
     }
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && lengths[i] <= most_recorded; i++) {
         struct row rows[N_ROWS];
         struct lane_out out;
         int lane = 0;
@@ -378,10 +381,14 @@ int main(int argc, char **argv)
     utter_error error;
     struct model *model;
     for (int i = 1; i < argc; i++) {
-        folder = argv[i];
-        check_model();
+        if (strcmp(argv[i], "-p") == 0 && i + 1 < argc) {
+            most_recorded = atoi(argv[++i]);
+        } else {
+            folder = argv[i];
+            check_model();
+        }
     }
-    if (argc > 1 && said(model_open(&model, folder, &error), &error, "open")) {
+    if (folder && said(model_open(&model, folder, &error), &error, "open")) {
         check_hang(model, "a frame", collect_one);
         check_hang(model, "a snapshot", keep_some);
         if (model->has_encoder) {
