@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/minmax.h"
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "report.h"
 
 enum {

@@ -90,7 +90,7 @@ utter_model_info checkpoint_info(const utter_model *model)
 
 static void apply_sampling(utter_stream_options *options, const struct settings *s)
 {
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         const struct setting *typed = &s->sampling[i];
         if (s->greedy.given && p->greedy) {
@@ -105,7 +105,7 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     const utter_model *model, const struct settings *settings)
 {
     *voice = NULL;
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         if (settings->greedy.given && settings->sampling[i].given && p->greedy) {
             return fail(1, "--greedy: contradicts --%s (give one of them)", p->option);

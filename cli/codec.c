@@ -5,9 +5,9 @@
 
 #include "checkpoint.h"
 #include "codes_file.h"
-#include "commands.h"
 #include "interrupt.h"
 #include "long_work.h"
+#include "options.h"
 #include "output.h"
 #include "report.h"
 

@@ -3,7 +3,25 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "options.h"
+enum {
+    COMMAND_SAY = 1,
+    COMMAND_TOKENS = 2,
+    COMMAND_CODEC_DECODE = 4,
+    COMMAND_VOICES = 8,
+    COMMAND_INFO = 16,
+    COMMAND_VERIFY = 32,
+    COMMAND_BENCH = 64,
+    COMMAND_CODEC_ENCODE = 128,
+    COMMAND_CLONE = 256,
+    COMMAND_DESIGN = 512,
+    COMMAND_VOICES_MIX = 1024,
+    COMMAND_SERVE = 1 << 16,
+    COMMAND_LOAD = 1 << 17,
+    COMMAND_QUANTIZE = 1 << 18,
+    COMMAND_ALL = 2047 | COMMAND_SERVE, /* that open a model */
+};
+
+struct invocation;
 
 int command_say(const struct invocation *invocation);
 int command_tokens(const struct invocation *invocation);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "commands.h"
+#include "options.h"
 #include "overwrite.h"
 #include "report.h"
 #include "server/front/serve.h"

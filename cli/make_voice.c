@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "commands.h"
 #include "long_work.h"
+#include "options.h"
 #include "output.h"
 #include "report.h"
 #include "voice_lookup.h"

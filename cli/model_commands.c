@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "report.h"
 
 static void print_info(const utter_model_info *i)

@@ -178,7 +178,7 @@ enum { N_ROWS = sizeof option_table / sizeof *option_table };
 
 size_t options_count(void)
 {
-    return N_ROWS - 1 + N_PARAMETERS;
+    return N_ROWS - 1 + (size_t)parameter_count;
 }
 
 /* The row of `row`'s place that parameter i has. */
@@ -202,8 +202,8 @@ struct option option_at(size_t i)
     while (option_table[first].kind != OPTION_PARAMETERS) {
         first++;
     }
-    if (i >= first && i < first + N_PARAMETERS) {
+    if (i >= first && i < first + (size_t)parameter_count) {
         return parameter_row(&option_table[first], i - first);
     }
-    return option_table[i < first ? i : i - N_PARAMETERS + 1];
+    return option_table[i < first ? i : i + 1 - (size_t)parameter_count];
 }

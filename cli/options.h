@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/parameters.h"
+#include "commands.h"
 
 /* What one option was set to. Without `given` the rest holds the table's default, or zeros. */
 struct setting {
@@ -25,7 +26,7 @@ struct settings {
     struct setting voice, language, instruct, file, layout;
     struct setting output, format, sample, codes;
     struct setting greedy, seed, max_frames, no_guard;
-    struct setting sampling[N_PARAMETERS]; /* of parameter_table */
+    struct setting sampling[MOST_PARAMETERS]; /* of parameter_table */
     struct setting stats, trace, json, quiet;
     struct setting pretokenizer;
     struct setting rule, chunk;
@@ -57,24 +58,6 @@ struct option {
     size_t setting;       /* offset in struct settings */
     const char *fallback; /* NULL, or the default as it would be typed */
     const char *help;
-};
-
-enum {
-    COMMAND_SAY = 1,
-    COMMAND_TOKENS = 2,
-    COMMAND_CODEC_DECODE = 4,
-    COMMAND_VOICES = 8,
-    COMMAND_INFO = 16,
-    COMMAND_VERIFY = 32,
-    COMMAND_BENCH = 64,
-    COMMAND_CODEC_ENCODE = 128,
-    COMMAND_CLONE = 256,
-    COMMAND_DESIGN = 512,
-    COMMAND_VOICES_MIX = 1024,
-    COMMAND_SERVE = 1 << 16,
-    COMMAND_LOAD = 1 << 17,
-    COMMAND_QUANTIZE = 1 << 18,
-    COMMAND_ALL = 2047 | COMMAND_SERVE, /* that open a model */
 };
 
 /* What was typed after the command. `words` are the arguments that are no options. */

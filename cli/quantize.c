@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "output.h"
 #include "report.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "report.h"
 #include "server/front/serve.h"
 #include "server/load/load.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "report.h"
 #include "voice_lookup.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "checkpoint.h"
-#include "commands.h"
+#include "options.h"
 #include "report.h"
 #include "text_source.h"
 

@@ -189,12 +189,12 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
 /* Real numbers first, then the whole ones. */
 static void put_sampling(struct wire_out *w, const double *values)
 {
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         if (!parameter_table[i].whole) {
             wire_put_real(w, values[i]);
         }
     }
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         if (parameter_table[i].whole) {
             put_int(w, (int)values[i]);
         }
@@ -203,12 +203,12 @@ static void put_sampling(struct wire_out *w, const double *values)
 
 static void get_sampling(struct bytes *b, double *values)
 {
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         if (!parameter_table[i].whole) {
             values[i] = get_real(b);
         }
     }
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         if (parameter_table[i].whole) {
             values[i] = get_int(b);
         }

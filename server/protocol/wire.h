@@ -84,7 +84,7 @@ struct wire_open {
     const char *language, *instruct;
     int layout; /* utter_layout */
     /* As in parameter_table. The checkpoint's own value: NAN, or -1 of whole numbers. */
-    double sampling[N_PARAMETERS];
+    double sampling[MOST_PARAMETERS];
     uint64_t seed;
     int max_frames;
 };

@@ -218,7 +218,7 @@ static double take_parameter(struct reader *r, const struct parameter *p)
 static void take_head(struct reader *r, struct fields *f, bool predictor)
 {
     for (int whole = 0; whole <= 1; whole++) {
-        for (int i = 0; i < N_PARAMETERS; i++) {
+        for (int i = 0; i < parameter_count; i++) {
             const struct parameter *p = &parameter_table[i];
             if (p->predictor == predictor && p->whole == whole) {
                 f->sampling[i] = take_parameter(r, p);
@@ -279,7 +279,7 @@ static bool is_known(const char *key)
         "speaker_embedding max_new_tokens seed initial_codec_chunk_frames non_streaming_mode "
         "word_timestamps volume_multiplier split_granularity stream_audio type items ";
     char wanted[80] = " ";
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         if (strcmp(parameter_table[i].field, key) == 0) {
             return true;
         }

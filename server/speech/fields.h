@@ -34,9 +34,9 @@ struct fields {
     size_t input_chars;
     struct encode_settings sound;
     enum fields_streaming streaming;
-    enum fields_cut cut;           /* of a WebSocket session */
-    int layout;                    /* utter_layout */
-    double sampling[N_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
+    enum fields_cut cut;              /* of a WebSocket session */
+    int layout;                       /* utter_layout */
+    double sampling[MOST_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
     uint64_t seed;
     int max_frames;
     const char *ref_audio, *ref_text; /* a voice for this request alone */

@@ -101,7 +101,7 @@ static void apply_settings(utter_stream_options *to, const struct wire_open *o)
     to->layout = (utter_layout)o->layout;
     to->seed = o->seed;
     to->max_frames = o->max_frames > 0 ? o->max_frames : to->max_frames;
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         parameter_set(&parameter_table[i], to, o->sampling[i]);
     }
 }

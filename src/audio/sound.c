@@ -4,6 +4,7 @@
  * and mp3 by libsndfile, through the same file. */
 #include <math.h>
 #include <sndfile.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -81,10 +82,13 @@ static utter_status format_choose(
         return error_set(error, UTTER_E_ARGUMENT,
             "%s: the name does not tell the format (let it end in .wav, or say the format)", quoted);
     }
-    char quoted_name[64];
-    return error_set(error, UTTER_E_ARGUMENT,
-        "%s: no sound format '%s' (there are wav, raw, flac, ogg, opus, mp3)", quoted,
-        error_quote(quoted_name, sizeof quoted_name, name, strlen(name)));
+    char quoted_name[64], names[128] = "";
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", formats[i].name);
+    }
+    return error_set(error, UTTER_E_ARGUMENT, "%s: no sound format '%s' (there are %s)", quoted,
+        error_quote(quoted_name, sizeof quoted_name, name, strlen(name)), names);
 }
 
 static uint8_t *put(uint8_t *at, uint32_t value, int bytes)

@@ -29,6 +29,9 @@ const struct parameter parameter_table[] = {
         .above = true, .high = 1, .least_json = 1e-6, .most_asked = 1, .help = "the same"},
 };
 
+const int parameter_count = sizeof parameter_table / sizeof *parameter_table;
+_Static_assert(sizeof parameter_table / sizeof *parameter_table <= MOST_PARAMETERS, "no room");
+
 double parameter_own(const struct parameter *p)
 {
     return p->whole ? -1 : NAN;
@@ -52,7 +55,7 @@ void parameter_set(const struct parameter *p, utter_stream_options *options, dou
 
 utter_status parameters_check(const utter_stream_options *options, utter_error *error)
 {
-    for (const struct parameter *p = parameter_table; p < parameter_table + N_PARAMETERS; p++) {
+    for (const struct parameter *p = parameter_table; p < parameter_table + parameter_count; p++) {
         double value = parameter_get(p, options);
         if ((p->above ? value > p->low : value >= p->low) && value <= p->high) {
             continue;

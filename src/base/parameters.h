@@ -9,7 +9,7 @@
 
 #include "utter.h"
 
-enum { N_PARAMETERS = 7 };
+enum { MOST_PARAMETERS = 16 }; /* room for values of all; parameter_count says how many there are */
 
 /* The default of each is the checkpoint's. */
 struct parameter {
@@ -28,7 +28,8 @@ struct parameter {
 };
 
 /* In the order of the help. */
-extern const struct parameter parameter_table[N_PARAMETERS];
+extern const struct parameter parameter_table[];
+extern const int parameter_count;
 
 /* What stands for the checkpoint's own where a value must be there: NAN, or -1 for a whole number. */
 double parameter_own(const struct parameter *p);

@@ -18,7 +18,7 @@ static void a_row_is_a_member(void **state)
 {
     utter_stream_options o = usual();
     (void)state;
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         parameter_set(&parameter_table[i], &o, i + 1);
         assert_true(parameter_get(&parameter_table[i], &o) == i + 1);
     }
@@ -26,7 +26,7 @@ static void a_row_is_a_member(void **state)
     assert_true(o.talker.repetition_penalty == 4 && o.predictor.temperature == 5);
     assert_true(
         o.predictor.top_k == 6 && o.predictor.top_p == 7 && o.predictor.repetition_penalty == 1);
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         parameter_set(p, &o, parameter_own(p));
         assert_true(parameter_get(p, &o) == i + 1);
@@ -43,7 +43,7 @@ static void a_row_is_a_member(void **state)
 static void the_ends_of_a_range(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         double least = p->whole ? 1 : 1e-9;
         const struct {
@@ -101,7 +101,7 @@ static void the_documents_have_every_row(void **state)
     (void)state;
     read_text("docs/utter.1", manual, sizeof manual);
     read_text("docs/server.md", interface, sizeof interface);
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         char option[64] = "\\-\\-", field[64];
         size_t n = strlen(option);
         for (const char *c = parameter_table[i].option; *c; c++) {

@@ -19,7 +19,7 @@ static void check(const struct fields *f)
                   (f->sound.sample_rate == 0 ||
                       (f->sound.sample_rate >= 8000 && f->sound.sample_rate <= 48000)) &&
                   f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES;
-    for (int i = 0; i < N_PARAMETERS; i++) {
+    for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         bool own = p->whole ? f->sampling[i] == -1 : isnan(f->sampling[i]);
         ranged =

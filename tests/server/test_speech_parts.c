@@ -305,7 +305,7 @@ static void parameters_have_their_place_in_the_message(void **state)
     assert_int_equal(wire_message_bytes(out.bytes), out.n);
     assert_int_equal(wire_read(&m, out.bytes, out.n, &used), WIRE_MESSAGE);
     assert_true(wire_get_open(&again, &m));
-    assert_memory_equal(again.sampling, open.sampling, sizeof open.sampling);
+    assert_memory_equal(again.sampling, open.sampling, (size_t)parameter_count * sizeof *open.sampling);
     wire_fini(&out);
 }
 

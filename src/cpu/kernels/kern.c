@@ -15,6 +15,8 @@
 #include "base/threads.h"
 
 #if defined(__x86_64__)
+extern const struct kern kern_avx2, kern_avxvnni, kern_avx512, kern_vnni, kern_amx;
+
 /* The processor has tiles with products of bf16 and of bytes on them, and the operating system lets this process use
  * them: it must be asked, because a thread that does has 8 KB more to be saved. It says the same each time. */
 static bool has_tiles(void)
@@ -28,6 +30,10 @@ static bool has_tiles(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_ALL) == AMX_ALL &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 }
+#endif
+
+#if defined(__aarch64__)
+extern const struct kern kern_neon;
 #endif
 
 /* __builtin_cpu_supports asks the operating system too (XGETBV): a set whose registers are not saved does not count. */

@@ -199,11 +199,6 @@ const struct kern *kern_find(const char *name);
 const char *kern_all(void);
 
 extern const struct kern kern_c;
-#if defined(__x86_64__)
-extern const struct kern kern_avx2, kern_avxvnni, kern_avx512, kern_vnni, kern_amx;
-#elif defined(__aarch64__)
-extern const struct kern kern_neon;
-#endif
 
 /* Room for n_columns rounded columns of up to n_k numbers; false when out of memory. */
 bool kern_rounded_init(struct kern_rounded *room, int64_t n_k, int n_columns);
