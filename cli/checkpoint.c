@@ -2,39 +2,24 @@
  * Opens the model that the options name and prepares what a stream is asked for. */
 #include "checkpoint.h"
 
-#include <stdio.h>
+#include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "hub_cache.h"
 #include "report.h"
 #include "voice_lookup.h"
 
-/* The voice that comes with the program lies beside it: in the source tree, or where `make install` put it. */
-static const char *built_in_folder(void)
-{
-    static char folder[4096 + 64];
-    static const char *const places[] = {"../share/utter/builtin", "../../voice/builtin"};
-    char program[4096];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = n > 0 ? memrchr(program, '/', (size_t)n) : NULL;
-    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-        snprintf(folder, sizeof folder, "%.*s/%s", (int)(slash - program), program, places[i]);
-        if (access(folder, R_OK) == 0) {
-            return folder;
-        }
-    }
-    return NULL;
-}
-
 const char *checkpoint_folder(const struct settings *settings)
 {
-    const char *folder = settings->model.given ? settings->model.text : built_in_folder();
-    if (!folder) {
-        fail(1, "no model: the voice that comes with the program is not beside it (give a checkpoint "
-                "folder with -m DIR, or "
-                "install with make install)");
-    }
-    return folder;
+    static char folder[PATH_MAX];
+    return checkpoint_find(folder, sizeof folder, settings->model.text) ? NULL : folder;
+}
+
+int checkpoint_find(char *path, size_t size, const char *name)
+{
+    utter_error error = {0};
+    utter_status status = utter_model_find(path, size, name, hub_cache_folder(), &error);
+    return status ? fail_status(status, &error) : 0;
 }
 
 int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes)
@@ -77,7 +62,12 @@ int checkpoint_open_folder(
         options.pretokenizer = UTTER_PRETOKENIZER_NATIVE;
     }
     utter_error error = {0};
-    utter_status status = utter_model_open(model, folder, &options, &error);
+    char found[PATH_MAX];
+    int code = checkpoint_find(found, sizeof found, folder);
+    if (code) {
+        return code;
+    }
+    utter_status status = utter_model_open(model, found, &options, &error);
     return status ? fail_status(status, &error) : 0;
 }
 
@@ -117,7 +107,7 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
         return fail_status(status, &error);
     }
     /* A model with preset voices was never trained to speak without one. */
-    const char *name = settings->voice.given ? settings->voice.text : utter_model_voice_name(model, 0);
+    const char *name = settings->voice.text ? settings->voice.text : utter_model_voice_name(model, 0);
     if (name) {
         int code = voice_lookup(voice, model, settings, name);
         if (code) {
@@ -136,5 +126,11 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     options->max_frames =
         settings->max_frames.given ? (int)settings->max_frames.integer : options->max_frames;
     options->guard = !settings->no_guard.given;
+    if (checkpoint_info(model).kind == UTTER_MODEL_VOICE_DESIGN && !settings->instruct.text &&
+        !settings->quiet.given) {
+        note("a voice-design model speaks with the voice that --instruct describes; without it the "
+             "voice "
+             "is left to chance");
+    }
     return 0;
 }

@@ -6,8 +6,12 @@
 #include "options.h"
 #include "utter.h"
 
-/* The folder to open: what -m says, or the voice that comes with the program. NULL after a message. */
+/* The folder or file to open: what -m or a rule of defaults.h names, or the voice that comes with the program. NULL
+ * after a message. */
 const char *checkpoint_folder(const struct settings *settings);
+
+/* The same for any name; NULL is the voice that comes with the program. 0, or an exit code after a message. */
+int checkpoint_find(char *path, size_t size, const char *name);
 
 /* Opens the model with `n_lanes` lanes. 0, or an exit code after a message. */
 int checkpoint_open(utter_model **model, const struct settings *settings, int n_lanes);

@@ -44,6 +44,28 @@ const struct command command_table[] = {
         command_voices},
     {COMMAND_INFO, "info", "tell what a model is, and what it takes in memory", "[-m DIR] [options]",
         "", {"utter info -m models/custom", "utter info -m models/custom --json"}, 0, 0, command_info},
+    {COMMAND_MODELS, "models", "list the models that are here, and those that can be had", "[options]",
+        "-m takes any of these names, short or whole, besides folders and files.\n",
+        {"utter models", "utter models --json"}, 0, 0, command_models},
+    {COMMAND_PULL, "pull", "download a model from the hub", "NAME [options]",
+        "NAME is short (utter models lists them) or a repository, OWNER/NAME. The files go where the "
+        "hub's\n"
+        "own client has them, and both share them. What was interrupted goes on; sizes and hashes are\n"
+        "checked. HF_ENDPOINT names a mirror, HF_TOKEN who asks, HF_HUB_CACHE the folder.\n",
+        {"utter pull 0.6b", "utter pull Qwen/Qwen3-TTS-12Hz-1.7B-Base"}, 1, 1, command_pull},
+    {COMMAND_USE, "use", "choose the model, voice and device that commands take by themselves",
+        "[MODEL] [options]",
+        "The choice is kept in utter/config under $XDG_CONFIG_HOME or ~/.config, and what is not "
+        "named\n"
+        "again is dropped; MODEL builtin is the voice that comes with the program. UTTER_MODEL,\n"
+        "UTTER_VOICE and UTTER_DEVICE come before it, options before those. Without anything, tells\n"
+        "what is chosen, and by which of them.\n",
+        {"utter use 0.6b -v ryan", "utter use builtin"}, 0, 1, command_use},
+    {COMMAND_COMPLETION, "completion", "print the script that completes commands in a shell",
+        "bash|zsh|fish", "",
+        {"eval \"$(utter completion bash)\"",
+            "utter completion fish > ~/.config/fish/completions/utter.fish"},
+        1, 1, command_completion},
     {COMMAND_TOKENS, "tokens", "show the token ids of a text", "[-m DIR] [options] TEXT...",
         "The ids come on one line. - reads the text from standard input, every byte of it.\n",
         {"utter tokens -m models/custom \"Hello there.\"",

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "defaults.h"
 #include "options.h"
 #include "overwrite.h"
 #include "report.h"
@@ -135,7 +136,8 @@ int main(int n, char **arguments)
             options_help(command, stdout);
             code = 0;
         } else {
-            code = overwrite_check(&invocation);
+            code = defaults_apply(&invocation);
+            code = code ? code : overwrite_check(&invocation);
             code = code ? code : command->run(&invocation);
         }
         code = finish_output(code);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/languages.h"
 #include "checkpoint.h"
 #include "long_work.h"
 #include "options.h"
@@ -93,7 +94,7 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
         voice_stem(name, sizeof name, s->output.text);
     }
     options.name = s->name.given ? s->name.text : s->output.given ? name : NULL;
-    options.language = strcmp(s->language.text, "auto") ? s->language.text : NULL;
+    options.language = strcmp(s->language.text, "auto") ? language_name(s->language.text) : NULL;
     options.progress = long_work_progress;
     options.progress_user = &work;
     utter_status status =

@@ -7,10 +7,19 @@
 #include "options.h"
 #include "report.h"
 
-static void print_info(const utter_model_info *i)
+/* Who chose the model. */
+static const char *rule_of(const struct settings *s)
+{
+    return s->model.given ? "-m" : s->model.rule ? s->model.rule : "nobody chose";
+}
+
+static void print_info(const utter_model_info *i, const char *path, const char *rule)
 {
     double million = 1e-6;
-    put_line("kind         %s, %s%s", i->kind_name, i->size_name,
+    /* What a checkpoint far smaller than the released ones says of its size is that of its ancestor. */
+    bool sized = i->all_parameters > 400000000;
+    put_line("model        %s (%s)", path, rule);
+    put_line("kind         %s%s%s%s", i->kind_name, sized ? ", " : "", sized ? i->size_name : "",
         i->takes_instructions ? ", takes instructions" : "");
     printf("voices       %d, languages %d\n", i->n_voices, i->n_languages);
     printf("talker       %d layers, width %d, %.1f M parameters\n", i->n_layers, i->width,
@@ -33,14 +42,15 @@ static void print_info(const utter_model_info *i)
     }
 }
 
-static int print_info_json(const utter_model_info *i)
+static int print_info_json(const utter_model_info *i, const char *path, const char *rule)
 {
-    json_t *object = json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "kind",
-        i->kind_name, "size", i->size_name, "takes_instructions", i->takes_instructions, "voices",
-        i->n_voices, "languages", i->n_languages, "width", i->width, "layers", i->n_layers,
-        "predictor_width", i->predictor_width, "predictor_layers", i->predictor_layers, "codebooks",
-        i->n_codebooks, "codebook_size", i->codebook_size, "frame_samples", i->frame_samples,
-        "sample_rate", i->sample_rate, "positions", i->max_positions);
+    json_t *object = json_pack("{s:o,s:s,s:s,s:s,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+        "path", json_name(path), "chosen_by", rule, "kind", i->kind_name, "size", i->size_name,
+        "takes_instructions", i->takes_instructions, "voices", i->n_voices, "languages", i->n_languages,
+        "width", i->width, "layers", i->n_layers, "predictor_width", i->predictor_width,
+        "predictor_layers", i->predictor_layers, "codebooks", i->n_codebooks, "codebook_size",
+        i->codebook_size, "frame_samples", i->frame_samples, "sample_rate", i->sample_rate, "positions",
+        i->max_positions);
     json_t *machine = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:i,s:s,s:s,s:i}",
         "talker_parameters", (json_int_t)i->talker_parameters, "predictor_parameters",
         (json_int_t)i->predictor_parameters, "vocoder_parameters", (json_int_t)i->vocoder_parameters,
@@ -56,13 +66,14 @@ static int print_info_json(const utter_model_info *i)
 int command_info(const struct invocation *invocation)
 {
     utter_model *model = NULL;
-    int code = checkpoint_open(&model, &invocation->settings, 1);
+    const char *path = checkpoint_folder(&invocation->settings);
+    int code = path ? checkpoint_open_folder(&model, path, &invocation->settings, 1) : 1;
     if (code == 0) {
         utter_model_info info = checkpoint_info(model);
         if (invocation->settings.json.given) {
-            code = print_info_json(&info);
+            code = print_info_json(&info, path, rule_of(&invocation->settings));
         } else {
-            print_info(&info);
+            print_info(&info, path, rule_of(&invocation->settings));
         }
     }
     utter_model_close(&model);

@@ -21,15 +21,18 @@ enum {
     DESIGN = COMMAND_DESIGN,
     MIX = COMMAND_VOICES_MIX,
     QUANTIZE = COMMAND_QUANTIZE,
+    MODELS = COMMAND_MODELS,
+    PULL = COMMAND_PULL,
+    USE = COMMAND_USE,
     ALL = COMMAND_ALL,
 };
 
 /* One row is one option. */
 static const struct option option_table[] = {
     {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
-        "checkpoint folder in the official layout, or a file of utter quantize (default: the voice "
-        "that "
-        "comes with the program)"},
+        "a name of utter models, a checkpoint folder in the official layout, or a file of utter "
+        "quantize "
+        "(default: what utter use has chosen, else the voice that comes with the program)"},
     {DESIGN, "Model", 0, "for", "DIR", OPTION_TEXT, 0, 0, AT(base), NULL,
         "the base model that will speak with the voice"},
     {TOKENS, "Model", 0, "pretokenizer", "official|native", OPTION_CHOICE, 0, 0, AT(pretokenizer),
@@ -37,7 +40,7 @@ static const struct option option_table[] = {
         "how text is cut before the merges: as the official package does, or as the language models "
         "do"},
 
-    {SAY | BENCH, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0, AT(voice), NULL,
+    {SAY | BENCH | USE, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0, AT(voice), NULL,
         "a voice of the model, a voice file, or its name (utter voices lists them)"},
     {SAY | BENCH | VOICES | MIX, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,
         "look for voice files here first (then in utter/voices under $XDG_DATA_HOME or "
@@ -143,8 +146,8 @@ static const struct option option_table[] = {
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, AT(insecure), NULL,
         "listen on any address without keys, under any name"},
 
-    {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT, 0, 0,
-        AT(device), "auto",
+    {(ALL & ~(TOKENS | VOICES | MIX)) | USE, "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT,
+        0, 0, AT(device), "auto",
         "where to compute; auto: on the first GPU where it can be used, else on the CPU; "
         "kernels by name and packed weights mean the CPU unless cuda is given"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads),
@@ -164,14 +167,14 @@ static const struct option option_table[] = {
         "write where the time went, frame by frame, as a JSON trace for chrome://tracing"},
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},
-    {(ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE), "Report", 0, "json", NULL, OPTION_FLAG,
-        0, 0, AT(json), NULL, "the result as JSON on standard output"},
-    {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE, "Report", 'q', "quiet", NULL,
-        OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
+    {((ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE)) | MODELS, "Report", 0, "json", NULL,
+        OPTION_FLAG, 0, 0, AT(json), NULL, "the result as JSON on standard output"},
+    {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL, "Report", 'q', "quiet",
+        NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
     {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
-    {ALL | LOAD | QUANTIZE, "Report", 'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL,
-        "this help"},
+    {ALL | LOAD | QUANTIZE | MODELS | PULL | USE | COMMAND_COMPLETION, "Report", 'h', "help", NULL,
+        OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
 };
 
 enum { N_ROWS = sizeof option_table / sizeof *option_table };

@@ -16,6 +16,7 @@
 struct setting {
     bool given;
     const char *text;
+    const char *rule; /* what chose a text that nobody typed: a variable, or the config file */
     uint64_t integer;
     double number;
 };

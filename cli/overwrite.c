@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares outputs with everything else that was typed and is a file. Which options name files need not be known: a
- * word that names no file equals none. */
+ * Refuses to replace a file of another kind than the new one, and compares outputs with everything else that
+ * was typed and is a file. Which options name files need not be known: a word that names no file equals none. */
 #include "overwrite.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "commands.h"
+#include "file_kind.h"
 #include "report.h"
 
 enum { MOST_PATH = 4096 };
@@ -49,6 +51,29 @@ static bool reads(const char *input, const char *output)
     return is_same(name, output) || is_same(name, folder);
 }
 
+/* The kind that the command writes there; FILE_OTHER: any, samples without a head. */
+static enum file_kind kind_written(const struct invocation *invocation, const struct setting *output)
+{
+    const struct settings *s = &invocation->settings;
+    const unsigned voices = COMMAND_CLONE | COMMAND_DESIGN | COMMAND_VOICES_MIX | COMMAND_QUANTIZE;
+    const char *dot = strrchr(output->text, '.');
+    bool is_raw = s->format.text ? strcmp(s->format.text, "raw") == 0 : dot && strcmp(dot, ".raw") == 0;
+    return output != &s->output || (invocation->command->bit & COMMAND_CODEC_ENCODE) ? FILE_TEXT
+           : (invocation->command->bit & voices)                                     ? FILE_TENSORS
+           : is_raw                                                                  ? FILE_OTHER
+                                                                                     : FILE_SOUND;
+}
+
+static int check_kind(const struct invocation *invocation, const struct setting *output)
+{
+    enum file_kind there = file_kind(output->text), written = kind_written(invocation, output);
+    return there == FILE_NONE || there == written || written == FILE_OTHER
+               ? 0
+               : fail(1, "%s: %s holds %s, which would be lost (choose another name, or remove it)",
+                     invocation->command->name, output->text,
+                     there == FILE_OTHER ? "something else" : file_kind_text(there));
+}
+
 static int check_one(const struct invocation *invocation, const struct setting *output)
 {
     const struct settings *s = &invocation->settings;
@@ -72,7 +97,7 @@ static int check_one(const struct invocation *invocation, const struct setting *
                 invocation->command->name, output->text);
         }
     }
-    return 0;
+    return check_kind(invocation, output);
 }
 
 int overwrite_check(const struct invocation *invocation)

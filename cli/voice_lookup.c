@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "file_kind.h"
 #include "report.h"
 
 static const char ending[] = ".voice";
@@ -120,6 +121,12 @@ int voice_lookup(
         (is_preset(model, typed) || (has_presets && !find_named(path, sizeof path, settings, typed)))) {
         status = utter_voice_preset(voice, model, typed, &error);
     } else if (voice_file_path(path, sizeof path, settings, typed)) {
+        if (file_kind(path) == FILE_SOUND) {
+            return fail(1,
+                "%s: a recording, and no voice yet (utter clone -m BASE %s -o NAME.voice makes one of "
+                "it)",
+                path, path);
+        }
         status = utter_voice_load(voice, path, &error);
     } else {
         return 1;

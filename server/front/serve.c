@@ -148,7 +148,8 @@ static bool start_listening(struct server *s)
             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, BACKLOG, found->ai_addr,
             (int)found->ai_addrlen);
         if (!s->listener) {
-            fprintf(stderr, "utter: %s port %d: %s\n", o->host, o->port, strerror(errno));
+            fprintf(stderr, "utter: %s port %d: %s%s\n", o->host, o->port, strerror(errno),
+                errno == EADDRINUSE ? " (another program listens there: --port N takes another)" : "");
         } else {
             set_options(evconnlistener_get_fd(s->listener));
         }

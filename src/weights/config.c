@@ -13,6 +13,7 @@
 #include "base/minmax.h"
 #include "weights/checkpoint.h"
 #include "weights/config_parts.h"
+#include "weights/safetensors_file.h"
 
 enum {
     CONFIG_LIMIT = 1 << 20, /* bytes of a config file; the released ones have 2 to 10 KB */
@@ -343,6 +344,12 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     char path[4096];
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "speech_tokenizer/config.json", error);
+    if (status == UTTER_OK && !checkpoint_exists(path)) {
+        return error_set(error, UTTER_E_FILE,
+            "%s: is not there: a part of the model is missing (utter pull brings all of a released "
+            "one)",
+            path);
+    }
     if (status || (status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;
     }
@@ -379,6 +386,25 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     return UTTER_OK;
 }
 
+/* What stands there in place of a model's folder. */
+static utter_status refuse_place(const char *place, utter_error *error)
+{
+    struct file_map map = {0};
+    const char *stranger = NULL, *why = "there is no such folder (check the name)";
+    if (file_is_folder(place)) {
+        why = "no config.json (not a Qwen3-TTS model folder)";
+    } else if (file_exists(place)) {
+        why = "not a folder (a model is a folder with config.json and model.safetensors)";
+        stranger = file_map_open(&map, place, NULL) == UTTER_OK
+                       ? safetensors_stranger(map.data, map.size)
+                       : NULL;
+    }
+    file_map_close(&map);
+    return stranger
+               ? error_set(error, UTTER_E_FILE, "%s: no model of this program (%s)", place, stranger)
+               : error_set(error, UTTER_E_FILE, "%s: %s", place, why);
+}
+
 utter_status config_open(struct config **config, const char *folder, utter_error *error)
 {
     char path[4096];
@@ -386,11 +412,7 @@ utter_status config_open(struct config **config, const char *folder, utter_error
     *config = NULL;
     utter_status status = file_join(path, sizeof path, folder, "config.json", error);
     if (status == UTTER_OK && !checkpoint_exists(path)) {
-        return error_set(error, UTTER_E_FILE, "%s: %s", folder,
-            file_is_folder(folder) ? "no config.json (not a Qwen3-TTS model folder)"
-            : file_exists(folder)
-                ? "not a folder (a model is a folder with config.json and model.safetensors)"
-                : "there is no such folder (check the name)");
+        return refuse_place(folder, error);
     }
     if (status || (status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;

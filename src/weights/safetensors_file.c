@@ -175,6 +175,27 @@ static utter_status read_tensor(
     return list_add(list, &entry, r->error);
 }
 
+const char *safetensors_stranger(const uint8_t *data, size_t size)
+{
+    static const struct {
+        const char *begins, *what;
+    } strangers[] = {
+        {"GGUF",
+            "a GGUF file, which other programs read: take the checkpoint's folder, or a file of utter "
+            "quantize"},
+        {"version https://git-lfs",
+            "a pointer of Git LFS in place of the file: git lfs pull brings it"},
+        {"<!DOCTYPE", "a page of the web in place of the file: download it again"},
+    };
+    for (size_t i = 0; data && i < sizeof strangers / sizeof *strangers; i++) {
+        size_t n = strlen(strangers[i].begins);
+        if (size >= n && memcmp(data, strangers[i].begins, n) == 0) {
+            return strangers[i].what;
+        }
+    }
+    return NULL;
+}
+
 utter_status safetensors_parse(struct tensor_list *list, json_t **header, const uint8_t *data,
     size_t size, int file, const char *what, utter_error *error)
 {
@@ -183,7 +204,11 @@ utter_status safetensors_parse(struct tensor_list *list, json_t **header, const 
         .file = file, .what = error_quote(shown, sizeof shown, what, strlen(what)), .error = error};
     struct bytes in = bytes_of(data, size);
     uint64_t header_bytes = bytes_number(&in, 8);
+    const char *stranger = safetensors_stranger(data, size);
     *header = NULL;
+    if (stranger) {
+        return error_set(error, UTTER_E_FILE, "%s: no safetensors file (%s)", r.what, stranger);
+    }
     if (in.short_read || header_bytes > bytes_left(&in)) {
         return error_set(error, UTTER_E_FILE,
             "%s: the header does not fit into the file (is it cut short, or no safetensors file?)",

@@ -32,4 +32,7 @@ struct tensor_list {
 utter_status safetensors_parse(struct tensor_list *list, json_t **header, const uint8_t *data,
     size_t size, int file, const char *what, utter_error *error);
 
+/* What a file is that others take for a model's, and what to do: for a sentence in brackets. NULL: none of those. */
+const char *safetensors_stranger(const uint8_t *data, size_t size);
+
 #endif

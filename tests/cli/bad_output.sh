@@ -31,8 +31,8 @@ run 'utter say --help >/dev/full'
 run 'utter say -m $M -v ryan -o - --no-guard "$long" | head -c 1000 | wc -c; echo ${PIPESTATUS[0]}'
 run 'utter codec decode -m $M -o /dev/full --format raw - <<<"{\"codes\":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]]}"'
 run 'mkfifo pipe; cat pipe >from_pipe & utter say -m $M -v ryan --max-frames 3 -o pipe --format raw hello; wait; stat -c %s from_pipe; rm pipe from_pipe'
-run 'mkdir real; printf old >real/x.wav; ln -s real/x.wav link.wav; utter say -m $M -v ryan --max-frames 3 -o link.wav hello; readlink link.wav; head -c 4 real/x.wav; echo; rm -r real link.wav'
-run 'printf old >x.wav; utter say -m $MODELS/nan-sound -v ryan -o x.wav hello; cat x.wav; echo; rm x.wav'
+run 'mkdir real; printf fLaCold >real/x.wav; ln -s real/x.wav link.wav; utter say -m $M -v ryan --max-frames 3 -o link.wav hello; readlink link.wav; head -c 4 real/x.wav; echo; rm -r real link.wav'
+run 'printf fLaCold >x.wav; utter say -m $MODELS/nan-sound -v ryan -o x.wav hello; cat x.wav; echo; rm x.wav'
 # Sends the signal when the command has written some sound, into a file that may have no name yet.
 interrupt() { # signal, command ...
     local signal=$1 i

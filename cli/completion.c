@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * utter completion: scripts for shells, made from the tables of commands and options. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "options.h"
+#include "report.h"
+
+/* The words of a choice, "a|b|c", with blanks between them; "" for other options. */
+static void put_choices(const struct option *option)
+{
+    for (const char *c = option->kind == OPTION_CHOICE ? option->value : ""; *c; c++) {
+        putchar(*c == '|' ? ' ' : *c);
+    }
+}
+
+/* Up to `stop`, so that a shell's quotes hold it. */
+static void put_quoted(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", stdout);
+        } else {
+            putchar(*text);
+        }
+    }
+}
+
+static void put_bash(void)
+{
+    fputs(
+        "_utter() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= "
+        "commands=\n"
+        "    local command=${COMP_WORDS[1]}\n"
+        "    case \"$command ${COMP_WORDS[2]}\" in\n"
+        "    'codec decode' | 'codec encode' | 'voices mix') command=\"$command ${COMP_WORDS[2]}\" ;;\n"
+        "    esac\n"
+        "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        commands='",
+        stdout);
+    for (size_t i = 0; i < n_commands; i++) {
+        const char *blank = strchr(command_table[i].name, ' ');
+        bool again = i > 0 && blank && strncmp(command_table[i - 1].name, "codec", 5) == 0;
+        if (!again && strcmp(command_table[i].name, "voices mix") != 0) {
+            printf("%.*s ", (int)strcspn(command_table[i].name, " "), command_table[i].name);
+        }
+    }
+    fputs("'\n        COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))\n        return\n    fi\n"
+          "    case \"$command\" in\n"
+          "    codec) COMPREPLY=($(compgen -W 'decode encode' -- \"$cur\")); return ;;\n"
+          "    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n"
+          "    pull | use) options='0.6b 0.6b-base 1.7b 1.7b-base design ' ;;\n",
+        stdout);
+    fputs("    esac\n    case \"$command:$before\" in\n", stdout);
+    for (size_t c = 0; c < n_commands; c++) {
+        for (size_t i = 0; i < options_count(); i++) {
+            const struct option option = option_at(i);
+            if ((option.commands & command_table[c].bit) && option.kind == OPTION_CHOICE) {
+                printf("    '%s:--%s') COMPREPLY=($(compgen -W '", command_table[c].name, option.name);
+                put_choices(&option);
+                fputs("' -- \"$cur\")); return ;;\n", stdout);
+            }
+        }
+    }
+    fputs("    esac\n    case \"$command\" in\n", stdout);
+    for (size_t c = 0; c < n_commands; c++) {
+        printf("    '%s') options+='", command_table[c].name);
+        for (size_t i = 0; i < options_count(); i++) {
+            const struct option option = option_at(i);
+            if (option.commands & command_table[c].bit) {
+                printf("--%s ", option.name);
+            }
+        }
+        fputs("' ;;\n", stdout);
+    }
+    fputs("    esac\n    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n}\n"
+          "complete -o default -F _utter utter\n",
+        stdout);
+}
+
+/* zsh reads what bash does. */
+static void put_zsh(void)
+{
+    fputs("autoload -Uz bashcompinit && bashcompinit\n", stdout);
+    put_bash();
+}
+
+static void put_fish_option(const struct command *command, const struct option *option)
+{
+    const char *blank = strchr(command->name, ' ');
+    printf("complete -c utter -n '__fish_seen_subcommand_from %.*s", (int)strcspn(command->name, " "),
+        command->name);
+    if (blank) {
+        printf("; and __fish_seen_subcommand_from%s", blank);
+    }
+    printf("' -l %s", option->name);
+    if (option->letter) {
+        printf(" -s %c", option->letter);
+    }
+    fputs(option->kind == OPTION_FLAG ? "" : " -r", stdout);
+    if (option->kind == OPTION_CHOICE) {
+        fputs(" -f -a '", stdout);
+        put_choices(option);
+        putchar('\'');
+    }
+    fputs(" -d '", stdout);
+    put_quoted(option->help);
+    fputs("'\n", stdout);
+}
+
+static void put_fish(void)
+{
+    for (size_t c = 0; c < n_commands; c++) {
+        const struct command *command = &command_table[c];
+        const char *blank = strchr(command->name, ' ');
+        if (blank) {
+            printf("complete -c utter -f -n '__fish_seen_subcommand_from %.*s' -a '%s' -d '",
+                (int)(blank - command->name), command->name, blank + 1);
+        } else {
+            printf("complete -c utter -f -n __fish_use_subcommand -a '%s' -d '", command->name);
+        }
+        put_quoted(command->summary);
+        fputs("'\n", stdout);
+        for (size_t i = 0; i < options_count(); i++) {
+            const struct option option = option_at(i);
+            if (option.commands & command->bit) {
+                put_fish_option(command, &option);
+            }
+        }
+    }
+    fputs("complete -c utter -f -n __fish_use_subcommand -a codec -d 'codes and sound'\n"
+          "complete -c utter -f -n '__fish_seen_subcommand_from pull use' -a '0.6b 0.6b-base 1.7b "
+          "1.7b-base design'\n"
+          "complete -c utter -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n",
+        stdout);
+}
+
+int command_completion(const struct invocation *invocation)
+{
+    static const struct {
+        const char *shell;
+        void (*put)(void);
+    } shells[] = {{"bash", put_bash}, {"zsh", put_zsh}, {"fish", put_fish}};
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(invocation->words[0], shells[i].shell) == 0) {
+            shells[i].put();
+            return 0;
+        }
+    }
+    return fail(1, "completion: '%s' is none of bash, zsh, fish", invocation->words[0]);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines `key = value` and the environment -> settings. */
+#include "defaults.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "report.h"
+
+enum { MOST_PATH = 4096, MOST_LINE = MOST_PATH + 64 };
+
+const struct default_choice default_table[N_DEFAULTS] = {
+    {"UTTER_MODEL", "model", offsetof(struct settings, model)},
+    {"UTTER_VOICE", "voice", offsetof(struct settings, voice)},
+    {"UTTER_DEVICE", "device", offsetof(struct settings, device)},
+};
+
+const char *defaults_file(void)
+{
+    static char path[MOST_PATH];
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = config && config[0] == '/' ? snprintf(path, sizeof path, "%s/utter/config", config)
+            : home && home[0] == '/'   ? snprintf(path, sizeof path, "%s/.config/utter/config", home)
+                                       : -1;
+    return n >= 0 && n < (int)sizeof path ? path : NULL;
+}
+
+/* Without blanks around it; changes the text. */
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t");
+    for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--) {
+        text[n - 1] = 0;
+    }
+    return text;
+}
+
+static int take_line(char values[N_DEFAULTS][MOST_LINE], char *line, const char *path, int number)
+{
+    char *key = trimmed(line), *equals = strchr(key, '=');
+    if (!key[0] || key[0] == '#') {
+        return 0;
+    }
+    if (equals) {
+        *equals = 0;
+        key = trimmed(key);
+        const char *value = trimmed(equals + 1);
+        for (int i = 0; i < N_DEFAULTS; i++) {
+            if (strcmp(key, default_table[i].key) == 0 && value[0]) {
+                snprintf(values[i], MOST_LINE, "%s", value);
+                return 0;
+            }
+        }
+    }
+    return fail(
+        1, "%s, line %d: is not \"model = NAME\", \"voice = NAME\" or \"device = NAME\"", path, number);
+}
+
+static int read_file(char values[N_DEFAULTS][MOST_LINE])
+{
+    char line[MOST_LINE];
+    const char *path = defaults_file();
+    FILE *file = path ? fopen(path, "r") : NULL;
+    int code = path && !file && errno != ENOENT && errno != ENOTDIR
+                   ? fail(1, "%s: cannot read: %s", path, strerror(errno))
+                   : 0;
+    for (int number = 1; file && code == 0 && fgets(line, sizeof line, file); number++) {
+        code = take_line(values, line, path, number);
+    }
+    if (file) {
+        fclose(file);
+    }
+    return code;
+}
+
+static bool takes(const struct command *command, size_t setting)
+{
+    for (size_t i = 0; i < options_count(); i++) {
+        const struct option option = option_at(i);
+        if ((option.commands & command->bit) && option.setting == setting) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int defaults_apply(struct invocation *invocation)
+{
+    static char values[N_DEFAULTS][MOST_LINE];
+    struct settings *s = &invocation->settings;
+    const bool is_use = invocation->command->bit == COMMAND_USE;
+    /* `utter load` asks a server, which has voices of its own; `utter use MODEL` begins anew, also where the file is
+     * wrong. */
+    if (invocation->command->bit == COMMAND_LOAD ||
+        (is_use && (invocation->n_words || s->voice.given || s->device.given))) {
+        return 0;
+    }
+    int code = read_file(values);
+    for (int i = 0; i < N_DEFAULTS && code == 0; i++) {
+        struct setting *setting = (struct setting *)((char *)s + default_table[i].setting);
+        const char *typed = getenv(default_table[i].variable);
+        bool own_model = !s->model.given && (!s->model.rule || s->model.rule == defaults_file());
+        bool of_file = values[i][0] && (setting != &s->voice || own_model);
+        if (setting->given || !(is_use || takes(invocation->command, default_table[i].setting))) {
+            continue;
+        }
+        if (typed && typed[0]) {
+            setting->text = typed;
+            setting->rule = default_table[i].variable;
+        } else if (of_file) {
+            setting->text =
+                strcmp(values[i], "builtin") == 0 && setting == &s->model ? NULL : values[i];
+            setting->rule = defaults_file();
+        }
+    }
+    return code;
+}

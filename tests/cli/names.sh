@@ -1,0 +1,67 @@
+# Models by name, what is chosen ahead, what newcomers type.
+M=$MODELS/tiny06-custom_voice
+snapshot=models--me--mine/snapshots/c0ffee
+mkdir -p $HF_HUB_CACHE/$snapshot $HF_HUB_CACHE/models--me--mine/refs $HF_HUB_CACHE/models--who--else/snapshots/1
+cp -r $M/. $HF_HUB_CACHE/$snapshot
+printf c0ffee >$HF_HUB_CACHE/models--me--mine/refs/main
+echo '{"model_type":"bert"}' >$HF_HUB_CACHE/models--who--else/snapshots/1/config.json
+export M snapshot
+run 'utter models'
+run 'utter models --json | grep -o "\"chosen\": *true\|me/mine"'
+run 'utter voices -m me/mine | head -1'
+run 'utter voices -m $HF_HUB_CACHE/models--me--mine | head -1'
+run 'utter voices -m 0.6b'
+run 'utter voices -m 0.6b-bse'
+run 'utter use'
+run 'utter use me/mine -v ryan --device cpu; cat $XDG_CONFIG_HOME/utter/config'
+run 'utter use'
+run 'utter models | grep "^\*"'
+run 'utter info --threads 1 | head -2'
+run 'utter info --json --threads 1 | grep -o "\"chosen_by\": *\"[^\"]*"'
+run 'utter say --max-frames 2 -o a.wav Hi.'
+run 'utter say -m $MODELS/tiny06-base -v ryan --max-frames 2 -o a.wav Hi.'
+run 'UTTER_MODEL=$MODELS/eos-first utter info --threads 1 | head -1'
+run 'UTTER_VOICE=nobody utter say --max-frames 2 -o a.wav Hi.'
+run 'UTTER_VOICE=nobody utter say -v ryan --max-frames 2 -o a.wav Hi.'
+run 'UTTER_DEVICE=tpu utter say --max-frames 2 -o a.wav Hi.'
+run 'echo "modle = x" >>$XDG_CONFIG_HOME/utter/config; utter voices'
+run 'utter use nothing-here; utter use 1.7b'
+run 'utter use $M && cat $XDG_CONFIG_HOME/utter/config'
+run 'utter use builtin && utter voices | head -2; rm -r $XDG_CONFIG_HOME/utter'
+run 'utter pull nothing'
+run 'utter pull'
+# No result in place of what is read, or of a file of another kind.
+run 'utter say -m $M -v ryan --max-frames 30 -o hello.wav Hello.'
+run 'utter clone -m $MODELS/tiny06-base hello.wav -o hello.wav'
+run 'cp hello.wav other.wav; utter clone -m $MODELS/tiny06-base hello.wav -o other.wav'
+run 'utter clone -q -m $MODELS/tiny06-base -l en hello.wav -o me.voice && utter voices me.voice | grep language'
+run 'utter voices mix me.voice -o other.wav'
+run 'utter quantize -m $M --weights q8 -o other.wav'
+run 'utter say -m $M --max-frames 2 -o me.voice --format wav Hi.'
+run 'echo some text >notes.txt; utter say -m $M --max-frames 2 -o notes.txt --format flac Hi.'
+run 'utter say -m $M --max-frames 2 -o a.wav --codes hello.wav Hi.'
+run 'utter codec encode -m $M hello.wav -o me.voice'
+run 'utter say -m $M --max-frames 2 -o hello.wav Hi. && stat -c %s hello.wav'
+run 'utter voices mix me.voice -q -o me.voice'
+# What is no voice and no model says what it is.
+run 'utter say -m $MODELS/tiny06-base -v ./other.wav Hi.'
+run 'printf "GGUF\003\000\000\000\000\000\000\000" >model.gguf; utter say -m model.gguf Hi.'
+pointer() { printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 12345678\n' 0; }
+export -f pointer
+run 'cp -r $M pointed; rm pointed/model.safetensors; pointer >pointed/model.safetensors; utter say -m pointed Hi.'
+run 'cp -r $M partly; rm -r partly/speech_tokenizer; utter say -m partly Hi.'
+run 'utter say -m $MODELS/tiny06-voice_design --max-frames 2 -o a.wav Hi.'
+# Shells.
+run 'bash -n <(utter completion bash) && utter completion bash | tail -1'
+complete_words() {
+    eval "$(utter completion bash)"
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _utter
+    echo "${COMPREPLY[@]}"
+}
+export -f complete_words
+run 'complete_words utter cod; complete_words utter codec ""'
+run 'complete_words utter say --in; complete_words utter say --layout ""; complete_words utter codec decode --ru'
+run 'complete_words utter pull 1'
+run 'utter completion fish | grep "subcommand_from say. -l layout"; utter completion zsh | sed -n 1p'
+run 'utter completion csh'

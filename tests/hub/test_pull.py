@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""utter pull against a stand-in for the hub: whole, killed, cut, refused. Usage: test_pull.py UTTER CHECKPOINT.
+Run by tests/hub/run."""
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import hub as stand_in
+
+UTTER, CHECKPOINT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+
+
+class Pull(unittest.TestCase):
+    """Each with a hub and a cache of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.hub = stand_in.Hub(stand_in.files_of(CHECKPOINT))
+        self.addCleanup(self.hub.server_close)
+        self.addCleanup(self.hub.shutdown)
+        self.cache = f"{self.folder}/hub"
+        self.repository = f"{self.cache}/models--me--mine"
+        self.environment = {"HF_HUB_CACHE": self.cache, "HF_ENDPOINT": self.hub.address + "/",
+                            "PATH": os.environ["PATH"], "HOME": self.folder, "no_proxy": "*"}
+        for name, value in os.environ.items():
+            if name.endswith("SAN_OPTIONS"):
+                self.environment[name] = value
+
+    def command(self, *words, **more):
+        """The program, in an environment of its own."""
+        return subprocess.run([UTTER, *words], env={**self.environment, **more}, capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    def pull(self, code, *said, **more):
+        """One command, its exit code, and what it must say."""
+        done = self.command("pull", "me/mine", **more)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertLessEqual(done.stderr.count("\n"), 1)
+        for text in said:
+            self.assertIn(text, done.stderr)
+        return done
+
+    def whole(self):
+        """It is here as the hub's client has it, and speaks."""
+        snapshot = f"{self.repository}/snapshots/{self.hub.revision}"
+        with open(f"{self.repository}/refs/main", encoding="ascii") as file:
+            self.assertEqual(file.read(), self.hub.revision)
+        for path, data in self.hub.files.items():
+            self.assertTrue(os.path.islink(f"{snapshot}/{path}"))
+            self.assertTrue(os.readlink(f"{snapshot}/{path}").startswith("../../"))
+            with open(f"{snapshot}/{path}", "rb") as file:
+                self.assertEqual(file.read(), data)
+        self.assertFalse([name for name in os.listdir(f"{self.repository}/blobs") if "." in name])
+        self.assertFalse(os.path.exists(f"{self.folder}/escape.json"))
+        self.assertFalse(os.path.exists(f"{snapshot}/README.md"))
+        for name in ("me/mine", self.repository, snapshot):
+            done = self.command("voices", "-m", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def nothing_under_its_name(self):
+        """Whoever looks for the model finds none."""
+        self.assertFalse(os.path.exists(f"{self.repository}/refs/main"))
+        done = self.command("voices", "-m", "me/mine")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("utter pull me/mine", done.stderr)
+
+    def test_whole(self):
+        """And a second time nothing but the list is read."""
+        self.pull(0, "me/mine is here", "utter say -m me/mine")
+        self.whole()
+        del self.hub.asked[:]
+        self.pull(0)
+        self.assertEqual(len(self.hub.asked), 2)
+        done = self.command("models")
+        self.assertIn("me/mine", done.stdout)
+        self.assertIn("0.6b", done.stdout)
+
+    def test_killed_twenty_times(self):
+        """It goes on where it was."""
+        self.hub.pace = 0.03
+        random.seed(1)
+        kills = 0
+        while kills < 20:
+            with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.PIPE) as child:
+                time.sleep(random.uniform(0.05, 0.25))
+                ended = child.poll()
+                child.kill()
+            if ended is not None:
+                break
+            kills += 1
+            self.nothing_under_its_name()
+        self.assertGreaterEqual(kills, 3, "too quick to be killed")
+        self.hub.pace = 0
+        self.pull(0)
+        self.whole()
+        self.assertTrue([r for _, r in self.hub.asked if r and r != "bytes=0-"], "nothing went on")
+
+    def test_interrupted(self):
+        """Ctrl-C says what to do."""
+        self.hub.pace = 0.05
+        with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.PIPE,
+                              text=True) as child:
+            time.sleep(1)
+            child.send_signal(2)
+            self.assertIn("goes on where this ended", child.communicate()[1])
+            self.assertEqual(child.returncode, 130)
+
+    def test_cut_short(self):
+        """Answers that end early are gone on with, in one run."""
+        self.hub.mishap = "cut"
+        self.pull(0)
+        self.whole()
+
+    def test_no_ranges(self):
+        """A server that always begins anew."""
+        self.hub.pace = 0.02
+        with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment) as child:
+            time.sleep(0.6)
+            child.kill()
+        self.hub.pace, self.hub.mishap = 0, "no range"
+        self.pull(0)
+        self.whole()
+
+    def test_wrong_hash(self):
+        """Refused, removed, and good the next time."""
+        self.hub.mishap = "wrong"
+        self.pull(1, "hash is wrong", "run it again")
+        self.nothing_under_its_name()
+        self.hub.mishap = None
+        self.pull(0)
+        self.whole()
+
+    def test_longer_than_said(self):
+        """Refused."""
+        self.hub.mishap = "longer"
+        self.pull(1, "more than")
+        self.nothing_under_its_name()
+
+    def test_refusals(self):
+        """Say what to do."""
+        for mishap, said in (("401", "HF_TOKEN"), ("404", "check the name"), ("json", "no JSON")):
+            self.hub.mishap = mishap
+            self.pull(1, said)
+            self.nothing_under_its_name()
+
+    def test_later(self):
+        """A server that is busy for a moment."""
+        self.hub.mishap = "503"
+        self.pull(0)
+        self.whole()
+
+    def test_token(self):
+        """It goes to the hub and not where that redirects to."""
+        self.hub.token = "secret"
+        self.pull(1, "HF_TOKEN")
+        del self.hub.asked[:], self.hub.tokens[:]
+        self.pull(0, HF_TOKEN="secret")
+        self.whole()
+        for (path, _), token in zip(self.hub.asked, self.hub.tokens):
+            self.assertEqual(token, None if path.startswith("/cdn/") else "Bearer secret", path)
+
+    def test_no_hub(self):
+        """Nobody there."""
+        self.environment["HF_ENDPOINT"] = "http://127.0.0.1:9"
+        self.pull(2, "127.0.0.1:9")
+        self.nothing_under_its_name()
+
+    def test_full_disk(self):
+        """A file that may not grow stands for it; what is there is gone on with."""
+        done = subprocess.run(["bash", "-c", f"ulimit -f 40; exec {UTTER} pull me/mine"], env=self.environment,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("cannot write", done.stderr)
+        self.nothing_under_its_name()
+        self.pull(0)
+        self.whole()
+
+    def test_two_at_once(self):
+        """The second is told."""
+        self.hub.pace = 0.05
+        with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.DEVNULL) as child:
+            time.sleep(1)
+            self.pull(1, "another program")
+            child.kill()
+
+    def test_names(self):
+        """That are none."""
+        for name in ("nothing", "a/b/c", "../a", "0.7b"):
+            done = self.command("pull", name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("utter models", done.stderr)
+
+
+if __name__ == "__main__":
+    del sys.argv[1:]
+    unittest.main()
