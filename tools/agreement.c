@@ -117,8 +117,10 @@ static void open_speaker(struct agreement *a, struct speaker *s, const char *lea
 
 static utter_sampling sampling_of(const struct sampling_config *s, bool greedy)
 {
-    return (utter_sampling){
-        s->do_sample && !greedy ? s->temperature : 0, s->top_k, s->top_p, s->repetition_penalty};
+    return (utter_sampling){.temperature = s->do_sample && !greedy ? s->temperature : 0,
+        .top_k = s->top_k,
+        .top_p = s->top_p,
+        .repetition_penalty = s->repetition_penalty};
 }
 
 static void prepare(struct agreement *a)
@@ -158,7 +160,7 @@ static struct sample_in question(
 static int likeliest(struct agreement *a, const float *logits, int head, int frame)
 {
     bool bad = false;
-    utter_sampling greedy = {0, 0, 1, a->settings.talker.repetition_penalty};
+    utter_sampling greedy = {.top_p = 1, .repetition_penalty = a->settings.talker.repetition_penalty};
     struct sample_in in = question(a, logits, head, frame, &greedy);
     return sample_choose(&in, a->scores, a->order, &bad);
 }

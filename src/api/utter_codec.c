@@ -41,7 +41,8 @@ static utter_status decode_run(
     struct backend *backend = job->model->engine.context.backend;
     const struct config *c = api_config(job->model);
     size_t frame_samples = (size_t)c->codec.frame_samples;
-    struct lane_settings settings = {{0, 0, 1, 1}, {0, 0, 1, 1}, 0, 0};
+    const utter_sampling greedy = {.top_p = 1, .repetition_penalty = 1};
+    struct lane_settings settings = {.talker = greedy, .predictor = greedy};
     utter_status status = ops->lane_reset(backend, job->lane, &settings, error);
     for (size_t at = from; status == UTTER_OK && at < to;) {
         size_t n = min(to - at, (size_t)job->chunk);

@@ -6,8 +6,10 @@
 
 static utter_sampling defaults_of(const struct sampling_config *s)
 {
-    return (utter_sampling){
-        s->do_sample ? s->temperature : 0, s->top_k, s->top_p, s->repetition_penalty};
+    return (utter_sampling){.temperature = s->do_sample ? s->temperature : 0,
+        .top_k = s->top_k,
+        .top_p = s->top_p,
+        .repetition_penalty = s->repetition_penalty};
 }
 
 utter_status utter_stream_options_init_sized(

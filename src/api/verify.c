@@ -227,8 +227,8 @@ static utter_status open_case(
     o.language = v->c.language;
     o.instruct = v->c.instruct;
     o.layout = v->c.layout;
-    o.talker = (utter_sampling){0, 0, 1, v->c.repetition_penalty};
-    o.predictor = (utter_sampling){0, 0, 1, 1};
+    o.talker = (utter_sampling){.top_p = 1, .repetition_penalty = v->c.repetition_penalty};
+    o.predictor = (utter_sampling){.top_p = 1, .repetition_penalty = 1};
     o.max_frames = v->c.max_frames;
     o.guard = false;
     if ((status = utter_stream_open(stream, v->model, &o, error)) ||

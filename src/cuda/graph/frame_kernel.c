@@ -194,7 +194,10 @@ struct trial {
  * depends on nothing but itself, and is compared. */
 static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial, utter_error *error)
 {
-    const struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 1, 2};
+    const utter_sampling usual = {
+        .temperature = 0.9f, .top_k = 50, .top_p = 1, .repetition_penalty = 1};
+    struct lane_settings settings = {.talker = usual, .predictor = usual, .seed = 1, .min_frames = 2};
+    settings.talker.repetition_penalty = 1.05f;
     const struct row row = {.text = f->model->config->tts_pad, .codec = ROW_NONE},
                      rows[KERNEL_ROWS] = {row, row};
     struct frame_in of[KERNEL_MOST_LANES];
