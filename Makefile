@@ -70,8 +70,10 @@ ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsa
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
-LIB_SRC := $(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c src/model/*.c src/voice/*.c \
-                      src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c)
+# The kernels take longest to compile: they come first, so that none of them is left alone at the end.
+KERNELS := $(wildcard src/cpu/kernels/*.c)
+LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c \
+               src/model/*.c src/voice/*.c src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
@@ -204,7 +206,7 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 $(addprefix $(B)/tests/cpu/,test_kern_whole test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
-$(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a
+$(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make

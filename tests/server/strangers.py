@@ -117,6 +117,7 @@ def floods_leave_others_their_turn(s):
     unknown = json.dumps({"type": "nonsense", "pad": "x" * 26000}).encode()
     unknown = b"\x81\xfe" + len(unknown).to_bytes(2, "big") + b"\0\0\0\0" + unknown
     stop, threads, sockets = threading.Event(), [], []
+    patience = 60 if SLOW else 4  # without a budget: never; how much else this machine does is not the question
     for data in (pongs, b"\x01\x81\0\0\0\0x" + fragments, unknown * 4, unknown * 4):
         w = Socket(s)
         w.send({"type": "session.config"})
@@ -130,12 +131,13 @@ def floods_leave_others_their_turn(s):
         worst, end = 0, time.time() + 2
         while time.time() < end:
             began = time.time()
-            assert s.ask("GET", "/version", timeout=8)[0] == 200
+            assert s.ask("GET", "/version", timeout=patience)[0] == 200
             c = ask_for(s, TEXT, max_new_tokens=1)
+            c.settimeout(patience)
             assert c.recv(12) == b"HTTP/1.1 200"
             c.close()
             worst = max(worst, time.time() - began)
-        assert worst < (8 if SLOW else 1), worst  # without a budget: never
+        assert worst < patience, worst
     finally:
         stop.set()
         for w in sockets:
