@@ -312,8 +312,8 @@ mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 # Each fault rebuilds what it touches and runs a check of it; HELD=1: those that were held back.
 mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): hours
 	@tools/mutants --list tests/cuda/$(if $(HELD),more_)faults --build 'tests/cuda/fault_check --make {tests}' \
-	    --test 'tests/cuda/fault_check {test} build/host-strict' --folders 'release host-strict checkpoints' \
-	    --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
+	    --test 'tests/cuda/fault_check {test} build/host build/host-strict' --folders 'release host host-strict checkpoints' \
+	    $(if $(TRUST),--trust) --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
 
 # The same library for a wheel, which has the outside libraries beside it: found by a path that those inherit too.
 ifneq ($(WHEEL),)
