@@ -128,7 +128,7 @@ $(R)/%.o: %.c $(R)/flags
 	$(compile)
 endif
 $(B)/src/cuda/%.o $(B)/tests/cuda/%.o $(B)/src/api/utter_model.o: FOR_GPU := $(CUDA_FLAGS)
-$(B)/src/cuda/%.o: COUNTED := $(if $(COVERAGE),--coverage)
+$(B)/src/cuda/%.o: COUNTED := $(if $(COVERAGE),--coverage -fno-inline -DHOST_COUNTED)
 $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))): $(B)/cuda_flags
 
 $(B)/cuda_flags: FORCE

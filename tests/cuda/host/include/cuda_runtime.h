@@ -20,7 +20,11 @@
 #define __device__
 #define __global__
 #define __grid_constant__
+#ifdef HOST_COUNTED /* what is always inlined has no lines of its own to be counted */
+#define __forceinline__ inline
+#else
 #define __forceinline__ inline __attribute__((always_inline))
+#endif
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)

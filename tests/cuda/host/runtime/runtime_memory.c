@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "tests/cuda/host/runtime/findings.h"
 #include "tests/cuda/host/runtime/runtime.h"
 #include "tests/cuda/host/thread.h"
 
@@ -197,7 +198,7 @@ static void tell_fault(int number, siginfo_t *info, void *context)
     }
     host_finding("%s", fault_text);
     fprintf(stderr, "host bench: %d findings, the last one ended the program\n", host_findings());
-    _exit(EXIT_FINDINGS);
+    host_end_program(EXIT_FINDINGS);
 }
 
 /* Before main: a sanitizer that has its own handler comes first. */
