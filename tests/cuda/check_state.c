@@ -337,6 +337,8 @@ static void check_close_hanging(const struct model *model)
 /* A kernel that writes where nothing is: CUDA then refuses all further work of the process. */
 static void check_lost(const struct model *model)
 {
+    enum { N_LOST = 9 };
+    struct row rows[N_LOST];
     struct run gpu;
     struct lane_out out;
     utter_error error = {0};
@@ -346,8 +348,12 @@ static void check_lost(const struct model *model)
     struct cuda_queue queue = {.stream = gpu.b->stream};
     struct cuda_renew renew = {gpu.b->lanes, 0, 16, GREEDY};
     renew.lanes.state = (struct cuda_lane *)(uintptr_t)0xdead0000u;
-    bool queued = cuda_renew_queue(&queue, &renew) == cudaSuccess && start(&gpu, 0, 1, &GREEDY, 9);
-    utter_status status = gpu.ops->collect(gpu.b, 0, &out, &error);
+    setenv("HOST_FINDINGS", "1", 1); /* that a posed GPU makes of it, which may say so at once */
+    make_rows(gpu.config, 1, rows, N_LOST);
+    const bool queued = cuda_renew_queue(&queue, &renew) == cudaSuccess;
+    utter_status status = gpu.ops->lane_reset(gpu.b, 0, &GREEDY, &error);
+    status = status ? status : gpu.ops->prefill(gpu.b, 0, rows, N_LOST, &error);
+    status = status ? status : gpu.ops->collect(gpu.b, 0, &out, &error);
     result(queued && status == UTTER_E_DEVICE, "a device that is lost: %s", error.text);
     check_after(&gpu, &error, "after that");
 }
