@@ -124,6 +124,8 @@ int host_blocks_per_sm(const struct host_kernel *kernel, int threads, size_t sha
 size_t host_static_shared(const struct host_kernel *kernel);
 /* As the source calls it, with its template's arguments. */
 const char *host_kernel_name(const struct host_kernel *kernel);
+/* Blocks of a cluster, by what the kernel itself says. */
+unsigned host_kernel_cluster(const struct host_kernel *kernel);
 
 #ifdef __cplusplus
 }

@@ -65,6 +65,11 @@ const char *host_kernel_name(const struct host_kernel *kernel)
     return kernel_facts(kernel->code)->name;
 }
 
+unsigned host_kernel_cluster(const struct host_kernel *kernel)
+{
+    return kernel_facts(kernel->code)->in_pairs && host_card()->clusters ? 2 : 1;
+}
+
 int host_blocks_per_sm(const struct host_kernel *kernel, int threads, size_t shared_bytes)
 {
     enum { A_BLOCK_KEEPS = 1024 }; /* bytes of shared memory that the system takes */

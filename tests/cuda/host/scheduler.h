@@ -102,6 +102,7 @@ struct kernel_facts {
     struct shared_variable *shared;
     int n_shared;
     size_t shared_bytes;
+    bool in_pairs;     /* its blocks go in clusters of two, where there are clusters */
     bool needs_groups; /* it has a body only in code for exactly one kind (90a) */
 };
 const struct kernel_facts *kernel_facts(const void *code);

@@ -158,8 +158,11 @@ static struct kernel_facts *learn(const void *code)
     for (int i = from; i < to; i++) {
         const char *name = names + table[i].st_name;
         if (is_variable(&table[i]) && is_kernels(name, kernel, from, to)) {
+            const bool its_own = strncmp(name + 3, kernel + 2, strlen(kernel + 2)) == 0;
             if (strstr(name, "host_needs_90a")) {
-                f->needs_groups |= strncmp(name + 3, kernel + 2, strlen(kernel + 2)) == 0;
+                f->needs_groups |= its_own;
+            } else if (strstr(name, "host_in_pairs")) {
+                f->in_pairs |= its_own;
             } else {
                 add_variable(f, &table[i]);
             }

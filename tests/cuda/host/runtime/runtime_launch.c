@@ -237,6 +237,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *co
     cudaError_t result = host_enter(CALL_cudaLaunchKernelExC);
     struct host_launch l = {.cluster = {1, 1, 1}};
     result = result ? result : find(code, &l.kernel);
+    l.cluster.x = result ? 1 : host_kernel_cluster(l.kernel);
     result = result ? result : read_attributes(&l, config);
     if (!result) {
         l.grid = dim_of(config->gridDim);
@@ -257,5 +258,6 @@ cudaError_t cudaLaunchCooperativeKernel(const void *code, struct dim3 grid, stru
         .shared_bytes = shared_bytes,
         .cooperative = true};
     result = result ? result : find(code, &l.kernel);
+    l.cluster.x = result ? 1 : host_kernel_cluster(l.kernel);
     return host_leave(result ? result : launch(&l, args, stream, "cudaLaunchCooperativeKernel"));
 }
