@@ -92,11 +92,7 @@ DEV int frame_choose(struct block &b, const struct choice_rule &rule, const floa
     const auto &control = b.args->control;
     float score[EACH];
     bool mine = false, any;
-    for (int i = 0; i < EACH; i++) {
-        score[i] =
-            choice_process(rule, sample_id(b, i), raw[i], history_has_of(seen[i / 4], i % 4), mine);
-    }
-    sample_cool(rule, score);
+    sample_process(b, rule, raw, seen, score, mine);
     *chosen = sample_choose(b, rule, score, noise, mine, &any);
     *bad = *bad || any;
     return control.forced ? control.forced[rule.codebook] : *chosen;

@@ -380,6 +380,18 @@ DEV int sample_at_once(struct block &b, const struct choice_rule &rule, const fl
     }
 }
 
+/* This thread's raw scores as the rules leave them; *bad: one of them is not a number. */
+template <int EACH>
+DEV void sample_process(const struct block &b, const struct choice_rule &rule, const float (&raw)[EACH],
+    const uint32_t (&seen)[EACH / 4], float (&score)[EACH], bool &bad)
+{
+    for (int i = 0; i < EACH; i++) {
+        score[i] =
+            choice_process(rule, sample_id(b, i), raw[i], history_has_of(seen[i / 4], i % 4), bad);
+    }
+    sample_cool(rule, score);
+}
+
 /* The choice from this thread's processed scores and what is added to them in the race; the same id in every
  * thread. */
 template <int EACH>

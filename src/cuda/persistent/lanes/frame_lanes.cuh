@@ -211,11 +211,7 @@ DEV uint32_t lanes_choice(struct block &b, const struct lanes_launch &lanes,
     const int j = (int)rule.codebook;
     float score[EACH];
     bool mine = false, any;
-    for (int i = 0; i < EACH; i++) {
-        score[i] =
-            choice_process(rule, sample_id(b, i), raw[i], history_has_of(seen[i / 4], i % 4), mine);
-    }
-    sample_cool(rule, score);
+    sample_process(b, rule, raw, seen, score, mine);
     const int chosen = sample_choose(b, rule, score, noise, mine, &any);
     const int taken = lane.forced ? lane.forced[j] : chosen;
     const bool end = j == 0 && chosen == b.args->control.codec_eos && !lane.forced;

@@ -89,15 +89,20 @@ static cudaError_t copy(
     return result || !ends_now ? result : host_wait_stream(stream, call);
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+static struct host_work one_row(void *to, const void *from, size_t bytes)
 {
-    struct host_work w = {.kind = HOST_WORK_COPY,
+    return (struct host_work){.kind = HOST_WORK_COPY,
         .to = to,
         .from = from,
         .to_pitch = bytes,
         .from_pitch = bytes,
         .bytes = bytes,
         .rows = 1};
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    struct host_work w = one_row(to, from, bytes);
     cudaError_t result = host_enter_outside_capture(CALL_cudaMemcpy);
     return host_leave(result ? result : copy(&w, kind, NULL, true, "cudaMemcpy"));
 }
@@ -105,13 +110,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 cudaError_t cudaMemcpyAsync(
     void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-    struct host_work w = {.kind = HOST_WORK_COPY,
-        .to = to,
-        .from = from,
-        .to_pitch = bytes,
-        .from_pitch = bytes,
-        .bytes = bytes,
-        .rows = 1};
+    struct host_work w = one_row(to, from, bytes);
     cudaError_t result = host_enter(CALL_cudaMemcpyAsync);
     return host_leave(result ? result : copy(&w, kind, stream, false, "cudaMemcpyAsync"));
 }
