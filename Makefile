@@ -70,6 +70,16 @@ ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsa
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
+# Where a header of the outside libraries is not there, the first line says what to type.
+NEEDS   := jansson utf8proc pcre2 sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl
+find_headers = for h in $(1); do printf '\#define PCRE2_CODE_UNIT_WIDTH 8\n\#include <stdio.h>\n\#include <%s.h>\n' $$h; done | \
+           $(CC) -E - >/dev/null 2>&1
+LACKS   := $(if $(filter clean help uninstall,$(MAKECMDGOALS)),,$(shell $(call find_headers,$(NEEDS)) || \
+           for one in $(NEEDS); do $(call find_headers,$$one) || echo $$one.h; done))
+ifneq ($(LACKS),)
+$(error the headers $(LACKS) are not here: type `tools/packages build`, which installs them)
+endif
+
 # The kernels take longest to compile: they come first, so that none of them is left alone at the end.
 KERNELS := $(wildcard src/cpu/kernels/*.c)
 LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c \

@@ -27,14 +27,19 @@ int command_quantize(const struct invocation *invocation)
         return code;
     }
     utter_error error = {0};
+    if (!s->quiet.given && progress_shown()) {
+        progress("packing %s ...", folder);
+    }
     utter_status status = utter_model_quantize(folder, weights, s->output.text, &error);
+    progress_clear();
     if (status) {
         return fail_status(status, &error);
     }
     struct stat about;
     if (!s->quiet.given && stat(s->output.text, &about) == 0) {
-        note("%s holds the model, %.1f MB (utter say -m %s ...)", s->output.text,
-            1e-6 * (double)about.st_size, s->output.text);
+        note("%s holds the model, %.1f MB (utter say -m %s ...); embeddings and encoders stay as they "
+             "were",
+            s->output.text, 1e-6 * (double)about.st_size, s->output.text);
     }
     return 0;
 }

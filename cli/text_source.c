@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -32,6 +33,13 @@ static int join_words(struct text_source *source, const struct invocation *invoc
     return 0;
 }
 
+/* Whether somebody sends a text: standard input is a pipe or a file, and no terminal, device or closed. */
+static bool text_waits(void)
+{
+    struct stat about;
+    return fstat(STDIN_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISREG(about.st_mode));
+}
+
 int text_source_open(struct text_source *source, const struct invocation *invocation)
 {
     *source = (struct text_source){.descriptor = -1, .name = "standard input"};
@@ -40,11 +48,12 @@ int text_source_open(struct text_source *source, const struct invocation *invoca
         return fail(1, "%s: the text is given twice, by --file and as '%s' (give one of them)",
             invocation->command->name, invocation->words[0]);
     }
-    if (!file->given && invocation->n_words == 0) {
+    if (!file->given && invocation->n_words == 0 && !text_waits()) {
         return fail(1, "%s: no text (give it, or - to read standard input)", invocation->command->name);
     }
-    bool dash = invocation->n_words == 1 && strcmp(invocation->words[0], "-") == 0;
-    if (dash || (file->given && strcmp(file->text, "-") == 0)) {
+    bool dash = invocation->n_words == 0 ||
+                (invocation->n_words == 1 && strcmp(invocation->words[0], "-") == 0);
+    if ((dash && !file->given) || (file->given && strcmp(file->text, "-") == 0)) {
         source->descriptor = STDIN_FILENO;
         return 0;
     }

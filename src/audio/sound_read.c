@@ -186,6 +186,13 @@ static utter_status open_and_decode(struct reader *r, struct source *source)
             r->name);
     }
     r->file = sf_open_virtual(&io, SFM_READ, &r->info, source);
+    /* What phones record: m4a, mp4, 3gp. */
+    if (!r->file && source->size > 8 && memcmp((const char *)source->data + 4, "ftyp", 4) == 0) {
+        return error_set(r->error, UTTER_E_FILE,
+            "%s: a recording of the kind m4a, which is not read here (ffmpeg -i %s me.wav makes one "
+            "that is)",
+            r->name, r->name);
+    }
     if (!r->file) {
         return error_set(r->error, UTTER_E_FILE,
             "%s: not a sound file that can be read (wav, flac, ogg, opus and mp3 can)", r->name);

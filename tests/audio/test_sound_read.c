@@ -222,6 +222,7 @@ static void not_a_sound_file(void **state)
     refused(NULL, 0, NULL, "empty");
     refused(junk, sizeof junk, NULL, "not a sound file");
     refused("RIFF", 4, NULL, "not a sound file");
+    refused("\0\0\0\040ftypM4A \0\0\0\0isom", 20, NULL, "ffmpeg -i");
     refused("# a text\n", 9, NULL, "not a sound file");
     float *pcm;
     size_t n;

@@ -65,3 +65,7 @@ run 'complete_words utter say --in; complete_words utter say --layout ""; comple
 run 'complete_words utter pull 1'
 run 'utter completion fish | grep "subcommand_from say. -l layout"; utter completion zsh | sed -n 1p'
 run 'utter completion csh'
+# A text that is sent needs no name; what phones record says how it becomes a recording.
+run 'echo Hi. | utter say -m $M -v ryan --max-frames 2 -o p.wav && stat -c %s p.wav'
+run 'utter say -m $M -v ryan -o p.wav'
+run 'printf "\000\000\000\040ftypM4A \000\000\000\000isom" >me.m4a; utter clone -m $MODELS/tiny06-base me.m4a -o m4a.voice'
