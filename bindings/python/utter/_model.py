@@ -305,7 +305,7 @@ class Model:
 
     >>> model = Model()
     >>> model
-    <utter.Model custom_voice 0b6, voices clara, miles, on cpu>
+    <utter.Model custom_voice, 12 M parameters, voices clara, miles, on cpu>
     >>> Model("0.7b")
     Traceback (most recent call last):
     utter._library.FileError: 0.7b: no such folder, file or model (did you mean 0.6b? utter models lists them)
@@ -547,7 +547,8 @@ class Model:
     def __repr__(self) -> str:
         voices = f", voices {', '.join(self.voices)}" if self.voices else ""
         state = f"on {self.device}" if self._handle else "closed"
-        return f"<utter.Model {self.kind} {self._info.size_name.decode()}{voices}, {state}>"
+        millions = round(self._info.all_parameters / 1e6)
+        return f"<utter.Model {self.kind}, {millions} M parameters{voices}, {state}>"
 
 
 async def _next(source: AsyncIterator[str]) -> Optional[str]:
