@@ -82,7 +82,7 @@ endif
 
 # The kernels take longest to compile: they come first, so that none of them is left alone at the end.
 KERNELS := $(wildcard src/cpu/kernels/*.c)
-LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/audio/*.c \
+LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/reading/*.c src/audio/*.c \
                src/model/*.c src/voice/*.c src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
@@ -226,7 +226,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
 $(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=checkpoint_exists,--wrap=checkpoint_json
-PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% audio/% voice/%),$(LIB_OBJ))
+PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% reading/% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
