@@ -432,6 +432,82 @@ typedef struct utter_stream_stats {
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);
 
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+/* Text of any length, from a sentence to a book: cut where a reader breathes, spoken piece after piece as streams, and
+ * joined with the pauses that its punctuation asks for. It takes what a stream takes, and memory that does not grow
+ * with the sound. A text that is one piece gives the samples of utter_stream. */
+typedef struct utter_reading utter_reading;
+
+/* What became of a piece of the text. */
+typedef struct utter_piece {
+    size_t size;
+    uint64_t index;     /* 0, 1, ... */
+    uint64_t at, bytes; /* of the source */
+    uint64_t seed;      /* that it was spoken with: each try takes the next */
+    utter_finish finish;
+    int tries;
+    /* False: the guard ended it, or it was far too short for its text, in the last try, too */
+    bool whole;
+    double seconds;       /* of its own sound */
+    const int32_t *codes; /* n_frames frames, valid during the call */
+    size_t n_frames;
+} utter_piece;
+
+/* Told of each piece when it has ended, before the sound of the next. */
+typedef void utter_piece_fn(void *user, const utter_piece *piece);
+
+typedef struct utter_reading_options {
+    size_t size; /* set by _init */
+    /* So often is a piece said again, with the next seed, that the guard ended or that was far too short or long
+     * for its text; default 2 */
+    int retries;
+    /* Default true: sound is given while it is made, and what is said again is heard again. False, for files: a
+     * piece is given when it is whole, and what was not whole is not heard. */
+    bool live;
+    int lanes; /* pieces that are made at the same time, where not live and the model has so many; default 1 */
+    /* A limit that the caller sets, of all pieces together; 0 (default): none. It is told as
+     * UTTER_FINISH_MAX_FRAMES. */
+    int max_frames;
+    int piece_length; /* of a piece, in letters; 0 (default): what the model speaks reliably */
+    double clause_pause_s, sentence_pause_s, paragraph_pause_s;
+    utter_piece_fn *piece; /* default NULL */
+    void *piece_user;
+} utter_reading_options;
+
+UTTER_API void utter_reading_options_init(utter_reading_options *options);
+
+/* Opens a reading on a free lane of the model (UTTER_AGAIN when all are taken), which it keeps from piece to piece.
+ * Both options may be NULL. max_frames of a stream bounds each piece. */
+UTTER_API utter_status utter_reading_open(utter_reading **reading, utter_model *model,
+    const utter_stream_options *voice, const utter_reading_options *options, utter_error *error);
+
+/* As of a stream. */
+UTTER_API utter_status utter_reading_text(
+    utter_reading *reading, const char *text, size_t bytes, utter_error *error);
+UTTER_API utter_status utter_reading_finish(utter_reading *reading, utter_error *error);
+UTTER_API utter_status utter_reading_read(
+    utter_reading *reading, float *pcm, size_t capacity, size_t *n, utter_error *error);
+UTTER_API utter_status utter_reading_take(
+    utter_reading *reading, float *pcm, size_t capacity, size_t *n, utter_error *error);
+UTTER_API void utter_reading_hold(utter_reading *reading, bool held);
+UTTER_API void utter_reading_cancel(utter_reading *reading); /* from any thread, or a signal handler */
+UTTER_API void utter_reading_free(utter_reading **reading);
+
+typedef struct utter_reading_stats {
+    size_t size; /* set by the caller to sizeof *stats */
+    /* Of the whole: UTTER_FINISH_EOS, or why its last piece that was not whole ended; of one that left words out,
+     * silence. */
+    utter_finish finish;
+    uint64_t n_pieces, n_retries, n_broken; /* pieces that ended; said again; not whole in the end */
+    uint64_t at, bytes; /* of the source: the piece that is spoken, or the last one */
+    uint64_t n_frames, n_text_tokens, n_rows;
+    double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s, first_sound_s;
+} utter_reading_stats;
+
+UTTER_API utter_status utter_reading_get_stats(
+    const utter_reading *reading, utter_reading_stats *stats);
+
 /* ---- One call ------------------------------------------------------------------------------ */
 
 /* Takes samples as they are made; false stops. */

@@ -9,15 +9,16 @@
 #include "reading/marks.h"
 
 enum {
-    LEAST_UNITS =
-        40, /* a first piece is no shorter where there is more: a lone "Yes." sounds like nothing */
+    /* A first piece is no shorter where there is more: a lone "Yes." sounds like nothing. */
+    LEAST_UNITS = 40,
     /* A line break behind a line of fewer units ends a title or a verse, behind one of more a paragraph; between them
      * the text was wrapped, and the break is a blank. */
     SHORT_LINE = 36,
     LONG_LINE = 120,
-    LOOK_AHEAD = 4, /* bytes behind white space that may change what it means */
-    LOOK_AGAIN =
-        8192, /* bytes above which a text that gave no piece is looked at again when it has grown by a quarter */
+    /* Bytes behind white space that may change what it means. */
+    LOOK_AHEAD = 4,
+    /* Bytes above which a text that gave no piece is looked at again when it has grown by a quarter. */
+    LOOK_AGAIN = 8192,
 };
 
 /* A place where the text may be cut: text[0..bytes) is what is before it, with the white space behind it. */
@@ -245,8 +246,8 @@ static struct place character_place(const char *text, size_t n, size_t most)
 
 /* What was found of a text. */
 struct found {
-    struct place
-        sentence; /* the place of the first piece, or the last end of a sentence, that fits; bytes 0: none */
+    /* The place of the first piece, or the last end of a sentence, that fits; bytes 0: none. */
+    struct place sentence;
     struct place paragraph; /* the first, if it fits */
     size_t sentence_units;  /* of the first sentence, as far as it was looked at */
     size_t units;           /* of all that was looked at */

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a reading: text to pieces, pieces to streams, their samples through the seam. Pieces are judged in their
+ * order, by the pace of those before, so that what is said again depends on nothing else. */
+#include "reading/reading.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/minmax.h"
+
+enum { MOST_LANES = 256, PACE_LEAST_UNITS = 40, MOST_TRIES = 100 };
+
+/* No voice says a letter in less; and how far from the mean of those before a piece may be. Whole pieces of the
+ * built-in voice are within a seventh of it. */
+static const double least_unit_s = 0.03, pace_least = 0.75, pace_most = 1.7, pace_weight = 0.2;
+
+/* A piece that is being made, or waits for its turn. */
+struct work {
+    uint64_t index, at, bytes;
+    char *text;
+    size_t text_bytes, units;
+    enum cut_end end;
+    bool only, last; /* the text is one piece; no other comes behind it */
+    int tries;       /* that have begun */
+    utter_stream *stream;
+    struct samples made; /* not live: its sound */
+    bool begun;          /* the seam knows it */
+};
+
+struct utter_reading {
+    struct engine *engine;
+    utter_stream_options voice;
+    utter_reading_options options;
+    char *language, *instruct;
+    struct cutter cutter;
+    struct seam seam;
+    utter_stream *spare; /* keeps the lane while no piece is being made */
+    struct work *works;  /* [n_lanes], in their order */
+    int n_works, n_lanes;
+    struct samples out;
+    size_t out_from;
+    bool held;
+    int cancelled;               /* atomic: any thread may set it */
+    utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
+    utter_error failure;
+    double pace_s; /* a unit takes, mean of the pieces that were whole; 0: not known */
+    uint64_t n_cut;
+    size_t source_bytes, n_checked; /* of the text, and of it those that are known to be UTF-8 */
+    utter_reading_stats stats;
+};
+
+static utter_status fail_with(utter_reading *r, utter_status status, const utter_error *error)
+{
+    r->finish = UTTER_FINISH_ERROR;
+    r->failure = error ? *error : (utter_error){.text = "the reading failed"};
+    r->failure.code = status;
+    return status;
+}
+
+static utter_status open_stream(
+    utter_reading *r, utter_stream **stream, uint64_t seed, utter_error *error)
+{
+    utter_stream_options o = r->voice;
+    o.seed = seed;
+    if (r->options.max_frames > 0) {
+        o.max_frames =
+            (int)max(1, min((int64_t)o.max_frames, r->options.max_frames - (int64_t)r->stats.n_frames));
+    }
+    utter_status status = engine_open_stream(stream, r->engine, &o, error);
+    if (status == UTTER_OK) {
+        (*stream)->held = r->held;
+    }
+    return status;
+}
+
+static utter_status copy_voice(utter_reading *r, const utter_stream_options *voice, utter_error *error)
+{
+    r->voice = *voice;
+    r->voice.voice = voice_share(voice->voice);
+    r->language = voice->language ? memory_string(voice->language) : NULL;
+    r->instruct = voice->instruct ? memory_string(voice->instruct) : NULL;
+    r->voice.language = r->language;
+    r->voice.instruct = r->instruct;
+    return (voice->language && !r->language) || (voice->instruct && !r->instruct)
+               ? error_memory(error, "the options of a reading")
+               : UTTER_OK;
+}
+
+utter_status reading_open(utter_reading **reading, struct engine *engine,
+    const utter_stream_options *voice, const utter_reading_options *options, utter_error *error)
+{
+    const struct config *c = engine->context.model->config;
+    utter_reading *r = memory_new(1, sizeof *r);
+    *reading = NULL;
+    if (!r) {
+        return error_memory(error, "a reading");
+    }
+    bool small = c->talker.width <= READING_SMALL_WIDTH;
+    r->engine = engine;
+    r->options = *options;
+    r->cutter.most = options->piece_length > 0 ? (size_t)options->piece_length
+                     : small                   ? READING_SMALL_PIECE
+                                               : READING_PIECE;
+    r->seam.rate = c->codec.sample_rate;
+    /* What a limit leaves for a piece is known when those before have ended. */
+    bool together = !options->live && options->max_frames == 0;
+    r->n_lanes = together ? min(min(options->lanes, engine->n_lanes), MOST_LANES) : 1;
+    r->works = memory_new((size_t)r->n_lanes, sizeof *r->works);
+    utter_status status = r->works ? copy_voice(r, voice, error) : error_memory(error, "a reading");
+    if (status || (status = open_stream(r, &r->spare, r->voice.seed, error))) {
+        reading_free(&r);
+        return status;
+    }
+    *reading = r;
+    return UTTER_OK;
+}
+
+static void work_fini(struct work *w)
+{
+    engine_free_stream(&w->stream);
+    memory_free(w->text);
+    samples_fini(&w->made);
+    *w = (struct work){0};
+}
+
+void reading_free(utter_reading **reading)
+{
+    utter_reading *r = *reading;
+    if (r) {
+        for (int i = 0; i < r->n_works; i++) {
+            work_fini(&r->works[i]);
+        }
+        engine_free_stream(&r->spare);
+        voice_free((utter_voice **)&r->voice.voice);
+        memory_free(r->language);
+        memory_free(r->instruct);
+        memory_free(r->works);
+        cutter_fini(&r->cutter);
+        seam_fini(&r->seam);
+        samples_fini(&r->out);
+        memory_free(r);
+    }
+    *reading = NULL;
+}
+
+static double pause_of(const utter_reading *r, enum cut_end end)
+{
+    return end == CUT_PARAGRAPH  ? r->options.paragraph_pause_s
+           : end == CUT_SENTENCE ? r->options.sentence_pause_s
+           : end == CUT_CLAUSE   ? r->options.clause_pause_s
+                                 : 0.05;
+}
+
+/* A stream for the next try of a piece. UTTER_AGAIN: no lane is free. */
+static utter_status start(utter_reading *r, struct work *w, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    uint64_t seed = r->voice.seed + (uint64_t)w->tries;
+    if (r->spare && w->tries == 0 && r->options.max_frames == 0) {
+        w->stream = r->spare;
+        r->spare = NULL;
+    } else {
+        engine_free_stream(&r->spare);
+        status = open_stream(r, &w->stream, seed, error);
+    }
+    if (status) {
+        return status;
+    }
+    w->tries++;
+    if ((status = stream_text(w->stream, w->text, w->text_bytes, error)) == UTTER_OK) {
+        status = stream_finish(w->stream, error);
+    }
+    return status;
+}
+
+/* Makes streams of the next pieces of the text, as many as there are lanes. */
+static utter_status start_pieces(utter_reading *r, utter_error *error)
+{
+    struct cut_piece piece;
+    while (r->n_works < r->n_lanes && (r->spare || engine_free_lane(r->engine) >= 0) &&
+           cutter_next(&r->cutter, &piece)) {
+        bool only = piece.last && r->n_cut == 0;
+        if (!piece.speaks && !only) { /* stars between paragraphs */
+            continue;
+        }
+        struct work *w = &r->works[r->n_works];
+        *w = (struct work){.index = r->n_cut++,
+            .at = piece.at,
+            .bytes = piece.bytes,
+            .text = memory_string_n(piece.text, piece.text_bytes),
+            .text_bytes = piece.text_bytes,
+            .units = piece.units,
+            .end = piece.end,
+            .only = only,
+            .last = piece.last};
+        r->n_works++;
+        utter_status status = w->text ? start(r, w, error) : error_memory(error, "a piece of text");
+        if (status) {
+            return status;
+        }
+    }
+    return UTTER_OK;
+}
+
+/* What is not UTF-8 is told with its place in the whole text, before any of it is spoken. */
+static utter_status check_text(utter_reading *r, bool last, utter_error *error)
+{
+    const struct chars *text = &r->cutter.text;
+    bool bad;
+    size_t unknown = r->source_bytes - r->n_checked;
+    size_t n = utf8_valid(text->at + (text->n - unknown), unknown, &bad);
+    r->n_checked += n;
+    return bad || (last && n < unknown)
+               ? error_set(error, UTTER_E_ARGUMENT, "the text is not UTF-8 at byte %llu",
+                     (unsigned long long)r->n_checked)
+               : UTTER_OK;
+}
+
+utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utter_error *error)
+{
+    if (r->cutter.ended) {
+        return error_set(error, UTTER_E_ARGUMENT, "text after the end of the text");
+    }
+    utter_status status = cutter_text(&r->cutter, text, bytes, error);
+    r->source_bytes += status ? 0 : bytes;
+    return status || (status = check_text(r, false, error)) ? fail_with(r, status, error) : UTTER_OK;
+}
+
+utter_status reading_finish(utter_reading *r, utter_error *error)
+{
+    if (r->cutter.ended) {
+        return UTTER_OK;
+    }
+    utter_status status = check_text(r, true, error);
+    if (status) {
+        return fail_with(r, status, error);
+    }
+    cutter_finish(&r->cutter);
+    /* What a stream finds wrong with a text of one piece is told at once. */
+    status = r->source_bytes == 0 ? stream_finish(r->spare, error) : start_pieces(r, error);
+    return status < 0 ? fail_with(r, status, error) : UTTER_OK;
+}
+
+/* Samples of a live piece go to who listens at once, those of another one wait until it is whole. */
+static utter_status pass(
+    utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
+{
+    if (!r->options.live) {
+        return samples_add(&w->made, pcm, n, error);
+    }
+    if (w->only) {
+        return samples_add(&r->out, pcm, n, error);
+    }
+    if (!w->begun) {
+        seam_begin(&r->seam, pause_of(r, w->end), w->index == 0 && w->tries == 1);
+        w->begun = true;
+    }
+    return seam_put(&r->seam, pcm, n, &r->out, error);
+}
+
+static utter_status collect(utter_reading *r, utter_error *error)
+{
+    enum { PIECE = 1920 };
+    float pcm[PIECE];
+    utter_status status = UTTER_OK;
+    for (int i = 0; i < r->n_works && status == UTTER_OK; i++) {
+        struct work *w = &r->works[i];
+        for (size_t n;
+             status == UTTER_OK && w->stream && (n = stream_drain(w->stream, pcm, PIECE)) > 0;) {
+            status = pass(r, w, pcm, n, error);
+        }
+        if (w->stream && w->stream->failure.code != UTTER_OK && status == UTTER_OK) {
+            status = w->stream->failure.code;
+            if (error) {
+                *error = w->stream->failure;
+            }
+        }
+    }
+    return status;
+}
+
+static double seconds_of(const utter_reading *r, const struct work *w)
+{
+    return (double)w->stream->n_frames * r->engine->context.model->config->codec.frame_samples /
+           r->seam.rate;
+}
+
+/* The limit that the caller has set is reached with this piece. */
+static bool at_limit(const utter_reading *r, const struct work *w)
+{
+    return w->stream->finish == UTTER_FINISH_MAX_FRAMES && r->options.max_frames > 0 &&
+           (int64_t)r->stats.n_frames + w->stream->n_frames >= r->options.max_frames;
+}
+
+static bool is_whole(const utter_reading *r, const struct work *w)
+{
+    if (w->stream->finish != UTTER_FINISH_EOS || w->only) {
+        return w->stream->finish == UTTER_FINISH_EOS;
+    }
+    double unit_s = seconds_of(r, w) / (double)w->units;
+    if (w->units < PACE_LEAST_UNITS || r->pace_s == 0) {
+        return unit_s >= least_unit_s;
+    }
+    return unit_s >= least_unit_s && unit_s >= pace_least * r->pace_s &&
+           unit_s <= pace_most * r->pace_s;
+}
+
+static void count(utter_reading *r, const struct work *w)
+{
+    const utter_stream *s = w->stream;
+    utter_reading_stats *t = &r->stats;
+    t->n_text_tokens += (uint64_t)prompt_text_tokens(s->prompt);
+    t->n_rows += (uint64_t)s->stats.n_rows;
+    t->prompt_s += s->stats.prompt_s;
+    t->prefill_s += s->stats.prefill_s;
+    t->talker_s += s->stats.talker_s;
+    t->predictor_s += s->stats.predictor_s;
+    t->vocoder_s += s->stats.vocoder_s;
+    t->n_frames += (uint64_t)s->n_frames;
+}
+
+static void note_piece(utter_reading *r, const struct work *w, bool whole)
+{
+    const utter_stream *s = w->stream;
+    count(r, w);
+    r->stats.first_sound_s = w->index == 0 ? s->stats.first_sound_s : r->stats.first_sound_s;
+    r->stats.n_pieces++;
+    r->stats.n_broken += !whole;
+    r->broken = whole ? r->broken : s->finish == UTTER_FINISH_EOS ? UTTER_FINISH_SILENCE : s->finish;
+    if (whole && w->units >= PACE_LEAST_UNITS) {
+        double unit_s = seconds_of(r, w) / (double)w->units;
+        r->pace_s += r->pace_s == 0 ? unit_s : pace_weight * (unit_s - r->pace_s);
+    }
+    utter_piece piece = {.size = sizeof piece,
+        .index = w->index,
+        .at = w->at,
+        .bytes = w->bytes,
+        .seed = r->voice.seed + (uint64_t)w->tries - 1,
+        .finish = s->finish,
+        .tries = w->tries,
+        .whole = whole,
+        .seconds = seconds_of(r, w),
+        .codes = s->codes,
+        .n_frames = (size_t)s->n_frames};
+    if (r->options.piece) {
+        r->options.piece(r->options.piece_user, &piece);
+    }
+}
+
+/* The front piece has been heard: the next one takes its place. */
+static utter_status go_on(utter_reading *r, utter_error *error)
+{
+    struct work *w = &r->works[0];
+    bool last = w->last || r->finish != UTTER_FINISH_NONE;
+    work_fini(w);
+    r->n_works--;
+    memmove(r->works, r->works + 1, (size_t)r->n_works * sizeof *r->works);
+    r->works[r->n_works] = (struct work){0};
+    /* The lane stays ours while text is waited for. */
+    return last || r->n_works > 0 ? UTTER_OK : open_stream(r, &r->spare, r->voice.seed, error);
+}
+
+/* The front piece has ended: it is said again, or it is done. */
+static utter_status end_piece(utter_reading *r, utter_error *error)
+{
+    struct work *w = &r->works[0];
+    utter_status status = UTTER_OK;
+    bool cut = at_limit(r, w) || w->stream->finish == UTTER_FINISH_CANCELLED, whole = is_whole(r, w);
+    bool last = w->last || cut,
+         again = !whole && !cut && w->tries <= min(r->options.retries, MOST_TRIES);
+    if (w->only && r->options.live) {
+        again = false; /* its sound has gone out as it was made */
+    } else if (!r->options.live && !again) {
+        if (w->only) {
+            status = samples_add(&r->out, w->made.at, w->made.n, error);
+        } else {
+            seam_begin(&r->seam, pause_of(r, w->end), w->index == 0);
+            status = seam_put(&r->seam, w->made.at, w->made.n, &r->out, error);
+        }
+        w->begun = true;
+    }
+    if (w->begun && !w->only && status == UTTER_OK) {
+        status = seam_end(&r->seam, last && !again && (whole || cut), &r->out, error);
+    }
+    if (status) {
+        return status;
+    }
+    if (again) {
+        r->stats.n_retries++;
+        count(r, w);
+        r->stats.n_frames -= (uint64_t)w->stream->n_frames;
+        w->made.n = 0;
+        w->begun = false;
+        engine_free_stream(&w->stream);
+        return start(r, w, error);
+    }
+    if (cut) {
+        r->finish = w->stream->finish;
+    }
+    note_piece(r, w, whole);
+    return go_on(r, error);
+}
+
+static size_t give(utter_reading *r, float *pcm, size_t capacity)
+{
+    size_t n = min(capacity, r->out.n - r->out_from);
+    if (n > 0) {
+        memcpy(pcm, r->out.at + r->out_from, n * sizeof *pcm);
+        r->out_from += n;
+    }
+    if (r->out_from == r->out.n) {
+        r->out_from = r->out.n = 0;
+    }
+    return n;
+}
+
+/* All that was made goes out, and nothing more is. */
+static utter_status stop(utter_reading *r, utter_error *error)
+{
+    struct work *w = &r->works[0];
+    utter_status status = collect(r, error);
+    if (r->n_works > 0 && status == UTTER_OK && !r->options.live) {
+        seam_begin(&r->seam, 0, w->index == 0);
+        status = seam_put(&r->seam, w->made.at, w->made.n, &r->out, error);
+        w->begun = true;
+    }
+    if (r->n_works > 0 && w->begun && status == UTTER_OK) {
+        status = seam_end(&r->seam, true, &r->out, error);
+    }
+    for (int i = 0; i < r->n_works; i++) {
+        r->stats.n_frames += i == 0 && r->works[i].stream ? (uint64_t)r->works[i].stream->n_frames : 0;
+        work_fini(&r->works[i]);
+    }
+    r->n_works = 0;
+    engine_free_stream(&r->spare);
+    r->finish = UTTER_FINISH_CANCELLED;
+    return status;
+}
+
+/* Everything that can be done without a new frame. */
+static utter_status settle(utter_reading *r, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    bool moved = true;
+    while (moved && status == UTTER_OK && r->finish == UTTER_FINISH_NONE) {
+        if (__atomic_load_n(&r->cancelled, __ATOMIC_RELAXED)) {
+            return stop(r, error);
+        }
+        if ((status = start_pieces(r, error)) || (status = collect(r, error))) {
+            break;
+        }
+        if (r->n_works == 0) {
+            bool done = cutter_is_done(&r->cutter);
+            r->finish =
+                done ? r->broken != UTTER_FINISH_NONE ? r->broken : UTTER_FINISH_EOS : r->finish;
+            break;
+        }
+        utter_stream *front = r->works[0].stream;
+        stream_ready(front); /* notices a bound that has been reached */
+        moved = front->finish != UTTER_FINISH_NONE && front->ring_n == 0;
+        status = moved ? end_piece(r, error) : UTTER_OK;
+    }
+    return status;
+}
+
+utter_status reading_take(utter_reading *r, float *pcm, size_t capacity, size_t *n, utter_error *error)
+{
+    utter_error local = {.text = ""};
+    *n = give(r, pcm, capacity);
+    if (*n == 0 && r->failure.code == UTTER_OK && r->finish == UTTER_FINISH_NONE) {
+        utter_status status = settle(r, &local);
+        if (status < 0) {
+            fail_with(r, status, &local);
+        }
+        *n = give(r, pcm, capacity);
+    }
+    if (*n > 0) {
+        return UTTER_OK;
+    }
+    if (r->failure.code != UTTER_OK) {
+        if (error) {
+            *error = r->failure;
+        }
+        return r->failure.code;
+    }
+    return r->finish == UTTER_FINISH_NONE ? UTTER_AGAIN : UTTER_END;
+}
+
+bool reading_ready(utter_reading *r)
+{
+    bool ready = false;
+    for (int i = 0; i < r->n_works; i++) {
+        ready |= r->works[i].stream && stream_ready(r->works[i].stream);
+    }
+    return ready || __atomic_load_n(&r->cancelled, __ATOMIC_RELAXED);
+}
+
+struct engine *reading_engine(const utter_reading *r)
+{
+    return r->engine;
+}
+
+void reading_hold(utter_reading *r, bool held)
+{
+    r->held = held;
+    for (int i = 0; i < r->n_works; i++) {
+        if (r->works[i].stream) {
+            r->works[i].stream->held = held;
+        }
+    }
+}
+
+void reading_cancel(utter_reading *r)
+{
+    __atomic_store_n(&r->cancelled, 1, __ATOMIC_RELAXED);
+}
+
+void reading_stats(const utter_reading *r, utter_reading_stats *stats)
+{
+    *stats = r->stats;
+    stats->finish = r->finish;
+    const struct work *w = &r->works[0];
+    if (r->n_works > 0 && w->stream) {
+        const utter_stream *s = w->stream;
+        utter_reading here = {.stats = r->stats};
+        count(&here, w);
+        *stats = here.stats;
+        stats->finish = r->finish;
+        stats->at = w->at;
+        stats->bytes = w->bytes;
+        stats->first_sound_s = w->index == 0 ? s->stats.first_sound_s : stats->first_sound_s;
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The quiet between two pieces: what of it leaves, and when. Of a piece a few milliseconds are always held, so that
+ * they can fade wherever it ends. */
+#include "reading/seam.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/minmax.h"
+
+/* -48 dB: above what a vocoder gives where nobody speaks, below a voice that breathes out. */
+static const float loud = 0.004f;
+static const double fade_s = 0.005, lead_s = 0.02; /* kept of the quiet in front of a piece */
+
+utter_status samples_add(struct samples *s, const float *pcm, size_t n, utter_error *error)
+{
+    if (s->n + n > s->room) {
+        size_t room = s->n + n + s->room / 2 + 4096;
+        float *grown = memory_resize(s->at, s->room, room, sizeof *grown);
+        if (!grown) {
+            return error_memory(error, "sound");
+        }
+        s->at = grown;
+        s->room = room;
+    }
+    if (pcm && n > 0) {
+        memcpy(s->at + s->n, pcm, n * sizeof *pcm);
+    } else if (n > 0) {
+        memset(s->at + s->n, 0, n * sizeof *pcm);
+    }
+    s->n += n;
+    return UTTER_OK;
+}
+
+void samples_fini(struct samples *s)
+{
+    memory_free(s->at);
+    *s = (struct samples){0};
+}
+
+static size_t count_of(const struct seam *seam, double seconds)
+{
+    return (size_t)(seconds * seam->rate);
+}
+
+static utter_status let_go(struct seam *seam, size_t n, struct samples *out, utter_error *error)
+{
+    utter_status status = samples_add(out, seam->held.at, n, error);
+    if (status == UTTER_OK && n > 0) {
+        seam->held.n -= n;
+        memmove(seam->held.at, seam->held.at + n, seam->held.n * sizeof *seam->held.at);
+    }
+    return status;
+}
+
+void seam_begin(struct seam *seam, double pause_s, bool first)
+{
+    size_t lead = count_of(seam, lead_s), pause = count_of(seam, pause_s);
+    seam->most_quiet = pause > lead ? pause - lead : 0;
+    seam->lead = !first;
+    seam->n_quiet = 0;
+    seam->held.n = 0;
+}
+
+/* Of the quiet in front of a piece little is kept. */
+static void cut_lead(struct seam *seam)
+{
+    size_t keep = count_of(seam, lead_s), n = seam->held.n;
+    if (n > keep) {
+        memmove(seam->held.at, seam->held.at + n - keep, keep * sizeof *seam->held.at);
+        seam->held.n = keep;
+    }
+}
+
+static void fade_in(struct seam *seam)
+{
+    size_t fade = count_of(seam, fade_s);
+    for (size_t i = 0; i < min(seam->held.n, fade); i++) {
+        seam->held.at[i] *= (float)(i + 1) / (float)(fade + 1);
+    }
+}
+
+utter_status seam_put(
+    struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error)
+{
+    size_t last_loud = n; /* n: none */
+    for (size_t i = n; i-- > 0 && last_loud == n;) {
+        last_loud = fabsf(pcm[i]) > loud ? i : n;
+    }
+    if (seam->lead) {
+        size_t first = 0;
+        while (first < n && fabsf(pcm[first]) <= loud) {
+            first++;
+        }
+        utter_status status = samples_add(&seam->held, pcm, first, error);
+        cut_lead(seam);
+        if (status || first == n) {
+            return status;
+        }
+        seam->lead = false;
+        fade_in(seam);
+        pcm += first;
+        n -= first;
+        last_loud -= first;
+    }
+    seam->n_quiet = last_loud < n ? n - 1 - last_loud : seam->n_quiet + n;
+    utter_status status = samples_add(&seam->held, pcm, n, error);
+    /* What is quiet beyond the pause waits: something loud may come behind it. */
+    size_t wait = max(seam->n_quiet > seam->most_quiet ? seam->n_quiet - seam->most_quiet : 0,
+        count_of(seam, fade_s));
+    return status || seam->held.n <= wait ? status : let_go(seam, seam->held.n - wait, out, error);
+}
+
+utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_error *error)
+{
+    size_t fade = count_of(seam, fade_s);
+    if (!last) {
+        size_t beyond = seam->n_quiet > seam->most_quiet ? seam->n_quiet - seam->most_quiet : 0;
+        seam->held.n -= min(beyond, seam->held.n);
+        size_t n = min(fade, seam->held.n);
+        for (size_t i = 0; i < n; i++) {
+            seam->held.at[seam->held.n - 1 - i] *= (float)i / (float)fade;
+        }
+    }
+    utter_status status = let_go(seam, seam->held.n, out, error);
+    size_t missing = !last && seam->n_quiet < seam->most_quiet ? seam->most_quiet - seam->n_quiet : 0;
+    return status ? status : samples_add(out, NULL, missing, error);
+}
+
+void seam_fini(struct seam *seam)
+{
+    samples_fini(&seam->held);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joins the sound of pieces: of the quiet between two of them as much is left, or added, as the pause is to last,
+ * and what is cut off ends in a short fade. Samples in, samples out; what is loud passes as it is. */
+#ifndef READING_SEAM_H
+#define READING_SEAM_H
+
+#include "base/error.h"
+
+struct samples {
+    float *at;
+    size_t n, room;
+};
+
+utter_status samples_add(
+    struct samples *s, const float *pcm, size_t n, utter_error *error); /* NULL: silence */
+void samples_fini(struct samples *s);
+
+/* Zero it, set `rate`. */
+struct seam {
+    int rate;
+    struct samples held; /* of the piece: what may be cut off */
+    /* Samples since the last loud one: those held, and those that are out. */
+    size_t n_quiet;
+    size_t most_quiet; /* that may leave: the pause behind the piece */
+    /* Nothing loud has come of this piece, and what is quiet belongs to the seam before it. */
+    bool lead;
+};
+
+/* A piece begins, behind which a pause of pause_s comes. `first`: its beginning stays as it is. */
+void seam_begin(struct seam *seam, double pause_s, bool first);
+utter_status seam_put(
+    struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error);
+/* The piece ends. `last`: its end stays as it is. */
+utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_error *error);
+void seam_fini(struct seam *seam);
+
+#endif

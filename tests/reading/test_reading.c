@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Readings through utter.h, on the small checkpoints and with the built-in voice. */
+#include "tests/engine/speaking.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BUILTIN "voice/builtin"
+
+static const char LONG[] =
+    "The train left the old station at noon, and nobody had told the people who were waiting. They "
+    "looked at each "
+    "other. A man in a grey coat put down his bag and laughed.\n\nIt was a warm day in the middle of "
+    "the summer, so "
+    "they sat down on the grass, and somebody began to sing. Did the train come back? It did not. But "
+    "in the evening "
+    "a bus stopped in front of the station, and the driver asked them where they wanted to go.";
+
+struct heard {
+    float *pcm;
+    size_t n;
+    utter_piece pieces[64];
+    size_t n_pieces;
+    utter_reading_stats stats;
+};
+
+static void on_piece(void *user, const utter_piece *piece)
+{
+    struct heard *h = user;
+    assert_true(h->n_pieces < 64);
+    assert_int_equal(piece->index, h->n_pieces);
+    h->pieces[h->n_pieces++] = *piece;
+}
+
+static struct heard hear(utter_model *model, const utter_stream_options *voice,
+    utter_reading_options *o, const char *text, size_t piece, size_t step)
+{
+    enum { MOST = 120 * 24000 };
+    struct heard h = {.pcm = malloc(MOST * sizeof(float))};
+    utter_reading *reading;
+    utter_error error = {0};
+    utter_status status;
+    size_t n;
+    o->piece = on_piece;
+    o->piece_user = &h;
+    assert_int_equal(utter_reading_open(&reading, model, voice, o, &error), UTTER_OK);
+    for (size_t at = 0, bytes = strlen(text); at < bytes; at += piece) {
+        size_t take = bytes - at < piece ? bytes - at : piece;
+        assert_int_equal(utter_reading_text(reading, text + at, take, &error), UTTER_OK);
+        while ((status = utter_reading_read(reading, h.pcm + h.n, step, &n, &error)) == UTTER_OK) {
+            h.n += n;
+            assert_true(h.n + step < MOST);
+        }
+        assert_true(status == UTTER_AGAIN || status == UTTER_END);
+    }
+    assert_int_equal(utter_reading_finish(reading, &error), UTTER_OK);
+    while ((status = utter_reading_read(reading, h.pcm + h.n, step, &n, &error)) == UTTER_OK) {
+        h.n += n;
+        assert_true(h.n + step < MOST);
+    }
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, UTTER_END);
+    h.stats.size = sizeof h.stats;
+    assert_int_equal(utter_reading_get_stats(reading, &h.stats), UTTER_OK);
+    utter_reading_free(&reading);
+    assert_null(reading);
+    return h;
+}
+
+static utter_reading_options reading_options(void)
+{
+    utter_reading_options o;
+    utter_reading_options_init(&o);
+    return o;
+}
+
+/* Bit for bit what a stream gives, live or not. */
+static void a_short_text_is_one_utterance(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options voice = options_of(model, 12, 7);
+    struct result *stream = speak(model, &voice, TEXT, sizeof TEXT, 1920);
+    for (int live = 0; live < 2; live++) {
+        utter_reading_options o = reading_options();
+        o.live = live;
+        o.retries = 0;
+        struct heard h = hear(model, &voice, &o, TEXT, live ? 3 : 100, 1000);
+        assert_int_equal(h.n, stream->n_samples);
+        assert_memory_equal(h.pcm, stream->pcm, h.n * sizeof *h.pcm);
+        assert_int_equal(h.n_pieces, 1);
+        assert_int_equal(h.pieces[0].finish, stream->finish);
+        assert_int_equal(h.pieces[0].bytes, strlen(TEXT));
+        free(h.pcm);
+    }
+    free(stream);
+    utter_model_close(&model);
+}
+
+/* How the text came, the size of the reads and lanes change nothing; pieces are those of the text. */
+static void a_long_text_is_whole(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(BUILTIN, 2, 3);
+    utter_stream_options voice;
+    utter_stream_options_init(&voice, model);
+    utter_reading_options o = reading_options();
+    struct heard live = hear(model, &voice, &o, LONG, sizeof LONG, 1920);
+    assert_int_equal(live.stats.finish, UTTER_FINISH_EOS);
+    assert_int_equal(live.stats.n_broken, 0);
+    assert_true(live.n_pieces >= 3);
+    size_t at = 0;
+    for (size_t i = 0; i < live.n_pieces; i++) {
+        assert_true(live.pieces[i].whole);
+        assert_true(live.pieces[i].at - at <= 2); /* a blank, or an end of a paragraph */
+        at = live.pieces[i].at + live.pieces[i].bytes;
+    }
+    assert_int_equal(at, strlen(LONG));
+    o.live = false;
+    for (o.lanes = 1; o.lanes <= 3; o.lanes += 2) {
+        struct heard file = hear(model, &voice, &o, LONG, 7, 5000);
+        assert_int_equal(file.n, live.n);
+        assert_memory_equal(file.pcm, live.pcm, live.n * sizeof *live.pcm);
+        free(file.pcm);
+    }
+    free(live.pcm);
+    utter_model_close(&model);
+}
+
+/* A model that never ends by itself: each piece is tried as often as was asked for, and what stays bad is told. */
+static void what_is_not_whole_is_said_again(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 3, 7);
+    utter_reading_options o = reading_options();
+    o.live = false;
+    o.retries = 2;
+    o.piece_length = 100;
+    struct heard h = hear(model, &voice, &o, LONG, sizeof LONG, 1920);
+    assert_true(h.stats.n_broken == h.stats.n_pieces && h.stats.n_retries == 2 * h.stats.n_pieces);
+    assert_int_not_equal(h.stats.finish, UTTER_FINISH_EOS);
+    for (size_t i = 0; i < h.n_pieces; i++) {
+        assert_false(h.pieces[i].whole);
+        assert_int_equal(h.pieces[i].tries, 3);
+        assert_int_equal(h.pieces[i].seed, 9);
+    }
+    free(h.pcm);
+    utter_model_close(&model);
+}
+
+static void a_limit_of_the_caller_cuts(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(BUILTIN, 2, 1);
+    utter_reading_options o = reading_options();
+    o.max_frames = 150;
+    struct heard h = hear(model, NULL, &o, LONG, sizeof LONG, 1920);
+    assert_int_equal(h.stats.finish, UTTER_FINISH_MAX_FRAMES);
+    assert_int_equal(h.stats.n_frames, 150);
+    assert_int_equal(h.stats.n_broken, 1);
+    free(h.pcm);
+    utter_model_close(&model);
+}
+
+static void a_cancelled_reading_ends(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(BUILTIN, 2, 2);
+    for (int live = 0; live < 2; live++) {
+        utter_reading_options o = reading_options();
+        utter_reading *reading;
+        float pcm[4000];
+        size_t n, total = 0;
+        o.live = live;
+        assert_int_equal(utter_reading_open(&reading, model, NULL, &o, NULL), UTTER_OK);
+        assert_int_equal(utter_reading_text(reading, LONG, strlen(LONG), NULL), UTTER_OK);
+        assert_int_equal(utter_reading_read(reading, pcm, 4000, &n, NULL), UTTER_OK);
+        utter_reading_cancel(reading);
+        utter_status status;
+        while ((status = utter_reading_read(reading, pcm, 4000, &n, NULL)) == UTTER_OK) {
+            total += n;
+        }
+        assert_int_equal(status, UTTER_END);
+        assert_true(total < 24000 * 20);
+        utter_reading_stats stats = {.size = sizeof stats};
+        assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
+        assert_int_equal(stats.finish, UTTER_FINISH_CANCELLED);
+        utter_reading_free(&reading);
+    }
+    utter_model_close(&model);
+}
+
+static void wrong_requests_are_told(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_reading_options o = reading_options();
+    utter_reading *reading, *second;
+    utter_error error;
+    o.retries = -1;
+    assert_int_equal(utter_reading_open(&reading, model, NULL, &o, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(utter_reading_open(&reading, model, NULL, NULL, &error), UTTER_OK);
+    assert_int_equal(utter_reading_open(&second, model, NULL, NULL, &error), UTTER_AGAIN);
+    assert_int_equal(utter_reading_finish(reading, &error), UTTER_E_ARGUMENT); /* no text */
+    utter_reading_free(&reading);
+    assert_int_equal(utter_reading_open(&reading, model, NULL, NULL, &error), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, "abc\xe4\xbd", 5, &error), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, "x", 1, &error), UTTER_E_ARGUMENT);
+    assert_string_equal(error.text, "the text is not UTF-8 at byte 3");
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 2, 7);
+    utter_reading_options o = reading_options();
+    o.retries = 0;
+    o.piece_length = 100;
+    struct heard whole = hear(model, &voice, &o, LONG, sizeof LONG, 4000);
+    o.piece = NULL;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        utter_reading *reading;
+        float pcm[4000];
+        size_t got, total = 0;
+        utter_status status = utter_reading_open(&reading, model, &voice, &o, NULL);
+        status = status ? status : utter_reading_text(reading, LONG, strlen(LONG), NULL);
+        status = status ? status : utter_reading_finish(reading, NULL);
+        while (status == UTTER_OK) {
+            status = utter_reading_read(reading, pcm, 4000, &got, NULL);
+            total += status == UTTER_OK ? got : 0;
+        }
+        /* What can do without memory, as a snapshot, goes on without it. */
+        assert_true(status == UTTER_E_MEMORY || (status == UTTER_END && total == whole.n));
+        assert_true(status == UTTER_END || support_failed());
+        utter_reading_free(&reading);
+    }
+    free(whole.pcm);
+    utter_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_text_is_one_utterance),
+        cmocka_unit_test(a_long_text_is_whole),
+        cmocka_unit_test(what_is_not_whole_is_said_again),
+        cmocka_unit_test(a_limit_of_the_caller_cuts),
+        cmocka_unit_test(a_cancelled_reading_ends),
+        cmocka_unit_test(wrong_requests_are_told),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
