@@ -226,7 +226,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
 $(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=checkpoint_exists,--wrap=checkpoint_json
-PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% reading/% audio/% voice/%),$(LIB_OBJ))
+PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% reading/cut% reading/marks% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
