@@ -475,7 +475,11 @@ typedef struct utter_reading_options {
     void *piece_user;
 } utter_reading_options;
 
-UTTER_API void utter_reading_options_init(utter_reading_options *options);
+UTTER_API void utter_reading_options_init_sized(utter_reading_options *options, size_t size);
+static inline void utter_reading_options_init(utter_reading_options *options)
+{
+    utter_reading_options_init_sized(options, sizeof *options);
+}
 
 /* Opens a reading on a free lane of the model (UTTER_AGAIN when all are taken), which it keeps from piece to piece.
  * Both options may be NULL. max_frames of a stream bounds each piece. */

@@ -3,17 +3,15 @@
 #include "api/api.h"
 #include "reading/reading.h"
 
-void utter_reading_options_init(utter_reading_options *options)
+void utter_reading_options_init_sized(utter_reading_options *options, size_t size)
 {
-    if (options) {
-        *options = (utter_reading_options){.size = sizeof *options,
-            .retries = 2,
-            .live = true,
-            .lanes = 1,
-            .clause_pause_s = 0.15,
-            .sentence_pause_s = 0.35,
-            .paragraph_pause_s = 0.7};
-    }
+    const utter_reading_options all = {.retries = 2,
+        .live = true,
+        .lanes = 1,
+        .clause_pause_s = 0.15,
+        .sentence_pause_s = 0.35,
+        .paragraph_pause_s = 0.7};
+    api_init_sized(options, size, &all, sizeof all);
 }
 
 static bool is_pause(double seconds)
