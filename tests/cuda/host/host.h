@@ -67,6 +67,11 @@ struct host_dim {
     unsigned x, y, z;
 };
 
+static inline int64_t host_volume(struct host_dim d)
+{
+    return (int64_t)d.x * d.y * d.z;
+}
+
 /* Where one parameter of a kernel lies in its args. */
 struct host_parameter {
     size_t at, bytes;

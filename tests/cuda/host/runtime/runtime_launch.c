@@ -104,26 +104,21 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 
 /* ---- Limits ---- */
 
-static int64_t volume(struct host_dim d)
-{
-    return (int64_t)d.x * d.y * d.z;
-}
-
 static int64_t resident(const struct host_launch *l)
 {
     return (int64_t)host_card()->n_sms *
-           host_blocks_per_sm(l->kernel, (int)volume(l->block), l->shared_bytes);
+           host_blocks_per_sm(l->kernel, (int)host_volume(l->block), l->shared_bytes);
 }
 
 double host_launch_share(const struct host_launch *launch)
 {
-    int64_t most = resident(launch), n = volume(launch->grid);
+    int64_t most = resident(launch), n = host_volume(launch->grid);
     return n < most ? (double)n / (double)most : 1;
 }
 
 static cudaError_t check_cluster(const struct host_launch *l)
 {
-    const int64_t n = volume(l->cluster);
+    const int64_t n = host_volume(l->cluster);
     if (n == 1) {
         return cudaSuccess;
     }
@@ -140,17 +135,17 @@ static cudaError_t check_cluster(const struct host_launch *l)
 static cudaError_t check(const struct host_launch *l)
 {
     const struct host_dim g = l->grid, b = l->block;
-    if (volume(g) == 0 || volume(b) == 0 || volume(b) > HOST_MOST_THREADS || b.z > 64 ||
+    if (host_volume(g) == 0 || host_volume(b) == 0 || host_volume(b) > HOST_MOST_THREADS || b.z > 64 ||
         g.x > INT32_MAX || g.y > 65535 || g.z > 65535) {
         return cudaErrorInvalidConfiguration;
     }
     if (l->shared_bytes > (size_t)most_dynamic(l->kernel)) {
         return cudaErrorInvalidValue;
     }
-    if (host_blocks_per_sm(l->kernel, (int)volume(b), l->shared_bytes) == 0) {
+    if (host_blocks_per_sm(l->kernel, (int)host_volume(b), l->shared_bytes) == 0) {
         return cudaErrorLaunchOutOfResources;
     }
-    if (l->cooperative && volume(g) > resident(l)) {
+    if (l->cooperative && host_volume(g) > resident(l)) {
         return cudaErrorCooperativeLaunchTooLarge;
     }
     if (l->overlaps && !host_card()->overlaps) {
@@ -177,7 +172,7 @@ int host_launch_number(const struct host_launch *l)
         fprintf(list, "%s %ux%ux%u blocks of %ux%ux%u, %zu bytes%s%s", host_kernel_name(l->kernel),
             l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z, l->shared_bytes,
             l->cooperative ? ", cooperative" : "", l->overlaps ? ", overlaps" : "");
-        fprintf(list, volume(l->cluster) > 1 ? ", clusters of %u\n" : "\n", l->cluster.x);
+        fprintf(list, host_volume(l->cluster) > 1 ? ", clusters of %u\n" : "\n", l->cluster.x);
         fflush(list);
     }
     return ++n_launches;
