@@ -188,7 +188,7 @@ static bool earlier_done(const void *what)
 
 void host_wait_for_earlier(void)
 {
-    if (run_now()->launch.overlaps) {
+    if (host_card()->overlaps && run_now()->launch.overlaps) {
         host_wait_until(earlier_done, run_now(), "the launch before it (griddepcontrol.wait)");
         strict_wait_for_earlier();
     }
@@ -197,6 +197,9 @@ void host_wait_for_earlier(void)
 void host_let_next_begin(void)
 {
     struct block *b = fiber_now->of;
+    if (!host_card()->overlaps) {
+        return;
+    }
     b->of->n_let += !b->lets;
     b->lets = true;
 }

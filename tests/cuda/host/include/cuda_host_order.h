@@ -82,8 +82,7 @@ template <int ID, int N> static inline int ptx_some_count(bool yes)
 
 static inline uint32_t ptx_cluster_map(uint32_t at, uint32_t rank)
 {
-    host_needs(host_card()->clusters, "mapa");
-    return host_shared_map(at, (int)rank);
+    return host_cluster_map(at, (int)rank);
 }
 
 static inline void ptx_cluster_meet()

@@ -40,16 +40,12 @@ static inline void ptx_prefetch(const void *at)
 
 static inline void ptx_wait_for_earlier()
 {
-    if (host_card()->overlaps) {
-        host_wait_for_earlier();
-    }
+    host_wait_for_earlier();
 }
 
 static inline void ptx_let_next_begin()
 {
-    if (host_card()->overlaps) {
-        host_let_next_begin();
-    }
+    host_let_next_begin();
 }
 
 template <typename T> static inline void ptx_need(T)

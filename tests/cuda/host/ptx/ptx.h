@@ -99,6 +99,8 @@ uint32_t host_atomic_add(uint32_t *at, uint32_t n, enum strict_order order);
 uint32_t host_atomic_or(uint32_t *at, uint32_t bits);
 uint64_t host_atomic_add_wide(uint64_t *at, uint64_t n, enum strict_order order);
 void host_fence(enum strict_scope scope);
+/* The same place in another block of the cluster: mapa. */
+uint32_t host_cluster_map(uint32_t at, int rank);
 void host_cluster_store(uint32_t *mine, int rank, const uint32_t *words, int n);
 uint32_t host_cluster_load(const uint32_t *mine);
 /* All that this thread has stored is seen by everybody: host_stores_seen, and stores to other blocks' shared memory.

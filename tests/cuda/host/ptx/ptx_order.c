@@ -65,6 +65,12 @@ static void needs_clusters(void)
     host_needs(host_card()->clusters, "a cluster's shared memory and barrier");
 }
 
+uint32_t host_cluster_map(uint32_t at, int rank)
+{
+    host_needs(host_card()->clusters, "mapa");
+    return host_shared_map(at, rank);
+}
+
 static void store_in_cluster(uint32_t at, uint32_t word)
 {
     if (!host_now->kept[HOST_KEPT_STORES]) {
