@@ -86,7 +86,7 @@ failures_of() {
 }
 
 steps_end() {
-    local log status command passed failed skipped
+    local log status command passed failed skipped name
     [ ! -t 1 ] || [ "${show:-}" ] || printf '\r\033[K'
     echo
     while IFS=$'\t' read -r log status command; do
@@ -94,6 +94,12 @@ steps_end() {
         failures_of "$log"
         echo
     done <"$logs/.steps/broken"
+    # A step that began beside and whose shell died has no line in the sums.
+    for name in "$logs"/.steps/running/*; do
+        [ -e "$name" ] || continue
+        echo "==== ${name##*/}: began and did not end"
+        step_add 0 1 0
+    done
     read -r passed failed skipped \
         < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$logs/.steps/sums")
     [ "$skipped" -eq 0 ] || grep -hi '^skip' "$logs"/* 2>/dev/null | sort -u

@@ -305,10 +305,10 @@ static bool is_whole(const utter_reading *r, const struct work *w)
            unit_s <= pace_most * r->pace_s;
 }
 
-static void count(utter_reading *r, const struct work *w)
+/* Adds what the stream of a piece has done so far. */
+static void count(utter_reading_stats *t, const struct work *w)
 {
     const utter_stream *s = w->stream;
-    utter_reading_stats *t = &r->stats;
     t->n_text_tokens += (uint64_t)prompt_text_tokens(s->prompt);
     t->n_rows += (uint64_t)s->stats.n_rows;
     t->prompt_s += s->stats.prompt_s;
@@ -322,7 +322,7 @@ static void count(utter_reading *r, const struct work *w)
 static void note_piece(utter_reading *r, const struct work *w, bool whole)
 {
     const utter_stream *s = w->stream;
-    count(r, w);
+    count(&r->stats, w);
     r->stats.first_sound_s = w->index == 0 ? s->stats.first_sound_s : r->stats.first_sound_s;
     r->stats.n_pieces++;
     r->stats.n_broken += !whole;
@@ -387,7 +387,7 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
     }
     if (again) {
         r->stats.n_retries++;
-        count(r, w);
+        count(&r->stats, w);
         r->stats.n_frames -= (uint64_t)w->stream->n_frames;
         w->made.n = 0;
         w->begun = false;
@@ -522,10 +522,7 @@ void reading_stats(const utter_reading *r, utter_reading_stats *stats)
     const struct work *w = &r->works[0];
     if (r->n_works > 0 && w->stream) {
         const utter_stream *s = w->stream;
-        utter_reading here = {.stats = r->stats};
-        count(&here, w);
-        *stats = here.stats;
-        stats->finish = r->finish;
+        count(stats, w);
         stats->at = w->at;
         stats->bytes = w->bytes;
         stats->first_sound_s = w->index == 0 ? s->stats.first_sound_s : stats->first_sound_s;
