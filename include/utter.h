@@ -507,6 +507,7 @@ typedef struct utter_reading_stats {
     uint64_t at, bytes; /* of the source: the piece that is spoken, or the last one */
     uint64_t n_frames, n_text_tokens, n_rows;
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s, first_sound_s;
+    double wait_s; /* as of a stream */
 } utter_reading_stats;
 
 UTTER_API utter_status utter_reading_get_stats(

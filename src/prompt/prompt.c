@@ -373,6 +373,11 @@ bool prompt_consumed(const struct prompt *prompt, int frame)
            (prompt->layout == UTTER_LAYOUT_FULL || n_frames(prompt) + 2 + frame >= n_list(prompt));
 }
 
+bool prompt_streams(const struct prompt *p)
+{
+    return p->layout == UTTER_LAYOUT_STREAM;
+}
+
 int prompt_text_tokens(const struct prompt *prompt)
 {
     return text_ids(prompt);

@@ -39,6 +39,8 @@ utter_status prompt_finish(struct prompt *prompt, utter_error *error);
 /* The rows to prefill, or NULL while they still depend on text to come. */
 const struct row *prompt_rows(const struct prompt *prompt, int *n_rows);
 
+bool prompt_streams(const struct prompt *prompt); /* the layout is that of streams */
+
 /* How many of the first rows do not depend on the text: the same voice, language, instruction and layout give the same
  * ones (but for texts that merge with the header). At least 1, and not all: what comes last has to be computed. For a
  * prompt that has its rows. */

@@ -448,6 +448,41 @@ bool cutter_next(struct cutter *c, struct cut_piece *piece)
     return true;
 }
 
+/* Bytes up to the first white space of text[0..n) that fold_white changes, or that ends it. */
+static size_t unfolded(const char *text, size_t n)
+{
+    uint32_t code, behind, before = 0;
+    for (size_t at = 0, length; at < n; at += length, before = code) {
+        length = marks_get(text + at, n - at, &code);
+        if (!marks_is_white(code)) {
+            continue;
+        }
+        if (at == 0 || code != ' ' || at + 1 == n) {
+            return at;
+        }
+        marks_get(text + at + 1, n - at - 1, &behind);
+        if (marks_is_white(behind) || (marks_is_wide(before) && marks_is_wide(behind))) {
+            return at;
+        }
+    }
+    return n;
+}
+
+size_t cutter_certain(const struct cutter *c)
+{
+    const char *text = c->text.at + c->begin;
+    size_t n = c->text.n - c->begin, certain = 0;
+    struct scan s = {.text = text, .n = c->ended ? n : whole_bytes(text, n), .ended = c->ended};
+    struct place p;
+    bool more = c->n_pieces == 0 && n > 0;
+    /* A sentence that is too long is cut at a quarter of `most` at the earliest. */
+    while (more && next_place(&s, &p) && p.units <= c->most / 4) {
+        certain = unfolded(text, p.bytes);
+        more = p.end < CUT_SENTENCE;
+    }
+    return speaks(text, certain) ? certain : 0;
+}
+
 bool cutter_is_done(const struct cutter *c)
 {
     return c->ended && c->begin == c->text.n;

@@ -39,6 +39,8 @@ void cutter_finish(struct cutter *cutter);
  * sounds as soon as a sentence does, the others as many sentences of a paragraph as there is room for; a sentence that
  * is too long is cut at its clauses, into parts of about the same length. */
 bool cutter_next(struct cutter *cutter, struct cut_piece *piece);
+/* While the first piece is not to be had: so many bytes of the text it begins with, unchanged, whatever comes. */
+size_t cutter_certain(const struct cutter *cutter);
 bool cutter_is_done(const struct cutter *cutter);
 /* Bytes of the first sentence of text[0..n), with the white space behind it; 0: it may go on. `ended`: no text will
  * come. */

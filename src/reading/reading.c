@@ -22,6 +22,8 @@ struct work {
     enum cut_end end;
     bool only, last; /* the text is one piece; no other comes behind it */
     int tries;       /* that have begun */
+    size_t n_fed;    /* bytes of the text that the stream has */
+    bool growing;    /* they are all that is known of it */
     utter_stream *stream;
     struct samples made; /* not live: its sound */
     bool begun;          /* the seam knows it */
@@ -40,6 +42,7 @@ struct utter_reading {
     struct samples out;
     size_t out_from;
     bool held;
+    bool streams, random;        /* the layout; another seed gives other sound */
     int cancelled;               /* atomic: any thread may set it */
     utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
     utter_error failure;
@@ -104,6 +107,7 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     r->seam.rate = c->codec.sample_rate;
     /* What a limit leaves for a piece is known when those before have ended. */
     bool together = !options->live && options->max_frames == 0;
+    r->random = voice->talker.temperature > 0 || voice->predictor.temperature > 0;
     r->n_lanes = together ? min(min(options->lanes, engine->n_lanes), MOST_LANES) : 1;
     r->works = memory_new((size_t)r->n_lanes, sizeof *r->works);
     utter_status status = r->works ? copy_voice(r, voice, error) : error_memory(error, "a reading");
@@ -111,6 +115,7 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
         reading_free(&r);
         return status;
     }
+    r->streams = prompt_streams(r->spare->prompt);
     *reading = r;
     return UTTER_OK;
 }
@@ -152,10 +157,11 @@ static double pause_of(const utter_reading *r, enum cut_end end)
 }
 
 /* A stream for the next try of a piece. UTTER_AGAIN: no lane is free. */
-static utter_status start(utter_reading *r, struct work *w, utter_error *error)
+static utter_status begin_try(utter_reading *r, struct work *w, utter_error *error)
 {
-    utter_status status = UTTER_OK;
     uint64_t seed = r->voice.seed + (uint64_t)w->tries;
+    utter_status status = UTTER_OK;
+    w->n_fed = 0;
     if (r->spare && w->tries == 0 && r->options.max_frames == 0) {
         w->stream = r->spare;
         r->spare = NULL;
@@ -163,12 +169,35 @@ static utter_status start(utter_reading *r, struct work *w, utter_error *error)
         engine_free_stream(&r->spare);
         status = open_stream(r, &w->stream, seed, error);
     }
-    if (status) {
-        return status;
+    w->tries += status == UTTER_OK;
+    return status;
+}
+
+static utter_status start(utter_reading *r, struct work *w, utter_error *error)
+{
+    utter_status status = w->growing ? UTTER_OK : begin_try(r, w, error);
+    w->growing = false;
+    if (status == UTTER_OK) {
+        status = stream_text(w->stream, w->text + w->n_fed, w->text_bytes - w->n_fed, error);
     }
-    w->tries++;
-    if ((status = stream_text(w->stream, w->text, w->text_bytes, error)) == UTTER_OK) {
-        status = stream_finish(w->stream, error);
+    return status ? status : stream_finish(w->stream, error);
+}
+
+/* In the stream layout speech begins with the first words, before it is known where the first piece ends. */
+static utter_status grow(utter_reading *r, utter_error *error)
+{
+    struct work *w = &r->works[0];
+    size_t certain = r->streams && r->n_cut == 0 ? cutter_certain(&r->cutter) : 0;
+    utter_status status = UTTER_OK;
+    if (r->n_works == 0 && certain > 0) {
+        *w = (struct work){.growing = true};
+        status = begin_try(r, w, error);
+        r->n_works += status == UTTER_OK;
+    }
+    if (status == UTTER_OK && certain > w->n_fed) {
+        const char *text = r->cutter.text.at + r->cutter.begin;
+        status = stream_text(w->stream, text + w->n_fed, certain - w->n_fed, error);
+        w->bytes = w->n_fed = certain;
     }
     return status;
 }
@@ -177,13 +206,14 @@ static utter_status start(utter_reading *r, struct work *w, utter_error *error)
 static utter_status start_pieces(utter_reading *r, utter_error *error)
 {
     struct cut_piece piece;
-    while (r->n_works < r->n_lanes && (r->spare || engine_free_lane(r->engine) >= 0) &&
+    bool growing = r->n_works > 0 && r->works[0].growing;
+    while ((growing || (r->n_works < r->n_lanes && (r->spare || engine_free_lane(r->engine) >= 0))) &&
            cutter_next(&r->cutter, &piece)) {
         bool only = piece.last && r->n_cut == 0;
         if (!piece.speaks && !only) { /* stars between paragraphs */
             continue;
         }
-        struct work *w = &r->works[r->n_works];
+        struct work *w = &r->works[growing ? 0 : r->n_works++];
         *w = (struct work){.index = r->n_cut++,
             .at = piece.at,
             .bytes = piece.bytes,
@@ -192,8 +222,17 @@ static utter_status start_pieces(utter_reading *r, utter_error *error)
             .units = piece.units,
             .end = piece.end,
             .only = only,
-            .last = piece.last};
-        r->n_works++;
+            .last = piece.last,
+            .tries = w->tries,
+            .n_fed = w->n_fed,
+            .growing = growing,
+            .stream = w->stream,
+            .made = w->made,
+            .begun = w->begun};
+        if (w->begun) {
+            seam_pause(&r->seam, pause_of(r, w->end));
+        }
+        growing = false;
         utter_status status = w->text ? start(r, w, error) : error_memory(error, "a piece of text");
         if (status) {
             return status;
@@ -223,7 +262,9 @@ utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utte
     }
     utter_status status = cutter_text(&r->cutter, text, bytes, error);
     r->source_bytes += status ? 0 : bytes;
-    return status || (status = check_text(r, false, error)) ? fail_with(r, status, error) : UTTER_OK;
+    return status || (status = check_text(r, false, error)) || (status = grow(r, error))
+               ? fail_with(r, status, error)
+               : UTTER_OK;
 }
 
 utter_status reading_finish(utter_reading *r, utter_error *error)
@@ -241,21 +282,36 @@ utter_status reading_finish(utter_reading *r, utter_error *error)
     return status < 0 ? fail_with(r, status, error) : UTTER_OK;
 }
 
-/* Samples of a live piece go to who listens at once, those of another one wait until it is whole. */
-static utter_status pass(
+/* What is not whole is said again. */
+static bool may_repeat(const utter_reading *r, const struct work *w)
+{
+    return r->random && w->tries <= min(r->options.retries, MOST_TRIES);
+}
+
+static utter_status give_out(
     utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
 {
-    if (!r->options.live) {
-        return samples_add(&w->made, pcm, n, error);
-    }
-    if (w->only) {
+    if (w->only && !w->begun) {
         return samples_add(&r->out, pcm, n, error);
     }
     if (!w->begun) {
-        seam_begin(&r->seam, pause_of(r, w->end), w->index == 0 && w->tries == 1);
+        bool first = w->index == 0 && (w->tries == 1 || !r->options.live);
+        seam_begin(&r->seam, w->growing ? 0 : pause_of(r, w->end), first);
         w->begun = true;
     }
     return seam_put(&r->seam, pcm, n, &r->out, error);
+}
+
+/* Samples of the front piece go to who listens as they come; where not live, once it is not said again. */
+static utter_status pass(
+    utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
+{
+    if (!r->options.live && (w != r->works || may_repeat(r, w))) {
+        return samples_add(&w->made, pcm, n, error);
+    }
+    utter_status status = w->made.n ? give_out(r, w, w->made.at, w->made.n, error) : UTTER_OK;
+    w->made.n = 0;
+    return status ? status : give_out(r, w, pcm, n, error);
 }
 
 static utter_status collect(utter_reading *r, utter_error *error)
@@ -316,6 +372,7 @@ static void count(utter_reading_stats *t, const struct work *w)
     t->talker_s += s->stats.talker_s;
     t->predictor_s += s->stats.predictor_s;
     t->vocoder_s += s->stats.vocoder_s;
+    t->wait_s += s->stats.wait_s;
     t->n_frames += (uint64_t)s->n_frames;
 }
 
@@ -364,23 +421,13 @@ static utter_status go_on(utter_reading *r, utter_error *error)
 static utter_status end_piece(utter_reading *r, utter_error *error)
 {
     struct work *w = &r->works[0];
-    utter_status status = UTTER_OK;
     bool cut = at_limit(r, w) || w->stream->finish == UTTER_FINISH_CANCELLED, whole = is_whole(r, w);
-    bool last = w->last || cut,
-         again = !whole && !cut && w->tries <= min(r->options.retries, MOST_TRIES);
-    if (w->only && r->options.live) {
-        again = false; /* its sound has gone out as it was made */
-    } else if (!r->options.live && !again) {
-        if (w->only) {
-            status = samples_add(&r->out, w->made.at, w->made.n, error);
-        } else {
-            seam_begin(&r->seam, pause_of(r, w->end), w->index == 0);
-            status = seam_put(&r->seam, w->made.at, w->made.n, &r->out, error);
-        }
-        w->begun = true;
-    }
-    if (w->begun && !w->only && status == UTTER_OK) {
-        status = seam_end(&r->seam, last && !again && (whole || cut), &r->out, error);
+    /* The sound of a live piece that is all has gone out as it was made. */
+    bool again = !whole && !cut && may_repeat(r, w) && !(w->only && r->options.live);
+    bool last = w->only || ((w->last || cut) && !again && (whole || cut));
+    utter_status status = again ? UTTER_OK : give_out(r, w, w->made.at, w->made.n, error);
+    if (w->begun && status == UTTER_OK) {
+        status = seam_end(&r->seam, last, &r->out, error);
     }
     if (status) {
         return status;
@@ -419,16 +466,17 @@ static utter_status stop(utter_reading *r, utter_error *error)
 {
     struct work *w = &r->works[0];
     utter_status status = collect(r, error);
-    if (r->n_works > 0 && status == UTTER_OK && !r->options.live) {
-        seam_begin(&r->seam, 0, w->index == 0);
-        status = seam_put(&r->seam, w->made.at, w->made.n, &r->out, error);
-        w->begun = true;
+    if (r->n_works > 0 && status == UTTER_OK) {
+        status = give_out(r, w, w->made.at, w->made.n, error);
     }
     if (r->n_works > 0 && w->begun && status == UTTER_OK) {
         status = seam_end(&r->seam, true, &r->out, error);
     }
+    if (r->n_works > 0 && w->stream) {
+        w->stream->finish = UTTER_FINISH_CANCELLED;
+        note_piece(r, w, false);
+    }
     for (int i = 0; i < r->n_works; i++) {
-        r->stats.n_frames += i == 0 && r->works[i].stream ? (uint64_t)r->works[i].stream->n_frames : 0;
         work_fini(&r->works[i]);
     }
     r->n_works = 0;
@@ -446,6 +494,12 @@ static utter_status settle(utter_reading *r, utter_error *error)
         if (__atomic_load_n(&r->cancelled, __ATOMIC_RELAXED)) {
             return stop(r, error);
         }
+        bool spent = r->n_works == 0 && r->options.max_frames > 0 && !cutter_is_done(&r->cutter) &&
+                     r->stats.n_frames >= (uint64_t)r->options.max_frames;
+        if (spent) {
+            r->finish = UTTER_FINISH_MAX_FRAMES;
+            break;
+        }
         if ((status = start_pieces(r, error)) || (status = collect(r, error))) {
             break;
         }
@@ -457,7 +511,7 @@ static utter_status settle(utter_reading *r, utter_error *error)
         }
         utter_stream *front = r->works[0].stream;
         stream_ready(front); /* notices a bound that has been reached */
-        moved = front->finish != UTTER_FINISH_NONE && front->ring_n == 0;
+        moved = front->finish != UTTER_FINISH_NONE && front->ring_n == 0 && !r->works[0].growing;
         status = moved ? end_piece(r, error) : UTTER_OK;
     }
     return status;

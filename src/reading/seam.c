@@ -54,10 +54,15 @@ static utter_status let_go(struct seam *seam, size_t n, struct samples *out, utt
     return status;
 }
 
-void seam_begin(struct seam *seam, double pause_s, bool first)
+void seam_pause(struct seam *seam, double pause_s)
 {
     size_t lead = count_of(seam, lead_s), pause = count_of(seam, pause_s);
     seam->most_quiet = pause > lead ? pause - lead : 0;
+}
+
+void seam_begin(struct seam *seam, double pause_s, bool first)
+{
+    seam_pause(seam, pause_s);
     seam->lead = !first;
     seam->n_quiet = 0;
     seam->held.n = 0;

@@ -28,6 +28,8 @@ struct seam {
 
 /* A piece begins, behind which a pause of pause_s comes. `first`: its beginning stays as it is. */
 void seam_begin(struct seam *seam, double pause_s, bool first);
+/* Of a piece that has begun before its pause was known, with one of 0. */
+void seam_pause(struct seam *seam, double pause_s);
 utter_status seam_put(
     struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error);
 /* The piece ends. `last`: its end stays as it is. */

@@ -36,19 +36,26 @@ static void take(struct cutter *c, struct cuts *cuts)
     }
 }
 
-/* The text comes in pieces of `step` bytes. The caller frees the result. */
+/* The text comes in pieces of `step` bytes; what was certain of the first piece is what it begins with. The caller
+ * frees the result. */
 static struct cuts *cut(const char *text, size_t most, size_t step)
 {
     struct cutter c = {.most = most};
     struct cuts *cuts = calloc(1, sizeof *cuts);
-    size_t n = strlen(text);
+    size_t n = strlen(text), certain = 0;
     assert_non_null(cuts);
     for (size_t at = 0; at < n; at += step) {
         assert_int_equal(cutter_text(&c, text + at, n - at < step ? n - at : step, NULL), UTTER_OK);
+        size_t now = cutter_certain(&c);
+        assert_true(now >= certain || now == 0);
+        certain = now > certain ? now : certain;
         take(&c, cuts);
+        assert_true(cuts->n == 0 || cutter_certain(&c) == 0);
     }
     cutter_finish(&c);
     take(&c, cuts);
+    assert_true(certain == 0 || (cuts->of[0].speaks && strlen(cuts->of[0].text) >= certain));
+    assert_memory_equal(cuts->of[0].text, text, certain);
     assert_true(cutter_is_done(&c));
     cutter_fini(&c);
     return cuts;
@@ -260,6 +267,27 @@ static void any_text_in_any_pieces(void **state)
     }
 }
 
+/* The first words, up to where the piece may end, or a blank that may not stay. */
+static void first_words_are_certain(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t certain;
+    } cases[] = {{"Hel", 0}, {"Hello there", 5}, {"Hello there, my frie", 15}, {"Hello.  And", 0},
+        {"Hello.  And then", 6}, {"Hello\nthere my friend", 5}, {" Hello there", 0}, {"... * well", 0},
+        {"One two three four five six seven eight nine ten", 39}, {"你好，我们", 9},
+        {"你好， 我们去", 9}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cutter c = {.most = 160};
+        assert_int_equal(cutter_text(&c, cases[i].text, strlen(cases[i].text), NULL), UTTER_OK);
+        if (cutter_certain(&c) != cases[i].certain) {
+            fail_msg("%s: %zu", cases[i].text, cutter_certain(&c));
+        }
+        cutter_fini(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +297,7 @@ int main(void)
         cmocka_unit_test(long_sentences_fall_apart_at_clauses),
         cmocka_unit_test(white_space_is_folded),
         cmocka_unit_test(stars_are_not_spoken),
+        cmocka_unit_test(first_words_are_certain),
         cmocka_unit_test(any_text_in_any_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

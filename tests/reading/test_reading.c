@@ -149,6 +149,69 @@ static void what_is_not_whole_is_said_again(void **state)
     utter_model_close(&model);
 }
 
+/* Where another try would give the same, there is none, and what is made is given at once. */
+static void what_cannot_be_said_again_comes_as_it_is_made(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 12, 7);
+    voice.talker.temperature = voice.predictor.temperature = 0;
+    utter_reading_options o = reading_options();
+    o.live = false;
+    o.piece_length = 100;
+    utter_reading *reading;
+    float pcm[100];
+    size_t n;
+    assert_int_equal(utter_reading_open(&reading, model, &voice, &o, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, LONG, strlen(LONG), NULL), UTTER_OK);
+    assert_int_equal(utter_reading_finish(reading, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_read(reading, pcm, 100, &n, NULL), UTTER_OK);
+    utter_reading_stats stats = {.size = sizeof stats};
+    assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
+    assert_true(stats.n_pieces == 0 && stats.n_frames < 12);
+    while (utter_reading_read(reading, pcm, 100, &n, NULL) == UTTER_OK) {
+    }
+    assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
+    assert_true(stats.n_pieces > 3 && stats.n_broken == stats.n_pieces && stats.n_retries == 0);
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
+/* In the stream layout there is sound before it is known whether the text is one piece, and the same sound. */
+static void speech_begins_with_the_first_words(void **state)
+{
+    static const char *const texts[] = {TEXT, LONG};
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 30, 7);
+    voice.layout = UTTER_LAYOUT_STREAM;
+    utter_reading_options o = reading_options();
+    o.piece_length = 100;
+    for (size_t i = 0; i < 2; i++) {
+        struct heard whole = hear(model, &voice, &o, texts[i], 10000, 1920);
+        struct heard typed = hear(model, &voice, &o, texts[i], 1, 700);
+        assert_int_equal(typed.n, whole.n);
+        assert_memory_equal(typed.pcm, whole.pcm, whole.n * sizeof *whole.pcm);
+        assert_int_equal(typed.n_pieces, whole.n_pieces);
+        free(whole.pcm);
+        free(typed.pcm);
+    }
+    utter_reading *reading;
+    float pcm[1920];
+    size_t n;
+    o.piece = NULL;
+    assert_int_equal(utter_reading_open(&reading, model, &voice, &o, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, "Hello there, my friend", 22, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_read(reading, pcm, 1920, &n, NULL), UTTER_OK);
+    while (utter_reading_read(reading, pcm, 1920, &n, NULL) == UTTER_OK) {
+    }
+    utter_reading_cancel(reading);
+    assert_int_equal(utter_reading_read(reading, pcm, 1920, &n, NULL), UTTER_OK); /* held for a fade */
+    assert_int_equal(utter_reading_read(reading, pcm, 1920, &n, NULL), UTTER_END);
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
 static void a_limit_of_the_caller_cuts(void **state)
 {
     (void)state;
@@ -170,10 +233,13 @@ static void a_cancelled_reading_ends(void **state)
     utter_model *model = open_with(BUILTIN, 2, 2);
     for (int live = 0; live < 2; live++) {
         utter_reading_options o = reading_options();
+        struct heard h = {0};
         utter_reading *reading;
         float pcm[4000];
         size_t n, total = 0;
         o.live = live;
+        o.piece = on_piece;
+        o.piece_user = &h;
         assert_int_equal(utter_reading_open(&reading, model, NULL, &o, NULL), UTTER_OK);
         assert_int_equal(utter_reading_text(reading, LONG, strlen(LONG), NULL), UTTER_OK);
         assert_int_equal(utter_reading_read(reading, pcm, 4000, &n, NULL), UTTER_OK);
@@ -187,6 +253,7 @@ static void a_cancelled_reading_ends(void **state)
         utter_reading_stats stats = {.size = sizeof stats};
         assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
         assert_int_equal(stats.finish, UTTER_FINISH_CANCELLED);
+        assert_true(h.n_pieces > 0 && h.pieces[h.n_pieces - 1].finish == UTTER_FINISH_CANCELLED);
         utter_reading_free(&reading);
     }
     utter_model_close(&model);
@@ -250,6 +317,8 @@ int main(void)
         cmocka_unit_test(a_short_text_is_one_utterance),
         cmocka_unit_test(a_long_text_is_whole),
         cmocka_unit_test(what_is_not_whole_is_said_again),
+        cmocka_unit_test(what_cannot_be_said_again_comes_as_it_is_made),
+        cmocka_unit_test(speech_begins_with_the_first_words),
         cmocka_unit_test(a_limit_of_the_caller_cuts),
         cmocka_unit_test(a_cancelled_reading_ends),
         cmocka_unit_test(wrong_requests_are_told),
