@@ -43,7 +43,7 @@ static int decode(
                                     : 0;
     }
     if (code == 0) {
-        code = output_close(&decoding.output);
+        code = output_close(&decoding.output, true);
     }
     if (code == 0 && !settings->output.given && !settings->quiet.given && decoding.output.path) {
         note("%zu samples are in %s", decoding.output.n_samples, decoding.output.path);

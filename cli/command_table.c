@@ -6,10 +6,10 @@
 
 const struct command command_table[] = {
     {COMMAND_SAY, "say", "speak a text", "[-m DIR] [-v VOICE] [-o FILE] [options] TEXT...",
-        "TEXT is spoken; several arguments are joined by blanks. -, or none where something is sent,\n"
-        "reads standard input as it arrives; with --layout stream, speech starts with its first "
-        "words.\n"
-        "Ctrl-C ends the speech; what was spoken is a complete file, and the exit code is 130.\n",
+        "TEXT, of any length, is spoken; several arguments are joined by blanks. -, or none where\n"
+        "something is sent, reads standard input as it arrives; with --layout stream, speech starts\n"
+        "with its first words. Ctrl-C ends the speech; what was spoken is a complete file, and the\n"
+        "exit code is 130; it is 3 where words are missing.\n",
         {"utter say -m models/custom -v ryan -o hello.wav \"Hello there.\"",
             "cat story.txt | utter say -m models/custom --layout stream -o - - | aplay -t raw -f "
             "S16_LE -r 24000"},

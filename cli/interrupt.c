@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signal sets a flag, cancels the stream, and wakes a poll through a pipe. */
+ * A signal sets a flag, cancels the reading, and wakes a poll through a pipe. */
 #include "interrupt.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t came;
-static utter_stream *volatile watched;
+static utter_reading *volatile watched;
 static int wake[2] = {-1, -1};
 
 static void on_signal(int number)
@@ -17,7 +17,7 @@ static void on_signal(int number)
     int kept = errno;
     came = number;
     if (watched) {
-        utter_stream_cancel(watched);
+        utter_reading_cancel(watched);
     }
     /* The pipe holds one byte at most; that it is full says the same. */
     if (write(wake[1], "", 1) < 0) {
@@ -26,12 +26,12 @@ static void on_signal(int number)
     errno = kept;
 }
 
-bool interrupt_watch(utter_stream *stream)
+bool interrupt_watch(utter_reading *reading)
 {
     if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         return false;
     }
-    watched = stream;
+    watched = reading;
     /* SA_RESETHAND: the second signal does what it would have done without us. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};

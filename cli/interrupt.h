@@ -7,9 +7,9 @@
 
 #include "utter.h"
 
-/* From now on the first signal cancels the stream, if it is not NULL. False when the system refuses. */
-bool interrupt_watch(utter_stream *stream);
-/* Before the stream is freed. A later signal is only noted. */
+/* From now on the first signal cancels the reading, if it is not NULL. False when the system refuses. */
+bool interrupt_watch(utter_reading *reading);
+/* Before the reading is freed. A later signal is only noted. */
 void interrupt_forget(void);
 /* The signal that came, or 0. */
 int interrupt_signal(void);

@@ -55,6 +55,8 @@ static const struct option option_table[] = {
         "the name in the voice file (default: NAME of -o NAME.voice)"},
     {SAY | TOKENS, "Speech", 'f', "file", "FILE", OPTION_TEXT, 0, 0, AT(file), NULL,
         "take the text from a file, - is standard input"},
+    {SAY, "Speech", 0, "lines", NULL, OPTION_FLAG, 0, 0, AT(lines), NULL,
+        "a file for each line of the text: -o hello.wav makes hello-0001.wav, hello-0002.wav, ..."},
     {SAY, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout), "auto",
         "full: the whole text stands before the speech; stream: it goes in while the model speaks; "
         "auto: as the official package does for this kind of voice"},
@@ -82,7 +84,9 @@ static const struct option option_table[] = {
     {SAY, "Sampling", .kind = OPTION_PARAMETERS},
 
     {SAY, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
-        "at most N frames of 80 ms (default from the checkpoint)"},
+        "at most N frames of 80 ms in all (default: none; of a piece, from the checkpoint)"},
+    {SAY, "Length", 0, "retries", "N", OPTION_INTEGER, 0, 100, AT(retries), "2",
+        "say what lacks words again, with the next seed, so often"},
     {SAY, "Length", 0, "no-guard", NULL, OPTION_FLAG, 0, 0, AT(no_guard), NULL,
         "do not end speech that is stuck, silent without end, or far too long for its text"},
 

@@ -26,7 +26,7 @@ struct settings {
     struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
     struct setting output, format, sample, codes;
-    struct setting greedy, seed, max_frames, no_guard;
+    struct setting greedy, seed, max_frames, no_guard, retries, lines;
     struct setting sampling[MOST_PARAMETERS]; /* of parameter_table */
     struct setting stats, trace, json, quiet;
     struct setting pretokenizer;

@@ -62,9 +62,9 @@ int output_write(struct output *output, const float *pcm, size_t n)
     return status ? fail_output(status, &error) : 0;
 }
 
-int output_close(struct output *output)
+int output_close(struct output *output, bool play_rest)
 {
-    player_close(output->player, true);
+    player_close(output->player, play_rest);
     output->player = NULL;
     utter_error error = {0};
     utter_status status = utter_sound_close(&output->sound, &error);

@@ -19,8 +19,8 @@ int output_check(const char *path);
 /* 0, or an exit code after a message. With `may_play` and no -o it plays where it can. */
 int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate);
 int output_write(struct output *output, const float *pcm, size_t n);
-/* Completes the file, or plays to the end. */
-int output_close(struct output *output);
+/* Completes the file, or plays to the end, where that is wanted. */
+int output_close(struct output *output, bool play_rest);
 /* Leaves nothing behind. Accepts a zeroed or closed one. */
 void output_abort(struct output *output);
 

@@ -11,7 +11,13 @@
 
 #include "base/error.h"
 
-static bool line_is_open; /* a progress line stands on the terminal */
+static bool line_is_open;  /* a progress line stands on the terminal */
+static size_t line_number; /* of a list of texts, that lines for people are about; 0: none */
+
+void report_line(size_t number)
+{
+    line_number = number;
+}
 
 bool progress_shown(void)
 {
@@ -45,7 +51,11 @@ static void print_line(const char *head, const char *format, va_list arguments)
     vsnprintf(text, sizeof text, format, arguments);
     make_line(text);
     progress_clear();
-    fprintf(stderr, "%s%s\n", head, text);
+    fputs(head, stderr);
+    if (line_number > 0) {
+        fprintf(stderr, "line %zu: ", line_number);
+    }
+    fprintf(stderr, "%s\n", text);
 }
 
 int fail(int code, const char *format, ...)

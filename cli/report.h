@@ -20,6 +20,9 @@ int fail_output(utter_status status, const utter_error *error);
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note_from_library(void *unused, const char *line); /* a utter_log_fn */
 
+/* From here on both name a line of a list of texts, until the number is 0. */
+void report_line(size_t number);
+
 /* Rewrites the progress line where stderr is a terminal; errors and notes clear it first. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_clear(void);

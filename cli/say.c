@@ -1,43 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter say: text in, speech out. */
-#include <jansson.h>
+ * utter say: text in, speech out; one speech, or with --lines one for each line. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "checkpoint.h"
-#include "codes_file.h"
 #include "interrupt.h"
-#include "options.h"
-#include "output.h"
 #include "overwrite.h"
 #include "report.h"
+#include "saying.h"
 #include "text_source.h"
-#include "trace.h"
 
-/* For the progress line only: frames that a text token takes in ordinary speech. */
-static const double frames_a_token = 4;
-
-struct speech {
-    const struct settings *settings;
-    struct text_source source;
-    utter_model *model;
-    utter_model_info info;
-    utter_voice *voice;
-    utter_stream *stream;
-    struct output output;
-    struct text_file codes;
-    struct trace trace;
-    double begin_s, end_s, told_s; /* on the clock: the first text, the end, the last progress line */
+enum {
+    MOST_WAITING = 1 << 16, /* bytes of text that are read ahead */
+    MOST_STUCK = 1 << 28,   /* that may come without anything to speak in them */
+    MOST_PATH = 4096,
 };
 
-static utter_stream_stats stats_of(const struct speech *speech)
-{
-    utter_stream_stats stats = {.size = sizeof stats};
-    utter_stream_get_stats(speech->stream, &stats);
-    return stats;
-}
+/* What the speeches of a command share. */
+struct say {
+    const struct invocation *invocation;
+    struct text_source source;
+    utter_model *model;
+    utter_voice *voice;
+    utter_stream_options options;
+};
 
 /* Standard output takes one thing, and so does a file. */
 static int check_outputs(const struct settings *s)
@@ -57,245 +44,154 @@ static int check_outputs(const struct settings *s)
             }
         }
     }
+    if (s->lines.given &&
+        (s->codes.given || s->trace.given || (s->output.given && strcmp(s->output.text, "-") == 0))) {
+        return fail(1, "say: --lines makes a file of sound for each line (no -o -, --codes, --trace)");
+    }
     return n_dashes > 1
                ? fail(1, "say: standard output can take one of -o -, --codes -, --trace - and --json")
                : 0;
 }
 
-static int speech_open(struct speech *speech, const struct invocation *invocation)
+static int say_open(struct say *say, const struct invocation *invocation)
 {
     const struct settings *settings = &invocation->settings;
-    speech->settings = settings;
-    speech->source.descriptor = -1;
+    *say = (struct say){.invocation = invocation, .source.descriptor = -1};
     int code = check_outputs(settings);
-    if (code || (code = text_source_open(&speech->source, invocation)) ||
-        (code = checkpoint_open(&speech->model, settings, 1))) {
+    if (code || (code = text_source_open(&say->source, invocation)) ||
+        (code = checkpoint_open(&say->model, settings, 1)) ||
+        (code = checkpoint_stream_options(&say->options, &say->voice, say->model, settings))) {
         return code;
     }
-    speech->info = checkpoint_info(speech->model);
-    utter_stream_options options;
-    if ((code = checkpoint_stream_options(&options, &speech->voice, speech->model, settings))) {
-        return code;
-    }
-    if (speech->info.kind == UTTER_MODEL_BASE && !speech->voice && !settings->quiet.given) {
+    if (checkpoint_info(say->model).kind == UTTER_MODEL_BASE && !say->voice && !settings->quiet.given) {
         note("a base model speaks with cloned voices (-v NAME.voice); without one the voice is left to "
              "chance");
     }
-    utter_error error = {0};
-    utter_status status = utter_stream_open(&speech->stream, speech->model, &options, &error);
-    if (status) {
-        return fail_status(status, &error);
-    }
-    if (!interrupt_watch(speech->stream)) {
-        return fail(2, "the system refuses a signal handler");
-    }
-    if ((code = output_open(&speech->output, settings, true, speech->info.sample_rate))) {
-        return code;
-    }
-    if (settings->trace.given && (code = trace_open(&speech->trace, settings->trace.text))) {
-        return code;
-    }
-    return settings->codes.given ? text_file_open(&speech->codes, settings->codes.text) : 0;
+    return 0;
 }
 
-static void speech_close(struct speech *speech)
+static void say_close(struct say *say)
 {
-    interrupt_forget();
-    output_abort(&speech->output);
-    text_file_abort(&speech->codes);
-    trace_abort(&speech->trace);
-    utter_stream_free(&speech->stream);
-    utter_voice_free(&speech->voice);
-    utter_model_close(&speech->model);
-    text_source_close(&speech->source);
-    free(speech->source.text);
+    utter_voice_free(&say->voice);
+    utter_model_close(&say->model);
+    text_source_close(&say->source);
+    free(say->source.text);
 }
 
-static double seconds_spoken(const struct speech *speech)
-{
-    return (double)speech->output.n_samples / speech->info.sample_rate;
-}
-
-static void show_progress(struct speech *speech)
-{
-    double now = clock_seconds();
-    if (speech->settings->quiet.given || !progress_shown() || now - speech->told_s < 0.1) {
-        return;
-    }
-    speech->told_s = now;
-    utter_stream_stats stats = stats_of(speech);
-    double spoken = seconds_spoken(speech),
-           frame_s = (double)speech->info.frame_samples / speech->info.sample_rate;
-    double expected = frames_a_token * stats.n_text_tokens * frame_s;
-    if (speech->source.descriptor < 0 && expected > spoken) {
-        progress("%.1f s spoken of about %.0f s, %.2f x real time", spoken, expected,
-            spoken / (now - speech->begin_s));
-    } else {
-        progress("%.1f s spoken, %.2f x real time", spoken, spoken / (now - speech->begin_s));
-    }
-}
-
-static int give_text(struct speech *speech, const char *text, size_t bytes, bool last)
-{
-    utter_error error = {0};
-    utter_status status = bytes ? utter_stream_text(speech->stream, text, bytes, &error) : UTTER_OK;
-    if (status == UTTER_OK && last) {
-        status = utter_stream_finish(speech->stream, &error);
-    }
-    return status < 0 ? fail_status(status, &error) : 0;
-}
-
-/* Passes on the text that has arrived; with `wait`, waits for some. */
-static int take_text(struct speech *speech, bool wait)
+/* Passes on the text that has arrived, where it can be spoken soon; with `wait`, waits for some. */
+static int take_text(struct saying *saying, struct text_source *source, bool wait)
 {
     char piece[4096];
     size_t n;
-    if (!interrupt_poll(speech->source.descriptor, wait) || interrupt_signal()) {
+    if ((!wait && saying_waiting(saying) > MOST_WAITING) || !interrupt_poll(source->descriptor, wait) ||
+        interrupt_signal()) {
         return 0;
     }
-    int code = text_source_read(&speech->source, piece, sizeof piece, &n);
-    return code ? code : give_text(speech, piece, n, n == 0);
+    if (saying_waiting(saying) > MOST_STUCK) {
+        return fail(1, "%s: more than %d MB of text without a word", source->name, MOST_STUCK >> 20);
+    }
+    int code = text_source_read(source, piece, sizeof piece, &n);
+    return code ? code : saying_give(saying, piece, n, n == 0);
 }
 
 /* Text in and sound out until the end. 0, or an exit code after a message. */
-static int speak(struct speech *speech)
+static int speak(struct saying *saying, struct text_source *source)
 {
-    struct text_source *source = &speech->source;
-    float pcm[4096];
-    bool needs_text = false;
-    speech->begin_s = clock_seconds();
-    int code = source->text ? give_text(speech, source->text, source->bytes, true) : 0;
-    while (code == 0) {
+    utter_status status = UTTER_OK;
+    int code = source->text ? saying_give(saying, source->text, source->bytes, true) : 0;
+    while (code == 0 && status != UTTER_END) {
         if (source->descriptor >= 0 && !interrupt_signal()) {
-            code = take_text(speech, needs_text);
-            if (code) {
-                break;
-            }
+            code = take_text(saying, source, status == UTTER_AGAIN);
         }
-        size_t n = 0;
-        utter_error error = {0};
-        double read_s = clock_seconds();
-        utter_status status =
-            utter_stream_read(speech->stream, pcm, sizeof pcm / sizeof *pcm, &n, &error);
-        utter_stream_stats stats = stats_of(speech);
-        trace_call(&speech->trace, &stats, read_s, clock_seconds());
-        needs_text = status == UTTER_AGAIN;
-        if (status == UTTER_END || (needs_text && interrupt_signal())) {
-            break;
-        }
-        if (status < 0) {
-            code = fail_status(status, &error);
-        } else if (status == UTTER_OK) {
-            code = output_write(&speech->output, pcm, n);
-            show_progress(speech);
-        }
+        code = code ? code : saying_move(saying, &status);
     }
-    speech->end_s = clock_seconds();
     return code;
 }
 
-static void print_stats(const struct speech *speech, const utter_stream_stats *s)
+/* Bytes that the text will have; 0: nobody knows. */
+static uint64_t text_bytes(const struct text_source *source)
 {
-    double spoken = seconds_spoken(speech), took = speech->end_s - speech->begin_s;
-    double per_frame = s->n_frames > 0 ? 1000.0 / s->n_frames : 0;
-    fprintf(stderr, "finish       %s\n", utter_finish_text(s->finish));
-    fprintf(stderr, "speech       %.2f s, %d frames\n", spoken, s->n_frames);
-    fprintf(stderr, "text         %d tokens, %d prompt rows\n", s->n_text_tokens, s->n_rows);
-    fprintf(stderr, "first sound  %.1f ms\n", 1000 * s->first_sound_s);
-    fprintf(stderr, "prompt       %.1f ms\n", 1000 * s->prompt_s);
-    fprintf(stderr, "prefill      %.1f ms\n", 1000 * s->prefill_s);
-    fprintf(stderr, "each frame   talker %.2f ms, predictor %.2f ms, vocoder %.2f ms\n",
-        per_frame * s->talker_s, per_frame * s->predictor_s, per_frame * s->vocoder_s);
-    fprintf(stderr, "in all       %.2f s, %.2f x real time\n", took, took > 0 ? spoken / took : 0);
+    struct stat about;
+    return source->text                                                       ? source->bytes
+           : fstat(source->descriptor, &about) == 0 && S_ISREG(about.st_mode) ? (uint64_t)about.st_size
+                                                                              : 0;
 }
 
-static int print_json(const struct speech *speech, const utter_stream_stats *s)
+static int say_one(struct say *say, const struct settings *settings, struct text_source *source)
 {
-    json_t *object = json_pack("{s:o,s:s,s:i,s:f,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "output",
-        json_name(speech->output.path), "finish", utter_finish_text(s->finish), "frames", s->n_frames,
-        "seconds", seconds_spoken(speech), "text_tokens", s->n_text_tokens, "prompt_rows", s->n_rows,
-        "first_sound_s", s->first_sound_s, "prompt_s", s->prompt_s, "prefill_s", s->prefill_s,
-        "talker_s", s->talker_s, "predictor_s", s->predictor_s, "vocoder_s", s->vocoder_s, "wall_s",
-        speech->end_s - speech->begin_s);
-    return report_json(object);
+    struct saying saying;
+    int code = saying_open(&saying, settings, say->model, &say->options);
+    saying.total = text_bytes(source);
+    code = code ? code : speak(&saying, source);
+    code = code ? code : saying_finish(&saying);
+    saying_close(&saying);
+    return code;
 }
 
-static void tell_end(const struct speech *speech, const utter_stream_stats *s)
+/* ---- A file for each line ---- */
+
+/* The name of line `number`: hello.wav gives hello-0001.wav. */
+static int line_path(char path[MOST_PATH], const struct settings *s, size_t number)
 {
-    switch (s->finish) {
-    case UTTER_FINISH_LOOP:
-        note(
-            "the guard ended the speech: the same codes came over and over (--no-guard lets it go on)");
-        break;
-    case UTTER_FINISH_CEILING:
-        note("the guard ended the speech: it was far too long for its text (--no-guard lets it go on)");
-        break;
-    case UTTER_FINISH_SILENCE:
-        note(
-            "the guard ended the speech: nothing but silence came any more (--no-guard lets it go on)");
-        break;
-    case UTTER_FINISH_MAX_FRAMES:
-        if (!speech->settings->max_frames.given) {
-            note(
-                "the speech was cut at the checkpoint's limit of %d frames (--max-frames sets another)",
-                s->n_frames);
+    const char *name = s->output.given ? s->output.text : "utter.wav", *slash = strrchr(name, '/');
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot && dot > (slash ? slash + 1 : name) ? (size_t)(dot - name) : strlen(name);
+    int n = snprintf(path, MOST_PATH, "%.*s-%04zu%s", (int)stem, name, number, name + stem);
+    return n < MOST_PATH ? 0 : fail(1, "%s: the name is too long", name);
+}
+
+static int say_line(struct say *say, size_t number, char *text, size_t bytes)
+{
+    char path[MOST_PATH];
+    struct invocation invocation = *say->invocation;
+    struct text_source source = {.text = text, .bytes = bytes, .descriptor = -1};
+    int code = line_path(path, &invocation.settings, number);
+    invocation.settings.output.given = true;
+    invocation.settings.output.text = path;
+    code = code ? code : overwrite_check(&invocation);
+    return code ? code : say_one(say, &invocation.settings, &source);
+}
+
+static bool is_blank(const char *text, size_t bytes)
+{
+    size_t white = 0;
+    while (white < bytes && strchr(" \t\r", text[white])) {
+        white++;
+    }
+    return white == bytes;
+}
+
+/* A line that cannot be said, or not whole, does not hold up the others. */
+static int say_lines(struct say *say)
+{
+    int worst = 0;
+    for (size_t number = 1; !interrupt_signal(); number++) {
+        char *line;
+        size_t bytes;
+        int code = text_source_line(&say->source, &line, &bytes);
+        if (code || !line) {
+            worst = code ? code : worst;
+            break;
         }
-        break;
-    case UTTER_FINISH_CONTEXT:
-        note("the speech was cut: the model's %d positions are used up", speech->info.max_positions);
-        break;
-    default:
-        break;
+        report_line(number);
+        code = is_blank(line, bytes) ? 0 : say_line(say, number, line, bytes);
+        report_line(0);
+        if (code == 2 || code >= 128) {
+            return code;
+        }
+        worst = code == 1 || worst == 0 ? code : worst;
     }
-    const char *path = speech->output.path;
-    if (path && strcmp(path, "-") != 0 && (progress_shown() || !speech->settings->output.given)) {
-        note("%.1f s of speech are in %s", seconds_spoken(speech), path);
-    }
-}
-
-/* Completes what was asked for and tells how it went. */
-static int speech_finish(struct speech *speech)
-{
-    progress_clear();
-    if (interrupt_signal() && speech->output.n_samples == 0) {
-        return fail(128 + interrupt_signal(), "interrupted before anything was spoken");
-    }
-    utter_stream_stats stats = stats_of(speech);
-    int code = output_close(&speech->output);
-    if (code == 0) {
-        code = trace_close(&speech->trace);
-    }
-    if (code == 0 && speech->codes.lines) {
-        size_t n_frames = 0;
-        const int32_t *codes = utter_stream_codes(speech->stream, &n_frames);
-        code =
-            codes_file_finish(&speech->codes, codes, n_frames, speech->info.n_codebooks, stats.finish);
-    }
-    if (code) {
-        return code;
-    }
-    if (!speech->settings->quiet.given) {
-        tell_end(speech, &stats);
-    }
-    if (speech->settings->stats.given) {
-        print_stats(speech, &stats);
-    }
-    if (speech->settings->json.given) {
-        code = print_json(speech, &stats);
-    }
-    return interrupt_signal() && code == 0 ? 128 + interrupt_signal() : code;
+    return interrupt_signal() ? 128 + interrupt_signal() : worst;
 }
 
 int command_say(const struct invocation *invocation)
 {
-    struct speech speech = {0};
-    int code = speech_open(&speech, invocation);
+    struct say say;
+    int code = say_open(&say, invocation);
     if (code == 0) {
-        code = speak(&speech);
+        code = invocation->settings.lines.given ? say_lines(&say)
+                                                : say_one(&say, &invocation->settings, &say.source);
     }
-    if (code == 0) {
-        code = speech_finish(&speech);
-    }
-    speech_close(&speech);
+    say_close(&say);
     return code;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "report.h"
 
 enum { TEXT_LIMIT = 1 << 28, FIRST_READ = 1 << 16 };
@@ -78,33 +79,65 @@ int text_source_read(struct text_source *source, char *piece, size_t capacity, s
     if (got == 0) {
         text_source_close(source);
     }
-    source->bytes += *n;
-    return source->bytes <= TEXT_LIMIT
-               ? 0
+    return 0;
+}
+
+/* Reads what comes next behind what is in `text`. */
+static int read_behind(struct text_source *source)
+{
+    if (source->bytes + 1 >= source->room) {
+        size_t room = source->room ? 2 * source->room : FIRST_READ;
+        char *grown = realloc(source->text, room);
+        if (!grown) {
+            return fail(2, "out of memory");
+        }
+        source->text = grown;
+        source->room = room;
+    }
+    size_t n, at = source->bytes;
+    int code = text_source_read(source, source->text + at, source->room - at - 1, &n);
+    source->bytes += n;
+    source->text[source->bytes] = 0;
+    return code || source->bytes <= TEXT_LIMIT
+               ? code
                : fail(1, "%s: more than %d MB of text", source->name, TEXT_LIMIT >> 20);
 }
 
 int text_source_read_all(struct text_source *source)
 {
-    size_t capacity = 0;
-    while (source->descriptor >= 0) {
-        if (source->bytes + 1 >= capacity) {
-            capacity = capacity ? 2 * capacity : FIRST_READ;
-            char *grown = realloc(source->text, capacity);
-            if (!grown) {
-                return fail(2, "out of memory");
-            }
-            source->text = grown;
-        }
-        size_t n;
-        int code =
-            text_source_read(source, source->text + source->bytes, capacity - source->bytes - 1, &n);
-        if (code) {
-            return code;
-        }
-        source->text[source->bytes] = 0;
+    int code = 0;
+    while (source->descriptor >= 0 && code == 0) {
+        code = read_behind(source);
     }
-    return 0;
+    return code;
+}
+
+int text_source_line(struct text_source *source, char **line, size_t *bytes)
+{
+    int code = 0;
+    char *end = NULL;
+    *line = NULL;
+    while (code == 0) {
+        char *begin = source->text ? source->text + source->line_at : NULL;
+        size_t n = source->bytes - source->line_at;
+        end = begin ? memchr(begin, '\n', n) : NULL;
+        if (end || source->descriptor < 0) {
+            *line = end || n > 0 ? begin : NULL;
+            *bytes = end ? (size_t)(end - begin) : n;
+            source->line_at += *bytes + (end != NULL);
+            break;
+        }
+        if (!interrupt_poll(source->descriptor, true) || interrupt_signal()) {
+            break;
+        }
+        if (source->line_at > 0) {
+            memmove(source->text, begin, n);
+            source->bytes = n;
+            source->line_at = 0;
+        }
+        code = read_behind(source);
+    }
+    return code;
 }
 
 void text_source_close(struct text_source *source)

@@ -29,12 +29,12 @@ static void event(struct trace *t, const char *name, int line, double from_s, do
         1e6 * (from_s - t->begin_s), 1e6 * length_s);
 }
 
-void trace_call(struct trace *t, const utter_stream_stats *now, double from_s, double to_s)
+void trace_call(struct trace *t, const utter_reading_stats *now, double from_s, double to_s)
 {
     if (!t->file.lines) {
         return;
     }
-    const utter_stream_stats *before = &t->before;
+    const utter_reading_stats *before = &t->before;
     const struct {
         const char *name;
         double length_s;

@@ -10,15 +10,15 @@
 struct trace {
     struct text_file file;
     double begin_s;
-    utter_stream_stats before; /* when the last call was traced */
+    utter_reading_stats before; /* when the last call was traced */
 };
 
 /* 0, or an exit code after a message. */
 int trace_open(struct trace *trace, const char *path);
-/* One call that took from from_s to to_s on the clock, after which the stream's statistics are `now`: the call on one
+/* One call that took from from_s to to_s on the clock, after which the reading's statistics are `now`: the call on one
  * line, the stages that it went through on another, one behind the other up to the end of the call. A third line has
  * what the call waited for a device, in one piece: in front of it the call only queued. */
-void trace_call(struct trace *trace, const utter_stream_stats *now, double from_s, double to_s);
+void trace_call(struct trace *trace, const utter_reading_stats *now, double from_s, double to_s);
 /* Completes the file: 0, or an exit code after a message. */
 int trace_close(struct trace *trace);
 void trace_abort(struct trace *trace);

@@ -44,7 +44,11 @@ utter_status utter_stream_open(
                         &o, sizeof o, options, options->size, "utter_stream_options", error))) {
         return status;
     }
-    return engine_open_stream(stream, &model->engine, &o, error);
+    status = engine_open_stream(stream, &model->engine, &o, error);
+    if (status == UTTER_OK) {
+        engine_note_stream(*stream);
+    }
+    return status;
 }
 
 utter_status utter_stream_text(utter_stream *stream, const char *text, size_t bytes, utter_error *error)

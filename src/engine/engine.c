@@ -191,11 +191,15 @@ utter_status engine_open_stream(
     }
     s->engine = e;
     e->streams[lane] = s;
-    if (prompt_note(s->prompt)) {
-        engine_log(e, prompt_note(s->prompt));
-    }
     *stream = s;
     return UTTER_OK;
+}
+
+void engine_note_stream(const utter_stream *s)
+{
+    if (prompt_note(s->prompt)) {
+        engine_log(s->engine, prompt_note(s->prompt));
+    }
 }
 
 void engine_free_stream(utter_stream **stream)

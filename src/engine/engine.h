@@ -55,6 +55,8 @@ int engine_free_lane(const struct engine *engine);
 /* A stream on a free lane; UTTER_AGAIN when all are taken. */
 utter_status engine_open_stream(utter_stream **stream, struct engine *engine,
     const utter_stream_options *options, utter_error *error);
+/* Tells through the log what the user should know of the stream's options. */
+void engine_note_stream(const utter_stream *stream);
 /* Frees the stream and its lane. Accepts a pointer to NULL. */
 void engine_free_stream(utter_stream **stream);
 

@@ -115,6 +115,7 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
         reading_free(&r);
         return status;
     }
+    engine_note_stream(r->spare);
     r->streams = prompt_streams(r->spare->prompt);
     *reading = r;
     return UTTER_OK;
@@ -162,7 +163,7 @@ static utter_status begin_try(utter_reading *r, struct work *w, utter_error *err
     uint64_t seed = r->voice.seed + (uint64_t)w->tries;
     utter_status status = UTTER_OK;
     w->n_fed = 0;
-    if (r->spare && w->tries == 0 && r->options.max_frames == 0) {
+    if (r->spare && w->tries == 0) {
         w->stream = r->spare;
         r->spare = NULL;
     } else {
