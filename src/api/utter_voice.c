@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Voices behind utter.h: presets, clones, files, mixtures; and recordings to codes. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "audio/sound_read.h"
 #include "base/memory.h"
-#include "base/minmax.h"
 #include "text/chars.h"
 #include "voice/clone.h"
 #include "voice/voice_file.h"
-
-/* Recordings outside of these work, but rarely well. */
-static const double short_seconds = 3, long_seconds = 30, quiet_db = -45, clipped_share = 0.001;
-/* Less than this holds no voice. */
-static const double least_seconds = 0.3, least_peak = 1e-3;
 
 utter_status utter_voice_preset(
     utter_voice **voice, const utter_model *model, const char *name, utter_error *error)
@@ -59,32 +52,6 @@ static utter_status clone_options(
     return api_need_text(to->language, "language", error);
 }
 
-/* Says through the log what might spoil a voice. */
-static void note_recording(const utter_model *model, const struct sound_heard *h)
-{
-    char line[160];
-    if (h->seconds < short_seconds) {
-        snprintf(line, sizeof line,
-            "the recording is short, %.1f s; 5 to 15 s of speech make a better voice", h->seconds);
-        engine_log(&model->engine, line);
-    }
-    if (h->seconds > long_seconds) {
-        snprintf(line, sizeof line,
-            "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
-        engine_log(&model->engine, line);
-    }
-    if (h->rms_db < quiet_db) {
-        snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
-            h->rms_db);
-        engine_log(&model->engine, line);
-    }
-    if (h->clipped > clipped_share) {
-        snprintf(line, sizeof line, "%.1f%% of the recording is clipped; record it less loud",
-            100 * h->clipped);
-        engine_log(&model->engine, line);
-    }
-}
-
 /* The part of a path behind the last slash and before the last dot, as UTF-8 whatever its bytes are. */
 static void stem_of(char *out, size_t size, const char *path)
 {
@@ -105,20 +72,6 @@ static utter_status make_clone(utter_voice **voice, utter_model *model, const fl
     status = clone_voice(voice, model->engine.context.ops, model->engine.context.backend,
         model->engine.context.model, pcm, n, &request, error);
     return engine_note(&model->engine, status, error);
-}
-
-/* `what`: the recording, as messages name it. */
-static utter_status check_holds_voice(const char *what, double seconds, double peak, utter_error *error)
-{
-    if (seconds < least_seconds) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%s: the recording is too short, %.2f s (5 to 15 s of speech make a voice)", what, seconds);
-    }
-    if (peak < least_peak) {
-        return error_set(error, UTTER_E_ARGUMENT,
-            "%s: the recording is silent (5 to 15 s of speech make a voice)", what);
-    }
-    return UTTER_OK;
 }
 
 utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const char *sound_path,
@@ -150,10 +103,10 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         status = api_copy_sized(heard, heard->size, &full, sizeof full, "utter_recording", error);
     }
     if (status == UTTER_OK) {
-        status = check_holds_voice(sound_path, h.seconds, h.peak, error);
+        status = clone_check_recording(sound_path, &h, error);
     }
     if (status == UTTER_OK) {
-        note_recording(model, &h);
+        clone_note_recording(&h, model->engine.log, model->engine.log_user);
         stem_of(name, sizeof name, sound_path);
         snprintf(provenance, sizeof provenance, "cloned from %s, %.2f s at %d Hz, by utter %s", name,
             h.seconds, h.sample_rate, utter_version_text());
@@ -177,23 +130,12 @@ utter_status utter_voice_clone_samples(utter_voice **voice, utter_model *model, 
     if ((status = clone_options(&o, options, error))) {
         return status;
     }
-    double peak = 0;
-    for (size_t i = 0; i < n_samples; i++) {
-        if (!isfinite(pcm[i])) {
-            return error_set(error, UTTER_E_ARGUMENT, "sample %zu of the recording is not a number", i);
-        }
-        peak = max(peak, (double)fabsf(pcm[i]));
-    }
-    double seconds = (double)n_samples / (double)api_config(model)->codec.sample_rate;
-    if (seconds > o.max_seconds) {
-        return error_set(error, UTTER_E_ARGUMENT, "the recording is %.1f s long, more than %.1f s",
-            seconds, o.max_seconds);
-    }
-    if ((status = check_holds_voice("samples", seconds, peak, error))) {
+    const int rate = api_config(model)->codec.sample_rate;
+    if ((status = clone_check_samples(pcm, n_samples, rate, o.max_seconds, error))) {
         return status;
     }
-    snprintf(provenance, sizeof provenance, "cloned from %.2f s of samples, by utter %s", seconds,
-        utter_version_text());
+    snprintf(provenance, sizeof provenance, "cloned from %.2f s of samples, by utter %s",
+        (double)n_samples / rate, utter_version_text());
     return make_clone(voice, model, pcm, n_samples, &o, "clone", provenance, error);
 }
 

@@ -1,9 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A recording through the encoders of a backend -> codes, x-vector, voice. */
+ * What a recording must be; a recording through the encoders of a backend -> codes, x-vector, voice. */
 #include "voice/clone.h"
+
+#include <math.h>
+#include <stdio.h>
 
 #include "audio/mel.h"
 #include "base/memory.h"
+#include "base/minmax.h"
+
+/* ---- The recording ---- */
+
+/* Less than this holds no voice. */
+static const double least_seconds = 0.3, least_peak = 1e-3;
+/* Recordings outside of these work, but rarely well. */
+static const double short_seconds = 3, long_seconds = 30, quiet_db = -45, clipped_share = 0.001;
+
+utter_status clone_check_recording(
+    const char *what, const struct sound_heard *heard, utter_error *error)
+{
+    if (heard->seconds < least_seconds) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: the recording is too short, %.2f s (5 to 15 s of speech make a voice)", what,
+            heard->seconds);
+    }
+    if (heard->peak < least_peak) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "%s: the recording is silent (5 to 15 s of speech make a voice)", what);
+    }
+    return UTTER_OK;
+}
+
+utter_status clone_check_samples(
+    const float *pcm, size_t n_samples, int rate, double most_seconds, utter_error *error)
+{
+    struct sound_heard heard = {.seconds = (double)n_samples / rate};
+    for (size_t i = 0; i < n_samples; i++) {
+        if (!isfinite(pcm[i])) {
+            return error_set(error, UTTER_E_ARGUMENT, "sample %zu of the recording is not a number", i);
+        }
+        heard.peak = max(heard.peak, (double)fabsf(pcm[i]));
+    }
+    if (heard.seconds > most_seconds) {
+        return error_set(error, UTTER_E_ARGUMENT, "the recording is %.1f s long, more than %.1f s",
+            heard.seconds, most_seconds);
+    }
+    return clone_check_recording("samples", &heard, error);
+}
+
+void clone_note_recording(const struct sound_heard *h, utter_log_fn *log, void *user)
+{
+    char line[160];
+    if (!log) {
+        return;
+    }
+    if (h->seconds < short_seconds) {
+        snprintf(line, sizeof line,
+            "the recording is short, %.1f s; 5 to 15 s of speech make a better voice", h->seconds);
+        log(user, line);
+    }
+    if (h->seconds > long_seconds) {
+        snprintf(line, sizeof line,
+            "the recording is long, %.1f s; 5 to 15 s are enough and start faster", h->seconds);
+        log(user, line);
+    }
+    if (h->rms_db < quiet_db) {
+        snprintf(line, sizeof line, "the recording is very quiet, %.0f dB: is there speech in it?",
+            h->rms_db);
+        log(user, line);
+    }
+    if (h->clipped > clipped_share) {
+        snprintf(line, sizeof line, "%.1f%% of the recording is clipped; record it less loud",
+            100 * h->clipped);
+        log(user, line);
+    }
+}
+
+/* ---- Through the encoders ---- */
 
 utter_status clone_codes(int32_t **codes, size_t *n_frames, const struct backend_ops *ops,
     struct backend *backend, const struct model *model, const float *pcm, size_t n_samples,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A recording -> a cloned voice, through the encoders of a base model. */
+ * What a recording of a voice must be; a recording -> a cloned voice, through the encoders of a base model. */
 #ifndef VOICE_CLONE_H
 #define VOICE_CLONE_H
 
+#include "audio/sound_read.h"
 #include "model/backend.h"
 #include "voice/voice.h"
 
@@ -13,6 +14,15 @@ struct clone_request {
     backend_progress_fn *progress;     /* or NULL */
     void *progress_user;
 };
+
+/* UTTER_E_ARGUMENT with the reason when a recording holds no voice: too short, silent. `what` names it. */
+utter_status clone_check_recording(
+    const char *what, const struct sound_heard *heard, utter_error *error);
+/* The same of samples that nobody has read from a file, which must be numbers and not too many. */
+utter_status clone_check_samples(
+    const float *pcm, size_t n_samples, int rate, double most_seconds, utter_error *error);
+/* Says what might spoil a voice, a line a call. `log` may be NULL. */
+void clone_note_recording(const struct sound_heard *heard, utter_log_fn *log, void *user);
 
 /* UTTER_E_ARGUMENT with the reason when a model cannot clone. */
 utter_status clone_check(const struct model *model, bool with_codes, utter_error *error);
