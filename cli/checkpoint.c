@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "hub_cache.h"
+#include "hub_place.h"
 #include "report.h"
 #include "voice_lookup.h"
 
@@ -18,7 +18,7 @@ const char *checkpoint_folder(const struct settings *settings)
 int checkpoint_find(char *path, size_t size, const char *name)
 {
     utter_error error = {0};
-    utter_status status = utter_model_find(path, size, name, hub_cache_folder(), &error);
+    utter_status status = utter_model_find(path, size, name, hub_folder(), &error);
     return status ? fail_status(status, &error) : 0;
 }
 

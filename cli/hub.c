@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "hub_cache.h"
+#include "hub_place.h"
 #include "transfer.h"
 
 enum { MOST_PATH = 4096, MOST_FILES = 256, MOST_TRIES = 5, LIST_LIMIT = 4 << 20, HASH_HEX = 64 };

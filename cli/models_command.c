@@ -16,7 +16,7 @@
 #include "commands.h"
 #include "defaults.h"
 #include "hub.h"
-#include "hub_cache.h"
+#include "hub_place.h"
 #include "interrupt.h"
 #include "report.h"
 
@@ -117,7 +117,7 @@ int command_models(const struct invocation *invocation)
     struct listing listing = {.models = invocation->settings.json.given ? json_array() : NULL};
     struct invocation use = *invocation;
     struct command as_use = *invocation->command;
-    const char *cache = hub_cache_folder();
+    const char *cache = hub_folder();
     char path[PATH_MAX];
     as_use.bit = COMMAND_USE;
     use.command = &as_use;
@@ -248,7 +248,7 @@ static bool tell(void *user, const char *file, uint64_t done, uint64_t all)
 
 int command_pull(const struct invocation *invocation)
 {
-    const char *typed = invocation->words[0], *cache = hub_cache_folder();
+    const char *typed = invocation->words[0], *cache = hub_folder();
     const char *short_name = released_repository(typed), *repository = short_name ? short_name : typed;
     struct pulling pulling = {.quiet = invocation->settings.quiet.given};
     char path[PATH_MAX] = "";

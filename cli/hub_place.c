@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the hub's files lie, by the environment that its own client goes by. */
-#include "hub_cache.h"
+ * Where the hub is, where its files lie, and the token, by the environment that its own client goes by. */
+#include "hub_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static const char *hub_home(char *home)
     return n >= 0 && n < MOST_PATH ? home : NULL;
 }
 
-const char *hub_cache_folder(void)
+const char *hub_folder(void)
 {
     static char folder[MOST_PATH + 8];
     char home[MOST_PATH];
