@@ -8,7 +8,7 @@
 
 #include "tests/support.h"
 
-#include "cuda/persistent/plan_body.h"
+#include "cuda/persistent/layout_body.h"
 
 struct product_case {
     enum frame_step step;
@@ -71,7 +71,7 @@ static void test_heads_stay_together(void **state)
     for (int block = 0; block < FRAME_BLOCKS; block++) {
         for (int j = 0; j < 2; j++) {
             int row = frame_run_at(FRAME_QKV, 256, 4, block, j).row_tile * 16;
-            int head = block / FRAME_PARTS, place = (block % FRAME_PARTS * 2 + j) * 16;
+            int head = block / FRAME_KV_BLOCKS, place = (block % FRAME_KV_BLOCKS * 2 + j) * 16;
             int want = place < 256   ? head * 256 + place
                        : place < 384 ? 2048 + head * 128 + place - 256
                                      : 3072 + head * 128 + place - 384;
@@ -87,8 +87,8 @@ static void test_projection_follows_heads(void **state)
     for (int block = 0; block < FRAME_BLOCKS; block++) {
         for (int i = 0; i < frame_n_runs(FRAME_O, 64); i++) {
             struct frame_run run = frame_run_at(FRAME_O, 64, 8, block, i);
-            assert_int_equal(run.unit, block / FRAME_PARTS);
-            assert_int_equal(run.row_tile, block % FRAME_PARTS * 4 + i);
+            assert_int_equal(run.unit, block / FRAME_KV_BLOCKS);
+            assert_int_equal(run.row_tile, block % FRAME_KV_BLOCKS * 4 + i);
         }
     }
     assert_int_equal(frame_parts(FRAME_O, 64), 8);
@@ -101,7 +101,7 @@ static void test_words(void **state)
 {
     (void)state;
     const int least[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 3072,
+        FRAME_KV_HEADS * FRAME_KEY_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 3072,
         FRAME_MAX_COLUMNS * frame_parts(FRAME_DOWN, 64) * 1024, frame_words(192),
         FRAME_MAX_COLUMNS * frame_parts(FRAME_PROJECT, 64) * 1024};
     assert_int_equal(frame_kind_at(0), 0);

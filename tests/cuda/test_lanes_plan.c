@@ -6,7 +6,7 @@
 #include "tests/support.h"
 
 #include "cuda/device/pages.h"
-#include "cuda/persistent/lanes/lanes_plan_body.h"
+#include "cuda/persistent/lanes/lanes_layout_body.h"
 
 /* Kinds of words do not overlap, four can be read at once, each holds what all lanes have; a mark for each fits. */
 static void test_kinds(void **state)
@@ -76,7 +76,7 @@ static void test_memory(void **state)
     (void)state;
     assert_true(8 * (FRAME_WARPS * 64 + 8) <= FRAME_SUM_FLOATS);
     assert_true(FRAME_MAX_SCORES * 8 <= FRAME_VECTOR_BYTES); /* the sampler's list */
-    assert_true((FRAME_PARTS * (FRAME_HEAD + 2) + FRAME_WARPS * 32) * 4 <= FRAME_VECTOR_BYTES);
+    assert_true((FRAME_KEY_PARTS * (FRAME_HEAD + 2) + FRAME_WARPS * 32) * 4 <= FRAME_VECTOR_BYTES);
     assert_true(frame_n_slots(232448, frame_ring_at(), false) >= 10);
     assert_true(2 * LANES_VALUES_AT <= (int)frame_slot_bytes(false));
     assert_true(CUDA_PAGE * FRAME_HEAD * 4 <= LANES_VALUES_AT);

@@ -446,7 +446,7 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     memory->shared_bytes +=
         b->weights.arena.size + cuda_frame_plan(b->model) + cache +
         (backend_left_kernel(b) ? 0 : b->kernel_bytes) +
-        cuda_prompt_bytes(b->model->config->talker.n_kv_heads, b->lanes.pages_stride);
+        cuda_attend_rows_bytes(b->model->config->talker.n_kv_heads, b->lanes.pages_stride);
     memory->lane_bytes += cuda_lanes_lane_bytes(b->model);
     memory->kept_bytes = cuda_vocoder_state_bytes(b->vocoder);
     memory->bytes_per_s = b->device.bytes_per_s;

@@ -122,7 +122,7 @@ static struct memory_plan plan_memory(struct backend *b, const struct backend_op
     /* A fiftieth stays free for the driver's own needs: code of kernels, graphs. */
     p.fixed = cuda_weights_plan(b->model) + cuda_frame_plan(b->model) + vocoder + p.available / 50;
     p.fixed += kernel_plan(b, o);
-    p.fixed += cuda_prompt_bytes(
+    p.fixed += cuda_attend_rows_bytes(
         b->model->config->talker.n_kv_heads, (o->lane_positions + CUDA_PAGE - 1) / CUDA_PAGE);
     p.lane = cuda_lanes_lane_bytes(b->model) + vocoder_lane;
     p.page = cuda_lanes_page_bytes(b->model);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Buffers and graphs of the frame loop, and the calls of its door. */
+ * Buffers and graphs of the frame loop, and the calls of its door; but for prompts: prefill.c. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -53,7 +53,7 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
         cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, max(b->gate_stride, b->mixed_stride)));
     b->scales = cuda_arena_take(arena, n * size);
     b->squares = cuda_arena_take(arena, n * (uint64_t)cuda_padded(max(t->width, p->width)) / 4 * size);
-    b->split = cuda_arena_take(arena, cuda_prompt_bytes(t->n_kv_heads, lane_pages));
+    b->split = cuda_arena_take(arena, cuda_attend_rows_bytes(t->n_kv_heads, lane_pages));
     b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
     b->signals = cuda_arena_take(arena, 2 * n * sizeof *b->signals);
     b->arrivals = cuda_arena_take(arena, sizeof *b->arrivals);
@@ -67,7 +67,8 @@ uint64_t cuda_frame_plan(const struct model *model)
 {
     struct frame_buffers buffers;
     struct cuda_arena arena = {0};
-    lay_out(&buffers, &arena, model->config, 1, 0); /* what depends on the lanes: cuda_prompt_bytes */
+    lay_out(
+        &buffers, &arena, model->config, 1, 0); /* what depends on the lanes: cuda_attend_rows_bytes */
     return arena.used;
 }
 
@@ -152,7 +153,7 @@ static utter_status open_kernels(struct cuda_frame *f, utter_error *error)
     cudaError_t result = cuda_linear_open(f->queue.block_shared);
     result = result ? result : cuda_wide_open(&f->device->arch);
     result = result ? result : cuda_attend_open();
-    result = result ? result : cuda_prompt_open(f->queue.block_shared);
+    result = result ? result : cuda_attend_rows_open(f->queue.block_shared);
     return check(f, result ? result : cuda_choose_open(), "prepare the kernels", error);
 }
 
@@ -324,43 +325,6 @@ utter_status cuda_frame_renew(
 {
     struct cuda_renew renew = {f->lanes, lane, f->weights->codec_vocabulary, *settings};
     return check(f, cuda_renew_queue(&f->queue, &renew), "empty a lane", error);
-}
-
-static void stage_rows(struct cuda_frame *f, struct frame_stage *s, const struct row *rows, int n)
-{
-    size_t width = (size_t)f->weights->talker.width;
-    for (int i = 0; i < n; i++) {
-        struct cuda_row *to = &s->rows[i];
-        to->text = rows[i].text;
-        to->codec = (int32_t)rows[i].codec;
-        to->id = rows[i].id;
-        if (rows[i].codec == ROW_CODES) {
-            memcpy(to->codes, rows[i].codes, (size_t)f->weights->n_codebooks * sizeof *to->codes);
-        } else if (rows[i].codec == ROW_VECTOR) {
-            memcpy(s->vectors + (size_t)i * width, rows[i].vector, width * sizeof(float));
-        }
-    }
-}
-
-utter_status cuda_frame_prefill(
-    struct cuda_frame *f, int lane, int position, const struct row *rows, int n, utter_error *error)
-{
-    utter_status status = UTTER_OK;
-    for (int done = 0; done < n && !status;) {
-        struct frame_stage *s = &f->stages[f->next_stage++ % FRAME_STAGES];
-        int some = min(n - done, CUDA_MAX_VECTORS);
-        if ((status = cuda_wait_for(f->device, s->taken, "a prompt", error))) {
-            return status;
-        }
-        stage_rows(f, s, rows + done, some);
-        if ((status = frame_queue_prompt(
-                 f, s, lane, position + done, some, done + some == n, done, error))) {
-            return status;
-        }
-        status = check(f, cudaEventRecord(s->taken, f->queue.stream), "a prompt", error);
-        done += some;
-    }
-    return status;
 }
 
 static void fill_order(

@@ -288,7 +288,7 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
     pass.attend.lanes = f->b.lane_ids + lane;
     pass.attend.first_position = position;
     pass.attend.prompt = true;
-    if (!f->tap && cuda_prompt_suits(pass.stack)) {
+    if (!f->tap && cuda_attend_rows_suits(pass.stack)) {
         pass.unused = last ? n - 1 : n;
     }
     utter_status status =

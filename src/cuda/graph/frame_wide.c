@@ -81,8 +81,9 @@ static utter_status run_attend(struct cuda_frame *f, const struct cuda_attend *a
 {
     /* By the stack alone: rows of a prompt get the same, however many come at once. */
     const bool shared =
-        a->prompt && (int)CUDA_WIDE_FROM < (int)CUDA_MAX_VECTORS && cuda_prompt_suits(a->stack);
-    return check(f, shared ? cuda_prompt_queue(&f->queue, a) : cuda_attend_queue(&f->queue, a), error);
+        a->prompt && (int)CUDA_WIDE_FROM < (int)CUDA_MAX_VECTORS && cuda_attend_rows_suits(a->stack);
+    return check(
+        f, shared ? cuda_attend_rows_queue(&f->queue, a) : cuda_attend_queue(&f->queue, a), error);
 }
 
 utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *attend,

@@ -14,7 +14,7 @@ extern "C" {
 enum {
     CUDA_MAX_VECTORS = 512, /* rows of a prompt that go through the layers together */
     CUDA_WIDE_SLAB = 8, /* tiles of columns that lie beside each other in an operand (prompt/wide.h) */
-    CUDA_PROMPT_PAGE = 16384, /* bytes of a kv head's page as prompts read it */
+    CUDA_ROWS_PAGE = 16384, /* bytes of a kv head's page as prompts read it */
 };
 
 /* ---- Products: y = W x, after a norm of x where there is one ---- */
@@ -57,11 +57,11 @@ struct cuda_attend {
     const int32_t *positions; /* [n_vectors], or NULL: first_position + v % each */
     int first_position;
     bool prompt; /* all vectors are of one lane, lanes[0]; keys are placed by a kernel of its own */
-    int unused; /* of cuda_prompt_queue: the first vectors attend to nothing; mixed begins behind them */
+    int unused; /* of cuda_attend_rows_queue: the first vectors attend to nothing; mixed begins behind them */
     const float *qkv; /* vector v at qkv + v * qkv_stride */
     int64_t qkv_stride;
     float *placed; /* of prompts: qkv again, whose queries give way to what they become */
-    void *split;   /* of prompts: scratch of cuda_prompt_bytes for pages_stride pages */
+    void *split;   /* of prompts: scratch of cuda_attend_rows_bytes for pages_stride pages */
     float *mixed;  /* vector v at mixed + v * mixed_stride, zeros behind up to whole tiles */
     int64_t mixed_stride;
     void *operand; /* NULL, or instead of mixed: the operand of a wide product (prompt/wide.h) */
@@ -79,11 +79,11 @@ struct cuda_attend {
 cudaError_t cuda_attend_open(void);
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors);
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
-/* The same for prompts, whose queries share their keys: on tensor cores. For heads that cuda_prompt_suits. */
-cudaError_t cuda_prompt_open(int block_shared); /* as cuda_attend_open */
-bool cuda_prompt_suits(const struct cuda_stack *stack);
-uint64_t cuda_prompt_bytes(int n_kv_heads, int n_pages);
-cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
+/* The same for prompts, whose queries share their keys: on tensor cores. For heads that cuda_attend_rows_suits. */
+cudaError_t cuda_attend_rows_open(int block_shared); /* as cuda_attend_open */
+bool cuda_attend_rows_suits(const struct cuda_stack *stack);
+uint64_t cuda_attend_rows_bytes(int n_kv_heads, int n_pages);
+cudaError_t cuda_attend_rows_queue(const struct cuda_queue *queue, const struct cuda_attend *attend);
 
 /* ---- Slots: the lanes of one frame ---- */
 

@@ -433,7 +433,7 @@ DEV void attend_brought(
 template <int N> DEV float attend_join_all(struct block &b, const uint32_t *words, uint32_t mark)
 {
     static_assert(
-        N <= FRAME_MAX_POSITIONS && (FRAME_LANES > 1 || FRAME_PLACED == 2), "no room for the shares");
+        N <= FRAME_SHARES && (FRAME_LANES > 1 || FRAME_PLACED == 2), "no room for the shares");
     float part[N], sum = 0, mass = 0, *share = b.shared->shares[b.warp][0];
     uint2 about; /* largest score and mass of part lane % N */
     words += b.warp / 4 * FRAME_SPLIT;
@@ -447,13 +447,13 @@ template <int N> DEV float attend_join_all(struct block &b, const uint32_t *word
     const float own = dev_exp(top - largest);
     if (b.lane < N) {
         share[b.lane] = own;
-        share[FRAME_MAX_POSITIONS + b.lane] = dev_mul(numeric_from_bits(about.y), own);
+        share[FRAME_SHARES + b.lane] = dev_mul(numeric_from_bits(about.y), own);
     }
     dev_bar_warp();
     for (int s = 0; s < N; s += 4) {
         float of[4], masses[4];
         block_read4(share + s, of);
-        block_read4(share + FRAME_MAX_POSITIONS + s, masses);
+        block_read4(share + FRAME_SHARES + s, masses);
         for (int i = 0; i < 4; i++) {
             sum = fmaf(of[i], part[s + i], sum);
             mass += masses[i];
@@ -466,12 +466,13 @@ template <int N> DEV float attend_join_all(struct block &b, const uint32_t *word
 DEV float attend_talker(struct block &b, float *first, const struct attend_norm &norm,
     const uint32_t *words, uint32_t mark, int layer, int position)
 {
+    static_assert(FRAME_KEY_PARTS == FRAME_KV_BLOCKS, "a block has one part of the keys");
     float *all = (float *)b.shared->vector, *at = first;
     attend_place<1, 0>(b, norm, b.args->weights.talker_eps, true, words, NULL, mark, NULL);
     block_trace(b, 3);
     dev_bar();
     struct attend_part part = attend_nothing();
-    for (int page = b.part; page * CUDA_PAGE <= position; page += FRAME_PARTS) {
+    for (int page = b.part; page * CUDA_PAGE <= position; page += FRAME_KEY_PARTS) {
         struct attend_ahead now;
         attend_brought(b, now, at, layer, page, position);
         for (int i = 0; i < 2; i++) {
@@ -479,7 +480,7 @@ DEV float attend_talker(struct block &b, float *first, const struct attend_norm 
                 attend_key(b, part, now.k[i], now.v[i]);
             }
         }
-        const int next = page + FRAME_PARTS; /* what was brought has been used */
+        const int next = page + FRAME_KEY_PARTS; /* what was brought has been used */
         if (next * CUDA_PAGE <= position) {
             at = attend_page(b.args->state, next);
             attend_bring(b, at, layer, next, position);
@@ -490,10 +491,11 @@ DEV float attend_talker(struct block &b, float *first, const struct attend_norm 
     dev_bar();
     attend_put_split(b, all, exchange_at<FRAME_X_SPLIT>(b) + b.index * 2 * FRAME_SPLIT, split_mark);
     dev_bar(); /* before the memory is a vector again */
-    const uint32_t *parts = exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_PARTS * 2 * FRAME_SPLIT;
-    const float mixed = position < FRAME_PARTS / 2 * CUDA_PAGE
-                            ? attend_join_all<FRAME_PARTS / 2>(b, parts, split_mark)
-                            : attend_join_all<FRAME_PARTS>(b, parts, split_mark);
+    const uint32_t *parts =
+        exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_KEY_PARTS * 2 * FRAME_SPLIT;
+    const float mixed = position < FRAME_KEY_PARTS / 2 * CUDA_PAGE
+                            ? attend_join_all<FRAME_KEY_PARTS / 2>(b, parts, split_mark)
+                            : attend_join_all<FRAME_KEY_PARTS>(b, parts, split_mark);
     block_trace(b, 4);
     return mixed;
 }

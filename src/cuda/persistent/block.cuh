@@ -11,7 +11,7 @@
 #include "base/numeric.h"
 #include "cuda/persistent/args.h"
 #include "cuda/persistent/device.cuh"
-#include "cuda/persistent/plan_body.h"
+#include "cuda/persistent/layout_body.h"
 
 struct block {
     const struct frame_args *args;

@@ -196,8 +196,8 @@ DEV bool block_begin(struct block &b, const struct frame_args &args)
     b.warp = b.thread / 32;
     b.lane = b.thread % 32;
     b.index = dev_block();
-    b.kv_head = b.index / FRAME_PARTS;
-    b.part = b.index % FRAME_PARTS;
+    b.kv_head = b.index / FRAME_KV_BLOCKS;
+    b.part = b.index % FRAME_KV_BLOCKS;
     b.marks = args.scratch.parity[b.index];
     b.set = FRAME_SET_TALKER;
     b.slot = 0;

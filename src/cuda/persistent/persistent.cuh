@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One frame of one lane in one kernel: the table of contents, a body that the files of builds/ include
- * for a talker and its weights (plan_body.h); frame_layers.cuh is that of a
+ * for a talker and its weights (layout_body.h); frame_layers.cuh is that of a
  * layer. Comes in: the lane's state, the text vector, weights in the layout of device/weights.h. Goes
  * out: the lane's next state, codes in mapped host memory.
  *

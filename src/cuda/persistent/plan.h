@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How the persistent frame kernel shares a pass over the weights among blocks: which block multiplies which rows, in
  * which order its bytes come. Plain arithmetic that the host (checks, tests) and the device (producer and consumers)
- * compute from the same lines. What depends on a build's number of lanes stands in plan_body.h.
+ * compute from the same lines. What depends on a build's number of lanes stands in layout_body.h.
  *
  * A matrix is cut into *units*: 16 rows by 256 columns, which lie together: 8 KB of bf16 in the layout of
  * device/tiles.h, or 4 KB of whole numbers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
@@ -23,8 +23,11 @@
 #endif
 enum {
     FRAME_BLOCKS = 128, /* one a multiprocessor; others stay idle */
-    FRAME_PARTS = 16,   /* blocks that share a kv head: block = kv head * FRAME_PARTS + part */
     FRAME_KV_HEADS = 8, /* with two query heads of 128 each */
+    /* Blocks of a kv head: block = kv head * FRAME_KV_BLOCKS + part. */
+    FRAME_KV_BLOCKS = FRAME_BLOCKS / FRAME_KV_HEADS,
+    /* Parts of the talker's keys, summed apart and then joined: page p is in part p % FRAME_KEY_PARTS. */
+    FRAME_KEY_PARTS = 16,
     FRAME_HEAD = 128,
     FRAME_WARPS = 8,          /* that multiply */
     FRAME_THREADS = 256,      /* of them */
@@ -39,8 +42,10 @@ enum {
     FRAME_GROUP = 512,        /* two query heads, key and value of one kv head */
     FRAME_MAX_LAYERS = 64,    /* of both stacks together */
     FRAME_MAX_POSITIONS = 16, /* of the predictor */
-    FRAME_MAX_SCORES = 3072,  /* the larger vocabulary */
-    FRAME_MAX_SLOTS = 16,     /* of the ring */
+    /* Weights that a warp spreads: of the predictor's keys, or of the talker's parts. */
+    FRAME_SHARES = FRAME_MAX_POSITIONS > FRAME_KEY_PARTS ? FRAME_MAX_POSITIONS : FRAME_KEY_PARTS,
+    FRAME_MAX_SCORES = 3072, /* the larger vocabulary */
+    FRAME_MAX_SLOTS = 16,    /* of the ring */
     /* Words of one head in a block's part of the talker's attention: 128 sums, maximum, mass. */
     FRAME_SPLIT = 132,
 };
@@ -56,7 +61,7 @@ struct frame_run {
  * projection is cut by kv heads instead: each block has the 256 columns of its own, which it has mixed itself. */
 FRAME_FN int frame_n_runs(enum frame_step step, int row_tiles)
 {
-    return step == FRAME_O ? row_tiles / FRAME_PARTS
+    return step == FRAME_O ? row_tiles / FRAME_KV_BLOCKS
                            : row_tiles / FRAME_BLOCKS + (row_tiles % FRAME_BLOCKS != 0);
 }
 
@@ -68,13 +73,14 @@ FRAME_FN struct frame_run frame_run_at(
     struct frame_run run = {0, 0, k_units};
     int whole = row_tiles / FRAME_BLOCKS;
     if (step == FRAME_QKV) {
-        int head = block / FRAME_PARTS, tile = block % FRAME_PARTS * 2 + i; /* 32 tiles a kv head */
+        int head = block / FRAME_KV_BLOCKS,
+            tile = block % FRAME_KV_BLOCKS * 2 + i; /* 32 tiles a kv head */
         run.row_tile = tile < 16   ? head * 16 + tile
                        : tile < 24 ? 128 + head * 8 + tile - 16
                                    : 192 + head * 8 + tile - 24;
     } else if (step == FRAME_O) {
-        run.row_tile = block % FRAME_PARTS * (row_tiles / FRAME_PARTS) + i;
-        run.unit = block / FRAME_PARTS;
+        run.row_tile = block % FRAME_KV_BLOCKS * (row_tiles / FRAME_KV_BLOCKS) + i;
+        run.unit = block / FRAME_KV_BLOCKS;
         run.n_units = 1;
     } else if (i < whole) {
         run.row_tile = block * whole + i;

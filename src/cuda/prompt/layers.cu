@@ -7,7 +7,7 @@
  * In a block, warps 0 to 7, two teams, multiply and attend; one thread of warp 8 waits for the other
  * blocks and asks for copies; the three warps left find the factors of the norms and split keys of
  * earlier positions. What is summed in which order is as in the kernels of single products and of
- * prompt.cu.
+ * attend_rows.cu.
  *
  * The code of a layer is kept small enough for the instructions' caches (128 KB on a
  * multiprocessor): code that is run once in each layer and was thrown out since comes at 30 cycles

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The layers of a long prompt in one kernel, for sm_90a: what the kernels of wide.h and
- * cuda_prompt_queue do one after the other, to the bit, without their beginnings and ends. */
+ * cuda_attend_rows_queue do one after the other, to the bit, without their beginnings and ends. */
 #ifndef CUDA_PROMPT_LAYERS_H
 #define CUDA_PROMPT_LAYERS_H
 
@@ -19,7 +19,7 @@ enum {
 struct cuda_layers {
     const struct cuda_stack *stack;
     int n_layers; /* the first so many of the stack, one at least; the stack has one more behind them */
-    /* As for cuda_prompt_queue, with `partial`; mixed and operand are not used. */
+    /* As for cuda_attend_rows_queue, with `partial`; mixed and operand are not used. */
     struct cuda_attend attend;
     float *x; /* [n_vectors][x_stride]: read and written */
     int64_t x_stride;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention in the kernel of layers: a block takes 32 rows and the two query heads of a kv head, 64 rows of a product
- * by a team. The pages of a quarter (prompt.cuh) are one team's, in order; team t has quarter 2 t + 1, then 2 t,
+ * by a team. The pages of a quarter (attend_rows.cuh) are one team's, in order; team t has quarter 2 t + 1, then 2 t,
  * and joins the two; then the first team joins what the second has. Of a task that two blocks share each has two of
  * the quarters, a team one; the second block leaves what it has in scratch memory, and the first waits for it, as all
  * blocks are on the device at once. Each row gets what attend_rows gives it, to the bit: a page that is behind all

@@ -6,7 +6,7 @@
 
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_order.cuh"
-#include "cuda/prompt/prompt.cuh"
+#include "cuda/prompt/attend_rows.cuh"
 #include "cuda/prompt/wide_team.cuh"
 
 namespace {

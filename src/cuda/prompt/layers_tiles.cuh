@@ -53,7 +53,7 @@ __device__ __forceinline__ void store_quarters(float *head, const struct quarter
     }
 }
 
-/* As store_split (prompt.cuh): one of two neighbours stores upper parts, one lower. */
+/* As store_split (attend_rows.cuh): one of two neighbours stores upper parts, one lower. */
 __device__ __forceinline__ void store_split_quarters(
     page_part &to, int row, const struct quarters &q, int lane)
 {

@@ -39,13 +39,12 @@ static __device__ __forceinline__ void reader_next(
 
 template <int WM>
 static __device__ __forceinline__ void load_weights(
-    uint4 (&a)[WM][2], const unsigned char *const (&w)[WM], int step)
+    uint4 (&a)[WM][CONV_WEIGHT_HALVES], const unsigned char *const (&w)[WM], int step)
 {
 #pragma unroll
     for (int i = 0; i < WM; i++) {
-        const uint4 *at = (const uint4 *)(w[i] + (int64_t)step * CONV_STEP_BYTES);
-        a[i][0] = __ldg(at);
-        a[i][1] = __ldg(at + 32);
+        load_step<true>(
+            a[i], (const uint4 *)(w[i] + (int64_t)step * CONV_STEP_BYTES), CONV_HALF_BYTES / 16);
     }
 }
 
@@ -83,11 +82,16 @@ template <int WM, int WN> struct conv_place {
  * */
 template <int WM, int WN, int DEPTH> struct conv_ahead {
     enum { BYTES = 0, AHEAD = DEPTH };
-    uint4 a[DEPTH][WM][2], b[DEPTH][WN];
+    uint4 a[DEPTH][WM][CONV_WEIGHT_HALVES], b[DEPTH][WN];
 };
 
 template <int WM, int WN, int DEPTH> struct conv_queue {
-    enum { QUADS = 2 * WM + WN, BYTES = DEPTH * QUADS * CONV_THREADS * 16, AHEAD = DEPTH };
+    enum {
+        WEIGHTS = CONV_WEIGHT_HALVES * WM,
+        QUADS = WEIGHTS + WN,
+        BYTES = DEPTH * QUADS * CONV_THREADS * 16,
+        AHEAD = DEPTH
+    };
     uint4 *at; /* this thread's first */
 };
 
@@ -148,8 +152,7 @@ static __device__ __forceinline__ void queue_weights(
     for (int i = 0; i < WM; i++) {
         const unsigned char *from = at.w[i] + (int64_t)step * CONV_STEP_BYTES;
         bool shared = at.n_subs > 1; /* by warps beside this one */
-        ptx_copy(to + 2 * i * CONV_THREADS, from, shared);
-        ptx_copy(to + (2 * i + 1) * CONV_THREADS, from + CONV_STEP_BYTES / 2, shared);
+        copy_step(to + CONV_WEIGHT_HALVES * i * CONV_THREADS, CONV_THREADS, from, shared);
     }
 }
 
@@ -195,7 +198,7 @@ template <int WM, int WN, int DEPTH>
 static __device__ __forceinline__ void queue_columns(
     const conv_queue<WM, WN, DEPTH> &queue, conv_reader<WN> &reader, const cuda_conv &p, int slot)
 {
-    uint4 *to = queue.at + (slot * queue.QUADS + 2 * WM) * CONV_THREADS;
+    uint4 *to = queue.at + (slot * queue.QUADS + queue.WEIGHTS) * CONV_THREADS;
 #pragma unroll
     for (int i = 0; i < WN; i++) {
         ptx_copy(to + i * CONV_THREADS, reader.row[i] + reader.group * CONV_GROUP_BYTES, true);
@@ -219,14 +222,14 @@ static __device__ __forceinline__ void sum_steps(const cuda_conv &p, const conv_
     for (int s = 0, slot = 0; s < at.n_steps; s++) {
         ptx_copy_wait<DEPTH - 1>();
         const uint4 *from = queue.at + slot * queue.QUADS * CONV_THREADS;
-        uint4 a[WM][2], b[WN];
+        uint4 a[WM][CONV_WEIGHT_HALVES], b[WN];
 #pragma unroll
         for (int i = 0; i < WM; i++) {
-            a[i][0] = from[2 * i * CONV_THREADS], a[i][1] = from[(2 * i + 1) * CONV_THREADS];
+            load_step<false>(a[i], from + CONV_WEIGHT_HALVES * i * CONV_THREADS, CONV_THREADS);
         }
 #pragma unroll
         for (int i = 0; i < WN; i++) {
-            b[i] = from[(2 * WM + i) * CONV_THREADS];
+            b[i] = from[(queue.WEIGHTS + i) * CONV_THREADS];
         }
         if (p.norm_width) {
             add_squares(square, b);

@@ -45,10 +45,32 @@ static __device__ __forceinline__ void reader_move(conv_reader<WN> &r, const cud
     }
 }
 
+/* A thread's weights of one step, of which the halves lie `apart` pieces of 16 bytes from each other. */
+template <bool CONSTANT, int HALF = 0>
+static __device__ __forceinline__ void load_step(
+    uint4 (&a)[CONV_WEIGHT_HALVES], const uint4 *at, int apart)
+{
+    a[HALF] = CONSTANT ? __ldg(at + HALF * apart) : at[HALF * apart];
+    if constexpr (HALF + 1 < CONV_WEIGHT_HALVES) {
+        load_step<CONSTANT, HALF + 1>(a, at, apart);
+    }
+}
+
+/* The same from device memory to places in shared memory that lie `apart` pieces from each other. */
+template <int HALF = 0>
+static __device__ __forceinline__ void copy_step(
+    uint4 *to, int apart, const unsigned char *from, bool keep)
+{
+    ptx_copy(to, from, keep);
+    if constexpr (HALF + 1 < CONV_WEIGHT_HALVES) {
+        copy_step<HALF + 1>(to + apart, apart, from + CONV_HALF_BYTES, keep);
+    }
+}
+
 /* Three of the four products of halves, the small ones first. */
 template <int WM, int WN>
 static __device__ __forceinline__ void multiply(
-    float (&sum)[WM][WN][4], const uint4 (&a)[WM][2], const uint4 (&b)[WN])
+    float (&sum)[WM][WN][4], const uint4 (&a)[WM][CONV_WEIGHT_HALVES], const uint4 (&b)[WN])
 {
 #pragma unroll
     for (int i = 0; i < WM; i++) {

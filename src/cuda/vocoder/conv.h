@@ -23,8 +23,10 @@ extern "C" {
 enum {
     CONV_GROUP = 16,        /* channels of a group */
     CONV_GROUP_BYTES = 64,  /* of a row */
-    CONV_STEP_BYTES = 1024, /* of weights: 16 outputs, 16 inputs, both halves */
-    CONV_CALL_LANES = 64,   /* most lanes of a call */
+    CONV_WEIGHT_HALVES = 2, /* bf16 numbers whose sum a weight is, the largest first */
+    CONV_HALF_BYTES = 512,  /* 16 outputs, 16 inputs */
+    CONV_STEP_BYTES = CONV_WEIGHT_HALVES * CONV_HALF_BYTES, /* of weights */
+    CONV_CALL_LANES = 64,                                   /* most lanes of a call */
 };
 
 /* What changes from call to call, in device memory. */

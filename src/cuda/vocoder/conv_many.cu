@@ -13,11 +13,13 @@ enum {
     WM = TILES / 2,
     STAGES = 4,
     STEP_PIECES = CONV_STEP_BYTES / 16,
-    STRIDE = TILES * 16 + 4,  /* of sums in shared memory: no two threads in one bank */
-    QUADS = TILES * 4,        /* of outputs */
-    BESIDE = THREADS / QUADS, /* columns that are handed on at once */
-    TOGETHER = 4,             /* columns whose residuals are on their way at once */
-    MANY = 75,                /* blocks for 100 multiprocessors: from here on this kernel is taken */
+    PIECES = TILES * STEP_PIECES,
+    TURNS = (PIECES + THREADS - 1) / THREADS, /* in which the threads bring the weights of a step */
+    STRIDE = TILES * 16 + 4,                  /* of sums in shared memory: no two threads in one bank */
+    QUADS = TILES * 4,                        /* of outputs */
+    BESIDE = THREADS / QUADS,                 /* columns that are handed on at once */
+    TOGETHER = 4,                             /* columns whose residuals are on their way at once */
+    MANY = 75, /* blocks for 100 multiprocessors: from here on this kernel is taken */
 };
 
 /* WN: tiles of 8 columns of a warp. */
@@ -32,10 +34,10 @@ template <int WN> struct room {
     float sums[stage<WN>::COLUMNS][STRIDE];
 };
 
-/* What a thread brings of each step: one or two pieces of weights, and a quarter of the rows of C columns. All that
+/* What a thread brings of each step: its pieces of weights, and a quarter of the rows of C columns. All that
  * can be known before the steps is: with 8 warps that wait for each other, reckoning in a step costs all of them. */
 template <int C> struct bringer {
-    const unsigned char *weights[2];        /* of step 0 */
+    const unsigned char *weights[TURNS];    /* of step 0 */
     const unsigned char *fresh[C], *old[C]; /* tap 0 of a column, in this call's rows or before */
     const unsigned char *row[C];            /* of the tap that is next */
     int first_fresh[C];                     /* tap */
@@ -47,7 +49,7 @@ template <int C>
 __device__ __forceinline__ void begin_weights(struct bringer<C> &b, const cuda_conv &p, int n_all)
 {
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < TURNS; i++) {
         const int piece = (int)threadIdx.x + i * THREADS;
         const int tile = min((int)blockIdx.x * TILES + piece / STEP_PIECES, p.product.n_tiles - 1);
         b.weights[i] = p.product.w + (int64_t)tile * n_all * CONV_STEP_BYTES + piece % STEP_PIECES * 16;
@@ -60,9 +62,11 @@ __device__ __forceinline__ void ask_for_weights(
     const struct bringer<C> &b, struct stage<2 * C> &to, int ahead)
 {
     uint4 *at = &to.weights[0][0] + threadIdx.x;
-    ptx_copy(at, b.weights[0] + ahead * CONV_STEP_BYTES, false);
-    if ((int)threadIdx.x + THREADS < TILES * STEP_PIECES) {
-        ptx_copy(at + THREADS, b.weights[1] + ahead * CONV_STEP_BYTES, false);
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) {
+        if ((i + 1) * THREADS <= PIECES || (int)threadIdx.x + i * THREADS < PIECES) {
+            ptx_copy(at + i * THREADS, b.weights[i] + ahead * CONV_STEP_BYTES, false);
+        }
     }
 }
 
@@ -120,11 +124,10 @@ template <int WN>
 __device__ __forceinline__ void take_stage(float (&sum)[WM][WN][4], const struct stage<WN> &from)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    uint4 a[WM][2], b[WN];
+    uint4 a[WM][CONV_WEIGHT_HALVES], b[WN];
 #pragma unroll
     for (int i = 0; i < WM; i++) {
-        a[i][0] = from.weights[warp % 2 * WM + i][lane];
-        a[i][1] = from.weights[warp % 2 * WM + i][32 + lane];
+        load_step<false>(a[i], &from.weights[warp % 2 * WM + i][lane], CONV_HALF_BYTES / 16);
     }
 #pragma unroll
     for (int j = 0; j < WN; j++) {
@@ -231,8 +234,10 @@ template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel
                 }
             }
         }
-        bringer.weights[0] += STAGES * CONV_STEP_BYTES;
-        bringer.weights[1] += STAGES * CONV_STEP_BYTES;
+#pragma unroll
+        for (int i = 0; i < TURNS; i++) {
+            bringer.weights[i] += STAGES * CONV_STEP_BYTES;
+        }
     }
     __syncthreads();
     store_sums<WN>(p, all.sums, first, n_columns);

@@ -28,7 +28,7 @@ static __device__ bool pack_value(const conv_pack &p, int tile, int m, int c, in
     return true;
 }
 
-/* One thread: the eight weights of one lane in one step, both halves. Position i of the eight is, in the
+/* One thread: the eight weights of one lane in one step, all halves. Position i of the eight is, in the
  * instruction's order, output lane / 4 + i / 2 % 2 * 8 and input 4 (lane % 4) + i / 4 * 2 + i % 2. */
 static __global__ void pack_kernel(conv_pack p)
 {
@@ -38,14 +38,16 @@ static __global__ void pack_kernel(conv_pack p)
     int group = chunk * p.chunk + step % p.chunk;
     unsigned char *at =
         p.to + ((int64_t)(p.first_tile + tile) * n_steps + step) * CONV_STEP_BYTES + lane * 16;
-    uint16_t *upper = (uint16_t *)at, *lower = (uint16_t *)(at + 512);
     for (int i = 0; i < 8; i++) {
         float v;
         int m = lane / 4 + i / 2 % 2 * 8, c = group * 16 + lane % 4 * 4 + i / 4 * 2 + i % 2;
         if (pack_value(p, tile, m, c, tap, &v)) {
-            uint32_t high = pack_bf16(v, 0);
-            upper[i] = (uint16_t)high;
-            lower[i] = (uint16_t)pack_bf16(v - rows_low(high), 0);
+#pragma unroll
+            for (int half = 0; half < CONV_WEIGHT_HALVES; half++) {
+                const uint32_t bits = pack_bf16(v, 0);
+                ((uint16_t *)(at + half * CONV_HALF_BYTES))[i] = (uint16_t)bits;
+                v -= rows_low(bits);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of the vocoder on the GPU, shared by its files: vocoder.c (memory, calls, graphs),
- * vocoder_weights.c (shapes and weights) and vocoder_queue.c (one run, kernel by kernel).
+ * The inside of the vocoder on the GPU, shared by its files: vocoder.c (memory, calls, graphs), vocoder_shapes.c
+ * (shapes, and where everything lies), vocoder_load.c (weights) and vocoder_queue.c (one run, kernel by kernel).
  *
  * A run decodes the same number of frames for each of its items (lanes of a call). Between kernels every activation
  * has a place of its own for n_slots frames in all; what convolutions need of earlier calls lies in a lane's state:

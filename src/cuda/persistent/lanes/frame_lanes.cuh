@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One frame of several lanes in one kernel: the table of contents, as persistent/persistent.cuh is for one lane.
- * A body: files of builds/ say for how many lanes and for which talker, and include it (plan_body.h).
+ * A body: files of builds/ say for how many lanes and for which talker, and include it (layout_body.h).
  *
  * The weights, in bf16, pass once for all lanes: a product has a column for each, in groups of four, and no lane's
  * numbers depend on another's. They are those of persistent/persistent.cuh to the last bit: sums stand in the same
@@ -398,7 +398,7 @@ DEV bool lanes_begin(struct block &b, struct lanes_launch &lanes, const struct f
     }
     lanes.args = &args;
     lanes.n = args.n;
-    lanes.chooses = b.part == FRAME_PARTS - 1 && b.kv_head < args.n ? b.kv_head : -1;
+    lanes.chooses = b.part == FRAME_KV_BLOCKS - 1 && b.kv_head < args.n ? b.kv_head : -1;
     if (lanes.chooses >= 0) { /* in place of lane 0's */
         const struct cuda_lane *lane = args.lane[lanes.chooses].state.lane;
         if (b.thread < (int)(sizeof(struct lane_settings) / 4)) {

@@ -115,7 +115,7 @@ DEV int lanes_turn_of(const struct block &b)
 
 /* Notes of parts for the head of which this block has the result: words as in the exchange, 128 sums, maximum and
  * mass. Marks turn with each layer. */
-enum { LANES_NOTES = FRAME_PARTS * FRAME_SPLIT, LANES_SHARED = 32 };
+enum { LANES_NOTES = FRAME_KEY_PARTS * FRAME_SPLIT, LANES_SHARED = 32 };
 
 DEV uint32_t *lanes_note_at(const struct block &b, int part)
 {
@@ -139,7 +139,7 @@ DEV uint32_t lanes_note_mark(int layer)
 DEV float *lanes_shared(const struct block &b)
 {
     static_assert((LANES_NOTES + FRAME_WARPS * LANES_SHARED) * 4 <= FRAME_VECTOR_BYTES, "no room");
-    return (float *)lanes_note_at(b, FRAME_PARTS) + b.warp * LANES_SHARED;
+    return (float *)lanes_note_at(b, FRAME_KEY_PARTS) + b.warp * LANES_SHARED;
 }
 
 /* Each lane's share of 16 sums -> lane l has sum l / 2, added in the order of attend_dots: in each step but the last
@@ -245,7 +245,7 @@ DEV void lanes_note_part(const struct block &b, const struct lanes_seen &seen, i
 {
     float largest = seen.largest, mass = 0, sum[4] = {0, 0, 0, 0};
     float *shared = lanes_shared(b);
-    for (int mask = 8; mask > 1; mask /= 2) {
+    for (int mask = FRAME_KEY_PARTS / 2; mask > 1; mask /= 2) {
         largest = fmaxf(largest, dev_xor(largest, mask));
     }
     const float share = dev_exp(seen.largest - largest);
@@ -297,7 +297,7 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
                 page == last ? fresh + 1 : CUDA_PAGE, fresh});
         ring_leave(b);
         if (i + LANES_PARTS >= n_pages) {
-            lanes_note_part(b, seen, page % FRAME_PARTS, lanes_note_mark(layer));
+            lanes_note_part(b, seen, page % FRAME_KEY_PARTS, lanes_note_mark(layer));
         }
         if (page == last && lanes_head(b) == 0) { /* not before the fence, which would wait for it */
             lanes_keep_fresh(b, attend_slot_in(b, attend_page(state, page), layer, position));
@@ -305,16 +305,17 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
     }
 }
 
-/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part l % 16. */
-DEV float lanes_mean(const float (&part)[FRAME_PARTS], float top, float weight)
+/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part
+ * l % FRAME_KEY_PARTS. */
+DEV float lanes_mean(const float (&part)[FRAME_KEY_PARTS], float top, float weight)
 {
     float largest = top, sum = 0, mass = 0;
-    for (int mask = 8; mask > 0; mask >>= 1) {
+    for (int mask = FRAME_KEY_PARTS / 2; mask > 0; mask >>= 1) {
         largest = fmaxf(largest, dev_xor(largest, mask));
     }
     const float share = dev_exp(top - largest);
     weight *= share;
-    for (int s = 0; s < FRAME_PARTS; s++) {
+    for (int s = 0; s < FRAME_KEY_PARTS; s++) {
         sum = fmaf(dev_from(share, s), part[s], sum);
         mass += dev_from(weight, s);
     }
@@ -324,27 +325,27 @@ DEV float lanes_mean(const float (&part)[FRAME_PARTS], float top, float weight)
 /* The mean of all parts, of this thread's dimension; their notes are waited for. */
 DEV float lanes_join(const struct block &b, int n_parts, uint32_t mark)
 {
-    const int split = b.lane % FRAME_PARTS;
+    const int split = b.lane % FRAME_KEY_PARTS;
     const uint32_t flip = mark - 1, *about = lanes_note_at(b, split) + FRAME_HEAD;
-    uint32_t missing = (1u << n_parts) - 1 + ((uint32_t)(split < n_parts) << FRAME_PARTS);
-    uint32_t v[FRAME_PARTS] = {0}, top = numeric_to_bits(ATTEND_NONE), weight = 0;
-    float part[FRAME_PARTS];
+    uint32_t missing = (1u << n_parts) - 1 + ((uint32_t)(split < n_parts) << FRAME_KEY_PARTS);
+    uint32_t v[FRAME_KEY_PARTS] = {0}, top = numeric_to_bits(ATTEND_NONE), weight = 0;
+    float part[FRAME_KEY_PARTS];
     do {
-        dev_pair_get_if(missing >> FRAME_PARTS, about, top);
-        dev_pair_get_if(missing >> FRAME_PARTS, about + 1, weight);
+        dev_pair_get_if(missing >> FRAME_KEY_PARTS, about, top);
+        dev_pair_get_if(missing >> FRAME_KEY_PARTS, about + 1, weight);
 #pragma unroll
-        for (int s = 0; s < FRAME_PARTS; s++) {
+        for (int s = 0; s < FRAME_KEY_PARTS; s++) {
             dev_pair_get_if(missing >> s & 1, lanes_note_at(b, s) + b.thread, v[s]);
         }
-        missing &= ~(((top ^ flip) & (weight ^ flip) & 1) << FRAME_PARTS);
+        missing &= ~(((top ^ flip) & (weight ^ flip) & 1) << FRAME_KEY_PARTS);
 #pragma unroll
-        for (int s = 0; s < FRAME_PARTS; s++) {
+        for (int s = 0; s < FRAME_KEY_PARTS; s++) {
             missing &= ~(((v[s] ^ flip) & 1) << s);
         }
     } while (missing && !block_is_late(b));
     dev_bar_warp();
 #pragma unroll
-    for (int s = 0; s < FRAME_PARTS; s++) {
+    for (int s = 0; s < FRAME_KEY_PARTS; s++) {
         part[s] = exchange_value(v[s]);
     }
     return lanes_mean(part, exchange_value(top), exchange_value(weight));
@@ -354,7 +355,7 @@ DEV float lanes_join(const struct block &b, int n_parts, uint32_t mark)
 DEV int lanes_n_parts(int position)
 {
     const int n_pages = position / CUDA_PAGE + 1;
-    return n_pages < FRAME_PARTS ? n_pages : FRAME_PARTS;
+    return n_pages < FRAME_KEY_PARTS ? n_pages : FRAME_KEY_PARTS;
 }
 
 /* What this block's lane, if it has one, mixes of the talker's keys -> LANES_X_MIXED; the mark. */

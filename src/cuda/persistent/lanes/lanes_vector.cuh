@@ -15,7 +15,7 @@
 
 #include "cuda/persistent/embed.cuh"
 #include "cuda/persistent/lanes/lanes_args.h"
-#include "cuda/persistent/lanes/lanes_plan_body.h"
+#include "cuda/persistent/lanes/lanes_layout_body.h"
 
 #define LANES_DOWN 0x1p-32f
 #define LANES_UP 0x1p32f

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a build of the frame kernel for several lanes tells between blocks, and where it stands. A body, as
- * persistent/plan_body.h is: for FRAME_LANES lanes and a talker of width FRAME_LANES_WIDTH. */
-#ifndef CUDA_PERSISTENT_LANES_LANES_PLAN_BODY_H
-#define CUDA_PERSISTENT_LANES_LANES_PLAN_BODY_H
+ * What a build of the frame kernel for several lanes tells between blocks, and where it stands; in which order a
+ * block takes pages of the talker's cache. A body, as persistent/layout_body.h is: for FRAME_LANES lanes and a talker
+ * of width FRAME_LANES_WIDTH. */
+#ifndef CUDA_PERSISTENT_LANES_LANES_LAYOUT_BODY_H
+#define CUDA_PERSISTENT_LANES_LANES_LAYOUT_BODY_H
 
-#include "cuda/persistent/plan_body.h"
+#include "cuda/persistent/layout_body.h"
 
 enum { LANES = FRAME_LANES, LANES_WIDTH = FRAME_LANES_WIDTH, LANES_FOURS = (LANES + 3) / 4 };
 
@@ -71,7 +72,7 @@ enum { LANES_VALUES_AT = FRAME_UNIT_BYTES };
 /* Pages of the talker's cache that a block has, by their number among its own, of which there are n, in the order in
  * which it takes them: those of the first half of its parts, then those of the second one, so that a warp has one
  * part at a time. Number 0 is the first, -1 stands behind the last. */
-enum { LANES_PARTS = FRAME_PARTS / 2, LANES_GROUPS = LANES_PARTS / 2 };
+enum { LANES_PARTS = FRAME_KEY_PARTS / 2, LANES_GROUPS = LANES_PARTS / 2 };
 
 FRAME_FN int lanes_page_after(int page, int n)
 {

@@ -6,7 +6,7 @@
  * three of the four products of parts. What a row gets depends on its position and the keys up to it alone: pages
  * lie at fixed positions, and a key behind a row has weight 0. So any cut of a prompt into calls gives the same
  * bits. */
-#include "cuda/prompt/prompt.cuh"
+#include "cuda/prompt/attend_rows.cuh"
 
 namespace {
 
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct heads_ta
 /* ---- Attention ---- */
 
 template <int ROUNDS>
-__global__ void __launch_bounds__(N_THREADS, 1) prompt_kernel(struct heads_task task)
+__global__ void __launch_bounds__(N_THREADS, 1) attend_rows_kernel(struct heads_task task)
 {
     PTX_DYNAMIC_SHARED(unsigned char, shared, 16);
     ptx_let_next_begin();
@@ -95,17 +95,17 @@ bool fits_two(int block_shared)
 
 } // namespace
 
-uint64_t cuda_prompt_bytes(int n_kv_heads, int n_pages)
+uint64_t cuda_attend_rows_bytes(int n_kv_heads, int n_pages)
 {
-    return (uint64_t)n_kv_heads * (uint64_t)n_pages * CUDA_PROMPT_PAGE;
+    return (uint64_t)n_kv_heads * (uint64_t)n_pages * CUDA_ROWS_PAGE;
 }
 
-bool cuda_prompt_suits(const struct cuda_stack *stack)
+bool cuda_attend_rows_suits(const struct cuda_stack *stack)
 {
     return stack->head <= MOST_HEAD && stack->head % CUDA_TILE == 0;
 }
 
-cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
+cudaError_t cuda_attend_rows_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
 {
     struct heads_task task = task_of(attend, 1);
     const int group = task.n_heads / task.n_kv_heads, n = attend->n_vectors - attend->unused;
@@ -121,16 +121,17 @@ cudaError_t cuda_prompt_queue(const struct cuda_queue *queue, const struct cuda_
     task.a.n_vectors = n;
     dim3 grid(
         (unsigned)(task.n_kv_heads * ((group + PAIR - 1) / PAIR)), (unsigned)((n + ROWS - 1) / ROWS));
-    return fits_two(queue->block_shared) ? launch(prompt_kernel<2>, grid, N_THREADS, queue->overlaps,
-                                               queue->stream, task, (int)sizeof(struct shares<2>))
-                                         : launch(prompt_kernel<1>, grid, N_THREADS, queue->overlaps,
-                                               queue->stream, task, (int)sizeof(struct shares<1>));
+    return fits_two(queue->block_shared)
+               ? launch(attend_rows_kernel<2>, grid, N_THREADS, queue->overlaps, queue->stream, task,
+                     (int)sizeof(struct shares<2>))
+               : launch(attend_rows_kernel<1>, grid, N_THREADS, queue->overlaps, queue->stream, task,
+                     (int)sizeof(struct shares<1>));
 }
 
-cudaError_t cuda_prompt_open(int block_shared)
+cudaError_t cuda_attend_rows_open(int block_shared)
 {
     const bool two = fits_two(block_shared);
-    const void *kernel = two ? ptx_kernel(prompt_kernel<2>) : ptx_kernel(prompt_kernel<1>);
+    const void *kernel = two ? ptx_kernel(attend_rows_kernel<2>) : ptx_kernel(attend_rows_kernel<1>);
     cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
         (int)(two ? sizeof(struct shares<2>) : sizeof(struct shares<1>)));
     result = result ? result : prefer_shared(ptx_kernel(ready_kernel));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Weights of the vocoder on the GPU. Comes in: the bound checkpoint. Goes out: products in the order of the kernels,
- * small vectors padded with zeros. */
+ * Brings the weights of the vocoder to the GPU. Comes in: the bound checkpoint. Goes out: products in the order of
+ * the kernels, small vectors padded with zeros. */
 #include <math.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * header but a body: a file of builds/ says FRAME_LANES and FRAME_LANES_WIDTH, the most lanes of a launch and the
  * talker's width (0: any), and includes the .cuh files of this room, which all stand on this one. Nobody else does
  * (tools/check_layers); the host gets sizes from struct frame_build (build.h). */
-#ifndef CUDA_PERSISTENT_PLAN_BODY_H
-#define CUDA_PERSISTENT_PLAN_BODY_H
+#ifndef CUDA_PERSISTENT_LAYOUT_BODY_H
+#define CUDA_PERSISTENT_LAYOUT_BODY_H
 
 #include "cuda/persistent/plan.h"
 
@@ -38,7 +38,7 @@ enum frame_kind {
 FRAME_FN int frame_kind_at(int kind)
 {
     const int words[FRAME_N_KINDS] = {FRAME_KV_HEADS * FRAME_MAX_COLUMNS * FRAME_GROUP,
-        FRAME_KV_HEADS * FRAME_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 6144,
+        FRAME_KV_HEADS * FRAME_KEY_PARTS * 2 * FRAME_SPLIT, FRAME_MAX_COLUMNS * 6144,
         FRAME_MAX_COLUMNS * 2048, 4096, FRAME_MAX_COLUMNS * 2048};
     int at = 0;
     for (int i = 0; i < kind; i++) {
@@ -72,8 +72,8 @@ struct frame_shared {
     float squares[FRAME_MAX_COLUMNS][FRAME_WARPS]; /* each warp's share of a sum of squares */
     float scores[FRAME_PLACED][2][FRAME_MAX_POSITIONS];
     FRAME_ALIGNED float shares[FRAME_WARPS][FRAME_PLACED]
-                              [FRAME_MAX_POSITIONS]; /* each warp's weights of keys or parts */
-    uint32_t pair[3][FRAME_MAX_COLUMNS * 8]; /* words that the other block of a cluster writes */
+                              [FRAME_SHARES]; /* each warp's, of keys or parts */
+    uint32_t pair[3][FRAME_MAX_COLUMNS * 8];  /* words that the other block of a cluster writes */
     uint32_t reduced[4][FRAME_WARPS];
     uint32_t counter[2];
     int32_t winner;

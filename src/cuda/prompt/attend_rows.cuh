@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention of a prompt's rows on tensor cores, as the kernels of prompts share it (prompt.cu, layers.cu):
+ * Attention of a prompt's rows on tensor cores, as the kernels of prompts share it (attend_rows.cu, layers.cu):
  * the pages of split keys and values, what becomes of a page's scores, how parts of a row are joined and stored; and
- * what a block of prompt.cu does for 16 rows and two query heads. */
-#ifndef CUDA_PROMPT_PROMPT_CUH
-#define CUDA_PROMPT_PROMPT_CUH
+ * what a block of attend_rows.cu does for 16 rows and two query heads. */
+#ifndef CUDA_PROMPT_ATTEND_ROWS_CUH
+#define CUDA_PROMPT_ATTEND_ROWS_CUH
 
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_matrix.cuh"
@@ -33,7 +33,7 @@ typedef uint4 page_part[COLS / LINE][2][CUDA_PAGE][LINE];
 struct page {
     page_part keys, values;
 };
-static_assert(sizeof(struct page) == CUDA_PROMPT_PAGE, "cuda_prompt_bytes counts them");
+static_assert(sizeof(struct page) == CUDA_ROWS_PAGE, "cuda_attend_rows_bytes counts them");
 
 /* ---- Heads ---- */
 
