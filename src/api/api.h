@@ -24,6 +24,10 @@ utter_status api_copy_sized(
  * or to_size is none. */
 void api_init_sized(void *to, size_t to_size, const void *from, size_t from_size);
 
+/* What utter_model_open may be given -> the folder or file with the checkpoint, in path[size]: NULL is the voice that
+ * comes with the library, a repository's folder in a hub's cache its snapshot. Whether it is there is not asked. */
+utter_status find_checkpoint(char *path, size_t size, const char *given, utter_error *error);
+
 /* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
 utter_status api_need(const void *pointer, const char *what, utter_error *error);
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "api/find.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nearest.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/find.h"
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "text/feed.h"
