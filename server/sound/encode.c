@@ -90,7 +90,7 @@ struct encode *encode_new(const struct encode_settings *settings, int model_rate
         good = e->resampler != NULL;
     }
     if (good && settings->format != ENCODE_WAV && settings->format != ENCODE_PCM) {
-        e->coder = encode_coder_new(settings->format, e->rate);
+        e->coder = encode_coder_new(settings, e->rate);
         good = e->coder != NULL;
     }
     if (!good) {

@@ -15,7 +15,8 @@
 enum { BLOCK = 1920, MP3_KBIT = 128, AAC_FRAME = 1024, OPUS_BITS = 32000 };
 
 struct encode_coder {
-    enum encode_format format;
+    struct encode_settings settings;
+    int rate;             /* of the output */
     struct wire_out *out; /* of the call that runs */
     bool failed;
     lame_t mp3;
@@ -41,13 +42,13 @@ static int opus_close(void *user)
     return 0;
 }
 
-static bool open_opus(struct encode_coder *c, int rate)
+static bool open_opus(struct encode_coder *c)
 {
     static const OpusEncCallbacks calls = {opus_write, opus_close};
     int fault = 0;
     c->comments = ope_comments_create();
-    c->opus =
-        c->comments ? ope_encoder_create_callbacks(&calls, c, c->comments, rate, 1, 0, &fault) : NULL;
+    c->opus = c->comments ? ope_encoder_create_callbacks(&calls, c, c->comments, c->rate, 1, 0, &fault)
+                          : NULL;
     if (!c->opus) {
         return false;
     }
@@ -72,58 +73,59 @@ static FLAC__StreamEncoderWriteStatus flac_write(const FLAC__StreamEncoder *flac
     return FLAC__STREAM_ENCODER_WRITE_STATUS_OK;
 }
 
-static bool open_mp3(struct encode_coder *c, int rate)
+static bool open_mp3(struct encode_coder *c)
 {
     c->mp3 = lame_init();
-    return c->mp3 && !lame_set_in_samplerate(c->mp3, rate) && !lame_set_out_samplerate(c->mp3, rate) &&
-           !lame_set_num_channels(c->mp3, 1) && !lame_set_mode(c->mp3, MONO) &&
-           !lame_set_brate(c->mp3, rate < 16000 ? 64 : MP3_KBIT) && !lame_set_quality(c->mp3, 5) &&
-           !lame_set_bWriteVbrTag(c->mp3, 0) && !lame_set_disable_reservoir(c->mp3, 1) &&
-           lame_init_params(c->mp3) >= 0;
+    return c->mp3 && !lame_set_in_samplerate(c->mp3, c->rate) &&
+           !lame_set_out_samplerate(c->mp3, c->rate) && !lame_set_num_channels(c->mp3, 1) &&
+           !lame_set_mode(c->mp3, MONO) && !lame_set_brate(c->mp3, c->rate < 16000 ? 64 : MP3_KBIT) &&
+           !lame_set_quality(c->mp3, 5) && !lame_set_bWriteVbrTag(c->mp3, 0) &&
+           !lame_set_disable_reservoir(c->mp3, 1) && lame_init_params(c->mp3) >= 0;
 }
 
-static bool open_aac(struct encode_coder *c, int rate)
+static bool open_aac(struct encode_coder *c)
 {
     static VO_MEM_OPERATOR memory = {
         cmnMemAlloc, cmnMemFree, cmnMemSet, cmnMemCopy, cmnMemCheck, cmnMemCompare, cmnMemMove};
     VO_CODEC_INIT_USERDATA user = {.memflag = VO_IMF_USERMEMOPERATOR, .memData = &memory};
-    AACENC_PARAM settings = {rate, rate < 16000 ? 32000 : 64000, 1, 1};
+    AACENC_PARAM settings = {c->rate, c->rate < 16000 ? 32000 : 64000, 1, 1};
     return voGetAACEncAPI(&c->aac_calls) == VO_ERR_NONE &&
            c->aac_calls.Init(&c->aac, VO_AUDIO_CodingAAC, &user) == VO_ERR_NONE &&
            c->aac_calls.SetParam(c->aac, VO_PID_AAC_ENCPARAM, &settings) == VO_ERR_NONE;
 }
 
-static bool open_flac(struct encode_coder *c, int rate)
+static bool open_flac(struct encode_coder *c)
 {
     c->flac = FLAC__stream_encoder_new();
     return c->flac && FLAC__stream_encoder_set_channels(c->flac, 1) &&
            FLAC__stream_encoder_set_bits_per_sample(c->flac, 16) &&
-           FLAC__stream_encoder_set_sample_rate(c->flac, (uint32_t)rate) &&
+           FLAC__stream_encoder_set_sample_rate(c->flac, (uint32_t)c->rate) &&
            FLAC__stream_encoder_set_compression_level(c->flac, 3) &&
            FLAC__stream_encoder_set_blocksize(c->flac, BLOCK) &&
            FLAC__stream_encoder_set_streamable_subset(c->flac, true);
 }
 
-struct encode_coder *encode_coder_new(enum encode_format format, int rate)
+struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate)
 {
     struct encode_coder *c = memory_new(1, sizeof *c);
     bool good = false;
     if (!c) {
         return NULL;
     }
-    c->format = format;
-    switch (format) {
+    c->settings = *settings;
+    c->rate = rate;
+    switch (settings->format) {
     case ENCODE_MP3:
-        good = open_mp3(c, rate);
+        good = open_mp3(c);
         break;
     case ENCODE_OPUS:
-        good = open_opus(c, rate);
+        good = open_opus(c);
         break;
     case ENCODE_FLAC:
-        good = open_flac(c, rate);
+        good = open_flac(c);
         break;
     case ENCODE_AAC:
-        good = open_aac(c, rate);
+        good = open_aac(c);
         break;
     case ENCODE_WAV:
     case ENCODE_PCM:
@@ -236,7 +238,7 @@ bool encode_coder_feed(
         size_t take = min(n, BLOCK);
         last = take == n;
         bool flush = final && last, good = false;
-        switch (c->format) {
+        switch (c->settings.format) {
         case ENCODE_MP3:
             good = feed_mp3(c, pcm, take, flush);
             break;

@@ -10,7 +10,8 @@
 
 struct encode_coder;
 
-struct encode_coder *encode_coder_new(enum encode_format format, int rate);
+/* Of a coded format; rate: of the output. NULL where it cannot be had. */
+struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate);
 bool encode_coder_feed(
     struct encode_coder *c, const float *pcm, size_t n, bool final, struct wire_out *out);
 void encode_coder_free(struct encode_coder *c); /* accepts NULL */
