@@ -94,11 +94,7 @@ __device__ int process(struct shared &s, const struct choice_rule &r, float (&ow
             own[e] = -INFINITY;
             continue;
         }
-        float v = choice_admit(own[e], s.bad);
-        if (r.seen && history_has(r.seen, i)) {
-            v = choice_penalize(r, v);
-        }
-        v = choice_suppress(r, i, v);
+        float v = choice_process(r, i, own[e], r.seen && history_has(r.seen, i), s.bad);
         v = r.sampling.temperature == 0 ? v : v / r.sampling.temperature;
         s.scores[i] = own[e] = v;
         best = fmaxf(best, v);
