@@ -5,6 +5,8 @@
 #include "options.h"
 
 #define AT(field) offsetof(struct settings, field)
+#define SERVES(member) AT(plain.serve.member)
+#define LOADS(member) AT(plain.load.member)
 
 enum {
     SAY = COMMAND_SAY,
@@ -104,50 +106,50 @@ static const struct option option_table[] = {
     {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames a stream (default 5 a word, which is ordinary speech)"},
 
-    {LOAD, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, AT(server_host), "127.0.0.1",
+    {LOAD, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, LOADS(host), "127.0.0.1",
         "where it listens"},
-    {LOAD, "Server", 0, "port", "N", OPTION_INTEGER, 1, 65535, AT(server_port), "8080", "and its port"},
-    {LOAD, "Server", 0, "key", "KEY", OPTION_TEXT, 0, 0, AT(key), NULL, "an API key"},
-    {LOAD, "Load", 0, "rate", "X", OPTION_NUMBER, DBL_MIN, 100000, AT(rate), NULL,
+    {LOAD, "Server", 0, "port", "N", OPTION_INTEGER, 1, 65535, LOADS(port), "8080", "and its port"},
+    {LOAD, "Server", 0, "key", "KEY", OPTION_TEXT, 0, 0, LOADS(key), NULL, "an API key"},
+    {LOAD, "Load", 0, "rate", "X", OPTION_NUMBER, DBL_MIN, 100000, LOADS(rate), NULL,
         "requests a second, at random times that wait for no answer"},
-    {LOAD, "Load", 0, "listeners", "N", OPTION_INTEGER, 1, 10000, AT(listeners), NULL,
+    {LOAD, "Load", 0, "listeners", "N", OPTION_INTEGER, 1, 10000, LOADS(listeners), NULL,
         "instead: so many listeners, each asks again when it has heard the last answer out (default "
         "8)"},
-    {LOAD, "Load", 0, "eager", NULL, OPTION_FLAG, 0, 0, AT(eager), NULL,
+    {LOAD, "Load", 0, "eager", NULL, OPTION_FLAG, 0, 0, LOADS(eager), NULL,
         "listeners ask again as soon as they have the answer"},
-    {LOAD, "Load", 0, "seconds", "X", OPTION_NUMBER, DBL_MIN, 86400, AT(seconds), "20",
+    {LOAD, "Load", 0, "seconds", "X", OPTION_NUMBER, DBL_MIN, 86400, LOADS(seconds), "20",
         "how long requests are sent"},
     {LOAD, "Load", 0, "words", "N[-N]", OPTION_TEXT, 0, 0, AT(load_words), "5-60", "words of a text"},
-    {LOAD, "Load", 0, "word-frames", "N", OPTION_INTEGER, 1, 100, AT(word_frames), NULL,
+    {LOAD, "Load", 0, "word-frames", "N", OPTION_INTEGER, 1, 100, LOADS(word_frames), NULL,
         "ask for at most N frames of 80 ms a word, where a model does not end by itself"},
     {LOAD, "Load", 'v', "voice", "NAME", OPTION_TEXT, 0, 0, AT(voice), NULL, "who speaks"},
     {LOAD, "Load", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0, AT(seed), "0",
         "the same seed sends the same texts at the same times"},
-    {LOAD, "Load", 0, "limit", "MS", OPTION_NUMBER, 0, 1e6, AT(limit), "300",
+    {LOAD, "Load", 0, "limit", "MS", OPTION_NUMBER, 0, 1e6, LOADS(limit_ms), "300",
         "goodput counts answers that are audible within MS and never run dry"},
 
-    {SERVE, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, AT(host), "127.0.0.1",
+    {SERVE, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, SERVES(host), "127.0.0.1",
         "where to listen; other machines reach it only with --api-key-file or --insecure"},
-    {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, AT(port), "8080",
+    {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, SERVES(port), "8080",
         "0 takes a free one, which the line at the start names"},
-    {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(serve_lanes), NULL,
+    {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, SERVES(lanes), NULL,
         "speeches that are made at the same time; not given: as many as suit the device (24 on a CPU), "
         "and no more than can be made as they are heard"},
-    {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, AT(queue), "64",
+    {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, SERVES(queue), "64",
         "speeches that may wait for a lane; more are refused"},
-    {SERVE, "Server", 0, "patience", "MS", OPTION_INTEGER, 0, 600000, AT(patience), "300",
+    {SERVE, "Server", 0, "patience", "MS", OPTION_INTEGER, 0, 600000, SERVES(patience_ms), "300",
         "who could not be heard so soon, because others speak, is refused at once and told when to "
         "come again"},
-    {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices), NULL,
+    {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, SERVES(voices), NULL,
         "folder of voice files; uploaded voices are kept there"},
-    {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, AT(api_key_file), NULL,
+    {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, SERVES(key_file), NULL,
         "ask clients for one of the keys in it, one KEY or sha256:HEX a line, with limits if you like "
         "(speeches=N per-minute=N); SIGHUP reads it again"},
     {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0,
-        AT(default_format), "mp3", "for requests that name no response_format"},
-    {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, AT(drain), "30",
+        SERVES(format), "mp3", "for requests that name no response_format"},
+    {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
-    {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, AT(insecure), NULL,
+    {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, SERVES(insecure), NULL,
         "listen on any address without keys, under any name"},
 
     {(ALL & ~(TOKENS | VOICES | MIX)) | USE, "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT,
@@ -175,7 +177,7 @@ static const struct option option_table[] = {
         OPTION_FLAG, 0, 0, AT(json), NULL, "the result as JSON on standard output"},
     {SAY | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL, "Report", 'q', "quiet",
         NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
-    {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL,
+    {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, SERVES(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
     {ALL | LOAD | QUANTIZE | MODELS | PULL | USE | COMMAND_COMPLETION, "Report", 'h', "help", NULL,
         OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},

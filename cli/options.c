@@ -12,11 +12,6 @@
 
 enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
-static struct setting *setting_of(struct settings *settings, const struct option *option)
-{
-    return (struct setting *)((char *)settings + option->setting);
-}
-
 static bool choice_allows(const char *choices, const char *value)
 {
     size_t length = strlen(value);
@@ -83,6 +78,39 @@ static bool parse_value(struct setting *setting, const struct option *option, co
         }
         return true;
     case OPTION_FLAG:
+    case OPTION_PARAMETERS:
+        break;
+    }
+    return true;
+}
+
+/* A value of the option goes to its place in the settings. */
+static bool take_value(
+    struct settings *settings, const struct option *option, const char *value, bool given)
+{
+    void *at = (char *)settings + option->setting;
+    struct setting plain = {0}, *setting = at;
+    if (option->setting < offsetof(struct settings, plain)) {
+        setting->given = given;
+        return parse_value(setting, option, value);
+    }
+    if (!parse_value(&plain, option, value)) {
+        return false;
+    }
+    switch (option->kind) {
+    case OPTION_FLAG:
+        *(bool *)at = given;
+        break;
+    case OPTION_INTEGER:
+        *(int *)at = (int)plain.integer;
+        break;
+    case OPTION_NUMBER:
+        *(double *)at = plain.number;
+        break;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+        *(const char **)at = plain.text;
+        break;
     case OPTION_PARAMETERS:
         break;
     }
@@ -165,9 +193,7 @@ static bool parse_option(struct invocation *invocation, int n, char **arguments,
         }
         value = arguments[++*i];
     }
-    struct setting *setting = setting_of(&invocation->settings, &option);
-    setting->given = true;
-    return parse_value(setting, &option, value);
+    return take_value(&invocation->settings, &option, value, true);
 }
 
 static bool check_words(const struct invocation *invocation)
@@ -193,8 +219,7 @@ bool options_parse(
     invocation->command = command;
     for (size_t i = 0; i < options_count(); i++) {
         const struct option option = option_at(i);
-        if (option.fallback &&
-            !parse_value(setting_of(&invocation->settings, &option), &option, option.fallback)) {
+        if (option.fallback && !take_value(&invocation->settings, &option, option.fallback, false)) {
             return false;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The options of all commands: one table (option_table.c) gives parsing, ranges, defaults and help. Comes in:
- * argv. Goes out: struct settings, whose strings point into argv or the table. */
+ * argv. Goes out: struct settings, whose strings point into argv or the table. An option that `utter serve` or `utter
+ * load` alone has goes straight into their own structs (server/loop/serve_options.h, server/load/load_options.h). */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -11,6 +12,8 @@
 
 #include "base/parameters.h"
 #include "commands.h"
+#include "server/front/serve.h"
+#include "server/load/load.h"
 
 /* What one option was set to. Without `given` the rest holds the table's default, or zeros. */
 struct setting {
@@ -32,11 +35,13 @@ struct settings {
     struct setting pretokenizer;
     struct setting rule, chunk;
     struct setting runs, words, lanes, snapshots;
-    struct setting host, port, serve_lanes, queue, patience, voices, api_key_file, default_format,
-        drain, insecure;
-    struct setting rate, listeners, eager, seconds, key, limit, load_words, word_frames;
-    struct setting server_port, server_host;
+    struct setting voices, load_words;
     struct setting text, name, base;
+    /* Plain members, which say nothing of `given`: an int, a double, a bool or a string, by the kind of the option. */
+    struct {
+        struct serve_options serve;
+        struct load_options load;
+    } plain;
 };
 
 enum option_kind {
@@ -56,7 +61,7 @@ struct option {
     const char *value; /* what stands for the value in the help; NULL for a flag */
     enum option_kind kind;
     double low, high;
-    size_t setting;       /* offset in struct settings */
+    size_t setting; /* offset in struct settings: of a struct setting, or of a member of `plain` */
     const char *fallback; /* NULL, or the default as it would be typed */
     const char *help;
 };
