@@ -83,6 +83,7 @@ static void setting_open(struct setting *s, const char *folder, int n_frames, in
     }
     cudaMalloc((void **)&s->codes_at, n * sizeof *s->codes);
     cudaMemcpy(s->codes_at, s->codes, n * sizeof *s->codes, cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize(); /* the copy may still be on its way, and other streams do not wait for it */
     need(s,
         cuda_pinned_open(&s->device, lane_samples(s) * LANES * sizeof(float), (void **)&s->pcm,
             (void **)&s->pcm_at, "pcm", &s->error),

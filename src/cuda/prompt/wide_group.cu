@@ -122,6 +122,7 @@ __device__ __forceinline__ void bring(
     const uint32_t bytes = (uint32_t)(b.rows * WEIGHT_BYTES + b.groups * GROUP_BYTES);
 #pragma unroll 1
     for (int i = 0; i < min(n, (int)S::STAGES); i++) {
+        ptx_spare(stages + i * S::BYTES + b.rows * WEIGHT_BYTES, (S::ROWS - b.rows) * WEIGHT_BYTES);
         ptx_expect_by_one(&at.full[i], bytes);
         ask_for_weights<S>(b, i, stages + i * S::BYTES, &at.full[i]);
     }

@@ -66,7 +66,7 @@ void warp_sync(int block, int warp, uint32_t mask)
 void begin(int stream, const char *name)
 {
     op = strict_op_begin(stream, name);
-    grid = strict_grid_begin(op, name, BLOCKS, N, 2);
+    grid = strict_grid_begin(op, name, ALL_BLOCKS, N, (struct host_dim){2, 1, 1});
     memset(turn, 0, sizeof turn);
 }
 

@@ -11,6 +11,8 @@
 
 enum { N = 96, BLOCKS = 4, PAGE = 4096, GLOBAL = 16 * PAGE, SHARED = 2 * PAGE };
 
+static const struct host_dim ALL_BLOCKS = {BLOCKS, 1, 1}, ALONE = {1, 1, 1};
+
 struct strict_case {
     void (*run)(bool left_out);
     const char *name, *said; /* said: in the finding */

@@ -278,7 +278,7 @@ static void events(bool left_out)
     if (!left_out) {
         strict_op_after(op, 2, time);
     }
-    grid = strict_grid_begin(op, "second kernel", BLOCKS, N, 1);
+    grid = strict_grid_begin(op, "second kernel", ALL_BLOCKS, N, ALONE);
     be(1, 3);
     R(global + 10);
 }
@@ -294,7 +294,7 @@ static void event_through_a_third(bool left_out)
     uint64_t second = strict_op_end(between);
     op = strict_op_begin(4, "third kernel");
     strict_op_after(op, 3, second);
-    grid = strict_grid_begin(op, "third kernel", BLOCKS, N, 1);
+    grid = strict_grid_begin(op, "third kernel", ALL_BLOCKS, N, ALONE);
     be(1, 3);
     R(global + 10);
 }
@@ -343,7 +343,7 @@ static void host_asked_earlier(bool left_out)
     asked = left_out ? asked : copy_in(0, global + 4000, 4);
     op = strict_op_begin(2, "asked for");
     strict_op_after(op, 0, asked);
-    grid = strict_grid_begin(op, "asked for", BLOCKS, N, 1);
+    grid = strict_grid_begin(op, "asked for", ALL_BLOCKS, N, ALONE);
     be(0, 3);
     R(global + 10);
 }
@@ -354,7 +354,7 @@ static void dependent_launch(bool left_out)
     W(global + 10);
     struct strict_op *first_op = op, *second_op = strict_op_begin(1, "dependent");
     struct strict_grid *first = grid;
-    grid = strict_grid_begin(second_op, "dependent", BLOCKS, N, 1);
+    grid = strict_grid_begin(second_op, "dependent", ALL_BLOCKS, N, ALONE);
     be(1, 5);
     op = second_op;
     strict_grid_end(first);

@@ -270,6 +270,19 @@ static void flag_of_cluster(bool left_out)
     flag(left_out, STRICT_RELEASE, STRICT_ACQUIRE, STRICT_CLUSTER, left_out ? 2 : 1);
 }
 
+/* Clusters of two blocks above each other, beside the ones of the case: blocks 0 and 2 of 2 x 2. */
+static void flag_of_cluster_down(bool left_out)
+{
+    struct strict_op *second_op = strict_op_begin(2, "above");
+    struct strict_grid *first = grid, *second = strict_grid_begin(second_op, "above",
+                                          (struct host_dim){2, 2, 1}, N, (struct host_dim){1, 2, 1});
+    grid = second;
+    flag(left_out, STRICT_RELEASE, STRICT_ACQUIRE, STRICT_CLUSTER, left_out ? 1 : 2);
+    grid = first;
+    strict_grid_end(second);
+    strict_op_end(second_op);
+}
+
 static void fences(bool writer, bool reader, enum strict_scope scope)
 {
     be(0, 7);
@@ -401,7 +414,8 @@ static void handed_on_twice(bool left_out)
 static void flag_between_launches(bool left_out)
 {
     struct strict_op *second_op = strict_op_begin(2, "beside");
-    struct strict_grid *first = grid, *second = strict_grid_begin(second_op, "beside", 2, 32, 1);
+    struct strict_grid *first = grid, *second = strict_grid_begin(
+                                          second_op, "beside", (struct host_dim){2, 1, 1}, 32, ALONE);
     be(3, 90);
     W(global + 10);
     strict_write(global, 4, left_out ? STRICT_RELAXED : STRICT_RELEASE, STRICT_SYS);
@@ -446,6 +460,7 @@ const struct strict_case strict_cases_order[] = {
     {flag_acquire, "a flag, acquired", "race"},
     {flag_near, "a flag of the block", "race"},
     {flag_of_cluster, "a flag of the cluster", "race"},
+    {flag_of_cluster_down, "a flag of a cluster that goes down the grid", "race"},
     {fence_of_writer, "a fence before the flag", "race"},
     {fence_of_reader, "a fence behind the flag", "race"},
     {fence_wide_enough, "a fence as wide as needed", "race"},

@@ -102,6 +102,11 @@ static inline void ptx_bulk_copy_by(
     host_bulk_copy(host_shared_address(to), from, bytes, host_shared_address(barrier), 0);
 }
 
+static inline void ptx_spare(void *at, uint32_t bytes)
+{
+    strict_memory_spare(at, bytes);
+}
+
 static inline void ptx_copies_see()
 {
     host_copies_see();

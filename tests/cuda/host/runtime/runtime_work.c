@@ -102,9 +102,8 @@ static void begin_kernel(struct host_operation *op)
     }
     launch->seed = host_seed() * 0x9e3779b97f4a7c15u + (uint64_t)op->work.number;
     op->share = host_launch_share(launch);
-    op->watched = launch->watched =
-        strict_grid_begin(op->op, host_kernel_name(launch->kernel), (int)host_volume(launch->grid),
-            (int)host_volume(launch->block), (int)host_volume(launch->cluster));
+    op->watched = launch->watched = strict_grid_begin(op->op, host_kernel_name(launch->kernel),
+        launch->grid, (int)host_volume(launch->block), launch->cluster);
     finding_launch(launch, op->work.number);
     op->run = host_run_begin(launch);
     finding_launch(NULL, 0);

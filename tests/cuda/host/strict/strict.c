@@ -109,7 +109,8 @@ static bool both_atomic(const struct access *a, const struct strict_entry *e)
         return least >= STRICT_GPU;
     }
     int block = (int)((e->unit - g->unit) / (uint32_t)g->block_units), mine = a->t->block->index;
-    return block == mine || (least == STRICT_CLUSTER && block / g->cluster == mine / g->cluster);
+    return block == mine ||
+           (least == STRICT_CLUSTER && strict_cluster_of(g, block) == strict_cluster_of(g, mine));
 }
 
 static void race(struct access *a, const struct strict_entry *before, bool was_write, const char *why)

@@ -31,6 +31,9 @@ void strict_memory_remove(void *at);
 /* Of an area that was added: [at, at + bytes) is a piece of its own. What lies between pieces may not be touched. */
 void strict_memory_piece(void *at, size_t bytes, const char *label);
 
+/* Bytes of shared memory that nobody writes, and that may be read all the same: what they hold is of no result. */
+void strict_memory_spare(void *at, size_t bytes);
+
 /* What is known of the bytes at `live` and at `image` changes places: static shared memory of one block makes room
  * for another's. */
 void strict_memory_swap(void *live, void *image, size_t bytes);
@@ -52,8 +55,8 @@ void strict_op_read(struct strict_op *op, const void *at, size_t bytes);
 void strict_op_write(struct strict_op *op, void *at, size_t bytes);
 
 /* A launch's threads. A warp is numbered within the launch: block * warps of a block + warp of the block. */
-struct strict_grid *strict_grid_begin(
-    struct strict_op *op, const char *kernel, int n_blocks, int n_threads, int cluster);
+struct strict_grid *strict_grid_begin(struct strict_op *op, const char *kernel, struct host_dim blocks,
+    int n_threads, struct host_dim cluster);
 void strict_grid_end(struct strict_grid *grid);
 /* Its threads have all ended and nothing that they began is under way: what is kept of them goes. */
 void strict_block_end(struct strict_grid *grid, int block);
@@ -96,6 +99,7 @@ struct strict_copy;
 #define strict_memory_add(...) ((void)0)
 #define strict_memory_remove(...) ((void)0)
 #define strict_memory_piece(...) ((void)0)
+#define strict_memory_spare(at, bytes) ((void)(at), (void)(bytes))
 #define strict_memory_swap(...) ((void)0)
 #define strict_allow(...) ((void)0)
 #define strict_op_begin(...) ((struct strict_op *)NULL)

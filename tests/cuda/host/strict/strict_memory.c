@@ -316,6 +316,17 @@ void strict_memory_remove(void *at)
     free(a);
 }
 
+void strict_memory_spare(void *at, size_t bytes)
+{
+    EACH_PAGE((uintptr_t)at, (uintptr_t)at + bytes, page, from, to)
+    {
+        struct strict_page *p = strict_page_of((void *)page);
+        if (p && p != &strict_page_allowed) {
+            set_fresh(p, (unsigned)from, (unsigned)to, true);
+        }
+    }
+}
+
 /* The area that holds the address. It looks at all, so it is for reports and what is seldom. */
 static struct area *area_of(const void *at)
 {

@@ -273,7 +273,7 @@ static void part_add(struct strict_thread *t, struct part *p, int layer)
 static int group_of(const struct strict_thread *t, int level)
 {
     return level == STRICT_CTA       ? t->block->index
-           : level == STRICT_CLUSTER ? t->block->index / t->grid->cluster
+           : level == STRICT_CLUSTER ? strict_cluster_of(t->grid, t->block->index)
                                      : 0;
 }
 
@@ -286,7 +286,7 @@ void strict_object_release(
     struct strict_thread *t, struct strict_object *o, enum strict_scope scope, int layer)
 {
     for (int level = STRICT_CTA; level <= widest(scope); level++) {
-        if (level != STRICT_CLUSTER || t->grid->cluster > 1) {
+        if (level != STRICT_CLUSTER || host_volume(t->grid->cluster) > 1) {
             part_add(t, part_of(o, level, group_of(t, level), true), layer);
         }
     }

@@ -119,16 +119,18 @@ void strict_warp_sync(uint32_t mask)
 
 /* ---- Launches ---- */
 
-struct strict_grid *strict_grid_begin(
-    struct strict_op *op, const char *kernel, int n_blocks, int n_threads, int cluster)
+struct strict_grid *strict_grid_begin(struct strict_op *op, const char *kernel, struct host_dim blocks,
+    int n_threads, struct host_dim cluster)
 {
+    const int n_blocks = (int)host_volume(blocks);
     struct strict_grid *g = get(1, sizeof *g);
     g->op = op;
     g->name = strict_intern(kernel);
     g->n_blocks = n_blocks;
     g->n_threads = n_threads;
     g->n_warps = (n_threads + HOST_WARP - 1) / HOST_WARP;
-    g->cluster = cluster > 1 ? cluster : 1;
+    g->blocks_along = blocks;
+    g->cluster = cluster;
     g->block_units = 2 * g->n_warps + 1;
     g->short_lanes = (g->n_warps + 1) * HOST_WARP;
     g->all_lanes = g->block_units * HOST_WARP;

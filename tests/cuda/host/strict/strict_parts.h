@@ -109,7 +109,8 @@ struct strict_grid {
     const char *name;
     uint32_t unit; /* of block 0; that of the operation itself stands elsewhere */
     uint32_t n_units;
-    int n_blocks, n_threads, n_warps, cluster;
+    int n_blocks, n_threads, n_warps;
+    struct host_dim blocks_along, cluster;
     int block_units, short_lanes, all_lanes; /* of a block; short: without copies of groups */
     struct strict_block **blocks;            /* NULL: has not begun */
     struct strict_objects *objects;
@@ -117,6 +118,14 @@ struct strict_grid {
     struct strict_vector *known; /* of streams, when it began */
     struct strict_chunk *chunk;  /* where the next object of a cell goes */
 };
+
+/* Which of the launch's clusters a block is of: they may lie along any direction of the grid. */
+static inline int strict_cluster_of(const struct strict_grid *g, int block)
+{
+    const struct host_dim all = g->blocks_along, c = g->cluster;
+    const unsigned i = (unsigned)block, x = i % all.x, y = i / all.x % all.y, z = i / (all.x * all.y);
+    return (int)(x / c.x + all.x / c.x * (y / c.y + all.y / c.y * (z / c.z)));
+}
 
 /* A block's units: its warps, one of bulk copies, and one for the copies of groups of each warp. */
 extern struct strict_thread *strict_now; /* NULL: nobody */
