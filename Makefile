@@ -307,18 +307,18 @@ $(FRAME_TOOLS): $(B)/%: $(B)/%.o $(B)/internal.a
 	$(CXX) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 frame-tools: $(FRAME_TOOLS) ## programs that compare and time the frame kernel on a GPU
 build/checkpoints/wide: $(B)/tools/make_model
-	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --text-rows 2000
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --codebooks 3 --text-rows 2000
 # Long prompts of it take the kernel of all layers (prompt/layers.h).
 build/checkpoints/layers: $(B)/tools/make_model
-	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000
+	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 2 --text-rows 2000
 # The same talkers for a posed GPU, with a small codec.
 SMALL_CODEC := --codebooks 3 --vocoder-width 32 --vocoder-inner 48 --vocoder-layers 2 --latent 48 --code-width 32 --conv-width 64
 build/checkpoints/wide-small: $(B)/tools/make_model
-	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 build/checkpoints/layers-small: $(B)/tools/make_model
-	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
+	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 build/checkpoints/wider-small: $(B)/tools/make_model
-	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 1 --text-rows 2000 $(SMALL_CODEC)
+	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 
 CLIENTS := build/clients/venv/bin/python
 clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium

@@ -90,14 +90,17 @@ static void take_layers(
     }
 }
 
-/* The builds that there are for this talker. Lanes with packed weights go one after the other. */
-static void take_builds(struct frame_kernel *k, int talker_width)
+/* The builds that there are for these stacks. Lanes with packed weights go one after the other; and those of a
+ * predictor of one layer: its first position ends with the last layer's keys, and behind that layer no vector is read
+ * by all blocks, so the input of the second could be written while some block has yet to read that of the first. */
+static void take_builds(struct frame_kernel *k, const struct cuda_weights *weights)
 {
     const struct frame_build all[] = {
         frame_build_lanes4(), frame_build_lanes4_wide(), frame_build_lanes8()};
+    const bool any = k->packed == FRAME_PACKED_NONE && weights->predictor.n_layers > 1;
     k->n_many = 0;
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
-        if (all[i].talker_width == talker_width && k->packed == FRAME_PACKED_NONE) {
+        if (any && all[i].talker_width == weights->talker.width) {
             struct frame_many *m = &k->many[k->n_many++];
             m->build = all[i];
             m->words = cuda_arena_take(&k->arena, m->build.exchange_bytes);
@@ -130,7 +133,7 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
         k->heads[j] = take_matrix(k, &weights->predictor_head[j], predictor);
     }
     k->projection = take_matrix(k, &weights->projection, predictor);
-    take_builds(k, weights->talker.width);
+    take_builds(k, weights);
 }
 
 uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed packed)
