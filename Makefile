@@ -45,7 +45,7 @@ else ifneq ($(filter host host-strict,$(CUDA)),)
 # Kernels as C++ for the host. Nothing is fused that the source does not fuse, and what instructions the host has for
 # that does not change a bit. Static shared memory is found by names (tests/cuda/host/symbols.c), and so nothing is merged.
 STRICT     := $(filter host-strict,$(CUDA))
-CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST -DCUDA_PATIENCE_S=3600 -DCUDA_WARM_ROWS=1 -DCUDA_TRIAL_FRAMES=1 -DCUDA_TRIAL_WAYS=1 $(if $(STRICT),-DHOST_STRICT) -isystem tests/cuda/host/include
+CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST -DCUDA_PATIENCE_S=3600 -DCUDA_WARM_ROWS=1 -DCUDA_WARM_SIZES=1 -DCUDA_TRIAL_FRAMES=1 -DCUDA_TRIAL_WAYS=1 $(if $(STRICT),-DHOST_STRICT) -isystem tests/cuda/host/include
 CUDA_LIBS  := -lstdc++
 HOST_FMA   := $(if $(shell grep -m1 -w avx2 /proc/cpuinfo 2>/dev/null | grep -w fma),-mavx2 -mfma)
 # The frame kernels' builds are most of what there is to compile, and run as fast when less is done to them.

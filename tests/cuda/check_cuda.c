@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The GPU backend against the CPU backend, and its speed. A program of its own, not a unit test: it needs a GPU,
  * goes on after a failure, and says where the first difference is. Ends with `N passed, N failed`.
- * Usage: check_cuda [-n FRAMES] [-f FORCED FRAMES] [-t LANES] [-T] CHECKPOINT ...
+ * Usage: check_cuda [-n FRAMES] [-f FORCED FRAMES] [-b FRAMES BESIDE OTHERS] [-t LANES] [-T] CHECKPOINT ...
  * -t: times of 1, 8 .. LANES lanes too; -T: only those. */
 #include <math.h>
 
@@ -209,6 +209,8 @@ static void check_heads(struct run *gpu, struct run *cpu, int n_frames)
         equal, heads);
 }
 
+static int n_beside = N_FRAMES; /* frames of lanes next to others */
+
 struct speech {
     int32_t codes[N_FRAMES][MAX_CODEBOOKS];
     float pcm[N_FRAMES * 1920];
@@ -219,7 +221,7 @@ static bool speak(struct run *r, const int *lanes, const int *kinds, int n, stru
 {
     const struct lane_settings s = {{0.9f, 20, 0.95f, 1.05f}, {0.9f, 20, 1, 1}, 5, N_FRAMES};
     memset(out, 0, (size_t)n * sizeof *out);
-    for (int t = 0; t < N_FRAMES + n; t++) {
+    for (int t = 0; t < n_beside + n; t++) {
         struct frame_in in[N_LANES];
         int who[N_LANES], some[N_LANES], m = 0;
         utter_error error;
@@ -227,7 +229,7 @@ static bool speak(struct run *r, const int *lanes, const int *kinds, int n, stru
             if (t == i && !start(r, lanes[i], kinds[i], &s, N_ROWS - kinds[i] * 3)) {
                 return false;
             }
-            if (t >= i && t - i < N_FRAMES) {
+            if (t >= i && t - i < n_beside) {
                 in[m] = (struct frame_in){lanes[i], text_of(r->config, kinds[i], t - i), NULL};
                 some[m] = lanes[i];
                 who[m++] = i;
@@ -415,6 +417,8 @@ int main(int argc, char **argv)
             n_forced = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             n_frames = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "-b") == 0 && i + 1 < argc) {
+            n_beside = atoi(argv[++i]) < N_FRAMES ? atoi(argv[i]) : N_FRAMES;
         } else {
             folder = argv[i];
             check_model(checks, timed_lanes, n_frames, n_forced);

@@ -2,8 +2,8 @@
  * The persistent kernel behind the backend's door: codes equal those of the graphs, a lost frame is made again by
  * them or, with 8-bit weights, is an error, the memory of those, the choice at open. Needs a GPU and checkpoints of
  * the released shapes; goes on after a failure. Usage: check_frame [-n FRAMES] [-l MOST LANES] [-f FRAMES]
- * [-q] CHECKPOINT ...; -n: of one lane, -f: of lanes together; -q: the most lanes only, of which the first and
- * the last speak alone, and not what memory is told. */
+ * [-q] CHECKPOINT ...; -n: of one lane, 0: not these; -l: 1: none together; -f: of lanes together; -q: the most
+ * lanes only, of which the first and the last speak alone, and not what memory is told. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
@@ -114,8 +114,9 @@ struct crowd {
     double ms; /* of a frame of all */
 };
 
-/* False after a failure; frame lose_at runs out of time (-1: none). Lanes begin one after the other, so that some
- * have their first frame beside others' later ones. only: -1, or the lane that speaks alone. */
+/* False after a failure; frame lose_at runs out of time (-1: none). Lanes begin one after the other, or several at
+ * once where there are more than frames, so that some have their first frame beside others' later ones. only: -1, or
+ * the lane that speaks alone. */
 static bool speak_together(struct backend *b, int n_lanes, int only, int lose_at, struct crowd *crowd)
 {
     struct run r = {&cuda_backend, b, model->config};
@@ -123,15 +124,15 @@ static bool speak_together(struct backend *b, int n_lanes, int only, int lose_at
     struct lane_out out;
     utter_error error;
     bool good = true;
+    const int each = (n_lanes + many_frames - 1) / many_frames;
     for (int t = 0; t < many_frames && good; t++) {
-        const int last = t < n_lanes ? t : n_lanes - 1;
         int n = 0;
-        if (t < n_lanes && (only < 0 || t == only)) {
+        for (int l = t * each; l < (t + 1) * each && l < n_lanes && good; l++) {
             struct lane_settings settings = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 21, 2};
-            settings.seed += (uint64_t)t;
-            good = start(&r, t, 1 + t, &settings, 5 + 9 * t);
+            settings.seed += (uint64_t)l;
+            good = (only >= 0 && l != only) || start(&r, l, 1 + l, &settings, 5 + 9 * l);
         }
-        for (int l = 0; l <= last; l++) {
+        for (int l = 0; l < (t + 1) * each && l < n_lanes; l++) {
             if ((only < 0 || l == only) && !crowd->ended[l]) {
                 in[n++] = (struct frame_in){l, l % 3 == 1 ? 30 + t : model->config->tts_pad, NULL};
             }
@@ -254,15 +255,12 @@ static void check_memory_told(void)
     taken(UTTER_WEIGHTS_Q8_PREDICTOR, &packed[0], &packed[1]);
 }
 
-static void check_model(void)
+/* One lane by the kernel, beside the graphs' codes. */
+static void check_alone(int n)
 {
-    const int n = n_frames, lost_at = n > LOST_AT ? LOST_AT : n / 2;
     static int32_t want[MOST_FRAMES][CODEBOOKS];
-    utter_error error;
+    const int lost_at = n > LOST_AT ? LOST_AT : n / 2;
     double ms[2] = {0, 0};
-    if (!said(model_open(&model, folder, &error), &error, "model")) {
-        return;
-    }
     struct backend *graphs = open_with("graph", UTTER_WEIGHTS_STORED, 1);
     int n_want = graphs ? speak(graphs, n, -1, want, &ms) : 0;
     result(n_want > 0, "%s: %d frames, %.3f ms each, %.3f with sound",
@@ -280,11 +278,24 @@ static void check_model(void)
     compare(open_with(NULL, UTTER_WEIGHTS_Q8, 1), "8 bits", n, -1, n_want, want, false);
     check_lost_packed(UTTER_WEIGHTS_Q8_PREDICTOR, "the predictor in 8 bits");
     check_lost_packed(UTTER_WEIGHTS_Q8, "8 bits");
-    for (int n_lanes = few_alone ? most_lanes : 2; n_lanes <= most_lanes;
+}
+
+static void check_model(void)
+{
+    utter_error error;
+    if (!said(model_open(&model, folder, &error), &error, "model")) {
+        return;
+    }
+    if (n_frames > 0) {
+        check_alone(n_frames);
+    }
+    for (int n_lanes = few_alone ? most_lanes : 2; most_lanes > 1 && n_lanes <= most_lanes;
          n_lanes = n_lanes == 8 ? 12 : 2 * n_lanes) {
         check_together(n_lanes, -1);
     }
-    check_together(most_lanes < LOST_LANES ? most_lanes : LOST_LANES, many_frames / 2);
+    if (most_lanes > 1) {
+        check_together(most_lanes < LOST_LANES ? most_lanes : LOST_LANES, many_frames / 2);
+    }
     if (!few_alone) {
         check_memory_told();
     }
@@ -302,9 +313,9 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const bool more = i + 1 < argc;
         if (strcmp(argv[i], "-n") == 0 && more) {
-            n_frames = within(argv[++i], 1, MOST_FRAMES);
+            n_frames = within(argv[++i], 0, MOST_FRAMES);
         } else if (strcmp(argv[i], "-l") == 0 && more) {
-            most_lanes = within(argv[++i], 2, MOST_LANES);
+            most_lanes = within(argv[++i], 1, MOST_LANES);
         } else if (strcmp(argv[i], "-f") == 0 && more) {
             many_frames = within(argv[++i], 2, MANY_FRAMES);
         } else if (strcmp(argv[i], "-q") == 0) {

@@ -2,8 +2,8 @@
  * Many frames with random settings, lanes, prompts, texts and kernels, everything spoken twice: the second time other
  * lanes of the backend speak it, together again or each alone. A frame that differs, fails or comes too late for the
  * frame kernel is a fault. Some rounds are spoken by the graphs too; their sums are taken in another order, so a few
- * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-f STEPS] [-s SECONDS]
- * [-r SEED] CHECKPOINT ...; -f: the most of a round; ends with `N passed, N failed`. */
+ * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-f STEPS] [-l LANES] [-s SECONDS]
+ * [-r SEED] CHECKPOINT ...; -f, -l: the most of a round; ends with `N passed, N failed`. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
@@ -27,7 +27,7 @@ static const struct {
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS, SHARES = 24 };
 
 static uint64_t state;
-static int most_steps = MOST_FRAMES;
+static int most_steps = MOST_FRAMES, most_lanes = MOST_LANES;
 
 static uint32_t below(uint32_t n)
 {
@@ -69,6 +69,7 @@ static void draw(struct plan *plan)
     static const int counts[] = {1, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8, 8, 8, 11, 16},
                      least[] = {0, 2, 2, 2, 40, 1 << 20};
     plan->n = counts[below(16)];
+    plan->n = plan->n < most_lanes ? plan->n : most_lanes;
     const int least_steps = most_steps < LEAST_FRAMES ? most_steps : LEAST_FRAMES;
     plan->n_steps = least_steps + (int)below((uint32_t)(most_steps - least_steps + 1));
     for (int i = 0; i < plan->n; i++) {
@@ -95,7 +96,7 @@ static bool note_scores(
 {
     static uint32_t scores[MOST_LANES * CUDA_MAX_CODES];
     const int each = r->config->codec_vocabulary;
-    if (cudaMemcpy(scores, r->b->lanes.logits, (size_t)(MOST_LANES * each) * sizeof *scores,
+    if (cudaMemcpy(scores, r->b->lanes.logits, (size_t)(most_lanes * each) * sizeof *scores,
             cudaMemcpyDeviceToHost) != cudaSuccess) {
         result(false, "scores: not to be had");
         return false;
@@ -121,7 +122,7 @@ static bool speak(struct run *r, const struct plan *plan, int shift, struct spee
         utter_error error;
         for (int i = 0; i < plan->n && good; i++) {
             const struct voice *v = &plan->of[i];
-            const int lane = (i + shift) % MOST_LANES;
+            const int lane = (i + shift) % most_lanes;
             good = t != v->begin || start(r, lane, v->kind, &v->settings, v->n_rows);
             if (t >= v->begin && !ended[i]) {
                 who[n] = i;
@@ -155,7 +156,7 @@ static bool speak_alone(struct run *r, const struct plan *plan, struct speech *a
     for (int i = 0; i < plan->n && good; i++) {
         struct plan alone = {.of = {plan->of[i]}, .n = 1, .n_steps = plan->n_steps - plan->of[i].begin};
         alone.of[0].begin = 0;
-        good = speak(r, &alone, (int)below(MOST_LANES), &one);
+        good = speak(r, &alone, (int)below((uint32_t)most_lanes), &one);
         memcpy(all->codes[i], one.codes[0], sizeof one.codes[0]);
         memcpy(all->scores[i], one.scores[0], sizeof one.scores[0]);
         all->n_frames[i] = one.n_frames[0];
@@ -258,9 +259,9 @@ static void take_round(struct run *runs, struct tally *tally)
     draw(&plan);
     const int kind = draw_kind();
     const bool beside = kind == 0 && below(SHARED_BY_GRAPHS) == 0, alone = below(REPEATED_ALONE) == 0;
-    if (!speak(&runs[kind], &plan, (int)below(MOST_LANES), &first) ||
+    if (!speak(&runs[kind], &plan, (int)below((uint32_t)most_lanes), &first) ||
         !(alone ? speak_alone(&runs[kind], &plan, &second)
-                : speak(&runs[kind], &plan, (int)below(MOST_LANES), &second)) ||
+                : speak(&runs[kind], &plan, (int)below((uint32_t)most_lanes), &second)) ||
         !holds(runs[kind].b, kind)) {
         tally->n_failures++;
         return;
@@ -293,7 +294,7 @@ static void check_model(long n_frames, double seconds)
         return;
     }
     for (int i = 0; i < N_KINDS && good; i++) {
-        struct backend_options o = {.n_lanes = MOST_LANES,
+        struct backend_options o = {.n_lanes = most_lanes,
             .lane_positions = 256,
             .cpu_kernels = KINDS[i].kernels,
             .weights = KINDS[i].weights};
@@ -331,6 +332,9 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "-f") == 0 && more) {
             most_steps = atoi(argv[++i]);
             most_steps = most_steps < 1 || most_steps > MOST_FRAMES ? MOST_FRAMES : most_steps;
+        } else if (strcmp(argv[i], "-l") == 0 && more) {
+            most_lanes = atoi(argv[++i]);
+            most_lanes = most_lanes < 1 || most_lanes > MOST_LANES ? MOST_LANES : most_lanes;
         } else if (strcmp(argv[i], "-s") == 0 && more) {
             seconds = atof(argv[++i]);
         } else if (strcmp(argv[i], "-r") == 0 && more) {

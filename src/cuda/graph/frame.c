@@ -7,8 +7,10 @@
 #include "cuda/device/wait.h"
 #include "cuda/graph/frame_parts.h"
 
-#ifndef CUDA_WARM_ROWS /* of the longest prompt at open; a build for a device that is slower than any GPU sets less */
+/* What runs at open: the longest prompt's rows, graphs. A build for a device that is slower than any GPU sets less. */
+#ifndef CUDA_WARM_ROWS
 #define CUDA_WARM_ROWS CUDA_MAX_VECTORS
+#define CUDA_WARM_SIZES FRAME_SIZES
 #endif
 
 static utter_status check(
@@ -197,7 +199,7 @@ static utter_status capture(
 static utter_status warm_up(struct cuda_frame *f, utter_error *error)
 {
     utter_status status = frame_queue_begin(f, &f->orders_at[0], error);
-    for (int i = 0; i < FRAME_SIZES && f->talker[i] && !status; i++) {
+    for (int i = 0; i < CUDA_WARM_SIZES && f->talker[i] && !status; i++) {
         status = check(f, cudaGraphLaunch(f->talker[i], f->queue.stream), "run a graph", error);
         if (!status) {
             status = check(f, cudaGraphLaunch(f->predictor[i], f->queue.stream), "run a graph", error);
@@ -233,10 +235,13 @@ static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
     utter_status status = frame_queue_begin(f, &f->orders_at[0], error);
     /* Once without a graph: the first launch of a kernel loads it, which a capture must not do. */
     for (int i = 0; i < FRAME_SIZES && (i == 0 || 1 << (i - 1) < f->lanes.n) && !status; i++) {
-        if ((status = frame_queue_talker(f, 1 << i, error)) ||
-            (status = frame_queue_predictor(f, 1 << i, error)) ||
-            (status = cuda_wait_stream(f->device, f->queue.stream, "the first frame", error)) ||
-            (status = capture(f, frame_queue_talker, 1 << i, &f->talker[i], error))) {
+        if (i < CUDA_WARM_SIZES &&
+            ((status = frame_queue_talker(f, 1 << i, error)) ||
+                (status = frame_queue_predictor(f, 1 << i, error)) ||
+                (status = cuda_wait_stream(f->device, f->queue.stream, "the first frame", error)))) {
+            return status;
+        }
+        if ((status = capture(f, frame_queue_talker, 1 << i, &f->talker[i], error))) {
             return status;
         }
         status = capture(f, frame_queue_predictor, 1 << i, &f->predictor[i], error);
