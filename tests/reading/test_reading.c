@@ -105,7 +105,8 @@ static void a_long_text_is_whole(void **state)
     utter_stream_options voice;
     utter_stream_options_init(&voice, model);
     utter_reading_options o = reading_options();
-    const char *text = SUPPORT_SANITIZED ? "It was a warm noon.\n\nThey sat down. Did the train come?" : LONG;
+    const char *text =
+        SUPPORT_SANITIZED ? "It was a warm noon.\n\nThey sat down. Did the train come?" : LONG;
     o.piece_length = SUPPORT_SANITIZED ? 20 : 0;
     struct heard live = hear(model, &voice, &o, text, strlen(text), 1920);
     assert_int_equal(live.stats.finish, UTTER_FINISH_EOS);
