@@ -222,7 +222,7 @@ WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
 # The kernels on tiles of a machine that has none.
-$(addprefix $(B)/tests/cpu/,test_kern_whole test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
+$(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a

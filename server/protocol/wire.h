@@ -83,7 +83,7 @@ struct wire_open {
     const char *voice_name, *voice_file;
     const char *language, *instruct;
     int layout; /* utter_layout */
-    /* As in parameter_table. The checkpoint's own value: NAN, or -1 of whole numbers. */
+    /* As in parameter_table. The checkpoint's own value: NAN, or -1 of integers. */
     double sampling[MOST_PARAMETERS];
     uint64_t seed;
     int max_frames;

@@ -92,7 +92,8 @@ utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t
     for (size_t at = 0; status == UTTER_OK && at < n_frames; at += step) {
         size_t to = n_frames - at < step ? n_frames : at + step;
         size_t context = rule == UTTER_CODEC_WHOLE ? 0 : min(at, OFFICIAL_CONTEXT);
-        status = engine_note(&model->engine, decode_run(&job, at - context, at, to, error), error);
+        status =
+            engine_keep_failure(&model->engine, decode_run(&job, at - context, at, to, error), error);
     }
     model->engine.reserved[lane] = false;
     return status;

@@ -204,5 +204,5 @@ utter_status utter_voice_design(utter_voice **voice, utter_model *designer, cons
     status = clone_voice(voice, base->engine.context.ops, base->engine.context.backend,
         base->engine.context.model, d.pcm, d.n, &request, error);
     memory_free(d.pcm);
-    return engine_note(&base->engine, status, error);
+    return engine_keep_failure(&base->engine, status, error);
 }

@@ -71,7 +71,7 @@ static utter_status make_clone(utter_voice **voice, utter_model *model, const fl
     }
     status = clone_voice(voice, model->engine.context.ops, model->engine.context.backend,
         model->engine.context.model, pcm, n, &request, error);
-    return engine_note(&model->engine, status, error);
+    return engine_keep_failure(&model->engine, status, error);
 }
 
 utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const char *sound_path,
@@ -234,5 +234,5 @@ utter_status utter_codec_encode(utter_model *model, const char *sound_path, int3
     status = clone_codes(codes, n_frames, model->engine.context.ops, model->engine.context.backend,
         model->engine.context.model, pcm, n, progress, user, error);
     memory_free(pcm);
-    return engine_note(&model->engine, status, error);
+    return engine_keep_failure(&model->engine, status, error);
 }

@@ -329,7 +329,7 @@ void file_out_abort(struct file_out **out)
     file_out_free(o);
 }
 
-/* Whether its writer is gone. It holds the lock but for moments, after it was made and before it is renamed. */
+/* Whether its writer is gone. It holds the lock but for a moment, after it was made and before it is renamed. */
 static bool is_left(int folder, const char *name)
 {
     struct stat about;

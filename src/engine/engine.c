@@ -145,7 +145,7 @@ utter_status engine_check(struct engine *e, utter_error *error)
     return e->broken.code;
 }
 
-utter_status engine_note(struct engine *e, utter_status status, const utter_error *error)
+utter_status engine_keep_failure(struct engine *e, utter_status status, const utter_error *error)
 {
     if (status == UTTER_E_DEVICE && e->broken.code == UTTER_OK) {
         error_set(&e->broken, status, "%s", error ? error->text : "the device failed");
@@ -185,7 +185,7 @@ utter_status engine_open_stream(
         return UTTER_AGAIN;
     }
     utter_stream *s;
-    status = engine_note(e, stream_open(&s, &e->context, lane, options, error), error);
+    status = engine_keep_failure(e, stream_open(&s, &e->context, lane, options, error), error);
     if (status) {
         return status;
     }
@@ -225,9 +225,10 @@ static int gather(struct engine *e, bool *moved)
             continue;
         }
         utter_status status =
-            s->prefilled ? UTTER_OK : engine_note(e, stream_prefill(s, &error), &error);
+            s->prefilled ? UTTER_OK : engine_keep_failure(e, stream_prefill(s, &error), &error);
         if (!status && s->prefilled && e->context.ops->room) {
-            status = engine_note(e, e->context.ops->room(e->context.backend, i, &error), &error);
+            status =
+                engine_keep_failure(e, e->context.ops->room(e->context.backend, i, &error), &error);
         }
         if (status) {
             stream_fail(s, status, &error);
@@ -343,7 +344,7 @@ utter_status engine_step(struct engine *e, bool together, utter_error *error)
     e->context.n_together = min(MOST_TOGETHER / n, e->context.ops->gathers);
     if ((status = make_frames(e, n, urgent, why)) || (status = make_sound(e, n, urgent, why))) {
         fail_all(e, n, status, why);
-        return engine_note(e, status, why);
+        return engine_keep_failure(e, status, why);
     }
     return engine_check(e, why);
 }

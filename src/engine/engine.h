@@ -46,7 +46,7 @@ enum pretokenizer engine_pretokenizer(const char *version);
 /* The error of an earlier device failure or of a file that changed under us, or UTTER_OK. */
 utter_status engine_check(struct engine *engine, utter_error *error);
 /* Passes a backend status on; a device failure sticks to the engine. */
-utter_status engine_note(struct engine *engine, utter_status status, const utter_error *error);
+utter_status engine_keep_failure(struct engine *engine, utter_status status, const utter_error *error);
 void engine_log(const struct engine *engine, const char *line);
 
 /* A free lane, or -1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packed weights: a matrix as whole numbers of 8 or 4 bits, with one scale for every PACK_GROUP numbers of a
+ * Packed weights: a matrix as integers of 8 or 4 bits, with one scale for every PACK_GROUP numbers of a
  * row. Comes in: rows of floats. Goes out: blocks that a kernel reads from the first byte to the last.
  *
  * A block holds PACK_ROWS rows; rows and columns that the matrix lacks are zeros. In a block:

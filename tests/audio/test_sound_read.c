@@ -12,13 +12,13 @@
 
 enum { N = 4800 };
 
-/* Channel c of moment t: different in all channels. */
+/* Channel c of time step t: different in all channels. */
 static float sample(int t, int c)
 {
     return 0.5f * sinf((float)t * 0.05f * (float)(c + 1)) - 0.01f * (float)c;
 }
 
-/* A sound file of n moments, in a buffer of malloc. */
+/* A sound file of n time steps, in a buffer of malloc. */
 static uint8_t *make_file(
     const char *name, int format, int rate, int channels, const float *x, int n, size_t *bytes)
 {

@@ -34,9 +34,9 @@ struct call {
             struct kern_rounded rounded;
         } product;
         struct {
-            struct kern_whole conv;
-            struct kern_whole_rounding rounding; /* of the first group */
-        } whole;
+            struct kern_integer conv;
+            struct kern_integer_rounding rounding; /* of the first group */
+        } integer;
     };
     int32_t *index;
     float *scratch;
@@ -247,74 +247,75 @@ static void run_snake(struct call *call)
     call->kern->snake(call->y, call->x, 1.7f, 0.3f, call->n_y);
 }
 
-/* ---- The same in whole numbers: a table has its own order of numbers in memory ---- */
+/* ---- The same in integers: a table has its own order of numbers in memory ---- */
 
-static int whole_at(const struct kern *kern, int i, int t)
+static int integer_at(const struct kern *kern, int i, int t)
 {
-    return kern->whole_by_moments
-               ? (i / KERN_WHOLE_GROUP * X_STRIDE + t) * KERN_WHOLE_GROUP + i % KERN_WHOLE_GROUP
+    return kern->integer_by_time
+               ? (i / KERN_INTEGER_GROUP * X_STRIDE + t) * KERN_INTEGER_GROUP + i % KERN_INTEGER_GROUP
                : i * X_STRIDE + t;
 }
 
-static struct kern_whole_rounding rounding_of(const struct call *call, int group)
+static struct kern_integer_rounding rounding_of(const struct call *call, int group)
 {
     const struct kern *kern = call->kern;
-    return (struct kern_whole_rounding){(int32_t *)call->scratch + group * kern->whole_words * X_STRIDE,
-        call->x + group * KERN_WHOLE_GROUP * X_STRIDE, call->from, call->from + KERN_WHOLE_GROUP,
-        X_STRIDE, kern->whole_by_moments ? KERN_WHOLE_GROUP : X_STRIDE, true};
+    return (struct kern_integer_rounding){
+        (int32_t *)call->scratch + group * kern->integer_words * X_STRIDE,
+        call->x + group * KERN_INTEGER_GROUP * X_STRIDE, call->from, call->from + KERN_INTEGER_GROUP,
+        X_STRIDE, kern->integer_by_time ? KERN_INTEGER_GROUP : X_STRIDE, true};
 }
 
-static void run_whole_round(struct call *call)
+static void run_integer_round(struct call *call)
 {
-    call->kern->whole_round(&call->whole.rounding, X_STRIDE - KERN_PAD);
+    call->kern->integer_round(&call->integer.rounding, X_STRIDE - KERN_PAD);
 }
 
-static void make_whole(struct call *call)
+static void make_integer(struct call *call)
 {
-    enum { GROUPS = CHANNELS / KERN_WHOLE_GROUP };
+    enum { GROUPS = CHANNELS / KERN_INTEGER_GROUP };
     const struct kern *kern = call->kern;
     call->x = take(call, CHANNELS * X_STRIDE);
-    call->from = take(call, 2 * KERN_WHOLE_GROUP); /* of the snake: the angles, and the amounts */
-    call->scratch = take(call, (int64_t)GROUPS * kern->whole_words * X_STRIDE);
+    call->from = take(call, 2 * KERN_INTEGER_GROUP); /* of the snake: the angles, and the amounts */
+    call->scratch = take(call, (int64_t)GROUPS * kern->integer_words * X_STRIDE);
     for (int i = 0; i < CHANNELS * X_STRIDE; i++) {
-        call->x[whole_at(kern, i / X_STRIDE, i % X_STRIDE)] = random_normal(&call->random);
+        call->x[integer_at(kern, i / X_STRIDE, i % X_STRIDE)] = random_normal(&call->random);
     }
-    for (int i = 0; i < 2 * KERN_WHOLE_GROUP; i++) {
+    for (int i = 0; i < 2 * KERN_INTEGER_GROUP; i++) {
         call->from[i] = 0.02f * (float)(i + 10);
     }
     uint16_t *w = call->w = take(call, OUTPUTS * CHANNELS * TAPS / 2);
     for (int i = 0; i < OUTPUTS * CHANNELS * TAPS; i++) {
         int code = (int)(random_word(&call->random) % 255) - 127; /* which is a bf16 too */
-        w[kern_whole_place(kern->whole_by_moments, GROUPS, TAPS, i / (CHANNELS * TAPS),
+        w[kern_integer_place(kern->integer_by_time, GROUPS, TAPS, i / (CHANNELS * TAPS),
             i / TAPS % CHANNELS, i % TAPS)] =
-            kern->whole_by_moments ? bf16_from_float((float)code) : (uint16_t)code;
+            kern->integer_by_time ? bf16_from_float((float)code) : (uint16_t)code;
     }
     call->n_y = OUTPUTS * N_T;
     float *ones = take(call, OUTPUTS), *y = take(call, OUTPUTS * X_STRIDE);
     for (int i = 0; i < OUTPUTS; i++) {
         ones[i] = 1;
     }
-    call->whole.conv = (struct kern_whole){y, (int32_t *)call->scratch, call->w, ones,
-        take_random(call, OUTPUTS), NULL, kern->whole_by_moments ? KERN_WHOLE_GROUP : X_STRIDE,
+    call->integer.conv = (struct kern_integer){y, (int32_t *)call->scratch, call->w, ones,
+        take_random(call, OUTPUTS), NULL, kern->integer_by_time ? KERN_INTEGER_GROUP : X_STRIDE,
         X_STRIDE, GROUPS, TAPS, DILATION, N_T, true};
     for (int g = GROUPS; g-- > 0;) {
-        call->whole.rounding = rounding_of(call, g);
-        run_whole_round(call);
+        call->integer.rounding = rounding_of(call, g);
+        run_integer_round(call);
     }
 }
 
-static void run_whole(struct call *call)
+static void run_integer(struct call *call)
 {
-    call->kern->whole(&call->whole.conv, 0, OUTPUTS);
+    call->kern->integer(&call->integer.conv, 0, OUTPUTS);
 }
 
 /* Only the table knows what its words mean, so that the convolution of them is compared. */
-static void settle_whole(struct call *call)
+static void settle_integer(struct call *call)
 {
-    run_whole(call);
+    run_integer(call);
     call->y = take(call, call->n_y);
     for (int i = 0; i < call->n_y; i++) {
-        call->y[i] = call->whole.conv.y[whole_at(call->kern, i / N_T, i % N_T)];
+        call->y[i] = call->integer.conv.y[integer_at(call->kern, i / N_T, i % N_T)];
     }
 }
 
@@ -439,8 +440,10 @@ static const struct kernel_case CASES[] = {
     {SLOT(conv), "96 to 32, 7 taps, 120 samples", SUM, make_conv, run_conv, NULL, 0},
     {SLOT(upconv), "96 to 32, 4 x 120 samples", SUM, make_upconv, run_upconv, NULL, 0},
     /* Tables on tiles round to two bf16, the others to 16 bits. */
-    {SLOT(whole), "96 to 32, 7 taps, 120 samples", 1e-3, make_whole, run_whole, settle_whole, 0},
-    {SLOT(whole_round), "32 x 138, with snake", 1e-3, make_whole, run_whole_round, settle_whole, 0},
+    {SLOT(integer), "96 to 32, 7 taps, 120 samples", 1e-3, make_integer, run_integer, settle_integer,
+        0},
+    {SLOT(integer_round), "32 x 138, with snake", 1e-3, make_integer, run_integer_round, settle_integer,
+        0},
     {SLOT(snake), "1920", SUM, make_samples, run_snake, NULL, 0},
     {SLOT(norm), "1024", 0, make_vectors, run_norm, NULL, 0},
     {SLOT(rotate), "a head of 128", SUM, make_rotation, run_rotate, NULL, 0},

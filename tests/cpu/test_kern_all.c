@@ -63,14 +63,14 @@ static void same_as_plain_c(void **state)
     }
 }
 
-/* struct kern is pointers to functions, but for its name and for what the words of `whole` are. */
+/* struct kern is pointers to functions, but for its name and for what the words of `integer` are. */
 static void every_kernel_has_a_case(void **state)
 {
     (void)state;
     enum { N_SLOTS = sizeof(struct kern) / sizeof(void *) };
     bool has_case[N_SLOTS] = {0};
     has_case[offsetof(struct kern, name) / sizeof(void *)] = true;
-    has_case[offsetof(struct kern, whole_words) / sizeof(void *)] = true;
+    has_case[offsetof(struct kern, integer_words) / sizeof(void *)] = true;
     for (int i = 0; i < N_CASES; i++) {
         has_case[CASES[i].slot / sizeof(void *)] = true;
     }

@@ -163,7 +163,7 @@ static void conv_sums(void **state)
     }
 }
 
-/* The same outputs from calls of 1, 2, 3, ... moments and of 1, 2, 3, ... channels. */
+/* The same outputs from calls of 1, 2, 3, ... time steps and of 1, 2, 3, ... channels. */
 static void conv_borders_do_not_show(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void conv_borders_do_not_show(void **state)
 
 struct upconv_shape {
     int n_in, n_out, stride, taps, n_t;
-    bool by_moment; /* columns of channels instead of rows of moments, in and out */
+    bool by_time; /* columns of channels instead of rows of time steps, in and out */
 };
 
 static const struct upconv_shape UPCONVS[] = {
@@ -220,7 +220,7 @@ static struct upconv_case upconv_case_new(const struct upconv_shape *s)
 {
     struct random random = {(uint32_t)(s->n_in * 37 + s->n_t), 0};
     struct upconv_case c = {.n_y = (int64_t)s->n_out * s->n_t * s->stride};
-    int64_t moments = (int64_t)s->n_t * s->stride, n_w = (int64_t)s->n_in * s->n_out * s->taps;
+    int64_t time_steps = (int64_t)s->n_t * s->stride, n_w = (int64_t)s->n_in * s->n_out * s->taps;
     c.x = numbers(&random, (int64_t)s->n_in * s->n_t, 1);
     c.w = numbers(&random, n_w, 1);
     c.bias = numbers(&random, s->n_out, 1);
@@ -233,10 +233,10 @@ static struct upconv_case upconv_case_new(const struct upconv_shape *s)
         .bias = c.bias,
         .tail = s->taps > s->stride ? c.tail : NULL,
         .products = c.products,
-        .y_stride = s->by_moment ? 1 : moments,
-        .y_step = s->by_moment ? s->n_out : 1,
-        .x_stride = s->by_moment ? 1 : s->n_t,
-        .x_step = s->by_moment ? s->n_in : 1,
+        .y_stride = s->by_time ? 1 : time_steps,
+        .y_step = s->by_time ? s->n_out : 1,
+        .x_stride = s->by_time ? 1 : s->n_t,
+        .x_step = s->by_time ? s->n_in : 1,
         .n_in = s->n_in,
         .n_out = s->n_out,
         .stride = s->stride,
@@ -260,9 +260,9 @@ static struct squares check_upconv(const struct upconv_case *c)
 {
     const struct kern_upconv *u = &c->up;
     struct squares squares = {0};
-    int64_t moments = u->n_t * u->stride;
+    int64_t time_steps = u->n_t * u->stride;
     for (int64_t o = 0; o < u->n_out; o++) {
-        for (int64_t at = 0; at < moments; at++) {
+        for (int64_t at = 0; at < time_steps; at++) {
             double sum = (double)u->bias[o], size = fabs(sum);
             for (int64_t t = 0; t < u->n_t; t++) {
                 int64_t k = at - t * u->stride;

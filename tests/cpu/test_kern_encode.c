@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cpu/encoders/moments.h"
+#include "cpu/encoders/encoder_conv.h"
 #include "cpu/kernels/kern.h"
 #include "tests/cpu/random.h"
 #include "tests/support.h"
@@ -146,8 +146,8 @@ static void test_nearest_ties(void **state)
     }
 }
 
-/* A convolution over moments against its definition, however it is spread. */
-static void test_moments(void **state)
+/* A convolution over time steps against its definition, however it is spread. */
+static void test_encoder_conv(void **state)
 {
     enum { N_IN = 5, N_OUT = 19, TAPS = 3, STRIDE = 2, N_T = 300 };
     (void)state;
@@ -159,13 +159,14 @@ static void test_moments(void **state)
     random_fill(&random, bias, N_OUT, 1);
     random_fill(&random, residual, N_T * N_OUT, 1);
     struct conv_weights weights = {{w, DTYPE_F32, N_OUT, N_IN * TAPS}, bias};
-    struct moments_conv conv = {0};
-    assert_true(moments_conv_init(&conv, &weights, TAPS));
+    struct encoder_conv conv = {0};
+    assert_true(encoder_conv_init(&conv, &weights, TAPS));
     for (int n_threads = 1; n_threads <= 5; n_threads += 4) {
         struct pool *pool = pool_new(n_threads);
         for (int n_t = 3; n_t <= N_T; n_t += N_T - 3) {
-            struct moments_run run = {y, plain, residual, x, STRIDE * N_IN, n_t, MOMENTS_RELU};
-            moments_conv_run(&conv, kern_find(NULL), pool, &run);
+            struct encoder_conv_pass run = {
+                y, plain, residual, x, STRIDE * N_IN, n_t, ENCODER_CONV_RELU};
+            encoder_conv_run(&conv, kern_find(NULL), pool, &run);
             for (int t = 0; t < n_t; t++) {
                 for (int o = 0; o < N_OUT; o++) {
                     double sum = (double)bias[o] + (double)residual[t * N_OUT + o];
@@ -187,7 +188,7 @@ static void test_moments(void **state)
         }
         pool_free(pool);
     }
-    moments_conv_fini(&conv);
+    encoder_conv_fini(&conv);
 }
 
 int main(void)
@@ -196,7 +197,7 @@ int main(void)
         cmocka_unit_test(test_elu),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_nearest_ties),
-        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_encoder_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

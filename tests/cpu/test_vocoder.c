@@ -24,7 +24,7 @@ struct setting {
     int32_t *codes; /* [FRAMES][n_codebooks] */
 };
 
-/* `type`: of the talker's weights. Beside packed ones the vocoder works in whole numbers; F16: it alone does. */
+/* `type`: of the talker's weights. Beside packed ones the vocoder works in integers; F16: it alone does. */
 static struct setting setting_open_as(
     const char *checkpoint, enum dtype type, const struct kern *kern, int n_threads)
 {
@@ -178,7 +178,7 @@ static void cuts_of_an_unusual_shape_do_not_show(void **state)
     check_cuts("unusual", DTYPE_BF16, SUPPORT_SANITIZED ? 24 : 64);
 }
 
-static void cuts_do_not_show_in_whole_numbers(void **state)
+static void cuts_do_not_show_in_integers(void **state)
 {
     (void)state;
     const int n_frames = SUPPORT_SANITIZED ? 3 : 33;
@@ -220,7 +220,7 @@ static void a_tap_changes_nothing(void **state)
     setting_close(&s);
 }
 
-static void lanes_do_not_meet(void **state)
+static void lanes_are_apart(void **state)
 {
     (void)state;
     struct setting s = setting_open("tiny06-custom_voice", kern_find(NULL), 2);
@@ -291,7 +291,7 @@ static void a_team_changes_nothing(void **state)
 }
 
 /* Against floats, with weights that were trained. */
-static void whole_numbers_sound_the_same(void **state)
+static void integers_sound_the_same(void **state)
 {
     (void)state;
     enum { N = SUPPORT_SANITIZED ? 4 : 12 };
@@ -308,7 +308,7 @@ static void whole_numbers_sound_the_same(void **state)
     }
     assert_true(signal > 0 && noise > 0); /* another way, indeed */
     /* 71 dB are measured, 49.5 with units of bf16 (docs/log/packed-weights.md). */
-    assert_true(10 * log10(signal / noise) > (kern_find(NULL)->whole_by_moments ? 48 : 65));
+    assert_true(10 * log10(signal / noise) > (kern_find(NULL)->integer_by_time ? 48 : 65));
     free(want);
     free(pcm);
     setting_close(&whole);
@@ -490,13 +490,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_do_not_show),
         cmocka_unit_test(cuts_of_an_unusual_shape_do_not_show),
-        cmocka_unit_test(cuts_do_not_show_in_whole_numbers),
+        cmocka_unit_test(cuts_do_not_show_in_integers),
         cmocka_unit_test(a_team_changes_nothing),
-        cmocka_unit_test(whole_numbers_sound_the_same),
+        cmocka_unit_test(integers_sound_the_same),
         cmocka_unit_test(short_sound_needs_no_packed_talker),
         cmocka_unit_test(a_turn_of_the_ring_does_not_show),
         cmocka_unit_test(a_tap_changes_nothing),
-        cmocka_unit_test(lanes_do_not_meet),
+        cmocka_unit_test(lanes_are_apart),
         cmocka_unit_test(what_is_no_number_is_silence),
         cmocka_unit_test(one_bad_frame_is_told),
         cmocka_unit_test(loud_sound_is_clipped),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vocoder with groups that lie by moments, as the table on tiles has them, on any machine: tiles in plain C. */
+ * The vocoder with groups that lie by time steps, as the table on tiles has them, on any machine: tiles in plain C. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

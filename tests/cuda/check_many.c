@@ -365,7 +365,7 @@ static void check_late(struct run *r)
                    clock_seconds() - began < r->b->device.patience_s / 40 &&
                    cuda_backend.collect(r->b, 0, &out, &later) == UTTER_E_DEVICE &&
                    strcmp(error.text, later.text) == 0,
-            "%s: blocks that do not meet: %s", name(), error.text);
+            "%s: blocks that do not reach the barrier: %s", name(), error.text);
     }
 }
 

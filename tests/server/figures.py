@@ -1,7 +1,7 @@
 # What the server must show, measured: figures.py PROGRAM WHAT [N] [-- options of utter serve]. Not part of the tests:
 # it wants the machine alone. Prints one line of JSON for each figure.
 #   streams [20]   listeners at once, each in real time       leave [40]   rounds of clients that leave, and who stays
-#   silent [9]     pairs of turns: 8 listeners, 1,000 slow    kill [100]   the worker, killed at random moments
+#   silent [9]     pairs of turns: 8 listeners, 1,000 slow    kill [100]   the worker, killed at random times
 #   flood          clients that send and never read           formats      what the encoders cost
 #   gpu            one client; 10, 20, 30 requests a second; 128 listeners (models that do not end: 5 frames a word)
 import json

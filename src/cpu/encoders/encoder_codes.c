@@ -154,21 +154,22 @@ static float *halve_rate(const struct encoder_run *run, const float *x, int64_t 
     int64_t width = run->model->config->codec.encoder.stack.width, n_out = (n + 1) / 2,
             front = DOWN_TAPS - DOWN_RATE;
     struct conv_weights weights = {run->model->encoder.down, NULL};
-    struct moments_conv down = {0};
+    struct encoder_conv down = {0};
     float *edged = memory_new((size_t)(front + n_out * DOWN_RATE), (size_t)width * sizeof *edged),
           *y = memory_new((size_t)n_out, (size_t)width * sizeof *y);
-    if (edged && y && moments_conv_init(&down, &weights, DOWN_TAPS)) {
+    if (edged && y && encoder_conv_init(&down, &weights, DOWN_TAPS)) {
         for (int64_t t = 0; t < front + n_out * DOWN_RATE; t++) {
             int64_t from = t < front ? 0 : t - front < n ? t - front : n - 1;
             memcpy(edged + t * width, x + from * width, (size_t)width * sizeof *x);
         }
-        struct moments_run conv = {.y = y, .x = edged, .x_stride = DOWN_RATE * width, .n_t = n_out};
-        moments_conv_run(&down, run->kern, run->pool, &conv);
+        struct encoder_conv_pass conv = {
+            .y = y, .x = edged, .x_stride = DOWN_RATE * width, .n_t = n_out};
+        encoder_conv_run(&down, run->kern, run->pool, &conv);
     } else {
         memory_free(y);
         y = NULL;
     }
-    moments_conv_fini(&down);
+    encoder_conv_fini(&down);
     memory_free(edged);
     return y;
 }

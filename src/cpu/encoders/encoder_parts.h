@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The three parts of the codec's encoder: convolutions (encoder_wave.c), transformer
- * (encoder_stack.c), quantizer (encoder_codes.c). Rows are moments: [moments][channels]. */
+ * (encoder_stack.c), quantizer (encoder_codes.c). Rows are time steps: [time steps][channels]. */
 #ifndef CPU_ENCODERS_ENCODER_PARTS_H
 #define CPU_ENCODERS_ENCODER_PARTS_H
 
 #include "cpu/encoders/encoder.h"
-#include "cpu/encoders/moments.h"
+#include "cpu/encoders/encoder_conv.h"
 
 /* What all parts work with. */
 struct encoder_run {

@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "cpu/encoders/encoder_parts.h"
 
-enum { MLP_MOMENTS = 256, ATTEND_PARTS = 4, ROW_GRAIN = 4 };
+enum { MLP_TIME_STEPS = 256, ATTEND_PARTS = 4, ROW_GRAIN = 4 };
 
 struct stack_room {
     const struct encoder_run *run;
@@ -19,7 +19,7 @@ struct stack_room {
     float *normed;        /* [n][width] */
     float *q, *k, *v;     /* [n][heads * head] */
     float *mixed;         /* [n][n_heads * head] */
-    float *inner;         /* [MLP_MOMENTS][inner] */
+    float *inner;         /* [MLP_TIME_STEPS][inner] */
     float *cosine, *sine; /* [n][head / 2] */
     float *scores;        /* [n_heads * ATTEND_PARTS][n] */
 };
@@ -45,7 +45,7 @@ static bool room_init(struct stack_room *r)
         {&r->k, r->n, kv},
         {&r->v, r->n, kv},
         {&r->mixed, r->n, q},
-        {&r->inner, MLP_MOMENTS, s->inner},
+        {&r->inner, MLP_TIME_STEPS, s->inner},
         {&r->cosine, r->n, s->head / 2},
         {&r->sine, r->n, s->head / 2},
         {&r->scores, r->n, (int64_t)s->n_heads * ATTEND_PARTS},
@@ -210,8 +210,8 @@ static void run_mlp(struct stack_room *r)
     const struct encoder_run *run = r->run;
     int64_t width = r->shape->width, inner = r->shape->inner;
     run_norm(r, l->post_norm, l->post_norm_bias);
-    for (int64_t t = 0; t < r->n; t += MLP_MOMENTS) {
-        int n = (int)min(r->n - t, MLP_MOMENTS);
+    for (int64_t t = 0; t < r->n; t += MLP_TIME_STEPS) {
+        int n = (int)min(r->n - t, MLP_TIME_STEPS);
         float *y = r->normed + t * width;
         struct gelu_job gelu = {r, n * inner};
         struct add_job add = {r, r->x + t * width, y, l->mlp_scale, n};

@@ -11,9 +11,9 @@
 enum { BLOCK_POSITIONS = 16 };
 
 struct wave_stage {
-    struct moments_conv narrow, widen, down;
+    struct encoder_conv narrow, widen, down;
     int rate;
-    int64_t capacity; /* moments of a block */
+    int64_t capacity; /* time steps of a block */
     float *plain;     /* [capacity][channels]: what the unit adds to */
     float *in;        /* [past + capacity][channels], past narrow.taps - 1: its ELU */
     float *inner;     /* [capacity][channels / compress] */
@@ -21,7 +21,7 @@ struct wave_stage {
 };
 
 struct wave {
-    struct moments_conv first, last;
+    struct encoder_conv first, last;
     struct wave_stage stages[CONFIG_MAX_RATES];
     int n_stages;
     int64_t capacity; /* samples of a block */
@@ -34,13 +34,13 @@ static void wave_free(struct wave *w)
     if (!w) {
         return;
     }
-    moments_conv_fini(&w->first);
-    moments_conv_fini(&w->last);
+    encoder_conv_fini(&w->first);
+    encoder_conv_fini(&w->last);
     for (int i = 0; i < CONFIG_MAX_RATES; i++) {
         struct wave_stage *s = &w->stages[i];
-        moments_conv_fini(&s->narrow);
-        moments_conv_fini(&s->widen);
-        moments_conv_fini(&s->down);
+        encoder_conv_fini(&s->narrow);
+        encoder_conv_fini(&s->widen);
+        encoder_conv_fini(&s->down);
         memory_free(s->plain);
         memory_free(s->in);
         memory_free(s->inner);
@@ -51,9 +51,9 @@ static void wave_free(struct wave *w)
     memory_free(w);
 }
 
-static float *rows_new(int64_t moments, int channels)
+static float *rows_new(int64_t time_steps, int channels)
 {
-    return memory_new((size_t)moments, (size_t)channels * sizeof(float));
+    return memory_new((size_t)time_steps, (size_t)channels * sizeof(float));
 }
 
 static bool stage_init(struct wave_stage *s, const struct encoder_stage *weights,
@@ -61,9 +61,9 @@ static bool stage_init(struct wave_stage *s, const struct encoder_stage *weights
 {
     s->rate = rate;
     s->capacity = capacity;
-    if (!moments_conv_init(&s->narrow, &weights->narrow, e->residual_taps) ||
-        !moments_conv_init(&s->widen, &weights->widen, 1) ||
-        !moments_conv_init(&s->down, &weights->down, 2 * rate)) {
+    if (!encoder_conv_init(&s->narrow, &weights->narrow, e->residual_taps) ||
+        !encoder_conv_init(&s->widen, &weights->widen, 1) ||
+        !encoder_conv_init(&s->down, &weights->down, 2 * rate)) {
         return false;
     }
     int channels = s->narrow.n_in;
@@ -84,8 +84,8 @@ static struct wave *wave_new(const struct model *model)
     }
     w->n_stages = e->n_rates;
     w->capacity = (int64_t)BLOCK_POSITIONS * model->config->codec.frame_samples / 2;
-    bool good = moments_conv_init(&w->first, &weights->first, e->first_taps) &&
-                moments_conv_init(&w->last, &weights->last, e->last_taps);
+    bool good = encoder_conv_init(&w->first, &weights->first, e->first_taps) &&
+                encoder_conv_init(&w->last, &weights->last, e->last_taps);
     int64_t capacity = w->capacity;
     for (int i = 0; good && i < w->n_stages; i++) {
         good = stage_init(&w->stages[i], &weights->stages[i], e, e->rates[i], capacity);
@@ -108,34 +108,34 @@ static void keep_past(float *rows, int64_t past, int64_t n, int channels)
     memmove(rows, rows + n * channels, (size_t)(past * channels) * sizeof *rows);
 }
 
-/* n moments (in s->plain and behind the past of s->in) -> rows of `to`, ELU applied, and `plain` (or NULL) without it.
- * Returns how many. */
+/* n time steps (in s->plain and behind the past of s->in) -> rows of `to`, ELU applied, and `plain` (or NULL) without
+ * it. Returns how many. */
 static int64_t stage_run(
     const struct encoder_run *run, const struct wave_stage *s, int64_t n, float *to, float *plain)
 {
     int channels = s->narrow.n_in;
     int64_t past = s->narrow.taps - 1, n_out = (n + s->rate - 1) / s->rate;
-    struct moments_run narrow = {
-        .y = s->inner, .x = s->in, .x_stride = channels, .n_t = n, .after = MOMENTS_ELU};
-    moments_conv_run(&s->narrow, run->kern, run->pool, &narrow);
+    struct encoder_conv_pass narrow = {
+        .y = s->inner, .x = s->in, .x_stride = channels, .n_t = n, .after = ENCODER_CONV_ELU};
+    encoder_conv_run(&s->narrow, run->kern, run->pool, &narrow);
     keep_past(s->in, past, n, channels);
-    struct moments_run widen = {.y = s->out + (int64_t)s->rate * channels,
+    struct encoder_conv_pass widen = {.y = s->out + (int64_t)s->rate * channels,
         .residual = s->plain,
         .x = s->inner,
         .x_stride = s->narrow.n_out,
         .n_t = n,
-        .after = MOMENTS_ELU};
-    moments_conv_run(&s->widen, run->kern, run->pool, &widen);
+        .after = ENCODER_CONV_ELU};
+    encoder_conv_run(&s->widen, run->kern, run->pool, &widen);
     /* Only the last block can be no multiple of the rate: zeros follow the recording, at every stage anew. */
     memset(s->out + (s->rate + n) * channels, 0,
         (size_t)((n_out * s->rate - n) * channels) * sizeof *s->out);
-    struct moments_run down = {.y = to,
+    struct encoder_conv_pass down = {.y = to,
         .plain = plain,
         .x = s->out,
         .x_stride = (int64_t)s->rate * channels,
         .n_t = n_out,
-        .after = MOMENTS_ELU};
-    moments_conv_run(&s->down, run->kern, run->pool, &down);
+        .after = ENCODER_CONV_ELU};
+    encoder_conv_run(&s->down, run->kern, run->pool, &down);
     keep_past(s->out, s->rate, n_out * s->rate, channels);
     return n_out;
 }
@@ -144,13 +144,13 @@ static int64_t stage_run(
 static int64_t wave_block(const struct encoder_run *run, struct wave *w, int64_t n, float *x)
 {
     struct wave_stage *s = w->stages;
-    struct moments_run first = {.y = s->in + (int64_t)(s->narrow.taps - 1) * s->narrow.n_in,
+    struct encoder_conv_pass first = {.y = s->in + (int64_t)(s->narrow.taps - 1) * s->narrow.n_in,
         .plain = s->plain,
         .x = w->pcm,
         .x_stride = 1,
         .n_t = n,
-        .after = MOMENTS_ELU};
-    moments_conv_run(&w->first, run->kern, run->pool, &first);
+        .after = ENCODER_CONV_ELU};
+    encoder_conv_run(&w->first, run->kern, run->pool, &first);
     keep_past(w->pcm, w->first.taps - 1, n, 1);
     for (int i = 0; i < w->n_stages; i++, s++) {
         bool more = i + 1 < w->n_stages;
@@ -158,8 +158,8 @@ static int64_t wave_block(const struct encoder_run *run, struct wave *w, int64_t
                          : w->tail + (int64_t)(w->last.taps - 1) * w->last.n_in;
         n = stage_run(run, s, n, to, more ? s[1].plain : NULL);
     }
-    struct moments_run last = {.y = x, .x = w->tail, .x_stride = w->last.n_in, .n_t = n};
-    moments_conv_run(&w->last, run->kern, run->pool, &last);
+    struct encoder_conv_pass last = {.y = x, .x = w->tail, .x_stride = w->last.n_in, .n_t = n};
+    encoder_conv_run(&w->last, run->kern, run->pool, &last);
     keep_past(w->tail, w->last.taps - 1, n, w->last.n_in);
     return n;
 }

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "base/threads.h"
-#include "cpu/encoders/moments.h"
+#include "cpu/encoders/encoder_conv.h"
 
 enum { ROW_GRAIN = 4, CHANNEL_GRAIN = 16 };
 
@@ -25,10 +25,10 @@ struct speaker_run {
     float *t, *u;       /* [n][channels] */
     float *taps;        /* [n][widest column of a convolution with taps] */
     float *dense;       /* [n][channels of a group] */
-    float *joined;      /* [n][last]: the blocks beside each other; later the weights of the moments */
-    float *mfa;         /* [n][last] */
-    float *attention;   /* [n][attention channels] */
-    float *pooled;      /* [2 * last]: means, deviations */
+    float *joined;    /* [n][last]: the blocks beside each other; later the weights of the time steps */
+    float *mfa;       /* [n][last] */
+    float *attention; /* [n][attention channels] */
+    float *pooled;    /* [2 * last]: means, deviations */
     float *small, *narrow; /* [channels or attention channels] */
 };
 
@@ -76,7 +76,7 @@ static bool run_init(struct speaker_run *r)
     return true;
 }
 
-/* y[t] = w x[t] + bias for every moment, 1 tap; ReLU when asked. */
+/* y[t] = w x[t] + bias for every time step, 1 tap; ReLU when asked. */
 struct row_job {
     float *y;
     const float *bias;
@@ -136,18 +136,18 @@ static void gather_part(void *arg, int part, int n_parts)
 static bool tdnn(const struct taps_job *job, const struct conv_weights *weights, float *y)
 {
     const struct speaker_run *r = job->run;
-    struct moments_conv conv = {0};
-    bool good = moments_conv_init(&conv, weights, job->taps);
+    struct encoder_conv conv = {0};
+    bool good = encoder_conv_init(&conv, weights, job->taps);
     if (good) {
-        struct moments_run run = {.y = y,
+        struct encoder_conv_pass run = {.y = y,
             .x = r->taps,
             .x_stride = (int64_t)job->taps * job->n_in,
             .n_t = r->n,
-            .after = MOMENTS_RELU};
+            .after = ENCODER_CONV_RELU};
         pool_run(r->pool, gather_part, (void *)job, pool_size(r->pool));
-        moments_conv_run(&conv, r->kern, r->pool, &run);
+        encoder_conv_run(&conv, r->kern, r->pool, &run);
     }
-    moments_conv_fini(&conv);
+    encoder_conv_fini(&conv);
     return good;
 }
 
@@ -263,7 +263,7 @@ static bool run_blocks(const struct speaker_run *r, const float *mels)
     return true;
 }
 
-/* tanh(relu(W (x, mean, deviation) + bias)) for every moment: mean and deviation are the same for all of them, so
+/* tanh(relu(W (x, mean, deviation) + bias)) for every time step: mean and deviation are the same for all of them, so
  * their products are made once. */
 static bool attend_first(const struct speaker_run *r)
 {

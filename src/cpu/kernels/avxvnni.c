@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernels of avx2.c, with fused products of whole numbers (AVX-VNNI): machines without 512-bit registers. */
+ * The kernels of avx2.c, with fused products of integers (AVX-VNNI): machines without 512-bit registers. */
 #if defined(__x86_64__)
 #define KERN_TABLE kern_avxvnni
 #define KERN_NAME "avxvnni"

@@ -11,7 +11,7 @@
 #if defined(KERN_TILES)
 #include "cpu/kernels/tiles.h"
 #else
-#include "cpu/kernels/whole.h"
+#include "cpu/kernels/integer.h"
 #endif
 
 const struct kern KERN_TABLE = {
@@ -25,10 +25,10 @@ const struct kern KERN_TABLE = {
     .round_q4 = round_q4,
     .conv = conv,
     .upconv = upconv,
-    .whole = whole,
-    .whole_round = whole_round,
-    .whole_words = WHOLE_WORDS,
-    .whole_by_moments = WHOLE_BY_MOMENTS,
+    .integer = integer,
+    .integer_round = integer_round,
+    .integer_words = INTEGER_WORDS,
+    .integer_by_time = INTEGER_BY_TIME,
     .snake = snake,
     .norm = norm,
     .rotate = rotate,

@@ -4,7 +4,7 @@
  *
  * Every sum of a convolution is made of chains of fused steps over channels, then taps, each starting at
  * zero and short, because rounding grows with their length; the chains are added in order. A lane holds one
- * moment of time and never meets another lane, so no tile, and no border of a call, can be seen in the
+ * time step and never touches another lane, so no tile, and no border of a call, can be seen in the
  * result. */
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum {
     CONV_VECTORS = KERN_LANES == 16 ? 4 : 2, /* of time beside each, as registers allow */
     CONV_LONE_VECTORS = 4,                   /* for one output alone */
     CONV_CHAIN = 256,                        /* steps of a chain, at most */
-    CONV_MOMENTS = 256,                      /* of time in a block */
+    CONV_TIME_STEPS = 256,                   /* of time in a block */
     CONV_BLOCK_FLOATS = 80 << 10,            /* of input that stay in the L2 cache */
     CONV_TILE_FLOATS = 4 << 10,              /* of input and weights that stay in the L1 cache */
 };
@@ -85,7 +85,7 @@ KERN_INLINE void conv_chain(const struct kern_conv *c, int rows, int vectors, in
     }
 }
 
-/* rows outputs from o on, vectors * KERN_LANES moments from t on, of which those before t1 are wanted. */
+/* rows outputs from o on, vectors * KERN_LANES time steps from t on, of which those before t1 are wanted. */
 KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b, int rows, int vectors,
     int taps, int o, int64_t t)
 {
@@ -127,7 +127,7 @@ KERN_INLINE void conv_tile(const struct kern_conv *c, const struct conv_block *b
     }
 }
 
-/* All moments of a block for `rows` outputs. */
+/* All time steps of a block for `rows` outputs. */
 KERN_INLINE void conv_rows(
     const struct kern_conv *c, const struct conv_block *b, int rows, int vectors, int taps, int o)
 {
@@ -155,7 +155,7 @@ KERN_INLINE void conv_outputs(
     }
 }
 
-/* Channels in a block of n_t moments. With many tiles in a row, what one tile reads of its inputs and
+/* Channels in a block of n_t time steps. With many tiles in a row, what one tile reads of its inputs and
  * weights stays in the L1 cache for the next; with few, long rows of weights come faster from memory. */
 static int64_t conv_channels(const struct kern_conv *c, int64_t n_t, int64_t chain)
 {
@@ -168,8 +168,8 @@ static int64_t conv_channels(const struct kern_conv *c, int64_t n_t, int64_t cha
 static void conv(const struct kern_conv *c, int o0, int o1)
 {
     int chain = c->taps < CONV_CHAIN ? CONV_CHAIN / c->taps : 1;
-    for (int64_t t = 0; t < c->n_t; t += CONV_MOMENTS) {
-        int64_t end = c->n_t - t < CONV_MOMENTS ? c->n_t : t + CONV_MOMENTS;
+    for (int64_t t = 0; t < c->n_t; t += CONV_TIME_STEPS) {
+        int64_t end = c->n_t - t < CONV_TIME_STEPS ? c->n_t : t + CONV_TIME_STEPS;
         int64_t n_i = conv_channels(c, end - t, chain);
         for (int64_t i = 0; i < c->n_in; i += n_i) {
             int64_t i_end = c->n_in - i < n_i ? c->n_in : i + n_i;
@@ -187,16 +187,16 @@ static void conv(const struct kern_conv *c, int o0, int o1)
 
 enum {
     UPCONV_COLUMNS =
-        KERN_LANES == 16 ? 12 : 6, /* moments side by side, with UPCONV_VECTORS of places */
+        KERN_LANES == 16 ? 12 : 6, /* time steps side by side, with UPCONV_VECTORS of places */
     UPCONV_VECTORS = 2,
     UPCONV_WIDE = UPCONV_VECTORS * KERN_LANES,
-    UPCONV_INPUTS = 128,     /* rows of weights that are worked on together: one chain */
-    UPCONV_FEW_MOMENTS = 12, /* up to here weights come from memory for little work: then ... */
-    UPCONV_STREAMS = 8,      /* ... so many rows are read side by side where they lie */
-    UPCONV_AHEAD = 64,       /* floats of a row that are asked for ahead */
+    UPCONV_INPUTS = 128,        /* rows of weights that are worked on together: one chain */
+    UPCONV_FEW_TIME_STEPS = 12, /* up to here weights come from memory for little work: then ... */
+    UPCONV_STREAMS = 8,         /* ... so many rows are read side by side where they lie */
+    UPCONV_AHEAD = 64,          /* floats of a row that are asked for ahead */
 };
 
-/* z[t][k] += sum over n_i inputs i of x[i][t] * w[i][k] for `columns` moments and UPCONV_WIDE places k. */
+/* z[t][k] += sum over n_i inputs i of x[i][t] * w[i][k] for `columns` time steps and UPCONV_WIDE places k. */
 KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, float *z, int64_t z_stride,
     const float *x, const float *w, int64_t w_stride, int n_i, bool first, int ahead)
 {
@@ -235,7 +235,7 @@ KERN_INLINE void upconv_tile(const struct kern_upconv *u, int columns, float *z,
     }
 }
 
-/* All moments of UPCONV_WIDE places. */
+/* All time steps of UPCONV_WIDE places. */
 KERN_INLINE void upconv_strip(const struct kern_upconv *u, float *z, int64_t z_stride, const float *x,
     int64_t n_t, const float *w, int64_t w_stride, int n_i, bool first, int ahead)
 {
@@ -273,13 +273,13 @@ KERN_INLINE void upconv_fetch(float *strip, const float *w, int64_t row, int64_t
     }
 }
 
-/* to[t][n] = what n_i inputs give of moment t to n places from w on, one chain each. */
+/* to[t][n] = what n_i inputs give of time step t to n places from w on, one chain each. */
 static void upconv_chain(const struct kern_upconv *u, float *to, int64_t z_stride, int64_t n,
     const float *x, int64_t n_t, const float *w, int n_i)
 {
     float strip[UPCONV_INPUTS * UPCONV_WIDE];
     int64_t row = (int64_t)u->n_out * u->taps, k = 0;
-    for (int i = 0; n_t <= UPCONV_FEW_MOMENTS && i < n_i; i += UPCONV_STREAMS) {
+    for (int i = 0; n_t <= UPCONV_FEW_TIME_STEPS && i < n_i; i += UPCONV_STREAMS) {
         const float *from = x + i * u->x_stride, *rows = w + i * row;
         int n_rows = min(n_i - i, UPCONV_STREAMS);
         for (k = 0; k + UPCONV_WIDE <= n; k += UPCONV_WIDE) {
@@ -332,8 +332,8 @@ static void upconv_overlap(
 static void upconv(const struct kern_upconv *u, int o0, int o1)
 {
     float *z = u->products, *chain = z + kern_upconv_products(u->taps) / 2;
-    for (int64_t t = 0; t < u->n_t; t += KERN_UPCONV_MOMENTS) {
-        int64_t n_t = min(u->n_t - t, KERN_UPCONV_MOMENTS);
+    for (int64_t t = 0; t < u->n_t; t += KERN_UPCONV_TIME_STEPS) {
+        int64_t n_t = min(u->n_t - t, KERN_UPCONV_TIME_STEPS);
         int n_o = (int)(KERN_UPCONV_FLOATS / (n_t * u->taps)) / KERN_UPCONV_GRAIN * KERN_UPCONV_GRAIN;
         n_o = n_o ? n_o : KERN_UPCONV_GRAIN;
         for (int o = o0; o < o1; o += n_o) {
@@ -374,7 +374,7 @@ KERN_INLINE bool vi_any(vi mask)
 KERN_INLINE vf sine_square(vf x)
 {
     const float round =
-        0x1.8p23f; /* adding it rounds to a whole number, whose last bit is the last of all */
+        0x1.8p23f; /* adding it rounds to an integer, whose last bit is the last of all */
     vf shifted = vf_fma(x, vf_set(0x1.45f306p-1f), vf_set(round)), n = shifted - round;
     vf high = vf_fma(n, vf_set(-0x1.922p+0f), x), second = n * 0x1.2aep-18f, r = high + second;
     vf low = high - r + second; /* what that sum lost */

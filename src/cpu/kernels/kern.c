@@ -111,19 +111,20 @@ static kern_matmul_fn *matmul_of(const struct kern *kern, const struct weight *w
                                   : kern->matmul_f32;
 }
 
-int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int i, int j)
+int64_t kern_integer_place(bool by_time, int n_groups, int taps, int64_t o, int i, int j)
 {
-    enum { HALF = KERN_WHOLE_GROUP / 2, TILES = KERN_WHOLE_GROUP / KERN_WHOLE_ROWS };
-    int64_t o_group = o / KERN_WHOLE_GROUP;
-    int g = i / KERN_WHOLE_GROUP, i_in = i % KERN_WHOLE_GROUP, o_in = (int)(o % KERN_WHOLE_GROUP);
-    if (by_moments) {
+    enum { HALF = KERN_INTEGER_GROUP / 2, TILES = KERN_INTEGER_GROUP / KERN_INTEGER_ROWS };
+    int64_t o_group = o / KERN_INTEGER_GROUP;
+    int g = i / KERN_INTEGER_GROUP, i_in = i % KERN_INTEGER_GROUP, o_in = (int)(o % KERN_INTEGER_GROUP);
+    if (by_time) {
         int64_t step = (o_group * n_groups + g) * taps + j;
-        return ((step * HALF + i_in % HALF) * KERN_WHOLE_GROUP + o_in) * 2 + i_in / HALF;
+        return ((step * HALF + i_in % HALF) * KERN_INTEGER_GROUP + o_in) * 2 + i_in / HALF;
     }
-    int n_visit = kern_whole_visit(taps), g0 = g / n_visit * n_visit, n_g = n_groups - g0;
+    int n_visit = kern_integer_visit(taps), g0 = g / n_visit * n_visit, n_g = n_groups - g0;
     n_g = min(n_g, n_visit);
-    int64_t tile = (o_group * n_groups + g0) * TILES + (int64_t)(o_in / KERN_WHOLE_ROWS) * n_g + g - g0;
-    return (((tile * taps + j) * HALF + i_in / 2) * KERN_WHOLE_ROWS + o_in % KERN_WHOLE_ROWS) * 2 +
+    int64_t tile =
+        (o_group * n_groups + g0) * TILES + (int64_t)(o_in / KERN_INTEGER_ROWS) * n_g + g - g0;
+    return (((tile * taps + j) * HALF + i_in / 2) * KERN_INTEGER_ROWS + o_in % KERN_INTEGER_ROWS) * 2 +
            i_in % 2;
 }
 

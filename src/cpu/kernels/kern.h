@@ -18,7 +18,7 @@
 typedef void kern_matmul_fn(float *y, int64_t y_stride, const void *w, int64_t n_k, int64_t r0,
     int64_t r1, const float *x, int64_t x_stride, int n_c);
 
-/* Columns rounded to whole numbers ("codes") for products with packed weights: element 32 g + i of column c is
+/* Columns rounded to integers ("codes") for products with packed weights: element 32 g + i of column c is
  * code i of group g times scales[c][g]; the last group is filled up with zeros. Codes have twice the bits of the
  * weights that they are multiplied with, so the error of this rounding is small beside that of packing the weights. */
 struct kern_rounded {
@@ -55,7 +55,7 @@ struct kern_conv {
 };
 typedef void kern_conv_fn(const struct kern_conv *conv, int o0, int o1);
 
-/* Transposed convolution of stride s with s or 2 s taps: moment t of the input gives
+/* Transposed convolution of stride s with s or 2 s taps: time step t of the input gives
  * z[o][k] = sum over c of w[(c * n_out + o) * taps + k] * x[c * x_stride + t * x_step],
  * and y[o * y_stride + (t * s + j) * y_step] = z of t [o][j] + z of t - 1 [o][s + j] + bias[o]. */
 struct kern_upconv {
@@ -63,7 +63,7 @@ struct kern_upconv {
     const float *x;
     const float *w;
     const float *bias;
-    float *tail;     /* [n_out][s]: z[o][s ..] of the last moment, in and out; not used with s taps */
+    float *tail; /* [n_out][s]: z[o][s ..] of the last time step, in and out; not used with s taps */
     float *products; /* scratch of kern_upconv_products(taps) floats */
     int64_t y_stride, y_step, x_stride, x_step;
     int n_in, n_out, stride, taps;
@@ -73,60 +73,61 @@ struct kern_upconv {
 typedef void kern_upconv_fn(const struct kern_upconv *conv, int o0, int o1);
 enum {
     KERN_UPCONV_GRAIN = 16,
-    KERN_UPCONV_MOMENTS = 96,      /* worked on at once */
+    KERN_UPCONV_TIME_STEPS = 96,   /* worked on at once */
     KERN_UPCONV_FLOATS = 32 << 10, /* of products that stay in the L2 cache */
 };
 static inline int64_t kern_upconv_products(int taps)
 {
-    int64_t least = (int64_t)KERN_UPCONV_GRAIN * KERN_UPCONV_MOMENTS * taps;
+    int64_t least = (int64_t)KERN_UPCONV_GRAIN * KERN_UPCONV_TIME_STEPS * taps;
     return 2 * ((least > KERN_UPCONV_FLOATS ? least : KERN_UPCONV_FLOATS) +
-                   KERN_UPCONV_MOMENTS * KERN_PAD); /* rows are filled up to whole vectors */
+                   KERN_UPCONV_TIME_STEPS * KERN_PAD); /* rows are filled up to whole vectors */
 }
 
-/* Activations as whole numbers, for the vocoder beside packed weights. Channels go in groups of KERN_WHOLE_GROUP; the
+/* Activations as integers, for the vocoder beside packed weights. Channels go in groups of KERN_INTEGER_GROUP; the
  * last group is filled up with zeros. Each time step of a group is rounded by itself, without a look at its neighbours,
- * to kern.whole_words words of two 16-bit values each. Which values these are is the table's own business: only its
+ * to kern.integer_words words of two 16-bit values each. Which values these are is the table's own business: only its
  * kernels write and read them. A NaN among the channels makes every sum over the group NaN. Buffers have room for
  * KERN_PAD more time steps.
  *
  * There are two layouts, and a table takes one of them:
  * - Rows: a row for each channel (or word), time steps side by side. Words hold codes of 16 bits and a scale.
- * - Time steps (kern.whole_by_moments): all channels of a time step side by side. Words hold bf16: first those of all
+ * - Time steps (kern.integer_by_time): all channels of a time step side by side. Words hold bf16: first those of all
  *   time steps with the channels rounded to bf16, then, in a second plane of the same size, those with what that
  *   rounding left over, again as bf16. With `fine` both planes are multiplied (16 bits of precision); without it the
  *   second plane is neither written nor read. Tables in rows are always fine. */
 enum {
-    KERN_WHOLE_GROUP = 32,
-    KERN_WHOLE_ROWS = 4,
-    KERN_WHOLE_SCALED = KERN_WHOLE_GROUP / 2 + 1, /* words: codes of 16 bits, and a scale */
-    KERN_WHOLE_HALVES = KERN_WHOLE_GROUP,         /* words: bf16, and what it leaves over as bf16 */
+    KERN_INTEGER_GROUP = 32,
+    KERN_INTEGER_ROWS = 4,
+    KERN_INTEGER_SCALED = KERN_INTEGER_GROUP / 2 + 1, /* words: codes of 16 bits, and a scale */
+    KERN_INTEGER_HALVES = KERN_INTEGER_GROUP,         /* words: bf16, and what it leaves over as bf16 */
 };
 /* One group, time steps 0 <= t < n: words for x + sin(a x)^2 * b, or x where a is NULL. */
-struct kern_whole_rounding {
-    int32_t *words; /* rows: [whole_words][stride]; time steps: [2][stride][whole_words / 2] */
-    const float *x; /* rows: [KERN_WHOLE_GROUP][x_stride]; time steps: [n][x_stride] */
+struct kern_integer_rounding {
+    int32_t *words; /* rows: [integer_words][stride]; time steps: [2][stride][integer_words / 2] */
+    const float *x; /* rows: [KERN_INTEGER_GROUP][x_stride]; time steps: [n][x_stride] */
     const float *a, *b;
     int64_t stride, x_stride;
     bool fine;
 };
-typedef void kern_whole_round_fn(const struct kern_whole_rounding *rounding, int64_t n);
+typedef void kern_integer_round_fn(const struct kern_integer_rounding *rounding, int64_t n);
 /* As kern_conv: y[o][t] = bias[o] + residual + w_scales[o] * the sums of codes. In rows no group of one tap can
- * overflow: the magnitudes of its weights add up to at most KERN_WHOLE_MOST. At most KERN_WHOLE_TAPS taps. */
-enum { KERN_WHOLE_MOST = 65535, KERN_WHOLE_TAPS = 8 };
+ * overflow: the magnitudes of its weights add up to at most KERN_INTEGER_MOST. At most KERN_INTEGER_TAPS taps. */
+enum { KERN_INTEGER_MOST = 65535, KERN_INTEGER_TAPS = 8 };
 /* Weights lie in the order in which they are read, group of outputs by group of outputs.
- * - Rows: the groups of the input are taken kern_whole_visit at a time (a visit; the last may be shorter). For each
- *   visit, for each KERN_WHOLE_ROWS outputs of the group, for each input group of the visit: words
- *   [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_ROWS], each of two neighbouring channels' codes, the first in the low half.
- * - Time steps: for each group of the input: words [taps][KERN_WHOLE_GROUP / 2][KERN_WHOLE_GROUP], each of two channels
- *   that are half a group apart, as bf16. */
-static inline int kern_whole_visit(int taps)
+ * - Rows: the groups of the input are taken kern_integer_visit at a time (a visit; the last may be shorter). For each
+ *   visit, for each KERN_INTEGER_ROWS outputs of the group, for each input group of the visit: words
+ *   [taps][KERN_INTEGER_GROUP / 2][KERN_INTEGER_ROWS], each of two neighbouring channels' codes, the first in the low
+ *   half.
+ * - Time steps: for each group of the input: words [taps][KERN_INTEGER_GROUP / 2][KERN_INTEGER_GROUP], each of two
+ *   channels that are half a group apart, as bf16. */
+static inline int kern_integer_visit(int taps)
 {
-    return KERN_WHOLE_TAPS / taps;
+    return KERN_INTEGER_TAPS / taps;
 }
-struct kern_whole {
+struct kern_integer {
     /* rows: [outputs][y_stride]; time steps: [n_t][y_stride] of the one group that is asked for */
     float *y;
-    /* rows: [n_groups][whole_words][x_stride]; time steps: [n_groups][2][x_stride][whole_words / 2] */
+    /* rows: [n_groups][integer_words][x_stride]; time steps: [n_groups][2][x_stride][integer_words / 2] */
     const int32_t *x;
     const int32_t *w;
     const float *w_scales, *bias;
@@ -136,10 +137,10 @@ struct kern_whole {
     int64_t n_t;
     bool fine;
 };
-/* Rows: multiples of KERN_WHOLE_ROWS; moments: one group. */
-typedef void kern_whole_fn(const struct kern_whole *conv, int o0, int o1);
+/* Rows: multiples of KERN_INTEGER_ROWS; time steps: one group. */
+typedef void kern_integer_fn(const struct kern_integer *conv, int o0, int o1);
 /* Where the weight (output o, channel i, tap j) of a convolution stands among its weights, in numbers of 16 bits. */
-int64_t kern_whole_place(bool by_moments, int n_groups, int taps, int64_t o, int i, int j);
+int64_t kern_integer_place(bool by_time, int n_groups, int taps, int64_t o, int i, int j);
 
 /* The keys that a query sees, of one kv head: n_keys (at least 1) slots from `first` on, oldest first, slot
  * `capacity` being slot 0 again. */
@@ -169,15 +170,15 @@ struct kern {
     kern_round_fn *round_q8, *round_q4;
     kern_conv_fn *conv;
     kern_upconv_fn *upconv;
-    kern_whole_fn *whole;
-    kern_whole_round_fn *whole_round;
-    int whole_words;
-    bool whole_by_moments;
+    kern_integer_fn *integer;
+    kern_integer_round_fn *integer_round;
+    int integer_words;
+    bool integer_by_time;
     /* y[t] = x[t] + sin(a x[t])^2 * b over n values of one channel; a = exp(alpha), b = 1 / (exp(beta) + 1e-9). */
     void (*snake)(float *y, const float *x, float a, float b, int64_t n);
     /* y = w * x / sqrt(mean(x^2) + eps), the same in every table; y may be x */
     void (*norm)(float *y, const float *x, const float *w, int64_t n, float eps);
-    /* x[i] and x[half + i], as one number's two parts, turned by an angle */
+    /* x[i] and x[half + i], as one number's two parts, rotated by an angle */
     void (*rotate)(float *x, const float *cosine, const float *sine, int half);
     /* gate[i] = silu(gate[i]) * up[i] */
     void (*silu_mul)(float *gate, const float *up, int64_t n);

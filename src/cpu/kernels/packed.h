@@ -2,7 +2,7 @@
  * Matrix products with packed weights (weights/pack.h). Contracts in cpu/kernels/kern.h. Included by body.h.
  *
  * Columns are rounded to 16 bits beside weights of 8, and to 8 bits beside weights of 4, with a scale for each group
- * of PACK_GROUP numbers. Within a group sums are of whole numbers, the same in every table; groups are added in their
+ * of PACK_GROUP numbers. Within a group sums are of integers, the same in every table; groups are added in their
  * order, each with one fused step. Lanes are rows, so nothing is ever added across a vector. */
 
 enum {
@@ -354,7 +354,7 @@ KERN_INLINE float round_group(vi *codes, const float *x, float reach)
     float inverse = some ? reach / largest : 0;
     KERN_UNROLL
     for (int i = 0; i < ROUND_VECTORS; i++) {
-        const vf round = vf_set(0x1.8p23f); /* adding it rounds to a whole number */
+        const vf round = vf_set(0x1.8p23f); /* adding it rounds to an integer */
         codes[i] = ((vi)(v[i] * inverse + round) - (vi)round) & (bits < no_number ? -1 : 0);
     }
     return bits < no_number ? some ? largest / reach : 0 : NAN;

@@ -3,7 +3,7 @@
  * Included by packed.h.
  *
  * The same bits as with few columns: a code of 16 bits is 256 times a signed byte and an unsigned byte (one of 8 bits
- * is a signed byte alone), and what a group gives is a whole number, however it is added. Groups then follow each other
+ * is a signed byte alone), and what a group gives is an integer, however it is added. Groups then follow each other
  * as they do there. */
 #include "base/minmax.h"
 #include "cpu/kernels/tile_unit.h"

@@ -226,7 +226,7 @@ KERN_INLINE vf vf_f16(const uint16_t *p)
 /* e^x = 2^n (1 + part), x from -104 to 89: returns n. */
 KERN_INLINE vi vf_exp_parts(vf x, vf *part)
 {
-    const float round = 0x1.8p23f; /* adding it rounds to a whole number */
+    const float round = 0x1.8p23f; /* adding it rounds to an integer */
     vf shifted = vf_fma(x, vf_set(0x1.715476p0f), vf_set(round)), n = shifted - round;
     vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), x); /* ln 2 in two parts; the first times n is exact */
     r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);

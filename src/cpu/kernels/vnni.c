@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernels as 16 lanes with fused multiply-add, and with fused products of whole numbers (AVX-512 VNNI). */
+ * The kernels as 16 lanes with fused multiply-add, and with fused products of integers (AVX-512 VNNI). */
 #if defined(__x86_64__)
 #define KERN_TABLE kern_vnni
 #define KERN_NAME "avx512vnni"

@@ -121,7 +121,7 @@ static void step_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, cons
 {
     int64_t width = f->model->config->talker.width;
     for (int i = 0; i < n; i++) {
-        struct row row = {.text = texts[i], .codec = ROW_CODES, .codes = lanes[i]->going};
+        struct row row = {.text = texts[i], .codec = ROW_CODES, .codes = lanes[i]->taken};
         cpu_embed_rows(&f->embed, &row, 1, f->x + i * width);
         f->columns[i] = (struct cpu_column){&lanes[i]->talker, lanes[i]->position++};
     }
@@ -157,9 +157,9 @@ static void choose_first(struct cpu_frame *f, struct cpu_lane *lane, const int32
     lane->ready = false;
     lane->out.end = code == f->model->config->codec_eos && !forced;
     lane->codes[0] = code;
-    lane->going[0] = forced ? forced[0] : code;
+    lane->taken[0] = forced ? forced[0] : code;
     if (!lane->out.end) {
-        cpu_lane_note_code(lane, lane->going[0]);
+        cpu_lane_note_code(lane, lane->taken[0]);
     }
 }
 
@@ -195,7 +195,7 @@ static int enter_codes(struct cpu_frame *f, struct cpu_lane *const *lanes, int n
             memcpy(input, lanes[i]->hidden, (size_t)width * sizeof *input);
         }
         cpu_embed_code(
-            f->model, codebook - 1, lanes[i]->going[codebook - 1], input + (each - 1) * width);
+            f->model, codebook - 1, lanes[i]->taken[codebook - 1], input + (each - 1) * width);
         for (int j = 0; j < each; j++) {
             f->columns[i * each + j] =
                 (struct cpu_column){&lanes[i]->predictor, codebook - each + 1 + j};
@@ -224,7 +224,7 @@ static void run_predictor(
             const float *logits = f->logits + i * vocabulary;
             tap(f, "predictor.logits", codebook, logits, 1, vocabulary);
             lanes[i]->codes[codebook] = choose(f, lanes[i], codebook, logits);
-            lanes[i]->going[codebook] = forced[i] ? forced[i][codebook] : lanes[i]->codes[codebook];
+            lanes[i]->taken[codebook] = forced[i] ? forced[i][codebook] : lanes[i]->codes[codebook];
         }
     }
 }
@@ -233,7 +233,7 @@ static void run_predictor(
 
 static void finish_frame(struct cpu_frame *f, struct cpu_lane *lane)
 {
-    memcpy(lane->spoken, lane->going, (size_t)f->model->config->n_codebooks * sizeof *lane->spoken);
+    memcpy(lane->spoken, lane->taken, (size_t)f->model->config->n_codebooks * sizeof *lane->spoken);
     lane->out.n_frames = lane->n_waiting = 1;
     lane->n_frames++;
 }

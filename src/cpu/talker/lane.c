@@ -46,13 +46,13 @@ utter_status cpu_lane_init(struct cpu_lane *lane, const struct model *model,
     lane->hidden = memory_new((size_t)c->talker.width, sizeof(float));
     lane->logits = memory_new(vocabulary, sizeof(float));
     lane->seen = memory_new(vocabulary, 1);
-    lane->going = memory_new(n_codebooks, sizeof(int32_t));
+    lane->taken = memory_new(n_codebooks, sizeof(int32_t));
     lane->codes = memory_new(BACKEND_MAX_FEED * n_codebooks, sizeof(int32_t));
     lane->spoken = memory_new(BACKEND_MAX_FEED * n_codebooks, sizeof(int32_t));
     lane->pcm = memory_new(BACKEND_MAX_FEED * (size_t)c->codec.frame_samples, sizeof(float));
     lane->vocoder = cpu_vocoder_lane_new(vocoder);
     if (!lane->talker.keys || !lane->talker.values || !lane->predictor.keys ||
-        !lane->predictor.values || !lane->hidden || !lane->logits || !lane->seen || !lane->going ||
+        !lane->predictor.values || !lane->hidden || !lane->logits || !lane->seen || !lane->taken ||
         !lane->codes || !lane->spoken || !lane->pcm || !lane->vocoder) {
         return error_memory(error, "a lane");
     }
@@ -70,7 +70,7 @@ void cpu_lane_fini(struct cpu_lane *lane, const struct model *model)
     memory_free(lane->hidden);
     memory_free(lane->logits);
     memory_free(lane->seen);
-    memory_free(lane->going);
+    memory_free(lane->taken);
     memory_free(lane->codes);
     memory_free(lane->spoken);
     memory_free(lane->pcm);

@@ -15,7 +15,7 @@ struct cpu_lane {
     bool ready;                 /* hidden and logits wait for the choice of code 0 */
     uint8_t *seen;              /* [codec_vocabulary]: 1 for what was noted, see cpu_lane_note_code */
     uint32_t n_frames;          /* chosen so far */
-    int32_t *going;             /* [n_codebooks]: the last frame as the lane goes on with it */
+    int32_t *taken;             /* [n_codebooks]: the last frame as the lane goes on with it */
     struct lane_out out;        /* what collect hands out; codes point to `codes` */
     int32_t *codes;             /* [BACKEND_MAX_FEED][n_codebooks], as chosen or fed */
     int32_t *spoken;            /* the same, as the vocoder gets them */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder at the frame's own pace: codes -> tables -> first convolution -> transformer -> upsampling.
  * Comes in: codes. Goes out: v->first_rows, the input of the convolution stack, behind its past. One column
- * of numbers a moment, but for the convolutions, which want one row a channel. */
+ * of numbers a time step, but for the convolutions, which want one row a channel. */
 #include <math.h>
 #include <string.h>
 
 #include "base/minmax.h"
-#include "cpu/vocoder/vocoder_whole.h"
+#include "cpu/vocoder/vocoder_integer.h"
 
-enum { MOMENT_WORK = 16 }; /* what a number of a norm or an activation costs, in products, about */
+enum { TIME_STEP_WORK = 16 }; /* what a number of a norm or an activation costs, in products, about */
 
 static const float usage_least = 1e-5f, layer_norm_eps = 1e-6f;
 
@@ -24,19 +24,19 @@ static int64_t all_ratios(const struct codec_config *c)
 void vocoder_front_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
 {
     const struct codec_config *d = v->config;
-    int64_t frames = BACKEND_MAX_FEED, moments = frames * all_ratios(d), latent = d->latent;
+    int64_t frames = BACKEND_MAX_FEED, time_steps = frames * all_ratios(d), latent = d->latent;
     for (int i = 0; i < 2; i++) {
         v->picked[i] = vocoder_carve(c, frames * (d->codebook_dim / 2));
         v->projected[i] = vocoder_carve(c, frames * d->codebook_dim);
-        v->columns[i] = vocoder_carve(c, (VOCODER_REACH + moments) * latent);
+        v->columns[i] = vocoder_carve(c, (VOCODER_REACH + time_steps) * latent);
     }
     v->quantized = vocoder_carve(c, vocoder_stride(VOCODER_PRE_REACH + frames) * d->codebook_dim);
     v->latent_rows = vocoder_carve(c, vocoder_stride(frames) * latent);
     v->narrow = vocoder_carve(c, frames * d->stack.width);
-    v->normed = vocoder_carve(c, moments * latent);
-    v->wide = vocoder_carve(c, moments * latent * VOCODER_WIDEN);
-    int64_t rows = (int64_t)whole_groups(latent) * KERN_WHOLE_GROUP;
-    v->first_rows = vocoder_carve(c, vocoder_stride(VOCODER_REACH + moments) * rows);
+    v->normed = vocoder_carve(c, time_steps * latent);
+    v->wide = vocoder_carve(c, time_steps * latent * VOCODER_WIDEN);
+    int64_t rows = (int64_t)integer_groups(latent) * KERN_INTEGER_GROUP;
+    v->first_rows = vocoder_carve(c, vocoder_stride(VOCODER_REACH + time_steps) * rows);
     for (int i = 0; i < d->n_ratios; i++) {
         v->upsample[i].taps = vocoder_carve(c, latent * (VOCODER_REACH + 1));
     }
@@ -103,14 +103,14 @@ static int64_t line_up(
     return stride;
 }
 
-/* Columns x[n][n_channels] -> the kernels' groups by moments, with room for vocoder_stride(n). */
+/* Columns x[n][n_channels] -> the kernels' groups by time steps, with room for vocoder_stride(n). */
 static void group_up(float *groups, const float *x, int64_t n_channels, int64_t n)
 {
     for (int64_t c = 0; c < n_channels;
-         c += KERN_WHOLE_GROUP, groups += KERN_WHOLE_GROUP * vocoder_stride(n)) {
-        int64_t width = min(n_channels - c, KERN_WHOLE_GROUP);
+         c += KERN_INTEGER_GROUP, groups += KERN_INTEGER_GROUP * vocoder_stride(n)) {
+        int64_t width = min(n_channels - c, KERN_INTEGER_GROUP);
         for (int64_t t = 0; t < n; t++) {
-            memcpy(groups + t * KERN_WHOLE_GROUP, x + t * n_channels + c, (size_t)width * sizeof *x);
+            memcpy(groups + t * KERN_INTEGER_GROUP, x + t * n_channels + c, (size_t)width * sizeof *x);
         }
     }
 }
@@ -207,7 +207,7 @@ static void up_part(void *arg, int part, int n_parts)
     job->v->kern->upconv(&up, (int)o0, (int)o1);
 }
 
-/* y = the depthwise convolution of one moment: x is the first of the 7 columns that it sees. */
+/* y = the depthwise convolution of one time step: x is the first of the 7 columns that it sees. */
 static void convolve_depthwise(
     float *y, const float *x, const float *taps, const float *bias, int64_t n)
 {
@@ -265,9 +265,9 @@ static void run_convnext(struct upsample_job *job, float *x)
     const struct convnext_weights *w = job->w;
     int64_t latent = v->config->latent, wide = VOCODER_WIDEN * latent;
     int n = job->n;
-    vocoder_spread(v, depthwise_part, job, n, 1, n * latent * MOMENT_WORK);
+    vocoder_spread(v, depthwise_part, job, n, 1, n * latent * TIME_STEP_WORK);
     kern_matmul(v->kern, v->pool, v->wide, wide, &w->widen.w, v->normed, latent, n, NULL);
-    vocoder_spread(v, gelu_part, job, n, 1, n * wide * MOMENT_WORK);
+    vocoder_spread(v, gelu_part, job, n, 1, n * wide * TIME_STEP_WORK);
     run_linear(v, v->normed, &w->narrow, v->wide, n);
     for (int t = 0; t < n; t++) {
         for (int64_t c = 0; c < latent; c++) {
@@ -279,7 +279,7 @@ static void run_convnext(struct upsample_job *job, float *x)
 /* The transposed convolution as a product: it has as many taps as places, so no two inputs meet in an output. */
 static void widen_time(struct cpu_vocoder *v, int i, float *y, const float *x, int n)
 {
-    const struct weight *w = &v->whole->up[i];
+    const struct weight *w = &v->integer->up[i];
     int64_t latent = v->config->latent;
     kern_matmul(v->kern, v->pool, y, w->rows, w, x, latent, n, NULL);
     add_bias(y, v->weights->upsample[i].up.bias, n * v->config->ratios[i], latent);
@@ -295,7 +295,7 @@ static int run_upsample(
     float *past = y - n_past;
     struct upsample_job job = {
         .v = v, .w = w, .taps = v->upsample[i].taps, .past = past, .n = n * ratio};
-    if (v->whole) {
+    if (v->integer) {
         widen_time(v, i, y, x, n);
     } else {
         job.up = (struct kern_upconv){.y = y,
@@ -337,10 +337,10 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
             tap->fn(tap->user, "vocoder.upsample", i, x, n, latent);
         }
     }
-    if (v->whole && v->kern->whole_by_moments) {
+    if (v->integer && v->kern->integer_by_time) {
         group_up(v->first_rows, x, latent, n);
-    } else if (v->whole) {
-        line_up(v->first_rows, NULL, 0, x, latent, n); /* the past waits in whole numbers */
+    } else if (v->integer) {
+        line_up(v->first_rows, NULL, 0, x, latent, n); /* the past waits in integers */
     } else {
         line_up(v->first_rows, lane->first_past, VOCODER_REACH, x, latent, n);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder's weights beside packed ones of the talker, made once from the model's when a backend is opened:
- * matrices in 16 bits (those that a file has so stay there), convolutions in whole numbers, row by row. The pages of
+ * matrices in 16 bits (those that a file has so stay there), convolutions in integers, row by row. The pages of
  * the file that they came from are given back. */
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "base/numeric.h"
-#include "cpu/vocoder/vocoder_whole.h"
+#include "cpu/vocoder/vocoder_integer.h"
 
 /* ---- Matrices ---- */
 
@@ -49,11 +49,11 @@ typedef void matrix_fn(struct cpu_vocoder *v, const struct weight *from, struct 
 static void each_matrix(struct cpu_vocoder *v, matrix_fn *fn)
 {
     const struct vocoder_weights *m = &v->model->vocoder;
-    struct vocoder_weights *w = &v->whole->weights;
+    struct vocoder_weights *w = &v->integer->weights;
     fn(v, &m->stack_in.w, &w->stack_in.w, 0);
     for (int i = 0; i < v->config->stack.n_layers; i++) {
         const struct layer_weights *from = &m->stack.layers[i];
-        struct layer_weights *to = &v->whole->layers[i];
+        struct layer_weights *to = &v->integer->layers[i];
         fn(v, &from->q, &to->q, 0);
         fn(v, &from->k, &to->k, 0);
         fn(v, &from->v, &to->v, 0);
@@ -64,7 +64,7 @@ static void each_matrix(struct cpu_vocoder *v, matrix_fn *fn)
     }
     fn(v, &m->stack_out.w, &w->stack_out.w, 0);
     for (int i = 0; i < v->config->n_ratios; i++) {
-        fn(v, &m->upsample[i].up.w, &v->whole->up[i], v->config->ratios[i]);
+        fn(v, &m->upsample[i].up.w, &v->integer->up[i], v->config->ratios[i]);
         fn(v, &m->upsample[i].widen.w, &w->upsample[i].widen.w, 0);
         fn(v, &m->upsample[i].narrow.w, &w->upsample[i].narrow.w, 0);
     }
@@ -86,14 +86,14 @@ static void count_matrix(struct cpu_vocoder *v, const struct weight *from, struc
     if (ratio) {
         to->rows = from->cols, to->cols = from->rows;
     }
-    v->whole->matrix_bytes += matrix_bytes(to);
+    v->integer->matrix_bytes += matrix_bytes(to);
 }
 
 /* Behind what `matrix_bytes` counts. */
 static void narrow_matrix(
     struct cpu_vocoder *v, const struct weight *from, struct weight *to, int ratio)
 {
-    struct vocoder_whole *w = v->whole;
+    struct vocoder_integer *w = v->integer;
     struct matrix_job job = {from, to, ratio};
     if (from->type == DTYPE_F16) {
         return;
@@ -105,10 +105,10 @@ static void narrow_matrix(
     tensor_set_rest(v->model->codec_tensors, from->data, matrix_bytes(from));
 }
 
-utter_status vocoder_whole_new(struct cpu_vocoder *v, utter_error *error)
+utter_status vocoder_integer_new(struct cpu_vocoder *v, utter_error *error)
 {
     const struct codec_config *d = v->config;
-    struct vocoder_whole *w = v->whole = memory_new(1, sizeof *w);
+    struct vocoder_integer *w = v->integer = memory_new(1, sizeof *w);
     if (!w || !(w->layers = memory_new((size_t)d->stack.n_layers, sizeof *w->layers))) {
         return error_memory(error, "the vocoder's weights");
     }
@@ -126,32 +126,32 @@ utter_status vocoder_whole_new(struct cpu_vocoder *v, utter_error *error)
     return UTTER_OK;
 }
 
-void vocoder_whole_free(struct cpu_vocoder *v)
+void vocoder_integer_free(struct cpu_vocoder *v)
 {
-    if (v->whole) {
-        memory_free(v->whole->matrices);
-        memory_free(v->whole->layers);
-        memory_free(v->whole);
+    if (v->integer) {
+        memory_free(v->integer->matrices);
+        memory_free(v->integer->layers);
+        memory_free(v->integer);
     }
 }
 
 /* ---- Convolutions ---- */
 
 struct conv_job {
-    struct whole_conv *to;
+    struct integer_conv *to;
     const float *w, *bias;
     int n_in, n_out, rate; /* rate 0: w is [out][in][taps], else [in][out][2 * rate] */
-    float *rows;           /* [n_parts][rate][KERN_WHOLE_ROWS][n_in * taps] */
-    bool by_moments;       /* kern.whole_by_moments */
+    float *rows;           /* [n_parts][rate][KERN_INTEGER_ROWS][n_in * taps] */
+    bool by_time;          /* kern.integer_by_time */
 };
 
-/* KERN_WHOLE_ROWS outputs from o on, at all places: rows[place][output][n_in][taps]; zeros where there is no output. */
+/* KERN_INTEGER_ROWS outputs from o on, at all places: rows[place][output][n_in][taps]; zeros where there is none. */
 static void fetch_rows(const struct conv_job *job, int o, float *rows)
 {
-    const struct whole_conv *c = job->to;
+    const struct integer_conv *c = job->to;
     int64_t n = (int64_t)job->n_in * c->taps, rate = job->rate;
-    int n_o = min(job->n_out - o, KERN_WHOLE_ROWS);
-    memset(rows, 0, (size_t)(KERN_WHOLE_ROWS * n * (rate ? rate : 1)) * sizeof *rows);
+    int n_o = min(job->n_out - o, KERN_INTEGER_ROWS);
+    memset(rows, 0, (size_t)(KERN_INTEGER_ROWS * n * (rate ? rate : 1)) * sizeof *rows);
     if (!rate) {
         if (n_o > 0) {
             memcpy(rows, job->w + o * n, (size_t)(n_o * n) * sizeof *rows);
@@ -162,8 +162,8 @@ static void fetch_rows(const struct conv_job *job, int o, float *rows)
         for (int64_t r = 0; r < n_o; r++) {
             const float *w = job->w + (i * job->n_out + o + r) * 2 * rate;
             for (int64_t place = 0; place < rate; place++) {
-                float *to = rows + (place * KERN_WHOLE_ROWS + r) * n + i * 2;
-                to[0] = w[rate + place]; /* what the moment before gives */
+                float *to = rows + (place * KERN_INTEGER_ROWS + r) * n + i * 2;
+                to[0] = w[rate + place]; /* what the time step before gives */
                 to[1] = w[place];
             }
         }
@@ -174,10 +174,10 @@ static void fetch_rows(const struct conv_job *job, int o, float *rows)
 static float scale_of(const float *row, int n_in, int taps)
 {
     float largest = 0, most = 0;
-    for (int i = 0; i < n_in; i += KERN_WHOLE_GROUP) {
+    for (int i = 0; i < n_in; i += KERN_INTEGER_GROUP) {
         for (int k = 0; k < taps; k++) {
             float sum = 0;
-            for (int c = i; c < n_in && c < i + KERN_WHOLE_GROUP; c++) {
+            for (int c = i; c < n_in && c < i + KERN_INTEGER_GROUP; c++) {
                 float size = fabsf(row[c * taps + k]);
                 largest = size > largest || size != size ? size : largest;
                 sum += size;
@@ -186,30 +186,31 @@ static float scale_of(const float *row, int n_in, int taps)
         }
     }
     /* Rounding adds half a step for each of a group; sums of floats are off by less. */
-    float scale = largest / 32767.0f, other = most / (KERN_WHOLE_MOST - KERN_WHOLE_GROUP);
+    float scale = largest / 32767.0f, other = most / (KERN_INTEGER_MOST - KERN_INTEGER_GROUP);
     return scale != scale || scale > other ? scale : other;
 }
 
 /* One output's row [n_in * taps] -> its weights as output o, and their scale. */
 static void round_row(const struct conv_job *job, const float *row, int64_t o)
 {
-    const struct whole_conv *c = job->to;
-    enum { PAIRS = KERN_WHOLE_GROUP / 2 };
+    const struct integer_conv *c = job->to;
+    enum { PAIRS = KERN_INTEGER_GROUP / 2 };
     uint16_t *to = (uint16_t *)(void *)c->w;
-    int step = 2 * (job->by_moments ? KERN_WHOLE_GROUP : KERN_WHOLE_ROWS); /* from a pair to the next */
-    float scale = job->by_moments ? 1 : scale_of(row, job->n_in, c->taps);
+    int step =
+        2 * (job->by_time ? KERN_INTEGER_GROUP : KERN_INTEGER_ROWS); /* from a pair to the next */
+    float scale = job->by_time ? 1 : scale_of(row, job->n_in, c->taps);
     float inverse = isfinite(scale) && scale > 0 ? 1 / scale : 0;
     c->scales[o] = isfinite(scale) ? scale : NAN;
     for (int g = 0; g < c->n_in_groups; g++) {
         for (int k = 0; k < c->taps; k++) {
-            int i0 = g * KERN_WHOLE_GROUP;
-            uint16_t *at = to + kern_whole_place(job->by_moments, c->n_in_groups, c->taps, o, i0, k);
-            for (int i = 0; i < KERN_WHOLE_GROUP; i++, at += i % 2 ? 1 : step - 1) {
-                int channel = i0 + (job->by_moments ? i / 2 + i % 2 * PAIRS : i);
+            int i0 = g * KERN_INTEGER_GROUP;
+            uint16_t *at = to + kern_integer_place(job->by_time, c->n_in_groups, c->taps, o, i0, k);
+            for (int i = 0; i < KERN_INTEGER_GROUP; i++, at += i % 2 ? 1 : step - 1) {
+                int channel = i0 + (job->by_time ? i / 2 + i % 2 * PAIRS : i);
                 float w = channel < job->n_in ? row[channel * c->taps + k] : 0;
-                *at = job->by_moments ? bf16_from_float(w)
-                      : inverse > 0   ? (uint16_t)(lrintf(w * inverse) & 0xffff)
-                                      : 0;
+                *at = job->by_time  ? bf16_from_float(w)
+                      : inverse > 0 ? (uint16_t)(lrintf(w * inverse) & 0xffff)
+                                    : 0;
             }
         }
     }
@@ -218,33 +219,33 @@ static void round_row(const struct conv_job *job, const float *row, int64_t o)
 static void conv_part(void *arg, int part, int n_parts)
 {
     const struct conv_job *job = arg;
-    const struct whole_conv *c = job->to;
+    const struct integer_conv *c = job->to;
     int64_t begin, end, n_places = job->rate ? job->rate : 1;
-    int64_t place_floats = (int64_t)KERN_WHOLE_ROWS * job->n_in * c->taps;
-    enum { TILES = KERN_WHOLE_GROUP / KERN_WHOLE_ROWS };
+    int64_t place_floats = (int64_t)KERN_INTEGER_ROWS * job->n_in * c->taps;
+    enum { TILES = KERN_INTEGER_GROUP / KERN_INTEGER_ROWS };
     float *rows = job->rows + part * n_places * place_floats;
     pool_slice((int64_t)c->n_out_groups * TILES, 1, part, n_parts, &begin, &end);
     for (int64_t tile = begin; tile < end; tile++) {
-        int o = (int)tile * KERN_WHOLE_ROWS;
+        int o = (int)tile * KERN_INTEGER_ROWS;
         fetch_rows(job, o, rows);
         for (int64_t place = 0; place < n_places; place++) {
             int64_t at = (tile / TILES * n_places + place) * TILES + tile % TILES;
-            for (int r = 0; r < KERN_WHOLE_ROWS; r++) {
+            for (int r = 0; r < KERN_INTEGER_ROWS; r++) {
                 round_row(job, rows + place * place_floats + (int64_t)r * job->n_in * c->taps,
-                    at * KERN_WHOLE_ROWS + r);
-                c->bias[at * KERN_WHOLE_ROWS + r] =
+                    at * KERN_INTEGER_ROWS + r);
+                c->bias[at * KERN_INTEGER_ROWS + r] =
                     job->bias && o + r < job->n_out ? job->bias[o + r] : 0;
             }
         }
     }
 }
 
-static utter_status round_conv(const struct cpu_vocoder *v, struct whole_conv *to,
+static utter_status round_conv(const struct cpu_vocoder *v, struct integer_conv *to,
     const struct conv_weights *from, int n_in, int n_out, int rate, utter_error *error)
 {
     struct conv_job job = {
-        to, from->w.data, from->bias, n_in, n_out, rate, NULL, v->kern->whole_by_moments};
-    size_t floats = (size_t)(rate ? rate : 1) * KERN_WHOLE_ROWS * (size_t)n_in * (size_t)to->taps;
+        to, from->w.data, from->bias, n_in, n_out, rate, NULL, v->kern->integer_by_time};
+    size_t floats = (size_t)(rate ? rate : 1) * KERN_INTEGER_ROWS * (size_t)n_in * (size_t)to->taps;
     job.rows = memory_new((size_t)v->n_parts * floats, sizeof *job.rows);
     if (!job.rows) {
         return error_memory(error, "the vocoder's weights");
@@ -258,7 +259,7 @@ static utter_status round_conv(const struct cpu_vocoder *v, struct whole_conv *t
 static utter_status round_block(struct cpu_vocoder *v, int i, utter_error *error)
 {
     const struct block_weights *from = &v->model->vocoder.blocks[i];
-    struct whole_block *b = &v->whole->blocks[i];
+    struct integer_block *b = &v->integer->blocks[i];
     int n_in = v->config->decoder_width >> i, n_out = n_in / 2;
     vocoder_snake_fill(&b->snake, &from->snake, n_in);
     utter_status status = round_conv(v, &b->up, &from->up, n_in, n_out, b->rate, error);
@@ -274,15 +275,15 @@ static utter_status round_block(struct cpu_vocoder *v, int i, utter_error *error
     return status;
 }
 
-utter_status vocoder_whole_round(struct cpu_vocoder *v, utter_error *error)
+utter_status vocoder_integer_round(struct cpu_vocoder *v, utter_error *error)
 {
     const struct codec_config *d = v->config;
     const struct vocoder_weights *from = &v->model->vocoder;
     utter_status status =
-        round_conv(v, &v->whole->first, &from->first, d->latent, d->decoder_width, 0, error);
+        round_conv(v, &v->integer->first, &from->first, d->latent, d->decoder_width, 0, error);
     for (int i = 0; !status && i < d->n_rates; i++) {
         status = round_block(v, i, error);
     }
-    vocoder_snake_fill(&v->whole->last_snake, &from->last_snake, d->decoder_width >> d->n_rates);
+    vocoder_snake_fill(&v->integer->last_snake, &from->last_snake, d->decoder_width >> d->n_rates);
     return status;
 }

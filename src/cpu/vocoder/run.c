@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/minmax.h"
-#include "cpu/vocoder/vocoder_whole.h"
+#include "cpu/vocoder/vocoder_integer.h"
 
 /* ---- Parts that all files use ---- */
 
@@ -57,11 +57,11 @@ void vocoder_turn(float *y, const float *x, int64_t x_stride, int64_t n_rows, in
 }
 
 void vocoder_tap_rows(struct cpu_vocoder *v, const struct cpu_tap *tap, const char *name, int index,
-    const float *rows, int64_t stride, int64_t n_moments, int64_t n_channels)
+    const float *rows, int64_t stride, int64_t n_time_steps, int64_t n_channels)
 {
     if (tap->fn) {
-        vocoder_turn(v->tapped, rows, stride, n_channels, n_moments);
-        tap->fn(tap->user, name, index, v->tapped, n_moments, n_channels);
+        vocoder_turn(v->tapped, rows, stride, n_channels, n_time_steps);
+        tap->fn(tap->user, name, index, v->tapped, n_time_steps, n_channels);
     }
 }
 
@@ -140,8 +140,8 @@ static void lay_out(struct cpu_vocoder *v, struct vocoder_carver *c)
         most_taps = max(2 * d->rates[i], most_taps);
     }
     vocoder_front_carve(v, c);
-    if (v->whole) {
-        vocoder_whole_carve(v, c);
+    if (v->integer) {
+        vocoder_integer_carve(v, c);
     } else {
         v->n_products = kern_upconv_products(most_taps);
         v->products = vocoder_carve(c, v->n_parts * v->n_products);
@@ -173,7 +173,7 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     v->n_parts = pool_size(pool) == 1 ? 1 : 2 * pool_size(pool);
     v->weights = &model->vocoder;
     utter_status status = UTTER_OK;
-    if (model->short_sound && (status = vocoder_whole_new(v, error))) {
+    if (model->short_sound && (status = vocoder_integer_new(v, error))) {
         cpu_vocoder_close(vocoder);
         return status;
     }
@@ -194,7 +194,7 @@ utter_status cpu_vocoder_open(struct cpu_vocoder **vocoder, const struct model *
     for (int i = 0; i < v->config->n_ratios; i++) {
         turn_depthwise(v, i);
     }
-    if (v->whole && (status = vocoder_whole_round(v, error))) {
+    if (v->integer && (status = vocoder_integer_round(v, error))) {
         cpu_vocoder_close(vocoder);
     }
     return status;
@@ -205,7 +205,7 @@ void cpu_vocoder_close(struct cpu_vocoder **vocoder)
     struct cpu_vocoder *v = *vocoder;
     if (v) {
         cpu_stack_fini(&v->stack);
-        vocoder_whole_free(v);
+        vocoder_integer_free(v);
         cpu_scratch_free(v->stack_scratch);
         memory_free(v->memory);
         memory_free(v);
@@ -223,12 +223,12 @@ static void lay_out_lane(
     for (int i = 0; i < d->n_ratios; i++) {
         lane->depthwise[i] = vocoder_carve(c, (int64_t)d->latent * VOCODER_REACH);
     }
-    if (v->whole) {
-        vocoder_whole_carve_lane(v, lane, c);
+    if (v->integer) {
+        vocoder_integer_carve_lane(v, lane, c);
     } else {
         lane->first_past = vocoder_carve(c, (int64_t)d->latent * VOCODER_REACH);
     }
-    for (int i = 0; !v->whole && i < d->n_rates; i++) {
+    for (int i = 0; !v->integer && i < d->n_rates; i++) {
         const struct vocoder_block *b = &v->blocks[i];
         lane->blocks[i].tail = vocoder_carve(c, (int64_t)b->n_out * b->rate);
         for (int k = 0; k < VOCODER_UNITS; k++) {
@@ -275,7 +275,7 @@ void cpu_vocoder_memory(const struct cpu_vocoder *v, uint64_t *shared_bytes, uin
     struct vocoder_carver c = {0};
     lay_out_lane(v, &counted, &c);
     *shared_bytes = sizeof *v + v->n_memory * sizeof(float) + cpu_scratch_bytes(v->stack_scratch) +
-                    (v->whole ? sizeof *v->whole + v->whole->matrix_bytes : 0);
+                    (v->integer ? sizeof *v->integer + v->integer->matrix_bytes : 0);
     *lane_bytes = sizeof counted + c.n * sizeof(float);
 }
 
@@ -317,7 +317,7 @@ bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const
     static const struct cpu_tap no_tap = {0};
     tap = tap ? tap : &no_tap;
     int n = vocoder_front_run(v, lane, codes, n_frames, tap);
-    (v->whole ? vocoder_whole_run : vocoder_wave_run)(v, lane, n, pcm, tap);
+    (v->integer ? vocoder_integer_run : vocoder_wave_run)(v, lane, n, pcm, tap);
     lane->position += n_frames;
     bool finite = true;
     for (int64_t i = 0; i < (int64_t)n_frames * v->config->frame_samples; i++) {
@@ -329,12 +329,12 @@ bool cpu_vocoder_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const
 }
 
 /* How many frames the wave part must hear until nothing in its state depends on what it held before. Counted are the
- * moments of a block's output that still do: a transposed convolution looks back by one input, the three units by the
- * sum of their reaches, and the last convolution keeps a reach more. Beside packed weights the wave part also keeps the
- * past of the first convolution; else the front has it. */
+ * time steps of a block's output that still do: a transposed convolution looks back by one input, the three units by
+ * the sum of their reaches, and the last convolution keeps a reach more. Beside packed weights the wave part also
+ * keeps the past of the first convolution; else the front has it. */
 static int wave_memory(const struct cpu_vocoder *v)
 {
-    int64_t n_old = v->whole ? VOCODER_REACH : 0;
+    int64_t n_old = v->integer ? VOCODER_REACH : 0;
     for (int i = 0; i < v->config->n_rates; i++) {
         const struct vocoder_block *b = &v->blocks[i];
         n_old = (n_old + 1) * b->rate;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The inside of the vocoder, shared by its files: run.c (memory, one run), front.c (codes to the last upsampling
  * stage, a column for each time step), wave.c (the convolution stack, a row for each channel), and beside packed
- * weights vocoder_whole.c and round.c (that stack in whole numbers, and its weights).
+ * weights vocoder_integer.c and round.c (that stack in integers, and its weights).
  *
  * Streaming: every convolution keeps its last inputs, every transposed one the products that reach past
  * its last output, the transformer its keys and values. Each number is computed by the same operations in
@@ -42,7 +42,7 @@ struct vocoder_unit {
 
 struct vocoder_block {
     int n_in, n_out, rate;
-    int n_piece; /* input moments that are worked on at once */
+    int n_piece; /* input time steps that are worked on at once */
     struct vocoder_snake snake;
     const float *up_w, *up_bias;
     struct vocoder_unit units[VOCODER_UNITS];
@@ -51,12 +51,12 @@ struct vocoder_block {
     int64_t stride;                      /* of the piece at hand */
 };
 
-struct vocoder_whole; /* vocoder_whole.h */
+struct vocoder_integer; /* vocoder_integer.h */
 
 struct cpu_vocoder {
     const struct model *model;
     const struct vocoder_weights *weights; /* the model's, or with matrices in 16 bits */
-    struct vocoder_whole *whole;           /* NULL: in floats */
+    struct vocoder_integer *integer;       /* NULL: in floats */
     const struct codec_config *config;
     const struct kern *kern;
     struct pool *pool;
@@ -82,20 +82,20 @@ struct cpu_vocoder {
     float *columns[2];
     float *normed;     /* [frames * ratios][latent] */
     float *wide;       /* [frames * ratios][VOCODER_WIDEN * latent] */
-    float *first_rows; /* [latent][6 + moments], the past in front */
+    float *first_rows; /* [latent][6 + time steps], the past in front */
 
     /* Scratch of the wave. */
-    float *wave, *wave_ready; /* [decoder_width][moments] before and after the first block's snake */
+    float *wave, *wave_ready; /* [decoder_width][time steps] before and after the first block's snake */
     float *products;          /* [n_parts][n_products] for transposed convolutions, both files */
-    float *tapped;            /* [moments][channels] of one piece, transposed for a tap */
+    float *tapped;            /* [time steps][channels] of one piece, transposed for a tap */
     int n_parts;              /* most parts of one parallel loop */
     int64_t n_products;
     size_t n_tapped;
 };
 
-/* The past of a convolution in whole numbers. */
-struct vocoder_whole_past {
-    int32_t *words; /* [n_groups][kern.whole_words][n_past], or by moments */
+/* The past of a convolution in integers. */
+struct vocoder_integer_past {
+    int32_t *words; /* [n_groups][kern.integer_words][n_past], or by time steps */
     int n_past;
 };
 
@@ -104,17 +104,17 @@ struct vocoder_block_state {
     /* In floats: what the transposed convolution adds to its next outputs, and the past of each unit. */
     float *tail;                /* [n_out][rate] */
     float *past[VOCODER_UNITS]; /* [n_out][6 * dilation] */
-    /* In whole numbers (struct cpu_vocoder's `whole`): the past of both kinds; the floats are then not in use. */
-    struct vocoder_whole_past whole_up, whole_unit[VOCODER_UNITS];
+    /* In integers (struct cpu_vocoder's `integer`): the past of both kinds; the floats are then not in use. */
+    struct vocoder_integer_past integer_up, integer_unit[VOCODER_UNITS];
 };
 
 struct cpu_vocoder_lane { /* one allocation with what it points to */
     int64_t position;     /* frames so far */
     struct cpu_cache cache;
-    float *pre_past;                       /* [codebook_dim][2] */
-    float *depthwise[CONFIG_MAX_RATES];    /* [6][latent] */
-    float *first_past;                     /* [latent][6], in floats */
-    struct vocoder_whole_past whole_first; /* the same in whole numbers */
+    float *pre_past;                           /* [codebook_dim][2] */
+    float *depthwise[CONFIG_MAX_RATES];        /* [6][latent] */
+    float *first_past;                         /* [latent][6], in floats */
+    struct vocoder_integer_past integer_first; /* the same in integers */
     struct vocoder_block_state blocks[CONFIG_MAX_RATES];
     float *last_past; /* [channels][6] */
     /* A reset zeroes this many floats from pre_past on: every past above lies behind it in one piece. */
@@ -146,22 +146,22 @@ struct kern_conv vocoder_conv_of(const struct vocoder_conv *conv, const float *x
 /* Transposes: rows [n_rows][n_cols] at stride x_stride -> columns y[n_cols][n_rows]. */
 void vocoder_turn(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols);
 
-/* Reports rows [n_channels][stride] as [n_moments][n_channels]; nothing when no tap is set. */
+/* Reports rows [n_channels][stride] as [n_time_steps][n_channels]; nothing when no tap is set. */
 void vocoder_tap_rows(struct cpu_vocoder *v, const struct cpu_tap *tap, const char *name, int index,
-    const float *rows, int64_t stride, int64_t n_moments, int64_t n_channels);
+    const float *rows, int64_t stride, int64_t n_time_steps, int64_t n_channels);
 
 /* A channel's samples behind its past, and the past renewed: row = past | new; `past` holds n_past. The new
  * n samples must already lie at row + n_past. */
 void vocoder_join_past(float *row, float *past, int64_t n_past, int64_t n);
 
-/* Front: scratch, then codes -> v->first_rows (behind its past) for n * ratios moments; returns how many. */
+/* Front: scratch, then codes -> v->first_rows (behind its past) for n * ratios time steps; returns how many. */
 void vocoder_front_carve(struct cpu_vocoder *v, struct vocoder_carver *c);
 int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, const int32_t *codes,
     int n_frames, const struct cpu_tap *tap);
 
 /* Wave: scratch, then v->first_rows -> pcm. */
 void vocoder_wave_carve(struct cpu_vocoder *v, struct vocoder_carver *c);
-void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_moments, float *pcm,
-    const struct cpu_tap *tap);
+void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_time_steps,
+    float *pcm, const struct cpu_tap *tap);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The convolution stack of the vocoder: v->first_rows -> samples. One row a channel.
  *
- * Each block works on a piece of moments that stays in the caches, hands it to the next block, which cuts
+ * Each block works on a piece of time steps that stays in the caches, hands it to the next block, which cuts
  * it again, and so on down to samples; then comes the next piece. Within a piece one thread makes some
  * channels, and at once what the next convolution reads of them: its snake and its past. */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cpu/vocoder/vocoder_parts.h"
 
 enum {
-    PIECE_OUTPUTS = 512, /* moments that a block makes in one piece, about */
+    PIECE_OUTPUTS = 512, /* time steps that a block makes in one piece, about */
     PIECE_GRAIN = 16,
 };
 
@@ -29,13 +29,13 @@ static int piece_of(int rate)
 void vocoder_wave_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
 {
     const struct codec_config *d = v->config;
-    int64_t moments = BACKEND_MAX_FEED;
+    int64_t time_steps = BACKEND_MAX_FEED;
     for (int i = 0; i < d->n_ratios; i++) {
-        moments *= d->ratios[i];
+        time_steps *= d->ratios[i];
     }
-    v->wave = vocoder_carve(c, vocoder_stride(moments) * d->decoder_width);
-    v->wave_ready = vocoder_carve(c, vocoder_stride(moments) * d->decoder_width);
-    v->n_tapped = (size_t)(moments * d->decoder_width);
+    v->wave = vocoder_carve(c, vocoder_stride(time_steps) * d->decoder_width);
+    v->wave_ready = vocoder_carve(c, vocoder_stride(time_steps) * d->decoder_width);
+    v->n_tapped = (size_t)(time_steps * d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
         struct vocoder_block *b = &v->blocks[i];
         b->n_piece = piece_of(b->rate);
@@ -72,7 +72,7 @@ struct wave_job {
     int n_out;
     struct wave_ready ready;
     float *ready_rows;            /* [n_out][ready_stride] */
-    int64_t ready_stride, n_made; /* moments */
+    int64_t ready_stride, n_made; /* time steps */
 };
 
 static void make_ready(
@@ -107,7 +107,7 @@ static void up_part(void *arg, int part, int n_parts)
     make_ready(job, up.y, up.y_stride, o0, o1);
 }
 
-/* The samples between two moments. */
+/* The samples between two time steps. */
 static void last_part(void *arg, int part, int n_parts)
 {
     const struct wave_job *job = arg;
@@ -175,7 +175,7 @@ static void run_last(struct wave_run *run, const float *rows, int64_t stride, in
 
 static void run_block(struct wave_run *run, int i_block, const float *rows, int64_t stride, int64_t n);
 
-/* One piece: n moments of rows -> n * rate moments, handed on. */
+/* One piece: n time steps of rows -> n * rate time steps, handed on. */
 static void run_piece(struct wave_run *run, int i_block, const float *rows, int64_t stride, int64_t n)
 {
     struct cpu_vocoder *v = run->v;
@@ -231,20 +231,21 @@ static void run_block(struct wave_run *run, int i_block, const float *rows, int6
     }
 }
 
-void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_moments, float *pcm,
-    const struct cpu_tap *tap)
+void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_time_steps,
+    float *pcm, const struct cpu_tap *tap)
 {
     struct wave_run run = {v, lane, tap, pcm};
-    int64_t stride = vocoder_stride(n_moments);
+    int64_t stride = vocoder_stride(n_time_steps);
     struct wave_job job = {.v = v,
-        .conv = vocoder_conv_of(&v->first, v->first_rows, vocoder_stride(VOCODER_REACH + n_moments)),
+        .conv = vocoder_conv_of(&v->first, v->first_rows, vocoder_stride(VOCODER_REACH + n_time_steps)),
         .n_out = v->config->decoder_width,
         .ready = {&v->blocks[0].snake, NULL, 0},
         .ready_rows = v->wave_ready,
         .ready_stride = stride,
-        .n_made = n_moments};
-    job.conv.y = v->wave, job.conv.y_stride = stride, job.conv.n_t = n_moments;
+        .n_made = n_time_steps};
+    job.conv.y = v->wave, job.conv.y_stride = stride, job.conv.n_t = n_time_steps;
     run_conv(&job);
-    vocoder_tap_rows(v, tap, "vocoder.first", 0, v->wave, stride, n_moments, v->config->decoder_width);
-    run_block(&run, 0, v->wave_ready, stride, n_moments);
+    vocoder_tap_rows(
+        v, tap, "vocoder.first", 0, v->wave, stride, n_time_steps, v->config->decoder_width);
+    run_block(&run, 0, v->wave_ready, stride, n_time_steps);
 }

@@ -172,8 +172,8 @@ static __device__ __forceinline__ void ptx_copies_see()
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/* Copies that follow, this thread's or those of others that meet it, see what it wrote to shared memory and do not
- * overtake what it did there. It does not wait for what it stored elsewhere. */
+/* Copies that follow, this thread's or those of others that reach a barrier with it, see what it wrote to shared
+ * memory and do not overtake what it did there. It does not wait for what it stored elsewhere. */
 static __device__ __forceinline__ void ptx_copies_follow()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

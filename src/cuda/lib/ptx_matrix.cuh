@@ -61,8 +61,8 @@ static __device__ __forceinline__ uint4 ptx_blocks(const uint4 *at)
     return v;
 }
 
-/* The same, each block turned: for an operand whose columns lie beside each other. */
-static __device__ __forceinline__ uint4 ptx_blocks_turned(const uint4 *at)
+/* The same, each block transposed: for an operand whose columns lie beside each other. */
+static __device__ __forceinline__ uint4 ptx_blocks_transposed(const uint4 *at)
 {
     uint4 v;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -123,16 +123,16 @@ template <int N> static __device__ __forceinline__ void ptx_group_wait(float (&d
 #define PTX_GROUP_D_4_FULL(d) PTX_GROUP_D_3(d), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
 
 /* d += a b, by four warps: a 64 x 16, warp w has rows 16 w on as in ptx_mma; b 16 x n in shared memory; d[4 j ..] as
- * in ptx_mma for columns 8 j on. `more` 0: d = a b. Under way until ptx_group_wait. Turned: what lies beside each
+ * in ptx_mma for columns 8 j on. `more` 0: d = a b. Under way until ptx_group_wait. Transposed: what lies beside each
  * other in b's lines are the n numbers of a row, not the 16 of a column. */
-#define PTX_GROUP_MMA(name, turned, n, last, a0, a1, a2, a3, at, use)                                  \
+#define PTX_GROUP_MMA(name, transposed, n, last, a0, a1, a2, a3, at, use)                              \
     static __device__ __forceinline__ void name(                                                       \
         float(&d)[n / 2], const uint4 &a, uint64_t b, uint32_t more)                                   \
     {                                                                                                  \
         asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, " use ", 0;\n"                                  \
                      "wgmma.mma_async.sync.aligned.m64n" #n                                            \
-                     "k16.f32.bf16.bf16 {" PTX_GROUP_NAMES_##last "}, {" a0 "," a1 "," a2 "," a3       \
-                                                                  "}, " at ", p, 1, 1, " turned ";\n}" \
+                     "k16.f32.bf16.bf16 {" PTX_GROUP_NAMES_##last                                      \
+                     "}, {" a0 "," a1 "," a2 "," a3 "}, " at ", p, 1, 1, " transposed ";\n}"           \
                      : PTX_GROUP_D_##last(d)                                                           \
                      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(more));                     \
     }
@@ -144,7 +144,7 @@ PTX_GROUP_MMA(ptx_group_mma, "0", 128, 7, "%64", "%65", "%66", "%67", "%68", "%6
 PTX_GROUP_MMA(ptx_group_mma, "0", 144, 8, "%72", "%73", "%74", "%75", "%76", "%77")
 PTX_GROUP_MMA(ptx_group_mma, "0", 16, 0, "%8", "%9", "%10", "%11", "%12", "%13")
 PTX_GROUP_MMA(ptx_group_mma, "0", 32, 1, "%16", "%17", "%18", "%19", "%20", "%21")
-PTX_GROUP_MMA(ptx_group_mma_turned, "1", 128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
+PTX_GROUP_MMA(ptx_group_mma_transposed, "1", 128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
 
 #endif
 

@@ -96,8 +96,8 @@ static __device__ __forceinline__ void ptx_fence()
 
 /* ---- Some threads of a block ---- */
 
-/* N threads of a block meet at its barrier number ID. */
-template <int ID, int N> static __device__ __forceinline__ void ptx_some_meet()
+/* Barrier number ID of a block, of N threads. */
+template <int ID, int N> static __device__ __forceinline__ void ptx_some_barrier()
 {
     asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(N) : "memory");
 }
@@ -124,7 +124,7 @@ static __device__ __forceinline__ uint32_t ptx_cluster_map(uint32_t at, uint32_t
 }
 
 /* A barrier of all threads of the cluster's blocks. */
-static __device__ __forceinline__ void ptx_cluster_meet()
+static __device__ __forceinline__ void ptx_cluster_barrier()
 {
     asm volatile("barrier.cluster.arrive.release;\n"
                  "barrier.cluster.wait.acquire;" ::
@@ -132,7 +132,7 @@ static __device__ __forceinline__ void ptx_cluster_meet()
 }
 
 /* The same by whole warps, without those that have left. */
-static __device__ __forceinline__ void ptx_cluster_meet_warps()
+static __device__ __forceinline__ void ptx_cluster_barrier_warps()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::

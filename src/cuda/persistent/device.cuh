@@ -51,7 +51,7 @@ DEV void dev_bar_all()
 
 DEV void dev_bar()
 {
-    ptx_some_meet<1, FRAME_THREADS>();
+    ptx_some_barrier<1, FRAME_THREADS>();
 }
 
 /* A barrier that counts the threads that said yes. */
@@ -287,7 +287,7 @@ DEV void dev_pair_put4(uint32_t *mine, int rank, const uint32_t (&words)[4])
 DEV void dev_pair_bar(int n)
 {
     (void)n;
-    ptx_cluster_meet_warps();
+    ptx_cluster_barrier_warps();
 }
 
 /* ---- Memory of the block, 16 bytes at once ---- */

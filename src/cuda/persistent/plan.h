@@ -4,9 +4,9 @@
  * compute from the same lines. What depends on a build's number of lanes stands in layout_body.h.
  *
  * A matrix is cut into *units*: 16 rows by 256 columns, which lie together: 8 KB of bf16 in the layout of
- * device/tiles.h, or 4 KB of whole numbers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
+ * device/tiles.h, or 4 KB of integers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
  * the columns of each unit, 32 neighbouring ones a warp, whatever the product: so a warp waits for its own part of a
- * vector alone. A slot of the ring holds 2 units of bf16 or 4 of whole numbers. */
+ * vector alone. A slot of the ring holds 2 units of bf16 or 4 of integers. */
 #ifndef CUDA_PERSISTENT_PLAN_H
 #define CUDA_PERSISTENT_PLAN_H
 

@@ -144,7 +144,7 @@ __device__ __forceinline__ uint4 load_keys(const page_part &from, int part, int 
 __device__ __forceinline__ uint4 load_values(const page_part &from, int part, int tile)
 {
     const int me = (int)threadIdx.x % 32, row = me % 16;
-    return ptx_blocks_turned(&from[tile / LINE][part][row][(tile % LINE + me / 16) ^ me % LINE]);
+    return ptx_blocks_transposed(&from[tile / LINE][part][row][(tile % LINE + me / 16) ^ me % LINE]);
 }
 
 /* Scores of the page's 16 keys: keys 2t, 2t + 1 of each half of the page, of row g, then of row g + 8. */

@@ -29,7 +29,7 @@ namespace {
  * (wait_for_all). */
 __device__ __forceinline__ void end_phase(const struct layers_task &task, struct state &b)
 {
-    ptx_some_meet<3, BARRIER_THREADS>();
+    ptx_some_barrier<3, BARRIER_THREADS>();
     if (self() == 0) {
         *(volatile uint32_t *)&b.ended += 1;
         ptx_add_last(task.arrivals);
@@ -152,7 +152,7 @@ __device__ __forceinline__ void find_all_scales(
         if (me < tile.n_groups * CUDA_TILE_VECTORS && v < n) {
             b.scales[turn][me] = await_scale(task, b, task.signals + v, sign);
         }
-        ptx_some_meet<2, BARRIER_THREADS>();
+        ptx_some_barrier<2, BARRIER_THREADS>();
     }
 }
 

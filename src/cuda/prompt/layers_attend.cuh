@@ -160,9 +160,9 @@ __device__ __forceinline__ void ask_for_values(
     const uint64_t values = ptx_group_lines(page->values, sizeof(page->values[0]), 1024);
     float(&out)[COLS * 4] = *(float(*)[COLS * 4]) r.out;
     ptx_group_begin();
-    ptx_group_mma_turned(out, upper, values, 1);
-    ptx_group_mma_turned(out, lower, values, 1);
-    ptx_group_mma_turned(out, upper, values + sizeof(page->values[0][0]) / 16, 1);
+    ptx_group_mma_transposed(out, upper, values, 1);
+    ptx_group_mma_transposed(out, lower, values, 1);
+    ptx_group_mma_transposed(out, upper, values + sizeof(page->values[0][0]) / 16, 1);
     ptx_group_end();
 }
 

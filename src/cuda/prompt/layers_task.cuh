@@ -197,7 +197,7 @@ __device__ __forceinline__ struct query_rows *query_rows_of(const struct heads_t
 /* A barrier of the warps that multiply. */
 __device__ __forceinline__ void multipliers_barrier()
 {
-    ptx_some_meet<1, MULTIPLIERS * 32>();
+    ptx_some_barrier<1, MULTIPLIERS * 32>();
 }
 
 #endif

@@ -316,7 +316,7 @@ __device__ __forceinline__ void make_heads_or_gate(const struct layers_task &tas
                 s; /* of a half too: as many products, with what its slot has besides */
             multiply<tile_8x18>(s, b, slots, at, task.width_tiles, &last);
             stage = slots + behind(last).slot * SLOT;
-            ptx_some_meet<2,
+            ptx_some_barrier<2,
                 BARRIER_THREADS>(); /* all are through with the slot, and the factors are there */
             if (gate) {
                 stage_gate<tile_8x18>(s, stage);
@@ -350,7 +350,7 @@ __device__ __forceinline__ void make_gate_12x18(
         {
             struct sums_12x18 s;
             multiply_12x18(s, b, slots, at, task.width_tiles, &last);
-            ptx_some_meet<2,
+            ptx_some_barrier<2,
                 BARRIER_THREADS>(); /* all are through with the slots, and the factors are there */
             own = stage_gate<tile_8x18>(s.own, slots + behind(last).slot * SLOT);
             rest = stage_gate<tile_8x9>(s.rest, slots + behind(behind(last)).slot * SLOT);

@@ -240,7 +240,7 @@ __device__ __forceinline__ void store_sums(
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     float2 *mine = (float2 *)stages + warp * S::GROUPS * 32 + lane;
-    ptx_some_meet<1, S::WARPS * 32>(); /* all are through with the stages */
+    ptx_some_barrier<1, S::WARPS * 32>(); /* all are through with the stages */
 #pragma unroll
     for (int j = 0; j < S::GROUPS; j++) {
         mine[j * 32] = make_float2(s.before[j][0], s.before[j][1]);
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         ptx_barriers_ready();
     }
     __syncthreads();
-    ptx_cluster_meet();
+    ptx_cluster_barrier();
     if (warp >= S::WARPS) {
         if (S::MOVES) {
             ptx_registers_less<S::LEFT>();
@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         multiply<S>(task, stages, b, n, part);
     }
     __syncthreads();
-    ptx_cluster_meet(); /* nobody leaves while others write to its shared memory */
+    ptx_cluster_barrier(); /* nobody leaves while others write to its shared memory */
 #endif
 }
 

@@ -38,7 +38,7 @@ struct fiber {
     const char *waits_for; /* what a finding calls it */
     bool (*ready)(const void *what);
     const void *what;
-    int barrier;       /* that it meets at; -1: none */
+    int barrier;       /* at which it waits; -1: none */
     int cluster_phase; /* of the cluster's barrier that it arrived in */
     int n_late;
     struct late_store late[N_LATE_STORES];
@@ -54,7 +54,7 @@ struct warp_meeting {
 };
 
 struct warp {
-    struct warp_meeting meetings[N_WARP_MEETINGS];
+    struct warp_meeting barriers[N_WARP_MEETINGS];
 };
 
 struct barrier {

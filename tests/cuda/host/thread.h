@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a thread of a kernel asks of the engine (scheduler.c): who it is, meetings with others, shared memory, and
+ * What a thread of a kernel asks of the engine (scheduler.c): who it is, barriers with others, shared memory, and
  * work that goes on by itself. Instructions (include/device_functions.h, the host's bodies in
  * src/cuda/cuda_ptx*.cuh) are written with these; kernels see none of it.
  *
@@ -44,10 +44,10 @@ uint64_t host_clock(void);
 /* A number from the launch's seed, for whatever a GPU leaves open; below `n`. */
 uint32_t host_chance(uint32_t n);
 
-/* ---- Meetings ---- */
+/* ---- Barriers ---- */
 
 /* bar.sync and bar.red of barrier `id` (0 to 15) by `n` threads of the block; how many of them said yes. */
-int host_block_meet(int id, int n, bool yes);
+int host_block_barrier(int id, int n, bool yes);
 /* barrier.cluster.arrive (release) and .wait (acquire). */
 void host_cluster_arrive(void);
 void host_cluster_wait(void);
@@ -63,7 +63,7 @@ void host_warp_do(const char *what, uint32_t mask, host_warp_body *all, const vo
 enum { HOST_WARP_BYTES = 64 }; /* the most that bytes_in and bytes_out may be */
 
 /* Four warps in a row from a multiple of four, all their threads: setmaxnreg and wgmma are theirs. */
-void host_team_meet(const char *what);
+void host_team_barrier(const char *what);
 
 /* ---- Shared memory ---- */
 
@@ -97,7 +97,7 @@ enum { HOST_LATER_BYTES = 96 };
  * host_stores_seen; stores to different places in any order. The thread's own host_load sees it at once. */
 void host_store_late(void *at, const void *value, size_t bytes);
 void host_load(const void *at, void *value, size_t bytes);
-/* All stores of this thread are seen by everybody: fences, releases, and all meetings. */
+/* All stores of this thread are seen by everybody: fences, releases, and all barriers. */
 void host_stores_seen(void);
 
 /* ---- Dependent launches ---- */

@@ -137,7 +137,7 @@ static __global__ void all_kernel(struct words w)
         ptx_barriers_ready();
     }
     __syncthreads();
-    ptx_cluster_meet();
+    ptx_cluster_barrier();
     for (uint32_t i = 0; i < ROUNDS; i++) {
         if (me < 32) {
             ptx_wait(&empty, (i & 1) ^ 1);
@@ -153,7 +153,7 @@ static __global__ void all_kernel(struct words w)
         ptx_arrive_at(ptx_cluster_map(ptx_shared_at(&empty), 1));
     }
     __syncthreads();
-    ptx_cluster_meet(); /* nobody leaves while others write to its memory */
+    ptx_cluster_barrier(); /* nobody leaves while others write to its memory */
 #endif
 }
 

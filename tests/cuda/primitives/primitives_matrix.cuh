@@ -90,9 +90,9 @@ static __global__ void blocks_kernel(struct words w)
     rows[i] = ((const uint4 *)w.in)[i];
     __syncthreads();
     const uint4 plain = ptx_blocks(rows + (i * 5 + 3) % 64),
-                turned = ptx_blocks_turned(rows + (i * 3 + 7) % 64);
+                transposed = ptx_blocks_transposed(rows + (i * 3 + 7) % 64);
     ((uint4 *)w.out)[2 * i] = plain;
-    ((uint4 *)w.out)[2 * i + 1] = turned;
+    ((uint4 *)w.out)[2 * i + 1] = transposed;
 }
 
 static void blocks_expect(const uint32_t *in, uint32_t *out)
@@ -141,7 +141,8 @@ static __device__ __forceinline__ void put_lines(uint16_t *to, const uint32_t *i
 }
 
 /* b as lines of 64 columns; the next 64 columns `across` numbers on, lines of the next k beside each other. */
-static __device__ __forceinline__ void put_turned(uint16_t *to, const uint32_t *in, int n, int across)
+static __device__ __forceinline__ void put_transposed(
+    uint16_t *to, const uint32_t *in, int n, int across)
 {
     for (int i = (int)threadIdx.x; i < GROUP_K * n; i += 128) {
         const int k = i % GROUP_K, column = i / GROUP_K;
@@ -165,7 +166,7 @@ static __device__ __forceinline__ uint4 group_a(const uint32_t *in, int step)
     return {two_small(at[0]), two_small(at[32]), two_small(at[64]), two_small(at[96])};
 }
 
-/* What was written by threads is read by products: a fence of the other kind, and a meeting. */
+/* What was written by threads is read by products: a fence of the other kind, and a barrier. */
 static __device__ __forceinline__ void group_ready()
 {
     ptx_copies_follow();
@@ -204,7 +205,7 @@ static __global__ void __launch_bounds__(128) group_turned_kernel(struct words w
     PTX_NEEDS_GROUPS;
     PTX_DYNAMIC_SHARED(uint16_t, b, 1024);
     float d[64];
-    put_turned(b, w.in, 128, 64 * GROUP_K);
+    put_transposed(b, w.in, 128, 64 * GROUP_K);
     for (int i = 0; i < 64; i++) {
         d[i] = (float)i;
     }
@@ -212,8 +213,8 @@ static __global__ void __launch_bounds__(128) group_turned_kernel(struct words w
     const uint64_t at = ptx_group_lines(b, 128 * GROUP_K, 1024);
     const uint4 first = group_a(w.in, 0), second = group_a(w.in, 1);
     ptx_group_begin();
-    ptx_group_mma_turned(d, first, at, 1);
-    ptx_group_mma_turned(d, second, at + 2048 / 16, 1);
+    ptx_group_mma_transposed(d, first, at, 1);
+    ptx_group_mma_transposed(d, second, at + 2048 / 16, 1);
     group_end(w, d);
 #endif
 }
@@ -268,8 +269,8 @@ static void registers_expect(const uint32_t *in, uint32_t *out)
         GROUP_CHECK(144),                                                                              \
         {"group_lines", group_kernel<64, AS_LINES>, group_expect<64, false>, 1, 128, ONLY_90, 0, 0,    \
             false, 32768},                                                                             \
-        {"group_turned", group_turned_kernel, group_expect<128, true>, 1, 128, ONLY_90, 0, 0, false,   \
-            32768},                                                                                    \
+        {"group_transposed", group_turned_kernel, group_expect<128, true>, 1, 128, ONLY_90, 0, 0,      \
+            false, 32768},                                                                             \
     {                                                                                                  \
         "registers", registers_kernel, registers_expect, 1, 384                                        \
     }

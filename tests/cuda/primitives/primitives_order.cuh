@@ -156,7 +156,7 @@ static __global__ void cluster_kernel(struct words w)
         fours[me][i] = 0;
     }
     singles[me] = 0;
-    ptx_cluster_meet_warps();
+    ptx_cluster_barrier_warps();
     const uint32_t four[4] = {in[0] | 1, in[1] | 1, in[2] | 1, in[3] | 1};
     ptx_cluster_store_four(fours[me], (int)rank ^ 1, four);
     ptx_cluster_store_other(&singles[me], in[4] | 1);
@@ -175,7 +175,7 @@ static __global__ void cluster_kernel(struct words w)
         w.out[(blockIdx.x * ORDER_THREADS + me) * 6 + (unsigned)i] = got[i];
     }
     w.out[(blockIdx.x * ORDER_THREADS + me) * 6 + 5] = stays;
-    ptx_cluster_meet();
+    ptx_cluster_barrier();
 #endif
 }
 

@@ -91,7 +91,7 @@ static void one_expect(const uint32_t *in, uint32_t *out)
 }
 
 /* Barriers of all threads, and of some beside others that do not wait for them. */
-static __global__ void meet_kernel(struct words w)
+static __global__ void block_barriers_kernel(struct words w)
 {
     __shared__ uint32_t told[WARP_THREADS];
     const uint32_t i = threadIdx.x;
@@ -102,18 +102,18 @@ static __global__ void meet_kernel(struct words w)
     told[i] = other + 1;
     uint32_t count = 0;
     if (i < WARP_THREADS / 2) {
-        ptx_some_meet<1, WARP_THREADS / 2>();
+        ptx_some_barrier<1, WARP_THREADS / 2>();
         w.out[i] = told[WARP_THREADS / 2 - 1 - i];
         count = (uint32_t)ptx_some_count<2, WARP_THREADS / 2>(w.in[i] & 1);
     } else {
-        ptx_some_meet<3, WARP_THREADS / 2>();
+        ptx_some_barrier<3, WARP_THREADS / 2>();
         w.out[i] = told[WARP_THREADS / 2 + WARP_THREADS - 1 - i];
     }
     w.out[WARP_THREADS + i] = count;
     w.out[2 * WARP_THREADS + i] = (uint32_t)__syncthreads_count(w.in[i] & 2);
 }
 
-static void meet_expect(const uint32_t *in, uint32_t *out)
+static void block_barriers_expect(const uint32_t *in, uint32_t *out)
 {
     const int half = WARP_THREADS / 2;
     uint32_t n = 0, all = 0;
@@ -186,7 +186,7 @@ static void atomic_expect(const uint32_t *in, uint32_t *out)
     {"shuffle", shuffle_kernel, shuffle_expect, 1, WARP_THREADS},                                      \
         {"vote", vote_kernel, vote_expect, 1, WARP_THREADS},                                           \
         {"one", one_kernel, one_expect, 1, WARP_THREADS, FROM_90},                                     \
-        {"meet", meet_kernel, meet_expect, 1, WARP_THREADS},                                           \
+        {"block_barriers", block_barriers_kernel, block_barriers_expect, 1, WARP_THREADS},             \
     {                                                                                                  \
         "atomic", atomic_kernel, atomic_expect, 3, WARP_THREADS                                        \
     }

@@ -34,7 +34,7 @@ extern int turn[BLOCKS];                    /* of each block's barrier: two obje
 
 /* The current thread. */
 void be(int block, int thread);
-/* Threads from..to of the block meet. */
+/* Threads from..to of the block reach a barrier. */
 void barrier_of(int block, int from, int to);
 void barrier(int block);
 /* The lanes of the mask leave __syncwarp. */

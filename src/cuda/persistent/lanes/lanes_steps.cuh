@@ -143,7 +143,7 @@ DEV uint32_t lanes_qkv(struct block &b, const struct lanes_launch &lanes, struct
     return mark;
 }
 
-/* Row `row` of the output projection: the parts of the kv heads that this block has, as whole numbers. */
+/* Row `row` of the output projection: the parts of the kv heads that this block has, as integers. */
 template <class S> DEV int64_t lanes_o_sum(const struct block &b, int lane, int row)
 {
     uint64_t total = 0;

@@ -22,7 +22,7 @@ static inline uint4 ptx_blocks(const uint4 *at)
     return v;
 }
 
-static inline uint4 ptx_blocks_turned(const uint4 *at)
+static inline uint4 ptx_blocks_transposed(const uint4 *at)
 {
     uint4 v;
     host_blocks(at, true, &v);
@@ -50,7 +50,7 @@ static inline void ptx_group_mma(float (&d)[N], const uint4 &a, uint64_t b, uint
     host_group_mma(d, 2 * N, &a, b, more != 0, false);
 }
 
-static inline void ptx_group_mma_turned(float (&d)[64], const uint4 &a, uint64_t b, uint32_t more)
+static inline void ptx_group_mma_transposed(float (&d)[64], const uint4 &a, uint64_t b, uint32_t more)
 {
     host_group_mma(d, 128, &a, b, more != 0, true);
 }

@@ -70,14 +70,14 @@ static inline void ptx_fence()
     host_fence(STRICT_GPU);
 }
 
-template <int ID, int N> static inline void ptx_some_meet()
+template <int ID, int N> static inline void ptx_some_barrier()
 {
-    host_some_meet(ID, N, false);
+    host_some_barrier(ID, N, false);
 }
 
 template <int ID, int N> static inline int ptx_some_count(bool yes)
 {
-    return host_some_meet(ID, N, yes);
+    return host_some_barrier(ID, N, yes);
 }
 
 static inline uint32_t ptx_cluster_map(uint32_t at, uint32_t rank)
@@ -85,14 +85,14 @@ static inline uint32_t ptx_cluster_map(uint32_t at, uint32_t rank)
     return host_cluster_map(at, (int)rank);
 }
 
-static inline void ptx_cluster_meet()
+static inline void ptx_cluster_barrier()
 {
-    host_cluster_meet();
+    host_cluster_barrier();
 }
 
-static inline void ptx_cluster_meet_warps()
+static inline void ptx_cluster_barrier_warps()
 {
-    host_cluster_meet();
+    host_cluster_barrier();
 }
 
 static inline void ptx_cluster_store_other(uint32_t *mine, uint32_t word)

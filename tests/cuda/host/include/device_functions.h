@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What CUDA C has in device code without an include, for kernels that the host's compiler builds: who a thread is,
- * meetings, shuffles and votes, atomic additions, arithmetic that is rounded as written, functions of the C library.
+ * barriers, shuffles and votes, atomic additions, arithmetic that is rounded as written, functions of the C library.
  * The host's cuda_runtime.h includes it; vector types and the words of declarations (__global__ ...) are there. */
 #ifndef TESTS_CUDA_HOST_DEVICE_FUNCTIONS_H
 #define TESTS_CUDA_HOST_DEVICE_FUNCTIONS_H
@@ -31,7 +31,7 @@ inline constexpr host_numbers<HOST_THREADS_X, HOST_THREADS_Y, HOST_THREADS_Z> bl
 inline constexpr host_numbers<HOST_BLOCKS_X, HOST_BLOCKS_Y, HOST_BLOCKS_Z> gridDim;
 enum { warpSize = HOST_WARP };
 
-/* ---- Meetings, order, time ---- */
+/* ---- Barriers, order, time ---- */
 
 static inline int host_all_threads()
 {
@@ -41,13 +41,13 @@ static inline int host_all_threads()
 static inline void __syncthreads()
 {
     host_all_seen();
-    host_block_meet(0, host_all_threads(), false);
+    host_block_barrier(0, host_all_threads(), false);
 }
 
 static inline int __syncthreads_count(int yes)
 {
     host_all_seen();
-    return host_block_meet(0, host_all_threads(), yes != 0);
+    return host_block_barrier(0, host_all_threads(), yes != 0);
 }
 
 static inline int __syncthreads_or(int yes)

@@ -57,10 +57,10 @@ uint32_t host_reduce(uint32_t mask, uint32_t value, enum host_reduction how);
 
 void host_mma(float *d, const void *a, uint32_t b0, uint32_t b1);
 void host_mma_bytes(int32_t *d, const void *a, uint32_t b0, uint32_t b1);
-void host_blocks(const void *row, bool turned, void *words);
+void host_blocks(const void *row, bool transposed, void *words);
 /* wgmma.fence, .mma_async of n columns (d: n / 2 sums of this thread), .commit_group and .wait_group 0. */
 void host_group_begin(void);
-void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool turned);
+void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool transposed);
 void host_group_end(void);
 void host_group_wait(void);
 
@@ -106,8 +106,8 @@ uint32_t host_cluster_load(const uint32_t *mine);
 /* All that this thread has stored is seen by everybody: host_stores_seen, and stores to other blocks' shared memory.
  * */
 void host_all_seen(void);
-void host_cluster_meet(void);
-int host_some_meet(int id, int n, bool yes);
+void host_cluster_barrier(void);
+int host_some_barrier(int id, int n, bool yes);
 
 #ifdef __cplusplus
 }

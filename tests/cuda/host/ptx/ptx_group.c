@@ -22,7 +22,7 @@ struct product {
     uint64_t b;
     float *d;
     int n;
-    bool more, turned;
+    bool more, transposed;
 };
 
 /* Of a thread. */
@@ -57,8 +57,8 @@ static uint32_t place_of(const struct product *p, int n, int k)
     if (p->b >> 62 == 0) {
         return start + un / 8 * stride + uk / 8 * leading + un % 8 * 16 + uk % 8 * 2;
     }
-    at = p->turned ? start + un / 64 * leading + uk / 8 * stride + uk % 8 * 128 + un % 64 * 2
-                   : start + un / 8 * stride + un % 8 * 128 + uk * 2;
+    at = p->transposed ? start + un / 64 * leading + uk / 8 * stride + uk % 8 * 128 + un % 64 * 2
+                       : start + un / 8 * stride + un % 8 * 128 + uk * 2;
     return at ^ (at >> 7 & 7) << 4;
 }
 
@@ -71,8 +71,8 @@ struct window {
 static void read_columns(const struct product *p, const struct window *w, float *columns)
 {
     for (int i = 0; i < 16 * p->n / 8; i++) { /* pieces: eight numbers beside each other */
-        const int n = p->turned ? i / 16 * 8 : i / 2, k = p->turned ? i % 16 : i % 2 * 8;
-        const int step = p->turned ? 1 : p->n;
+        const int n = p->transposed ? i / 16 * 8 : i / 2, k = p->transposed ? i % 16 : i % 2 * 8;
+        const int step = p->transposed ? 1 : p->n;
         uint16_t halves[8];
         memcpy(halves, w->base + ((place_of(p, n, k) - w->address) & WINDOW), sizeof halves);
         for (int e = 0; e < 8; e++) {
@@ -88,13 +88,13 @@ static void check_columns(const struct product *p)
 {
     const uint32_t high = host_shared_address(host_dynamic_shared()) & ~(uint32_t)WINDOW;
     const int n_pieces = 16 * p->n / 8;
-    if (p->b >> 62 > 1 || (p->turned && p->b >> 62 == 0)) {
+    if (p->b >> 62 > 1 || (p->transposed && p->b >> 62 == 0)) {
         host_finding(
             "wgmma: a descriptor %016llx that the bench does not know", (unsigned long long)p->b);
         host_trap("wgmma");
     }
     for (int i = host_now->lane; i < n_pieces; i += HOST_WARP) {
-        const int n = p->turned ? i / 16 * 8 : i / 2, k = p->turned ? i % 16 : i % 2 * 8;
+        const int n = p->transposed ? i / 16 * 8 : i / 2, k = p->transposed ? i % 16 : i % 2 * 8;
         const void *piece = host_shared_pointer(high | place_of(p, n, k), 16);
         (void)piece;
         strict_read(piece, 16, STRICT_ANY, STRICT_CTA);
@@ -180,7 +180,7 @@ static void needs_groups(void)
 void host_group_begin(void)
 {
     needs_groups();
-    host_team_meet("wgmma.fence");
+    host_team_barrier("wgmma.fence");
     products_now()->fenced = true;
 }
 
@@ -201,7 +201,7 @@ static void note_sums(struct products *all, const float *d, bool more)
     }
 }
 
-void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool turned)
+void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool transposed)
 {
     needs_groups();
     struct products *all = products_now();
@@ -210,7 +210,7 @@ void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool 
         host_finding("wgmma without wgmma.fence behind the last wait");
     }
     note_sums(all, d, more);
-    *p = (struct product){.b = b, .d = d, .n = n, .more = more, .turned = turned};
+    *p = (struct product){.b = b, .d = d, .n = n, .more = more, .transposed = transposed};
     memcpy(p->a, a, sizeof p->a);
     check_columns(p);
     for (int i = 0; !more && i < n / 2; i++) {
@@ -224,7 +224,7 @@ void host_group_mma(float *d, int n, const void *a, uint64_t b, bool more, bool 
 void host_group_end(void)
 {
     needs_groups();
-    host_team_meet("wgmma.commit_group");
+    host_team_barrier("wgmma.commit_group");
     products_now()->n_open = 0;
 }
 

@@ -158,26 +158,27 @@ static void load_blocks(uint32_t mask, const void *in, void *out, const void *sa
 {
     const uint16_t *const *rows = (const uint16_t *const *)in;
     uint32_t(*words)[4] = (uint32_t(*)[4])out;
-    const bool turned = *(const bool *)same;
+    const bool transposed = *(const bool *)same;
     (void)mask;
     for (int lane = 0; lane < HOST_WARP; lane++) {
         const int g = lane / 4, t = lane % 4;
         for (int i = 0; i < 4; i++) {
-            const uint16_t first = turned ? rows[8 * i + 2 * t][g] : rows[8 * i + g][2 * t],
-                           second = turned ? rows[8 * i + 2 * t + 1][g] : rows[8 * i + g][2 * t + 1];
+            const uint16_t first = transposed ? rows[8 * i + 2 * t][g] : rows[8 * i + g][2 * t],
+                           second =
+                               transposed ? rows[8 * i + 2 * t + 1][g] : rows[8 * i + g][2 * t + 1];
             words[lane][i] = (uint32_t)second << 16 | first;
         }
     }
 }
 
 /* The read is taken for that of the lane that points at the row. */
-void host_blocks(const void *row, bool turned, void *words)
+void host_blocks(const void *row, bool transposed, void *words)
 {
-    const char *what = turned ? "ldmatrix.trans" : "ldmatrix";
+    const char *what = transposed ? "ldmatrix.trans" : "ldmatrix";
     if ((uintptr_t)row % 16 != 0 || !host_is_shared(row)) {
         host_finding("%s at %p: not at 16 bytes of shared memory", what, row);
     }
     (void)host_shared_pointer(host_shared_address(row), 16);
     strict_read(row, 16, STRICT_PLAIN, STRICT_CTA);
-    host_warp_do(what, 0xffffffffu, load_blocks, &row, sizeof row, words, 16, &turned);
+    host_warp_do(what, 0xffffffffu, load_blocks, &row, sizeof row, words, 16, &transposed);
 }

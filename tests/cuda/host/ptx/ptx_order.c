@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Words that threads tell each other: relaxed stores, which others see late; loads, which let others run first, as
- * they stand in loops that wait; atomic additions; fences; meetings. */
+ * they stand in loops that wait; atomic additions; fences; barriers. */
 #include "tests/cuda/host/ptx/ptx.h"
 
 #include <stdlib.h>
@@ -208,19 +208,19 @@ void host_fence(enum strict_scope scope)
     strict_fence(scope);
 }
 
-/* ---- Meetings ---- */
+/* ---- Barriers ---- */
 
-int host_some_meet(int id, int n, bool yes)
+int host_some_barrier(int id, int n, bool yes)
 {
     if (id < 0 || id > 15 || n <= 0 || n % HOST_WARP != 0 || n > HOST_MOST_THREADS) {
         host_finding("bar %d of %d threads", id, n);
         host_trap("bar");
     }
     host_all_seen();
-    return host_block_meet(id, n, yes);
+    return host_block_barrier(id, n, yes);
 }
 
-void host_cluster_meet(void)
+void host_cluster_barrier(void)
 {
     needs_clusters();
     host_all_seen();

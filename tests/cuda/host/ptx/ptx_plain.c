@@ -106,6 +106,6 @@ void host_registers(int n, bool more)
         if (n < 24 || n > 256 || n % 8 != 0) {
             host_finding("setmaxnreg %d", n);
         }
-        host_team_meet(more ? "setmaxnreg.inc" : "setmaxnreg.dec");
+        host_team_barrier(more ? "setmaxnreg.inc" : "setmaxnreg.dec");
     }
 }

@@ -4,7 +4,7 @@
  *   strict.c         accesses and copies: is this one ordered behind those that touched its bytes before?
  *   strict_memory.c  which addresses are device memory, and a cell of knowledge for each 4 bytes
  *   strict_object.c  what threads release to a place and acquire from it
- *   strict_order.c   threads of a launch: fences, meetings of a warp
+ *   strict_order.c   threads of a launch: fences, barriers of a warp
  *   strict_clock.c   the vectors of times that threads know of each other
  *   strict_ops.c     streams: which operation comes after which
  *   strict_report.c  words for what was found
@@ -142,7 +142,7 @@ struct strict_object *strict_object_of(struct strict_thread *t, uint32_t *number
 /* The thread's own place in `v` is as `l` has it. */
 void strict_raise_own(
     const struct strict_thread *t, struct strict_vector **v, const struct strict_layer *l);
-/* Lanes of a warp that have met go on at the same time: so their accesses make one entry. */
+/* Lanes of a warp that waited for each other go on at the same time: so their accesses make one entry. */
 void strict_same_time(struct strict_thread *t);
 /* What a copy has done is told to whoever acquires from `told`. */
 void strict_object_copied(struct strict_block *b, const void *told, int place, uint32_t time);

@@ -1,70 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The convolution stack in whole numbers: v->first_rows -> samples, block by block as in wave.c. A part
+ * The convolution stack in integers: v->first_rows -> samples, block by block as in wave.c. A part
  * of a parallel loop makes a group of channels for a stretch of time, and at once what the next convolution reads.
- * How a group lies in memory, of words or of floats, is the kernel table's choice (kern.whole_by_moments). */
+ * How a group lies in memory, of words or of floats, is the kernel table's choice (kern.integer_by_time). */
 #include <string.h>
 
-#include "cpu/vocoder/vocoder_whole.h"
+#include "cpu/vocoder/vocoder_integer.h"
 
 #include "base/minmax.h"
 
 enum {
-    PIECE_MOMENTS = 1024, /* that a block makes in one piece, about */
+    PIECE_TIME_STEPS = 1024, /* that a block makes in one piece, about */
     PIECE_STEP = 16,
-    STRETCH = 32, /* moments of input that a part takes at least */
-    PAIRS = KERN_WHOLE_GROUP / 2,
+    STRETCH = 32, /* time steps of input that a part takes at least */
+    PAIRS = KERN_INTEGER_GROUP / 2,
 };
 
-/* Words of a moment side by side. */
+/* Words of a time step side by side. */
 static int words_beside(const struct kern *kern)
 {
-    return kern->whole_by_moments ? kern->whole_words / 2 : 1;
+    return kern->integer_by_time ? kern->integer_words / 2 : 1;
 }
 
-/* Where moment t of group g stands, with room for `stride` moments. */
-static int32_t *words_at(const struct kern *kern, const struct whole_rows *rows, int64_t g, int64_t t)
+/* Where time step t of group g stands, with room for `stride` time steps. */
+static int32_t *words_at(const struct kern *kern, const struct integer_rows *rows, int64_t g, int64_t t)
 {
-    return rows->words + g * kern->whole_words * rows->stride + t * words_beside(kern);
+    return rows->words + g * kern->integer_words * rows->stride + t * words_beside(kern);
 }
 
 static int64_t floats_at(const struct kern *kern, int64_t stride, int64_t g, int64_t t)
 {
-    return g * KERN_WHOLE_GROUP * stride + t * (kern->whole_by_moments ? KERN_WHOLE_GROUP : 1);
+    return g * KERN_INTEGER_GROUP * stride + t * (kern->integer_by_time ? KERN_INTEGER_GROUP : 1);
 }
 
 /* ---- Memory ---- */
 
 static int piece_of(int rate)
 {
-    int n = PIECE_MOMENTS / rate / PIECE_STEP * PIECE_STEP;
+    int n = PIECE_TIME_STEPS / rate / PIECE_STEP * PIECE_STEP;
     return n ? n : PIECE_STEP;
 }
 
-static int64_t block_stride(const struct whole_block *b, int64_t n_made)
+static int64_t block_stride(const struct integer_block *b, int64_t n_made)
 {
     return vocoder_stride(VOCODER_REACH * b->units[VOCODER_UNITS - 1].conv1.dilation + n_made);
 }
 
-static struct whole_rows carve_rows(
+static struct integer_rows carve_rows(
     const struct cpu_vocoder *v, struct vocoder_carver *c, int n_groups, int64_t stride)
 {
-    return (struct whole_rows){
-        (int32_t *)vocoder_carve(c, n_groups * v->kern->whole_words * stride), stride};
+    return (struct integer_rows){
+        (int32_t *)vocoder_carve(c, n_groups * v->kern->integer_words * stride), stride};
 }
 
 static struct vocoder_snake carve_snake(struct vocoder_carver *c, int64_t channels)
 {
-    int64_t n = (int64_t)whole_groups(channels) * KERN_WHOLE_GROUP;
+    int64_t n = (int64_t)integer_groups(channels) * KERN_INTEGER_GROUP;
     return (struct vocoder_snake){vocoder_carve(c, n), vocoder_carve(c, n)};
 }
 
 /* rate 0: no transposed convolution. */
-static struct whole_conv carve_conv(
+static struct integer_conv carve_conv(
     struct vocoder_carver *c, int64_t n_in, int64_t n_out, int taps, int dilation, int rate)
 {
-    struct whole_conv conv = {.n_in_groups = whole_groups(n_in),
-        .n_out_groups = whole_groups(n_out),
-        .group_rows = KERN_WHOLE_GROUP * (rate ? rate : 1),
+    struct integer_conv conv = {.n_in_groups = integer_groups(n_in),
+        .n_out_groups = integer_groups(n_out),
+        .group_rows = KERN_INTEGER_GROUP * (rate ? rate : 1),
         .taps = taps,
         .dilation = dilation};
     int64_t rows = (int64_t)conv.n_out_groups * conv.group_rows;
@@ -77,51 +77,52 @@ static struct whole_conv carve_conv(
 
 static void carve_block(struct cpu_vocoder *v, struct vocoder_carver *c, int i)
 {
-    struct whole_block *b = &v->whole->blocks[i];
+    struct integer_block *b = &v->integer->blocks[i];
     int n_in = v->config->decoder_width >> i, n_out = n_in / 2;
-    b->n_groups = whole_groups(n_out);
+    b->n_groups = integer_groups(n_out);
     b->rate = v->config->rates[i];
     b->n_piece = piece_of(b->rate);
     b->snake = carve_snake(c, n_in);
     b->up = carve_conv(c, n_in, n_out, 2, 1, b->rate);
     for (int k = 0, dilation = 1; k < VOCODER_UNITS; k++, dilation *= 3) {
-        struct whole_unit *u = &b->units[k];
+        struct integer_unit *u = &b->units[k];
         u->snake1 = carve_snake(c, n_out);
         u->snake2 = carve_snake(c, n_out);
         u->conv1 = carve_conv(c, n_out, n_out, VOCODER_REACH + 1, dilation, 0);
         u->conv2 = carve_conv(c, n_out, n_out, 1, 1, 0);
     }
     int64_t stride = block_stride(b, (int64_t)b->n_piece * b->rate);
-    b->main = vocoder_carve(c, stride * b->n_groups * KERN_WHOLE_GROUP);
-    b->other = vocoder_carve(c, stride * b->n_groups * KERN_WHOLE_GROUP);
+    b->main = vocoder_carve(c, stride * b->n_groups * KERN_INTEGER_GROUP);
+    b->other = vocoder_carve(c, stride * b->n_groups * KERN_INTEGER_GROUP);
     b->ready = carve_rows(v, c, b->n_groups, stride);
     b->inner = carve_rows(v, c, b->n_groups, stride);
     int64_t n_places = vocoder_stride(b->n_piece) * b->up.group_rows;
-    v->whole->n_places = max(n_places, v->whole->n_places);
+    v->integer->n_places = max(n_places, v->integer->n_places);
 }
 
-void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
+void vocoder_integer_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
 {
     const struct codec_config *d = v->config;
-    struct vocoder_whole *w = v->whole;
-    int64_t moments = BACKEND_MAX_FEED, channels = d->decoder_width >> d->n_rates;
+    struct vocoder_integer *w = v->integer;
+    int64_t time_steps = BACKEND_MAX_FEED, channels = d->decoder_width >> d->n_rates;
     for (int i = 0; i < d->n_ratios; i++) {
-        moments *= d->ratios[i];
+        time_steps *= d->ratios[i];
     }
     w->first = carve_conv(c, d->latent, d->decoder_width, VOCODER_REACH + 1, 1, 0);
     w->first.fine = true;
-    w->first_rows = carve_rows(v, c, whole_groups(d->latent), vocoder_stride(VOCODER_REACH + moments));
-    w->wave =
-        vocoder_carve(c, vocoder_stride(moments) * whole_groups(d->decoder_width) * KERN_WHOLE_GROUP);
-    w->wave_ready = carve_rows(v, c, whole_groups(d->decoder_width), vocoder_stride(1 + moments));
-    v->n_tapped = (size_t)(moments * d->decoder_width);
+    w->first_rows =
+        carve_rows(v, c, integer_groups(d->latent), vocoder_stride(VOCODER_REACH + time_steps));
+    w->wave = vocoder_carve(
+        c, vocoder_stride(time_steps) * integer_groups(d->decoder_width) * KERN_INTEGER_GROUP);
+    w->wave_ready = carve_rows(v, c, integer_groups(d->decoder_width), vocoder_stride(1 + time_steps));
+    v->n_tapped = (size_t)(time_steps * d->decoder_width);
     for (int i = 0; i < d->n_rates; i++) {
         carve_block(v, c, i);
-        const struct whole_block *b = &w->blocks[i];
+        const struct integer_block *b = &w->blocks[i];
         size_t n = (size_t)b->n_piece * (size_t)b->rate * (size_t)(d->decoder_width >> (i + 1));
         v->n_tapped = max(n, v->n_tapped);
     }
-    const struct whole_block *last = &w->blocks[d->n_rates - 1];
+    const struct integer_block *last = &w->blocks[d->n_rates - 1];
     w->last_snake = carve_snake(c, channels);
     w->last_rows = vocoder_carve(c, block_stride(last, (int64_t)last->n_piece * last->rate) * channels);
     w->places = vocoder_carve(c, w->n_places * v->n_parts);
@@ -129,24 +130,24 @@ void vocoder_whole_carve(struct cpu_vocoder *v, struct vocoder_carver *c)
 }
 
 static void carve_past(const struct cpu_vocoder *v, struct vocoder_carver *c,
-    struct vocoder_whole_past *past, int64_t channels, int n_past)
+    struct vocoder_integer_past *past, int64_t channels, int n_past)
 {
     past->n_past = n_past;
-    past->words =
-        (int32_t *)vocoder_carve(c, (int64_t)whole_groups(channels) * v->kern->whole_words * n_past);
+    past->words = (int32_t *)vocoder_carve(
+        c, (int64_t)integer_groups(channels) * v->kern->integer_words * n_past);
 }
 
-void vocoder_whole_carve_lane(
+void vocoder_integer_carve_lane(
     const struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, struct vocoder_carver *c)
 {
     const struct codec_config *d = v->config;
-    carve_past(v, c, &lane->whole_first, d->latent, VOCODER_REACH);
+    carve_past(v, c, &lane->integer_first, d->latent, VOCODER_REACH);
     for (int i = 0; i < d->n_rates; i++) {
         int channels = d->decoder_width >> i;
-        carve_past(v, c, &lane->blocks[i].whole_up, channels, 1);
+        carve_past(v, c, &lane->blocks[i].integer_up, channels, 1);
         for (int k = 0; k < VOCODER_UNITS; k++) {
-            carve_past(v, c, &lane->blocks[i].whole_unit[k], channels / 2,
-                VOCODER_REACH * v->whole->blocks[i].units[k].conv1.dilation);
+            carve_past(v, c, &lane->blocks[i].integer_unit[k], channels / 2,
+                VOCODER_REACH * v->integer->blocks[i].units[k].conv1.dilation);
         }
     }
 }
@@ -154,51 +155,51 @@ void vocoder_whole_carve_lane(
 /* ---- One convolution ---- */
 
 /* What is made of its output: rounded rows behind a past, through a snake or without; or floats for the last one. */
-struct whole_next {
+struct integer_next {
     const struct vocoder_snake *snake;
-    struct whole_rows *rows; /* NULL: floats */
-    const struct vocoder_whole_past *past;
+    struct integer_rows *rows; /* NULL: floats */
+    const struct vocoder_integer_past *past;
     bool fine; /* as the convolution that reads them */
 };
 
-struct whole_job {
+struct integer_job {
     struct cpu_vocoder *v;
-    const struct whole_conv *conv;
-    const struct whole_rows *from;
-    int64_t offset;                           /* of the input in `from`: its past begins there */
-    const struct vocoder_whole_past *renewed; /* the past that the end of `from` becomes, or NULL */
+    const struct integer_conv *conv;
+    const struct integer_rows *from;
+    int64_t offset;                             /* of the input in `from`: its past begins there */
+    const struct vocoder_integer_past *renewed; /* the past that the end of `from` becomes, or NULL */
     float *y;
     const float *residual;
     int64_t y_stride, n_t;
     int rate; /* 1, or of a transposed convolution */
-    struct whole_next next;
+    struct integer_next next;
     int n_stretches;
     int64_t stretch;
 };
 
-/* The past of group g, which stands in front of `rows`, from the lane or, from moment t on, to it. */
-static void copy_past(const struct kern *kern, const struct whole_rows *rows, bool fine,
-    const struct vocoder_whole_past *past, int g, int64_t t, bool to_lane)
+/* The past of group g, which stands in front of `rows`, from the lane or, from time step t on, to it. */
+static void copy_past(const struct kern *kern, const struct integer_rows *rows, bool fine,
+    const struct vocoder_integer_past *past, int g, int64_t t, bool to_lane)
 {
     int step = words_beside(kern);
-    int n_rows = kern->whole_by_moments && !fine ? 1 : kern->whole_words / step;
+    int n_rows = kern->integer_by_time && !fine ? 1 : kern->integer_words / step;
     size_t n = (size_t)past->n_past * (size_t)step;
     int32_t *here = words_at(kern, rows, g, t),
-            *there = past->words + g * kern->whole_words * past->n_past;
+            *there = past->words + g * kern->integer_words * past->n_past;
     for (int i = 0; i < n_rows; i++, here += rows->stride * step, there += n) {
         memcpy(to_lane ? there : here, to_lane ? here : there, n * sizeof *here);
     }
 }
 
-/* Rows of one place after the other -> moments in their order. */
+/* Rows of one place after the other -> time steps in their order. */
 static void lay_out_places(
-    const struct whole_job *job, int g, const float *places, int64_t stride, int64_t t0, int64_t t1)
+    const struct integer_job *job, int g, const float *places, int64_t stride, int64_t t0, int64_t t1)
 {
     int rate = job->rate;
-    for (int o = 0; o < KERN_WHOLE_GROUP; o++) {
-        float *y = job->y + (g * KERN_WHOLE_GROUP + o) * job->y_stride + t0 * rate;
+    for (int o = 0; o < KERN_INTEGER_GROUP; o++) {
+        float *y = job->y + (g * KERN_INTEGER_GROUP + o) * job->y_stride + t0 * rate;
         for (int j = 0; j < rate; j++) {
-            const float *z = places + (j * KERN_WHOLE_GROUP + o) * stride;
+            const float *z = places + (j * KERN_INTEGER_GROUP + o) * stride;
             for (int64_t t = 0; t < t1 - t0; t++) {
                 y[t * rate + j] = z[t];
             }
@@ -206,47 +207,47 @@ static void lay_out_places(
     }
 }
 
-/* Moments t0 <= t < t1 of the output's group g, for the next convolution. */
-static void make_next(const struct whole_job *job, int g, int64_t t0, int64_t t1)
+/* Time steps t0 <= t < t1 of the output's group g, for the next convolution. */
+static void make_next(const struct integer_job *job, int g, int64_t t0, int64_t t1)
 {
-    const struct whole_next *next = &job->next;
+    const struct integer_next *next = &job->next;
     struct cpu_vocoder *v = job->v;
     const float *x = job->y + floats_at(v->kern, job->y_stride, g, t0);
     if (next->rows) {
-        const struct whole_rows *rows = next->rows;
-        struct kern_whole_rounding rounding = {
+        const struct integer_rows *rows = next->rows;
+        struct kern_integer_rounding rounding = {
             .words = words_at(v->kern, rows, g, (next->past ? next->past->n_past : 0) + t0),
             .x = x,
-            .a = next->snake ? next->snake->a + g * KERN_WHOLE_GROUP : NULL,
-            .b = next->snake ? next->snake->b + g * KERN_WHOLE_GROUP : NULL,
+            .a = next->snake ? next->snake->a + g * KERN_INTEGER_GROUP : NULL,
+            .b = next->snake ? next->snake->b + g * KERN_INTEGER_GROUP : NULL,
             .stride = rows->stride,
-            .x_stride = v->kern->whole_by_moments ? KERN_WHOLE_GROUP : job->y_stride,
+            .x_stride = v->kern->integer_by_time ? KERN_INTEGER_GROUP : job->y_stride,
             .fine = next->fine,
         };
-        v->kern->whole_round(&rounding, t1 - t0);
+        v->kern->integer_round(&rounding, t1 - t0);
         return;
     }
-    for (int i = 0, o = g * KERN_WHOLE_GROUP; i < KERN_WHOLE_GROUP && o < v->last.n_in; i++, o++) {
-        float *row = v->whole->last_rows + o * job->y_stride + VOCODER_REACH + t0;
-        for (int64_t t = 0; v->kern->whole_by_moments && t < t1 - t0; t++) {
-            row[t] = x[t * KERN_WHOLE_GROUP + i];
+    for (int i = 0, o = g * KERN_INTEGER_GROUP; i < KERN_INTEGER_GROUP && o < v->last.n_in; i++, o++) {
+        float *row = v->integer->last_rows + o * job->y_stride + VOCODER_REACH + t0;
+        for (int64_t t = 0; v->kern->integer_by_time && t < t1 - t0; t++) {
+            row[t] = x[t * KERN_INTEGER_GROUP + i];
         }
-        v->kern->snake(row, v->kern->whole_by_moments ? row : x + i * job->y_stride, next->snake->a[o],
+        v->kern->snake(row, v->kern->integer_by_time ? row : x + i * job->y_stride, next->snake->a[o],
             next->snake->b[o], t1 - t0);
     }
 }
 
-/* Moments t0 <= t < t1 of the input: the output's group g. */
-static void make_group(const struct whole_job *job, int part, int g, int64_t t0, int64_t t1)
+/* Time steps t0 <= t < t1 of the input: the output's group g. */
+static void make_group(const struct integer_job *job, int part, int g, int64_t t0, int64_t t1)
 {
-    const struct whole_conv *c = job->conv;
-    const struct vocoder_whole *w = job->v->whole;
+    const struct integer_conv *c = job->conv;
+    const struct vocoder_integer *w = job->v->integer;
     const struct kern *kernels = job->v->kern;
     int64_t first = (int64_t)g * c->group_rows,
             out = floats_at(kernels, job->y_stride, g, t0 * job->rate);
-    bool apart = job->rate > 1 && !kernels->whole_by_moments;
+    bool apart = job->rate > 1 && !kernels->integer_by_time;
     float *places = w->places + part * w->n_places;
-    struct kern_whole kern = {
+    struct kern_integer kern = {
         .y = apart ? places : job->y + out,
         .x = words_at(kernels, job->from, 0, job->offset + t0),
         .w = c->w,
@@ -261,24 +262,24 @@ static void make_group(const struct whole_job *job, int part, int g, int64_t t0,
         .n_t = t1 - t0,
         .fine = c->fine,
     };
-    if (kernels->whole_by_moments) { /* place by place, each to its moments */
-        kern.y_stride = (int64_t)job->rate * KERN_WHOLE_GROUP;
+    if (kernels->integer_by_time) { /* place by place, each to its time steps */
+        kern.y_stride = (int64_t)job->rate * KERN_INTEGER_GROUP;
         for (int64_t o = first; o < first + c->group_rows;
-             o += KERN_WHOLE_GROUP, kern.y += KERN_WHOLE_GROUP) {
-            kernels->whole(&kern, (int)o, (int)o + KERN_WHOLE_GROUP);
+             o += KERN_INTEGER_GROUP, kern.y += KERN_INTEGER_GROUP) {
+            kernels->integer(&kern, (int)o, (int)o + KERN_INTEGER_GROUP);
         }
         return;
     }
     kern.w += first * c->n_in_groups * c->taps * PAIRS;
     kern.w_scales += first, kern.bias += first;
-    kernels->whole(&kern, 0, c->group_rows);
+    kernels->integer(&kern, 0, c->group_rows);
     if (apart) {
         lay_out_places(job, g, places, kern.y_stride, t0, t1);
     }
 }
 
 /* Output group g, stretch i of the input's time. */
-static void run_item(const struct whole_job *job, int part, int g, int i)
+static void run_item(const struct integer_job *job, int part, int g, int i)
 {
     const struct kern *kern = job->v->kern;
     int64_t t0 = i * job->stretch, t1 = min(t0 + job->stretch, job->n_t);
@@ -299,7 +300,7 @@ static void run_item(const struct whole_job *job, int part, int g, int i)
 
 static void conv_part(void *arg, int part, int n_parts)
 {
-    const struct whole_job *job = arg;
+    const struct integer_job *job = arg;
     int64_t begin, end;
     pool_slice((int64_t)job->conv->n_out_groups * job->n_stretches, 1, part, n_parts, &begin, &end);
     for (int64_t item = begin; item < end; item++) {
@@ -307,10 +308,10 @@ static void conv_part(void *arg, int part, int n_parts)
     }
 }
 
-static void run_conv(struct whole_job *job)
+static void run_conv(struct integer_job *job)
 {
     enum { ITEMS = 6 }; /* a thread, so that none waits long for the others */
-    const struct whole_conv *c = job->conv;
+    const struct integer_conv *c = job->conv;
     int64_t wanted = (pool_size(job->v->pool) * ITEMS + c->n_out_groups - 1) / c->n_out_groups;
     int64_t most = (job->n_t + STRETCH - 1) / STRETCH;
     wanted = min(wanted, most);
@@ -318,47 +319,47 @@ static void run_conv(struct whole_job *job)
     job->n_stretches = (int)((job->n_t + job->stretch - 1) / job->stretch);
     int64_t n = (int64_t)c->n_out_groups * job->n_stretches;
     vocoder_spread(job->v, conv_part, job, n, 1,
-        n * c->group_rows * c->n_in_groups * KERN_WHOLE_GROUP * c->taps * job->stretch);
+        n * c->group_rows * c->n_in_groups * KERN_INTEGER_GROUP * c->taps * job->stretch);
 }
 
 /* ---- Blocks ---- */
 
 /* One run down the stack. */
-struct whole_run {
+struct integer_run {
     struct cpu_vocoder *v;
     struct cpu_vocoder_lane *lane;
     const struct cpu_tap *tap;
     float *pcm; /* where the next samples go */
 };
 
-static struct whole_next next_unit(const struct whole_run *run, int i_block, int k)
+static struct integer_next next_unit(const struct integer_run *run, int i_block, int k)
 {
-    struct whole_block *b = &run->v->whole->blocks[i_block];
-    return (struct whole_next){
-        &b->units[k].snake1, &b->ready, &run->lane->blocks[i_block].whole_unit[k], false};
+    struct integer_block *b = &run->v->integer->blocks[i_block];
+    return (struct integer_next){
+        &b->units[k].snake1, &b->ready, &run->lane->blocks[i_block].integer_unit[k], false};
 }
 
 /* What comes behind the last unit of a block. */
-static struct whole_next next_block(const struct whole_run *run, int i_block)
+static struct integer_next next_block(const struct integer_run *run, int i_block)
 {
-    struct vocoder_whole *w = run->v->whole;
+    struct vocoder_integer *w = run->v->integer;
     if (i_block + 1 < run->v->config->n_rates) {
-        return (struct whole_next){&w->blocks[i_block + 1].snake, &w->blocks[i_block].ready,
-            &run->lane->blocks[i_block + 1].whole_up, true};
+        return (struct integer_next){&w->blocks[i_block + 1].snake, &w->blocks[i_block].ready,
+            &run->lane->blocks[i_block + 1].integer_up, true};
     }
-    return (struct whole_next){&w->last_snake, NULL, NULL, true};
+    return (struct integer_next){&w->last_snake, NULL, NULL, true};
 }
 
 /* Unit k: to = from + conv2(snake2(conv1(ready))); then `ready` is what comes next. */
-static void run_unit(const struct whole_run *run, int i_block, int k, float *to, const float *from,
-    int64_t n, struct whole_next next)
+static void run_unit(const struct integer_run *run, int i_block, int k, float *to, const float *from,
+    int64_t n, struct integer_next next)
 {
-    struct whole_block *b = &run->v->whole->blocks[i_block];
-    const struct whole_unit *u = &b->units[k];
-    struct whole_job job = {.v = run->v,
+    struct integer_block *b = &run->v->integer->blocks[i_block];
+    const struct integer_unit *u = &b->units[k];
+    struct integer_job job = {.v = run->v,
         .conv = &u->conv1,
         .from = &b->ready,
-        .renewed = &run->lane->blocks[i_block].whole_unit[k],
+        .renewed = &run->lane->blocks[i_block].integer_unit[k],
         .y = to,
         .y_stride = b->stride,
         .n_t = n,
@@ -391,10 +392,10 @@ static void last_part(void *arg, int part, int n_parts)
 }
 
 /* The last convolution, in floats. */
-static void run_last(struct whole_run *run, int64_t stride, int64_t n)
+static void run_last(struct integer_run *run, int64_t stride, int64_t n)
 {
     struct cpu_vocoder *v = run->v;
-    float *rows = v->whole->last_rows;
+    float *rows = v->integer->last_rows;
     for (int o = 0; o < v->last.n_in; o++) {
         vocoder_join_past(
             rows + o * stride, run->lane->last_past + o * VOCODER_REACH, VOCODER_REACH, n);
@@ -414,64 +415,64 @@ struct first_job {
 static void first_part(void *arg, int part, int n_parts)
 {
     const struct first_job *job = arg;
-    const struct whole_rows *rows = &job->v->whole->first_rows;
+    const struct integer_rows *rows = &job->v->integer->first_rows;
     const struct kern *kern = job->v->kern;
     int64_t g0, g1, stride = vocoder_stride(job->n), latent = job->v->config->latent;
-    pool_slice(whole_groups(latent), 1, part, n_parts, &g0, &g1);
+    pool_slice(integer_groups(latent), 1, part, n_parts, &g0, &g1);
     for (int64_t g = g0; g < g1; g++) {
-        float *x = job->v->first_rows + g * KERN_WHOLE_GROUP * stride;
-        for (int64_t i = latent - g * KERN_WHOLE_GROUP; i < KERN_WHOLE_GROUP; i++) {
+        float *x = job->v->first_rows + g * KERN_INTEGER_GROUP * stride;
+        for (int64_t i = latent - g * KERN_INTEGER_GROUP; i < KERN_INTEGER_GROUP; i++) {
             for (int64_t t = 0; t < job->n; t++) {
-                x[kern->whole_by_moments ? t * KERN_WHOLE_GROUP + i : i * stride + t] = 0;
+                x[kern->integer_by_time ? t * KERN_INTEGER_GROUP + i : i * stride + t] = 0;
             }
         }
-        struct kern_whole_rounding rounding = {
+        struct kern_integer_rounding rounding = {
             .words = words_at(kern, rows, g, VOCODER_REACH),
             .x = x,
             .stride = rows->stride,
-            .x_stride = kern->whole_by_moments ? KERN_WHOLE_GROUP : stride,
+            .x_stride = kern->integer_by_time ? KERN_INTEGER_GROUP : stride,
             .fine = true,
         };
-        kern->whole_round(&rounding, job->n);
-        copy_past(kern, rows, true, &job->lane->whole_first, (int)g, 0, false);
+        kern->integer_round(&rounding, job->n);
+        copy_past(kern, rows, true, &job->lane->integer_first, (int)g, 0, false);
     }
 }
 
 /* As vocoder_tap_rows, of floats as the table has them. */
-static void tap_floats(const struct whole_run *run, const char *name, int index, const float *x,
-    int64_t stride, int64_t n_moments, int64_t n_channels)
+static void tap_floats(const struct integer_run *run, const char *name, int index, const float *x,
+    int64_t stride, int64_t n_time_steps, int64_t n_channels)
 {
     struct cpu_vocoder *v = run->v;
-    if (!v->kern->whole_by_moments) {
-        vocoder_tap_rows(v, run->tap, name, index, x, stride, n_moments, n_channels);
+    if (!v->kern->integer_by_time) {
+        vocoder_tap_rows(v, run->tap, name, index, x, stride, n_time_steps, n_channels);
     } else if (run->tap->fn) {
-        for (int64_t t = 0; t < n_moments; t++) {
+        for (int64_t t = 0; t < n_time_steps; t++) {
             for (int64_t c = 0; c < n_channels; c++) {
                 v->tapped[t * n_channels + c] =
-                    x[floats_at(v->kern, stride, c / KERN_WHOLE_GROUP, t) + c % KERN_WHOLE_GROUP];
+                    x[floats_at(v->kern, stride, c / KERN_INTEGER_GROUP, t) + c % KERN_INTEGER_GROUP];
             }
         }
-        run->tap->fn(run->tap->user, name, index, v->tapped, n_moments, n_channels);
+        run->tap->fn(run->tap->user, name, index, v->tapped, n_time_steps, n_channels);
     }
 }
 
 /* ---- Blocks, one in the other ---- */
 
-static void run_block(struct whole_run *run, int i_block, const struct whole_rows *rows, int64_t n);
+static void run_block(struct integer_run *run, int i_block, const struct integer_rows *rows, int64_t n);
 
-/* Moments t .. t + n of n_rows -> n * rate moments, handed on. */
-static void run_piece(struct whole_run *run, int i_block, const struct whole_rows *rows, int64_t t,
+/* Time steps t .. t + n of n_rows -> n * rate time steps, handed on. */
+static void run_piece(struct integer_run *run, int i_block, const struct integer_rows *rows, int64_t t,
     int64_t n, int64_t n_rows)
 {
     struct cpu_vocoder *v = run->v;
-    struct whole_block *b = &v->whole->blocks[i_block];
+    struct integer_block *b = &v->integer->blocks[i_block];
     int64_t n_made = n * b->rate;
     b->stride = b->ready.stride = b->inner.stride = block_stride(b, n_made);
-    struct whole_job job = {.v = v,
+    struct integer_job job = {.v = v,
         .conv = &b->up,
         .from = rows,
         .offset = t,
-        .renewed = t + n == n_rows ? &run->lane->blocks[i_block].whole_up : NULL,
+        .renewed = t + n == n_rows ? &run->lane->blocks[i_block].integer_up : NULL,
         .y = b->main,
         .y_stride = b->stride,
         .n_t = n,
@@ -494,9 +495,9 @@ static void run_piece(struct whole_run *run, int i_block, const struct whole_row
     }
 }
 
-static void run_block(struct whole_run *run, int i_block, const struct whole_rows *rows, int64_t n)
+static void run_block(struct integer_run *run, int i_block, const struct integer_rows *rows, int64_t n)
 {
-    int64_t most = run->v->whole->blocks[i_block].n_piece, n_pieces = (n + most - 1) / most;
+    int64_t most = run->v->integer->blocks[i_block].n_piece, n_pieces = (n + most - 1) / most;
     int64_t piece = (n + n_pieces - 1) / n_pieces;
     piece = (piece + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;
     for (int64_t t = 0; t < n; t += piece) {
@@ -504,27 +505,27 @@ static void run_block(struct whole_run *run, int i_block, const struct whole_row
     }
 }
 
-void vocoder_whole_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_moments, float *pcm,
-    const struct cpu_tap *tap)
+void vocoder_integer_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_time_steps,
+    float *pcm, const struct cpu_tap *tap)
 {
-    struct vocoder_whole *w = v->whole;
-    struct whole_run run = {v, lane, tap, pcm};
-    struct first_job first = {v, lane, n_moments};
+    struct vocoder_integer *w = v->integer;
+    struct integer_run run = {v, lane, tap, pcm};
+    struct first_job first = {v, lane, n_time_steps};
     enum { ROUND_WORK = 16 }; /* what rounding a number costs, in products, about */
-    w->first_rows.stride = vocoder_stride(VOCODER_REACH + n_moments);
-    w->wave_ready.stride = vocoder_stride(1 + n_moments);
-    vocoder_spread(v, first_part, &first, whole_groups(v->config->latent), 1,
-        (int64_t)n_moments * v->config->latent * ROUND_WORK);
-    struct whole_job job = {.v = v,
+    w->first_rows.stride = vocoder_stride(VOCODER_REACH + n_time_steps);
+    w->wave_ready.stride = vocoder_stride(1 + n_time_steps);
+    vocoder_spread(v, first_part, &first, integer_groups(v->config->latent), 1,
+        (int64_t)n_time_steps * v->config->latent * ROUND_WORK);
+    struct integer_job job = {.v = v,
         .conv = &w->first,
         .from = &w->first_rows,
-        .renewed = &lane->whole_first,
+        .renewed = &lane->integer_first,
         .y = w->wave,
-        .y_stride = vocoder_stride(n_moments),
-        .n_t = n_moments,
+        .y_stride = vocoder_stride(n_time_steps),
+        .n_t = n_time_steps,
         .rate = 1,
-        .next = {&w->blocks[0].snake, &w->wave_ready, &lane->blocks[0].whole_up, true}};
+        .next = {&w->blocks[0].snake, &w->wave_ready, &lane->blocks[0].integer_up, true}};
     run_conv(&job);
-    tap_floats(&run, "vocoder.first", 0, w->wave, job.y_stride, n_moments, v->config->decoder_width);
-    run_block(&run, 0, &w->wave_ready, n_moments);
+    tap_floats(&run, "vocoder.first", 0, w->wave, job.y_stride, n_time_steps, v->config->decoder_width);
+    run_block(&run, 0, &w->wave_ready, n_time_steps);
 }

@@ -23,80 +23,80 @@ static const struct kern *table_at(int i)
 
 enum {
     GROUPS = 5, /* with its taps more steps than any table takes at once */
-    WHOLE_IN = GROUPS * KERN_WHOLE_GROUP,
-    OUT = 2 * KERN_WHOLE_GROUP,
+    INTEGER_IN = GROUPS * KERN_INTEGER_GROUP,
+    OUT = 2 * KERN_INTEGER_GROUP,
     TAPS = 3,
     DILATION = 5,
     N_T = 540, /* more than a block of time of any table */
     STRIDE = (TAPS - 1) * DILATION + N_T + KERN_PAD,
-    PAIRS = KERN_WHOLE_GROUP / 2,
-    MOST_WORDS = KERN_WHOLE_GROUP,
+    PAIRS = KERN_INTEGER_GROUP / 2,
+    MOST_WORDS = KERN_INTEGER_GROUP,
 };
 
 /* Numbers lie as the table wants them: see at(). */
-struct whole_case {
+struct integer_case {
     const struct kern *kern;
-    bool halves; /* by moments and not fine */
-    struct kern_whole conv;
-    float x[WHOLE_IN * STRIDE], y[OUT * STRIDE], residual[OUT * STRIDE];
+    bool halves; /* by time steps and not fine */
+    struct kern_integer conv;
+    float x[INTEGER_IN * STRIDE], y[OUT * STRIDE], residual[OUT * STRIDE];
     float bias[OUT], w_scales[OUT];
-    int32_t words[GROUPS * MOST_WORDS * STRIDE], w[OUT * WHOLE_IN / 2 * TAPS];
+    int32_t words[GROUPS * MOST_WORDS * STRIDE], w[OUT * INTEGER_IN / 2 * TAPS];
 };
 
-/* Channel i at moment t. */
+/* Channel i at time step t. */
 static int at(const struct kern *kern, int i, int t)
 {
-    enum { GROUP = KERN_WHOLE_GROUP };
-    return kern->whole_by_moments ? (i / GROUP * STRIDE + t) * GROUP + i % GROUP : i * STRIDE + t;
+    enum { GROUP = KERN_INTEGER_GROUP };
+    return kern->integer_by_time ? (i / GROUP * STRIDE + t) * GROUP + i % GROUP : i * STRIDE + t;
 }
 
-static struct whole_case *whole_case_new(const struct kern *kern, bool fine)
+static struct integer_case *integer_case_new(const struct kern *kern, bool fine)
 {
     struct random random = {77, 0};
-    struct whole_case *c = calloc(1, sizeof *c);
-    random_fill(&random, c->x, WHOLE_IN * STRIDE, 1);
+    struct integer_case *c = calloc(1, sizeof *c);
+    random_fill(&random, c->x, INTEGER_IN * STRIDE, 1);
     random_fill(&random, c->residual, OUT * STRIDE, 1);
     random_fill(&random, c->bias, OUT, 1);
     c->kern = kern;
-    c->halves = kern->whole_by_moments && !fine;
-    c->x[at(kern, 0, 40)] = 500; /* costs its own moment and group only */
+    c->halves = kern->integer_by_time && !fine;
+    c->x[at(kern, 0, 40)] = 500; /* costs its own time step and group only */
     for (int i = 0; i < OUT; i++) {
         c->w_scales[i] = 0.001f * (float)(i + 1);
     }
-    for (int i = 0; i < OUT * WHOLE_IN / 2 * TAPS; i++) { /* a group of at most 2,047 each */
+    for (int i = 0; i < OUT * INTEGER_IN / 2 * TAPS; i++) { /* a group of at most 2,047 each */
         uint32_t word = random_word(&random);
         uint32_t low = word % 4095 - 2047, high = (word >> 12) % 4095 - 2047;
         c->w[i] = (int32_t)((low & 0xffff) | high << 16);
-        if (kern->whole_by_moments) {
+        if (kern->integer_by_time) {
             uint32_t a = bf16_from_float((float)(int32_t)low),
                      b = bf16_from_float((float)(int32_t)high);
             c->w[i] = (int32_t)(a | b << 16);
         }
     }
-    c->conv = (struct kern_whole){c->y, c->words, c->w, c->w_scales, c->bias, c->residual,
-        kern->whole_by_moments ? KERN_WHOLE_GROUP : STRIDE, STRIDE, GROUPS, TAPS, DILATION, N_T, fine};
+    c->conv = (struct kern_integer){c->y, c->words, c->w, c->w_scales, c->bias, c->residual,
+        kern->integer_by_time ? KERN_INTEGER_GROUP : STRIDE, STRIDE, GROUPS, TAPS, DILATION, N_T, fine};
     return c;
 }
 
-static double whole_weight(const struct whole_case *c, int o, int i, int j)
+static double integer_weight(const struct integer_case *c, int o, int i, int j)
 {
-    int64_t place = kern_whole_place(c->kern->whole_by_moments, GROUPS, TAPS, o, i, j);
+    int64_t place = kern_integer_place(c->kern->integer_by_time, GROUPS, TAPS, o, i, j);
     int32_t word = c->w[place / 2];
-    if (c->kern->whole_by_moments) {
+    if (c->kern->integer_by_time) {
         return (double)bf16_to_float((uint16_t)((uint32_t)word >> place % 2 * 16)) *
                (double)c->w_scales[o];
     }
     return (double)(place % 2 ? word >> 16 : (int16_t)(word & 0xffff)) * (double)c->w_scales[o];
 }
 
-static void check_whole(const struct whole_case *c)
+static void check_integer(const struct integer_case *c)
 {
     for (int o = 0; o < OUT; o++) {
         for (int t = 0; t < N_T; t++) {
             double sum = (double)c->bias[o] + (double)c->residual[at(c->kern, o, t)], size = 0;
-            for (int i = 0; i < WHOLE_IN; i++) {
+            for (int i = 0; i < INTEGER_IN; i++) {
                 for (int j = 0; j < TAPS; j++) {
-                    double weight = whole_weight(c, o, i, j);
+                    double weight = integer_weight(c, o, i, j);
                     sum += weight * (double)c->x[at(c->kern, i, t + j * DILATION)];
                     size += fabs(weight) * (i < 32 && t + j * DILATION == 40 ? 500 : 1);
                 }
@@ -108,46 +108,46 @@ static void check_whole(const struct whole_case *c)
     }
 }
 
-static void whole_round_all(struct whole_case *c)
+static void integer_round_all(struct integer_case *c)
 {
     for (int g = 0; g < GROUPS; g++) {
-        struct kern_whole_rounding rounding = {c->words + g * c->kern->whole_words * STRIDE,
-            c->x + g * KERN_WHOLE_GROUP * STRIDE, NULL, NULL, STRIDE,
-            c->kern->whole_by_moments ? KERN_WHOLE_GROUP : STRIDE, !c->halves};
-        c->kern->whole_round(&rounding, STRIDE - KERN_PAD);
+        struct kern_integer_rounding rounding = {c->words + g * c->kern->integer_words * STRIDE,
+            c->x + g * KERN_INTEGER_GROUP * STRIDE, NULL, NULL, STRIDE,
+            c->kern->integer_by_time ? KERN_INTEGER_GROUP : STRIDE, !c->halves};
+        c->kern->integer_round(&rounding, STRIDE - KERN_PAD);
     }
 }
 
-/* n moments from t on, of all outputs, into y. */
-static void whole_piece(const struct whole_case *c, float *y, int t, int n)
+/* n time steps from t on, of all outputs, into y. */
+static void integer_piece(const struct integer_case *c, float *y, int t, int n)
 {
-    for (int o = 0; o < OUT; o += KERN_WHOLE_GROUP) {
-        struct kern_whole piece = c->conv;
-        int first = at(c->kern, o, t), o0 = c->kern->whole_by_moments ? o : 0;
+    for (int o = 0; o < OUT; o += KERN_INTEGER_GROUP) {
+        struct kern_integer piece = c->conv;
+        int first = at(c->kern, o, t), o0 = c->kern->integer_by_time ? o : 0;
         piece.y = y + first, piece.residual += first, piece.n_t = n;
-        piece.x += t * (c->kern->whole_by_moments ? c->kern->whole_words / 2 : 1);
-        if (!c->kern->whole_by_moments) {
-            piece.w += o / KERN_WHOLE_GROUP * GROUPS * TAPS * PAIRS * KERN_WHOLE_GROUP;
+        piece.x += t * (c->kern->integer_by_time ? c->kern->integer_words / 2 : 1);
+        if (!c->kern->integer_by_time) {
+            piece.w += o / KERN_INTEGER_GROUP * GROUPS * TAPS * PAIRS * KERN_INTEGER_GROUP;
             piece.w_scales += o, piece.bias += o;
         }
-        c->kern->whole(&piece, o0, o0 + KERN_WHOLE_GROUP);
+        c->kern->integer(&piece, o0, o0 + KERN_INTEGER_GROUP);
     }
 }
 
-/* Rounded rows and a convolution of them against sums in double; then in calls of 1, 2, 3, ... moments, to the bit. */
-static void whole_sums(void **state)
+/* Rounded rows and a convolution of them against sums in double; then in calls of 1, 2, 3 time steps, to the bit. */
+static void integer_sums(void **state)
 {
     (void)state;
     EACH_TABLE(kern)
     {
         for (int fine = 0; fine < 2; fine++) {
-            struct whole_case *c = whole_case_new(kern, fine);
+            struct integer_case *c = integer_case_new(kern, fine);
             float *again = calloc(OUT * STRIDE, sizeof *again);
-            whole_round_all(c);
-            whole_piece(c, c->y, 0, N_T);
-            check_whole(c);
+            integer_round_all(c);
+            integer_piece(c, c->y, 0, N_T);
+            check_integer(c);
             for (int t = 0, step = 1; t < N_T; t += step++) {
-                whole_piece(c, again, t, N_T - t < step ? N_T - t : step);
+                integer_piece(c, again, t, N_T - t < step ? N_T - t : step);
             }
             assert_memory_equal(again, c->y, OUT * STRIDE * sizeof *again);
             free(again);
@@ -158,34 +158,34 @@ static void whole_sums(void **state)
 }
 
 /* The largest sums of codes that the contract allows do not wrap: all in one pair or spread, up and down. */
-static void whole_sums_do_not_overflow(void **state)
+static void integer_sums_do_not_overflow(void **state)
 {
     (void)state;
     enum { LONE = 1 + KERN_PAD };
-    static float x[KERN_WHOLE_GROUP * LONE], y[KERN_WHOLE_GROUP];
-    static int32_t words[MOST_WORDS * LONE], w[PAIRS * KERN_WHOLE_GROUP];
-    static float w_scales[KERN_WHOLE_GROUP], bias[KERN_WHOLE_GROUP];
-    for (int i = 0; i < KERN_WHOLE_GROUP; i++) {
+    static float x[KERN_INTEGER_GROUP * LONE], y[KERN_INTEGER_GROUP];
+    static int32_t words[MOST_WORDS * LONE], w[PAIRS * KERN_INTEGER_GROUP];
+    static float w_scales[KERN_INTEGER_GROUP], bias[KERN_INTEGER_GROUP];
+    for (int i = 0; i < KERN_INTEGER_GROUP; i++) {
         x[i * LONE] = 32767;
     }
-    for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
-        for (int i = 0; i < (r % 4 < 2 ? 2 : KERN_WHOLE_GROUP); i++) {
+    for (int r = 0; r < KERN_INTEGER_GROUP; r++) {
+        for (int i = 0; i < (r % 4 < 2 ? 2 : KERN_INTEGER_GROUP); i++) {
             uint32_t code = r % 4 < 2 ? 0x7fff : 0x07ff;
-            int64_t place = kern_whole_place(false, 1, 1, r, i, 0);
+            int64_t place = kern_integer_place(false, 1, 1, r, i, 0);
             w[place / 2] |= (int32_t)((r % 2 ? 0x10000u - code : code) << 16 * (place % 2));
         }
         w_scales[r] = 1;
     }
     EACH_TABLE(kern)
     {
-        struct kern_whole_rounding rounding = {words, x, NULL, NULL, LONE, LONE, true};
-        struct kern_whole c = {y, words, w, w_scales, bias, NULL, 1, LONE, 1, 1, 1, 1, true};
-        if (kern->whole_by_moments) {
+        struct kern_integer_rounding rounding = {words, x, NULL, NULL, LONE, LONE, true};
+        struct kern_integer c = {y, words, w, w_scales, bias, NULL, 1, LONE, 1, 1, 1, 1, true};
+        if (kern->integer_by_time) {
             continue; /* no codes */
         }
-        kern->whole_round(&rounding, 1);
-        kern->whole(&c, 0, KERN_WHOLE_GROUP);
-        for (int r = 0; r < KERN_WHOLE_GROUP; r++) {
+        kern->integer_round(&rounding, 1);
+        kern->integer(&c, 0, KERN_INTEGER_GROUP);
+        for (int r = 0; r < KERN_INTEGER_GROUP; r++) {
             float size = (r % 4 < 2 ? 2 * 32767.0f : 32 * 2047.0f) * 32767.0f;
             assert_true(fabsf(y[r] - (r % 2 ? -size : size)) <= 0);
         }
@@ -201,10 +201,10 @@ static void whole_of_no_number(void **state)
     EACH_TABLE(kern)
     {
         for (size_t i = 0; i < 2 * sizeof bits / sizeof *bits; i += SUPPORT_SANITIZED ? 5 : 1) {
-            struct whole_case *c = whole_case_new(kern, i % 2);
+            struct integer_case *c = integer_case_new(kern, i % 2);
             memcpy(&c->x[at(kern, 3, 100)], &bits[i / 2], sizeof *bits);
-            whole_round_all(c);
-            whole_piece(c, c->y, 0, N_T);
+            integer_round_all(c);
+            integer_piece(c, c->y, 0, N_T);
             for (int t = 0; t < N_T; t++) {
                 bool sees = t == 100 || t == 100 - DILATION || t == 100 - 2 * DILATION;
                 assert_int_equal(!isfinite(c->y[at(kern, 7, t)]), sees);
@@ -217,8 +217,8 @@ static void whole_of_no_number(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_sums),
-        cmocka_unit_test(whole_sums_do_not_overflow),
+        cmocka_unit_test(integer_sums),
+        cmocka_unit_test(integer_sums_do_not_overflow),
         cmocka_unit_test(whole_of_no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

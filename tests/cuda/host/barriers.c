@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads that meet: at barriers of a block, of a cluster, of four warps, and lanes of a warp in one instruction. */
+ * Where threads wait for each other: at barriers of a block, a cluster, four warps; lanes of a warp in one
+ * instruction. */
 #include "tests/cuda/host/scheduler.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static const void *phase_of(const int *phase)
 
 /* ---- Blocks ---- */
 
-int host_block_meet(int id, int n, bool yes)
+int host_block_barrier(int id, int n, bool yes)
 {
     struct fiber *f = fiber_now;
     struct block *b = f->of;
@@ -60,7 +61,7 @@ static bool phase_over(const void *what)
     return *w->phase != w->before;
 }
 
-void host_team_meet(const char *what)
+void host_team_barrier(const char *what)
 {
     struct team *team = &fiber_now->of->teams[host_now->warp / 4];
     const struct phase_wait wait = {&team->phase, team->phase};
@@ -100,14 +101,14 @@ static struct warp_meeting *find_meeting(struct warp *w, uint32_t mask)
 {
     struct warp_meeting *free = NULL;
     for (int i = 0; i < N_WARP_MEETINGS; i++) {
-        struct warp_meeting *m = &w->meetings[i];
+        struct warp_meeting *m = &w->barriers[i];
         if (m->mask == mask) {
             return m;
         }
         free = !free && m->mask == 0 ? m : free;
     }
     if (!free) {
-        host_trap("more meetings in a warp than the bench knows");
+        host_trap("more barriers in a warp than the bench knows");
     }
     *free = (struct warp_meeting){.mask = mask};
     return free;
@@ -145,12 +146,12 @@ void host_warp_do(const char *what, uint32_t mask, host_warp_body *all, const vo
     struct fiber *f = fiber_now;
     const int lane = f->thread.lane;
     if (!(mask >> lane & 1)) {
-        host_trap("a lane is not in the mask that it meets others with");
+        host_trap("a lane is not in its own mask");
     }
     struct warp_meeting *m = find_meeting(&f->of->warps[f->thread.warp], mask);
     if (m->here && ((m->what != what && strcmp(m->what, what) != 0) || m->bytes_in != bytes_in ||
                        m->bytes_out != bytes_out)) {
-        host_finding("lanes of a warp meet in different instructions: %s, %s", m->what, what);
+        host_finding("lanes of a warp are at different instructions: %s, %s", m->what, what);
         host_trap("they can't go on");
     }
     m->what = what;
