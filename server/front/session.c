@@ -202,12 +202,12 @@ static void on_end(void *user, const struct speech_end *e)
         send_error(x, &e->refusal, x->told_start);
     }
     conn_send_json(
-        x->conn, json_pack("{s:s,s:i,s:i,s:I,s:b,s:s,s:s,s:f,s:f,s:f,s:f}", "type", "audio.done",
+        x->conn, json_pack("{s:s,s:i,s:i,s:I,s:b,s:s,s:s,s:i,s:f,s:f,s:f,s:f}", "type", "audio.done",
                      "utterance_index", utterance, "sentence_index", sentence, "total_bytes",
                      (json_int_t)x->sound_bytes, "error", !e->good, "finish_reason",
                      speech_finish_reason(e->finish), "finish", utter_finish_text(e->finish),
-                     "audio_seconds", e->audio_s, "queue_ms", 1e3 * e->queue_s, "first_ms",
-                     1e3 * e->first_s, "total_ms", 1e3 * e->total_s));
+                     "not_whole", e->model.n_broken, "audio_seconds", e->audio_s, "queue_ms",
+                     1e3 * e->queue_s, "first_ms", 1e3 * e->first_s, "total_ms", 1e3 * e->total_s));
     if (part->ended && part->last) {
         send_session_done(x, utterance, sentence + 1);
     } else if (!part->ended) {

@@ -61,11 +61,11 @@ static void set_good(struct item *item, const struct speech_end *e)
     enum encode_format format = item->fields.sound.format;
     encode_true_sizes(format, item->sound.bytes, item->sound.n);
     json_array_set_new(item->batch->results, (size_t)item->index,
-        json_pack("{s:i,s:s,s:o,s:s,s:s,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
+        json_pack("{s:i,s:s,s:o,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
             "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
-            encode_content_type(format), "finish_reason", speech_finish_reason(e->finish),
-            "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
-            e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+            encode_content_type(format), "finish_reason", speech_finish_reason(e->finish), "not_whole",
+            e->model.n_broken, "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens,
+            "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
     item->batch->n_good++;
 }
 

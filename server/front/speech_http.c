@@ -37,13 +37,13 @@ static void answer_free(struct answer *a)
 static void write_timing(char *out, size_t size, const struct speech_end *e)
 {
     snprintf(out, size,
-        "X-Finish-Reason: %s\r\nX-Utter-Finish: %s\r\n"
+        "X-Finish-Reason: %s\r\nX-Utter-Finish: %s\r\nX-Utter-Not-Whole: %d\r\n"
         "Server-Timing: queue;dur=%.1f, first;dur=%.1f, prefill;dur=%.1f, talker;dur=%.1f, "
         "predictor;dur=%.1f, "
         "codec;dur=%.1f, total;dur=%.1f\r\nX-Audio-Seconds: %.2f\r\n",
-        speech_finish_reason(e->finish), utter_finish_text(e->finish), 1e3 * e->queue_s,
-        1e3 * e->first_s, 1e3 * e->model.prefill_s, 1e3 * e->model.talker_s, 1e3 * e->model.predictor_s,
-        1e3 * e->model.vocoder_s, 1e3 * e->total_s, e->audio_s);
+        speech_finish_reason(e->finish), utter_finish_text(e->finish), e->model.n_broken,
+        1e3 * e->queue_s, 1e3 * e->first_s, 1e3 * e->model.prefill_s, 1e3 * e->model.talker_s,
+        1e3 * e->model.predictor_s, 1e3 * e->model.vocoder_s, 1e3 * e->total_s, e->audio_s);
 }
 
 static void begin(struct answer *a)
@@ -51,7 +51,9 @@ static void begin(struct answer *a)
     char more[256];
     bool sse = a->fields.streaming == FIELDS_SSE;
     snprintf(more, sizeof more, "X-Sample-Rate: %d\r\n%s", speech_rate(a->speech),
-        sse ? "" : "Trailer: X-Finish-Reason, X-Utter-Finish, Server-Timing, X-Audio-Seconds\r\n");
+        sse ? ""
+            : "Trailer: X-Finish-Reason, X-Utter-Finish, X-Utter-Not-Whole, Server-Timing, "
+              "X-Audio-Seconds\r\n");
     conn_begin(
         a->conn, 200, sse ? "text/event-stream" : encode_content_type(a->fields.sound.format), more);
     a->begun = true;
@@ -121,12 +123,12 @@ static void end_good(struct answer *a, const struct speech_end *e)
     char timing[512];
     write_timing(timing, sizeof timing, e);
     if (a->fields.streaming == FIELDS_SSE) {
-        send_event(
-            a->conn, json_pack("{s:s,s:s,s:s,s:f,s:f,s:{s:i,s:i,s:i}}", "type", "speech.audio.done",
-                         "finish_reason", speech_finish_reason(e->finish), "finish",
-                         utter_finish_text(e->finish), "audio_seconds", e->audio_s, "first_ms",
-                         1e3 * e->first_s, "usage", "input_tokens", e->n_text_tokens, "output_tokens",
-                         e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+        send_event(a->conn,
+            json_pack("{s:s,s:s,s:s,s:i,s:f,s:f,s:{s:i,s:i,s:i}}", "type", "speech.audio.done",
+                "finish_reason", speech_finish_reason(e->finish), "finish",
+                utter_finish_text(e->finish), "not_whole", e->model.n_broken, "audio_seconds",
+                e->audio_s, "first_ms", 1e3 * e->first_s, "usage", "input_tokens", e->n_text_tokens,
+                "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
         conn_finish(a->conn, NULL);
     } else if (a->fields.streaming == FIELDS_WHOLE) {
         encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n);

@@ -111,6 +111,9 @@ void metrics_print(const struct metrics *m, const struct metrics_now *now, struc
     print_value(out, "ready", "gauge", "1 when the model is open and warm", now->ready);
     print_value(out, "batch_size", "gauge", "lanes of the last step", m->batch);
     print_value(out, "audio_seconds_total", "counter", "speech made", m->audio_s);
+    print_value(out, "said_again_total", "counter", "pieces of texts that were not whole at first",
+        (double)m->said_again);
+    print_value(out, "not_whole_total", "counter", "pieces that stayed so", (double)m->not_whole);
     print_value(out, "runaway_total", "counter", "speeches that the guard ended", (double)m->runaway);
     print_value(out, "unknown_fields_total", "counter", "request fields that were ignored",
         (double)m->unknown_fields);

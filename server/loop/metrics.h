@@ -36,8 +36,8 @@ enum metrics_stage {
 struct metrics {
     uint64_t requests[METRICS_N_ENDPOINTS][METRICS_N_OUTCOMES];
     uint64_t rejected[METRICS_N_REJECTIONS], cancelled[METRICS_N_STAGES];
-    uint64_t runaway, unknown_fields, worker_starts, worker_deaths, connections, dropped_stalled,
-        crowded_out;
+    uint64_t runaway, said_again, not_whole, unknown_fields, worker_starts, worker_deaths, connections,
+        dropped_stalled, crowded_out;
     double audio_s, prefill_s, talker_s, predictor_s, vocoder_s;
     struct histogram ttfa, queue_wait, cancel_to_free, total, underrun, step;
     int batch; /* lanes of the last step */

@@ -226,6 +226,7 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     put_sampling(w, o->sampling);
     wire_put_number(w, o->seed, 8);
     put_int(w, o->max_frames);
+    put_int(w, o->live);
     wire_end(w);
 }
 
@@ -240,6 +241,7 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     get_sampling(&b, o->sampling);
     o->seed = bytes_number(&b, 8);
     o->max_frames = get_int(&b);
+    o->live = get_int(&b) != 0;
     return is_all(&b);
 }
 
@@ -317,6 +319,10 @@ void wire_put_done(struct wire_out *w, uint32_t id, const struct wire_done *d)
     wire_put_real(w, d->talker_s);
     wire_put_real(w, d->predictor_s);
     wire_put_real(w, d->vocoder_s);
+    put_int(w, d->n_pieces);
+    put_int(w, d->n_retries);
+    put_int(w, d->n_broken);
+    wire_put_number(w, d->broken_at, 8);
     wire_end(w);
 }
 
@@ -330,8 +336,13 @@ bool wire_get_done(struct wire_done *d, const struct wire_message *m)
     d->talker_s = get_real(&b);
     d->predictor_s = get_real(&b);
     d->vocoder_s = get_real(&b);
+    d->n_pieces = get_int(&b);
+    d->n_retries = get_int(&b);
+    d->n_broken = get_int(&b);
+    d->broken_at = bytes_number(&b, 8);
     return is_all(&b) && d->finish > UTTER_FINISH_NONE && d->finish <= UTTER_FINISH_ERROR &&
-           d->n_frames >= 0 && d->n_text_tokens >= 0;
+           d->n_frames >= 0 && d->n_text_tokens >= 0 && d->n_pieces >= 0 && d->n_retries >= 0 &&
+           d->n_broken >= 0;
 }
 
 static void put_reason(

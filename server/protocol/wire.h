@@ -11,7 +11,7 @@
 #include "base/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 3, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 4, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -86,7 +86,8 @@ struct wire_open {
     /* As in parameter_table. The checkpoint's own value: NAN, or -1 of integers. */
     double sampling[MOST_PARAMETERS];
     uint64_t seed;
-    int max_frames;
+    int max_frames; /* of all its pieces together; 0: the client set no limit */
+    bool live;      /* it is heard while it is made */
 };
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);
 bool wire_get_open(struct wire_open *open, const struct wire_message *m);
@@ -109,6 +110,8 @@ struct wire_done {
     int finish; /* utter_finish */
     int n_frames, n_text_tokens;
     double prefill_s, talker_s, predictor_s, vocoder_s;
+    int n_pieces, n_retries, n_broken; /* of its text: said, said again, not whole in the end */
+    uint64_t broken_at;                /* the byte where the first of these begins */
 };
 void wire_put_done(struct wire_out *w, uint32_t id, const struct wire_done *done);
 bool wire_get_done(struct wire_done *done, const struct wire_message *m);

@@ -10,6 +10,8 @@
 
 /* A speech is never taken to be nearer to its end than this, in seconds: how long it will be is an estimate. */
 static const double least_left_s = 1;
+/* Nor farther: a long text promises its next pieces only, in seconds as they are heard. */
+static const double most_left_s = 20;
 /* Lanes that may be promised beyond the capacity, of which the worker keeps a fifth back. */
 static const double slack = 0.25;
 /* When lanes have been free for so long, who comes next may be the first of a burst. */
@@ -28,7 +30,7 @@ void admission_begin(struct server *s)
 void admission_learn(struct server *s, size_t text_bytes, double seconds)
 {
     struct admission *a = &s->admission;
-    a->speech_s += weight * (seconds - a->speech_s);
+    a->speech_s += weight * (min(seconds, most_left_s) - a->speech_s);
     if (text_bytes > 0) {
         a->seconds_a_byte += weight * (seconds / (double)text_bytes - a->seconds_a_byte);
     }
@@ -37,7 +39,7 @@ void admission_learn(struct server *s, size_t text_bytes, double seconds)
 double admission_need(const struct server *s, const struct admission_speech *p)
 {
     double expected = (double)p->text_bytes * s->admission.seconds_a_byte / p->speed;
-    double left = max(expected - p->made_s, least_left_s);
+    double left = min(max(expected - p->made_s, least_left_s), most_left_s);
     return left / (left + max(p->in_hand_s, 0.0));
 }
 

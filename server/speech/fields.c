@@ -120,13 +120,12 @@ static bool is_blank(const char *text)
     return text[strspn(text, " \t\r\n\v\f")] == 0;
 }
 
-static const char *take_text(struct reader *r, const char *key, size_t *n_chars)
+static const char *take_text(struct reader *r, const char *key, int most, size_t *n_chars)
 {
     const char *text = take_string(r, key);
     *n_chars = text ? count_chars(text) : 0;
-    if (*n_chars > FIELDS_MAX_INPUT) {
-        FAIL(
-            r, key, "\"%s\" has %zu characters, at most %d are taken", key, *n_chars, FIELDS_MAX_INPUT);
+    if (*n_chars > (size_t)most) {
+        FAIL(r, key, "\"%s\" has %zu characters, at most %d are taken", key, *n_chars, most);
     }
     return text;
 }
@@ -232,7 +231,7 @@ static void take_sampling(struct reader *r, struct fields *f)
     take_head(r, f, false);
     take_head(r, f, true);
     f->seed = (uint64_t)take_integer(r, "seed", 0, INT64_MAX, 0);
-    f->max_frames = (int)take_integer(r, "max_new_tokens", 1, FIELDS_MAX_FRAMES, FIELDS_FRAMES);
+    f->max_frames = (int)take_integer(r, "max_new_tokens", 1, FIELDS_MAX_FRAMES, 0);
     take_integer(
         r, "initial_codec_chunk_frames", 1, 64, 1); /* the first chunk is one frame whatever is asked */
 }
@@ -315,13 +314,13 @@ bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum
     }
     check_model(&r, model);
     if (what == FIELDS_FOR_SPEECH) {
-        f->input = take_text(&r, "input", &f->input_chars);
+        f->input = take_text(&r, "input", FIELDS_MAX_INPUT, &f->input_chars);
         if (!f->input || is_blank(f->input)) {
             FAIL(&r, "input", "\"input\" must be a text that is not blank");
         }
     }
     f->voice = take_voice(&r);
-    f->instructions = take_text(&r, "instructions", &n_chars);
+    f->instructions = take_text(&r, "instructions", FIELDS_MAX_INSTRUCTIONS, &n_chars);
     f->language = take_language(&r, model);
     take_sound(&r, f, model);
     take_sampling(&r, f);

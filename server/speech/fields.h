@@ -12,7 +12,12 @@
 #include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
 
-enum { FIELDS_MAX_INPUT = 4096, FIELDS_MAX_FRAMES = 4096, FIELDS_FRAMES = 2048, FIELDS_MAX_KEYS = 256 };
+enum {
+    FIELDS_MAX_INPUT = 100000, /* characters: about two hours */
+    FIELDS_MAX_INSTRUCTIONS = 4096,
+    FIELDS_MAX_FRAMES = 1000000,
+    FIELDS_MAX_KEYS = 256
+};
 
 /* What the served model allows. */
 struct fields_model {
@@ -38,7 +43,7 @@ struct fields {
     int layout;                       /* utter_layout */
     double sampling[MOST_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
     uint64_t seed;
-    int max_frames;
+    int max_frames;                   /* 0: no limit */
     const char *ref_audio, *ref_text; /* a voice for this request alone */
     bool x_vector_only;
     const char *voice_file; /* made from ref_audio by the server; never from the request */

@@ -66,7 +66,9 @@ void speech_free_if_done(struct speech *p)
 
 const char *speech_finish_reason(enum utter_finish finish)
 {
-    return finish == UTTER_FINISH_EOS ? "stop" : "length";
+    return finish == UTTER_FINISH_EOS                                            ? "stop"
+           : finish == UTTER_FINISH_MAX_FRAMES || finish == UTTER_FINISH_CONTEXT ? "length"
+                                                                                 : "incomplete";
 }
 
 static void count_end(struct server *s, const struct speech *p)
@@ -81,14 +83,19 @@ static void count_end(struct server *s, const struct speech *p)
         s->metrics.vocoder_s += e->model.vocoder_s;
         s->metrics.runaway += e->finish == UTTER_FINISH_CEILING || e->finish == UTTER_FINISH_LOOP ||
                               e->finish == UTTER_FINISH_SILENCE;
+        s->metrics.said_again += (uint64_t)e->model.n_retries;
+        s->metrics.not_whole += (uint64_t)e->model.n_broken;
         histogram_add(&s->metrics.total, e->total_s);
         histogram_add(&s->metrics.underrun, e->worst_gap_s);
     }
     log_event(s, "speech",
-        json_pack("{s:i,s:s,s:s,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:s?}", "id", (int)p->id, "request",
-            p->request, "client", p->client, "good", e->good, "finish", utter_finish_text(e->finish),
-            "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s", e->queue_s, "first_s",
-            e->first_s, "total_s", e->total_s, "error", e->good ? NULL : e->refusal.message));
+        json_pack("{s:i,s:s,s:s,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:i,s:o?,s:s?}", "id", (int)p->id,
+            "request", p->request, "client", p->client, "good", e->good, "finish",
+            utter_finish_text(e->finish), "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s",
+            e->queue_s, "first_s", e->first_s, "total_s", e->total_s, "pieces", e->model.n_pieces,
+            "said_again", e->model.n_retries, "not_whole", e->model.n_broken, "not_whole_at",
+            e->model.n_broken > 0 ? json_integer((json_int_t)e->model.broken_at) : NULL, "error",
+            e->good ? NULL : e->refusal.message));
 }
 
 void speech_tell_end(struct speech *p)
@@ -221,7 +228,8 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
         .instruct = f->instructions,
         .layout = f->layout,
         .seed = f->seed,
-        .max_frames = f->max_frames};
+        .max_frames = f->max_frames,
+        .live = p->live};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
 }
@@ -238,6 +246,7 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
     if (p) {
         p->encoder = encode_new(&fields->sound, s->ready.sample_rate);
         p->id = ++s->next_id;
+        p->live = fields->streaming != FIELDS_WHOLE && request->endpoint != METRICS_BATCH;
         write_opening(p, fields, &voice);
     }
     if (!p || !p->encoder || p->opening.failed) {
@@ -427,8 +436,7 @@ static void take_done(struct speech *p, const struct wire_message *m)
     p->end.finish = (enum utter_finish)done->finish;
     p->end.n_frames = done->n_frames;
     p->end.n_text_tokens = done->n_text_tokens;
-    p->end.audio_s = (double)done->n_frames * p->server->ready.frame_samples /
-                     p->server->ready.sample_rate / p->speed;
+    p->end.audio_s = p->made_s;
     if (done->n_frames == 0) {
         speech_fail(
             p, 500, "the model ended the speech before its first sound (another seed may help)");

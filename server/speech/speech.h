@@ -17,7 +17,7 @@ struct speech_end {
     int n_frames, n_text_tokens;
     double queue_s, first_s, total_s, audio_s; /* first_s: the first encoded byte was handed over */
     double worst_gap_s;     /* longest time in which a listener had nothing to hear */
-    struct wire_done model; /* times of the stages */
+    struct wire_done model; /* times of the stages; pieces of the text, and those that are not whole */
 };
 
 /* Who asked. `bytes` comes any number of times, then `end` once; after speech_cancel nothing. The speech is gone when
@@ -50,7 +50,8 @@ int speech_rate(const struct speech *p); /* of the encoded samples */
 /* One more would be refused. */
 bool speech_is_full(const struct server *s);
 
-/* "stop" or "length", as other servers say it. */
+/* "stop" or "length" (a limit has cut it), as other servers say it, or "incomplete": the model left words out, also
+ * when it was asked again. */
 const char *speech_finish_reason(enum utter_finish finish);
 /* What the served model allows; once it has been opened. */
 struct fields_model speech_fields_model(const struct server *s);

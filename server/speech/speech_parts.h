@@ -14,6 +14,7 @@ struct speech {
     double speed;                 /* of hearing: 2 is twice as fast as the model made it */
     bool queued;
     bool patient; /* waits for its lane; see admission.h */
+    bool live;    /* it is heard while it is made */
     bool held;    /* the client does not read */
     bool behind;  /* the encoder has more than it takes */
     bool paused;  /* the worker was told to wait, for one of these two reasons */

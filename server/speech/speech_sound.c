@@ -73,7 +73,7 @@ void speech_samples(struct speech *p, const struct wire_message *m)
         p->first_samples = p->heard_until = now;
         wire_fini(&p->text);
     }
-    if (now - p->heard_until > p->end.worst_gap_s && !p->held) {
+    if (p->live && now - p->heard_until > p->end.worst_gap_s && !p->held) {
         p->end.worst_gap_s = now - p->heard_until;
     }
     p->heard_until = max(now, p->heard_until) + seconds;

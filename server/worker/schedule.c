@@ -127,7 +127,7 @@ int schedule_choose(
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
             (n_chosen > 0 && s->has_sound &&
-                !(fits(clock, n_chosen + 1, prompt) && pays(clock, n_chosen + 1)))) {
+                !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1)))) {
             break;
         }
         if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, prompt + s->prompt)) {
@@ -136,7 +136,7 @@ int schedule_choose(
         }
         s->chosen = true;
         n_chosen++;
-        prompt += s->has_sound ? 0 : s->prompt;
+        prompt += s->prompt;
     }
     return n_chosen;
 }

@@ -12,7 +12,8 @@ struct schedule_speech {
     bool has_sound; /* the first frame is out */
     /* When the listener has used up what was made; before the first frame: when it came. */
     double due;
-    /* Before the first frame: what a step would read of its prompt, in bytes of text or about so; and all of it. */
+    /* Before the first frame of a piece of its text: what a step would read of its prompt, in bytes of text or about
+     * so; and all of it. Then 0. */
     double prompt, whole;
     bool chosen; /* out */
 };

@@ -17,25 +17,13 @@
 #include "base/minmax.h"
 #include "server/protocol/wire.h"
 #include "server/worker/outbox.h"
-#include "server/worker/schedule.h"
+#include "server/worker/slot.h"
 
-enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4, PROMPT_BYTES = 32 };
+enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4 };
 enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
 
 /* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
 static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
-
-struct slot {
-    uint32_t id;
-    utter_stream *stream; /* NULL: the lane is free */
-    bool paused;          /* the client does not read */
-    bool starved;         /* the text has run out */
-    int n_frames;
-    double frame_s;
-    size_t text_bytes; /* that have come */
-    int n_rows;        /* of its prompt that have been read, which took prompt_s */
-    double prompt_s;
-};
 
 struct worker {
     int socket;
@@ -63,7 +51,7 @@ static void flush_out(struct worker *w)
 static struct slot *find_slot(struct worker *w, uint32_t id)
 {
     for (int i = 0; i < w->n_lanes; i++) {
-        if (w->slots[i].stream && w->slots[i].id == id) {
+        if (w->slots[i].reading && w->slots[i].id == id) {
             return &w->slots[i];
         }
     }
@@ -73,7 +61,7 @@ static struct slot *find_slot(struct worker *w, uint32_t id)
 static struct slot *free_slot(struct worker *w)
 {
     for (int i = 0; i < w->n_lanes; i++) {
-        if (!w->slots[i].stream) {
+        if (!w->slots[i].reading) {
             return &w->slots[i];
         }
     }
@@ -92,18 +80,6 @@ static utter_status find_voice(
                    : status;
     }
     return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
-}
-
-static void apply_settings(utter_stream_options *to, const struct wire_open *o)
-{
-    to->language = o->language;
-    to->instruct = o->instruct;
-    to->layout = (utter_layout)o->layout;
-    to->seed = o->seed;
-    to->max_frames = o->max_frames > 0 ? o->max_frames : to->max_frames;
-    for (int i = 0; i < parameter_count; i++) {
-        parameter_set(&parameter_table[i], to, o->sampling[i]);
-    }
 }
 
 /* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */
@@ -127,14 +103,9 @@ static void open_speech(struct worker *w, const struct wire_message *m)
     struct slot *slot = free_slot(w);
     utter_error error = {.text = "the front end sent what cannot be"};
     utter_voice *voice = NULL;
-    utter_stream_options options;
     utter_status status = UTTER_E_INTERNAL;
     if (slot && wire_get_open(&o, m) && (status = find_voice(w, &voice, &o, &error)) == UTTER_OK) {
-        utter_stream_options_init(&options, w->model);
-        apply_settings(&options, &o);
-        options.voice = voice;
-        *slot = (struct slot){.id = m->id, .frame_s = clock_seconds()};
-        status = utter_stream_open(&slot->stream, w->model, &options, &error);
+        status = slot_open(slot, w->model, m->id, &o, voice, &error);
         if (is_broken(status)) {
             give_up(w, status, error.text);
         }
@@ -145,26 +116,17 @@ static void open_speech(struct worker *w, const struct wire_message *m)
     }
 }
 
-static void close_speech(struct slot *slot)
-{
-    utter_stream_free(&slot->stream);
-    *slot = (struct slot){0};
-}
-
 static void fail_speech(struct worker *w, struct slot *slot, utter_status status, const char *why)
 {
     wire_put_failed(&w->out, slot->id, status, why);
-    close_speech(slot);
+    slot_close(slot);
 }
 
 static void feed_speech(struct worker *w, struct slot *slot, const struct wire_message *m)
 {
     utter_error error = {.text = ""};
-    utter_status status = m->kind == WIRE_TEXT
-                              ? utter_stream_text(slot->stream, (const char *)m->body, m->bytes, &error)
-                              : utter_stream_finish(slot->stream, &error);
-    slot->starved = false;
-    slot->text_bytes += m->bytes; /* of WIRE_FINISH: none */
+    const char *text = m->kind == WIRE_TEXT ? (const char *)m->body : NULL;
+    utter_status status = slot_text(slot, text, m->bytes, &error);
     if (is_broken(status)) {
         give_up(w, status, error.text);
     } else if (status < 0) {
@@ -183,7 +145,7 @@ static void handle(struct worker *w, const struct wire_message *m)
         feed_speech(w, slot, m);
     } else if (m->kind == WIRE_CANCEL) {
         wire_message(&w->out, WIRE_FREED, slot->id, NULL, 0);
-        close_speech(slot);
+        slot_close(slot);
     } else if (m->kind == WIRE_PAUSE || m->kind == WIRE_RESUME) {
         slot->paused = m->kind == WIRE_PAUSE;
     } else {
@@ -243,86 +205,34 @@ static void take_messages(struct worker *w, int wait_ms)
     }
 }
 
-/* A prompt takes about as long as its text is; a little of it is there without text. */
-static double prompt_size(const struct slot *slot)
-{
-    return (double)slot->text_bytes + PROMPT_BYTES;
-}
-
-/* As much of it as the next step would read. */
-static double piece_size(const struct worker *w, const struct slot *slot)
-{
-    double size = prompt_size(slot);
-    return size * w->clock.prompt_s > piece_s ? piece_s / w->clock.prompt_s : size;
-}
-
 /* Marks who steps and holds the others; returns how many. */
 static int choose(struct worker *w, double now)
 {
     int n_ready = 0;
     for (int i = 0; i < w->n_lanes; i++) {
-        const struct slot *s = &w->slots[i];
-        w->choices[i] = (struct schedule_speech){.can_step = s->stream && !s->paused && !s->starved,
-            .has_sound = s->n_frames > 0,
-            .due = s->frame_s,
-            .prompt = piece_size(w, s),
-            .whole = prompt_size(s)};
+        w->choices[i] = slot_choice(&w->slots[i], piece_s, w->clock.prompt_s);
         n_ready += w->choices[i].can_step;
     }
     int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
     for (int i = 0; i < w->n_lanes; i++) {
-        if (w->slots[i].stream) {
-            utter_stream_hold(w->slots[i].stream, !w->choices[i].chosen);
-        }
+        utter_reading_hold(w->slots[i].reading, !w->choices[i].chosen);
     }
     return n;
 }
 
-static void end_speech(struct worker *w, struct slot *slot)
-{
-    utter_stream_stats stats = {.size = sizeof stats};
-    utter_stream_get_stats(slot->stream, &stats);
-    struct wire_done done = {(int)stats.finish, stats.n_frames, stats.n_text_tokens, stats.prefill_s,
-        stats.talker_s, stats.predictor_s, stats.vocoder_s};
-    wire_put_done(&w->out, slot->id, &done);
-    close_speech(slot);
-}
-
-/* The rows of its prompt that this step has read, and how long they took; 0: none. */
-static double prompt_seconds(struct slot *slot)
-{
-    utter_stream_stats stats = {.size = sizeof stats};
-    utter_stream_get_stats(slot->stream, &stats);
-    double seconds = stats.n_rows > slot->n_rows ? stats.prefill_s - slot->prompt_s : 0;
-    slot->n_rows = stats.n_rows;
-    slot->prompt_s = stats.prefill_s;
-    return max(seconds, 0);
-}
-
-/* What the step gave this speech; `has_read`: rows of its prompt at least. */
-static void harvest(struct worker *w, struct slot *slot, bool has_read, double now)
+/* What the step gave this speech. */
+static void harvest(struct worker *w, struct slot *slot, double now, struct slot_gain *gain)
 {
     utter_error error = {.text = ""};
-    utter_status status;
-    size_t n, total = 0, frame = (size_t)w->info.frame_samples;
-    while ((status = utter_stream_take(slot->stream, w->pcm, frame, &n, &error)) == UTTER_OK) {
-        wire_message(&w->out, WIRE_PCM, slot->id, w->pcm, n * sizeof *w->pcm);
-        total += n;
-    }
-    if (total > 0) {
-        /* The listener starts with the first frame; who has fallen behind starts anew. */
-        double base = slot->n_frames == 0 || slot->frame_s < now ? now : slot->frame_s;
-        slot->frame_s = base + (double)total / w->info.sample_rate;
-        slot->n_frames += (int)(total / frame);
-    }
+    utter_status status = slot_take(slot, &w->info, w->pcm, now, gain, &w->out, &error);
     if (status == UTTER_END) {
-        end_speech(w, slot);
+        const struct wire_done done = slot_done(slot);
+        wire_put_done(&w->out, slot->id, &done);
+        slot_close(slot);
     } else if (is_broken(status)) {
         give_up(w, status, error.text);
     } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
-    } else {
-        slot->starved = total == 0 && !has_read;
     }
 }
 
@@ -331,7 +241,7 @@ static void beat(struct worker *w, double now, int n_stepped, double step_s)
     double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
     struct wire_beat beat = {0, n_stepped, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
     for (int i = 0; i < w->n_lanes; i++) {
-        beat.n_open += w->slots[i].stream != NULL;
+        beat.n_open += w->slots[i].reading != NULL;
     }
     wire_put_beat(&w->out, &beat);
     w->last_beat = now;
@@ -363,19 +273,14 @@ struct spent {
 
 static void settle(struct worker *w, struct slot *slot, double now, struct spent *spent)
 {
-    int before = slot->n_frames, n_rows = slot->n_rows;
-    double size = prompt_size(slot), rows_s = prompt_seconds(slot), prompt_s = slot->prompt_s;
-    bool has_read = slot->n_rows > n_rows;
-    harvest(w, slot, has_read, now);
-    bool moved = !slot->stream || slot->n_frames > before;
-    spent->n_lanes += moved || has_read;
-    spent->n_moved += moved;
-    spent->n_prompts += has_read;
-    spent->rows_s += rows_s;
-    if (moved && before == 0) {
-        spent->prompt_size += size;
-        spent->prompt_s += prompt_s;
-    }
+    struct slot_gain gain;
+    harvest(w, slot, now, &gain);
+    spent->n_lanes += gain.moved || gain.has_read;
+    spent->n_moved += gain.moved;
+    spent->n_prompts += gain.has_read;
+    spent->rows_s += gain.rows_s;
+    spent->prompt_size += gain.prompt;
+    spent->prompt_s += gain.prompt_s;
 }
 
 static void step(struct worker *w)
@@ -408,8 +313,7 @@ static void step(struct worker *w)
 static bool any_can_step(const struct worker *w)
 {
     for (int i = 0; i < w->n_lanes; i++) {
-        const struct slot *s = &w->slots[i];
-        if (s->stream && !s->paused && !s->starved) {
+        if (slot_can_step(&w->slots[i])) {
             return true;
         }
     }
@@ -435,19 +339,17 @@ static utter_status warm_up(struct worker *w, utter_error *error)
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         int n = widths[i] ? widths[i] : w->n_lanes;
         const char *name = utter_model_voice_name(w->model, 0);
-        struct wire_open o = {.voice_name = name};
+        struct wire_open o = {.voice_name = name, .max_frames = WARM_FRAMES, .live = true};
         utter_voice *voice = NULL;
-        utter_stream_options options;
-        utter_stream_options_init(&options, w->model);
-        if (find_voice(w, &voice, &o, NULL) == UTTER_OK) {
-            options.voice = voice;
+        for (int p = 0; p < parameter_count; p++) {
+            o.sampling[p] = parameter_own(&parameter_table[p]);
         }
-        options.max_frames = WARM_FRAMES;
+        find_voice(w, &voice, &o, NULL);
         for (int k = 0; k < n; k++) {
-            utter_stream **stream = &w->slots[k].stream;
-            if (utter_stream_open(stream, w->model, &options, NULL) == UTTER_OK) {
-                utter_stream_text(*stream, text, sizeof text - 1, NULL);
-                utter_stream_finish(*stream, NULL);
+            struct slot *slot = &w->slots[k];
+            if (slot_open(slot, w->model, 0, &o, voice, NULL) == UTTER_OK) {
+                slot_text(slot, text, sizeof text - 1, NULL);
+                slot_text(slot, NULL, 0, NULL);
             }
         }
         /* The first step reads the prompts and touches memory for the first time; the quickest of
@@ -461,13 +363,17 @@ static utter_status warm_up(struct worker *w, utter_error *error)
             step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
         }
         for (int k = 0; k < n; k++) {
-            prompts_s += w->slots[k].stream ? prompt_seconds(&w->slots[k]) : 0;
-            close_speech(&w->slots[k]);
+            utter_reading_stats stats = {.size = sizeof stats};
+            if (w->slots[k].reading) {
+                utter_reading_get_stats(w->slots[k].reading, &stats);
+            }
+            prompts_s += stats.prefill_s;
+            slot_close(&w->slots[k]);
         }
         if (step_s > 0) {
             /* Of several prompts in one step a device tells the time of the last one only. */
-            schedule_learn(
-                &w->clock, n, step_s, n > 1 ? 0 : sizeof text + PROMPT_BYTES, n > 1 ? 0 : prompts_s);
+            schedule_learn(&w->clock, n, step_s, n > 1 ? 0 : slot_prompt_size(sizeof text - 1),
+                n > 1 ? 0 : prompts_s);
         }
         utter_voice_free(&voice);
         if (is_broken(status)) {
@@ -575,7 +481,7 @@ int worker_main(int socket)
     greet(&w);
     run(&w);
     for (int i = 0; i < w.n_lanes && w.slots; i++) {
-        utter_stream_free(&w.slots[i].stream);
+        slot_close(&w.slots[i]);
     }
     utter_model_close(&w.model);
     memory_free(w.slots);

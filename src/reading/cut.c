@@ -134,7 +134,9 @@ static bool take_white(struct scan *s)
         }
         at += length;
     }
-    s->starved = s->n - at < LOOK_AHEAD && !s->ended;
+    /* Of a letter no more is asked than that it is one. */
+    bool letter = at < s->n && (s->text[at] | 0x20) >= 'a' && (s->text[at] | 0x20) <= 'z';
+    s->starved = s->n - at < LOOK_AHEAD && !letter && !s->ended;
     s->units += at > s->at;
     s->at = at;
     return !s->starved;
@@ -468,6 +470,15 @@ static size_t unfolded(const char *text, size_t n)
     return n;
 }
 
+/* The white space that ends text[0..end) stays as it is: the first piece goes on behind it. */
+static bool blank_stays(const char *text, size_t n, size_t end)
+{
+    uint32_t before, behind;
+    marks_last(text, end - 1, &before);
+    marks_get(text + end, n - end, &behind);
+    return text[end - 1] == ' ' && !(marks_is_wide(before) && marks_is_wide(behind));
+}
+
 size_t cutter_certain(const struct cutter *c)
 {
     const char *text = c->text.at + c->begin;
@@ -479,6 +490,8 @@ size_t cutter_certain(const struct cutter *c)
     while (more && next_place(&s, &p) && p.units <= c->most / 4) {
         certain = unfolded(text, p.bytes);
         more = p.end < CUT_SENTENCE;
+        bool within = more && p.units < c->most / 4 && certain + 1 == p.bytes;
+        certain += within && certain > 0 && blank_stays(text, s.n, p.bytes);
     }
     return speaks(text, certain) ? certain : 0;
 }

@@ -436,7 +436,7 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
     if (again) {
         r->stats.n_retries++;
         count(&r->stats, w);
-        r->stats.n_frames -= (uint64_t)w->stream->n_frames;
+        r->stats.n_frames -= r->options.live ? 0 : (uint64_t)w->stream->n_frames; /* not heard */
         w->made.n = 0;
         w->begun = false;
         engine_free_stream(&w->stream);
@@ -510,9 +510,10 @@ static utter_status settle(utter_reading *r, utter_error *error)
                 done ? r->broken != UTTER_FINISH_NONE ? r->broken : UTTER_FINISH_EOS : r->finish;
             break;
         }
-        utter_stream *front = r->works[0].stream;
-        stream_ready(front); /* notices a bound that has been reached */
-        moved = front->finish != UTTER_FINISH_NONE && front->ring_n == 0 && !r->works[0].growing;
+        const struct work *w = &r->works[0];
+        stream_ready(w->stream); /* notices a bound that has been reached */
+        moved = w->stream->finish != UTTER_FINISH_NONE && w->stream->ring_n == 0 &&
+                (!w->growing || at_limit(r, w));
         status = moved ? end_piece(r, error) : UTTER_OK;
     }
     return status;

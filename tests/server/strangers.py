@@ -24,18 +24,18 @@ def ask_for(s, text, **fields):
 
 
 def a_sentence_does_not_wait_for_a_page(s):
-    pages = [ask_for(s, "a" * 3000) for _ in range(3)]
-    assert wait_for(lambda: s.metric("requests_running") == 3)
+    """Pages that are collected whole keep the worker at work; a sentence gets its first sound a few steps later."""
+    pages = [ask_for(s, "The quick brown fox jumps over the lazy dog near the river bank. " * 60, stream=False)
+             for _ in range(4)]
+    assert wait_for(lambda: s.metric("requests_running") == 4)
     for _ in range(3):
+        steps = s.metric("step_seconds_count")
         c = ask_for(s, TEXT)
         assert c.recv(12) == b"HTTP/1.1 200"
+        assert s.metric("step_seconds_count") - steps < 25 and s.metric("requests_running") == 5
         c.close()
-    for c in pages:  # nothing of them has come yet
-        c.settimeout(0.001)
-        try:
-            assert not c.recv(1), "the pages were too short for this test"
-        except TimeoutError:
-            pass
+        assert wait_for(lambda: s.metric("requests_running") == 4)
+    for c in pages:
         c.close()
     assert wait_for(lambda: s.metric("requests_running") == 0)
 
@@ -52,6 +52,48 @@ def half_an_answer_is_told(s):
     c.close()
     assert b"speech.audio.error" in got and not got.endswith(b"0\r\n\r\n"), got[-300:]
     assert wait_for(lambda: s.ask("GET", "/ready")[0] == 200, 60)
+
+
+def spoken(s):
+    """What the log says of the last speech."""
+    return [json.loads(line) for line in s.said().splitlines() if '"event":"speech"' in line][-1]
+
+
+def a_long_text_is_whole(s):
+    """In pieces, and the same whichever way it is asked for."""
+    text = ("The train left the old station at noon, and nobody had told the people who were waiting. They looked at "
+            "each other. A man in a grey coat put down his bag and laughed.\n\nIt was a warm day in the middle of the "
+            "summer, so they sat down on the grass, and somebody began to sing.")
+    fields = {"seed": 0, "non_streaming_mode": False}
+    status, _, pcm = s.speak(input=text, **fields)
+    log = spoken(s)
+    assert status == 200 and log["pieces"] > 1 and log["finish"] == "eos", log
+    assert log["said_again"] == log["not_whole"] == 0 and abs(len(pcm) / 48000 - log["audio_s"]) < 0.01, log
+    status, headers, whole = s.speak(input=text, stream=False, **fields)
+    assert whole == pcm and headers["x-finish-reason"] == "stop" and headers["x-utter-not-whole"] == "0", headers
+    w = Socket(s)
+    w.send({"type": "session.config", "seed": 0})
+    for at in range(0, len(text), 40):
+        w.send({"type": "input.text", "text": text[at:at + 40]})
+    w.send({"type": "input.done"})
+    messages, sound = w.until("session.done")
+    done = messages[-2]
+    assert done["finish_reason"] == "stop" and done["not_whole"] == 0 and sound == pcm, done
+    w.close()
+    status, headers, cut = s.speak(input=text, stream=False, max_new_tokens=10, **fields)
+    assert headers["x-finish-reason"] == "length" and cut == pcm[:len(cut)] and len(cut) == 10 * 3840, headers
+    assert spoken(s)["not_whole_at"] == 0
+
+
+def what_nobody_has_heard_begins_again(s):
+    """A long text that is collected whole loses its worker before its first piece has ended."""
+    got, text = [], "He saw the river, and then he went on along the bank to the bridge that the others had built. " * 3
+    t = threading.Thread(target=lambda: got.append(s.speak(input=text, stream=False, seed=1)))
+    t.start()
+    assert wait_for(lambda: s.metric("requests_running") == 1, step=0.001)
+    os.kill(s.workers()[0], signal.SIGKILL)
+    t.join(60)
+    assert got and got[0][0] == 200 and got[0][2] == s.speak(input=text, stream=False, seed=1)[2], got
 
 
 def a_session_that_is_refused_ends(s):
@@ -193,6 +235,7 @@ def voices_of_a_base_model_are_told_truly(s):
         assert status == want and json.loads(body)["error"]["param"] == "name", (name, status, body)
 
 
-long_speech = (a_sentence_does_not_wait_for_a_page, half_an_answer_is_told)
+long_speech = (a_sentence_does_not_wait_for_a_page, half_an_answer_is_told, a_long_text_is_whole,
+               what_nobody_has_heard_begins_again)
 of_a_running_server = (a_session_that_is_refused_ends, heads_and_bodies_are_weighed, floods_leave_others_their_turn,
                        a_silent_worker_is_not_ready)

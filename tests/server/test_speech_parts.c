@@ -297,7 +297,7 @@ static void parameters_have_their_place_in_the_message(void **state)
     size_t used;
     (void)state;
     wire_put_open(&out, 5, &open);
-    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 4);
+    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 4 + 4);
     const uint8_t *at = out.bytes + WIRE_HEADER_BYTES + 4 * 4 + 4;
     assert_true(real_at(at) == 0.5 && real_at(at + 8) == 0.25 && real_at(at + 16) == 1.5);
     assert_true(real_at(at + 24) == 0.75 && isnan(real_at(at + 32)));
