@@ -6,6 +6,7 @@ cp -r $M/. $HF_HUB_CACHE/$snapshot
 printf c0ffee >$HF_HUB_CACHE/models--me--mine/refs/main
 echo '{"model_type":"bert"}' >$HF_HUB_CACHE/models--who--else/snapshots/1/config.json
 export M snapshot
+unset UTTER_DEVICE # what is chosen, and by whom, is told here
 run 'utter models'
 run 'utter models --json | grep -o "\"chosen\": *true\|me/mine"'
 run 'utter voices -m me/mine | head -1'
@@ -19,6 +20,7 @@ run 'utter models | grep "^\*"'
 run 'utter info --threads 1 | head -2'
 run 'utter info --json --threads 1 | grep -o "\"chosen_by\": *\"[^\"]*"'
 run 'utter say --max-frames 2 -o a.wav Hi.'
+export UTTER_DEVICE=cpu
 run 'utter say -m $MODELS/tiny06-base -v ryan --max-frames 2 -o a.wav Hi.'
 run 'UTTER_MODEL=$MODELS/eos-first utter info --threads 1 | head -1'
 run 'UTTER_VOICE=nobody utter say --max-frames 2 -o a.wav Hi.'
