@@ -43,6 +43,10 @@ bool encode_check(const struct encode_settings *s, char *why, size_t size)
         snprintf(why, size,
             "%s has 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 and 48000 only",
             encode_format_name(s->format));
+    } else if (s->samples != SAMPLES_S16 && s->format != ENCODE_WAV && s->format != ENCODE_PCM) {
+        snprintf(why, size, "%s has no kinds of samples, only wav and pcm have",
+            encode_format_name(s->format));
+        found = false;
     }
     return found;
 }
@@ -172,36 +176,12 @@ static bool resample(struct encode *e, float **pcm, size_t *n, bool final)
     return true;
 }
 
-static void put_wav_header(const struct encode *e, struct wire_out *out)
-{
-    wire_put(out, "RIFF", 4);
-    wire_put_number(out, UINT32_MAX, 4);
-    wire_put(out, "WAVEfmt ", 8);
-    wire_put_number(out, 16, 4);
-    wire_put_number(out, 1, 2);
-    wire_put_number(out, 1, 2);
-    wire_put_number(out, (uint32_t)e->rate, 4);
-    wire_put_number(out, (uint32_t)e->rate * 2, 4);
-    wire_put_number(out, 2, 2);
-    wire_put_number(out, 16, 2);
-    wire_put(out, "data", 4);
-    wire_put_number(out, UINT32_MAX, 4);
-}
-
 void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n)
 {
     enum { HEADER = 44 };
     for (int i = 0; format == ENCODE_WAV && n >= HEADER && i < 4; i++) {
         bytes[4 + i] = (uint8_t)((n - 8) >> 8 * i);
         bytes[HEADER - 4 + i] = (uint8_t)((n - HEADER) >> 8 * i);
-    }
-}
-
-static void put_samples(struct wire_out *out, const float *pcm, size_t n)
-{
-    for (size_t i = 0; i < n && !out->failed; i++) {
-        int16_t sample = encode_s16(pcm[i]);
-        wire_put(out, &sample, 2);
     }
 }
 
@@ -216,12 +196,12 @@ bool encode_feed(struct encode *e, float *pcm, size_t n, bool final, struct wire
         pcm[i] = x > 1 ? 1 : x < -1 ? -1 : x;
     }
     if (e->settings.format == ENCODE_WAV && !e->begun && (n > 0 || final)) {
-        put_wav_header(e, out);
+        samples_put_wav(out, e->settings.samples, e->rate);
         e->begun = true;
     }
     if (e->coder) {
         return encode_coder_feed(e->coder, pcm, n, final, out);
     }
-    put_samples(out, pcm, n);
+    samples_put(out, e->settings.samples, pcm, n);
     return !out->failed;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "server/protocol/wire.h"
+#include "server/sound/samples.h"
 
 enum encode_format { ENCODE_WAV, ENCODE_PCM, ENCODE_MP3, ENCODE_OPUS, ENCODE_FLAC, ENCODE_AAC };
 
@@ -14,6 +15,8 @@ struct encode_settings {
     enum encode_format format;
     double speed, volume; /* 1 is as it is */
     int sample_rate;      /* 0: the model's */
+    enum samples samples; /* of wav and pcm */
+    int bit_rate; /* of mp3 and opus, bits a second; 0: the usual. The coder takes the nearest that it has */
 };
 
 const char *encode_format_list(void); /* "wav|pcm|...", in the order of the enum */

@@ -56,7 +56,7 @@ static bool open_opus(struct encode_coder *c)
     ope_encoder_ctl(c->opus, OPE_SET_MUXING_DELAY(960));
     ope_encoder_ctl(c->opus, OPE_SET_DECISION_DELAY(0));
     ope_encoder_ctl(c->opus, OPE_SET_SERIALNO(1)); /* the same request gives the same bytes */
-    ope_encoder_ctl(c->opus, OPUS_SET_BITRATE(OPUS_BITS));
+    ope_encoder_ctl(c->opus, OPUS_SET_BITRATE(c->settings.bit_rate ? c->settings.bit_rate : OPUS_BITS));
     ope_encoder_ctl(c->opus, OPUS_SET_SIGNAL(OPUS_SIGNAL_VOICE));
     ope_encoder_ctl(c->opus, OPUS_SET_COMPLEXITY(5));
     return true;
@@ -75,10 +75,11 @@ static FLAC__StreamEncoderWriteStatus flac_write(const FLAC__StreamEncoder *flac
 
 static bool open_mp3(struct encode_coder *c)
 {
+    int kbit = c->settings.bit_rate ? c->settings.bit_rate / 1000 : c->rate < 16000 ? 64 : MP3_KBIT;
     c->mp3 = lame_init();
     return c->mp3 && !lame_set_in_samplerate(c->mp3, c->rate) &&
            !lame_set_out_samplerate(c->mp3, c->rate) && !lame_set_num_channels(c->mp3, 1) &&
-           !lame_set_mode(c->mp3, MONO) && !lame_set_brate(c->mp3, c->rate < 16000 ? 64 : MP3_KBIT) &&
+           !lame_set_mode(c->mp3, MONO) && !lame_set_brate(c->mp3, kbit) &&
            !lame_set_quality(c->mp3, 5) && !lame_set_bWriteVbrTag(c->mp3, 0) &&
            !lame_set_disable_reservoir(c->mp3, 1) && lame_init_params(c->mp3) >= 0;
 }
@@ -192,7 +193,7 @@ static bool feed_flac(struct encode_coder *c, const float *pcm, size_t n, bool f
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        block[i] = encode_s16(pcm[i]);
+        block[i] = samples_s16(pcm[i]);
     }
     return (n == 0 || FLAC__stream_encoder_process_interleaved(c->flac, block, (uint32_t)n)) &&
            (!final || FLAC__stream_encoder_finish(c->flac));
@@ -219,7 +220,7 @@ static bool feed_aac(struct encode_coder *c, const float *pcm, size_t n, bool fi
 {
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
-        c->block[c->n_block++] = encode_s16(pcm[i]);
+        c->block[c->n_block++] = samples_s16(pcm[i]);
         good = c->n_block < AAC_FRAME || feed_aac_frame(c);
     }
     /* The last samples need a frame, and the encoder keeps one frame back. */

@@ -3,7 +3,6 @@
 #ifndef SERVER_ENCODE_PARTS_H
 #define SERVER_ENCODE_PARTS_H
 
-#include <math.h>
 #include <stdint.h>
 
 #include "server/sound/encode.h"
@@ -15,13 +14,5 @@ struct encode_coder *encode_coder_new(const struct encode_settings *settings, in
 bool encode_coder_feed(
     struct encode_coder *c, const float *pcm, size_t n, bool final, struct wire_out *out);
 void encode_coder_free(struct encode_coder *c); /* accepts NULL */
-
-/* As the program writes 16-bit files. */
-static inline int16_t encode_s16(float x)
-{
-    float scaled = x * 32768.0f;
-    scaled = scaled > 32767.0f ? 32767.0f : scaled < -32768.0f ? -32768.0f : scaled;
-    return isnan(scaled) ? 0 : (int16_t)lrintf(scaled);
-}
 
 #endif

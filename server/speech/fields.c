@@ -195,9 +195,12 @@ static void take_sound(struct reader *r, struct fields *f, const struct fields_m
     f->sound.speed = take_number(r, "speed", 0.25, 4, 1);
     f->sound.volume = take_number(r, "volume_multiplier", 0, 4, 1);
     f->sound.sample_rate = (int)take_integer(r, "sample_rate", 8000, 48000, 0);
+    f->sound.samples = (enum samples)take_word(r, "sample_format", samples_list(), SAMPLES_S16);
+    f->sound.bit_rate = (int)take_integer(r, "bit_rate", 6000, 320000, 0);
     char why[160];
     if (!r->failed && !encode_check(&f->sound, why, sizeof why)) {
-        FAIL(r, "sample_rate", "\"sample_rate\" %d: %s", f->sound.sample_rate, why);
+        FAIL(r, f->sound.samples == SAMPLES_S16 ? "sample_rate" : "sample_format",
+            "the sound asked for: %s", why);
     }
     int format = take_word(r, "stream_format", "audio|sse", 0);
     bool stream = take_bool(r, "stream", true);
@@ -274,7 +277,8 @@ static bool is_known(const char *key)
 {
     static const char known[] =
         " model input voice speaker instructions response_format speed stream_format stream "
-        "sample_rate task_type language lang_code ref_audio ref_text references x_vector_only_mode "
+        "sample_rate sample_format bit_rate task_type language lang_code ref_audio ref_text references "
+        "x_vector_only_mode "
         "speaker_embedding max_new_tokens seed initial_codec_chunk_frames non_streaming_mode "
         "word_timestamps volume_multiplier split_granularity stream_audio type items ";
     char wanted[80] = " ";

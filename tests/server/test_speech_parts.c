@@ -224,7 +224,7 @@ static void formats_are_what_they_say(void **state)
         {ENCODE_FLAC, "fLaC", 4, 5000, 48000}, {ENCODE_AAC, "\xFF\xF9", 2, 5000, 12000}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct encode_settings settings = {cases[i].format, 1, 1, 0};
+        struct encode_settings settings = {.format = cases[i].format, .speed = 1, .volume = 1};
         struct wire_out one = {0}, other = {0};
         size_t n = encode_second(&settings, 1920, &one);
         if (n < cases[i].least || n > cases[i].most ||
@@ -251,7 +251,10 @@ static void speed_rate_and_loudness(void **state)
         {1, 1, 48000, 96000}, {1.25, 1, 16000, 25600}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct encode_settings settings = {ENCODE_PCM, cases[i].speed, cases[i].volume, cases[i].rate};
+        struct encode_settings settings = {.format = ENCODE_PCM,
+            .speed = cases[i].speed,
+            .volume = cases[i].volume,
+            .sample_rate = cases[i].rate};
         struct wire_out out = {0};
         double n = (double)encode_second(&settings, 1920, &out), want = (double)cases[i].bytes;
         /* Stretching works on whole pitch periods: within 60 ms. */
@@ -270,7 +273,7 @@ static void speed_rate_and_loudness(void **state)
 
 static void a_whole_wav_has_true_sizes(void **state)
 {
-    struct encode_settings settings = {ENCODE_WAV, 1, 1, 0};
+    struct encode_settings settings = {.format = ENCODE_WAV, .speed = 1, .volume = 1};
     struct wire_out out = {0};
     (void)state;
     size_t n = encode_second(&settings, 1920, &out);
