@@ -92,7 +92,7 @@ LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(i
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
-SERVER_SRC := $(wildcard server/*/*.c)
+SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -226,6 +226,8 @@ $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $
 $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
+$(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make

@@ -145,6 +145,10 @@ static const struct option option_table[] = {
     {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, SERVES(key_file), NULL,
         "ask clients for one of the keys in it, one KEY or sha256:HEX a line, with limits if you like "
         "(speeches=N per-minute=N); SIGHUP reads it again"},
+    {SERVE, "Server", 0, "voice-map", "FILE", OPTION_TEXT, 0, 0, SERVES(voice_map), NULL,
+        "whose voice clients of other services mean: {\"elevenlabs\": {\"THEIR ID\": \"OUR NAME\", "
+        "\"*\": "
+        "\"ALL OTHERS\"}}; SIGHUP reads it again"},
     {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0,
         SERVES(format), "mp3", "for requests that name no response_format"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",

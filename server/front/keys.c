@@ -140,7 +140,9 @@ bool keys_check(const struct server *s, const struct http_head *head, struct acc
         shown += 6;
     }
     /* A browser cannot add a header to a WebSocket. */
-    if (!shown && head->wants_websocket && http_query(head, "api_key", query, sizeof query)) {
+    if (!shown && head->wants_websocket &&
+        (http_query(head, "api_key", query, sizeof query) ||
+            http_query(head, "authorization", query, sizeof query))) {
         shown = query;
     }
     if (shown) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/dialects/elevenlabs/elevenlabs.h"
 #include "server/front/keys.h"
 #include "server/front/page.h"
 #include "server/front/session.h"
@@ -14,6 +15,7 @@
 #include "server/front/voices_http.h"
 #include "server/loop/account.h"
 #include "server/loop/link.h"
+#include "server/loop/routes.h"
 #include "server/speech/aliases.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
@@ -53,6 +55,11 @@ static json_t *model_json(const struct server *s, const char *id, bool whole)
 static void answer_models(struct conn *c)
 {
     const struct server *s = c->server;
+    if (http_field(
+            &c->head, "xi-api-key")) { /* the one path that two dialects share: the key's name tells */
+        elevenlabs_models(c);
+        return;
+    }
     json_t *list = json_array();
     json_array_append_new(list, model_json(s, s->model_id, true));
     const char *alias;
@@ -173,38 +180,42 @@ static void delete_voice(struct conn *c)
     }
 }
 
-enum access { OPEN, KEY, KEY_AND_MODEL };
-
-static const struct route {
-    const char *method, *path; /* a path that ends with / stands for one more name */
-    enum access access;
-    size_t body_limit;
-    void (*answer)(struct conn *c);
-} routes[] = {
-    {"POST", "/audio/speech", KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request},
-    {"POST", "/audio/speech/batch", KEY_AND_MODEL, LIMIT_JSON, speech_batch_request},
-    {"GET", "/audio/speech/stream", KEY_AND_MODEL, 0, session_request},
-    {"GET", "/models", KEY, 0, answer_models},
-    {"GET", "/models/", KEY, 0, answer_model},
-    {"GET", "/audio/models", KEY, 0, answer_models},
-    {"GET", "/audio/voices", KEY, 0, answer_voices},
-    {"POST", "/audio/voices", KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create},
-    {"GET", "/audio/voices/", KEY, 0, answer_voice},
-    {"DELETE", "/audio/voices/", KEY, LIMIT_JSON, delete_voice},
-    {"GET", "/metrics", KEY, 0, answer_metrics},
-    {"GET", "/health", OPEN, 0, answer_health},
-    {"GET", "/ready", OPEN, 0, answer_ready},
-    {"GET", "/version", OPEN, 0, answer_version},
-    {"GET", "/", OPEN, 0, answer_page},
+static const struct route own_routes[] = {
+    {"POST", "/audio/speech", ROUTE_KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request, false, NULL},
+    {"POST", "/audio/speech/batch", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speech_batch_request, false, NULL},
+    {"GET", "/audio/speech/stream", ROUTE_KEY_AND_MODEL, 0, session_request, true, NULL},
+    {"GET", "/models", ROUTE_KEY, 0, answer_models, false, NULL},
+    {"GET", "/models/", ROUTE_KEY, 0, answer_model, false, NULL},
+    {"GET", "/audio/models", ROUTE_KEY, 0, answer_models, false, NULL},
+    {"GET", "/audio/voices", ROUTE_KEY, 0, answer_voices, false, NULL},
+    {"POST", "/audio/voices", ROUTE_KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create, false,
+        NULL},
+    {"GET", "/audio/voices/", ROUTE_KEY, 0, answer_voice, false, NULL},
+    {"DELETE", "/audio/voices/", ROUTE_KEY, LIMIT_JSON, delete_voice, false, NULL},
+    {"GET", "/metrics", ROUTE_KEY, 0, answer_metrics, false, NULL},
+    {"GET", "/health", ROUTE_OPEN, 0, answer_health, false, NULL},
+    {"GET", "/ready", ROUTE_OPEN, 0, answer_ready, false, NULL},
+    {"GET", "/version", ROUTE_OPEN, 0, answer_version, false, NULL},
+    {"GET", "/", ROUTE_OPEN, 0, answer_page, false, NULL},
+    {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
 };
 
+static const struct route *const tables[] = {own_routes, elevenlabs_routes};
+
+/* Whether the path is the pattern, in which a star stands for one name and a slash at the end for all that follows. */
 static bool path_fits(const char *pattern, const char *path)
 {
-    size_t n = strlen(pattern);
-    if (n > 1 && pattern[n - 1] == '/') {
-        return strncmp(path, pattern, n) == 0 && path[n];
+    const char *at = pattern;
+    while (*at && (*at == *path || *at == '*')) {
+        size_t n = *at == '*' ? strcspn(path, "/") : 1;
+        if (n == 0) {
+            return false;
+        }
+        path += n;
+        at++;
     }
-    return strcmp(path, pattern) == 0;
+    bool goes_on = at - pattern > 1 && at[-1] == '/';
+    return !*at && (goes_on ? *path != 0 : *path == 0);
 }
 
 /* NULL: there is none. `methods`, or NULL, gets those that the path has. */
@@ -216,14 +227,16 @@ static const struct route *find_route(const struct http_head *head, char *method
     if (strncmp(path, "/v1/", 4) == 0) {
         path += 3;
     }
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        if (path_fits(routes[i].path, path)) {
-            if (strcmp(routes[i].method, method) == 0) {
-                return &routes[i];
-            }
-            if (methods) {
-                n += (size_t)snprintf(
-                    methods + n, n < size ? size - n : 0, "%s%s", n ? ", " : "", routes[i].method);
+    for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
+        for (const struct route *row = tables[k]; row->method; row++) {
+            if (path_fits(row->path, path)) {
+                if (strcmp(row->method, method) == 0) {
+                    return row;
+                }
+                if (methods) {
+                    n += (size_t)snprintf(
+                        methods + n, n < size ? size - n : 0, "%s%s", n ? ", " : "", row->method);
+                }
             }
         }
     }
@@ -265,6 +278,7 @@ static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
     char methods[sizeof refusal->allow] = "";
     const struct route *route = find_route(&c->head, methods, sizeof methods);
     struct server *s = c->server;
+    c->refusal_json = route ? route->refusal : NULL;
     if (!s->keys && !s->options->insecure && !host_is_ours(s, http_field(&c->head, "Host"))) {
         return refuse(refusal, 403, NULL, "the Host of the request is not this server");
     }
@@ -281,13 +295,13 @@ static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
     bool known = keys_check(s, &c->head, &account);
     account_free(&c->account);
     c->account = account_share(account);
-    if (route->access != OPEN && !known) {
+    if (route->access != ROUTE_OPEN && !known) {
         s->metrics.rejected[METRICS_KEY]++;
         refuse(refusal, 401, NULL, "an API key is needed (Authorization: Bearer KEY)");
         refusal->code = "invalid_api_key";
         return false;
     }
-    if (route->access == KEY_AND_MODEL && !s->was_ready) {
+    if (route->access == ROUTE_KEY_AND_MODEL && !s->was_ready) {
         s->metrics.rejected[METRICS_NOT_READY]++;
         refuse(refusal, 503, NULL, "the model is being opened");
         refusal->retry_ms = RETRY_MS;
@@ -304,7 +318,7 @@ static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 static void answer(struct conn *c)
 {
     const struct route *route = find_route(&c->head, NULL, 0);
-    if (c->head.wants_websocket && route->answer != session_request) {
+    if (c->head.wants_websocket && !route->socket) {
         struct refusal r;
         refuse(&r, 400, NULL, "this path speaks no WebSocket");
         conn_refuse(c, &r);

@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "server/dialects/voice_map.h"
 #include "server/front/keys.h"
 #include "server/front/route.h"
 #include "server/loop/conn.h"
@@ -189,6 +190,7 @@ static void on_hangup(evutil_socket_t number, short what, void *user)
 {
     (void)number, (void)what;
     keys_read(user);
+    voice_map_read(user);
 }
 
 static void on_child(evutil_socket_t number, short what, void *user)
@@ -328,6 +330,7 @@ static void server_fini(struct server *s)
     jobs_free(s->jobs);
     voices_close(s);
     keys_free(s);
+    voice_map_free(s);
     for (size_t i = 0; i < sizeof s->signals / sizeof *s->signals; i++) {
         if (s->signals[i]) {
             event_free(s->signals[i]);
@@ -366,7 +369,7 @@ int serve_run(const struct serve_options *options)
     name_model(&s);
     s.most_conns = allow_connections();
     s.exit_code = 0;
-    if (!keys_read(&s) || !start_listening(&s) || !voices_open(&s)) {
+    if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s)) {
         s.exit_code = 1;
     } else if (!start_events(&s) || !link_open(&s, &link_owner)) {
         s.exit_code = 2;

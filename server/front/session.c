@@ -7,8 +7,8 @@
 #include <sys/queue.h>
 
 #include "base/memory.h"
-#include "server/front/body.h"
 #include "server/front/sentence.h"
+#include "server/loop/body.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 
@@ -494,23 +494,14 @@ static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle
 
 void session_request(struct conn *c)
 {
-    struct refusal r;
     char accept[29];
-    const char *key = http_field(&c->head, "Sec-WebSocket-Key"),
-               *version = http_field(&c->head, "Sec-WebSocket-Version");
-    struct session *x = NULL;
-    if (!c->head.wants_websocket) {
-        refuse(&r, 426, NULL, "this path speaks WebSocket only");
-    } else if (!version || strcmp(version, "13") != 0) {
-        refuse(&r, 426, NULL, "only version 13 of WebSocket is spoken here");
-    } else if (strcmp(c->head.method, "GET") != 0 || !key || !websocket_accept(accept, key)) {
-        refuse(&r, 400, NULL, "the WebSocket handshake is not that of version 13");
-    } else if (c->server->draining) {
-        refuse(&r, 503, NULL, "the server is about to stop");
-    } else if (!(x = memory_new(1, sizeof *x))) {
-        refuse(&r, 503, NULL, "out of memory");
+    if (!conn_handshake(c, accept)) {
+        return;
     }
+    struct session *x = memory_new(1, sizeof *x);
     if (!x) {
+        struct refusal r;
+        refuse(&r, 503, NULL, "out of memory");
         conn_refuse(c, &r);
         return;
     }

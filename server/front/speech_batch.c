@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/front/body.h"
 #include "server/loop/account.h"
+#include "server/loop/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
 

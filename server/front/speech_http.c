@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "server/front/body.h"
+#include "server/loop/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"

@@ -37,6 +37,9 @@ struct conn_service {
     void (*request)(struct conn *c);
 };
 
+/* An error in the shape that the client knows; the caller's, NULL when out of memory. */
+typedef json_t *conn_refusal_json(const struct refusal *refusal);
+
 struct conn {
     TAILQ_ENTRY(conn) entry;
     struct server *server;
@@ -63,7 +66,8 @@ struct conn {
     char address[64];
     struct websocket *socket;
     const struct conn_service *service;
-    const struct conn_owner *owner; /* NULL: nobody answers yet */
+    conn_refusal_json *refusal_json; /* of the request; NULL: refusal_json */
+    const struct conn_owner *owner;  /* NULL: nobody answers yet */
     void *user;
 };
 
@@ -95,7 +99,9 @@ size_t conn_unsent(const struct conn *c);
 /* Counts anew what the client holds. */
 void conn_count(struct conn *c);
 
-/* WebSocket. `accept` as websocket_accept made it. */
+/* Whether the request begins a WebSocket and the server has time for one; otherwise it has been refused. Fills in what
+ * conn_upgrade says. */
+bool conn_handshake(struct conn *c, char accept[29]);
 void conn_upgrade(struct conn *c, const char *accept, size_t message_limit);
 void conn_send(struct conn *c, enum websocket_kind kind, const void *bytes, size_t n);
 void conn_send_json(struct conn *c, json_t *json); /* taken over */

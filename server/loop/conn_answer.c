@@ -113,7 +113,7 @@ void conn_refuse(struct conn *c, const struct refusal *r)
     if (r->never_retry) {
         snprintf(more + n, sizeof more - (size_t)n, "x-should-retry: false\r\n");
     }
-    answer_json(c, r->status, more, refusal_json(r));
+    answer_json(c, r->status, more, c->refusal_json ? c->refusal_json(r) : refusal_json(r));
 }
 
 void conn_begin(struct conn *c, int status, const char *type, const char *more)
@@ -153,6 +153,26 @@ void conn_break(struct conn *c)
 }
 
 /* ---- WebSocket ---- */
+
+bool conn_handshake(struct conn *c, char accept[29])
+{
+    struct refusal r;
+    const char *key = http_field(&c->head, "Sec-WebSocket-Key"),
+               *version = http_field(&c->head, "Sec-WebSocket-Version");
+    if (!c->head.wants_websocket) {
+        refuse(&r, 426, NULL, "this path speaks WebSocket only");
+    } else if (!version || strcmp(version, "13") != 0) {
+        refuse(&r, 426, NULL, "only version 13 of WebSocket is spoken here");
+    } else if (strcmp(c->head.method, "GET") != 0 || !key || !websocket_accept(accept, key)) {
+        refuse(&r, 400, NULL, "the WebSocket handshake is not that of version 13");
+    } else if (c->server->draining) {
+        refuse(&r, 503, NULL, "the server is about to stop");
+    } else {
+        return true;
+    }
+    conn_refuse(c, &r);
+    return false;
+}
 
 void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
 {

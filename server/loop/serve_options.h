@@ -13,9 +13,10 @@ struct serve_options {
     bool paced;      /* no more speeches at once than can be made as fast as they are heard */
     int weights;     /* utter_weights */
     uint64_t snapshot_bytes;
-    const char *voices;   /* folder of voice files, or NULL */
-    const char *key_file; /* or NULL: no keys */
-    const char *format;   /* response_format of those who name none */
+    const char *voices;    /* folder of voice files, or NULL */
+    const char *key_file;  /* or NULL: no keys */
+    const char *voice_map; /* file of names that clients of other services use, or NULL */
+    const char *format;    /* response_format of those who name none */
     int drain_s;
     bool insecure; /* may listen on any address without keys */
     bool quiet;    /* no log */

@@ -4,6 +4,7 @@
 #define SERVER_SERVER_H
 
 #include <event2/event.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -94,6 +95,7 @@ struct server {
     struct jobs *jobs;
     struct voices *voices;
     struct keys *keys;
+    json_t *voice_map; /* of --voice-map, or NULL */
     struct metrics metrics;
     bool draining;
     double drain_until;

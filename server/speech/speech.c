@@ -414,6 +414,11 @@ int speech_rate(const struct speech *p)
     return encode_rate(p->encoder);
 }
 
+double speech_seconds(const struct speech *p)
+{
+    return p->made_s;
+}
+
 /* ---- From the worker ---- */
 
 static struct speech *find_running(struct server *s, uint32_t id)

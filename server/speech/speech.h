@@ -45,7 +45,8 @@ void speech_finish(struct speech *p);
 void speech_cancel(struct speech *p);
 /* The client does not read (or does again): the model makes no more for it. */
 void speech_hold(struct speech *p, bool held);
-int speech_rate(const struct speech *p); /* of the encoded samples */
+int speech_rate(const struct speech *p);       /* of the encoded samples */
+double speech_seconds(const struct speech *p); /* of sound that the model has made, as it is heard */
 
 /* One more would be refused. */
 bool speech_is_full(const struct server *s);

@@ -1,6 +1,8 @@
-# Programs that others wrote, pointed at the server as they are. Usage: test_clients.py PROGRAM; needs curl, ffmpeg and
+# Programs that others wrote, pointed at the server as they are. Usage: test_clients.py PROGRAM [WORDS of
+# the names of tests]; needs curl, ffmpeg and
 # chromium, and the packages of requirements.txt. Ends with `N passed, N failed`.
 import asyncio
+import importlib
 import importlib.util
 import json
 import os
@@ -147,11 +149,14 @@ def main():
         tests += [pipecat_stock_class, the_agent_of_the_examples]
     if importlib.util.find_spec("livekit.plugins.openai"):
         tests.append(livekit_stock_class)
+    for module in ("elevenlabs_clients",):
+        tests += importlib.import_module(module).TESTS
     if shutil.which("chromium"):
         from browser import TESTS
         tests += TESTS
     for test in tests:
-        checks.run(test.__name__, test, s)
+        if len(sys.argv) < 3 or any(word in test.__name__ for word in sys.argv[2:]):
+            checks.run(test.__name__, test, s)
     s.stop()
     sys.exit(checks.end())
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON from clients: its type, its size, its form. */
-#include "server/front/body.h"
+#include "server/loop/body.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The speech's sink, written to the connection. */
+#include "server/dialects/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "server/dialects/ask.h"
+
+struct answer {
+    struct server *server;
+    struct conn *conn;
+    struct speech *speech; /* NULL after its end */
+    struct fields fields;
+    enum answer_way way;
+    const struct answer_dialect *dialect;
+    bool begun;
+    struct wire_out whole; /* ANSWER_WHOLE: all of the sound */
+};
+
+static void answer_free(struct answer *a)
+{
+    a->server->unsent_bytes -= a->whole.n;
+    fields_fini(&a->fields);
+    wire_fini(&a->whole);
+    memory_free(a);
+}
+
+static const char *content_type(const struct answer *a)
+{
+    return a->way == ANSWER_LINES    ? "application/x-ndjson"
+           : a->way == ANSWER_EVENTS ? "text/event-stream"
+           : a->fields.sound.format == ENCODE_PCM && a->fields.sound.samples == SAMPLES_ULAW
+               ? "audio/basic"
+               : encode_content_type(a->fields.sound.format);
+}
+
+/* A line of JSON, as an event where events are asked for. */
+static void send_json(struct answer *a, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    if (text) {
+        struct wire_out line = {0};
+        bool event = a->way == ANSWER_EVENTS;
+        const char *type = json_string_value(json_object_get(json, "type"));
+        if (event && type) {
+            wire_put(&line, "event: ", 7);
+            wire_put(&line, type, strlen(type));
+            wire_put(&line, "\n", 1);
+        }
+        wire_put(&line, "data: ", event ? 6 : 0);
+        wire_put(&line, text, strlen(text));
+        wire_put(&line, "\n\n", event ? 2 : 1);
+        conn_piece(a->conn, line.bytes, line.failed ? 0 : line.n);
+        wire_fini(&line);
+        memory_plain_free(text);
+    }
+    json_decref(json);
+}
+
+/* All whole answers have a bound together. */
+static void collect(struct answer *a, const void *bytes, size_t n)
+{
+    struct server *s = a->server;
+    if (s->unsent_bytes + n > LIMIT_UNSENT_ALL && a->whole.n + n > LIMIT_WHOLE_SMALL) {
+        struct refusal r;
+        refuse(&r, 503, NULL, "too much sound waits for its end (ask for a stream)");
+        r.retry_ms = RETRY_MS;
+        speech_cancel(a->speech);
+        conn_refuse(a->conn, &r);
+        answer_free(a);
+        return;
+    }
+    size_t before = a->whole.n;
+    wire_put(&a->whole, bytes, n);
+    s->unsent_bytes += a->whole.n - before;
+}
+
+static void on_bytes(void *user, const void *bytes, size_t n)
+{
+    struct answer *a = user;
+    if (a->way == ANSWER_WHOLE) {
+        collect(a, bytes, n);
+        return;
+    }
+    if (!a->begun) {
+        char more[64];
+        snprintf(more, sizeof more, "X-Sample-Rate: %d\r\n", speech_rate(a->speech));
+        conn_begin(a->conn, 200, content_type(a), more);
+        a->begun = true;
+    }
+    if (a->way == ANSWER_SOUND) {
+        conn_piece(a->conn, bytes, n);
+    } else {
+        send_json(a, a->dialect->sound(bytes, n));
+    }
+    if (conn_unsent(a->conn) > LIMIT_UNSENT) {
+        speech_hold(a->speech, true);
+    }
+}
+
+static void end_badly(struct answer *a, const struct refusal *r)
+{
+    if (!a->begun) {
+        conn_refuse(a->conn, r);
+        return;
+    }
+    if (a->way == ANSWER_EVENTS) {
+        send_json(a, a->dialect->fault(r));
+    }
+    conn_break(a->conn); /* half of the sound must not be taken for the whole */
+}
+
+static void on_end(void *user, const struct speech_end *e)
+{
+    struct answer *a = user;
+    struct refusal r = e->refusal;
+    a->speech = NULL;
+    bool good = e->good && !a->whole.failed;
+    if (e->good && !good) {
+        refuse(&r, 503, NULL, "out of memory");
+    }
+    if (!good) {
+        end_badly(a, &r);
+    } else if (a->way == ANSWER_WHOLE) {
+        conn_answer_json(
+            a->conn, 200, a->dialect->end(a->fields.input, e->audio_s, a->whole.bytes, a->whole.n));
+    } else {
+        if (a->way != ANSWER_SOUND) {
+            send_json(a, a->dialect->end(a->fields.input, e->audio_s, NULL, 0));
+        }
+        conn_finish(a->conn, NULL);
+    }
+    answer_free(a);
+}
+
+static void on_gone(void *user)
+{
+    struct answer *a = user;
+    if (a->speech) {
+        speech_cancel(a->speech);
+    }
+    answer_free(a);
+}
+
+static void on_drained(void *user)
+{
+    struct answer *a = user;
+    if (a->speech) {
+        speech_hold(a->speech, false);
+    }
+}
+
+static const struct speech_sink sink = {on_bytes, on_end};
+static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
+
+void answer_speech(
+    struct conn *c, struct fields *fields, enum answer_way way, const struct answer_dialect *dialect)
+{
+    struct refusal r;
+    struct answer *a = memory_new(1, sizeof *a);
+    if (!a) {
+        fields_fini(fields);
+        refuse(&r, 503, NULL, "out of memory");
+        conn_refuse(c, &r);
+        return;
+    }
+    *a = (struct answer){
+        .server = c->server, .conn = c, .fields = *fields, .way = way, .dialect = dialect};
+    struct speech_request request = {
+        &a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id, c->address, false};
+    a->speech = speech_start(c->server, &request, &sink, a, &r);
+    if (!a->speech) {
+        ask_refuse(c, &r);
+        answer_free(a);
+        return;
+    }
+    conn_own(c, &owner, a);
+    speech_text(a->speech, a->fields.input, strlen(a->fields.input));
+    if (c->owner) { /* a failure may have ended it already */
+        speech_finish(a->speech);
+    }
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pieces in a row, the first of them on a lane. */
+#include "server/dialects/context.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/minmax.h"
+
+struct piece {
+    TAILQ_ENTRY(piece) entry;
+    struct wire_out text;
+    bool ended; /* no more text will come for it */
+};
+
+TAILQ_HEAD(piece_list, piece);
+
+enum { PIECE_BYTES = 384 }; /* a piece and its two blocks, beside its text */
+
+struct context {
+    struct conn *conn;
+    struct fields fields;
+    const struct context_sink *sink;
+    void *user;
+    struct piece_list pieces; /* the first one is spoken, or waits for text */
+    size_t waiting_bytes;     /* of text and pieces, as the connection counts them */
+    struct speech *speech;    /* of the first piece */
+    double taken_s;           /* of its sound, given to the client */
+    double from_s;            /* where it begins in the sound of the context */
+    double ahead_s, heard_until;
+    struct event *timer; /* when what was sent has nearly been heard */
+    bool unread, paced;  /* the two reasons to wait: the client does not read, it has enough to hear */
+    bool has_spoken;     /* who has heard one piece hears the others */
+    bool going_on, is_gone; /* is_gone: freed as soon as nobody works in here */
+    int n_inside;           /* calls that run */
+};
+
+static void leave(struct context *x)
+{
+    if (--x->n_inside == 0 && x->is_gone) {
+        memory_free(x);
+    }
+}
+
+static void count_bytes(struct context *x, size_t more, size_t less)
+{
+    x->waiting_bytes += more - less;
+    x->conn->owner_bytes += more - less;
+    conn_count(x->conn);
+}
+
+static void drop_piece(struct context *x, struct piece *piece)
+{
+    count_bytes(x, 0, PIECE_BYTES + piece->text.n);
+    TAILQ_REMOVE(&x->pieces, piece, entry);
+    wire_fini(&piece->text);
+    memory_free(piece);
+}
+
+static bool is_blank(const struct piece *piece)
+{
+    for (size_t i = 0; i < piece->text.n; i++) {
+        if (!strchr(" \t\r\n\v\f", piece->text.bytes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The pace ---- */
+
+static void steer(struct context *x)
+{
+    if (x->speech) {
+        speech_hold(x->speech, x->unread || x->paced);
+    }
+}
+
+static void on_timer(evutil_socket_t socket, short what, void *user)
+{
+    struct context *x = user;
+    (void)socket, (void)what;
+    x->paced = false;
+    steer(x);
+}
+
+/* Waits until half of what may be ahead has been heard, when there is too much of it. */
+static void keep_pace(struct context *x)
+{
+    double ahead = x->heard_until - clock_seconds();
+    if (x->paced || ahead <= x->ahead_s) {
+        return;
+    }
+    double wait = ahead - x->ahead_s / 2;
+    struct timeval time = {(time_t)wait, (suseconds_t)(1e6 * (wait - floor(wait)))};
+    x->paced = event_add(x->timer, &time) == 0;
+    steer(x);
+}
+
+/* ---- Speaking ---- */
+
+void context_clear(struct context *x)
+{
+    if (x->speech) {
+        speech_cancel(x->speech);
+        x->speech = NULL;
+    }
+    for (struct piece *piece; (piece = TAILQ_FIRST(&x->pieces));) {
+        drop_piece(x, piece);
+    }
+    event_del(x->timer);
+    x->paced = false;
+    x->heard_until = 0;
+}
+
+static void fail(struct context *x, const struct refusal *r)
+{
+    struct refusal copy = *r;
+    context_clear(x);
+    x->sink->failed(x->user, &copy);
+}
+
+/* The first piece has been spoken, or is blank. */
+static void end_piece(struct context *x, double seconds)
+{
+    struct piece *piece = TAILQ_FIRST(&x->pieces);
+    struct wire_out text = piece->text;
+    struct context_piece said = {(const char *)text.bytes, text.n, x->from_s, seconds, is_blank(piece)};
+    piece->text.bytes = NULL; /* who hears of it may drop all pieces */
+    drop_piece(x, piece);
+    x->from_s += seconds;
+    x->sink->piece(x->user, &said);
+    wire_fini(&text);
+}
+
+static const struct speech_sink sink;
+
+static void speak(struct context *x, const struct piece *piece)
+{
+    struct refusal r;
+    const struct conn *c = x->conn;
+    struct speech_request request = {&x->fields, METRICS_STREAM, clock_seconds(), c->account,
+        c->request_id, c->address, x->has_spoken};
+    x->taken_s = 0;
+    x->speech = speech_start(c->server, &request, &sink, x, &r);
+    if (!x->speech) {
+        fail(x, &r);
+        return;
+    }
+    x->has_spoken = true;
+    bool ended = piece->ended;
+    steer(x);
+    speech_text(x->speech, (const char *)piece->text.bytes, piece->text.n);
+    if (x->speech && ended) { /* it may have failed at once */
+        speech_finish(x->speech);
+    }
+}
+
+/* Lets the first piece speak, as far as its text is there. */
+static void go_on(struct context *x)
+{
+    struct piece *piece;
+    if (x->going_on) {
+        return;
+    }
+    x->going_on = true;
+    x->n_inside++;
+    while (!x->is_gone && !x->speech && (piece = TAILQ_FIRST(&x->pieces))) {
+        bool blank = is_blank(piece);
+        if (!blank) {
+            speak(x, piece);
+        } else if (piece->ended) {
+            end_piece(x, 0);
+        } else {
+            break;
+        }
+    }
+    x->going_on = false;
+    leave(x);
+}
+
+static void on_bytes(void *user, const void *bytes, size_t n)
+{
+    struct context *x = user;
+    double made = speech_seconds(x->speech) - x->taken_s;
+    x->taken_s += made;
+    x->heard_until = max(x->heard_until, clock_seconds()) + made;
+    x->n_inside++;
+    x->sink->sound(x->user, bytes, n);
+    if (!x->is_gone && x->speech) {
+        if (conn_unsent(x->conn) > LIMIT_UNSENT) {
+            context_hold(x, true);
+        }
+        keep_pace(x);
+    }
+    leave(x);
+}
+
+static void on_end(void *user, const struct speech_end *e)
+{
+    struct context *x = user;
+    x->speech = NULL;
+    x->n_inside++;
+    if (!e->good) {
+        fail(x, &e->refusal);
+    } else {
+        TAILQ_FIRST(&x->pieces)->ended = true; /* by the model, where the text has not ended yet */
+        end_piece(x, e->audio_s);
+        if (!x->is_gone) {
+            go_on(x);
+        }
+    }
+    leave(x);
+}
+
+static const struct speech_sink sink = {on_bytes, on_end};
+
+/* ---- What the client says ---- */
+
+static struct piece *open_piece(struct context *x)
+{
+    struct piece *piece = TAILQ_LAST(&x->pieces, piece_list);
+    if (piece && !piece->ended) {
+        return piece;
+    }
+    piece = memory_new(1, sizeof *piece);
+    if (piece) {
+        TAILQ_INSERT_TAIL(&x->pieces, piece, entry);
+        count_bytes(x, PIECE_BYTES, 0);
+    }
+    return piece;
+}
+
+bool context_text(struct context *x, const char *text, size_t n, struct refusal *r)
+{
+    if (n > LIMIT_WS_TEXT) {
+        return refuse(r, 400, "text", "a message holds at most 128 KiB of text");
+    }
+    if (x->conn->owner_bytes + n > LIMIT_WS_SESSION) {
+        return refuse(r, 400, "text", "more than 1 MiB of text waits on this connection");
+    }
+    struct piece *piece = n ? open_piece(x) : NULL;
+    if (piece) {
+        wire_put(&piece->text, text, n);
+    }
+    if (n && (!piece || piece->text.failed)) {
+        return refuse(r, 503, NULL, "out of memory");
+    }
+    count_bytes(x, n, 0);
+    if (n && piece == TAILQ_FIRST(&x->pieces) && x->speech) {
+        speech_text(x->speech, text, n); /* which may end the speech, and the piece with it */
+    } else {
+        go_on(x);
+    }
+    return true;
+}
+
+void context_flush(struct context *x)
+{
+    struct piece *piece = open_piece(x);
+    if (!piece) {
+        return;
+    }
+    piece->ended = true;
+    if (piece == TAILQ_FIRST(&x->pieces) && x->speech) {
+        speech_finish(x->speech);
+    } else {
+        go_on(x);
+    }
+}
+
+void context_drop_open(struct context *x)
+{
+    struct piece *piece = TAILQ_LAST(&x->pieces, piece_list);
+    if (!piece || piece->ended) {
+        return;
+    }
+    if (piece == TAILQ_FIRST(&x->pieces) && x->speech) {
+        speech_cancel(x->speech);
+        x->speech = NULL;
+    }
+    drop_piece(x, piece);
+}
+
+void context_hold(struct context *x, bool held)
+{
+    x->unread = held;
+    steer(x);
+}
+
+bool context_is_idle(const struct context *x)
+{
+    return !x->speech && TAILQ_EMPTY(&x->pieces);
+}
+
+bool context_has_text(const struct context *x)
+{
+    const struct piece *piece = TAILQ_LAST(&x->pieces, piece_list);
+    return piece && !piece->ended && !is_blank(piece);
+}
+
+int context_rate(const struct context *x)
+{
+    return x->fields.sound.sample_rate ? x->fields.sound.sample_rate
+                                       : x->conn->server->ready.sample_rate;
+}
+
+struct context *context_new(struct conn *c, struct fields *fields, double ahead_s,
+    const struct context_sink *said_to, void *user)
+{
+    struct context *x = memory_new(1, sizeof *x);
+    struct event *timer = x ? event_new(c->server->base, -1, 0, on_timer, x) : NULL;
+    if (!timer || event_priority_set(timer, SERVER_SOUND) != 0) {
+        if (timer) {
+            event_free(timer);
+        }
+        memory_free(x);
+        fields_fini(fields);
+        return NULL;
+    }
+    x->conn = c;
+    x->fields = *fields;
+    x->sink = said_to;
+    x->user = user;
+    x->ahead_s = ahead_s;
+    x->timer = timer;
+    TAILQ_INIT(&x->pieces);
+    *fields = (struct fields){0};
+    return x;
+}
+
+void context_free(struct context *x)
+{
+    if (x) {
+        x->n_inside++;
+        context_clear(x);
+        event_free(x->timer);
+        fields_fini(&x->fields);
+        x->is_gone = true;
+        leave(x);
+    }
+}

@@ -1,0 +1,147 @@
+# Sessions of other services' clients, as they were seen to send them, replayed without their packages.
+import base64
+import json
+
+from client import Socket, wait_for
+
+TEXT = "Hello there. How are you?"
+LONG = "The quick brown fox jumps over the lazy dog near the river bank. " * 6
+EL = "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM"
+
+
+def quiet(s):
+    """Nothing is left on a lane or in the queue."""
+    return wait_for(lambda: s.metric("requests_running") + s.metric("requests_queued") == 0)
+
+
+def until_final(w, context=None):
+    """Messages of a context up to its last one."""
+    got = []
+    while not got or got[-1].get("isFinal") is not True:
+        m = w.receive()
+        assert isinstance(m, dict) and "message" not in m, m
+        if context in (None, m.get("contextId")):
+            got.append(m)
+    return got
+
+
+def sound_of(messages):
+    return b"".join(base64.b64decode(m["audio"]) for m in messages if m.get("audio"))
+
+
+def letters_of(messages, key="normalizedAlignment"):
+    return "".join(c for m in messages if m.get(key) for c in m[key]["chars"])
+
+
+def elevenlabs_speaks_over_http(s):
+    status, headers, sound = s.ask("POST", EL + "?output_format=pcm_24000", {"text": TEXT, "seed": 3, "model_id": "x"})
+    assert status == 200 and headers["content-type"].startswith("audio/"), (status, headers)
+    assert sound == s.speak(input=TEXT, voice="nova", seed=3)[2]
+    body = {"text": TEXT, "seed": 3, "voice_settings": {"speed": 1, "stability": 0.5}}
+    lines = s.ask("POST", EL + "/stream/with-timestamps?output_format=pcm_24000", body)[2].decode().splitlines()
+    pieces = [json.loads(line) for line in lines]
+    assert b"".join(base64.b64decode(p["audio_base64"]) for p in pieces) == sound
+    ends = pieces[-1]["alignment"]["character_end_times_seconds"]
+    assert "".join(pieces[-1]["alignment"]["characters"]).strip() == TEXT and ends == sorted(ends)
+    whole = json.loads(s.ask("POST", EL + "/with-timestamps?output_format=pcm_24000", body)[2])
+    assert base64.b64decode(whole["audio_base64"]) == sound
+    for kind, least in (("ulaw_8000", 4000), ("alaw_8000", 4000), ("mp3_44100_192", 20000), ("opus_48000_64", 4000)):
+        assert len(s.ask("POST", f"{EL}?output_format={kind}", body)[2]) > least, kind
+    for path, body, want in ((EL, {"text": 3}, 422), (EL, {}, 422), (EL + "?output_format=x", {"text": TEXT}, 400),
+                             ("/v1/text-to-speech/nobody", {"text": TEXT}, 404), (EL, {"text": TEXT, "seed": -1}, 400),
+                             (EL, {"text": TEXT, "voice_settings": {"speed": 99}}, 400), (EL, {"text": " "}, 400)):
+        status, headers, answer = s.ask("POST", path, body)
+        assert status == want and json.loads(answer)["detail"]["message"], (path, body, status, answer)
+    voices = json.loads(s.ask("GET", "/v1/voices")[2])["voices"]
+    assert {"voice_id", "name", "category"} <= set(voices[0]) and "clara" in [v["voice_id"] for v in voices]
+    models = json.loads(s.ask("GET", "/v1/models", headers={"xi-api-key": "x"})[2])
+    assert models[0]["can_do_text_to_speech"] and models[0]["model_id"], models
+
+
+def elevenlabs_stream_input(s):
+    w = Socket(s, EL + "/stream-input?model_id=x&output_format=pcm_24000&seed=3")
+    w.send({"text": " ", "try_trigger_generation": True, "voice_settings": None,
+            "generation_config": {"chunk_length_schedule": [50]}})
+    for word in ("Hello ", "there. ", "How ", "are ", "you?"):
+        w.send({"text": word, "try_trigger_generation": True})
+    w.send({"text": ""})
+    got = until_final(w)
+    assert len(sound_of(got)) > 30000 and letters_of(got) == TEXT + " ", letters_of(got)
+    assert w.receive() == ("close", 1000)
+    w = Socket(s, "/v1/text-to-speech/nobody/stream-input")
+    w.send({"text": " "})
+    assert "nobody" in w.receive()["message"] and w.receive()[0] == "close"
+
+
+def elevenlabs_contexts(s):
+    """As LiveKit and Pipecat have it: two contexts at once, one of them closed in the middle, an error in a third."""
+    w = Socket(s, EL + "/multi-stream-input?output_format=pcm_24000&sync_alignment=true&auto_mode=true&seed=3")
+    assert w.status == 101
+    w.send({"text": ""})  # keeps the connection
+    for name in ("a", "b"):
+        w.send({"text": " ", "context_id": name, "voice_settings": {}})
+        w.send({"text": LONG[:130] if name == "a" else "Hello there. ", "context_id": name, "flush": True})
+    w.send({"text": "How are you? ", "context_id": "b"})
+    w.send({"text": "", "context_id": "b", "flush": True})
+    w.send({"context_id": "b", "close_context": True})
+    w.send({"text": 5, "context_id": "c"})
+    w.send(b"{")
+    errors, b = [], []
+    while not b or not b[-1].get("isFinal"):
+        m = w.receive()
+        if "message" in m:
+            errors.append(m)
+        elif m["contextId"] == "b":
+            b.append(m)
+    assert [m.get("contextId") for m in errors] == ["c", None] and all(m["error"] for m in errors), errors
+    assert letters_of(b) == "Hello there. How are you? "
+    starts = [t for m in b if m["alignment"] for t in m["alignment"]["charStartTimesMs"]]
+    assert starts == sorted(starts) and starts[-1] > 800, starts  # they count on through the context
+    w.send({"text": "Never said. ", "context_id": "d"})
+    w.send({"context_id": "d", "close_context": True})  # not flushed: dropped
+    assert until_final(w, "d")
+    w.send({"close_socket": True})  # what was flushed is said to its end
+    assert len(sound_of(until_final(w, "a"))) > 48000 * 6
+    assert w.receive() == ("close", 1000)
+    assert quiet(s)
+
+
+def elevenlabs_times_restart(s):
+    w = Socket(s, EL + "/multi-stream-input?output_format=pcm_24000&seed=3")
+    for text in ("Hello there. ", "How are you? "):
+        w.send({"text": text, "context_id": "a", "flush": True})
+    w.send({"context_id": "a", "close_context": True})
+    got = until_final(w, "a")
+    spans = [m["alignment"] for m in got if m["alignment"]]
+    assert [a["charStartTimesMs"][0] for a in spans] == [0, 0], spans
+    told = sum(a["charStartTimesMs"][-1] + a["charDurationsMs"][-1] for a in spans) / 1000
+    assert abs(told - len(sound_of(got)) / 48000) < 0.02, told  # a client that adds the messages up does not drift
+    w.close()
+
+
+def elevenlabs_run_ahead_is_bounded(s):
+    w = Socket(s, EL + "/multi-stream-input?output_format=pcm_24000")
+    w.send({"text": LONG * 4, "context_id": "a", "flush": True})
+    seconds = 0
+    w.s.settimeout(1.5)
+    try:
+        while True:
+            seconds += len(base64.b64decode(w.receive()["audio"] or "")) / 48000
+    except TimeoutError:
+        pass
+    assert 5 < seconds < 12, seconds
+    w.close()
+    assert quiet(s)
+
+
+def what_goes_away_leaves_nothing(s):
+    for i in range(30):
+        w = Socket(s, EL + "/multi-stream-input")
+        for k in range(3):
+            w.send({"text": TEXT, "context_id": f"c{k}", "flush": k % 2 == 0})
+        w.close()
+    assert quiet(s)
+
+
+TESTS = [elevenlabs_speaks_over_http, elevenlabs_stream_input, elevenlabs_contexts, elevenlabs_times_restart,
+         elevenlabs_run_ahead_is_bounded, what_goes_away_leaves_nothing]

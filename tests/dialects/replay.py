@@ -1,0 +1,38 @@
+# The tests of tests/dialects/run. Usage: replay.py PROGRAM
+import json
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+import elevenlabs  # noqa: E402
+from client import Checks, Server  # noqa: E402
+
+
+def voices_are_mapped(program):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        json.dump({"elevenlabs": {"theirs": "miles", "*": "clara"}, "*": {"both": "clara"}}, f)
+        f.flush()
+        s = Server(program, "--lanes", "1", "--voice-map", f.name)
+        for name, ours in (("theirs", "miles"), ("both", "clara"), ("nobody", "clara"), ("miles", "miles")):
+            sound = s.ask("POST", f"/v1/text-to-speech/{name}?output_format=pcm_24000", {"text": "Hi.", "seed": 1})[2]
+            assert sound == s.speak(input="Hi.", voice=ours, seed=1)[2], name
+        assert s.stop() == 0
+        f.seek(0)
+        f.write('{"elevenlabs": 1}' + " " * 99)
+        f.flush()
+        s = Server(program, "--voice-map", f.name)
+        assert s.stop() == 1 and "must be an object of objects" in s.said(), s.said()
+
+
+def main():
+    checks, program = Checks(), sys.argv[1]
+    s = Server(program, "--lanes", "4")
+    for test in elevenlabs.TESTS:
+        checks.run(test.__name__, test, s)
+    checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
+    checks.run("voices_are_mapped", voices_are_mapped, program)
+    sys.exit(checks.end())
+
+
+main()

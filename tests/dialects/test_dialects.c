@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the dialects stand on: markup, times of letters, names of formats, maps of voices, samples of telephones. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "server/dialects/elevenlabs/elevenlabs_message.h"
+#include "server/dialects/markup.h"
+#include "server/dialects/spoken.h"
+#include "server/dialects/voice_map.h"
+#include "server/sound/encode.h"
+
+/* The text without its markup, given in pieces of so many bytes. */
+static const char *strip(const char *text, size_t piece)
+{
+    static char out[4096];
+    struct markup m = {.n_held = 0};
+    size_t n = strlen(text), written = 0;
+    for (size_t at = 0; at < n; at += piece) {
+        written += markup_strip(&m, text + at, n - at < piece ? n - at : piece, out + written);
+    }
+    written += markup_end(&m, out + written);
+    out[written] = 0;
+    return out;
+}
+
+static void markup_is_taken_out(void **state)
+{
+    static const char *const cases[][2] = {
+        {"Wait <break time=\"1s\"/>here.", "Wait here."},
+        {"My code is <spell>AB12</spell>.", "My code is AB12."},
+        {"<emotion value=\"angry\"/>No!", "No!"},
+        {"I say <<m|\xC9\x9B|t>>!", "I say !"},
+        {"3 < 4 and 5 > 4", "3 < 4 and 5 > 4"},
+        {"a <- b, <3, <", "a <- b, <3, <"},
+        {"<<b>", "<<b>"},
+        {"< <b>x</b>", "< x"},
+        {"a</ b", "a</ b"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t piece = 1; piece < 9; piece++) {
+            assert_string_equal(strip(cases[i][0], piece), cases[i][1]);
+        }
+    }
+    char longer[400] = "<a";
+    memset(longer + 2, 'b', sizeof longer - 3); /* never ends: text */
+    assert_string_equal(strip(longer, 7), longer);
+}
+
+struct told {
+    char text[256];
+    double starts[256], ends[256];
+    int n;
+};
+
+static void tell(void *user, const char *letter, size_t bytes, double start_s, double end_s)
+{
+    struct told *t = user;
+    strncat(t->text, letter, bytes);
+    t->starts[t->n] = start_s;
+    t->ends[t->n++] = end_s;
+}
+
+static void letters_have_times(void **state)
+{
+    static const char text[] = "One t\xC3\xBCr.";
+    static const struct spoken_word words[] = {{0, 3, 0.1, 0.4}, {4, 4, 0.5, 1.1}, {90, 4, 0, 9}};
+    struct told t = {.n = 0};
+    struct spoken s = {0};
+    (void)state;
+    spoken_words(&s, text, strlen(text), words, 3, tell, &t);
+    assert_string_equal(t.text, "One t\xC3\xBCr");
+    assert_int_equal(t.n, 7);
+    assert_true(
+        fabs(t.starts[1] - 0.2) < 1e-9 && fabs(t.ends[3] - 0.5) < 1e-9 && fabs(t.ends[6] - 1.1) < 1e-9);
+    spoken_rest(&s, text, strlen(text), 1.5, tell, &t);
+    assert_string_equal(t.text, "One t\xC3\xBCr. ");
+    assert_true(fabs(t.ends[7] - 1.5) < 1e-9 && t.starts[8] >= t.ends[7] && t.ends[8] <= t.starts[8]);
+    for (int i = 1; i < t.n; i++) {
+        assert_true(fabs(t.starts[i] - t.ends[i - 1]) < 1e-9);
+    }
+    assert_int_equal(spoken_share("one two three", 13, 0, 1.3), 0);
+    assert_int_equal(spoken_share("one two three", 13, 0.1, 1.3), 3);
+    assert_int_equal(spoken_share("one two three", 13, 0.5, 1.3), 7);
+    assert_int_equal(spoken_share("one two three", 13, 9, 1.3), 13);
+}
+
+static void formats_of_elevenlabs_are_known(void **state)
+{
+    const char *name;
+    char why[160];
+    struct refusal r;
+    (void)state;
+    for (int i = 0; (name = elevenlabs_format(i)); i++) {
+        struct elevenlabs_query query = {.output_format = name};
+        json_t *fields = elevenlabs_fields(NULL, &query, false, &r);
+        assert_non_null(fields);
+        struct encode_settings settings = {.speed = 1, .volume = 1};
+        settings.sample_rate = (int)json_integer_value(json_object_get(fields, "sample_rate"));
+        assert_true(settings.sample_rate >= 8000 && encode_check(&settings, why, sizeof why));
+        bool coded = strncmp(name, "mp3", 3) == 0 || strncmp(name, "opus", 4) == 0;
+        assert_int_equal(coded, json_integer_value(json_object_get(fields, "bit_rate")) >= 32000);
+        json_decref(fields);
+    }
+    struct elevenlabs_query wrong = {.output_format = "mp3_44100_"};
+    assert_null(elevenlabs_fields(NULL, &wrong, false, &r));
+    assert_int_equal(r.status, 400);
+}
+
+static void maps_are_looked_up(void **state)
+{
+    json_t *map = json_pack("{s:{s:s,s:s},s:{s:s,s:s}}", "a", "x", "of a", "*", "rest of a", "*", "x",
+        "of all", "y", "y of all");
+    (void)state;
+    assert_string_equal(voice_map_entry(map, "a", "x"), "of a");
+    assert_string_equal(voice_map_entry(map, "a", "y"), "y of all");
+    assert_string_equal(voice_map_entry(map, "a", "*"), "rest of a");
+    assert_string_equal(voice_map_entry(map, "b", "x"), "of all");
+    assert_null(voice_map_entry(map, "b", "z"));
+    assert_null(voice_map_entry(NULL, "b", "z"));
+    assert_string_equal(voice_map_stock("21m00Tcm4TlvDq8ikWAM"), "nova");
+    assert_null(voice_map_stock("nobody"));
+    json_decref(map);
+}
+
+/* Values of the tables in G.711, and of every value what its own decoder gives back. */
+static void telephones_are_understood(void **state)
+{
+    (void)state;
+    assert_int_equal(samples_ulaw(0), 0xFF);
+    assert_int_equal(samples_ulaw(-1), 0x7F);
+    assert_int_equal(samples_ulaw(32767), 0x80);
+    assert_int_equal(samples_ulaw(-32768), 0x00);
+    assert_int_equal(samples_alaw(0), 0xD5);
+    assert_int_equal(samples_alaw(-1), 0x55);
+    assert_int_equal(samples_alaw(32767), 0xAA);
+    assert_int_equal(samples_alaw(-32768), 0x2A);
+    for (int x = -32768; x < 32768; x++) {
+        int u = (uint8_t)~samples_ulaw((int16_t)x), a = samples_alaw((int16_t)x) ^ 0x55;
+        int u_size = ((((u & 15) << 3) + 132) << (u >> 4 & 7)) - 132, segment = a >> 4 & 7;
+        int a_size = segment ? (((a & 15) << 4) + 264) << (segment - 1) : ((a & 15) << 4) + 8;
+        int size = x < 0 ? -x : x;
+        assert_int_equal(u & 0x80, x < 0 ? 0x80 : 0);
+        assert_int_equal(a & 0x80, x < 0 ? 0 : 0x80);
+        assert_true(abs(u_size - size) <= size / 28 + 4 || size > 32635);
+        assert_true(abs(a_size - size) <= size / 28 + 9);
+    }
+}
+
+static void a_wav_says_its_samples(void **state)
+{
+    static const int format[] = {1, 3, 7, 6}, bytes[] = {2, 4, 1, 1};
+    const float pcm[2] = {0.5f, NAN};
+    (void)state;
+    for (int i = SAMPLES_S16; i <= SAMPLES_ALAW; i++) {
+        struct wire_out out = {0};
+        samples_put_wav(&out, (enum samples)i, 8000);
+        samples_put(&out, (enum samples)i, pcm, 2);
+        assert_int_equal(out.n, 44 + 2 * bytes[i]);
+        assert_int_equal(out.bytes[20], format[i]);
+        assert_int_equal(out.bytes[32], bytes[i]);
+        assert_int_equal(out.bytes[34], 8 * bytes[i]);
+        wire_fini(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(markup_is_taken_out),
+        cmocka_unit_test(letters_have_times),
+        cmocka_unit_test(formats_of_elevenlabs_are_known),
+        cmocka_unit_test(maps_are_looked_up),
+        cmocka_unit_test(telephones_are_understood),
+        cmocka_unit_test(a_wav_says_its_samples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
