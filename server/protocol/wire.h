@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the front end and the worker say to each other over a stream socket: messages of a 12-byte header (body bytes,
- * kind, speech id; little endian) and a body of numbers and strings. docs/server.md has the table. Pure. */
+ * kind, speech id; little endian) and a body of numbers and strings. A string is its length, its bytes and a zero; the
+ * length 0xFFFFFFFF is no string. Each WIRE_OPEN gets exactly one of WIRE_DONE, WIRE_FAILED and WIRE_FREED. Pure. */
 #ifndef SERVER_WIRE_H
 #define SERVER_WIRE_H
 
