@@ -217,6 +217,19 @@ static void shrunk_files_read_as_zeros(void **state)
     file_map_close(&map);
 }
 
+/* The very first byte of a map may be what is gone. */
+static void emptied_files_read_as_zeros(void **state)
+{
+    (void)state;
+    support_leave_sigbus();
+    struct file_map map;
+    map_pages(&map, support_path("empties"));
+    assert_int_equal(truncate(support_path("empties"), 0), 0);
+    assert_int_equal(map.data[0], 0);
+    assert_true(file_map_damaged(&map));
+    file_map_close(&map);
+}
+
 /* The end inside the last page raises no signal; the size tells. */
 static void files_shrunk_by_a_byte_are_damaged(void **state)
 {
@@ -345,6 +358,7 @@ int main(void)
         cmocka_unit_test(paths_are_joined_and_asked),
         cmocka_unit_test(maps_show_the_file),
         cmocka_unit_test(shrunk_files_read_as_zeros),
+        cmocka_unit_test(emptied_files_read_as_zeros),
         cmocka_unit_test(files_shrunk_by_a_byte_are_damaged),
         cmocka_unit_test(many_files_are_mapped_and_counted),
     };

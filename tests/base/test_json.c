@@ -2,9 +2,11 @@
  * JSON from anywhere: what is refused is named, what is deep costs nothing, fields are in their ranges. */
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/minmax.h"
 
 static utter_status parse(json_t **root, const char *text, utter_error *error)
 {
@@ -193,6 +195,29 @@ static void fields_name_what_is_wrong(void **state)
     json_decref(root);
 }
 
+/* Of a value that is longer than what an error shows, as much as there is room for, between its quotes. */
+static void long_values_are_shown_in_part(void **state)
+{
+    enum { LEAST = 80, MOST = 120 };
+    (void)state;
+    for (size_t n = LEAST; n <= MOST; n++) {
+        char text[2 * MOST];
+        json_t *root;
+        utter_error error;
+        snprintf(text, sizeof text, "{\"a\": \"%0*d\"}", (int)n, 0);
+        assert_int_equal(parse(&root, text, &error), UTTER_OK);
+        struct json_fields f = {.object = root, .where = "a.json", .error = &error};
+        (void)json_need_int(&f, "a", 0, 1);
+        const char *shown = strstr(error.text, "found ");
+        assert_non_null(shown);
+        shown += strlen("found ");
+        assert_int_equal(strlen(shown), min(n + 2, 95u)); /* 96 bytes with the end */
+        assert_int_equal(shown[0], '"');
+        assert_int_equal(shown[strlen(shown) - 1], '"');
+        json_decref(root);
+    }
+}
+
 /* Every prefix and every bit flip ends in a status, and what is accepted can be asked anything. */
 static void broken_texts_are_survived(void **state)
 {
@@ -250,6 +275,7 @@ int main(void)
         cmocka_unit_test(deep_text_is_cheap_to_refuse),
         cmocka_unit_test(fields_give_values_in_range),
         cmocka_unit_test(fields_name_what_is_wrong),
+        cmocka_unit_test(long_values_are_shown_in_part),
         cmocka_unit_test(broken_texts_are_survived),
         cmocka_unit_test(files_are_read_with_a_limit),
     };

@@ -193,8 +193,8 @@ static void test_top_p(void **state)
     static const struct {
         float top_p;
         int left;
-    } CASES[] = {
-        {0.0001f, 1}, {0.4f, 1}, {0.51f, 2}, {0.79f, 2}, {0.81f, 3}, {0.94f, 3}, {0.96f, 4}, {1, 4}};
+    } CASES[] = {{1e-17f, 1}, {0.0001f, 1}, {0.4f, 1}, {0.51f, 2}, {0.79f, 2}, {0.81f, 3}, {0.94f, 3},
+        {0.96f, 4}, {1, 4}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         double p[4];
         utter_sampling s;
