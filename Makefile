@@ -92,7 +92,7 @@ LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(i
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
-SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c)
+SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c effects/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -107,7 +107,7 @@ of_gpu  = $(filter src/cuda/% tests/cuda/% src/api/utter_model.c,$(1))
 LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(B)/%.o) \
            $(patsubst %.c,$(R)/%.o,$(filter-out $(call of_gpu,$(LIB_SRC)),$(LIB_SRC)))
 CLI_OBJ := $(CLI_SRC:%.c=$(R)/%.o)
-# The server stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
+# The server, and what it shares with the commands, stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
 SERVER_OBJ := $(SERVER_SRC:%.c=$(R)/%.o)
 BASE_OBJ := $(filter $(R)/src/base/%,$(LIB_OBJ))
 SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,sonic) $(call static,mp3lame) \

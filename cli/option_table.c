@@ -76,6 +76,12 @@ static const struct option option_table[] = {
         NULL, "kind of file (default by its name; raw on standard output)"},
     {SAY | DECODE, "Output", 0, "sample", "s16|f32", OPTION_CHOICE, 0, 0, AT(sample), "s16",
         "kind of samples in wav and raw: 16-bit integers, or 32-bit floats"},
+    {SAY | DECODE, "Output", 0, "speed", "X", OPTION_NUMBER, 0.25, 4, AT(speed), "1",
+        "so many times as fast, at the same pitch"},
+    {SAY | DECODE, "Output", 0, "volume", "X", OPTION_NUMBER, 0, 4, AT(volume), "1",
+        "so many times as loud; 1 is as the model speaks"},
+    {SAY | DECODE, "Output", 0, "rate", "HZ", OPTION_INTEGER, 8000, 48000, AT(rate), NULL,
+        "samples a second (default: the model's)"},
     {SAY, "Output", 0, "codes", "FILE", OPTION_TEXT, 0, 0, AT(codes), NULL,
         "also write the codes of the speech as JSON, - is standard output"},
 

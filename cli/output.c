@@ -25,6 +25,13 @@ int output_check(const char *path)
 int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate)
 {
     *output = (struct output){.path = settings->output.text};
+    output->effects = effects_new(&(struct effects_settings){settings->speed.number,
+                                      settings->volume.number, (int)settings->rate.integer},
+        sample_rate);
+    if (!output->effects) {
+        return fail(2, "out of memory");
+    }
+    output->rate = sample_rate = effects_rate(output->effects);
     if (!settings->output.given && may_play && !settings->format.given) {
         output->player = player_open(sample_rate);
         if (output->player) {
@@ -49,8 +56,11 @@ int output_open(struct output *output, const struct settings *settings, bool may
     return status ? fail_output(status, &error) : 0;
 }
 
-int output_write(struct output *output, const float *pcm, size_t n)
+static int write_out(struct output *output, float *pcm, size_t n, bool final)
 {
+    if (!effects_feed(output->effects, &pcm, &n, final)) {
+        return fail(2, "out of memory");
+    }
     output->n_samples += n;
     if (output->player) {
         return player_write(output->player, pcm, n)
@@ -62,8 +72,25 @@ int output_write(struct output *output, const float *pcm, size_t n)
     return status ? fail_output(status, &error) : 0;
 }
 
+int output_write(struct output *output, const float *pcm, size_t n)
+{
+    enum { BLOCK = 1920 };
+    float block[BLOCK];
+    int code = 0;
+    for (size_t i = 0; i < n && code == 0; i += BLOCK) {
+        size_t part = n - i < BLOCK ? n - i : BLOCK;
+        memcpy(block, pcm + i, part * sizeof *block);
+        code = write_out(output, block, part, false);
+    }
+    return code;
+}
+
 int output_close(struct output *output, bool play_rest)
 {
+    int code = output->effects && (output->sound || play_rest) ? write_out(output, NULL, 0, true) : 0;
+    if (code) {
+        return code;
+    }
     player_close(output->player, play_rest);
     output->player = NULL;
     utter_error error = {0};
@@ -76,4 +103,6 @@ void output_abort(struct output *output)
     player_close(output->player, false);
     output->player = NULL;
     utter_sound_abort(&output->sound);
+    effects_free(output->effects);
+    output->effects = NULL;
 }

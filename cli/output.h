@@ -3,6 +3,7 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include "effects/effects.h"
 #include "options.h"
 #include "player.h"
 #include "utter.h"
@@ -10,8 +11,10 @@
 struct output {
     utter_sound *sound;
     struct player *player;
-    const char *path; /* of the file; "-" standard output; NULL: it is played */
-    size_t n_samples;
+    const char *path;        /* of the file; "-" standard output; NULL: it is played */
+    struct effects *effects; /* --speed, --volume, --rate */
+    int rate;
+    size_t n_samples; /* that were written, at this rate */
 };
 
 /* Whether a file can be written there, before long work is done for it: 0, or an exit code after a message. */

@@ -213,7 +213,7 @@ size_t saying_waiting(const struct saying *s)
 
 static double seconds_spoken(const struct saying *s)
 {
-    return (double)s->output.n_samples / s->info.sample_rate;
+    return (double)s->output.n_samples / s->output.rate;
 }
 
 static void show_progress(struct saying *s, const utter_reading_stats *stats)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sonic for the speed, soxr for the rate, and one codec library for each format. */
+ * Effects, and then one codec library for each format. */
 #include "server/sound/encode.h"
 
 #include <math.h>
-#include <sonic.h>
-#include <soxr.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "effects/effects.h"
 #include "server/sound/encode_parts.h"
 
 static const struct {
@@ -53,23 +52,19 @@ bool encode_check(const struct encode_settings *s, char *why, size_t size)
 
 struct encode {
     struct encode_settings settings;
-    int rate;          /* of the output */
-    sonicStream speed; /* NULL: as it is */
-    soxr_t resampler;  /* NULL: the model's rate */
-    float *stretched, *resampled;
-    size_t stretched_room, resampled_room;
+    struct effects *effects;
     bool begun;
     struct encode_coder *coder; /* mp3, opus, flac, aac */
 };
 
 int encode_rate(const struct encode *e)
 {
-    return e->rate;
+    return effects_rate(e->effects);
 }
 
 bool encode_is_light(const struct encode *e)
 {
-    return !e->speed && !e->resampler && !e->coder;
+    return effects_are_light(e->effects) && !e->coder;
 }
 
 struct encode *encode_new(const struct encode_settings *settings, int model_rate)
@@ -79,22 +74,12 @@ struct encode *encode_new(const struct encode_settings *settings, int model_rate
         return NULL;
     }
     e->settings = *settings;
-    e->rate = settings->sample_rate ? settings->sample_rate : model_rate;
-    bool good = true;
-    if (settings->speed < 1 || settings->speed > 1) {
-        e->speed = sonicCreateStream(model_rate, 1);
-        good = e->speed != NULL;
-        if (good) {
-            sonicSetSpeed(e->speed, (float)settings->speed);
-        }
-    }
-    if (good && e->rate != model_rate) {
-        soxr_quality_spec_t quality = soxr_quality_spec(SOXR_HQ, 0);
-        e->resampler = soxr_create(model_rate, e->rate, 1, NULL, NULL, &quality, NULL);
-        good = e->resampler != NULL;
-    }
+    e->effects = effects_new(
+        &(struct effects_settings){settings->speed, settings->volume, settings->sample_rate},
+        model_rate);
+    bool good = e->effects != NULL;
     if (good && settings->format != ENCODE_WAV && settings->format != ENCODE_PCM) {
-        e->coder = encode_coder_new(settings, e->rate);
+        e->coder = encode_coder_new(settings, effects_rate(e->effects));
         good = e->coder != NULL;
     }
     if (!good) {
@@ -107,73 +92,10 @@ struct encode *encode_new(const struct encode_settings *settings, int model_rate
 void encode_free(struct encode *e)
 {
     if (e) {
-        if (e->speed) {
-            sonicDestroyStream(e->speed);
-        }
-        soxr_delete(e->resampler);
+        effects_free(e->effects);
         encode_coder_free(e->coder);
-        memory_free(e->stretched);
-        memory_free(e->resampled);
         memory_free(e);
     }
-}
-
-static bool make_room(float **buffer, size_t *room, size_t n)
-{
-    if (n > *room) {
-        float *grown = memory_resize(*buffer, *room, n, sizeof **buffer);
-        if (!grown) {
-            return false;
-        }
-        *buffer = grown;
-        *room = n;
-    }
-    return true;
-}
-
-/* pcm[n] -> e->stretched; *n becomes its length. */
-static bool stretch(struct encode *e, float **pcm, size_t *n, bool final)
-{
-    if ((*n && !sonicWriteFloatToStream(e->speed, *pcm, (int)*n)) ||
-        (final && !sonicFlushStream(e->speed))) {
-        return false;
-    }
-    size_t there = (size_t)sonicSamplesAvailable(e->speed);
-    if (!make_room(&e->stretched, &e->stretched_room, there + 1)) {
-        return false;
-    }
-    *n = (size_t)sonicReadFloatFromStream(e->speed, e->stretched, (int)there);
-    *pcm = e->stretched;
-    return true;
-}
-
-static bool resample(struct encode *e, float **pcm, size_t *n, bool final)
-{
-    /* What the filter still holds comes out in the last call: a second of room is far more than it keeps. */
-    size_t room = *n * 7 + 256 + (final ? (size_t)e->rate : 0), total = 0, done, used;
-    if (!make_room(&e->resampled, &e->resampled_room, room)) {
-        return false;
-    }
-    const float *in = *pcm;
-    for (size_t left = *n; left > 0; left -= used, in += used) {
-        if (soxr_process(e->resampler, in, left, &used, e->resampled + total, room - total, &done)) {
-            return false;
-        }
-        total += done;
-        if (used == 0) {
-            return false;
-        }
-    }
-    while (final) {
-        if (soxr_process(e->resampler, NULL, 0, NULL, e->resampled + total, room - total, &done)) {
-            return false;
-        }
-        total += done;
-        final = done > 0;
-    }
-    *pcm = e->resampled;
-    *n = total;
-    return true;
 }
 
 void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n)
@@ -187,16 +109,11 @@ void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n)
 
 bool encode_feed(struct encode *e, float *pcm, size_t n, bool final, struct wire_out *out)
 {
-    if ((e->speed && !stretch(e, &pcm, &n, final)) || (e->resampler && !resample(e, &pcm, &n, final))) {
+    if (!effects_feed(e->effects, &pcm, &n, final)) {
         return false;
     }
-    float volume = (float)e->settings.volume;
-    for (size_t i = 0; i < n && (volume < 1 || volume > 1); i++) {
-        float x = pcm[i] * volume;
-        pcm[i] = x > 1 ? 1 : x < -1 ? -1 : x;
-    }
     if (e->settings.format == ENCODE_WAV && !e->begun && (n > 0 || final)) {
-        samples_put_wav(out, e->settings.samples, e->rate);
+        samples_put_wav(out, e->settings.samples, encode_rate(e));
         e->begun = true;
     }
     if (e->coder) {
