@@ -74,9 +74,10 @@ static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 # Where a header of the outside libraries is not there, the first line says what to type.
-NEEDS   := jansson utf8proc pcre2 sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl
+NEEDS   := jansson utf8proc pcre2 sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl \
+           archive libxml/parser cmark ebur128
 find_headers = for h in $(1); do printf '\#define PCRE2_CODE_UNIT_WIDTH 8\n\#include <stdio.h>\n\#include <%s.h>\n' $$h; done | \
-           $(CC) -E - >/dev/null 2>&1
+           $(CC) -E -isystem /usr/include/libxml2 - >/dev/null 2>&1
 LACKS   := $(if $(filter clean help uninstall,$(MAKECMDGOALS)),,$(shell $(call find_headers,$(NEEDS)) || \
            for one in $(NEEDS); do $(call find_headers,$$one) || echo $$one.h; done))
 ifneq ($(LACKS),)
@@ -93,6 +94,7 @@ CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
 SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c effects/*.c)
+BOOK_SRC := $(wildcard book/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -109,15 +111,18 @@ LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(
 CLI_OBJ := $(CLI_SRC:%.c=$(R)/%.o)
 # The server, and what it shares with the commands, stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
 SERVER_OBJ := $(SERVER_SRC:%.c=$(R)/%.o)
+BOOK_OBJ := $(BOOK_SRC:%.c=$(R)/%.o)
 BASE_OBJ := $(filter $(R)/src/base/%,$(LIB_OBJ))
 SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,sonic) $(call static,mp3lame) \
                $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
 $(SERVER_OBJ): INC := -I/usr/include/opus
+$(BOOK_OBJ): INC := -isystem /usr/include/libxml2
+BOOK_LIBS := $(call static,cmark)
 TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -185,8 +190,8 @@ $(B)/internal.a: $(LIB_OBJ)
 $(B)/libutter.a: $(LIB_OBJ)
 	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && objcopy --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
 
-$(B)/utter: $(CLI_OBJ) $(SERVER_OBJ) $(BASE_OBJ) $(B)/libutter.a
-	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+$(B)/utter: $(CLI_OBJ) $(SERVER_OBJ) $(BOOK_OBJ) $(BASE_OBJ) $(B)/libutter.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -o $@
 
 tools: $(TOOLS) ## the model maker and other tools in C
 $(B)/tools/%: $(B)/tools/%.o $(B)/internal.a
@@ -230,6 +235,11 @@ $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
+$(B)/book.a: $(BOOK_OBJ)
+	@rm -f $@; $(AR) rcsT $@ $^
+$(B)/tests/book/%: $(B)/tests/book/%.o $(B)/book.a $(B)/server.a $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -lcmocka -o $@
+
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
 # fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.
 FUZZ_SECONDS ?= 60
@@ -265,6 +275,9 @@ CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(prog
 chosen: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2
 check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
+
+check-book: all checkpoints ## books at full size, and 50 runs of three kinds that are killed: half an hour
+	KILLS=50 CHAPTERS=5000 BOMB_MB=2000 tests/book/run $(B)
 
 bench-kernels: $(B)/tests/cpu/test_kern_all ## nanoseconds a call of every CPU kernel in every instruction set that runs here
 	@$< --bench $(ONLY)

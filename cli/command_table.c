@@ -14,6 +14,15 @@ const struct command command_table[] = {
             "cat story.txt | utter say -m models/custom --layout stream -o - - | aplay -t raw -f "
             "S16_LE -r 24000"},
         0, INT_MAX, command_say},
+    {COMMAND_READ, "read", "read a book out: an audiobook with chapters",
+        "[-m DIR] [-v VOICE] [-o FILE] [options] BOOK",
+        "BOOK is an epub, txt, md, html, or subtitles (srt, vtt), which are spoken in their slots. "
+        "The\n"
+        "result is an m4b with chapters and cover where ffmpeg is installed, or what -o names. Ctrl-C\n"
+        "leaves a complete file of what was made; the same command goes on from there, also after a\n"
+        "crash. The exit code is 3 where words are missing.\n",
+        {"utter read book.epub", "utter read book.epub --chapters 2-5 --loudness -18 -o book.mp3"}, 1,
+        1, command_read},
     {COMMAND_CLONE, "clone", "make a voice from a recording",
         "[-m DIR] SOUND [--text TRANSCRIPT] -o NAME.voice [options]",
         "SOUND is wav, flac, ogg, opus or mp3; 5 to 15 seconds of clean speech are best. With --text\n"

@@ -15,6 +15,7 @@ enum {
     COMMAND_CLONE = 256,
     COMMAND_DESIGN = 512,
     COMMAND_VOICES_MIX = 1024,
+    COMMAND_READ = 2048,
     COMMAND_SERVE = 1 << 16,
     COMMAND_LOAD = 1 << 17,
     COMMAND_QUANTIZE = 1 << 18,
@@ -22,12 +23,13 @@ enum {
     COMMAND_PULL = 1 << 25,
     COMMAND_USE = 1 << 26,
     COMMAND_COMPLETION = 1 << 27,
-    COMMAND_ALL = 2047 | COMMAND_SERVE, /* that open a model */
+    COMMAND_ALL = 4095 | COMMAND_SERVE, /* that open a model */
 };
 
 struct invocation;
 
 int command_say(const struct invocation *invocation);
+int command_read(const struct invocation *invocation);
 int command_tokens(const struct invocation *invocation);
 int command_codec_decode(const struct invocation *invocation);
 int command_codec_encode(const struct invocation *invocation);

@@ -30,6 +30,7 @@ struct settings {
     struct setting voice, language, instruct, file, layout;
     struct setting output, format, sample, codes;
     struct setting speed, volume, rate;
+    struct setting list, chapters, split, loudness, fit, fresh, read_lanes;
     struct setting greedy, seed, max_frames, no_guard, retries, lines;
     struct setting sampling[MOST_PARAMETERS]; /* of parameter_table */
     struct setting stats, trace, json, quiet;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is spoken and kept as one: some paragraphs of a chapter, about a minute of speech. Where a text is cut
+ * depends on nothing but the text. */
+#ifndef BOOK_SECTIONS_H
+#define BOOK_SECTIONS_H
+
+#include "book/book.h"
+
+/* What follows a section, and how long the pause is. */
+enum section_end { SECTION_SENTENCE, SECTION_PARAGRAPH, SECTION_CHAPTER };
+
+struct section {
+    size_t chapter;
+    const char *text; /* of the chapter's; no zero at its end */
+    size_t bytes;
+    enum section_end end;
+};
+
+struct sections {
+    struct section *at;
+    size_t n, room;
+    uint64_t bytes; /* of all texts */
+};
+
+/* Adds those of a chapter, whose text must stay. */
+utter_status sections_add(
+    struct sections *s, const struct chapter *chapter, size_t number, bool whole, utter_error *error);
+void sections_fini(struct sections *s);
+
+#endif

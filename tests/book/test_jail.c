@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The process without rights: what it can do, and what it cannot. */
+#include "book/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "tests/support.h"
+
+static void prepare_nothing(void)
+{
+}
+
+static utter_status run(
+    void (*parse)(const struct jail_work *, const char *, size_t), char **answer, size_t *n)
+{
+    const char *path = "/proc/self/exe";
+    struct jail_work work = {prepare_nothing, parse, "a book"};
+    utter_error error = {0};
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    *answer = NULL;
+    utter_status status = jail_run(&work, file, answer, n, &error);
+    close(file);
+    if (status) {
+        assert_non_null(strstr(error.text, "a book: cannot be read"));
+    }
+    return status;
+}
+
+static void parse_head(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work;
+    jail_write(bytes, n < 4 ? n : 4);
+}
+
+static void test_reads_and_answers(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    assert_int_equal(run(parse_head, &answer, &n), UTTER_OK);
+    assert_int_equal(n, 4);
+    assert_memory_equal(answer, "\177ELF", 4);
+    memory_free(answer);
+}
+
+/* A letter for each thing that could be done. */
+static void try_all(const struct jail_work *work, const char *bytes, size_t n)
+{
+    char done[16] = "";
+    (void)work, (void)bytes, (void)n;
+    if (open("/etc/passwd", O_RDONLY) >= 0) {
+        strcat(done, "o");
+    }
+    if (open("/tmp", O_TMPFILE | O_RDWR, 0600) >= 0) {
+        strcat(done, "w");
+    }
+    if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_UNIX, SOCK_STREAM, 0) >= 0) {
+        strcat(done, "s");
+    }
+    if (kill(getppid(), 0) == 0) {
+        strcat(done, "k");
+    }
+    if (unlink("/tmp/utter-never-there") == 0 || errno != EPERM) {
+        strcat(done, "u");
+    }
+    char *words[] = {NULL};
+    execve("/bin/true", words, words);
+    if (errno != EPERM) {
+        strcat(done, "x");
+    }
+    if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+        strcat(done, "m");
+    }
+    if (fcntl(3, F_GETFD) >= 0 || write(2, "seen", 0) < 0) {
+        strcat(done, "f");
+    }
+    strcat(done, ".");
+    jail_write(done, strlen(done));
+}
+
+static void test_has_no_rights(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    assert_int_equal(run(try_all, &answer, &n), UTTER_OK);
+    char text[32];
+    snprintf(text, sizeof text, "%.*s", (int)n, answer);
+    assert_string_equal(text, ".");
+    memory_free(answer);
+}
+
+static void crash(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    jail_write("half", 4);
+    raise(SIGKILL);
+    __builtin_trap(); /* where the filter keeps it from sending signals */
+}
+
+static void say_nothing(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+}
+
+static void talk_for_ever(const struct jail_work *work, const char *bytes, size_t n)
+{
+    static char block[1 << 16];
+    (void)work, (void)bytes, (void)n;
+    while (jail_write(block, sizeof block)) {
+    }
+}
+
+static void take_memory(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    size_t all = 0;
+    for (char *block; all < (size_t)2 << 30 && (block = malloc(1 << 20)); all += 1 << 20) {
+        block[0] = 1;
+    }
+    jail_write(all < (size_t)2 << 30 ? "bounded" : "endless", 7);
+}
+
+static void test_failures_are_told(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    if (!SUPPORT_SANITIZED) { /* which reserve terabytes, and tell of crashes */
+        assert_int_equal(run(crash, &answer, &n), UTTER_E_FILE);
+        assert_int_equal(run(take_memory, &answer, &n), UTTER_OK);
+        assert_memory_equal(answer, "bounded", 7);
+        memory_free(answer);
+    }
+    assert_int_equal(run(say_nothing, &answer, &n), UTTER_E_FILE);
+    assert_int_equal(run(talk_for_ever, &answer, &n), UTTER_E_FILE);
+    assert_null(answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads_and_answers),
+        cmocka_unit_test(test_has_no_rights), cmocka_unit_test(test_failures_are_told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
