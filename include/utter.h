@@ -452,6 +452,7 @@ typedef struct utter_piece {
     double seconds;       /* of its own sound */
     const int32_t *codes; /* n_frames frames, valid during the call */
     size_t n_frames;
+    uint64_t begin, end; /* in the reading's sound, in samples; the pause behind it belongs to it */
 } utter_piece;
 
 /* Told of each piece when it has ended, before the sound of the next. */

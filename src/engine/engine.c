@@ -202,12 +202,22 @@ void engine_note_stream(const utter_stream *s)
     }
 }
 
-void engine_free_stream(utter_stream **stream)
+void engine_release_lane(utter_stream *s)
 {
-    utter_stream *s = *stream;
-    if (s) { /* what the lane held others may need */
+    if (s->lane >= 0) { /* what the lane held others may need */
         s->engine->streams[s->lane] = NULL;
         s->context->ops->lane_reset(s->context->backend, s->lane, &s->settings, NULL);
+        s->lane = -1;
+    }
+    memory_free(s->ring);
+    s->ring = NULL;
+    s->ring_n = 0;
+}
+
+void engine_free_stream(utter_stream **stream)
+{
+    if (*stream) {
+        engine_release_lane(*stream);
     }
     stream_free(stream);
 }

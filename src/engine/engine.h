@@ -57,6 +57,8 @@ utter_status engine_open_stream(utter_stream **stream, struct engine *engine,
     const utter_stream_options *options, utter_error *error);
 /* Tells through the log what the user should know of the stream's options. */
 void engine_note_stream(const utter_stream *stream);
+/* The stream has ended and its sound was taken: the lane is for others, the rest stays. */
+void engine_release_lane(utter_stream *stream);
 /* Frees the stream and its lane. Accepts a pointer to NULL. */
 void engine_free_stream(utter_stream **stream);
 

@@ -398,6 +398,9 @@ void stream_fail(utter_stream *s, utter_status status, const utter_error *error)
 size_t stream_drain(utter_stream *s, float *pcm, size_t capacity)
 {
     size_t n = min(s->ring_n, capacity);
+    if (n == 0) { /* the ring of one that has ended is gone */
+        return 0;
+    }
     size_t first = min(s->ring_size - s->ring_from, n);
     memcpy(pcm, s->ring + s->ring_from, first * sizeof *pcm);
     memcpy(pcm + first, s->ring, (n - first) * sizeof *pcm);

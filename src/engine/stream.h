@@ -37,7 +37,7 @@ struct utter_stream {
     /* Whose stream it is: for who holds the stream, nothing here looks into it */
     struct engine *engine;
     struct stream_context *context;
-    int lane;
+    int lane; /* -1: it has ended and needs none */
     utter_voice *voice;
     struct prompt *prompt;
     struct lane_settings settings;

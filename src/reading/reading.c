@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of a reading: text to pieces, pieces to streams, their samples through the seam. Pieces are judged in their
  * order, by the pace of those before, so that what is said again depends on nothing else. */
-#include "reading/reading.h"
+#include "reading/reading_parts.h"
 
 #include <string.h>
 
@@ -14,65 +14,11 @@ enum { MOST_LANES = 256, PACE_LEAST_UNITS = 40, MOST_TRIES = 100 };
  * built-in voice are within a seventh of it. */
 static const double least_unit_s = 0.03, pace_least = 0.75, pace_most = 1.7, pace_weight = 0.2;
 
-/* A piece that is being made, or waits for its turn. */
-struct work {
-    uint64_t index, at, bytes;
-    char *text;
-    size_t text_bytes, units;
-    enum cut_end end;
-    bool only, last; /* the text is one piece; no other comes behind it */
-    int tries;       /* that have begun */
-    size_t n_fed;    /* bytes of the text that the stream has */
-    bool growing;    /* they are all that is known of it */
-    utter_stream *stream;
-    struct samples made; /* not live: its sound */
-    bool begun;          /* the seam knows it */
-};
-
-struct utter_reading {
-    struct engine *engine;
-    utter_stream_options voice;
-    utter_reading_options options;
-    char *language, *instruct;
-    struct cutter cutter;
-    struct seam seam;
-    utter_stream *spare; /* keeps the lane while no piece is being made */
-    struct work *works;  /* [n_lanes], in their order */
-    int n_works, n_lanes;
-    struct samples out;
-    size_t out_from;
-    bool held;
-    bool streams, random;        /* the layout; another seed gives other sound */
-    int cancelled;               /* atomic: any thread may set it */
-    utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
-    utter_error failure;
-    double pace_s; /* a unit takes, mean of the pieces that were whole; 0: not known */
-    uint64_t n_cut;
-    size_t source_bytes, n_checked; /* of the text, and of it those that are known to be UTF-8 */
-    utter_reading_stats stats;
-};
-
 static utter_status fail_with(utter_reading *r, utter_status status, const utter_error *error)
 {
     r->finish = UTTER_FINISH_ERROR;
     r->failure = error ? *error : (utter_error){.text = "the reading failed"};
     r->failure.code = status;
-    return status;
-}
-
-static utter_status open_stream(
-    utter_reading *r, utter_stream **stream, uint64_t seed, utter_error *error)
-{
-    utter_stream_options o = r->voice;
-    o.seed = seed;
-    if (r->options.max_frames > 0) {
-        o.max_frames =
-            (int)max(1, min((int64_t)o.max_frames, r->options.max_frames - (int64_t)r->stats.n_frames));
-    }
-    utter_status status = engine_open_stream(stream, r->engine, &o, error);
-    if (status == UTTER_OK) {
-        (*stream)->held = r->held;
-    }
     return status;
 }
 
@@ -109,9 +55,10 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     bool together = !options->live && options->max_frames == 0;
     r->random = voice->talker.temperature > 0 || voice->predictor.temperature > 0;
     r->n_lanes = together ? min(min(options->lanes, engine->n_lanes), MOST_LANES) : 1;
-    r->works = memory_new((size_t)r->n_lanes, sizeof *r->works);
+    r->n_room = r->n_lanes > 1 ? 2 * r->n_lanes : 1;
+    r->works = memory_new((size_t)r->n_room, sizeof *r->works);
     utter_status status = r->works ? copy_voice(r, voice, error) : error_memory(error, "a reading");
-    if (status || (status = open_stream(r, &r->spare, r->voice.seed, error))) {
+    if (status || (status = works_open_stream(r, &r->spare, r->voice.seed, error))) {
         reading_free(&r);
         return status;
     }
@@ -121,20 +68,12 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     return UTTER_OK;
 }
 
-static void work_fini(struct work *w)
-{
-    engine_free_stream(&w->stream);
-    memory_free(w->text);
-    samples_fini(&w->made);
-    *w = (struct work){0};
-}
-
 void reading_free(utter_reading **reading)
 {
     utter_reading *r = *reading;
     if (r) {
         for (int i = 0; i < r->n_works; i++) {
-            work_fini(&r->works[i]);
+            works_drop(&r->works[i]);
         }
         engine_free_stream(&r->spare);
         voice_free((utter_voice **)&r->voice.voice);
@@ -147,99 +86,6 @@ void reading_free(utter_reading **reading)
         memory_free(r);
     }
     *reading = NULL;
-}
-
-static double pause_of(const utter_reading *r, enum cut_end end)
-{
-    return end == CUT_PARAGRAPH  ? r->options.paragraph_pause_s
-           : end == CUT_SENTENCE ? r->options.sentence_pause_s
-           : end == CUT_CLAUSE   ? r->options.clause_pause_s
-                                 : 0.05;
-}
-
-/* A stream for the next try of a piece. UTTER_AGAIN: no lane is free. */
-static utter_status begin_try(utter_reading *r, struct work *w, utter_error *error)
-{
-    uint64_t seed = r->voice.seed + (uint64_t)w->tries;
-    utter_status status = UTTER_OK;
-    w->n_fed = 0;
-    if (r->spare && w->tries == 0) {
-        w->stream = r->spare;
-        r->spare = NULL;
-    } else {
-        engine_free_stream(&r->spare);
-        status = open_stream(r, &w->stream, seed, error);
-    }
-    w->tries += status == UTTER_OK;
-    return status;
-}
-
-static utter_status start(utter_reading *r, struct work *w, utter_error *error)
-{
-    utter_status status = w->growing ? UTTER_OK : begin_try(r, w, error);
-    w->growing = false;
-    if (status == UTTER_OK) {
-        status = stream_text(w->stream, w->text + w->n_fed, w->text_bytes - w->n_fed, error);
-    }
-    return status ? status : stream_finish(w->stream, error);
-}
-
-/* In the stream layout speech begins with the first words, before it is known where the first piece ends. */
-static utter_status grow(utter_reading *r, utter_error *error)
-{
-    struct work *w = &r->works[0];
-    size_t certain = r->streams && r->n_cut == 0 ? cutter_certain(&r->cutter) : 0;
-    utter_status status = UTTER_OK;
-    if (r->n_works == 0 && certain > 0) {
-        *w = (struct work){.growing = true};
-        status = begin_try(r, w, error);
-        r->n_works += status == UTTER_OK;
-    }
-    if (status == UTTER_OK && certain > w->n_fed) {
-        const char *text = r->cutter.text.at + r->cutter.begin;
-        status = stream_text(w->stream, text + w->n_fed, certain - w->n_fed, error);
-        w->bytes = w->n_fed = certain;
-    }
-    return status;
-}
-
-/* Makes streams of the next pieces of the text, as many as there are lanes. */
-static utter_status start_pieces(utter_reading *r, utter_error *error)
-{
-    struct cut_piece piece;
-    bool growing = r->n_works > 0 && r->works[0].growing;
-    while ((growing || (r->n_works < r->n_lanes && (r->spare || engine_free_lane(r->engine) >= 0))) &&
-           cutter_next(&r->cutter, &piece)) {
-        bool only = piece.last && r->n_cut == 0;
-        if (!piece.speaks && !only) { /* stars between paragraphs */
-            continue;
-        }
-        struct work *w = &r->works[growing ? 0 : r->n_works++];
-        *w = (struct work){.index = r->n_cut++,
-            .at = piece.at,
-            .bytes = piece.bytes,
-            .text = memory_string_n(piece.text, piece.text_bytes),
-            .text_bytes = piece.text_bytes,
-            .units = piece.units,
-            .end = piece.end,
-            .only = only,
-            .last = piece.last,
-            .tries = w->tries,
-            .n_fed = w->n_fed,
-            .growing = growing,
-            .stream = w->stream,
-            .made = w->made,
-            .begun = w->begun};
-        if (w->begun) {
-            seam_pause(&r->seam, pause_of(r, w->end));
-        }
-        growing = false;
-        utter_status status = w->text ? start(r, w, error) : error_memory(error, "a piece of text");
-        if (status) {
-            return status;
-        }
-    }
-    return UTTER_OK;
 }
 
 /* What is not UTF-8 is told with its place in the whole text, before any of it is spoken. */
@@ -263,7 +109,7 @@ utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utte
     }
     utter_status status = cutter_text(&r->cutter, text, bytes, error);
     r->source_bytes += status ? 0 : bytes;
-    return status || (status = check_text(r, false, error)) || (status = grow(r, error))
+    return status || (status = check_text(r, false, error)) || (status = works_grow(r, error))
                ? fail_with(r, status, error)
                : UTTER_OK;
 }
@@ -279,7 +125,7 @@ utter_status reading_finish(utter_reading *r, utter_error *error)
     }
     cutter_finish(&r->cutter);
     /* What a stream finds wrong with a text of one piece is told at once. */
-    status = r->source_bytes == 0 ? stream_finish(r->spare, error) : start_pieces(r, error);
+    status = r->source_bytes == 0 ? stream_finish(r->spare, error) : works_start_pieces(r, error);
     return status < 0 ? fail_with(r, status, error) : UTTER_OK;
 }
 
@@ -297,7 +143,7 @@ static utter_status give_out(
     }
     if (!w->begun) {
         bool first = w->index == 0 && (w->tries == 1 || !r->options.live);
-        seam_begin(&r->seam, w->growing ? 0 : pause_of(r, w->end), first);
+        seam_begin(&r->seam, w->growing ? 0 : works_pause(r, w->end), first);
         w->begun = true;
     }
     return seam_put(&r->seam, pcm, n, &r->out, error);
@@ -331,6 +177,8 @@ static utter_status collect(utter_reading *r, utter_error *error)
             if (error) {
                 *error = w->stream->failure;
             }
+        } else if (i > 0 && w->stream && w->stream->finish != UTTER_FINISH_NONE) {
+            engine_release_lane(w->stream); /* it waits for its turn, and others need not wait for it */
         }
     }
     return status;
@@ -399,7 +247,10 @@ static void note_piece(utter_reading *r, const struct work *w, bool whole)
         .whole = whole,
         .seconds = seconds_of(r, w),
         .codes = s->codes,
-        .n_frames = (size_t)s->n_frames};
+        .n_frames = (size_t)s->n_frames,
+        .begin = r->n_told,
+        .end = r->n_given + r->out.n - r->out_from};
+    r->n_told = piece.end;
     if (r->options.piece) {
         r->options.piece(r->options.piece_user, &piece);
     }
@@ -410,12 +261,13 @@ static utter_status go_on(utter_reading *r, utter_error *error)
 {
     struct work *w = &r->works[0];
     bool last = w->last || r->finish != UTTER_FINISH_NONE;
-    work_fini(w);
+    works_drop(w);
     r->n_works--;
     memmove(r->works, r->works + 1, (size_t)r->n_works * sizeof *r->works);
     r->works[r->n_works] = (struct work){0};
-    /* The lane stays ours while text is waited for. */
-    return last || r->n_works > 0 ? UTTER_OK : open_stream(r, &r->spare, r->voice.seed, error);
+    /* A lane stays ours, while text is waited for, and for what is said again. */
+    return last || works_lanes(r) > 0 ? UTTER_OK
+                                      : works_open_stream(r, &r->spare, r->voice.seed, error);
 }
 
 /* The front piece has ended: it is said again, or it is done. */
@@ -440,7 +292,8 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
         w->made.n = 0;
         w->begun = false;
         engine_free_stream(&w->stream);
-        return start(r, w, error);
+        w->waits = !works_has_lane(r);
+        return w->waits ? UTTER_OK : works_start(r, w, error);
     }
     if (cut) {
         r->finish = w->stream->finish;
@@ -455,6 +308,7 @@ static size_t give(utter_reading *r, float *pcm, size_t capacity)
     if (n > 0) {
         memcpy(pcm, r->out.at + r->out_from, n * sizeof *pcm);
         r->out_from += n;
+        r->n_given += n;
     }
     if (r->out_from == r->out.n) {
         r->out_from = r->out.n = 0;
@@ -478,7 +332,7 @@ static utter_status stop(utter_reading *r, utter_error *error)
         note_piece(r, w, false);
     }
     for (int i = 0; i < r->n_works; i++) {
-        work_fini(&r->works[i]);
+        works_drop(&r->works[i]);
     }
     r->n_works = 0;
     engine_free_stream(&r->spare);
@@ -501,7 +355,7 @@ static utter_status settle(utter_reading *r, utter_error *error)
             r->finish = UTTER_FINISH_MAX_FRAMES;
             break;
         }
-        if ((status = start_pieces(r, error)) || (status = collect(r, error))) {
+        if ((status = works_start_pieces(r, error)) || (status = collect(r, error))) {
             break;
         }
         if (r->n_works == 0) {
@@ -511,6 +365,10 @@ static utter_status settle(utter_reading *r, utter_error *error)
             break;
         }
         const struct work *w = &r->works[0];
+        if (w->waits) {
+            moved = works_has_lane(r);
+            continue;
+        }
         stream_ready(w->stream); /* notices a bound that has been reached */
         moved = w->stream->finish != UTTER_FINISH_NONE && w->stream->ring_n == 0 &&
                 (!w->growing || at_limit(r, w));

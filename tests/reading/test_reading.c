@@ -29,6 +29,7 @@ static void on_piece(void *user, const utter_piece *piece)
     struct heard *h = user;
     assert_true(h->n_pieces < 64);
     assert_int_equal(piece->index, h->n_pieces);
+    assert_int_equal(piece->begin, h->n_pieces ? h->pieces[h->n_pieces - 1].end : 0);
     h->pieces[h->n_pieces++] = *piece;
 }
 
@@ -62,6 +63,7 @@ static struct heard hear(utter_model *model, const utter_stream_options *voice,
     assert_int_equal(status, UTTER_END);
     h.stats.size = sizeof h.stats;
     assert_int_equal(utter_reading_get_stats(reading, &h.stats), UTTER_OK);
+    assert_int_equal(h.n_pieces ? h.pieces[h.n_pieces - 1].end : h.n, h.n);
     utter_reading_free(&reading);
     assert_null(reading);
     return h;
@@ -130,25 +132,71 @@ static void a_long_text_is_whole(void **state)
     utter_model_close(&model);
 }
 
-/* A model that never ends by itself: each piece is tried as often as was asked for, and what stays bad is told. */
+/* A model that never ends by itself: each piece is tried as often as was asked for, and what stays bad is told; in
+ * several lanes too, where what is said again may have to wait for one. */
 static void what_is_not_whole_is_said_again(void **state)
 {
     (void)state;
-    utter_model *model = open_with(MODEL, 1, 1);
+    utter_model *model = open_with(MODEL, 1, 3);
     utter_stream_options voice = options_of(model, 3, 7);
     utter_reading_options o = reading_options();
+    struct heard alone = {0};
     o.live = false;
     o.retries = 2;
-    o.piece_length = 100;
-    struct heard h = hear(model, &voice, &o, LONG, sizeof LONG, 1920);
-    assert_true(h.stats.n_broken == h.stats.n_pieces && h.stats.n_retries == 2 * h.stats.n_pieces);
-    assert_int_not_equal(h.stats.finish, UTTER_FINISH_EOS);
-    for (size_t i = 0; i < h.n_pieces; i++) {
-        assert_false(h.pieces[i].whole);
-        assert_int_equal(h.pieces[i].tries, 3);
-        assert_int_equal(h.pieces[i].seed, 9);
+    o.piece_length = 50;
+    for (o.lanes = 1; o.lanes <= 3; o.lanes++) {
+        struct heard h = hear(model, &voice, &o, LONG, sizeof LONG, 1920);
+        assert_true(h.stats.n_broken == h.stats.n_pieces && h.stats.n_retries == 2 * h.stats.n_pieces);
+        assert_int_not_equal(h.stats.finish, UTTER_FINISH_EOS);
+        assert_true(h.n_pieces > 6);
+        for (size_t i = 0; i < h.n_pieces; i++) {
+            assert_false(h.pieces[i].whole);
+            assert_int_equal(h.pieces[i].tries, 3);
+            assert_int_equal(h.pieces[i].seed, 9);
+        }
+        alone = o.lanes == 1 ? h : alone;
+        assert_int_equal(h.n, alone.n);
+        assert_memory_equal(h.pcm, alone.pcm, h.n * sizeof *h.pcm);
+        if (o.lanes > 1) {
+            free(h.pcm);
+        }
     }
-    free(h.pcm);
+    free(alone.pcm);
+    utter_model_close(&model);
+}
+
+/* Lanes do not wait for the piece in front: of what a step could make, nine tenths are made. */
+static void lanes_are_kept_at_work(void **state)
+{
+    enum { LANES = 4 };
+    (void)state;
+    utter_model *model = open_with(BUILTIN, 2, LANES);
+    utter_reading_options o = reading_options();
+    utter_reading *reading;
+    utter_reading_stats stats = {.size = sizeof stats};
+    utter_error error = {0};
+    utter_status status;
+    float pcm[1920];
+    size_t n, n_steps = 0;
+    o.live = false;
+    o.lanes = LANES;
+    assert_int_equal(utter_reading_open(&reading, model, NULL, &o, &error), UTTER_OK);
+    for (int i = 0; i < (SUPPORT_SANITIZED ? 1 : 4); i++) {
+        assert_int_equal(utter_reading_text(reading, LONG, sizeof LONG - 1, &error), UTTER_OK);
+        assert_int_equal(utter_reading_text(reading, "\n\n", 2, &error), UTTER_OK);
+    }
+    assert_int_equal(utter_reading_finish(reading, &error), UTTER_OK);
+    while ((status = utter_reading_take(reading, pcm, 1920, &n, &error)) != UTTER_END) {
+        assert_true(status >= 0);
+        if (status == UTTER_AGAIN) {
+            assert_int_equal(utter_model_step(model, &error), UTTER_OK);
+            n_steps++;
+        }
+    }
+    utter_reading_get_stats(reading, &stats);
+    double share = (double)stats.n_frames / ((double)n_steps * LANES);
+    assert_true(share > (SUPPORT_SANITIZED ? 0.5 : 0.86));
+    utter_reading_free(&reading);
     utter_model_close(&model);
 }
 
@@ -320,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_short_text_is_one_utterance),
         cmocka_unit_test(a_long_text_is_whole),
         cmocka_unit_test(what_is_not_whole_is_said_again),
+        cmocka_unit_test(lanes_are_kept_at_work),
         cmocka_unit_test(what_cannot_be_said_again_comes_as_it_is_made),
         cmocka_unit_test(speech_begins_with_the_first_words),
         cmocka_unit_test(a_limit_of_the_caller_cuts),

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A reading as its own files see it: pieces on their lanes (works.c), and what becomes of their sound (reading.c). */
+#ifndef READING_PARTS_H
+#define READING_PARTS_H
+
+#include "reading/reading.h"
+
+/* A piece that is being made, or waits for its turn. */
+struct work {
+    uint64_t index, at, bytes;
+    char *text;
+    size_t text_bytes, units;
+    enum cut_end end;
+    bool only, last; /* the text is one piece; no other comes behind it */
+    int tries;       /* that have begun */
+    size_t n_fed;    /* bytes of the text that the stream has */
+    bool growing;    /* they are all that is known of it */
+    utter_stream *stream;
+    struct samples made; /* not live: its sound */
+    bool begun;          /* the seam knows it */
+    bool waits;          /* it is said again when a lane is free; stream is NULL */
+};
+
+struct utter_reading {
+    struct engine *engine;
+    utter_stream_options voice;
+    utter_reading_options options;
+    char *language, *instruct;
+    struct cutter cutter;
+    struct seam seam;
+    utter_stream *spare; /* keeps the lane while no piece is being made */
+    /* [n_room], in their order; of those that have ended some wait for the one in front */
+    struct work *works;
+    int n_works, n_room, n_lanes;
+    struct samples out;
+    size_t out_from;
+    /* Samples that were taken, and those up to the end of the last piece. */
+    uint64_t n_given, n_told;
+    bool held;
+    bool streams, random;        /* the layout; another seed gives other sound */
+    int cancelled;               /* atomic: any thread may set it */
+    utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
+    utter_error failure;
+    double pace_s; /* a unit takes, mean of the pieces that were whole; 0: not known */
+    uint64_t n_cut;
+    size_t source_bytes, n_checked; /* of the text, and of it those that are known to be UTF-8 */
+    utter_reading_stats stats;
+};
+
+/* How long the quiet behind a piece is. */
+double works_pause(const struct utter_reading *r, enum cut_end end);
+/* A stream with the settings of the reading. UTTER_AGAIN: no lane is free. */
+utter_status works_open_stream(
+    struct utter_reading *r, utter_stream **stream, uint64_t seed, utter_error *error);
+/* Lanes that are the reading's; whether it may begin something now. */
+int works_lanes(const struct utter_reading *r);
+bool works_has_lane(const struct utter_reading *r);
+/* The next try of a piece begins; a lane is free. */
+utter_status works_start(struct utter_reading *r, struct work *w, utter_error *error);
+/* In the stream layout speech begins with the first words, before it is known where the first piece ends. */
+utter_status works_grow(struct utter_reading *r, utter_error *error);
+/* Makes streams of the next pieces of the text, as many as there are lanes; what is said again comes first. */
+utter_status works_start_pieces(struct utter_reading *r, utter_error *error);
+void works_drop(struct work *w);
+
+#endif
