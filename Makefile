@@ -71,10 +71,10 @@ ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsa
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
-LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) $(call static,unibreak) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 # Where a header of the outside libraries is not there, the first line says what to type.
-NEEDS   := jansson utf8proc pcre2 sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl \
+NEEDS   := jansson utf8proc pcre2 wordbreak sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl \
            archive libxml/parser cmark ebur128
 find_headers = for h in $(1); do printf '\#define PCRE2_CODE_UNIT_WIDTH 8\n\#include <stdio.h>\n\#include <%s.h>\n' $$h; done | \
            $(CC) -E -isystem /usr/include/libxml2 - >/dev/null 2>&1
@@ -87,7 +87,7 @@ endif
 # The kernels take longest to compile: they come first, so that none of them is left alone at the end.
 KERNELS := $(wildcard src/cpu/kernels/*.c)
 LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/reading/*.c src/audio/*.c \
-               src/model/*.c src/voice/*.c src/prompt/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
+               src/model/*.c src/voice/*.c src/prompt/*.c src/words/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
@@ -178,7 +178,7 @@ endif
 
 # For programs that share it: bound to the next versions by its soname, to nothing but utter.h by the map. Where outside
 # libraries come as archives, programs use those; here they are shared too, which is what systems expect.
-SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lunibreak -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 link_shared = $(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libutter.so.$(MAJOR) -Wl,--version-script=src/api/utter.map \
               -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,relro $(1) $(LIB_OBJ) $(SHARED_LIBS) -o $@
 $(SHARED): $(LIB_OBJ) src/api/utter.map

@@ -353,6 +353,7 @@ typedef struct utter_stream_options {
     uint64_t seed;            /* default 0 */
     int max_frames;           /* at most this many frames, 80 ms each; default from the checkpoint */
     bool guard;               /* default true: end a stuck or endlessly silent stream; docs/model.md */
+    bool words;               /* default false: tell when each word is heard, utter_stream_words */
 } utter_stream_options;
 
 /* Fills in the real defaults of this checkpoint. */
@@ -395,6 +396,22 @@ UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
  * from the stream; valid until the next call on it. */
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
 
+/* A word of the text, and when it is heard. It grows no further: a list of them is a plain array. */
+typedef struct utter_word {
+    uint64_t at, bytes;  /* where it stands in the text as it was given */
+    uint64_t start, end; /* samples from the beginning of the sound */
+    /* 0 .. 1: how surely the model was at this word; 0: it was passed over, or not known */
+    float certainty;
+    bool final; /* it changes no more */
+} utter_word;
+
+/* The words that have begun so far, in their order, about two frames after they begin; those that are not final may
+ * still change or go. Words are cut by the rules of Unicode (UAX 29). Where the model's heads that follow the text are
+ * not known, or the device cannot watch them, the times are shares of the sound (utter_stream_stats.words_approximate),
+ * and no word is final before the end. NULL without utter_stream_options.words. Borrowed from the stream; valid until
+ * the next call on it or on utter_model_step. */
+UTTER_API const utter_word *utter_stream_words(utter_stream *stream, size_t *n_words);
+
 /* Ends the stream; what was made can still be read, then comes UTTER_END with UTTER_FINISH_CANCELLED. The
  * one call that any thread, or a signal handler, may make. */
 UTTER_API void utter_stream_cancel(utter_stream *stream);
@@ -426,8 +443,9 @@ typedef struct utter_stream_stats {
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
     /* From the first text (stream layout) or from finish (full) to the first samples */
     double first_sound_s;
-    int n_kept_rows; /* of n_rows: taken from a snapshot */
-    double wait_s;   /* of all that: the caller's thread waited for the device */
+    int n_kept_rows;        /* of n_rows: taken from a snapshot */
+    double wait_s;          /* of all that: the caller's thread waited for the device */
+    bool words_approximate; /* the times of words are shares of the sound */
 } utter_stream_stats;
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);

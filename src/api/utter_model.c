@@ -363,6 +363,7 @@ utter_status utter_model_tokenize(const utter_model *model, const char *text, si
         ids_fini(&list);
         return status;
     }
+    memory_free(list.begin);
     *ids = list.at;
     *n_ids = list.n;
     return UTTER_OK;

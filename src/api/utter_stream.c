@@ -124,6 +124,16 @@ const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames)
     return stream ? stream->codes : NULL;
 }
 
+const utter_word *utter_stream_words(utter_stream *stream, size_t *n_words)
+{
+    size_t n = 0;
+    const utter_word *words = stream ? stream_words(stream, &n) : NULL;
+    if (n_words) {
+        *n_words = n;
+    }
+    return words;
+}
+
 void utter_stream_cancel(utter_stream *stream)
 {
     if (stream) {
@@ -156,6 +166,7 @@ utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_sta
     full.finish = stream->finish;
     full.n_frames = stream->n_frames;
     full.n_text_tokens = prompt_text_tokens(stream->prompt);
+    full.words_approximate = stream->words && words_approximate(stream->words);
     return api_copy_sized(stats, stats->size, &full, sizeof full, "utter_stream_stats", NULL);
 }
 

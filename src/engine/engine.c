@@ -2,6 +2,7 @@
  * Opens a checkpoint on a backend and steps its streams. */
 #include "engine/engine.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,6 +89,22 @@ static utter_status open_checkpoint(
     return status;
 }
 
+/* Which heads follow the text: what the checkpoint brings, or a file of its own. None on a device that cannot watch. */
+static utter_status open_heads(
+    struct engine *e, const char *folder, const struct engine_options *options, utter_error *error)
+{
+    const struct backend_ops *ops = e->context.ops;
+    char path[PATH_MAX];
+    utter_status status = file_join(path, sizeof path, folder, HEADS_FILE, error);
+    const char *from = options->heads ? options->heads : path;
+    if (status || !ops->watch || !checkpoint_exists(from)) {
+        return status;
+    }
+    struct heads *heads = &e->context.heads;
+    status = heads_read(heads, e->context.model->config, from, error);
+    return status ? status : ops->watch(e->context.backend, heads->at, heads->n, error);
+}
+
 utter_status engine_open(
     struct engine *e, const char *folder, const struct engine_options *options, utter_error *error)
 {
@@ -105,7 +122,8 @@ utter_status engine_open(
         backend.n_lanes = ops->suiting_lanes ? ops->suiting_lanes(model, &backend) : ENGINE_LANES;
     }
     if ((status = engine_allocate(e, folder, backend.n_lanes, error)) ||
-        (status = ops->open(&e->context.backend, model, &backend, error))) {
+        (status = ops->open(&e->context.backend, model, &backend, error)) ||
+        (status = open_heads(e, folder, options, error))) {
         engine_close(e);
         return status;
     }

@@ -26,6 +26,7 @@ struct engine {
 struct engine_options {
     const struct backend_ops *ops;
     struct backend_options backend; /* n_lanes 0: as many as suit */
+    const char *heads;              /* a file (words/heads.h); NULL: what the checkpoint brings */
     uint64_t snapshot_bytes;        /* most that kept beginnings may take */
     bool native_pretokenizer;       /* instead of what the official package takes */
     double prompt_s; /* most that a step spends on one stream's prompt; 0: as long as it takes */

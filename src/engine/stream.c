@@ -44,6 +44,15 @@ static utter_status stream_allocate(utter_stream *s, utter_error *error)
     return s->codes && s->ring ? UTTER_OK : error_memory(error, "stream");
 }
 
+static utter_status words_open(utter_stream *s, utter_error *error)
+{
+    const struct config *c = s->context->model->config;
+    s->words = memory_new(1, sizeof *s->words);
+    return s->words ? words_init(s->words, &s->context->heads, c->max_positions, s->max_frames,
+                          c->codec.frame_samples, c->codec.sample_rate, error)
+                    : error_memory(error, "words");
+}
+
 utter_status stream_open(utter_stream **stream, struct stream_context *context, int lane,
     const utter_stream_options *o, utter_error *error)
 {
@@ -63,7 +72,7 @@ utter_status stream_open(utter_stream **stream, struct stream_context *context, 
     s->use_guard = o->guard;
     struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
     utter_status status;
-    if ((status = stream_allocate(s, error)) ||
+    if ((status = stream_allocate(s, error)) || (o->words && (status = words_open(s, error))) ||
         (status = prompt_open(&s->prompt, c, context->tokenizer, &request, error)) ||
         (status = context->ops->lane_reset(context->backend, lane, &s->settings, error))) {
         stream_free(&s);
@@ -78,6 +87,10 @@ void stream_free(utter_stream **stream)
     if (s) {
         prompt_close(&s->prompt);
         voice_free(&s->voice);
+        if (s->words) {
+            words_fini(s->words);
+        }
+        memory_free(s->words);
         memory_free(s->codes);
         memory_free(s->ring);
         memory_free(s);
@@ -100,13 +113,21 @@ static utter_status text_done(utter_stream *s, double begin, utter_status status
 utter_status stream_text(utter_stream *s, const char *text, size_t bytes, utter_error *error)
 {
     double begin = clock_seconds();
-    return text_done(s, begin, prompt_text(s->prompt, text, bytes, error));
+    utter_status status = prompt_text(s->prompt, text, bytes, error);
+    if (status == UTTER_OK && s->words) {
+        status = words_text(s->words, text, bytes, error);
+    }
+    return text_done(s, begin, status);
 }
 
 utter_status stream_finish(utter_stream *s, utter_error *error)
 {
     double begin = clock_seconds();
-    return text_done(s, begin, prompt_finish(s->prompt, error));
+    utter_status status = prompt_finish(s->prompt, error);
+    if (status == UTTER_OK && s->words) {
+        status = words_finish(s->words, error);
+    }
+    return text_done(s, begin, status);
 }
 
 /* There is text for another frame, and room for its sound and that of those before. */
@@ -170,6 +191,24 @@ static utter_status prime_vocoder(utter_stream *s, utter_error *error)
     return status;
 }
 
+/* The tokens of the text, as words look them up. */
+static struct words_tokens tokens_of(const utter_stream *s)
+{
+    return (struct words_tokens){
+        prompt_token_begins(s->prompt), prompt_text_tokens(s->prompt), prompt_finished(s->prompt)};
+}
+
+/* The lane looks at the rows of the text: all of them, and the end behind it; in the stream layout as many as there can
+ * be frames. */
+static utter_status look_at_text(utter_stream *s, utter_error *error)
+{
+    int begin = prompt_text_position(s->prompt), positions = s->context->model->config->max_positions;
+    int n = prompt_streams(s->prompt) ? s->max_frames + 1 : prompt_text_tokens(s->prompt) + 1;
+    return s->words && s->context->heads.n > 0 ? s->context->ops->look(s->context->backend, s->lane,
+                                                     begin, begin + min(n, positions - begin), error)
+                                               : UTTER_OK;
+}
+
 /* What the lane can have without computing rows: a kept beginning, or the sound of the recording. */
 static utter_status begin_lane(
     utter_stream *s, const struct beginning *beginning, int n_rows, utter_error *error)
@@ -182,6 +221,7 @@ static utter_status begin_lane(
     }
     utter_status status = snapshot_resume(&s->context->snapshots, s->lane, beginning, &found, error);
     s->n_read = s->stats.n_kept_rows = found ? beginning->n_rows : 0;
+    status = status ? status : look_at_text(s, error);
     s->begun = status == UTTER_OK;
     return status || found ? status : prime_vocoder(s, error);
 }
@@ -304,6 +344,10 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
         s->coming = out->not_a_number ? UTTER_FINISH_ERROR : UTTER_FINISH_EOS;
     } else {
         memcpy(s->codes + (size_t)s->n_made++ * n_codes, out->codes, n_codes * sizeof *s->codes);
+        if (s->words) {
+            const struct words_tokens tokens = tokens_of(s);
+            words_frame(s->words, out->scores, out->n_scores, &tokens);
+        }
     }
     if (s->n_made == s->n_frames) {
         take_end(s);
@@ -376,6 +420,10 @@ void stream_take_sound(utter_stream *s, const struct lane_out *out)
     for (const float *pcm = out->pcm; s->n_frames < s->n_made; pcm += n) {
         ring_put(s, pcm, n);
         s->n_frames++;
+        if (s->words) {
+            const struct words_tokens tokens = tokens_of(s);
+            words_sound(s->words, pcm, n, &tokens);
+        }
         if (s->use_guard) {
             s->finish = guard_look(&s->guard, s->codes[(s->n_frames - 1) * n_codes], pcm, n,
                 prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
@@ -393,6 +441,16 @@ void stream_fail(utter_stream *s, utter_status status, const utter_error *error)
     s->finish = UTTER_FINISH_ERROR;
     s->failure = *error;
     s->failure.code = status;
+}
+
+const utter_word *stream_words(utter_stream *s, size_t *n_words)
+{
+    if (s->words && s->finish != UTTER_FINISH_NONE) {
+        const struct words_tokens tokens = tokens_of(s);
+        words_end(s->words, s->finish == UTTER_FINISH_EOS, &tokens);
+    }
+    *n_words = s->words ? s->words->n_told : 0;
+    return s->words ? s->words->at : NULL;
 }
 
 size_t stream_drain(utter_stream *s, float *pcm, size_t capacity)

@@ -9,6 +9,7 @@
 #include "engine/snapshot.h"
 #include "model/backend.h"
 #include "prompt/prompt.h"
+#include "words/words.h"
 
 /* Frames of sound that a stream holds before a step passes it over. */
 enum { STREAM_RING_FRAMES = 64 };
@@ -30,6 +31,7 @@ struct stream_context {
     struct tokenizer *tokenizer;
     struct snapshot_store snapshots;
     struct prompt_clock prompt_clock;
+    struct heads heads; /* that the backend watches for streams with words */
     int n_together; /* frames of a stream that wait for their sound together, at most, in this step */
 };
 
@@ -50,8 +52,9 @@ struct utter_stream {
     int n_piece;    /* rows that the last call of stream_prefill has read */
     double piece_s; /* which that call took */
     struct guard guard;
-    int cancelled; /* atomic: any thread may set it */
-    bool held;     /* passed over by the step */
+    struct words *words; /* NULL: nobody asked */
+    int cancelled;       /* atomic: any thread may set it */
+    bool held;           /* passed over by the step */
 
     int32_t *codes;      /* [max_frames][n_codebooks] */
     int n_frames;        /* whose sound there is */
@@ -98,6 +101,9 @@ int stream_sound_due(const utter_stream *s, bool urgent);
 /* Takes in the sound of that many. */
 void stream_take_sound(utter_stream *s, const struct lane_out *out);
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
+
+/* The words so far, or NULL. */
+const utter_word *stream_words(utter_stream *s, size_t *n_words);
 
 /* Moves up to `capacity` samples out of the ring. */
 size_t stream_drain(utter_stream *s, float *pcm, size_t capacity);

@@ -42,6 +42,11 @@ struct frame_in {
     const int32_t *forced;
 };
 
+/* A head of the talker that is watched, to learn which row of the text it looks at. */
+struct talker_head {
+    int layer, head;
+};
+
 /* What collect hands out; pointers are the lane's and valid until its next frame, vocode or reset. */
 struct lane_out {
     bool end;             /* the end token was chosen: no codes */
@@ -50,6 +55,11 @@ struct lane_out {
     const int32_t *codes; /* [n_frames][n_codebooks], as chosen */
     const float *pcm;     /* [n_frames * frame_samples] once vocoded, else NULL */
     size_t n_samples;
+    /* After frame, of a lane that looks at rows: [heads watched][n_scores], of the position that chose this frame, the
+     * scaled product of query and key (what softmax takes) with each row from the first on that is looked at. NULL: it
+     * looks at none. */
+    const float *scores;
+    int n_scores;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
     /* Of a lane's first frame: the time of the prompt in front of it, where prefill only queues; -1 where that is not
      * known, for others' prompts came with it; 0 where prefill waits. Of later frames it means nothing. */
@@ -139,6 +149,14 @@ struct backend_ops {
         struct backend *b, int lane, const struct backend_snapshot *snapshot, utter_error *error);
     void (*snapshot_free)(
         struct backend *b, struct backend_snapshot **snapshot); /* accepts NULL in it */
+
+    /* Which heads of the talker are watched, in all lanes; n 0: none. Frames are the same to the bit. Lanes that look
+     * at rows must be told so again. NULL: the backend watches none. */
+    utter_status (*watch)(
+        struct backend *b, const struct talker_head *heads, int n, utter_error *error);
+    /* A lane that has no frame yet looks at its rows `begin` to `end`, those that it has by then, from its first frame
+     * to its next reset. */
+    utter_status (*look)(struct backend *b, int lane, int begin, int end, utter_error *error);
 
     /* A recording at the codec's rate, n_samples (at least 1) finite samples, -> *n_frames frames of codes,
      * ceil(n_samples / frame_samples) of them; UTTER_E_ARGUMENT when that is more than `capacity_frames`, UTTER_E_MODEL

@@ -56,7 +56,7 @@ utter_status model_file_check(const char *path, utter_error *error)
 
 static const char *const members[] = {"config.json", "generation_config.json",
     "preprocessor_config.json", "tokenizer_config.json", "vocab.json", "merges.txt",
-    "speech_tokenizer/config.json"};
+    "speech_tokenizer/config.json", "alignment_heads.json"};
 enum { N_MEMBERS = sizeof members / sizeof *members, MEMBER_LIMIT = 256 << 20 };
 
 struct writing {
@@ -73,7 +73,8 @@ static utter_status add_members(struct writing *w, const char *folder, utter_err
         size_t bytes = 0;
         utter_status status = file_join(path, sizeof path, folder, members[i], error);
         bool optional = strcmp(members[i], "preprocessor_config.json") == 0 ||
-                        strcmp(members[i], "generation_config.json") == 0;
+                        strcmp(members[i], "generation_config.json") == 0 ||
+                        strcmp(members[i], "alignment_heads.json") == 0;
         if (!status && (file_exists(path) || !optional)) {
             status = file_read(path, MEMBER_LIMIT, &w->texts[i], &bytes, error);
         }

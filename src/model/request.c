@@ -19,6 +19,30 @@ utter_status request_lane(int lane, int n_lanes, utter_error *error)
     return UTTER_OK;
 }
 
+utter_status request_watch(
+    const struct config *config, const struct talker_head *heads, int n, utter_error *error)
+{
+    const struct stack_config *t = &config->talker;
+    bool good = n >= 0 && n <= t->n_layers * t->n_heads;
+    for (int i = 0; good && i < n; i++) {
+        good = heads[i].layer >= 0 && heads[i].layer < t->n_layers && heads[i].head >= 0 &&
+               heads[i].head < t->n_heads;
+    }
+    return good ? UTTER_OK
+                : error_set(error, UTTER_E_ARGUMENT, "heads to watch: the talker has %d layers of %d",
+                      t->n_layers, t->n_heads);
+}
+
+utter_status request_look(const struct request_lane *lane, int begin, int end, utter_error *error)
+{
+    if (begin < 0 || end < begin || end > lane->room || lane->n_frames > 0) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "rows %d to %d are to be looked at, after %u frames: a lane holds %lld", begin, end,
+            (unsigned)lane->n_frames, (long long)lane->room);
+    }
+    return UTTER_OK;
+}
+
 utter_status request_room(const struct request_lane *lane, int n, utter_error *error)
 {
     if (n > lane->room - lane->position) {

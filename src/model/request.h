@@ -17,6 +17,10 @@ struct request_lane {
 
 utter_status request_open(const struct backend_options *options, utter_error *error);
 utter_status request_lane(int lane, int n_lanes, utter_error *error);
+/* Heads that are watched; a lane that looks at rows. */
+utter_status request_watch(
+    const struct config *config, const struct talker_head *heads, int n, utter_error *error);
+utter_status request_look(const struct request_lane *lane, int begin, int end, utter_error *error);
 /* n more positions. */
 utter_status request_room(const struct request_lane *lane, int n, utter_error *error);
 utter_status request_rows(const struct config *config, const struct request_lane *lane,

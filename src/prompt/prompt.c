@@ -356,7 +356,7 @@ int prompt_fixed_rows(const struct prompt *p)
 {
     /* In the stream layout the text is laid over the frames of a voice from the transcript's end on; in the full layout
      * it stands before them. */
-    size_t n = p->instruct.n + OPENING_IDS + (size_t)p->n_header + p->reference.n;
+    size_t n = (size_t)prompt_text_position(p);
     return n < (size_t)p->n_rows ? (int)n : p->n_rows - 1;
 }
 
@@ -381,6 +381,21 @@ bool prompt_streams(const struct prompt *p)
 int prompt_text_tokens(const struct prompt *prompt)
 {
     return text_ids(prompt);
+}
+
+const uint64_t *prompt_token_begins(const struct prompt *p)
+{
+    return p->ids.begin + OPENING_IDS;
+}
+
+bool prompt_finished(const struct prompt *p)
+{
+    return p->finished;
+}
+
+int prompt_text_position(const struct prompt *p)
+{
+    return (int)(p->instruct.n + p->reference.n) + OPENING_IDS + p->n_header;
 }
 
 const char *prompt_note(const struct prompt *prompt)

@@ -53,6 +53,13 @@ int32_t prompt_trailing(const struct prompt *prompt, int frame);
 bool prompt_consumed(const struct prompt *prompt, int frame);
 
 int prompt_text_tokens(const struct prompt *prompt); /* so far */
+/* Where each of those begins, in bytes of the text as it was given; valid until the prompt is changed. */
+const uint64_t *prompt_token_begins(const struct prompt *prompt);
+/* All text has come. */
+bool prompt_finished(const struct prompt *prompt);
+/* The talker's position that has the first token; the others follow it, whatever the layout. For a prompt that has its
+ * rows. */
+int prompt_text_position(const struct prompt *prompt);
 
 /* A note for the user about the request, or NULL: an instruction that this model does not take. */
 const char *prompt_note(const struct prompt *prompt);

@@ -130,7 +130,7 @@ utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, cons
     }
     merge_all(bpe, scratch, n_heap);
     for (uint32_t i = 0; status == UTTER_OK && i != NONE; i = symbol[i].next) {
-        status = ids_add(ids, symbol[i].id, error);
+        status = ids_add(ids, symbol[i].id, i, error);
     }
     return status;
 }

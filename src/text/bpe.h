@@ -48,7 +48,8 @@ struct bpe_scratch {
 };
 void bpe_scratch_fini(struct bpe_scratch *scratch);
 
-/* Appends the ids of one word to *ids. O(n log n) in its length. */
+/* Appends the ids of one word to *ids; where they begin is counted from the beginning of the word. O(n log n) in its
+ * length. */
 utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
     size_t bytes, struct ids *ids, utter_error *error);
 

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "text/nfc.h"
+#include "text/places.h"
 #include "text/tokenizer_parts.h"
 
 /* Text up to here is looked at again with each new piece; beyond, only when it has grown by a quarter, so
@@ -27,10 +28,12 @@ struct token_feed {
     size_t n_plain;    /* bytes of raw in which no added token begins */
     size_t n_bordered; /* bytes of raw that end at the last border of normalisation, at most n_plain */
     struct chars normal;
-    size_t n_searched;  /* bytes of normal in which no added token begins */
-    size_t n_patience;  /* bytes of normal below which it is not worth to look for words again */
-    uint64_t n_gone;    /* bytes of the whole text before raw */
-    uint64_t n_opening; /* what offsets in errors are less than those in the whole text */
+    struct places places; /* of what is in it, in the text */
+    uint64_t n_left;      /* bytes of the whole normal form before it */
+    size_t n_searched;    /* bytes of normal in which no added token begins */
+    size_t n_patience;    /* bytes of normal below which it is not worth to look for words again */
+    uint64_t n_gone;      /* bytes of the whole text before raw */
+    uint64_t n_opening;   /* what offsets in errors are less than those in the whole text */
 };
 
 utter_status token_feed_open(
@@ -62,9 +65,22 @@ void token_feed_close(struct token_feed **feed)
         bpe_scratch_fini(&f->scratch);
         chars_fini(&f->raw);
         chars_fini(&f->normal);
+        places_fini(&f->places);
         memory_free(f);
     }
     *feed = NULL;
+}
+
+/* Of a byte of the text, counted from its beginning: the same, counted as who gives the text counts it. */
+static uint64_t behind_opening(const struct token_feed *f, uint64_t raw)
+{
+    uint64_t at = raw - f->n_opening; /* modulo 2^64, as n_opening */
+    return at <= INT64_MAX ? at : 0;
+}
+
+static uint64_t place_of(const struct token_feed *f, uint64_t normal)
+{
+    return behind_opening(f, places_find(&f->places, normal));
 }
 
 /* The ids of the words in normal[*begin .. end); *begin becomes the beginning of the first word that is
@@ -78,8 +94,12 @@ static utter_status take_words(
         size_t length;
         status = pretokens_next(
             f->tokenizer->pretokens, f->match, word, end - *begin, final, &length, error);
+        size_t n_before = ids->n;
         if (status == UTTER_OK) {
             status = bpe_encode(&f->tokenizer->bpe, &f->scratch, word, length, ids, error);
+            for (size_t i = n_before; i < ids->n; i++) {
+                ids->begin[i] = place_of(f, f->n_left + *begin + ids->begin[i]);
+            }
             *begin += length;
         }
     }
@@ -109,7 +129,7 @@ static utter_status take_normal(struct token_feed *f, bool final, struct ids *id
         }
         status = take_words(f, &begin, f->n_searched, true, ids, error);
         if (status == UTTER_OK) {
-            status = ids_add(ids, id, error);
+            status = ids_add(ids, id, place_of(f, f->n_left + f->n_searched), error);
         }
         f->n_searched += length;
         begin = f->n_searched;
@@ -121,6 +141,8 @@ static utter_status take_normal(struct token_feed *f, bool final, struct ids *id
         f->n_patience = waiting > LOOK_AGAIN_BYTES ? waiting + waiting / 4 : 0;
     }
     chars_drop(&f->normal, begin);
+    f->n_left += begin;
+    places_drop(&f->places, f->n_left);
     f->n_searched -= begin;
     return status;
 }
@@ -129,7 +151,13 @@ static utter_status take_normal(struct token_feed *f, bool final, struct ids *id
 static utter_status move_on(
     struct token_feed *f, size_t begin, size_t bytes, bool final, struct ids *ids, utter_error *error)
 {
-    utter_status status = nfc_add(&f->normal, f->raw.at + begin, bytes, error);
+    size_t n_before = f->normal.n;
+    const char *raw = f->raw.at + begin;
+    utter_status status = nfc_add(&f->normal, raw, bytes, error);
+    if (status == UTTER_OK) {
+        status = places_add(&f->places, f->n_gone + begin, raw, bytes, f->n_left + n_before,
+            f->normal.at + n_before, f->normal.n - n_before, error);
+    }
     return status == UTTER_OK ? take_normal(f, final, ids, error) : status;
 }
 
@@ -170,7 +198,7 @@ static utter_status take_raw(struct token_feed *f, bool final, struct ids *ids, 
         }
         status = move_on(f, begin, f->n_plain - begin, true, ids, error);
         if (status == UTTER_OK) {
-            status = ids_add(ids, id, error);
+            status = ids_add(ids, id, behind_opening(f, f->n_gone + f->n_plain), error);
         }
         f->n_plain += token_length;
         f->n_bordered = begin = f->n_plain;
@@ -222,7 +250,8 @@ utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_e
             (unsigned long long)(feed->n_gone + feed->n_valid - feed->n_opening));
     }
     utter_status status = take_raw(feed, true, ids, error);
-    feed->n_gone = 0;
+    feed->n_gone = feed->n_left = 0;
+    feed->places.n = 0;
     feed->n_opening = 0;
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-utter_status ids_add(struct ids *ids, int32_t id, utter_error *error)
+utter_status ids_add(struct ids *ids, int32_t id, uint64_t begin, utter_error *error)
 {
     if (ids->n == ids->capacity) {
         size_t capacity = ids->capacity * 2 + 64;
@@ -13,8 +13,14 @@ utter_status ids_add(struct ids *ids, int32_t id, utter_error *error)
             return error_memory(error, "token ids");
         }
         ids->at = at;
+        uint64_t *begins = memory_resize(ids->begin, ids->capacity, capacity, sizeof *begins);
+        if (!begins) {
+            return error_memory(error, "token ids");
+        }
+        ids->begin = begins;
         ids->capacity = capacity;
     }
+    ids->begin[ids->n] = begin;
     ids->at[ids->n++] = id;
     return UTTER_OK;
 }
@@ -22,5 +28,6 @@ utter_status ids_add(struct ids *ids, int32_t id, utter_error *error)
 void ids_fini(struct ids *ids)
 {
     memory_free(ids->at);
+    memory_free(ids->begin);
     *ids = (struct ids){0};
 }

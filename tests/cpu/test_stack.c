@@ -230,7 +230,7 @@ static void run_stack(const struct net *net, const struct setting *setting, floa
     for (int i = 0, n; i < N_POSITIONS; i += n) {
         n = N_POSITIONS - i < setting->chunk ? N_POSITIONS - i : setting->chunk;
         for (int j = 0; j < n; j++) {
-            columns[j] = (struct cpu_column){&cache, i + j};
+            columns[j] = (struct cpu_column){&cache, i + j, NULL};
         }
         cpu_stack_run(&stack, x + i * shape->width, columns, n, scratch, NULL, NULL);
     }
@@ -341,7 +341,7 @@ static void test_neighbours(void **state)
     struct cpu_cache first = cache_new(shape, N_POSITIONS), second = cache_new(shape, N_POSITIONS);
     for (int i = 0; i < N_POSITIONS; i++) {
         int behind = i - 5; /* the second sequence has the same input, five steps later */
-        struct cpu_column columns[2] = {{&second, behind}, {&first, i}};
+        struct cpu_column columns[2] = {{&second, behind, NULL}, {&first, i, NULL}};
         int both = behind >= 0;
         memcpy(pair, other + (both ? behind : i) * width, (size_t)width * 4);
         memcpy(pair + width, other + i * width, (size_t)width * 4);
@@ -383,7 +383,7 @@ static void test_tap(void **state)
     assert_int_equal(cpu_stack_init(&stack, shape, &net.weights, kern_find("c"), pool, NULL), UTTER_OK);
     struct cpu_scratch *scratch = cpu_scratch_new(&shape, 1, 2, N_POSITIONS, 1);
     struct cpu_cache cache = cache_new(shape, 20);
-    struct cpu_column columns[2] = {{&cache, 0}, {&cache, 1}};
+    struct cpu_column columns[2] = {{&cache, 0, NULL}, {&cache, 1, NULL}};
     struct seen seen = {0};
     struct cpu_tap tap = {look, &seen};
     float x[N_POSITIONS * MAX_WIDTH];

@@ -108,7 +108,7 @@ class StreamOptions(ctypes.Structure):
     """utter_stream_options"""
     _fields_ = [("size", c_size_t), ("voice", c_void_p), ("language", c_char_p), ("instruct", c_char_p),
                 ("layout", c_int), ("talker", Sampling), ("predictor", Sampling), ("seed", c_uint64),
-                ("max_frames", c_int), ("guard", c_bool)]
+                ("max_frames", c_int), ("guard", c_bool), ("words", c_bool)]
 
 
 class StreamStats(ctypes.Structure):
@@ -116,7 +116,7 @@ class StreamStats(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("finish", c_int), ("n_frames", c_int), ("n_text_tokens", c_int),
                 ("n_rows", c_int), ("prompt_s", c_double), ("prefill_s", c_double), ("talker_s", c_double),
                 ("predictor_s", c_double), ("vocoder_s", c_double), ("first_sound_s", c_double),
-                ("n_kept_rows", c_int), ("wait_s", c_double)]
+                ("n_kept_rows", c_int), ("wait_s", c_double), ("words_approximate", c_bool)]
 
 
 # utter.h's names of the structs above, for the test that compares them with the header.

@@ -21,6 +21,8 @@ struct backend {
     struct cpu_frame frame;
     struct cpu_lane *lanes;
     int n_lanes;
+    struct talker_head *heads; /* that are watched */
+    int n_heads;
     struct cpu_lane **chosen;     /* [n_lanes]: the lanes of one call */
     struct vocoder_order *orders; /* [n_lanes]: of one call */
 };
@@ -36,6 +38,7 @@ static void cpu_close(struct backend **at)
         cpu_lane_fini(&b->lanes[i], b->model);
     }
     memory_free(b->lanes);
+    memory_free(b->heads);
     memory_free(b->chosen);
     memory_free(b->orders);
     cpu_vocoder_team_close(&b->team);
@@ -237,6 +240,43 @@ static utter_status cpu_prime(
     return UTTER_OK;
 }
 
+/* ---- Watched heads ---- */
+
+static utter_status cpu_watch(
+    struct backend *b, const struct talker_head *heads, int n, utter_error *error)
+{
+    utter_status status = request_watch(b->model->config, heads, n, error);
+    struct talker_head *copy = status || n == 0 ? NULL : memory_new((size_t)n, sizeof *copy);
+    if (status || (n > 0 && !copy)) {
+        return status ? status : error_memory(error, "heads to watch");
+    }
+    for (int i = 0; i < n; i++) {
+        copy[i] = heads[i];
+    }
+    for (int i = 0; i < b->n_lanes; i++) {
+        b->lanes[i].look.begin = b->lanes[i].look.end = 0;
+        b->lanes[i].out.scores = NULL;
+    }
+    memory_free(b->heads);
+    b->heads = copy;
+    b->n_heads = n;
+    return UTTER_OK;
+}
+
+static utter_status cpu_look_call(struct backend *b, int lane, int begin, int end, utter_error *error)
+{
+    utter_status status = request_lane(lane, b->n_lanes, error);
+    if (status) {
+        return status;
+    }
+    const struct request_lane at = standing(&b->lanes[lane]);
+    if ((status = request_look(&at, begin, end, error))) {
+        return status;
+    }
+    return cpu_lane_look(
+        &b->lanes[lane], b->heads, b->n_heads, begin, b->n_heads > 0 ? end : begin, error);
+}
+
 /* ---- Snapshots ---- */
 
 static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocoder,
@@ -333,6 +373,8 @@ const struct backend_ops cpu_backend = {
     .vocode = cpu_vocode,
     .collect = cpu_collect,
     .prime = cpu_prime,
+    .watch = cpu_watch,
+    .look = cpu_look_call,
     .lane_keep = cpu_keep,
     .lane_resume = cpu_resume,
     .snapshot_free = cpu_snapshot_release,

@@ -224,6 +224,55 @@ static void attend_tasks(void *arg, int part, int n_parts)
     }
 }
 
+int cpu_look_rows(const struct cpu_look *look, int64_t position)
+{
+    int64_t end = min(look->end, position + 1);
+    return end > look->begin ? (int)(end - look->begin) : 0;
+}
+
+static float dot(const float *a, const float *b, int n)
+{
+    vf sum = {0};
+    float rest = 0;
+    int i = 0;
+    for (; i + KERN_LANES <= n; i += KERN_LANES) {
+        sum += vf_load(a + i) * vf_load(b + i);
+    }
+    for (; i < n; i++) {
+        rest += a[i] * b[i];
+    }
+    return vf_sum(sum) + rest;
+}
+
+/* What one head of a column that looks scores each row; keys and queries are in their places. */
+static void look_with(const struct pass *p, int c, int i_head)
+{
+    const struct stack_config *shape = p->stack->shape;
+    const struct cpu_column *column = &p->columns[c];
+    const struct cpu_look *look = column->look;
+    int head = look->heads[i_head].head, n = cpu_look_rows(look, column->position);
+    int64_t kv = (int64_t)shape->n_kv_heads * shape->head;
+    const float *q = p->scratch->q + ((int64_t)c * shape->n_heads + head) * shape->head;
+    const float *k = cache_slot(p, column->cache->keys, column, look->begin) +
+                     (int64_t)(head / (shape->n_heads / shape->n_kv_heads)) * shape->head;
+    float scale = (float)(1.0 / sqrt((double)shape->head));
+    for (int i = 0; i < n; i++) {
+        look->scores[(int64_t)i_head * n + i] = scale * dot(q, k + i * kv, shape->head);
+    }
+}
+
+static void look_columns(const struct pass *p)
+{
+    for (int c = 0; c < p->n; c++) {
+        const struct cpu_look *look = p->columns[c].look;
+        for (int h = 0; look && h < look->n_heads; h++) {
+            if (look->heads[h].layer == p->i_layer) {
+                look_with(p, c, h);
+            }
+        }
+    }
+}
+
 /* x += scale * add, or x += add without a scale. */
 static void add_columns(const struct pass *p, const float *add, const float *scale)
 {
@@ -264,6 +313,7 @@ static void run_attention(struct pass *p)
         {s->q, q, &p->weights->q}, {s->k, kv, &p->weights->k}, {s->v, kv, &p->weights->v}};
     kern_products(kern, pool, products, 3, s->normed, shape->width, p->n, &s->rounded);
     spread(p, place_columns, min(p->n / 4, s->n_parts));
+    look_columns(p);
     for (int c = 0; c < p->n; c++) {
         n_keys += visible_keys(p, &p->columns[c]);
     }

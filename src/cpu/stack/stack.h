@@ -43,12 +43,24 @@ utter_status cpu_stack_init(struct cpu_stack *stack, const struct stack_config *
     utter_error *error);
 void cpu_stack_fini(struct cpu_stack *stack);
 
+/* Heads whose scores a column tells, and of which rows. */
+struct cpu_look {
+    const struct talker_head *heads; /* [n_heads] */
+    int n_heads;
+    int64_t begin, end; /* rows; those up to the column's own are told */
+    float *scores;      /* [n_heads][rows told], out: scaled products of query and key */
+};
+
 /* A column is one position of one sequence: several positions of one lane (prefill), or one of each of
  * several lanes (frame). */
 struct cpu_column {
     struct cpu_cache *cache;
     int64_t position; /* rotary position and cache slot; columns of one cache come in rising order */
+    const struct cpu_look *look; /* NULL: none; not for a cache that is a ring */
 };
+
+/* How many rows a column at `position` tells of. */
+int cpu_look_rows(const struct cpu_look *look, int64_t position);
 
 /* x[n][width] in and out: through all layers, without the final norm. `tap_name` NULL: no tap. n is at most the
  * scratch's

@@ -98,6 +98,12 @@ static void finish_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, co
     }
 }
 
+/* What a lane's position looks at, or NULL. */
+static const struct cpu_look *look_of(const struct cpu_lane *lane)
+{
+    return lane->look.end > lane->look.begin ? &lane->look : NULL;
+}
+
 void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n)
 {
     int64_t width = f->model->config->talker.width;
@@ -107,7 +113,9 @@ void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct 
         cpu_embed_rows(&f->embed, rows + done, last, f->x);
         tap(f, "prompt", done, f->x, last, width);
         for (int i = 0; i < last; i++) {
-            f->columns[i] = (struct cpu_column){&lane->talker, lane->position++};
+            bool is_last = done + i + 1 == n; /* it may choose the first frame */
+            f->columns[i] =
+                (struct cpu_column){&lane->talker, lane->position++, is_last ? look_of(lane) : NULL};
         }
         cpu_stack_run(&f->talker, f->x, f->columns, last, f->scratch, &f->tap, "talker.layer");
     }
@@ -123,7 +131,7 @@ static void step_talker(struct cpu_frame *f, struct cpu_lane *const *lanes, cons
     for (int i = 0; i < n; i++) {
         struct row row = {.text = texts[i], .codec = ROW_CODES, .codes = lanes[i]->taken};
         cpu_embed_rows(&f->embed, &row, 1, f->x + i * width);
-        f->columns[i] = (struct cpu_column){&lanes[i]->talker, lanes[i]->position++};
+        f->columns[i] = (struct cpu_column){&lanes[i]->talker, lanes[i]->position++, look_of(lanes[i])};
     }
     cpu_stack_run(&f->talker, f->x, f->columns, n, f->scratch, &f->tap, "talker.layer");
     finish_talker(f, lanes, f->x, n);
@@ -153,6 +161,10 @@ static int32_t choose(struct cpu_frame *f, struct cpu_lane *lane, int codebook, 
 /* Code 0. A forced lane goes on whatever was chosen; another one ends with the end token. */
 static void choose_first(struct cpu_frame *f, struct cpu_lane *lane, const int32_t *forced)
 {
+    if (look_of(lane)) {
+        lane->out.scores = lane->look.scores;
+        lane->out.n_scores = cpu_look_rows(&lane->look, lane->position - 1);
+    }
     int32_t code = choose(f, lane, 0, lane->logits);
     lane->ready = false;
     lane->out.end = code == f->model->config->codec_eos && !forced;
@@ -198,7 +210,7 @@ static int enter_codes(struct cpu_frame *f, struct cpu_lane *const *lanes, int n
             f->model, codebook - 1, lanes[i]->taken[codebook - 1], input + (each - 1) * width);
         for (int j = 0; j < each; j++) {
             f->columns[i * each + j] =
-                (struct cpu_column){&lanes[i]->predictor, codebook - each + 1 + j};
+                (struct cpu_column){&lanes[i]->predictor, codebook - each + 1 + j, NULL};
         }
     }
     return each;

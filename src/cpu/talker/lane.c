@@ -74,6 +74,7 @@ void cpu_lane_fini(struct cpu_lane *lane, const struct model *model)
     memory_free(lane->codes);
     memory_free(lane->spoken);
     memory_free(lane->pcm);
+    memory_free(lane->look.scores);
     cpu_vocoder_lane_free(lane->vocoder);
     *lane = (struct cpu_lane){0};
 }
@@ -93,8 +94,29 @@ void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const stru
     lane->n_frames = 0;
     lane->n_waiting = 0;
     lane->out = (struct lane_out){0};
+    lane->look.begin = lane->look.end = 0;
     memset(lane->seen, 0, (size_t)model->config->codec_vocabulary);
     cpu_vocoder_lane_reset(vocoder, lane->vocoder);
+}
+
+utter_status cpu_lane_look(struct cpu_lane *lane, const struct talker_head *heads, int n_heads,
+    int begin, int end, utter_error *error)
+{
+    size_t n = (size_t)n_heads * (size_t)(end - begin);
+    if (n > lane->look_room) {
+        memory_free(lane->look.scores);
+        lane->look.scores = memory_new(n, sizeof *lane->look.scores);
+        lane->look_room = lane->look.scores ? n : 0;
+        if (!lane->look.scores) {
+            lane->look.begin = lane->look.end = 0;
+            return error_memory(error, "scores of watched heads");
+        }
+    }
+    lane->look.heads = heads;
+    lane->look.n_heads = n_heads;
+    lane->look.begin = begin;
+    lane->look.end = end;
+    return UTTER_OK;
 }
 
 void cpu_lane_note_code(struct cpu_lane *lane, int32_t code)

@@ -22,6 +22,8 @@ struct cpu_lane {
     int n_waiting;              /* frames of `spoken` that vocode has not seen */
     float *pcm;                 /* [BACKEND_MAX_FEED * frame_samples] */
     struct cpu_vocoder_lane *vocoder;
+    struct cpu_look look; /* begin == end: it looks at nothing */
+    size_t look_room;     /* floats at look.scores */
 };
 
 /* All-zero lane in, ready for cpu_lane_reset out. */
@@ -30,6 +32,10 @@ utter_status cpu_lane_init(struct cpu_lane *lane, const struct model *model,
 void cpu_lane_fini(struct cpu_lane *lane, const struct model *model);
 void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const struct cpu_vocoder *vocoder,
     const struct lane_settings *settings);
+
+/* From here to the next reset the lane looks at these rows with these heads, which stay the caller's. */
+utter_status cpu_lane_look(struct cpu_lane *lane, const struct talker_head *heads, int n_heads,
+    int begin, int end, utter_error *error);
 
 /* Notes a code 0 that the lane goes on with: the only place that adds to the history that the repetition penalty
  * sees (struct sample_in). A reset forgets it; a snapshot holds none, since it is taken before the first frame. */

@@ -172,7 +172,7 @@ static void run_transformer(
     struct cpu_column columns[BACKEND_MAX_FEED];
     int64_t width = d->stack.width;
     for (int t = 0; t < n; t++) {
-        columns[t] = (struct cpu_column){&lane->cache, lane->position + t};
+        columns[t] = (struct cpu_column){&lane->cache, lane->position + t, NULL};
     }
     run_linear(v, v->narrow, &w->stack_in, x, n);
     cpu_stack_run(&v->stack, v->narrow, columns, n, v->stack_scratch, tap, NULL);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which word is heard when. Comes in, as an utterance is made: its text, its tokens' places in it, of each frame what
+ * the watched heads look at, its samples. Goes out: the words that have begun, those of the last second still open to
+ * change. Where no heads are known the times are shares of the sound (approximate). */
+#ifndef WORDS_WORDS_H
+#define WORDS_WORDS_H
+
+#include "words/heads.h"
+#include "words/loudness.h"
+#include "words/path.h"
+#include "words/segment.h"
+
+/* Zero it, then words_init. */
+struct words {
+    const struct heads *heads; /* n 0: none */
+    int frame_samples, sample_rate;
+    struct segmenter segmenter;
+    struct path path;
+    struct loudness loudness;
+    float *shares; /* [n_shares], scratch: the attention on each token */
+    int n_shares;
+    int64_t n_samples;          /* that have come */
+    utter_word *at;             /* [n_told], room for all words of the text so far */
+    struct words_place *places; /* the same */
+    size_t room, n_told, n_final;
+    bool ended;
+};
+
+/* The tokens of the text so far, borrowed: where each begins in it. */
+struct words_tokens {
+    const uint64_t *begin;
+    int n;
+    bool finished; /* there will be no more */
+};
+
+/* Most tokens that can be told apart, and frames; heads stay the caller's. */
+utter_status words_init(struct words *w, const struct heads *heads, int n_tokens, int n_frames,
+    int frame_samples, int sample_rate, utter_error *error);
+void words_fini(struct words *w);
+bool words_approximate(const struct words *w);
+
+utter_status words_text(struct words *w, const char *text, size_t bytes, utter_error *error);
+utter_status words_finish(struct words *w, utter_error *error);
+/* A frame was chosen: [heads][n_scores] of the backend. Nothing is allocated, here and below. */
+void words_frame(struct words *w, const float *scores, int n_scores, const struct words_tokens *tokens);
+void words_sound(
+    struct words *w, const float *pcm, size_t n_samples, const struct words_tokens *tokens);
+/* No more sound. `whole`: the speech ended by itself, so that words not heard yet are told, too. */
+void words_end(struct words *w, bool whole, const struct words_tokens *tokens);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Words of a planted speech: attention that is known, and sound that is known, give times that are known. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "words/words.h"
+
+enum { FRAME = 1920, RATE = 24000, N_FRAMES = 40, MOST_TOKENS = 64 };
+
+static const char TEXT[] = "alpha beta, gamma delta";
+/* Three tokens of the first word, one of the others and of the comma, which no frame is at. */
+static const uint64_t BEGINS[] = {0, 2, 4, 5, 10, 11, 17};
+enum { N_TOKENS = sizeof BEGINS / sizeof *BEGINS };
+/* The token of each frame; N_TOKENS is the end of the text. */
+static const int PLACES[N_FRAMES] = {0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 5, 5,
+    5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 7, 7, 7};
+
+struct planted {
+    const int *places;         /* [n] */
+    int n, loud_from, loud_to; /* frames with sound */
+    bool slips;                /* some frames look somewhere else */
+};
+
+static void scores_of(float *scores, const struct planted *p, int frame)
+{
+    int place = p->places[frame];
+    if (p->slips && frame % 7 == 5) {
+        place = (place + 5) % (N_TOKENS + 1);
+    }
+    for (int i = 0; i <= N_TOKENS; i++) {
+        scores[i] = i == place ? 4.0f : 0.0f;
+    }
+}
+
+static void speak(struct words *w, const struct heads *heads, const struct planted *p)
+{
+    static float pcm[FRAME];
+    float scores[N_TOKENS + 1];
+    const struct words_tokens tokens = {BEGINS, N_TOKENS, true};
+    assert_int_equal(words_init(w, heads, MOST_TOKENS, N_FRAMES, FRAME, RATE, NULL), UTTER_OK);
+    assert_int_equal(words_text(w, TEXT, strlen(TEXT), NULL), UTTER_OK);
+    assert_int_equal(words_finish(w, NULL), UTTER_OK);
+    for (int f = 0; f < p->n; f++) {
+        size_t n_final = w->n_final;
+        utter_word before[8];
+        memcpy(before, w->at, n_final * sizeof *before);
+        scores_of(scores, p, f);
+        words_frame(w, scores, N_TOKENS + 1, &tokens);
+        for (int i = 0; i < FRAME; i++) {
+            bool loud = f >= p->loud_from && f < p->loud_to;
+            pcm[i] = loud ? 0.3f * (float)sin(0.1 * i) : 0;
+        }
+        words_sound(w, pcm, FRAME, &tokens);
+        assert_true(w->n_final >= n_final && w->n_told >= w->n_final);
+        assert_memory_equal(before, w->at, n_final * sizeof *before); /* nothing final is taken back */
+    }
+    words_end(w, true, &tokens);
+}
+
+static void in_order(const struct words *w)
+{
+    assert_int_equal(w->n_told, w->segmenter.n);
+    for (size_t i = 0; i < w->n_told; i++) {
+        assert_true(w->at[i].final);
+        assert_true(w->at[i].start <= w->at[i].end && (int64_t)w->at[i].end <= w->n_samples);
+        assert_true(i == 0 || w->at[i].start >= w->at[i - 1].start);
+        assert_int_equal(w->at[i].at, w->segmenter.at[i].at);
+    }
+}
+
+/* Within a frame's half of what was planted, with slips and without. */
+static void test_planted(void **state)
+{
+    (void)state;
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    for (int slips = 0; slips < 2; slips++) {
+        const struct planted p = {PLACES, N_FRAMES, 2, 38, slips};
+        static const int starts[] = {2, 10, 20, 28};
+        struct words w = {0};
+        speak(&w, &heads, &p);
+        assert_false(words_approximate(&w));
+        in_order(&w);
+        for (int i = 0; i < 4; i++) {
+            assert_true(llabs((long long)w.at[i].start - starts[i] * FRAME) <= FRAME * 6 / 10);
+            assert_true(w.at[i].certainty > 0.5f);
+        }
+        assert_int_equal(w.at[3].end, 36 * FRAME + 2 * FRAME); /* where the sound ends */
+        words_fini(&w);
+    }
+}
+
+/* The way passes a word over: it is told, without a length, and no other word moves. */
+static void test_skipped(void **state)
+{
+    (void)state;
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    int places[N_FRAMES];
+    memcpy(places, PLACES, sizeof places);
+    for (int i = 0; i < N_FRAMES; i++) {
+        places[i] = places[i] == 3 ? 2 : places[i];
+    }
+    const struct planted p = {places, N_FRAMES, 0, N_FRAMES, false};
+    struct words w = {0};
+    speak(&w, &heads, &p);
+    in_order(&w);
+    assert_true(w.at[1].certainty == 0 && w.at[1].start == w.at[1].end);
+    assert_true(w.at[0].certainty > 0.5f && w.at[2].certainty > 0.5f);
+    words_fini(&w);
+}
+
+/* Speech that ends early: what was not heard is told at the end. */
+static void test_unheard(void **state)
+{
+    (void)state;
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    const struct planted p = {PLACES, 15, 0, 15, false};
+    struct words w = {0};
+    speak(&w, &heads, &p);
+    in_order(&w);
+    for (int i = 2; i < 4; i++) {
+        assert_true(w.at[i].certainty == 0 && (int64_t)w.at[i].start == w.n_samples);
+    }
+    words_fini(&w);
+}
+
+/* No heads: shares of what is loud, none of them certain. */
+static void test_guess(void **state)
+{
+    (void)state;
+    const struct heads none = {.n = 0};
+    const struct planted p = {PLACES, N_FRAMES, 4, 36, false};
+    struct words w = {0};
+    speak(&w, &none, &p);
+    assert_true(words_approximate(&w));
+    in_order(&w);
+    assert_int_equal(w.at[0].start, 4 * FRAME);
+    assert_true((int64_t)w.at[3].end <= 36 * FRAME && w.at[3].end > 35 * FRAME);
+    assert_true(w.at[2].certainty == 0);
+    words_fini(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_unheard),
+        cmocka_unit_test(test_guess),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
