@@ -13,6 +13,7 @@ struct answer {
     struct conn *conn;
     struct speech *speech; /* NULL after its end */
     struct fields fields;
+    json_t *asked;
     enum answer_way way;
     const struct answer_dialect *dialect;
     bool begun;
@@ -23,6 +24,7 @@ static void answer_free(struct answer *a)
 {
     a->server->unsent_bytes -= a->whole.n;
     fields_fini(&a->fields);
+    json_decref(a->asked);
     wire_fini(&a->whole);
     memory_free(a);
 }
@@ -37,7 +39,7 @@ static const char *content_type(const struct answer *a)
 }
 
 /* A line of JSON, as an event where events are asked for. */
-static void send_json(struct answer *a, json_t *json)
+static void send_one(struct answer *a, const json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     if (text) {
@@ -56,7 +58,26 @@ static void send_json(struct answer *a, json_t *json)
         wire_fini(&line);
         memory_plain_free(text);
     }
+}
+
+static void send_json(struct answer *a, json_t *json)
+{
+    size_t i;
+    json_t *each;
+    if (json_is_array(json)) {
+        json_array_foreach(json, i, each)
+        {
+            send_one(a, each);
+        }
+    } else {
+        send_one(a, json);
+    }
     json_decref(json);
+}
+
+static struct answer_said said(const struct answer *a, double seconds, const void *bytes, size_t n)
+{
+    return (struct answer_said){a->asked, a->fields.input, seconds, bytes, n};
 }
 
 /* All whole answers have a bound together. */
@@ -93,7 +114,8 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     if (a->way == ANSWER_SOUND) {
         conn_piece(a->conn, bytes, n);
     } else {
-        send_json(a, a->dialect->sound(bytes, n));
+        const struct answer_said piece = said(a, 0, bytes, n);
+        send_json(a, a->dialect->sound(&piece));
     }
     if (conn_unsent(a->conn) > LIMIT_UNSENT) {
         speech_hold(a->speech, true);
@@ -123,14 +145,17 @@ static void on_end(void *user, const struct speech_end *e)
     }
     if (!good) {
         end_badly(a, &r);
-    } else if (a->way == ANSWER_WHOLE) {
-        conn_answer_json(
-            a->conn, 200, a->dialect->end(a->fields.input, e->audio_s, a->whole.bytes, a->whole.n));
-    } else {
-        if (a->way != ANSWER_SOUND) {
-            send_json(a, a->dialect->end(a->fields.input, e->audio_s, NULL, 0));
-        }
+    } else if (a->way == ANSWER_SOUND) {
         conn_finish(a->conn, NULL);
+    } else {
+        const struct answer_said all = said(a, e->audio_s, a->whole.bytes, a->whole.n);
+        json_t *json = a->dialect->end(&all);
+        if (a->way == ANSWER_WHOLE) {
+            conn_answer_json(a->conn, 200, json);
+        } else {
+            send_json(a, json);
+            conn_finish(a->conn, NULL);
+        }
     }
     answer_free(a);
 }
@@ -155,8 +180,8 @@ static void on_drained(void *user)
 static const struct speech_sink sink = {on_bytes, on_end};
 static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
 
-void answer_speech(
-    struct conn *c, struct fields *fields, enum answer_way way, const struct answer_dialect *dialect)
+void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum answer_way way,
+    const struct answer_dialect *dialect)
 {
     struct refusal r;
     struct answer *a = memory_new(1, sizeof *a);
@@ -166,8 +191,12 @@ void answer_speech(
         conn_refuse(c, &r);
         return;
     }
-    *a = (struct answer){
-        .server = c->server, .conn = c, .fields = *fields, .way = way, .dialect = dialect};
+    *a = (struct answer){.server = c->server,
+        .conn = c,
+        .fields = *fields,
+        .asked = json_incref(asked),
+        .way = way,
+        .dialect = dialect};
     struct speech_request request = {
         &a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id, c->address, false};
     a->speech = speech_start(c->server, &request, &sink, a, &r);

@@ -7,8 +7,6 @@
 #include "server/loop/conn.h"
 #include "server/speech/speech.h"
 
-struct answer;
-
 enum answer_way {
     ANSWER_SOUND,  /* chunks of sound */
     ANSWER_LINES,  /* a JSON object a line */
@@ -16,16 +14,24 @@ enum answer_way {
     ANSWER_WHOLE,  /* one JSON object at the end */
 };
 
-/* How it is told. All JSON is the caller's of these; NULL is nothing. */
-struct answer_dialect {
-    json_t *(*sound)(const void *bytes, size_t n);   /* lines, events: a piece of sound */
-    json_t *(*end)(const char *text, double seconds, /* what comes last; */
-        const void *bytes, size_t n);                /* ANSWER_WHOLE: with all the sound */
-    json_t *(*fault)(const struct refusal *refusal); /* events: when sound has begun */
+/* What of a speech is told, beside a piece of its sound. */
+struct answer_said {
+    const json_t *asked; /* the request, or NULL */
+    const char *text;
+    double seconds;    /* at the end */
+    const void *bytes; /* of sound; at the end of ANSWER_WHOLE: all of it */
+    size_t n;
 };
 
-/* Begins to speak the input of these fields (taken over). */
-void answer_speech(
-    struct conn *c, struct fields *fields, enum answer_way way, const struct answer_dialect *dialect);
+/* How it is told; NULL is nothing. An array is told as several. */
+struct answer_dialect {
+    json_t *(*sound)(const struct answer_said *said);
+    json_t *(*end)(const struct answer_said *said);
+    json_t *(*fault)(const struct refusal *refusal); /* of events, when sound has begun */
+};
+
+/* Begins to speak the input of these fields (taken over). `asked` is kept. */
+void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum answer_way way,
+    const struct answer_dialect *dialect);
 
 #endif

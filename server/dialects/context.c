@@ -12,6 +12,7 @@ struct piece {
     TAILQ_ENTRY(piece) entry;
     struct wire_out text;
     bool ended; /* no more text will come for it */
+    int tag;    /* of its flush */
 };
 
 TAILQ_HEAD(piece_list, piece);
@@ -126,7 +127,8 @@ static void end_piece(struct context *x, double seconds)
 {
     struct piece *piece = TAILQ_FIRST(&x->pieces);
     struct wire_out text = piece->text;
-    struct context_piece said = {(const char *)text.bytes, text.n, x->from_s, seconds, is_blank(piece)};
+    struct context_piece said = {
+        (const char *)text.bytes, text.n, x->from_s, seconds, is_blank(piece), piece->tag};
     piece->text.bytes = NULL; /* who hears of it may drop all pieces */
     drop_piece(x, piece);
     x->from_s += seconds;
@@ -205,7 +207,6 @@ static void on_end(void *user, const struct speech_end *e)
     if (!e->good) {
         fail(x, &e->refusal);
     } else {
-        TAILQ_FIRST(&x->pieces)->ended = true; /* by the model, where the text has not ended yet */
         end_piece(x, e->audio_s);
         if (!x->is_gone) {
             go_on(x);
@@ -226,6 +227,7 @@ static struct piece *open_piece(struct context *x)
     }
     piece = memory_new(1, sizeof *piece);
     if (piece) {
+        piece->tag = -1;
         TAILQ_INSERT_TAIL(&x->pieces, piece, entry);
         count_bytes(x, PIECE_BYTES, 0);
     }
@@ -256,13 +258,14 @@ bool context_text(struct context *x, const char *text, size_t n, struct refusal 
     return true;
 }
 
-void context_flush(struct context *x)
+void context_flush(struct context *x, int tag)
 {
     struct piece *piece = open_piece(x);
     if (!piece) {
         return;
     }
     piece->ended = true;
+    piece->tag = tag;
     if (piece == TAILQ_FIRST(&x->pieces) && x->speech) {
         speech_finish(x->speech);
     } else {

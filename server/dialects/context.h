@@ -18,6 +18,7 @@ struct context_piece {
     size_t bytes;
     double from_s, seconds; /* of the context's sound */
     bool blank;             /* there was nothing to say */
+    int tag;                /* as its flush had it; -1: it has ended before */
 };
 
 /* Who asked. Each may free the context or close the connection. */
@@ -36,7 +37,7 @@ void context_free(struct context *x);
 /* False: too much text waits on this connection, or memory is out; *refusal says which. */
 bool context_text(struct context *x, const char *text, size_t n, struct refusal *refusal);
 /* The piece has no more text: `piece` will be called for it, also when it is blank. */
-void context_flush(struct context *x);
+void context_flush(struct context *x, int tag);
 /* The piece that was not flushed is not said, or not further. */
 void context_drop_open(struct context *x);
 /* Nothing of what was said so far is heard any more; the next text begins anew. */

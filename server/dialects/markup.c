@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -55,4 +57,20 @@ size_t markup_strip(struct markup *m, const char *text, size_t n, char *out)
         }
     }
     return written;
+}
+
+bool markup_strip_field(json_t *object, const char *name, struct refusal *r)
+{
+    const json_t *value = json_object_get(object, name);
+    size_t n = json_string_length(value);
+    struct markup m = {.n_held = 0};
+    if (!json_is_string(value) || !memchr(json_string_value(value), '<', n)) {
+        return true;
+    }
+    char *plain = memory_new(n + 2 * MARKUP_MOST, 1);
+    size_t bytes = plain ? markup_strip(&m, json_string_value(value), n, plain) : 0;
+    bytes += plain ? markup_end(&m, plain + bytes) : 0;
+    bool good = plain && json_object_set_new(object, name, json_stringn(plain, bytes)) == 0;
+    memory_free(plain);
+    return good ? true : refuse(r, 503, NULL, "out of memory");
 }

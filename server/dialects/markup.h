@@ -5,7 +5,10 @@
 #ifndef SERVER_MARKUP_H
 #define SERVER_MARKUP_H
 
+#include <jansson.h>
 #include <stddef.h>
+
+#include "server/protocol/refusal.h"
 
 enum { MARKUP_MOST = 256 }; /* bytes of a tag; what is longer is text */
 
@@ -19,5 +22,8 @@ struct markup {
 size_t markup_strip(struct markup *m, const char *text, size_t n, char *out);
 /* The text has ended: what was held back was no tag. */
 size_t markup_end(struct markup *m, char *out);
+
+/* Takes it out of a string of an object. False: out of memory. */
+bool markup_strip_field(json_t *object, const char *name, struct refusal *refusal);
 
 #endif

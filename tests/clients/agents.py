@@ -28,8 +28,8 @@ def pipecat_ear():
     return Ear()
 
 
-def pipecat_drive(make, words=False, wrong=True):
-    """make(voice): the service; voice None is a good one."""
+def pipecat_drive(make, words=False, long=LONG):
+    """make(voice): the service; voice None is a good one. words: it tells them as they are heard."""
     from pipecat.frames.frames import EndFrame, InterruptionTaskFrame, TTSSpeakFrame
     from pipecat.pipeline.pipeline import Pipeline
     from pipecat.pipeline.runner import PipelineRunner
@@ -58,7 +58,7 @@ def pipecat_drive(make, words=False, wrong=True):
         if words:
             assert "".join("".join(ear.said).split()) == "".join(SAYS.split()), ear.said
         ear.heard.clear()
-        await task.queue_frame(TTSSpeakFrame(LONG))
+        await task.queue_frame(TTSSpeakFrame(long))
         await asyncio.wait_for(ear.heard.wait(), 20)
         await task.queue_frame(InterruptionTaskFrame())
         await asyncio.sleep(0.5)
@@ -71,12 +71,11 @@ def pipecat_drive(make, words=False, wrong=True):
         assert abs(ear.seconds - first) < 0.5 * first and not ear.errors, (ear.seconds, first, ear.errors)
         await task.queue_frame(EndFrame())
         await asyncio.wait_for(runner, 15)
-        if wrong:
-            ear, task, runner = await begin("nobody")
-            await task.queue_frame(TTSSpeakFrame(SAYS))
-            await task.queue_frame(EndFrame())
-            await asyncio.wait_for(runner, 30)
-            assert ear.errors and ear.seconds == 0, (ear.errors, ear.seconds)
+        ear, task, runner = await begin("nobody")
+        await task.queue_frame(TTSSpeakFrame(SAYS))
+        await task.queue_frame(EndFrame())
+        await asyncio.wait_for(runner, 30)
+        assert ear.errors and ear.seconds == 0, (ear.errors, ear.seconds)
     asyncio.run(asyncio.wait_for(talk(), 90))
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,21 +143,28 @@ def the_agent_of_the_examples(s):
             assert w.getnframes() / w.getframerate() > 4
 
 
+def give_up(signum, frame):
+    raise TimeoutError
+
+
 def main():
+    signal.signal(signal.SIGALRM, give_up)
     checks, s = Checks(), Server(sys.argv[1])
     tests = [curl_and_ffmpeg, curl_uploads_with_continue, openai_speaks_all_formats, websockets_cancels_and_goes_on]
     if importlib.util.find_spec("pipecat"):
         tests += [pipecat_stock_class, the_agent_of_the_examples]
     if importlib.util.find_spec("livekit.plugins.openai"):
         tests.append(livekit_stock_class)
-    for module in ("elevenlabs_clients",):
+    for module in ("elevenlabs_clients", "cartesia_clients"):
         tests += importlib.import_module(module).TESTS
     if shutil.which("chromium"):
         from browser import TESTS
         tests += TESTS
     for test in tests:
         if len(sys.argv) < 3 or any(word in test.__name__ for word in sys.argv[2:]):
+            signal.alarm(150)  # what hangs has failed, also where its loop does not end
             checks.run(test.__name__, test, s)
+            signal.alarm(0)
     s.stop()
     sys.exit(checks.end())
 

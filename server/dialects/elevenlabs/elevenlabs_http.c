@@ -7,6 +7,7 @@
 #include "server/dialects/elevenlabs/elevenlabs.h"
 #include "server/dialects/elevenlabs/elevenlabs_message.h"
 #include "server/dialects/elevenlabs/elevenlabs_socket.h"
+#include "server/dialects/markup.h"
 #include "server/loop/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/voices.h"
@@ -22,17 +23,18 @@ static json_t *alignment_of(const char *text, double seconds)
     return elevenlabs_alignment_end(&a);
 }
 
-static json_t *say_sound(const void *bytes, size_t n)
+static json_t *say_sound(const struct answer_said *said)
 {
-    return json_pack(
-        "{s:o,s:n,s:n}", "audio_base64", base64_write(bytes, n), "alignment", "normalized_alignment");
+    return json_pack("{s:o,s:n,s:n}", "audio_base64", base64_write(said->bytes, said->n), "alignment",
+        "normalized_alignment");
 }
 
-static json_t *say_end(const char *text, double seconds, const void *bytes, size_t n)
+static json_t *say_end(const struct answer_said *said)
 {
-    json_t *alignment = alignment_of(text, seconds);
-    return json_pack("{s:o,s:O,s:o,s:b}", "audio_base64", base64_write(bytes ? bytes : "", n),
-        "alignment", alignment, "normalized_alignment", alignment, "approximate", 1);
+    json_t *alignment = alignment_of(said->text, said->seconds);
+    return json_pack("{s:o,s:O,s:o,s:b}", "audio_base64",
+        base64_write(said->bytes ? said->bytes : "", said->n), "alignment", alignment,
+        "normalized_alignment", alignment, "approximate", 1);
 }
 
 static const struct answer_dialect dialect = {say_sound, say_end, elevenlabs_refusal};
@@ -49,11 +51,12 @@ static void speak(struct conn *c, enum answer_way way)
     struct elevenlabs_query query = {ask_query(c, "output_format", format, sizeof format),
         ask_query(c, "language_code", language, sizeof language),
         ask_query(c, "seed", seed, sizeof seed)};
-    bool good = ask_fields(&fields, c, "elevenlabs", elevenlabs_voice(c, voice, sizeof voice),
-        elevenlabs_fields(body, &query, true, &r), FIELDS_FOR_SPEECH, &r);
+    bool good = markup_strip_field(body, "text", &r) &&
+                ask_fields(&fields, c, "elevenlabs", elevenlabs_voice(c, voice, sizeof voice),
+                    elevenlabs_fields(body, &query, true, &r), FIELDS_FOR_SPEECH, &r);
     json_decref(body);
     if (good) {
-        answer_speech(c, &fields, way, &dialect);
+        answer_speech(c, &fields, NULL, way, &dialect);
     } else {
         ask_refuse(c, &r);
     }
