@@ -303,10 +303,20 @@ bool context_has_text(const struct context *x)
     return piece && !piece->ended && !is_blank(piece);
 }
 
-int context_rate(const struct context *x)
+bool context_now(const struct context *x, struct context_piece *now)
 {
-    return x->fields.sound.sample_rate ? x->fields.sound.sample_rate
-                                       : x->conn->server->ready.sample_rate;
+    const struct piece *piece = TAILQ_FIRST(&x->pieces);
+    if (!x->speech || x->taken_s <= 0) {
+        return false;
+    }
+    *now = (struct context_piece){
+        (const char *)piece->text.bytes, piece->text.n, x->from_s, x->taken_s, false, piece->tag};
+    return true;
+}
+
+void context_speed(struct context *x, double speed)
+{
+    x->fields.sound.speed = speed;
 }
 
 struct context *context_new(struct conn *c, struct fields *fields, double ahead_s,

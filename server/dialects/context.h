@@ -49,6 +49,9 @@ void context_hold(struct context *x, bool held);
 bool context_is_idle(const struct context *x);
 /* Whether the piece that text goes into now holds any. */
 bool context_has_text(const struct context *x);
-int context_rate(const struct context *x); /* of its samples */
+/* What is being spoken, as far as it has come; borrowed until the next call. False: nothing is. */
+bool context_now(const struct context *x, struct context_piece *now);
+/* How fast the pieces behind this one are spoken. */
+void context_speed(struct context *x, double speed);
 
 #endif

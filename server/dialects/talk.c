@@ -22,6 +22,9 @@ static void leave(struct talk *x)
         memory_free(t);
     }
     if (x->is_gone) {
+        if (x->dialect->gone) {
+            x->dialect->gone(x);
+        }
         memory_free(x->own);
         memory_free(x);
     }
@@ -234,6 +237,14 @@ void talk_flush_after(struct talk_context *t, double seconds)
     }
 }
 
+void talk_clear(struct talk_context *t)
+{
+    if (!t->is_gone) {
+        t->markup.n_held = 0;
+        context_clear(t->speaks);
+    }
+}
+
 void talk_end(struct talk_context *t)
 {
     t->closing = true;
@@ -330,7 +341,7 @@ static void on_idle(void *user)
 
 static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle};
 
-void talk_open(
+struct talk *talk_open(
     struct conn *c, const char *accept, const struct talk_dialect *dialect, double idle_s, void *own)
 {
     struct talk *x = memory_new(1, sizeof *x);
@@ -339,7 +350,7 @@ void talk_open(
         memory_free(own);
         refuse(&r, 503, NULL, "out of memory");
         conn_refuse(c, &r);
-        return;
+        return NULL;
     }
     x->conn = c;
     x->dialect = dialect;
@@ -349,4 +360,10 @@ void talk_open(
     TAILQ_INIT(&x->gone);
     conn_own(c, &owner, x);
     conn_upgrade(c, accept, LIMIT_WS_MESSAGE);
+    if (!c->socket) { /* memory is out, and the client knows */
+        memory_free(own);
+        memory_free(x);
+        return NULL;
+    }
+    return x;
 }

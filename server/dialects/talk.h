@@ -31,6 +31,7 @@ struct talk_dialect {
     void (*ended)(
         struct talk_context *t); /* the last word of a context that was closed; it goes then */
     void (*failed)(struct talk *x, const struct refusal *r, const char *name); /* of a context, or "" */
+    void (*gone)(struct talk *x); /* frees what `own` owns; may be NULL */
 };
 
 struct talk {
@@ -45,8 +46,9 @@ struct talk {
     void *own;     /* the dialect's, freed with it */
 };
 
-/* Answers the handshake (accept: as conn_handshake filled it in). Takes `own` over, a block of base/memory. */
-void talk_open(
+/* Answers the handshake (accept: as conn_handshake filled it in). Takes `own` over, a block of base/memory. NULL: it
+ * has been refused. */
+struct talk *talk_open(
     struct conn *c, const char *accept, const struct talk_dialect *dialect, double idle_s, void *own);
 void talk_send(struct talk *x, json_t *json); /* taken over */
 void talk_send_sound(struct talk *x, const void *bytes, size_t n);
@@ -68,6 +70,8 @@ bool talk_has_text(const struct talk_context *t);
 void talk_flush(struct talk_context *t, int tag);
 /* Flushes by itself when no more text comes for so long; negative: not. */
 void talk_flush_after(struct talk_context *t, double seconds);
+/* Nothing of what was said so far is heard any more. */
+void talk_clear(struct talk_context *t);
 /* The client has said all: `ended` follows when it has been spoken. */
 void talk_end(struct talk_context *t);
 /* Nothing more of it is said or told. */

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "server/dialects/cartesia/cartesia.h"
+#include "server/dialects/deepgram/deepgram.h"
 #include "server/dialects/elevenlabs/elevenlabs.h"
 #include "server/front/keys.h"
 #include "server/front/page.h"
@@ -201,7 +202,8 @@ static const struct route own_routes[] = {
     {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
 };
 
-static const struct route *const tables[] = {own_routes, elevenlabs_routes, cartesia_routes};
+static const struct route *const tables[] = {
+    own_routes, elevenlabs_routes, cartesia_routes, deepgram_routes};
 
 /* Whether the path is the pattern, in which a star stands for one name and a slash at the end for all that follows. */
 static bool path_fits(const char *pattern, const char *path)

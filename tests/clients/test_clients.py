@@ -155,7 +155,7 @@ def main():
         tests += [pipecat_stock_class, the_agent_of_the_examples]
     if importlib.util.find_spec("livekit.plugins.openai"):
         tests.append(livekit_stock_class)
-    for module in ("elevenlabs_clients", "cartesia_clients"):
+    for module in ("elevenlabs_clients", "cartesia_clients", "deepgram_clients"):
         tests += importlib.import_module(module).TESTS
     if shutil.which("chromium"):
         from browser import TESTS

@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 import cartesia  # noqa: E402
+import deepgram  # noqa: E402
 import elevenlabs  # noqa: E402
 from client import Checks, Server  # noqa: E402
 
@@ -29,7 +30,7 @@ def voices_are_mapped(program):
 def main():
     checks, program = Checks(), sys.argv[1]
     s = Server(program, "--lanes", "4")
-    for test in elevenlabs.TESTS + cartesia.TESTS:
+    for test in elevenlabs.TESTS + cartesia.TESTS + deepgram.TESTS:
         checks.run(test.__name__, test, s)
     checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("voices_are_mapped", voices_are_mapped, program)

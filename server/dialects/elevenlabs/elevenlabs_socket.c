@@ -158,7 +158,7 @@ static void on_message(struct talk *x, const json_t *json)
     }
 }
 
-static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_ended, on_failed};
+static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_ended, on_failed, NULL};
 
 const char *elevenlabs_voice(const struct conn *c, char *out, size_t size)
 {

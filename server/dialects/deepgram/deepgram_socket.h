@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * WebSocket /v1/speak (Aura) and /v2/speak (Flux). */
+#ifndef SERVER_DEEPGRAM_SOCKET_H
+#define SERVER_DEEPGRAM_SOCKET_H
+
+#include "server/dialects/ask.h"
+
+/* Each takes the whole request, and answers it sooner or later. */
+void deepgram_aura(struct conn *c);
+void deepgram_flux(struct conn *c);
+
+/* The fields that the query of a connection asks for; `body` with the text, or NULL. */
+bool deepgram_ask(struct fields *fields, struct conn *c, const json_t *body, struct refusal *refusal);
+
+#endif
