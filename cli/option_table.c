@@ -177,8 +177,8 @@ static const struct option option_table[] = {
         "whose voice clients of other services mean: {\"elevenlabs\": {\"THEIR ID\": \"OUR NAME\", "
         "\"*\": "
         "\"ALL OTHERS\"}}; SIGHUP reads it again"},
-    {SERVE, "Server", 0, "default-format", "wav|pcm|mp3|opus|flac|aac", OPTION_CHOICE, 0, 0,
-        SERVES(format), "mp3", "for requests that name no response_format"},
+    {SERVE, "Server", 0, "default-format", ENCODE_FORMAT_LIST, OPTION_CHOICE, 0, 0, SERVES(format),
+        "mp3", "for requests that name no response_format"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, SERVES(insecure), NULL,

@@ -115,21 +115,15 @@ static void open_speaker(struct agreement *a, struct speaker *s, const char *lea
     s->engine.context.ops->tap(s->engine.context.backend, keep_logits, s);
 }
 
-static utter_sampling sampling_of(const struct sampling_config *s, bool greedy)
-{
-    return (utter_sampling){.temperature = s->do_sample && !greedy ? s->temperature : 0,
-        .top_k = s->top_k,
-        .top_p = s->top_p,
-        .repetition_penalty = s->repetition_penalty};
-}
-
 static void prepare(struct agreement *a)
 {
     const struct config *c = a->config;
     size_t most = (size_t)(c->codec_vocabulary > c->predictor_vocabulary ? c->codec_vocabulary
                                                                          : c->predictor_vocabulary);
-    a->settings = (struct lane_settings){sampling_of(&c->talker_sampling, a->options.greedy),
-        sampling_of(&c->predictor_sampling, a->options.greedy), 0, 2};
+    a->settings = (struct lane_settings){c->talker_sampling, c->predictor_sampling, 0, 2};
+    if (a->options.greedy) {
+        a->settings.talker.temperature = a->settings.predictor.temperature = 0;
+    }
     a->seen = take(most, sizeof *a->seen);
     a->scores = take(most, sizeof *a->scores);
     a->order = take(most, sizeof *a->order);

@@ -4,6 +4,7 @@
 #define SERVER_SERVE_H
 
 #include "server/loop/serve_options.h"
+#include "server/sound/encode.h" /* the list of formats */
 
 /* Serves until a signal ends it; returns the exit code. Messages have been printed by then. */
 int serve_run(const struct serve_options *options);

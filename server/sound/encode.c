@@ -10,31 +10,10 @@
 #include "effects/effects.h"
 #include "server/sound/encode_parts.h"
 
-static const struct {
-    const char *name, *content_type;
-} formats[] = {{"wav", "audio/wav"}, {"pcm", "audio/pcm"}, {"mp3", "audio/mpeg"}, {"opus", "audio/ogg"},
-    {"flac", "audio/flac"}, {"aac", "audio/aac"}};
-
-const char *encode_format_list(void)
-{
-    return "wav|pcm|mp3|opus|flac|aac";
-}
-
-const char *encode_format_name(enum encode_format format)
-{
-    return formats[format].name;
-}
-
-const char *encode_content_type(enum encode_format format)
-{
-    return formats[format].content_type;
-}
-
 bool encode_check(const struct encode_settings *s, char *why, size_t size)
 {
     static const int rates[] = {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000};
-    bool coded = s->format == ENCODE_MP3 || s->format == ENCODE_AAC;
-    bool found = !coded || s->sample_rate == 0;
+    bool found = encode_has_any_rate(s->format) || s->sample_rate == 0;
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
         found = found || s->sample_rate == rates[i];
     }
@@ -42,7 +21,7 @@ bool encode_check(const struct encode_settings *s, char *why, size_t size)
         snprintf(why, size,
             "%s has 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 and 48000 only",
             encode_format_name(s->format));
-    } else if (s->samples != SAMPLES_S16 && s->format != ENCODE_WAV && s->format != ENCODE_PCM) {
+    } else if (s->samples != SAMPLES_S16 && encode_is_coded(s->format)) {
         snprintf(why, size, "%s has no kinds of samples, only wav and pcm have",
             encode_format_name(s->format));
         found = false;
@@ -54,7 +33,7 @@ struct encode {
     struct encode_settings settings;
     struct effects *effects;
     bool begun;
-    struct encode_coder *coder; /* mp3, opus, flac, aac */
+    struct encode_coder *coder; /* NULL: samples as they are */
 };
 
 int encode_rate(const struct encode *e)
@@ -78,7 +57,7 @@ struct encode *encode_new(const struct encode_settings *settings, int model_rate
         &(struct effects_settings){settings->speed, settings->volume, settings->sample_rate},
         model_rate);
     bool good = e->effects != NULL;
-    if (good && settings->format != ENCODE_WAV && settings->format != ENCODE_PCM) {
+    if (good && encode_is_coded(settings->format)) {
         e->coder = encode_coder_new(settings, effects_rate(e->effects));
         good = e->coder != NULL;
     }

@@ -9,7 +9,17 @@
 #include "server/protocol/wire.h"
 #include "server/sound/samples.h"
 
-enum encode_format { ENCODE_WAV, ENCODE_PCM, ENCODE_MP3, ENCODE_OPUS, ENCODE_FLAC, ENCODE_AAC };
+/* One format more: here, in the list of names, and a row in encode_coder.c. */
+enum encode_format {
+    ENCODE_WAV,
+    ENCODE_PCM,
+    ENCODE_MP3,
+    ENCODE_OPUS,
+    ENCODE_FLAC,
+    ENCODE_AAC,
+    ENCODE_FORMATS
+};
+#define ENCODE_FORMAT_LIST "wav|pcm|mp3|opus|flac|aac" /* in the order of the enum */
 
 struct encode_settings {
     enum encode_format format;
@@ -19,7 +29,6 @@ struct encode_settings {
     int bit_rate; /* of mp3 and opus, bits a second; 0: the usual. The coder takes the nearest that it has */
 };
 
-const char *encode_format_list(void); /* "wav|pcm|...", in the order of the enum */
 const char *encode_format_name(enum encode_format format);
 const char *encode_content_type(enum encode_format format);
 /* Whether the format has this rate; the reason otherwise. */

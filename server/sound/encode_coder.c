@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MP3 (lame), Ogg Opus (libopusenc), FLAC (libFLAC) and AAC-LC in ADTS (vo-aacenc), each as a stream without
- * seeking. */
+ * The table of formats: MP3 (lame), Ogg Opus (libopusenc), FLAC (libFLAC) and AAC-LC in ADTS (vo-aacenc), each as a
+ * stream without seeking. */
 #include <FLAC/stream_encoder.h>
 #include <lame/lame.h>
 #include <opus/opusenc.h>
@@ -106,65 +106,6 @@ static bool open_flac(struct encode_coder *c)
            FLAC__stream_encoder_set_streamable_subset(c->flac, true);
 }
 
-struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate)
-{
-    struct encode_coder *c = memory_new(1, sizeof *c);
-    bool good = false;
-    if (!c) {
-        return NULL;
-    }
-    c->settings = *settings;
-    c->rate = rate;
-    switch (settings->format) {
-    case ENCODE_MP3:
-        good = open_mp3(c);
-        break;
-    case ENCODE_OPUS:
-        good = open_opus(c);
-        break;
-    case ENCODE_FLAC:
-        good = open_flac(c);
-        break;
-    case ENCODE_AAC:
-        good = open_aac(c);
-        break;
-    case ENCODE_WAV:
-    case ENCODE_PCM:
-        break;
-    }
-    if (!good) {
-        encode_coder_free(c);
-        return NULL;
-    }
-    return c;
-}
-
-void encode_coder_free(struct encode_coder *c)
-{
-    if (!c) {
-        return;
-    }
-    struct wire_out drain = {0};
-    c->out = &drain; /* who is closed early still writes what it holds */
-    if (c->mp3) {
-        lame_close(c->mp3);
-    }
-    if (c->opus) {
-        ope_encoder_destroy(c->opus);
-    }
-    if (c->comments) {
-        ope_comments_destroy(c->comments);
-    }
-    if (c->flac) {
-        FLAC__stream_encoder_delete(c->flac);
-    }
-    if (c->aac) {
-        c->aac_calls.Uninit(c->aac);
-    }
-    wire_fini(&drain);
-    memory_free(c);
-}
-
 static bool feed_mp3(struct encode_coder *c, const float *pcm, size_t n, bool final)
 {
     uint8_t bytes[BLOCK * 5 / 4 + 7200];
@@ -231,6 +172,83 @@ static bool feed_aac(struct encode_coder *c, const float *pcm, size_t n, bool fi
     return good;
 }
 
+static const struct {
+    const char *name, *content_type;
+    bool any_rate;
+    /* NULL: samples as they are. feed takes at most BLOCK samples; final: what it holds is written. */
+    bool (*open)(struct encode_coder *c);
+    bool (*feed)(struct encode_coder *c, const float *pcm, size_t n, bool final);
+} formats[] = {
+    [ENCODE_WAV] = {"wav", "audio/wav", true, NULL, NULL},
+    [ENCODE_PCM] = {"pcm", "audio/pcm", true, NULL, NULL},
+    [ENCODE_MP3] = {"mp3", "audio/mpeg", false, open_mp3, feed_mp3},
+    [ENCODE_OPUS] = {"opus", "audio/ogg", true, open_opus, feed_opus},
+    [ENCODE_FLAC] = {"flac", "audio/flac", true, open_flac, feed_flac},
+    [ENCODE_AAC] = {"aac", "audio/aac", false, open_aac, feed_aac},
+};
+_Static_assert(sizeof formats / sizeof *formats == ENCODE_FORMATS, "a row for each format");
+
+const char *encode_format_name(enum encode_format format)
+{
+    return formats[format].name;
+}
+
+const char *encode_content_type(enum encode_format format)
+{
+    return formats[format].content_type;
+}
+
+bool encode_is_coded(enum encode_format format)
+{
+    return formats[format].open != NULL;
+}
+
+bool encode_has_any_rate(enum encode_format format)
+{
+    return formats[format].any_rate;
+}
+
+struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate)
+{
+    struct encode_coder *c = memory_new(1, sizeof *c);
+    if (!c) {
+        return NULL;
+    }
+    c->settings = *settings;
+    c->rate = rate;
+    if (!formats[settings->format].open(c)) {
+        encode_coder_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void encode_coder_free(struct encode_coder *c)
+{
+    if (!c) {
+        return;
+    }
+    struct wire_out drain = {0};
+    c->out = &drain; /* who is closed early still writes what it holds */
+    if (c->mp3) {
+        lame_close(c->mp3);
+    }
+    if (c->opus) {
+        ope_encoder_destroy(c->opus);
+    }
+    if (c->comments) {
+        ope_comments_destroy(c->comments);
+    }
+    if (c->flac) {
+        FLAC__stream_encoder_delete(c->flac);
+    }
+    if (c->aac) {
+        c->aac_calls.Uninit(c->aac);
+    }
+    wire_fini(&drain);
+    memory_free(c);
+}
+
 bool encode_coder_feed(
     struct encode_coder *c, const float *pcm, size_t n, bool final, struct wire_out *out)
 {
@@ -238,25 +256,7 @@ bool encode_coder_feed(
     for (bool last = false; !last && !c->failed;) {
         size_t take = min(n, BLOCK);
         last = take == n;
-        bool flush = final && last, good = false;
-        switch (c->settings.format) {
-        case ENCODE_MP3:
-            good = feed_mp3(c, pcm, take, flush);
-            break;
-        case ENCODE_OPUS:
-            good = feed_opus(c, pcm, take, flush);
-            break;
-        case ENCODE_FLAC:
-            good = feed_flac(c, pcm, take, flush);
-            break;
-        case ENCODE_AAC:
-            good = feed_aac(c, pcm, take, flush);
-            break;
-        case ENCODE_WAV:
-        case ENCODE_PCM:
-            break;
-        }
-        c->failed = !good || out->failed;
+        c->failed = !formats[c->settings.format].feed(c, pcm, take, final && last) || out->failed;
         pcm += take;
         n -= take;
     }

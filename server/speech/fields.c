@@ -191,7 +191,7 @@ static void check_model(struct reader *r, const struct fields_model *model)
 static void take_sound(struct reader *r, struct fields *f, const struct fields_model *model)
 {
     f->sound.format = (enum encode_format)take_word(
-        r, "response_format", encode_format_list(), (int)model->default_format);
+        r, "response_format", ENCODE_FORMAT_LIST, (int)model->default_format);
     f->sound.speed = take_number(r, "speed", 0.25, 4, 1);
     f->sound.volume = take_number(r, "volume_multiplier", 0, 4, 1);
     f->sound.sample_rate = (int)take_integer(r, "sample_rate", 8000, 48000, 0);

@@ -212,7 +212,7 @@ struct fields_model speech_fields_model(const struct server *s)
         .n_languages = s->ready.n_languages,
         .takes_instructions = s->ready.takes_instructions,
         .default_format = ENCODE_MP3};
-    for (int i = ENCODE_WAV; i <= ENCODE_AAC; i++) {
+    for (int i = 0; i < ENCODE_FORMATS; i++) {
         if (strcmp(encode_format_name((enum encode_format)i), s->options->format) == 0) {
             m.default_format = (enum encode_format)i;
         }

@@ -4,14 +4,6 @@
 
 #include "api/api.h"
 
-static utter_sampling defaults_of(const struct sampling_config *s)
-{
-    return (utter_sampling){.temperature = s->do_sample ? s->temperature : 0,
-        .top_k = s->top_k,
-        .top_p = s->top_p,
-        .repetition_penalty = s->repetition_penalty};
-}
-
 utter_status utter_stream_options_init_sized(
     utter_stream_options *options, size_t size, const utter_model *model)
 {
@@ -20,8 +12,8 @@ utter_status utter_stream_options_init_sized(
     }
     const struct config *c = api_config(model);
     const utter_stream_options all = {
-        .talker = defaults_of(&c->talker_sampling),
-        .predictor = defaults_of(&c->predictor_sampling),
+        .talker = c->talker_sampling,
+        .predictor = c->predictor_sampling,
         /* The official package's last token never becomes a frame. */
         .max_frames = c->max_new_tokens > 1 ? c->max_new_tokens - 1 : 1,
         .guard = true,

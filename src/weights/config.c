@@ -263,20 +263,24 @@ static utter_status read_generation(struct config *c, const char *folder, utter_
         return status;
     }
     struct json_fields f = fields_of(root, "generation_config.json", error);
-    c->talker_sampling = (struct sampling_config){
-        .do_sample = json_take_bool(&f, "do_sample", true),
+    c->talker_sampling = (utter_sampling){
         .temperature = (float)json_take_number(&f, "temperature", 0, 100, 0.9),
         .top_k = (int)json_take_int(&f, "top_k", 0, 1 << 30, 50),
         .top_p = (float)json_take_number(&f, "top_p", 1e-6, 1, 1.0),
         .repetition_penalty = (float)json_take_number(&f, "repetition_penalty", 1e-3, 1e3, 1.05),
     };
-    c->predictor_sampling = (struct sampling_config){
-        .do_sample = json_take_bool(&f, "subtalker_dosample", true),
+    c->predictor_sampling = (utter_sampling){
         .temperature = (float)json_take_number(&f, "subtalker_temperature", 0, 100, 0.9),
         .top_k = (int)json_take_int(&f, "subtalker_top_k", 0, 1 << 30, 50),
         .top_p = (float)json_take_number(&f, "subtalker_top_p", 1e-6, 1, 1.0),
         .repetition_penalty = 1,
     };
+    if (!json_take_bool(&f, "do_sample", true)) {
+        c->talker_sampling.temperature = 0;
+    }
+    if (!json_take_bool(&f, "subtalker_dosample", true)) {
+        c->predictor_sampling.temperature = 0;
+    }
     c->max_new_tokens = (int)json_take_int(&f, "max_new_tokens", 1, 1 << 30, 2048);
     json_decref(root);
     return f.status;

@@ -27,14 +27,6 @@ struct named_id {
     char *dialect;
 };
 
-struct sampling_config {
-    bool do_sample;
-    float temperature;
-    int top_k;
-    float top_p;
-    float repetition_penalty;
-};
-
 enum { CONFIG_SPEAKER_BLOCKS = 16, CONFIG_SPEAKER_GROUPS = 64, CONFIG_SPEAKER_RATE = 24000 };
 
 /* The codec's encoder: recordings -> codes. Causal convolutions with zeros before the first sample. */
@@ -96,7 +88,7 @@ struct config {
     struct named_id *voices;
     int n_voices;
 
-    struct sampling_config talker_sampling, predictor_sampling;
+    utter_sampling talker_sampling, predictor_sampling;
     int max_new_tokens;
 
     bool has_speaker_encoder;

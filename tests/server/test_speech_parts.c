@@ -222,9 +222,12 @@ static void formats_are_what_they_say(void **state)
     } cases[] = {{ENCODE_WAV, "RIFF", 4, 48044, 48044}, {ENCODE_PCM, "", 0, 48000, 48000},
         {ENCODE_MP3, "\xFF", 1, 15000, 18000}, {ENCODE_OPUS, "OggS", 4, 2000, 12000},
         {ENCODE_FLAC, "fLaC", 4, 5000, 48000}, {ENCODE_AAC, "\xFF\xF9", 2, 5000, 12000}};
+    char list[256] = "";
     (void)state;
+    assert_int_equal(sizeof cases / sizeof *cases, ENCODE_FORMATS);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct encode_settings settings = {.format = cases[i].format, .speed = 1, .volume = 1};
+        strcat(strcat(list, i ? "|" : ""), encode_format_name((enum encode_format)i));
         struct wire_out one = {0}, other = {0};
         size_t n = encode_second(&settings, 1920, &one);
         if (n < cases[i].least || n > cases[i].most ||
@@ -239,6 +242,7 @@ static void formats_are_what_they_say(void **state)
         wire_fini(&one);
         wire_fini(&other);
     }
+    assert_string_equal(list, ENCODE_FORMAT_LIST);
 }
 
 static void speed_rate_and_loudness(void **state)
