@@ -30,6 +30,9 @@ utter_status find_checkpoint(char *path, size_t size, const char *given, utter_e
 
 /* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
 utter_status api_need(const void *pointer, const char *what, utter_error *error);
+/* The same of all that a call has which gives samples, `handle` first, and whether there is room. *n becomes 0. */
+utter_status api_need_room(
+    const void *handle, const float *pcm, size_t capacity, size_t *n, utter_error *error);
 
 /* UTTER_E_ARGUMENT when a text of a voice is not UTF-8. Accepts NULL. */
 utter_status api_need_text(const char *text, const char *what, utter_error *error);

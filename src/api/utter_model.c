@@ -82,6 +82,18 @@ utter_status api_need(const void *pointer, const char *what, utter_error *error)
     return pointer ? UTTER_OK : error_set(error, UTTER_E_ARGUMENT, "%s is NULL", what);
 }
 
+utter_status api_need_room(
+    const void *handle, const float *pcm, size_t capacity, size_t *n, utter_error *error)
+{
+    utter_status status = api_need(pcm && n ? handle : NULL, "an argument", error);
+    if (status) {
+        return status;
+    }
+    *n = 0;
+    return capacity ? UTTER_OK /* nothing could be told from the end */
+                    : error_set(error, UTTER_E_ARGUMENT, "no room for samples: capacity is 0");
+}
+
 /* ---- Opening ---- */
 
 /* With the 0.6B model a clone in context takes 30 MB for half a minute of recording, 12 MB for 3 seconds. */

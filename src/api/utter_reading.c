@@ -70,15 +70,8 @@ utter_status utter_reading_finish(utter_reading *reading, utter_error *error)
 utter_status utter_reading_take(
     utter_reading *reading, float *pcm, size_t capacity, size_t *n, utter_error *error)
 {
-    utter_status status = api_need(reading && pcm && n ? reading : NULL, "an argument", error);
-    if (status) {
-        return status;
-    }
-    *n = 0;
-    if (capacity == 0) { /* nothing could be told from the end */
-        return error_set(error, UTTER_E_ARGUMENT, "no room for samples: capacity is 0");
-    }
-    return reading_take(reading, pcm, capacity, n, error);
+    utter_status status = api_need_room(reading, pcm, capacity, n, error);
+    return status ? status : reading_take(reading, pcm, capacity, n, error);
 }
 
 utter_status utter_reading_read(

@@ -58,13 +58,9 @@ utter_status utter_stream_finish(utter_stream *stream, utter_error *error)
 utter_status utter_stream_take(
     utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error)
 {
-    utter_status status = api_need(stream && pcm && n ? stream : NULL, "an argument", error);
+    utter_status status = api_need_room(stream, pcm, capacity, n, error);
     if (status) {
         return status;
-    }
-    *n = 0;
-    if (capacity == 0) { /* nothing could be told from the end */
-        return error_set(error, UTTER_E_ARGUMENT, "no room for samples: capacity is 0");
     }
     *n = stream_drain(stream, pcm, capacity);
     if (*n > 0) {

@@ -94,6 +94,7 @@ static utter_status compile(struct pretokens *p, enum pretokenizer pattern, utte
     utter_status status =
         context ? spell_out(&text, patterns[pattern], error) : error_memory(error, "the pre-tokeniser");
     if (status == UTTER_OK) {
+        /* Both patterns match at any character. Anchored, one that did not would be an error below, not a gap. */
         p->code = pcre2_compile(
             (PCRE2_SPTR)text.at, text.n, PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &code, &at, context);
         if (code == PCRE2_ERROR_HEAP_FAILED) {

@@ -376,21 +376,6 @@ static void run_unit(const struct integer_run *run, int i_block, int k, float *t
 
 /* ---- Ends ---- */
 
-struct last_job {
-    struct cpu_vocoder *v;
-    struct kern_conv conv;
-};
-
-static void last_part(void *arg, int part, int n_parts)
-{
-    const struct last_job *job = arg;
-    struct kern_conv conv = job->conv;
-    int64_t t0, t1;
-    pool_slice(conv.n_t, PIECE_STEP, part, n_parts, &t0, &t1);
-    conv.x += t0, conv.y += t0, conv.n_t = t1 - t0;
-    job->v->kern->conv(&conv, 0, 1);
-}
-
 /* The last convolution, in floats. */
 static void run_last(struct integer_run *run, int64_t stride, int64_t n)
 {
@@ -400,9 +385,7 @@ static void run_last(struct integer_run *run, int64_t stride, int64_t n)
         vocoder_join_past(
             rows + o * stride, run->lane->last_past + o * VOCODER_REACH, VOCODER_REACH, n);
     }
-    struct last_job job = {v, vocoder_conv_of(&v->last, rows, stride)};
-    job.conv.y = run->pcm, job.conv.y_stride = n, job.conv.n_t = n;
-    vocoder_spread(v, last_part, &job, n, PIECE_STEP, (int64_t)v->last.n_in * v->last.taps * n);
+    vocoder_wave_last(v, rows, stride, run->pcm, n);
     run->pcm += n;
 }
 

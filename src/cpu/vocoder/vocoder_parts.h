@@ -163,5 +163,7 @@ int vocoder_front_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, cons
 void vocoder_wave_carve(struct cpu_vocoder *v, struct vocoder_carver *c);
 void vocoder_wave_run(struct cpu_vocoder *v, struct cpu_vocoder_lane *lane, int n_time_steps,
     float *pcm, const struct cpu_tap *tap);
+/* The last convolution: rows[channel][stride], with the past in front, -> n samples. */
+void vocoder_wave_last(struct cpu_vocoder *v, const float *rows, int64_t stride, float *pcm, int64_t n);
 
 #endif

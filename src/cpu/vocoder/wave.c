@@ -164,13 +164,11 @@ static struct wave_ready ready_after(const struct wave_run *run, int i_block)
     return (struct wave_ready){&v->last_snake, run->lane->last_past, VOCODER_REACH};
 }
 
-static void run_last(struct wave_run *run, const float *rows, int64_t stride, int64_t n)
+void vocoder_wave_last(struct cpu_vocoder *v, const float *rows, int64_t stride, float *pcm, int64_t n)
 {
-    struct cpu_vocoder *v = run->v;
     struct wave_job job = {.v = v, .conv = vocoder_conv_of(&v->last, rows, stride)};
-    job.conv.y = run->pcm, job.conv.y_stride = n, job.conv.n_t = n;
+    job.conv.y = pcm, job.conv.y_stride = n, job.conv.n_t = n;
     vocoder_spread(v, last_part, &job, n, PIECE_GRAIN, (int64_t)v->last.n_in * v->last.taps * n);
-    run->pcm += n;
 }
 
 static void run_block(struct wave_run *run, int i_block, const float *rows, int64_t stride, int64_t n);
@@ -217,7 +215,8 @@ static void run_piece(struct wave_run *run, int i_block, const float *rows, int6
     if (i_block + 1 < v->config->n_rates) {
         run_block(run, i_block + 1, b->ready, b->stride, n_made);
     } else {
-        run_last(run, b->ready, b->stride, n_made);
+        vocoder_wave_last(v, b->ready, b->stride, run->pcm, n_made);
+        run->pcm += n_made;
     }
 }
 

@@ -154,26 +154,13 @@ __device__ __forceinline__ void need_late(const struct few_task &task)
     ptx_need(task.rows);
 }
 
-/* The factor of the norm, once all warps have noted their squares. */
-template <int N_WARPS, int N_VECTORS>
-__device__ __forceinline__ float norm_scale(
-    const struct shared<N_WARPS, N_VECTORS> &s, const struct cuda_linear &p, int v)
-{
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < N_WARPS; w++) {
-        sum += s.squares[w][v];
-    }
-    return norm_factor(sum, p.matrix.cols, p.eps);
-}
-
 /* The normed vectors themselves, by one block. */
 template <int N_WARPS, int N_VECTORS>
 __device__ void write_normed(const struct shared<N_WARPS, N_VECTORS> &s, const struct cuda_linear &p)
 {
     for (int v = 0; v < p.n_vectors; v++) {
         const int to = p.map ? p.map[v] : v;
-        const float scale = norm_scale(s, p, v);
+        const float scale = norm_scale(s.squares, v, p.matrix.cols, p.eps);
         for (int i = (int)threadIdx.x; to >= 0 && i < p.matrix.cols; i += N_WARPS * 32) {
             p.normed[to * p.normed_stride + i] = p.norm[i] * (p.x[v * p.x_stride + i] * scale);
         }
@@ -222,7 +209,7 @@ __global__ void __launch_bounds__(N_WARPS * 32, N_WARPS > 8     ? 2
             first += __uint_as_float(sums.x);
             second += __uint_as_float(sums.y);
         }
-        const float scale = NORM ? norm_scale(s, p, v) : 1.0f;
+        const float scale = NORM ? norm_scale(s.squares, v, p.matrix.cols, p.eps) : 1.0f;
         finish_rows(
             p, task.rows, (int)blockIdx.x, v, g, __fmul_rn(first, scale), __fmul_rn(second, scale));
     }

@@ -152,20 +152,6 @@ __device__ __forceinline__ void note_squares(
     }
 }
 
-/* The factor of the norm, once all warps have noted their squares. It is the same for all columns of a vector: the
- * result is multiplied by it. */
-template <int N_WARPS, int N_TILES>
-__device__ __forceinline__ float norm_scale(
-    const struct shared<N_WARPS, N_TILES> &s, const struct cuda_linear &p, int v)
-{
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < N_WARPS; w++) {
-        sum += s.squares[w][v];
-    }
-    return norm_factor(sum, p.matrix.cols, p.eps);
-}
-
 /* Adds what the warps have, in their order, and hands the rows on. */
 template <int N_WARPS, int N_TILES, bool NORM>
 __device__ __forceinline__ void add_warps(
@@ -191,7 +177,7 @@ __device__ __forceinline__ void add_warps(
                 second += __uint_as_float(part.y);
             }
             if (v < task.p.n_vectors) {
-                float scale = NORM ? norm_scale(s, task.p, v) : 1.0f;
+                float scale = NORM ? norm_scale(s.squares, v, task.p.matrix.cols, task.p.eps) : 1.0f;
                 finish_rows(task.p, task.rows, (int)blockIdx.x, v, i % 32 / 4, __fmul_rn(first, scale),
                     __fmul_rn(second, scale));
             }
@@ -207,7 +193,7 @@ __device__ __forceinline__ void write_normed(
 {
     for (int v = 0; v < p.n_vectors; v++) {
         const int to = p.map ? p.map[v] : v;
-        const float scale = norm_scale(s, p, v);
+        const float scale = norm_scale(s.squares, v, p.matrix.cols, p.eps);
         for (int i = (int)threadIdx.x; to >= 0 && i < p.matrix.cols; i += N_WARPS * 32) {
             p.normed[to * p.normed_stride + i] = p.norm[i] * (p.x[v * p.x_stride + i] * scale);
         }

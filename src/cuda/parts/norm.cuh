@@ -27,4 +27,17 @@ static __device__ __forceinline__ float norm_factor(float sum, int n, float eps)
     return 1.0f / sqrtf(sum / (float)n + eps);
 }
 
+/* The same of vector v, once all warps have noted their parts of the squares; its result is multiplied by it. */
+template <int N_WARPS, int N_VECTORS>
+static __device__ __forceinline__ float norm_scale(
+    const float (&squares)[N_WARPS][N_VECTORS], int v, int n, float eps)
+{
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < N_WARPS; w++) {
+        sum += squares[w][v];
+    }
+    return norm_factor(sum, n, eps);
+}
+
 #endif
