@@ -73,13 +73,11 @@ static void speak(struct engine *engine, const struct line *line, const utter_vo
     utter_error error;
     struct first first = {0};
     const struct config *c = engine->context.model->config;
-    const struct sampling_config *s[] = {&c->talker_sampling, &c->predictor_sampling};
-    utter_stream_options o = {.voice = voice, .layout = line->layout, .seed = line->seed};
-    utter_sampling *const to[] = {&o.talker, &o.predictor};
-    for (int i = 0; i < 2; i++) {
-        *to[i] = (utter_sampling){s[i]->do_sample ? s[i]->temperature : 0, s[i]->top_k, s[i]->top_p,
-            s[i]->repetition_penalty};
-    }
+    utter_stream_options o = {.voice = voice,
+        .layout = line->layout,
+        .seed = line->seed,
+        .talker = c->talker_sampling,
+        .predictor = c->predictor_sampling};
     o.max_frames = c->max_new_tokens - 1;
     o.guard = o.words = true;
     utter_stream *stream;
