@@ -71,7 +71,7 @@ ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsa
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
-LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) $(call static,unibreak) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) $(call static,unibreak) $(call static,sonic) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 
 # Where a header of the outside libraries is not there, the first line says what to type.
 NEEDS   := jansson utf8proc pcre2 wordbreak sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl \
@@ -86,14 +86,14 @@ endif
 
 # The kernels take longest to compile: they come first, so that none of them is left alone at the end.
 KERNELS := $(wildcard src/cpu/kernels/*.c)
-LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/reading/*.c src/audio/*.c \
+LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/script/*.c src/effects/*.c src/reading/*.c src/audio/*.c \
                src/model/*.c src/voice/*.c src/prompt/*.c src/words/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c)
-SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c effects/*.c)
+SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c)
 BOOK_SRC := $(wildcard book/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
@@ -109,11 +109,11 @@ of_gpu  = $(filter src/cuda/% tests/cuda/% src/api/utter_model.c,$(1))
 LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(B)/%.o) \
            $(patsubst %.c,$(R)/%.o,$(filter-out $(call of_gpu,$(LIB_SRC)),$(LIB_SRC)))
 CLI_OBJ := $(CLI_SRC:%.c=$(R)/%.o)
-# The server, and what it shares with the commands, stands on the library's header and on src/base, of which it has its own copy: the archive exports utter_* only.
+# The server stands on the library's header, src/base and src/effects, of which it has its own copy: the archive exports utter_* only.
 SERVER_OBJ := $(SERVER_SRC:%.c=$(R)/%.o)
 BOOK_OBJ := $(BOOK_SRC:%.c=$(R)/%.o)
-BASE_OBJ := $(filter $(R)/src/base/%,$(LIB_OBJ))
-SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,sonic) $(call static,mp3lame) \
+BASE_OBJ := $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ))
+SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,mp3lame) \
                $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
 $(SERVER_OBJ): INC := -I/usr/include/opus
 $(BOOK_OBJ): INC := -isystem /usr/include/libxml2
@@ -178,7 +178,7 @@ endif
 
 # For programs that share it: bound to the next versions by its soname, to nothing but utter.h by the map. Where outside
 # libraries come as archives, programs use those; here they are shared too, which is what systems expect.
-SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lunibreak -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lunibreak -lsonic -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
 link_shared = $(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libutter.so.$(MAJOR) -Wl,--version-script=src/api/utter.map \
               -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,relro $(1) $(LIB_OBJ) $(SHARED_LIBS) -o $@
 $(SHARED): $(LIB_OBJ) src/api/utter.map
@@ -247,7 +247,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
 $(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=checkpoint_exists,--wrap=checkpoint_json
-PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% reading/cut% reading/marks% audio/% voice/%),$(LIB_OBJ))
+PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% script/% effects/% reading/cut% reading/marks% reading/source% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a

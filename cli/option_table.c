@@ -70,6 +70,17 @@ static const struct option option_table[] = {
         "begin anew, and drop what an earlier run has left"},
     {SAY, "Speech", 0, "lines", NULL, OPTION_FLAG, 0, 0, AT(lines), NULL,
         "a file for each line of the text: -o hello.wav makes hello-0001.wav, hello-0002.wav, ..."},
+    {SAY, "Text", 0, "markup", "none|auto|tags|ssml", OPTION_CHOICE, 0, 0, AT(markup), "none",
+        "what the text holds besides words: tags like [pause:500ms] and [voice:NAME], SSML, or what it "
+        "begins like (utter(1), MARKUP)"},
+    {SAY, "Text", 0, "cast", "FILE", OPTION_TEXT, 0, 0, AT(cast), NULL,
+        "who speaks the lines \"NAME: ...\": a line NAME = VOICE for each"},
+    {SAY, "Text", 0, "lexicon", "FILE", OPTION_TEXT, 0, 0, AT(lexicon), NULL,
+        "how words are spelled to be said right: a line WORD = RESPELLING for each"},
+    {SAY, "Text", 0, "spell-out", NULL, OPTION_FLAG, 0, 0, AT(spell_out), NULL,
+        "write numbers, dates, times, units, money and phone numbers in words before they are spoken"},
+    {SAY, "Text", 0, "print-text", NULL, OPTION_FLAG, 0, 0, AT(print_text), NULL,
+        "write the text as it would be spoken on standard output, and speak nothing"},
     {SAY | READ, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout), "auto",
         "full: the whole text stands before the speech; stream: it goes in while the model speaks; "
         "auto: as the official package does for this kind of voice"},

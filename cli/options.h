@@ -28,6 +28,7 @@ struct settings {
     struct setting help;
     struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
+    struct setting markup, cast, lexicon, spell_out, print_text;
     struct setting output, format, sample, codes;
     struct setting speed, volume, rate;
     struct setting list, chapters, split, loudness, fit, fresh, read_lanes;

@@ -184,9 +184,41 @@ static int say_lines(struct say *say)
     return interrupt_signal() ? 128 + interrupt_signal() : worst;
 }
 
+/* The text as it would be spoken; no model is asked. */
+static int print_text(const struct invocation *invocation)
+{
+    const struct settings *s = &invocation->settings;
+    struct text_source source;
+    struct markup markup = {0};
+    utter_reading_options options;
+    utter_error error = {0};
+    char *spoken = NULL;
+    utter_reading_options_init(&options);
+    int code = text_source_open(&source, invocation);
+    code = code ? code : text_source_read_all(&source);
+    code = code ? code : markup_open(&markup, &options, s, NULL);
+    if (code == 0) {
+        utter_status status = utter_text_spoken(&spoken, source.text, source.bytes, &options,
+            s->language.text, s->voice.text, s->quiet.given ? NULL : note_from_library, NULL, &error);
+        code = status ? fail_status(status, &error) : 0;
+    }
+    if (code == 0) {
+        fputs(spoken, stdout);
+        code = finish_output(0);
+    }
+    utter_memory_free(spoken);
+    markup_close(&markup);
+    text_source_close(&source);
+    free(source.text);
+    return code;
+}
+
 int command_say(const struct invocation *invocation)
 {
     struct say say;
+    if (invocation->settings.print_text.given) {
+        return print_text(invocation);
+    }
     int code = say_open(&say, invocation);
     if (code == 0) {
         code = invocation->settings.lines.given ? say_lines(&say)

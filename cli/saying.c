@@ -146,6 +146,9 @@ int saying_open(struct saying *s, const struct settings *settings, utter_model *
     o.max_frames = settings->max_frames.given ? v.max_frames : 0;
     o.piece = on_piece;
     o.piece_user = s;
+    if ((code = markup_open(&s->markup, &o, settings, model))) {
+        return code;
+    }
     utter_status status = utter_reading_open(&s->reading, model, &v, &o, &error);
     if (status) {
         return fail_status(status, &error);
@@ -167,6 +170,7 @@ void saying_close(struct saying *s)
     text_file_abort(&s->codes);
     trace_abort(&s->trace);
     utter_reading_free(&s->reading);
+    markup_close(&s->markup);
     free(s->all_codes);
     free(s->text);
     *s = (struct saying){0};
@@ -195,6 +199,10 @@ int saying_give(struct saying *s, const char *text, size_t bytes, bool last)
     if (bytes > 0) {
         if (!keep_text(s, text, bytes)) {
             return fail(2, "out of memory");
+        }
+        bool plain = strcmp(s->settings->markup.text, "none") == 0 && !s->settings->quiet.given;
+        if (s->n_given == 0 && plain && markup_is_forgotten(text, bytes)) {
+            note("the text begins like SSML, and its tags are spoken (give --markup ssml)");
         }
         s->n_given += bytes;
         status = utter_reading_text(s->reading, text, bytes, &error);

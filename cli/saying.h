@@ -4,6 +4,7 @@
 #ifndef CLI_SAYING_H
 #define CLI_SAYING_H
 
+#include "markup.h"
 #include "options.h"
 #include "output.h"
 #include "text_file.h"
@@ -21,6 +22,7 @@ struct text_place {
 
 /* Zero it before use. */
 struct saying {
+    struct markup markup;
     const struct settings *settings;
     utter_model *model;
     utter_model_info info;

@@ -1,39 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
  * utter: text to speech with the Qwen3-TTS family.
  *
- * Three nouns. A *model* is a checkpoint on a device, with room ("lanes") for several utterances at
- * once. A *voice* says who speaks; it never changes and may be shared. A *stream* is one utterance:
- * text goes in, whole or in pieces, and float samples come out at 24 kHz while they are made.
+ * Three nouns. A *model* is a checkpoint on a device, with room ("lanes") for several utterances at once. A *voice*
+ * says who speaks; it never changes and may be shared. A *stream* is one utterance: text goes in, whole or in
+ * pieces, and float samples come out at 24 kHz while they are made.
  *
- *     utter_model *model;
- *     utter_error error;
+ *     utter_model *model; utter_error error;
  *     if (utter_model_open(&model, "path/to/checkpoint", NULL, &error) != UTTER_OK) { ... error.text }
- *     utter_stream_options options;
- *     utter_stream_options_init(&options, model);
+ *     utter_stream_options options; utter_stream_options_init(&options, model);
  *     utter_stream *stream;
  *     utter_stream_open(&stream, model, &options, &error);
  *     utter_stream_text(stream, text, strlen(text), &error);
  *     utter_stream_finish(stream, &error);
- *     float pcm[1920];
- *     size_t n;
+ *     float pcm[1920]; size_t n;
  *     while (utter_stream_read(stream, pcm, 1920, &n, &error) == UTTER_OK) { play(pcm, n); }
- *     utter_stream_free(&stream);
- *     utter_model_close(&model);
+ *     utter_stream_free(&stream); utter_model_close(&model);
  *
- * Threads: one thread at a time drives a model and its streams; different models are independent;
- * only utter_stream_cancel may be called from anywhere. The library prints nothing, never exits,
- * reads no environment variable and installs no signal handler but one for SIGBUS (see docs/api.md).
+ * Threads: one thread at a time drives a model and its streams; different models are independent; only
+ * utter_stream_cancel may be called from anywhere. The library prints nothing, never exits, reads no environment
+ * variable and installs no signal handler but one for SIGBUS (see docs/api.md).
  *
- * Determinism: the samples depend on the weights, the text, the settings and the seed; not on the
- * number of threads, on how the text arrived, on the size of the reads or on other streams.
+ * Determinism: the samples depend on the weights, the text, the settings and the seed; not on the number of threads,
+ * on how the text arrived, on the size of the reads or on other streams.
  *
- * Versions: a program goes on with later libraries of one soname without being compiled again. Option
- * and answer structs carry the size that the program knows, and the library touches no more of them;
- * where a call has a `_sized` form, the plain one passes that size.
+ * Versions: a program goes on with later libraries of one soname without being compiled again. Option and answer
+ * structs carry the size that the program knows, and the library touches no more of them; where a call has a
+ * `_sized` form, the plain one passes that size.
  *
- * Errors: every call that can fail returns a status. Where it takes an `utter_error *` (which may be
- * NULL), the reason is written there in one sentence. Strings are UTF-8.
+ * Errors: every call that can fail returns a status. Where it takes an `utter_error *` (which may be NULL), the
+ * reason is written there in one sentence. Strings are UTF-8.
  */
 #ifndef UTTER_H
 #define UTTER_H
@@ -41,11 +36,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #if defined(__GNUC__)
 #define UTTER_API __attribute__((visibility("default")))
 #else
@@ -53,7 +46,6 @@ extern "C" {
 #endif
 
 /* ---- Version ------------------------------------------------------------------------------- */
-
 #define UTTER_VERSION_MAJOR 0
 #define UTTER_VERSION_MINOR 1
 #define UTTER_VERSION_PATCH 0
@@ -64,7 +56,6 @@ UTTER_API uint32_t utter_version_number(void);
 UTTER_API const char *utter_version_text(void);
 
 /* ---- Status -------------------------------------------------------------------------------- */
-
 /* Zero is success, positive values are ordinary outcomes, negative ones are failures. */
 typedef enum utter_status {
     UTTER_OK = 0,
@@ -91,7 +82,6 @@ typedef struct utter_error {
 } utter_error;
 
 /* ---- Model --------------------------------------------------------------------------------- */
-
 typedef struct utter_model utter_model;
 
 typedef enum utter_pretokenizer {
@@ -133,7 +123,6 @@ typedef struct utter_model_options {
      * no longer for their frames. The samples do not depend on it. 0 (default): the whole prompt. */
     double prompt_seconds;
 } utter_model_options;
-
 UTTER_API void utter_model_options_init_sized(utter_model_options *options, size_t size);
 static inline void utter_model_options_init(utter_model_options *options)
 {
@@ -221,7 +210,6 @@ UTTER_API utter_status utter_model_tokenize(const utter_model *model, const char
 UTTER_API void utter_memory_free(void *memory);
 
 /* ---- Voice --------------------------------------------------------------------------------- */
-
 typedef struct utter_voice utter_voice;
 
 /* A preset voice of a custom-voice model, by name (any case). Unknown: the error lists the known. */
@@ -252,7 +240,6 @@ typedef struct utter_clone_options {
     utter_progress_fn *progress; /* default NULL */
     void *progress_user;
 } utter_clone_options;
-
 UTTER_API void utter_clone_options_init_sized(utter_clone_options *options, size_t size);
 static inline void utter_clone_options_init(utter_clone_options *options)
 {
@@ -277,7 +264,6 @@ typedef struct utter_design_options {
     utter_progress_fn *progress; /* default NULL */
     void *progress_user;
 } utter_design_options;
-
 UTTER_API void utter_design_options_init_sized(utter_design_options *options, size_t size);
 static inline void utter_design_options_init(utter_design_options *options)
 {
@@ -323,7 +309,6 @@ UTTER_API const char *utter_voice_name(const utter_voice *voice);
 UTTER_API void utter_voice_free(utter_voice **voice);
 
 /* ---- Stream -------------------------------------------------------------------------------- */
-
 typedef struct utter_stream utter_stream;
 
 typedef enum utter_layout {
@@ -451,11 +436,16 @@ typedef struct utter_stream_stats {
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);
 
 /* ---- Reading ------------------------------------------------------------------------------- */
-
 /* Text of any length, from a sentence to a book: cut where a reader breathes, spoken piece after piece as streams, and
  * joined with the pauses that its punctuation asks for. It takes what a stream takes, and memory that does not grow
  * with the sound. A text that is one piece gives the samples of utter_stream. */
 typedef struct utter_reading utter_reading;
+
+/* What a text holds besides words (utter(1), MARKUP). AUTO: SSML where it begins so, else tags like [pause:1s]. */
+enum { UTTER_MARKUP_NONE, UTTER_MARKUP_AUTO, UTTER_MARKUP_TAGS, UTTER_MARKUP_SSML };
+/* The voice that a text calls by `name`: *voice goes to who asks. */
+typedef utter_status utter_find_voice_fn(
+    void *user, const char *name, utter_voice **voice, utter_error *error);
 
 /* What became of a piece of the text. */
 typedef struct utter_piece {
@@ -471,6 +461,10 @@ typedef struct utter_piece {
     const int32_t *codes; /* n_frames frames, valid during the call */
     size_t n_frames;
     uint64_t begin, end; /* in the reading's sound, in samples; the pause behind it belongs to it */
+    const char *text;    /* as it was spoken, valid during the call */
+    size_t text_bytes;
+    const size_t *origins; /* [text_bytes + 1]: the source's byte of each; NULL without markup */
+    bool heading;
 } utter_piece;
 
 /* Told of each piece when it has ended, before the sound of the next. */
@@ -492,8 +486,13 @@ typedef struct utter_reading_options {
     double clause_pause_s, sentence_pause_s, paragraph_pause_s;
     utter_piece_fn *piece; /* default NULL */
     void *piece_user;
+    int markup;          /* default none. What is left out is told through the model's log */
+    const char *cast;    /* lines "NAME = voice": who speaks lines that begin with "NAME:" */
+    const char *lexicon; /* lines "term = respelling" */
+    bool spell_out;      /* numbers, dates and the like in words */
+    utter_find_voice_fn *find_voice; /* NULL: the presets of the model */
+    void *find_voice_user;
 } utter_reading_options;
-
 UTTER_API void utter_reading_options_init_sized(utter_reading_options *options, size_t size);
 static inline void utter_reading_options_init(utter_reading_options *options)
 {
@@ -532,8 +531,13 @@ typedef struct utter_reading_stats {
 UTTER_API utter_status utter_reading_get_stats(
     const utter_reading *reading, utter_reading_stats *stats);
 
-/* ---- One call ------------------------------------------------------------------------------ */
+/* A text as a reading with these options says it: words and tags, a line for each change of them, to be freed with
+ * utter_memory_free. Language and voice are those of the reading, by name, or NULL; `log` is told what is left out. */
+UTTER_API utter_status utter_text_spoken(char **spoken, const char *text, size_t bytes,
+    const utter_reading_options *options, const char *language, const char *voice, utter_log_fn *log,
+    void *log_user, utter_error *error);
 
+/* ---- One call ------------------------------------------------------------------------------ */
 /* Takes samples as they are made; false stops. */
 typedef bool utter_sink_fn(void *user, const float *pcm, size_t n);
 
@@ -542,7 +546,6 @@ UTTER_API utter_status utter_say(utter_model *model, const char *text,
     const utter_stream_options *options, utter_sink_fn *sink, void *user, utter_error *error);
 
 /* ---- Codec --------------------------------------------------------------------------------- */
-
 typedef enum utter_codec_rule {
     UTTER_CODEC_WHOLE = 0,           /* one stream without seams: what utter_stream_read gives */
     UTTER_CODEC_OFFICIAL_CHUNKS = 1, /* the official 300-frame chunks with 25 frames of context */
@@ -558,15 +561,13 @@ UTTER_API utter_status utter_codec_encode(utter_model *model, const char *sound_
     size_t *n_frames, utter_progress_fn *progress, void *user, utter_error *error);
 
 /* ---- Sound files --------------------------------------------------------------------------- */
-
 typedef struct utter_sound utter_sound;
 
 /* Floats for wav and raw only. */
 typedef enum utter_sample { UTTER_SAMPLE_S16 = 0, UTTER_SAMPLE_F32 = 1 } utter_sample;
 
-/* Starts a sound file; `format` is "wav", "flac", "ogg", "opus", "mp3" or "raw", or NULL to go by the
- * name. "-" is standard output. The file appears under its name only when it is closed: a crash
- * leaves nothing half written. */
+/* Starts a sound file; `format` is "wav", "flac", "ogg", "opus", "mp3" or "raw", or NULL to go by the name. "-" is
+ * standard output. The file appears under its name only when it is closed: a crash leaves nothing half written. */
 UTTER_API utter_status utter_sound_create(utter_sound **sound, const char *path, const char *format,
     utter_sample sample, int sample_rate, utter_error *error);
 UTTER_API utter_status utter_sound_write(
@@ -577,7 +578,6 @@ UTTER_API utter_status utter_sound_close(utter_sound **sound, utter_error *error
 UTTER_API void utter_sound_abort(utter_sound **sound);
 
 /* ---- Proof --------------------------------------------------------------------------------- */
-
 /* One line of a verification: how a stage agrees with the golden file. */
 typedef struct utter_check {
     const char *stage; /* "tokens", "prompt", "talker", "codes", "samples" ... */

@@ -341,6 +341,21 @@ size_t cut_sentence(const char *text, size_t n, bool ended)
     return ended ? n : 0;
 }
 
+enum cut_end cut_end_of(const char *text, size_t n)
+{
+    uint32_t code;
+    size_t end = n;
+    for (size_t length; end > 0 && (length = marks_last(text, end, &code), marks_is_white(code));) {
+        end -= length;
+    }
+    size_t n_breaks = count_breaks(text + end, n - end);
+    enum mark mark = end_mark(text, &end);
+    return n_breaks > 1                                                          ? CUT_PARAGRAPH
+           : n_breaks > 0 || mark == MARK_SENTENCE || mark == MARK_SENTENCE_WIDE ? CUT_SENTENCE
+           : mark != MARK_NONE                                                   ? CUT_CLAUSE
+                                                                                 : CUT_WORD;
+}
+
 static bool speaks(const char *text, size_t n)
 {
     uint32_t code;
@@ -413,7 +428,7 @@ static void skip_white(struct cutter *c)
 
 bool cutter_next(struct cutter *c, struct cut_piece *piece)
 {
-    if (c->n_pieces > 0) {
+    if (c->n_pieces > 0 || c->part) {
         skip_white(c);
     }
     char *text = c->text.at + c->begin;
@@ -427,7 +442,7 @@ bool cutter_next(struct cutter *c, struct cut_piece *piece)
         c->looked = n;
         return false;
     }
-    bool whole = c->n_pieces == 0 && c->ended && place.bytes == n;
+    bool whole = c->n_pieces == 0 && !c->part && c->ended && place.bytes == n;
     size_t from = 0, to = place.bytes;
     uint32_t code;
     for (size_t length;

@@ -17,6 +17,7 @@ struct cutter {
     size_t offset; /* of text.at[begin] in the source */
     size_t looked; /* bytes that were there when no piece was to be had */
     bool ended;    /* no more text will come */
+    bool part;     /* of a longer text: it does not go out unchanged, though it is one piece */
     size_t n_pieces;
 };
 
@@ -42,6 +43,8 @@ bool cutter_next(struct cutter *cutter, struct cut_piece *piece);
 /* While the first piece is not to be had: so many bytes of the text it begins with, unchanged, whatever comes. */
 size_t cutter_certain(const struct cutter *cutter);
 bool cutter_is_done(const struct cutter *cutter);
+/* What text[0..n) ends, by its last mark and the line breaks behind it. */
+enum cut_end cut_end_of(const char *text, size_t n);
 /* Bytes of the first sentence of text[0..n), with the white space behind it; 0: it may go on. `ended`: no text will
  * come. */
 size_t cut_sentence(const char *text, size_t n, bool ended);

@@ -47,9 +47,9 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     bool small = c->talker.width <= READING_SMALL_WIDTH;
     r->engine = engine;
     r->options = *options;
-    r->cutter.most = options->piece_length > 0 ? (size_t)options->piece_length
-                     : small                   ? READING_SMALL_PIECE
-                                               : READING_PIECE;
+    r->source.cutter.most = options->piece_length > 0 ? (size_t)options->piece_length
+                            : small                   ? READING_SMALL_PIECE
+                                                      : READING_PIECE;
     r->seam.rate = c->codec.sample_rate;
     /* What a limit leaves for a piece is known when those before have ended. */
     bool together = !options->live && options->max_frames == 0;
@@ -58,7 +58,15 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     r->n_room = r->n_lanes > 1 ? 2 * r->n_lanes : 1;
     r->works = memory_new((size_t)r->n_room, sizeof *r->works);
     utter_status status = r->works ? copy_voice(r, voice, error) : error_memory(error, "a reading");
-    if (status || (status = works_open_stream(r, &r->spare, r->voice.seed, error))) {
+    r->speakers = (struct speakers){.find = options->find_voice, .user = options->find_voice_user};
+    const struct script_options script = {.markup = options->markup,
+        .cast = options->cast,
+        .lexicon = options->lexicon,
+        .spell_out = options->spell_out,
+        .language = voice->language,
+        .voice = voice->voice ? voice->voice->name : NULL};
+    status = status ? status : source_open(&r->source, &script, error);
+    if (status || (status = works_open_stream(r, &r->spare, NULL, r->voice.seed, error))) {
         reading_free(&r);
         return status;
     }
@@ -80,7 +88,8 @@ void reading_free(utter_reading **reading)
         memory_free(r->language);
         memory_free(r->instruct);
         memory_free(r->works);
-        cutter_fini(&r->cutter);
+        source_fini(&r->source);
+        speakers_fini(&r->speakers);
         seam_fini(&r->seam);
         samples_fini(&r->out);
         memory_free(r);
@@ -88,44 +97,42 @@ void reading_free(utter_reading **reading)
     *reading = NULL;
 }
 
-/* What is not UTF-8 is told with its place in the whole text, before any of it is spoken. */
-static utter_status check_text(utter_reading *r, bool last, utter_error *error)
+/* All that was left out, and languages that the model does not speak. */
+static void tell_notes(utter_reading *r)
 {
-    const struct chars *text = &r->cutter.text;
-    bool bad;
-    size_t unknown = r->source_bytes - r->n_checked;
-    size_t n = utf8_valid(text->at + (text->n - unknown), unknown, &bad);
-    r->n_checked += n;
-    return bad || (last && n < unknown)
-               ? error_set(error, UTTER_E_ARGUMENT, "the text is not UTF-8 at byte %llu",
-                     (unsigned long long)r->n_checked)
-               : UTTER_OK;
+    const char *note = r->source.script ? script_note(r->source.script) : NULL;
+    for (; note; note = script_note(r->source.script)) {
+        engine_log(r->engine, note);
+    }
 }
 
 utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utter_error *error)
 {
-    if (r->cutter.ended) {
+    if (r->source.finished) {
         return error_set(error, UTTER_E_ARGUMENT, "text after the end of the text");
     }
-    utter_status status = cutter_text(&r->cutter, text, bytes, error);
-    r->source_bytes += status ? 0 : bytes;
-    return status || (status = check_text(r, false, error)) || (status = works_grow(r, error))
+    utter_status status = source_text(&r->source, text, bytes, error);
+    return status || (status = works_check_spans(r, error)) || (status = works_grow(r, error))
                ? fail_with(r, status, error)
                : UTTER_OK;
 }
 
 utter_status reading_finish(utter_reading *r, utter_error *error)
 {
-    if (r->cutter.ended) {
+    if (r->source.finished) {
         return UTTER_OK;
     }
-    utter_status status = check_text(r, true, error);
+    utter_status status = source_finish(&r->source, error);
+    status = status ? status : works_check_spans(r, error);
     if (status) {
         return fail_with(r, status, error);
     }
-    cutter_finish(&r->cutter);
+    tell_notes(r);
     /* What a stream finds wrong with a text of one piece is told at once. */
-    status = r->source_bytes == 0 ? stream_finish(r->spare, error) : works_start_pieces(r, error);
+    status = works_start_pieces(r, error);
+    if (status == UTTER_OK && r->n_cut == 0 && r->spare && source_is_done(&r->source)) {
+        status = stream_finish(r->spare, error); /* there is nothing to speak */
+    }
     return status < 0 ? fail_with(r, status, error) : UTTER_OK;
 }
 
@@ -135,18 +142,61 @@ static bool may_repeat(const utter_reading *r, const struct work *w)
     return r->random && w->tries <= min(r->options.retries, MOST_TRIES);
 }
 
+/* The sound of a piece begins: the quiet around it is known. */
+static utter_status begin_sound(utter_reading *r, struct work *w, utter_error *error)
+{
+    const struct effects_settings effects = {.speed = w->speed, .volume = w->volume};
+    bool first = w->index == 0 && (w->tries == 1 || !r->options.live);
+    bool changed = w->speed < 1 || w->speed > 1 || w->volume < 1 || w->volume > 1;
+    utter_status status = w->lead_s > 0 && (w->tries == 1 || !r->options.live)
+                              ? seam_silence(&r->seam, w->lead_s, &r->out, error)
+                              : UTTER_OK;
+    seam_begin(&r->seam, w->growing ? 0 : works_pause(r, w->end), first);
+    if (w->pause_s >= 0) {
+        seam_exact(&r->seam, w->pause_s, w->last);
+    }
+    w->begun = true;
+    if (status == UTTER_OK && changed && !(w->effects = effects_new(&effects, r->seam.rate))) {
+        status = error_memory(error, "a piece of sound");
+    }
+    return status;
+}
+
+/* Through the effects of the piece, which want samples of their own; `last`: what they hold comes out. */
+static utter_status put(
+    utter_reading *r, struct work *w, const float *pcm, size_t n, bool last, utter_error *error)
+{
+    if (!w->effects) {
+        return seam_put(&r->seam, pcm, n, &r->out, error);
+    }
+    struct samples own = {0};
+    utter_status status = samples_add(&own, pcm, n, error);
+    float *made = own.at;
+    if (status == UTTER_OK && !effects_feed(w->effects, &made, &n, last)) {
+        status = error_memory(error, "a piece of sound");
+    }
+    status = status ? status : seam_put(&r->seam, made, n, &r->out, error);
+    samples_fini(&own);
+    return status;
+}
+
 static utter_status give_out(
     utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
 {
     if (w->only && !w->begun) {
         return samples_add(&r->out, pcm, n, error);
     }
-    if (!w->begun) {
-        bool first = w->index == 0 && (w->tries == 1 || !r->options.live);
-        seam_begin(&r->seam, w->growing ? 0 : works_pause(r, w->end), first);
-        w->begun = true;
-    }
-    return seam_put(&r->seam, pcm, n, &r->out, error);
+    utter_status status = w->begun ? UTTER_OK : begin_sound(r, w, error);
+    return status ? status : put(r, w, pcm, n, false, error);
+}
+
+/* Nothing more comes of the piece. */
+static utter_status end_sound(utter_reading *r, struct work *w, bool last, utter_error *error)
+{
+    utter_status status = w->effects ? put(r, w, NULL, 0, true, error) : UTTER_OK;
+    effects_free(w->effects);
+    w->effects = NULL;
+    return status ? status : seam_end(&r->seam, last && w->pause_s < 0, &r->out, error);
 }
 
 /* Samples of the front piece go to who listens as they come; where not live, once it is not said again. */
@@ -245,11 +295,15 @@ static void note_piece(utter_reading *r, const struct work *w, bool whole)
         .finish = s->finish,
         .tries = w->tries,
         .whole = whole,
-        .seconds = seconds_of(r, w),
+        .seconds = seconds_of(r, w) / w->speed,
         .codes = s->codes,
         .n_frames = (size_t)s->n_frames,
         .begin = r->n_told,
-        .end = r->n_given + r->out.n - r->out_from};
+        .end = r->n_given + r->out.n - r->out_from,
+        .text = w->text,
+        .text_bytes = w->text_bytes,
+        .origins = w->origins,
+        .heading = w->heading};
     r->n_told = piece.end;
     if (r->options.piece) {
         r->options.piece(r->options.piece_user, &piece);
@@ -267,7 +321,7 @@ static utter_status go_on(utter_reading *r, utter_error *error)
     r->works[r->n_works] = (struct work){0};
     /* A lane stays ours, while text is waited for, and for what is said again. */
     return last || works_lanes(r) > 0 ? UTTER_OK
-                                      : works_open_stream(r, &r->spare, r->voice.seed, error);
+                                      : works_open_stream(r, &r->spare, NULL, r->voice.seed, error);
 }
 
 /* The front piece has ended: it is said again, or it is done. */
@@ -280,7 +334,7 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
     bool last = w->only || ((w->last || cut) && !again && (whole || cut));
     utter_status status = again ? UTTER_OK : give_out(r, w, w->made.at, w->made.n, error);
     if (w->begun && status == UTTER_OK) {
-        status = seam_end(&r->seam, last, &r->out, error);
+        status = end_sound(r, w, last, error);
     }
     if (status) {
         return status;
@@ -325,7 +379,7 @@ static utter_status stop(utter_reading *r, utter_error *error)
         status = give_out(r, w, w->made.at, w->made.n, error);
     }
     if (r->n_works > 0 && w->begun && status == UTTER_OK) {
-        status = seam_end(&r->seam, true, &r->out, error);
+        status = end_sound(r, w, true, error);
     }
     if (r->n_works > 0 && w->stream) {
         w->stream->finish = UTTER_FINISH_CANCELLED;
@@ -349,7 +403,7 @@ static utter_status settle(utter_reading *r, utter_error *error)
         if (__atomic_load_n(&r->cancelled, __ATOMIC_RELAXED)) {
             return stop(r, error);
         }
-        bool spent = r->n_works == 0 && r->options.max_frames > 0 && !cutter_is_done(&r->cutter) &&
+        bool spent = r->n_works == 0 && r->options.max_frames > 0 && !source_is_done(&r->source) &&
                      r->stats.n_frames >= (uint64_t)r->options.max_frames;
         if (spent) {
             r->finish = UTTER_FINISH_MAX_FRAMES;
@@ -359,7 +413,7 @@ static utter_status settle(utter_reading *r, utter_error *error)
             break;
         }
         if (r->n_works == 0) {
-            bool done = cutter_is_done(&r->cutter);
+            bool done = source_is_done(&r->source);
             r->finish =
                 done ? r->broken != UTTER_FINISH_NONE ? r->broken : UTTER_FINISH_EOS : r->finish;
             break;

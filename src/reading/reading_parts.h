@@ -3,7 +3,10 @@
 #ifndef READING_PARTS_H
 #define READING_PARTS_H
 
+#include "effects/effects.h"
 #include "reading/reading.h"
+#include "reading/source.h"
+#include "reading/speaker.h"
 
 /* A piece that is being made, or waits for its turn. */
 struct work {
@@ -19,6 +22,14 @@ struct work {
     struct samples made; /* not live: its sound */
     bool begun;          /* the seam knows it */
     bool waits;          /* it is said again when a lane is free; stream is NULL */
+    /* How it is spoken: NULL, 1 as the reading. */
+    const utter_voice *voice;
+    const char *language;
+    double speed, volume;
+    bool heading;
+    double lead_s, pause_s; /* as of a source_piece */
+    size_t *origins;        /* as of a source_piece, or NULL */
+    struct effects *effects;
 };
 
 struct utter_reading {
@@ -26,7 +37,8 @@ struct utter_reading {
     utter_stream_options voice;
     utter_reading_options options;
     char *language, *instruct;
-    struct cutter cutter;
+    struct source source;
+    struct speakers speakers;
     struct seam seam;
     utter_stream *spare; /* keeps the lane while no piece is being made */
     /* [n_room], in their order; of those that have ended some wait for the one in front */
@@ -43,15 +55,16 @@ struct utter_reading {
     utter_error failure;
     double pace_s; /* a unit takes, mean of the pieces that were whole; 0: not known */
     uint64_t n_cut;
-    size_t source_bytes, n_checked; /* of the text, and of it those that are known to be UTF-8 */
     utter_reading_stats stats;
 };
 
 /* How long the quiet behind a piece is. */
 double works_pause(const struct utter_reading *r, enum cut_end end);
-/* A stream with the settings of the reading. UTTER_AGAIN: no lane is free. */
-utter_status works_open_stream(
-    struct utter_reading *r, utter_stream **stream, uint64_t seed, utter_error *error);
+/* A stream for a piece, or, where it is NULL, with the settings of the reading. UTTER_AGAIN: no lane is free. */
+utter_status works_open_stream(struct utter_reading *r, utter_stream **stream, const struct work *w,
+    uint64_t seed, utter_error *error);
+/* The voices of all spans that are known, so that a wrong name is told before anything is spoken. */
+utter_status works_check_spans(struct utter_reading *r, utter_error *error);
 /* Lanes that are the reading's; whether it may begin something now. */
 int works_lanes(const struct utter_reading *r);
 bool works_has_lane(const struct utter_reading *r);

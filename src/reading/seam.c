@@ -62,20 +62,52 @@ void seam_pause(struct seam *seam, double pause_s)
 
 void seam_begin(struct seam *seam, double pause_s, bool first)
 {
+    seam->fill = seam->exact;
+    seam->keep = seam->exact ? seam->n_behind : count_of(seam, lead_s);
+    seam->lead = !first || seam->exact;
+    seam->exact = false;
     seam_pause(seam, pause_s);
-    seam->lead = !first;
     seam->n_quiet = 0;
     seam->held.n = 0;
+}
+
+void seam_exact(struct seam *seam, double pause_s, bool last)
+{
+    size_t n = (size_t)lround(pause_s * seam->rate), lead = last ? 0 : count_of(seam, lead_s);
+    seam->exact = true;
+    seam->n_behind = min(n, lead);
+    seam->most_quiet = n - seam->n_behind;
+}
+
+utter_status seam_silence(struct seam *seam, double pause_s, struct samples *out, utter_error *error)
+{
+    size_t n = (size_t)lround(pause_s * seam->rate);
+    size_t behind = seam->exact ? 0 : min(n, count_of(seam, lead_s));
+    seam->n_behind = seam->exact ? seam->n_behind : behind;
+    seam->exact = true;
+    return samples_add(out, NULL, n - behind, error);
 }
 
 /* Of the quiet in front of a piece little is kept. */
 static void cut_lead(struct seam *seam)
 {
-    size_t keep = count_of(seam, lead_s), n = seam->held.n;
+    size_t keep = seam->keep, n = seam->held.n;
     if (n > keep) {
         memmove(seam->held.at, seam->held.at + n - keep, keep * sizeof *seam->held.at);
         seam->held.n = keep;
     }
+}
+
+/* Where the pause in front of the piece is exact, there is no less of it. */
+static utter_status fill_lead(struct seam *seam, utter_error *error)
+{
+    size_t n = seam->held.n, missing = seam->fill && n < seam->keep ? seam->keep - n : 0;
+    utter_status status = samples_add(&seam->held, NULL, missing, error);
+    if (status == UTTER_OK && missing > 0) {
+        memmove(seam->held.at + missing, seam->held.at, n * sizeof *seam->held.at);
+        memset(seam->held.at, 0, missing * sizeof *seam->held.at);
+    }
+    return status;
 }
 
 static void fade_in(struct seam *seam)
@@ -100,7 +132,7 @@ utter_status seam_put(
         }
         utter_status status = samples_add(&seam->held, pcm, first, error);
         cut_lead(seam);
-        if (status || first == n) {
+        if (status || first == n || (status = fill_lead(seam, error))) {
             return status;
         }
         seam->lead = false;

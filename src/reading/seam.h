@@ -24,6 +24,10 @@ struct seam {
     size_t most_quiet; /* that may leave: the pause behind the piece */
     /* Nothing loud has come of this piece, and what is quiet belongs to the seam before it. */
     bool lead;
+    size_t keep;     /* of the quiet in front of the piece */
+    bool fill;       /* there is to be so much of it, not less */
+    bool exact;      /* the pause behind the piece: so many samples between two loud ones */
+    size_t n_behind; /* of it, those in front of the next piece */
 };
 
 /* A piece begins, behind which a pause of pause_s comes. `first`: its beginning stays as it is. */
@@ -32,6 +36,10 @@ void seam_begin(struct seam *seam, double pause_s, bool first);
 void seam_pause(struct seam *seam, double pause_s);
 utter_status seam_put(
     struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error);
+/* Of a piece that has begun: the pause behind it lasts exactly so long. `last`: nothing comes behind that. */
+void seam_exact(struct seam *seam, double pause_s, bool last);
+/* A pause before the first piece, or one more before another; the piece is to begin. */
+utter_status seam_silence(struct seam *seam, double pause_s, struct samples *out, utter_error *error);
 /* The piece ends. `last`: its end stays as it is. */
 utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_error *error);
 void seam_fini(struct seam *seam);

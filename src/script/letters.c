@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Words, by the categories of Unicode. */
+#include "script/letters.h"
+
+#include <utf8proc.h>
+
+#include "text/chars.h"
+
+bool letters_is_word(uint32_t code)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME) ||
+           category == UTF8PROC_CATEGORY_ND;
+}
+
+bool letters_is_wide(uint32_t code)
+{
+    return (code >= 0x3040 && code < 0x3100) || (code >= 0x3400 && code < 0xa000) ||
+           (code >= 0xf900 && code < 0xfb00) || (code >= 0x20000 && code < 0x40000);
+}
+
+uint32_t letters_before(const char *text, size_t at)
+{
+    uint32_t code = 0;
+    size_t begin = at;
+    while (begin > 0 && ((unsigned char)text[--begin] & 0xc0) == 0x80) {
+    }
+    if (at > 0) {
+        utf8_get(text + begin, &code);
+    }
+    return code;
+}
+
+uint32_t letters_at(const char *text, size_t n, size_t at)
+{
+    uint32_t code = 0;
+    if (at < n) {
+        utf8_get(text + at, &code);
+    }
+    return code;
+}
+
+bool letters_border(const char *text, size_t n, size_t at)
+{
+    uint32_t before = letters_before(text, at), behind = letters_at(text, n, at);
+    return !letters_is_word(before) || !letters_is_word(behind) || letters_is_wide(before) ||
+           letters_is_wide(behind);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where words begin and end. Pure; text is valid UTF-8. */
+#ifndef SCRIPT_LETTERS_H
+#define SCRIPT_LETTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool letters_is_word(uint32_t code); /* a letter, a digit, or a mark on one */
+bool letters_is_wide(uint32_t code); /* of Chinese or Japanese: no blank stands between words */
+/* The character before text[at], 0 at the beginning; and the one at it, 0 at the end. */
+uint32_t letters_before(const char *text, size_t at);
+uint32_t letters_at(const char *text, size_t n, size_t at);
+/* Whether a word may begin or end between text[at - 1] and text[at]. */
+bool letters_border(const char *text, size_t n, size_t at);
+
+#endif

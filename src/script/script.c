@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a script: text in, paragraph by paragraph or whole, to its reader of markup, spans out. */
+#include "script/script.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "script/script_parts.h"
+
+/* Text without an empty line is not waited for beyond this; and a document has an end. */
+enum { LONG_PARAGRAPH = 1 << 16, MOST_DOCUMENT = 1 << 26 };
+
+bool script_is_wanted(const struct script_options *o)
+{
+    return o->markup != UTTER_MARKUP_NONE || o->cast || o->lexicon || o->spell_out;
+}
+
+utter_status script_open(
+    struct script **script, const struct script_options *options, utter_error *error)
+{
+    struct script *s = memory_new(1, sizeof *s);
+    utter_status status = s ? UTTER_OK : error_memory(error, "a script");
+    *script = s;
+    if (status) {
+        return status;
+    }
+    s->markup = options->markup;
+    s->decided = options->markup != UTTER_MARKUP_AUTO;
+    s->spell_out = options->spell_out;
+    s->line = 1;
+    s->style = (struct script_style){.rate = 1, .volume = 1};
+    s->boundary = true;
+    s->language = options->language ? memory_string(options->language) : NULL;
+    s->voice = options->voice ? memory_string(options->voice) : NULL;
+    if ((options->language && !s->language) || (options->voice && !s->voice)) {
+        status = error_memory(error, "a script");
+    }
+    status = status || !options->cast ? status : cast_read(&s->cast, options->cast, error);
+    status = status || !options->lexicon ? status : lexicon_read(&s->lexicon, options->lexicon, error);
+    if (status) {
+        script_free(script);
+        return status;
+    }
+    s->style.voice = cast_narrator(s->cast);
+    s->now = (struct script_span){.pause_s = -1, .style = s->style};
+    return UTTER_OK;
+}
+
+void script_free(struct script **script)
+{
+    struct script *s = *script;
+    if (s) {
+        for (size_t i = s->from; i < s->n_spans; i++) {
+            script_span_fini(&s->spans[i]);
+        }
+        for (size_t i = 0; i < s->n_words; i++) {
+            memory_free(s->words[i]);
+        }
+        for (int i = 0; i < s->n_notes; i++) {
+            memory_free(s->notes[i]);
+        }
+        script_span_fini(&s->now);
+        chars_fini(&s->pending);
+        chars_fini(&s->unknown);
+        cast_free(&s->cast);
+        lexicon_free(&s->lexicon);
+        memory_free(s->spans);
+        memory_free(s->words);
+        memory_free(s->language);
+        memory_free(s->voice);
+        memory_free(s);
+    }
+    *script = NULL;
+}
+
+/* The bytes of white space and marks of byte order that text[0..n) begins with. */
+static size_t skip_front(const char *text, size_t n)
+{
+    size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (at < n && strchr(" \t\r\n", text[at])) {
+        at++;
+    }
+    return at;
+}
+
+bool script_looks_like_ssml(const char *text, size_t n)
+{
+    static const char *const begins[] = {"<speak>", "<speak ", "<speak\n", "<?xml"};
+    size_t at = skip_front(text, n);
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        size_t length = strlen(begins[i]);
+        if (n - at >= length && memcmp(text + at, begins[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `auto` is decided by how the text begins. False: too little is there. */
+static bool decide(struct script *s)
+{
+    enum { ENOUGH = 8 };
+    if (!s->decided) {
+        size_t at = skip_front(s->pending.at, s->pending.n);
+        if (s->pending.n - at < ENOUGH && !s->finished) {
+            return false;
+        }
+        s->markup =
+            script_looks_like_ssml(s->pending.at, s->pending.n) ? UTTER_MARKUP_SSML : UTTER_MARKUP_TAGS;
+        s->decided = true;
+    }
+    return true;
+}
+
+/* Of text[from..n): where the last paragraph that has ended ends; 0: none has. */
+static size_t whole_paragraphs(const char *text, size_t from, size_t n)
+{
+    size_t end = 0, line = 0, white = 0;
+    for (size_t at = from; at < n; at++) {
+        if (text[at] == '\n') {
+            end = at > from && line == 0 ? at + 1 : end;
+            line = 0;
+        } else {
+            line += text[at] != '\r' && text[at] != ' ' && text[at] != '\t';
+        }
+        white = text[at] == ' ' || text[at] == '\n' ? at + 1 : white;
+    }
+    return end ? end : n - from > LONG_PARAGRAPH ? white : 0;
+}
+
+static void drop(struct script *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        s->line += s->pending.at[i] == '\n';
+    }
+    s->offset += n;
+    chars_drop(&s->pending, n);
+}
+
+static utter_status move(struct script *s, size_t looked, utter_error *error)
+{
+    if (!decide(s)) {
+        return UTTER_OK;
+    }
+    bool document = s->markup == UTTER_MARKUP_SSML;
+    size_t n = s->finished ? s->pending.n
+               : document  ? 0
+                           : whole_paragraphs(s->pending.at, looked, s->pending.n);
+    if (document && s->pending.n > MOST_DOCUMENT) {
+        return error_set(error, UTTER_E_ARGUMENT, "markup: a document has more than %d MB of SSML",
+            MOST_DOCUMENT >> 20);
+    }
+    if (n == 0) {
+        return UTTER_OK;
+    }
+    utter_status status =
+        document ? ssml_read(s, s->pending.at, n, error) : tags_read(s, s->pending.at, n, error);
+    status = status ? status : span_end(s, error);
+    drop(s, n);
+    return status;
+}
+
+utter_status script_text(struct script *s, const char *text, size_t bytes, utter_error *error)
+{
+    /* An empty line may have begun in what was there. */
+    size_t before = s->pending.n, looked = before > 0 && before <= LONG_PARAGRAPH ? before - 1 : 0;
+    while (looked > 0 && strchr(" \t\r\n", s->pending.at[looked])) {
+        looked--;
+    }
+    utter_status status = chars_add(&s->pending, text, bytes, error);
+    return status ? status : move(s, looked, error);
+}
+
+utter_status script_finish(struct script *s, utter_error *error)
+{
+    s->finished = true;
+    utter_status status = chars_reserve(&s->pending, 1, error);
+    status = status ? status : move(s, 0, error);
+    if (s->unknown.n > 0) {
+        script_add_note(s, "elements that are not known were left out, their words are spoken: %.*s",
+            (int)s->unknown.n, s->unknown.at);
+    }
+    /* A pause behind the last word is a span without text. */
+    return status == UTTER_OK && s->now.pause_s > 0 ? span_put(s, error) : status;
+}
+
+bool script_next(struct script *s, struct script_span *span)
+{
+    if (s->from == s->n_spans) {
+        return false;
+    }
+    *span = s->spans[s->from++];
+    return true;
+}
+
+bool script_is_done(const struct script *s)
+{
+    return s->finished && s->from == s->n_spans;
+}
+
+const struct script_style *script_style_at(const struct script *s, size_t i)
+{
+    return s->from + i < s->n_spans ? &s->spans[s->from + i].style : NULL;
+}
+
+void script_note_language(struct script *s, const char *language)
+{
+    script_add_note(s,
+        "the model does not speak \"%s\": the words that the text marks so are left to it", language);
+}
+
+const char *script_note(struct script *s)
+{
+    return s->notes_given < s->n_notes ? s->notes[s->notes_given++] : NULL;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scripts against two tables: numbers.txt (what is written => what is said) and markup.txt (spans, notes, refusals).
+ * Of every case, whatever its words: each spoken byte knows bytes of the source, those that were not changed their own,
+ * and how the text came changes nothing. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script/script.h"
+
+enum { MOST = 1 << 14, MOST_SPANS = 64 };
+
+/* What came of a text, as the tables write it. */
+struct told {
+    char text[MOST];
+    size_t n;
+};
+
+static void tell(struct told *t, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool newline = text[i] == '\n';
+        assert_true(t->n + 3 < MOST);
+        t->text[t->n++] = newline ? '\\' : text[i];
+        t->text[t->n] = 'n';
+        t->n += newline;
+    }
+    t->text[t->n] = 0;
+}
+
+static void tell_style(struct told *t, const struct script_span *span)
+{
+    const struct script_style *s = &span->style;
+    char all[600], pause[40], rate[40], volume[40];
+    snprintf(pause, sizeof pause, " pause=%.4g", 1000 * span->pause_s);
+    snprintf(rate, sizeof rate, " rate=%.3g", s->rate);
+    snprintf(volume, sizeof volume, " volume=%.3g", s->volume);
+    int n = snprintf(all, sizeof all, "%s%s%s%s%s%s%s%s", span->pause_s >= 0 ? pause : "",
+        s->voice ? " voice=" : "", s->voice ? s->voice : "", s->language ? " lang=" : "",
+        s->language ? s->language : "", s->rate < 1 || s->rate > 1 ? rate : "",
+        s->volume < 1 || s->volume > 1 ? volume : "", s->heading ? " heading" : "");
+    if (n > 0) {
+        all[0] = '[';
+        tell(t, all, (size_t)n);
+        tell(t, "]", 1);
+    }
+}
+
+static void tell_span(struct told *t, const struct script_span *span, const char *source, size_t bytes)
+{
+    size_t at = 0, before = 0;
+    tell_style(t, span);
+    for (size_t i = 0; i < span->n_runs; i++) {
+        const struct script_run *run = &span->runs[i];
+        const char *words = span->text.at + run->spoken;
+        assert_int_equal(run->spoken, at);
+        assert_true(run->n > 0 && run->source >= before && run->source + run->source_n <= bytes);
+        tell(t, words, run->n);
+        if (run->same) {
+            assert_int_equal(run->n, run->source_n);
+            assert_memory_equal(words, source + run->source, run->n);
+        } else {
+            tell(t, "{", 1);
+            tell(t, source + run->source, run->source_n);
+            tell(t, "}", 1);
+        }
+        at += run->n;
+        before = run->source + run->source_n;
+    }
+    assert_int_equal(at, span->text.n);
+}
+
+/* The text in pieces of `step` bytes. */
+static void take(
+    struct told *t, const struct script_options *o, const char *text, size_t n, size_t step)
+{
+    struct script *script;
+    struct script_span span;
+    utter_error error = {0};
+    const char *note;
+    char more[MOST];
+    *t = (struct told){.n = 0};
+    utter_status status = script_open(&script, o, &error);
+    for (size_t at = 0; at < n && status == UTTER_OK; at += step) {
+        status = script_text(script, text + at, n - at < step ? n - at : step, &error);
+    }
+    status = status ? status : script_finish(script, &error);
+    while (status == UTTER_OK && script_next(script, &span)) {
+        tell_span(t, &span, text, n);
+        tell(t, "\r", 1);
+        script_span_fini(&span);
+    }
+    assert_true(status || script_is_done(script));
+    while (script && status == UTTER_OK && (note = script_note(script))) {
+        tell(t, more, (size_t)snprintf(more, sizeof more, "! %s\r", note));
+    }
+    if (status) {
+        assert_int_equal(status, UTTER_E_ARGUMENT);
+        tell(t, more, (size_t)snprintf(more, sizeof more, "? %s\r", error.text));
+    }
+    script_free(&script);
+}
+
+/* \n in a table is a line break. */
+static size_t unescape(char *to, const char *text, size_t n)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool newline = text[i] == '\\' && i + 1 < n && text[i + 1] == 'n';
+        to[used++] = newline ? '\n' : text[i];
+        i += newline;
+    }
+    to[used] = 0;
+    return used;
+}
+
+static char *read_table(const char *path)
+{
+    enum { MOST_TABLE = 1 << 17 };
+    char *all = calloc(1, MOST_TABLE);
+    FILE *file = fopen(path, "r");
+    assert_true(all && file);
+    assert_true(fread(all, 1, MOST_TABLE - 1, file) > 0);
+    fclose(file);
+    return all;
+}
+
+/* ---- Numbers ---- */
+
+static void check_number(const char *language, const char *written, size_t n, const char *said)
+{
+    const struct script_options options = {.language = language, .spell_out = true};
+    struct script *script;
+    struct script_span span = {0};
+    struct told t;
+    assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
+    assert_int_equal(script_text(script, written, n, NULL), UTTER_OK);
+    assert_int_equal(script_finish(script, NULL), UTTER_OK);
+    assert_true(script_next(script, &span));
+    tell_span(&(struct told){.n = 0}, &span, written, n);
+    t = (struct told){.n = 0};
+    tell(&t, span.text.at, span.text.n);
+    if (strcmp(t.text, said) != 0) {
+        fail_msg("%s: \"%.*s\" is \"%s\", not \"%s\"", language, (int)n, written, t.text, said);
+    }
+    script_span_fini(&span);
+    script_free(&script);
+}
+
+static void numbers_are_said_as_their_language_does(void **state)
+{
+    char *table = read_table("tests/script/numbers.txt"), language[8] = "", *rest = table;
+    int n_cases = 0, n_language = 0, n_languages = 0;
+    (void)state;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *arrow = strstr(line, " => ");
+        if (*line == '[') {
+            assert_true(n_languages == 0 || n_language >= 25);
+            snprintf(language, sizeof language, "%.2s", line + 1);
+            n_languages++;
+            n_language = 0;
+        } else if (arrow && *line != '#') {
+            check_number(language, line, (size_t)(arrow - line), arrow + 4);
+            n_cases++;
+            n_language++;
+        }
+    }
+    assert_true(n_cases >= 340 && n_languages == 10 && n_language >= 25);
+    free(table);
+}
+
+/* ---- Markup ---- */
+
+struct example {
+    char name[200];
+    struct script_options options;
+    char source[4096], cast[1024], lexicon[1024], language[16], voice[16];
+    size_t n;
+    char wanted[MOST];
+};
+
+static void read_options(struct example *e, const char *line)
+{
+    static const char *const kinds[] = {"none", "auto", "tags", "ssml"};
+    const char *found;
+    for (int i = 0; (found = strstr(line, " markup=")) && i < 4; i++) {
+        e->options.markup = strncmp(found + 8, kinds[i], 4) == 0 ? i : e->options.markup;
+    }
+    if ((found = strstr(line, " lang="))) {
+        sscanf(found + 6, "%15s", e->language);
+        e->options.language = e->language;
+    }
+    if ((found = strstr(line, " voice="))) {
+        sscanf(found + 7, "%15s", e->voice);
+        e->options.voice = e->voice;
+    }
+    e->options.spell_out = strstr(line, " spell") != NULL;
+    snprintf(e->name, sizeof e->name, "%s", line);
+}
+
+static void check_example(const struct example *e)
+{
+    static const size_t steps[] = {MOST, 1, 7};
+    struct told whole, pieces;
+    struct script_options o = e->options;
+    o.cast = e->cast[0] ? e->cast : NULL;
+    o.lexicon = e->lexicon[0] ? e->lexicon : NULL;
+    take(&whole, &o, e->source, e->n, steps[0]);
+    for (char *at = whole.text; *at; at++) {
+        *at = *at == '\r' ? '\n' : *at;
+    }
+    if (strcmp(whole.text, e->wanted) != 0) {
+        fail_msg("%s:\n%s--- wanted:\n%s", e->name, whole.text, e->wanted);
+    }
+    for (size_t i = 1; i < sizeof steps / sizeof *steps; i++) {
+        take(&pieces, &o, e->source, e->n, steps[i]);
+        for (char *at = pieces.text; *at; at++) {
+            *at = *at == '\r' ? '\n' : *at;
+        }
+        assert_string_equal(pieces.text, whole.text);
+    }
+}
+
+static void markup_says_how(void **state)
+{
+    enum { SOURCE, CAST, LEXICON, WANTED } part = WANTED;
+    char *table = read_table("tests/script/markup.txt"), *rest = table;
+    struct example e = {.n = 0};
+    int n_cases = 0;
+    (void)state;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        bool begins = strncmp(line, "== ", 3) == 0;
+        if (begins || !rest) {
+            if (n_cases > 0) {
+                check_example(&e);
+            }
+            e = (struct example){.n = 0};
+            read_options(&e, line + (begins ? 2 : 0));
+            n_cases += begins;
+            part = SOURCE;
+        } else if (strcmp(line, "--") == 0) {
+            part = WANTED;
+        } else if (strcmp(line, "cast:") == 0 || strcmp(line, "lexicon:") == 0) {
+            part = *line == 'c' ? CAST : LEXICON;
+        } else if (part == SOURCE) {
+            e.n = unescape(e.source, line, strlen(line));
+        } else {
+            char *to = part == CAST ? e.cast : part == LEXICON ? e.lexicon : e.wanted;
+            strcat(strcat(to, line), "\n");
+        }
+    }
+    assert_true(n_cases >= 70);
+    free(table);
+}
+
+/* Depth, the length of lists of notes and of values have bounds. */
+static void nesting_is_bounded(void **state)
+{
+    const struct script_options options = {.markup = UTTER_MARKUP_SSML};
+    char text[2000] = "";
+    struct told t;
+    (void)state;
+    for (int i = 0; i < 65; i++) {
+        strcat(text, "<p>");
+    }
+    take(&t, &options, text, strlen(text), MOST);
+    assert_string_equal(t.text, "? markup, line 1, column 193: elements lie more than 64 deep\r");
+}
+
+/* Every allocation fails once: an error or the whole, nothing lost. */
+static void memory_may_run_out(void **state)
+{
+    static const char source[] = "<speak>At 3:30 <voice name='a'>SQL &amp; <break/>x</voice> "
+                                 "<say-as interpret-as='date'>2024-05-03</say-as><new/></speak>";
+    const struct script_options options = {.markup = UTTER_MARKUP_SSML,
+        .lexicon = "[de]\nSQL = sequel\n",
+        .cast = "A = b\n",
+        .language = "de",
+        .spell_out = true};
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct script *script;
+        struct script_span span;
+        utter_error error = {0};
+        utter_status status = script_open(&script, &options, &error);
+        status = status ? status : script_text(script, source, strlen(source), &error);
+        status = status ? status : script_finish(script, &error);
+        assert_true(status == UTTER_OK || status == UTTER_E_MEMORY);
+        while (status == UTTER_OK && script_next(script, &span)) {
+            script_span_fini(&span);
+        }
+        script_free(&script);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_said_as_their_language_does),
+        cmocka_unit_test(markup_says_how),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
