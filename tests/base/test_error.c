@@ -113,9 +113,26 @@ static void quote_cuts_long_text(void **state)
     }
 }
 
+/* 1: what was asked for is wrong; 2: this machine cannot do it now. */
+static void exit_codes(void **state)
+{
+    (void)state;
+    static const utter_status asked[] = {UTTER_E_ARGUMENT, UTTER_E_FILE, UTTER_E_MODEL, UTTER_E_NUMBER},
+                              machine[] = {UTTER_E_MEMORY, UTTER_E_IO, UTTER_E_DEVICE,
+                                  UTTER_E_CANCELLED, UTTER_E_INTERNAL};
+    assert_int_equal(error_exit_code(UTTER_OK), 0);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        assert_int_equal(error_exit_code(asked[i]), 1);
+    }
+    for (size_t i = 0; i < sizeof machine / sizeof *machine; i++) {
+        assert_int_equal(error_exit_code(machine[i]), 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_codes),
         cmocka_unit_test(error_set_formats_and_returns),
         cmocka_unit_test(reasons_are_one_harmless_line),
         cmocka_unit_test(long_reasons_are_cut_at_a_character),
