@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads a text aloud as utter.h's readings do and tells what became of each piece, for the scripts of tools/quality.
  *
- *     read_pieces [-m MODEL] [-v VOICE] [-s SEED] [-l LANES] [-p LETTERS] [-L] TEXTFILE [SOUNDFILE]
+ *     read_pieces [-m MODEL] [-v VOICE] [-s SEED] [-l LANES] [-p LETTERS] [-t THREADS] [-L] TEXTFILE [SOUNDFILE]
  *
  * -l: so many pieces at a time; -p: the length of a piece; -L: live. SOUNDFILE gets 32-bit floats, 24 kHz, mono. Lines
  * of JSON on standard output: one for each piece as it ends, then one for the whole. */
@@ -19,7 +19,7 @@ enum { TEXT_BYTES = 4096, MOST_SAMPLES = 9600 };
 struct asked {
     const char *model, *voice, *text, *sound;
     unsigned long long seed;
-    int lanes, letters;
+    int lanes, letters, threads;
     bool live;
 };
 
@@ -41,7 +41,7 @@ static double seconds(clockid_t clock)
 static struct asked read_options(int argc, char **argv)
 {
     struct asked a = {.lanes = 1};
-    for (int option; (option = getopt(argc, argv, "m:v:s:l:p:L")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "m:v:s:l:p:t:L")) != -1;) {
         switch (option) {
         case 'm':
             a.model = optarg;
@@ -58,10 +58,13 @@ static struct asked read_options(int argc, char **argv)
         case 'p':
             a.letters = atoi(optarg);
             break;
+        case 't':
+            a.threads = atoi(optarg);
+            break;
         case 'L':
             a.live = true;
             break;
-        default:
+        default: /* getopt has said why */
             exit(1);
         }
     }
@@ -132,6 +135,7 @@ int main(int argc, char **argv)
     }
     utter_model_options_init(&m);
     m.n_lanes = a.lanes;
+    m.n_threads = a.threads;
     check(utter_model_open(&model, a.model, &m, &error), &error);
     utter_stream_options_init(&v, model);
     utter_reading_options_init(&o);

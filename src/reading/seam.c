@@ -12,6 +12,10 @@
 /* -48 dB: above what a vocoder gives where nobody speaks, below a voice that breathes out. */
 static const float loud = 0.004f;
 static const double fade_s = 0.005, lead_s = 0.02; /* kept of the quiet in front of a piece */
+/* A vocoder begins with a tick of some milliseconds (-33 dB of the built-in voice), behind which it is quiet: what is
+ * heard of a piece's first onset_s is such a tick if quiet_s of quiet follow in them, and else speech. */
+static const double onset_s = 0.06, quiet_s = 0.01;
+static const float tick_most = 0.06f; /* louder is speech in any case */
 
 utter_status samples_add(struct samples *s, const float *pcm, size_t n, utter_error *error)
 {
@@ -67,6 +71,8 @@ void seam_begin(struct seam *seam, double pause_s, bool first)
     seam->lead = !first || seam->exact;
     seam->exact = false;
     seam_pause(seam, pause_s);
+    seam->opening = seam->lead;
+    seam->onset.n = 0;
     seam->n_quiet = 0;
     seam->held.n = 0;
 }
@@ -118,7 +124,7 @@ static void fade_in(struct seam *seam)
     }
 }
 
-utter_status seam_put(
+static utter_status take_in(
     struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error)
 {
     size_t last_loud = n; /* n: none */
@@ -149,9 +155,51 @@ utter_status seam_put(
     return status || seam->held.n <= wait ? status : let_go(seam, seam->held.n - wait, out, error);
 }
 
+/* Samples in front of the first long quiet, 0 if there is none. */
+static size_t tick_of(const struct seam *seam)
+{
+    size_t n_quiet = 0, quiet = count_of(seam, quiet_s);
+    for (size_t i = 0; i < seam->onset.n && fabsf(seam->onset.at[i]) < tick_most; i++) {
+        n_quiet = fabsf(seam->onset.at[i]) > loud ? 0 : n_quiet + 1;
+        if (n_quiet == quiet) {
+            return i + 1 - quiet;
+        }
+    }
+    return 0;
+}
+
+static utter_status end_onset(struct seam *seam, struct samples *out, utter_error *error)
+{
+    size_t tick = tick_of(seam);
+    seam->opening = false;
+    return take_in(seam, seam->onset.at + tick, seam->onset.n - tick, out, error);
+}
+
+utter_status seam_put(
+    struct seam *seam, const float *pcm, size_t n, struct samples *out, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    if (seam->opening) {
+        size_t here = min(n, count_of(seam, onset_s) - seam->onset.n);
+        status = samples_add(&seam->onset, pcm, here, error);
+        pcm += here;
+        n -= here;
+        if (status || seam->onset.n < count_of(seam, onset_s)) {
+            return status;
+        }
+        status = end_onset(seam, out, error);
+    }
+    return status || n == 0 ? status : take_in(seam, pcm, n, out, error);
+}
+
 utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_error *error)
 {
     size_t fade = count_of(seam, fade_s);
+    utter_status status = seam->opening && seam->onset.n ? end_onset(seam, out, error) : UTTER_OK;
+    seam->opening = false;
+    if (status) {
+        return status;
+    }
     if (!last) {
         size_t beyond = seam->n_quiet > seam->most_quiet ? seam->n_quiet - seam->most_quiet : 0;
         seam->held.n -= min(beyond, seam->held.n);
@@ -160,7 +208,7 @@ utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_e
             seam->held.at[seam->held.n - 1 - i] *= (float)i / (float)fade;
         }
     }
-    utter_status status = let_go(seam, seam->held.n, out, error);
+    status = let_go(seam, seam->held.n, out, error);
     size_t missing = !last && seam->n_quiet < seam->most_quiet ? seam->most_quiet - seam->n_quiet : 0;
     return status ? status : samples_add(out, NULL, missing, error);
 }
@@ -168,4 +216,5 @@ utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_e
 void seam_fini(struct seam *seam)
 {
     samples_fini(&seam->held);
+    samples_fini(&seam->onset);
 }

@@ -28,6 +28,9 @@ struct seam {
     bool fill;       /* there is to be so much of it, not less */
     bool exact;      /* the pause behind the piece: so many samples between two loud ones */
     size_t n_behind; /* of it, those in front of the next piece */
+    /* The first samples of the piece, while it is open what they are. */
+    bool opening;
+    struct samples onset;
 };
 
 /* A piece begins, behind which a pause of pause_s comes. `first`: its beginning stays as it is. */

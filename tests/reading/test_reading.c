@@ -2,6 +2,7 @@
  * Readings through utter.h, on the small checkpoints and with the built-in voice. */
 #include "tests/engine/speaking.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -129,6 +130,45 @@ static void a_long_text_is_whole(void **state)
         free(file.pcm);
     }
     free(live.pcm);
+    utter_model_close(&model);
+}
+
+/* A hundred thousand words, given as they are asked for, take no more memory than the first thousands. */
+static void memory_does_not_grow(void **state)
+{
+    enum { TEXTS = SUPPORT_SANITIZED ? 12 : 1220, EARLY = TEXTS / 10 };
+    (void)state;
+    utter_model *model = open_with(MODEL, 2, 2);
+    utter_stream_options voice = options_of(model, 1, 7);
+    utter_reading_options o = reading_options();
+    utter_reading *reading;
+    utter_error error = {0};
+    utter_status status = UTTER_AGAIN;
+    float pcm[1920];
+    size_t n, early = 0, most = 0;
+    int n_given = 0;
+    o.live = false;
+    o.lanes = 2;
+    o.retries = 0;
+    assert_int_equal(utter_reading_open(&reading, model, &voice, &o, &error), UTTER_OK);
+    while (status != UTTER_END) {
+        status = utter_reading_read(reading, pcm, 1920, &n, &error);
+        assert_true(status >= 0);
+        if (status != UTTER_AGAIN) {
+            continue;
+        }
+        size_t used = mallinfo2().uordblks;
+        most = used > most ? used : most;
+        early = n_given == EARLY ? most : early;
+        assert_int_equal(n_given++ < TEXTS ? utter_reading_text(reading, LONG, sizeof LONG - 1, &error)
+                                           : utter_reading_finish(reading, &error),
+            UTTER_OK);
+    }
+    utter_reading_stats stats = {.size = sizeof stats};
+    utter_reading_get_stats(reading, &stats);
+    assert_true(stats.n_pieces > TEXTS);
+    assert_true(most <= early + 65536);
+    utter_reading_free(&reading);
     utter_model_close(&model);
 }
 
@@ -369,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_long_text_is_whole),
         cmocka_unit_test(what_is_not_whole_is_said_again),
         cmocka_unit_test(lanes_are_kept_at_work),
+        cmocka_unit_test(memory_does_not_grow),
         cmocka_unit_test(what_cannot_be_said_again_comes_as_it_is_made),
         cmocka_unit_test(speech_begins_with_the_first_words),
         cmocka_unit_test(a_limit_of_the_caller_cuts),

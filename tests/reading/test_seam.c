@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The quiet between two pieces. */
+#include "reading/seam.h"
+
+#include "tests/support.h"
+
+enum { RATE = 24000, MS = RATE / 1000, N = 200 * MS };
+
+/* The second piece begins with `tick` samples of such a level, is quiet for `quiet` samples, and then speaks. Returns
+ * the samples of it that left, and in *loud_at how many of them are quiet before the first that is not. */
+static size_t join(size_t tick, float level, size_t quiet, size_t step, size_t *loud_at)
+{
+    struct seam seam = {.rate = RATE};
+    struct samples out = {0};
+    float pcm[N];
+    for (size_t i = 0; i < N; i++) {
+        pcm[i] = 0.5f;
+    }
+    seam_begin(&seam, 0.1, true);
+    assert_int_equal(seam_put(&seam, pcm, N, &out, NULL), UTTER_OK);
+    assert_int_equal(seam_end(&seam, false, &out, NULL), UTTER_OK);
+    size_t before = out.n, n_loud = 0;
+    for (size_t i = 0; i < tick + quiet; i++) {
+        pcm[i] = i < tick ? level : 0;
+    }
+    seam_begin(&seam, 0.1, false);
+    for (size_t at = 0; at < N; at += step) {
+        assert_int_equal(
+            seam_put(&seam, pcm + at, N - at < step ? N - at : step, &out, NULL), UTTER_OK);
+    }
+    assert_int_equal(seam_end(&seam, true, &out, NULL), UTTER_OK);
+    for (*loud_at = before; *loud_at < out.n && out.at[*loud_at] == 0; ++*loud_at) {
+    }
+    *loud_at -= before;
+    n_loud = out.n - before;
+    samples_fini(&out);
+    seam_fini(&seam);
+    return n_loud;
+}
+
+/* A vocoder's tick and the quiet behind it go, but for 20 ms. */
+static void a_tick_is_not_heard(void **state)
+{
+    (void)state;
+    for (size_t step = 100; step <= N; step *= 7) {
+        size_t loud_at, n = join(30 * MS, 0.02f, 20 * MS, step, &loud_at);
+        assert_int_equal(loud_at, 20 * MS);
+        assert_int_equal(n, N - 30 * MS);
+    }
+}
+
+/* What is no tick stays: speech from the first sample on, also with a gap in it that is short, comes late, or stands
+ * behind a loud beginning. */
+static void speech_is_not_cut(void **state)
+{
+    static const struct {
+        size_t tick;
+        float level;
+        size_t quiet;
+    } cases[] = {
+        {0, 0, 0}, {30 * MS, 0.02f, 5 * MS}, {80 * MS, 0.02f, 40 * MS}, {20 * MS, 0.2f, 30 * MS}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t loud_at, n = join(cases[i].tick, cases[i].level, cases[i].quiet, 1000, &loud_at);
+        assert_int_equal(loud_at, 0);
+        assert_int_equal(n, N);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tick_is_not_heard),
+        cmocka_unit_test(speech_is_not_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
