@@ -126,3 +126,13 @@ def prepare_device(seed):
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@torch.no_grad()
+def with_average(parameters, average, action):
+    """Runs `action` with the averaged weights in place of the parameters' own."""
+    own = [p.detach().clone() for p in parameters]
+    torch._foreach_copy_(parameters, average)
+    result = action()
+    torch._foreach_copy_(parameters, own)
+    return result

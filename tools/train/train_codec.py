@@ -64,14 +64,8 @@ class Stage:
         with torch.no_grad():
             torch._foreach_lerp_(self.average, self.parameters, 1 - self.args.average)
 
-    @torch.no_grad()
     def with_average(self, action):
-        """Runs `action` with the averaged weights in place."""
-        own = [p.detach().clone() for p in self.parameters]
-        torch._foreach_copy_(self.parameters, self.average)
-        result = action()
-        torch._foreach_copy_(self.parameters, own)
-        return result
+        return pieces.with_average(self.parameters, self.average, action)
 
     def show(self, **values):
         """Keeps values in fixed tensors, to be read after a replay."""

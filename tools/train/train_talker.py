@@ -192,14 +192,8 @@ class Training:
         for name, value in (("train_first", first), ("train_rest", rest.mean())):
             self.seen.setdefault(name, torch.zeros((), device=self.device)).copy_(value.detach())
 
-    @torch.no_grad()
     def with_average(self, action):
-        """Runs `action` with the averaged weights in place."""
-        own = [p.detach().clone() for p in self.parameters]
-        torch._foreach_copy_(self.parameters, self.average)
-        result = action()
-        torch._foreach_copy_(self.parameters, own)
-        return result
+        return pieces.with_average(self.parameters, self.average, action)
 
     def validate(self):
         self.talker.eval()
