@@ -23,6 +23,13 @@ static __device__ __forceinline__ void ptx_store(uint64_t *at, uint64_t word)
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(word) : "memory");
 }
 
+/* Two words of 8 bytes beside each other. */
+static __device__ __forceinline__ void ptx_store_two(uint64_t *at, uint64_t first, uint64_t second)
+{
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};" ::"l"(at), "l"(first), "l"(second)
+                 : "memory");
+}
+
 static __device__ __forceinline__ uint32_t ptx_load(const uint32_t *at)
 {
     uint32_t v;
@@ -67,6 +74,13 @@ static __device__ __forceinline__ void ptx_load_two_if(
                  : "+l"(v[0]), "+l"(v[1])
                  : "l"(at), "r"(yes)
                  : "memory");
+}
+
+/* Four floats at a border of 16 bytes, of which the first n are of a result: others may write the rest meanwhile. */
+static __device__ __forceinline__ float4 ptx_load_first_floats(const float *at, int n)
+{
+    (void)n; /* told to who watches */
+    return *(const float4 *)at;
 }
 
 /* What comes after it sees what came before the addition of ptx_add_last that made this word. */

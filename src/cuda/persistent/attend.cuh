@@ -151,7 +151,7 @@ DEV void attend_recall(struct block &b, struct attend_kept &kept, int layer, int
     for (int i = 0; i < FRAME_MAX_POSITIONS; i += 4) {
         float four[4] = {0, 0, 0, 0};
         if (i < position) { /* not looked at here: they may be on their way for long */
-            block_read4(values + i * FRAME_HEAD, four);
+            block_read_first(values + i * FRAME_HEAD, position - i, four);
         }
         for (int j = 0; j < 4; j++) {
             kept.value[i + j] = four[j];

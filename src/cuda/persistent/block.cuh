@@ -37,6 +37,13 @@ DEV void block_read4(const float *from, float (&to)[4])
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
 
+/* The same, of which the first n are of a result. */
+DEV void block_read_first(const float *from, int n, float (&to)[4])
+{
+    const float4 v = ptx_load_first_floats(from, n);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
 DEV void block_write4(float *to, const float (&from)[4])
 {
     float4 v = {from[0], from[1], from[2], from[3]};
@@ -313,7 +320,8 @@ DEV void totals_await(struct block &b)
 
 /* The work of a warp of its own: layer by layer it sets this block's share of the totals that all
  * blocks have read to zero. It is not done by the multiplying warps, because the fence behind it
- * takes half a microsecond. */
+ * takes half a microsecond. No fence stands between other blocks' additions and these zeros, but all
+ * additions have been read: so the zeros are relaxed stores, which do not race with them. */
 DEV void totals_clear_all(struct block &b)
 {
     constexpr int EACH = FRAME_TOTALS / FRAME_BLOCKS;
@@ -324,8 +332,7 @@ DEV void totals_clear_all(struct block &b)
             return;
         }
         if (b.lane < EACH / 2) {
-            const float none[4] = {0, 0, 0, 0};
-            block_write4((float *)(totals_of(b) + b.index * EACH + b.lane * 2), none);
+            dev_put2_wide(totals_of(b) + b.index * EACH + b.lane * 2, 0, 0);
             dev_fence();
         }
         totals_turn(b);

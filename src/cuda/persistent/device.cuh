@@ -154,6 +154,11 @@ DEV void dev_get2_wide_if(uint32_t yes, const uint64_t *at, uint64_t (&v)[2])
     ptx_load_two_if(yes, at, v);
 }
 
+DEV void dev_put2_wide(uint64_t *at, uint64_t first, uint64_t second)
+{
+    ptx_store_two(at, first, second);
+}
+
 DEV void dev_add_wide(uint64_t *at, uint64_t n)
 {
     ptx_add_to(at, n);

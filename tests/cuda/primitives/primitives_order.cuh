@@ -61,9 +61,15 @@ static __global__ void vectors_kernel(struct words w)
     for (uint32_t i = 0; i < 4; i++) {
         ptx_store(words + (block * ORDER_THREADS + me) * 4 + i, w.in[me * 4 + i] | 1);
     }
+    uint64_t mine[2], *at = wide + (block * ORDER_THREADS + me) * 2;
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_store(wide + (block * ORDER_THREADS + me) * 2 + i,
-            (uint64_t)w.in[me * 2 + i] << 32 | block << 1 | 1);
+        mine[i] = (uint64_t)w.in[me * 2 + i] << 32 | block << 1 | 1;
+    }
+    if (me % 2) {
+        ptx_store_two(at, mine[0], mine[1]);
+    } else {
+        ptx_store(at, mine[0]);
+        ptx_store(at + 1, mine[1]);
     }
     uint4 four = {0, 0, 0, 0}, stays = {1, 2, 3, 4};
     uint64_t two[2] = {0, 0}, stay[2] = {5, 6};

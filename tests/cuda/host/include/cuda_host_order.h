@@ -15,6 +15,12 @@ static inline void ptx_store(uint64_t *at, uint64_t word)
     host_store_word(at, &word, sizeof word);
 }
 
+static inline void ptx_store_two(uint64_t *at, uint64_t first, uint64_t second)
+{
+    host_store_word(at, &first, sizeof first);
+    host_store_word(at + 1, &second, sizeof second);
+}
+
 static inline uint32_t ptx_load(const uint32_t *at)
 {
     uint32_t v;
@@ -48,6 +54,13 @@ static inline void ptx_load_two_if(uint32_t yes, const uint64_t *at, uint64_t (&
     if (yes) {
         host_load_words(at, v, sizeof v, sizeof *at);
     }
+}
+
+static inline float4 ptx_load_first_floats(const float *at, int n)
+{
+    float4 v;
+    host_load_first(at, &v, n < 4 ? (size_t)n * sizeof *at : sizeof v, sizeof v);
+    return v;
 }
 
 static inline uint32_t ptx_load_first(const uint32_t *at)

@@ -93,6 +93,8 @@ const void *host_barrier_object(uint32_t barrier);
 /* Relaxed: a word of global memory is stored; words beside each other are loaded, each of which is whole. */
 void host_store_word(void *at, const void *value, size_t bytes);
 void host_load_words(const void *at, void *value, size_t bytes, size_t word);
+/* A plain load of `bytes`, of which the first `wanted` are of a result. */
+void host_load_first(const void *at, void *value, size_t wanted, size_t bytes);
 uint32_t host_load_acquire(const uint32_t *at);
 /* Atomic; what was there. */
 uint32_t host_atomic_add(uint32_t *at, uint32_t n, enum strict_order order);
