@@ -53,7 +53,7 @@ HOST_O      = $(if $(STRICT),-O2,$(if $(findstring /builds/,$@),-O1,-O2))
 CUDA_COMPILE = $(CXX) -x c++ -std=c++17 $(HOST_O) -g1 $(HOST_FMA) $(CUDA_FLAGS) -Iinclude -Isrc -I. -Wall -Wextra $(if $(WERROR),-Werror) \
               -Wno-unused-parameter -Wno-unknown-pragmas -Wno-unused-function -Wno-maybe-uninitialized -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
               -fno-threadsafe-statics -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-gnu-unique -fno-var-tracking \
-              $(if $(STRICT),-include tests/cuda/host/strict/strict_calls.h -fsanitize=thread -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
+              $(if $(STRICT),-include tests/cuda/host/strict/strict_calls.h -fsanitize=thread --param=tsan-distinguish-volatile=1 -fno-builtin-memset -fno-builtin-memcpy -fno-tree-loop-distribute-patterns \
               -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-im)
 endif
 # A backend for GPUs is built, for real ones or for a posed one.
@@ -125,7 +125,7 @@ EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 .PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel clean
 .SECONDARY:
 
-all: $(B)/utter $(B)/libutter.a $(if $(SAN),,$(SHARED)) tools examples ## the program, the library, tools and examples
+all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -346,7 +346,8 @@ mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 # Each fault rebuilds what it touches and runs a check of it; HELD=1: those that were held back.
 mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): hours
 	@tools/mutants --list tests/cuda/$(if $(HELD),more_)faults --build 'tests/cuda/fault_check --make {tests}' \
-	    --test 'tests/cuda/fault_check {test} build/host build/host-strict' --folders 'release host host-strict checkpoints' \
+	    --test 'tests/cuda/fault_check {test}' --test 'tests/cuda/fault_check --strict {test}' \
+	    --folders 'release host host-strict checkpoints' \
 	    $(if $(TRUST),--trust) --seconds $(or $(FAULT_SECONDS),1800) --jobs $(or $(JOBS),1) --ledger build/$(if $(HELD),more_)faults $(ONLY)
 
 # The same library for a wheel, which has the outside libraries beside it: found by a path that those inherit too.
