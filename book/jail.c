@@ -27,6 +27,12 @@ enum { OUT = 1, CPU_S = 60, WALL_S = 180 };
 
 static const rlim_t most_memory = (rlim_t)1 << 30;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* they reserve terabytes */
+enum { BOUNDS_MEMORY = 0 };
+#else
+enum { BOUNDS_MEMORY = 1 };
+#endif
+
 /* ---- In the process ---- */
 
 /* What is left: memory, the pipe, the clock, the end. */
@@ -93,9 +99,9 @@ static void drop_rights(size_t file_bytes)
     limit(RLIMIT_CPU, CPU_S);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_NPROC, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they reserve terabytes */
-    limit(RLIMIT_AS, most_memory + file_bytes);
-#endif
+    if (BOUNDS_MEMORY) {
+        limit(RLIMIT_AS, most_memory + file_bytes);
+    }
     limit(RLIMIT_NOFILE, 0);
     filter_calls(); /* an old kernel, or another processor: the limits stay */
 }
