@@ -61,6 +61,9 @@ static int write_out(struct output *output, float *pcm, size_t n, bool final)
     if (!effects_feed(output->effects, &pcm, &n, final)) {
         return fail(2, "out of memory");
     }
+    if (n == 0) { /* the effects wait for more */
+        return 0;
+    }
     output->n_samples += n;
     if (output->player) {
         return player_write(output->player, pcm, n)
