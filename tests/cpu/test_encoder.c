@@ -86,7 +86,8 @@ static void codes_are_the_official_ones(void **state)
 
 static void codes_with_every_table(void **state)
 {
-    static const char *const tables[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+    static const char *const tables[] = {
+        "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
     (void)state;
     for (int i = 0; i < 5; i++) {
         if (kern_find(tables[i])) {

@@ -13,7 +13,8 @@
 #include "base/clock.h"
 #include "tests/cpu/kernel_cases.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 /* What the call makes, compared with what plain C makes. */

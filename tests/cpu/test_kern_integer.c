@@ -9,7 +9,7 @@
 #include "tests/support.h"
 
 static const char *const TABLES[] = {
-    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "emulated"};
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm", "emulated"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 static const struct kern *table_at(int i)

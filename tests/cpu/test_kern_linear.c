@@ -9,7 +9,8 @@
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 #define EACH_TABLE(kern)                                                                               \

@@ -9,7 +9,7 @@
 #include "tests/cpu/tile_emulation.h"
 
 static const char *const TABLES[] = {
-    "c", "emulated", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+    "c", "emulated", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 
 static const struct kern *table_at(int i)

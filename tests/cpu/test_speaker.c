@@ -78,7 +78,8 @@ static void vectors_are_the_official_ones(void **state)
 
 static void vectors_with_every_table(void **state)
 {
-    static const char *const tables[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+    static const char *const tables[] = {
+        "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
     (void)state;
     for (int i = 0; i < 5; i++) {
         if (kern_find(tables[i])) {

@@ -240,7 +240,8 @@ static void run_stack(const struct net *net, const struct setting *setting, floa
     pool_free(pool);
 }
 
-static const char *const KERNELS[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const KERNELS[] = {
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 enum { N_KERNELS = sizeof KERNELS / sizeof *KERNELS };
 
 static void check_exact(bool codec)

@@ -11,7 +11,8 @@
 #include "tests/cpu/random.h"
 #include "tests/support.h"
 
-static const char *const TABLES[] = {"c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon"};
+static const char *const TABLES[] = {
+    "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 enum { N_TABLES = sizeof TABLES / sizeof *TABLES };
 enum { FRAMES = SUPPORT_SANITIZED ? 24 : 110 }; /* more than the ring of keys has slots, of RING */
 #define RING (SUPPORT_SANITIZED ? "unusual" : "tiny06-custom_voice")

@@ -8,6 +8,8 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include "base/memory.h"
@@ -33,7 +35,13 @@ static bool has_tiles(void)
 #endif
 
 #if defined(__aarch64__)
-extern const struct kern kern_neon;
+extern const struct kern kern_neon, kern_dotprod, kern_i8mm;
+
+/* Linux's names of what the processor has, which older headers lack. */
+enum {
+    HAS_DOTPROD = 1 << 20, /* in AT_HWCAP */
+    HAS_I8MM = 1 << 13,    /* in AT_HWCAP2 */
+};
 #endif
 
 /* __builtin_cpu_supports asks the operating system too (XGETBV): a set whose registers are not saved does not count. */
@@ -53,8 +61,13 @@ static bool can_run(const struct kern *kern)
            : kern == &kern_avx512  ? avx512
            : kern == &kern_vnni    ? vnni
                                    : vnni && has_tiles();
+#elif defined(__aarch64__)
+    bool dotprod = getauxval(AT_HWCAP) & HAS_DOTPROD;
+    return kern == &kern_dotprod ? dotprod
+           : kern == &kern_i8mm  ? dotprod && getauxval(AT_HWCAP2) & HAS_I8MM
+                                 : true; /* NEON: every machine of this kind */
 #else
-    return true; /* every machine of this kind has what is in the list */
+    return false;
 #endif
 }
 
@@ -68,6 +81,8 @@ static const struct kern *const tables[] = {
     &kern_amx,
 #elif defined(__aarch64__)
     &kern_neon,
+    &kern_dotprod,
+    &kern_i8mm,
 #endif
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
@@ -98,7 +113,9 @@ const char *kern_all(void)
     }
     return names[n][can_run(&kern_avxvnni)];
 #elif defined(__aarch64__)
-    return "c, neon";
+    return can_run(&kern_i8mm) ? "c, neon, dotprod, i8mm"
+           : can_run(&kern_dotprod) ? "c, neon, dotprod"
+                                    : "c, neon";
 #else
     return "c";
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU kernels: a table of pointers, filled at open for the instruction sets that this machine and its
  * operating system offer. body.h holds each kernel once, over a small vector layer; plain.c, avx2.c,
- * avxvnni.c, avx512.c, vnni.c, amx.c and neon.c compile it for one set each. The plain C table
+ * avxvnni.c, avx512.c, vnni.c, amx.c, neon.c, dotprod.c and i8mm.c compile it for one set each. The plain C table
  * is the specification.
  *
  * Every kernel sums in an order that depends on its table alone: not on the number of columns or rows
@@ -163,7 +163,8 @@ struct kern_nearest {
 };
 
 struct kern {
-    const char *name; /* "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon" */
+    /* "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm" */
+    const char *name;
     kern_matmul_fn *matmul_bf16, *matmul_f16, *matmul_f32;
     kern_packed_fn *packed_q8, *packed_q4;
     /* Column c of *to from x[n_k], for packed_q8 and packed_q4. */

@@ -91,6 +91,10 @@ KERN_INLINE vi quads_add(vi sums, pairs a, pairs b)
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sums, a, b);
 #elif KERN_LANES == 8
     return (vi)_mm256_add_epi16((__m256i)sums, _mm256_maddubs_epi16(a, b));
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+    return (vi)vusdotq_s32((int32x4_t)sums, (uint8x16_t)a, (int8x16_t)b);
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return (vi)vdotq_s32((int32x4_t)sums, (int8x16_t)a, (int8x16_t)b);
 #elif defined(KERN_NEON)
     uint8x16_t x = (uint8x16_t)a;
     int8x16_t y = (int8x16_t)b;
@@ -105,6 +109,13 @@ KERN_INLINE vi quads_add(vi sums, pairs a, pairs b)
     return sums;
 #endif
 }
+
+/* Whether a may have bytes above 127: sdot, which Arm has before usdot, takes both with a sign. */
+#if defined(__ARM_FEATURE_DOTPROD) && !defined(__ARM_FEATURE_MATMUL_INT8)
+enum { QUADS_SIGNED = 1 };
+#else
+enum { QUADS_SIGNED = 0 };
+#endif
 
 /* The sums as numbers of 32 bits. */
 KERN_INLINE vi quads_total(vi sums)
@@ -173,7 +184,7 @@ KERN_INLINE void packed_group_few(
 KERN_INLINE void packed_group_q4(
     int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int8_t *x, int64_t x_stride)
 {
-    const bool apart = !QUADS_NARROW && columns <= 2;
+    const bool apart = !QUADS_NARROW && !QUADS_SIGNED && columns <= 2;
     const vu nibbles = vu_set(0x0f0f0f0fu);
     vi low[PACKED_COLUMNS][PACKED_VECTORS], high[PACKED_COLUMNS][PACKED_VECTORS];
     KERN_UNROLL
@@ -215,11 +226,24 @@ KERN_INLINE void packed_group_q4(
     }
 }
 
+#if defined(__ARM_FEATURE_DOTPROD)
+#include "cpu/kernels/packed_dots.h"
+#else
+enum { PACKED_BY_DOTS = 0 };
+KERN_INLINE void packed_group_dots(
+    int columns, vi (*sum)[PACKED_VECTORS], const uint8_t *codes, const int16_t *x, int64_t x_stride)
+{
+    (void)columns, (void)sum, (void)codes, (void)x, (void)x_stride;
+}
+#endif
+
 KERN_INLINE void packed_group(enum dtype type, int columns, vi (*sum)[PACKED_VECTORS],
     const uint8_t *codes, const struct kern_rounded *x, int64_t c, int64_t g)
 {
     const int64_t x_stride = x->n_groups * PACK_GROUP, at = c * x_stride + g * PACK_GROUP;
-    if (type == DTYPE_Q8 && columns <= PACKED_COLUMNS / 2) {
+    if (type == DTYPE_Q8 && PACKED_BY_DOTS) {
+        packed_group_dots(columns, sum, codes, x->codes + at, x_stride);
+    } else if (type == DTYPE_Q8 && columns <= PACKED_COLUMNS / 2) {
         packed_group_few(columns, sum, codes, x->codes + at, x_stride);
     } else if (type == DTYPE_Q8) {
         packed_group_q8(columns, sum, codes, x->codes + at, x_stride);
