@@ -10,6 +10,7 @@
 #include "long_work.h"
 #include "options.h"
 #include "output.h"
+#include "readable.h"
 #include "report.h"
 #include "voice_lookup.h"
 
@@ -76,19 +77,46 @@ static int print_voice_json(const utter_voice *voice)
     return report_json(object);
 }
 
+/* "3", "3.5s", "1:05" -> seconds. 0, or an exit code after a message. */
+static int take_time(double *seconds, const char *option, const struct setting *setting)
+{
+    *seconds = 0;
+    if (!setting->given) {
+        return 0;
+    }
+    const char *at = setting->text;
+    char *end;
+    double value = strtod(at, &end), minutes = 0;
+    if (end > at && *end == ':') {
+        minutes = value;
+        at = end + 1;
+        value = strtod(at, &end);
+    }
+    end += end > at && *end == 's';
+    if (end == at || *end || !(value >= 0 && minutes >= 0 && value + 60 * minutes <= 1e6)) {
+        return fail(1, "clone: --%s '%s' is no time (3s, 3.5 and 1:05 are)", option, setting->text);
+    }
+    *seconds = value + 60 * minutes;
+    return 0;
+}
+
 static int clone(utter_voice **voice, utter_model *model, const struct invocation *invocation)
 {
     const struct settings *s = &invocation->settings;
     struct long_work work;
+    struct readable recording;
     char name[256];
     utter_recording heard = {.size = sizeof heard};
     utter_clone_options options;
     utter_error error = {0};
-    int code = long_work_begin(&work, "listening", s);
+    utter_clone_options_init(&options);
+    int code = take_time(&options.from_seconds, "from", &s->from);
+    code = code ? code : take_time(&options.to_seconds, "to", &s->to);
+    code = code ? code : long_work_begin(&work, "listening", s);
+    code = code ? code : readable_open(&recording, invocation->words[0]);
     if (code) {
         return code;
     }
-    utter_clone_options_init(&options);
     options.transcript = s->text.text;
     if (s->output.given) {
         voice_stem(name, sizeof name, s->output.text);
@@ -97,8 +125,8 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
     options.language = strcmp(s->language.text, "auto") ? language_name(s->language.text) : NULL;
     options.progress = long_work_progress;
     options.progress_user = &work;
-    utter_status status =
-        utter_voice_clone(voice, model, invocation->words[0], &options, &heard, &error);
+    utter_status status = utter_voice_clone(voice, model, recording.path, &options, &heard, &error);
+    readable_close(&recording);
     progress_clear();
     if (heard.sample_rate && !s->quiet.given) {
         tell_heard(&heard);

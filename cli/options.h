@@ -40,6 +40,7 @@ struct settings {
     struct setting runs, words, lanes, snapshots;
     struct setting voices, load_words;
     struct setting text, name, base;
+    struct setting from, to; /* of a recording */
     /* Plain members, which say nothing of `given`: an int, a double, a bool or a string, by the kind of the option. */
     struct {
         struct serve_options serve;

@@ -232,13 +232,13 @@ typedef struct utter_recording {
 typedef struct utter_clone_options {
     size_t size;      /* set by _init */
     const char *name; /* of the voice, for people; NULL: the file's name */
-    /* What the recording says, word for word: the voice then holds its codes too and sounds more
-     * like it. NULL: the x-vector alone */
+    /* What the recording says, word for word: the voice sounds more like it. NULL: the x-vector alone */
     const char *transcript;
     const char *language;        /* of the recording, for people; NULL: not said */
     double max_seconds;          /* longer recordings are refused; default 120 */
     utter_progress_fn *progress; /* default NULL */
     void *progress_user;
+    double from_seconds, to_seconds; /* only this part of a file; 0: to its end */
 } utter_clone_options;
 UTTER_API void utter_clone_options_init_sized(utter_clone_options *options, size_t size);
 static inline void utter_clone_options_init(utter_clone_options *options)

@@ -45,6 +45,12 @@ static utter_status clone_options(
         status = error_set(
             error, UTTER_E_ARGUMENT, "max_seconds %g is not above 0 and at most 3600", to->max_seconds);
     }
+    if (status == UTTER_OK &&
+        !(to->from_seconds >= 0 && to->from_seconds <= 1e6 && to->to_seconds <= 1e6 &&
+            (to->to_seconds == 0 || to->to_seconds > to->from_seconds))) {
+        status = error_set(error, UTTER_E_ARGUMENT, "no part of a recording: from %g s to %g s",
+            to->from_seconds, to->to_seconds);
+    }
     if (status || (status = api_need_text(to->name, "name", error)) ||
         (status = api_need_text(to->transcript, "transcript", error))) {
         return status;
@@ -92,6 +98,8 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         return status;
     }
     limits.seconds = o.max_seconds;
+    limits.from = o.from_seconds;
+    limits.to = o.to_seconds;
     if ((status = clone_check(model->engine.context.model, o.transcript != NULL, error)) ||
         (status = sound_read(
              &pcm, &n, &h, sound_path, api_config(model)->codec.sample_rate, &limits, error))) {

@@ -62,14 +62,15 @@ static sf_count_t source_tell(void *user)
     return ((struct source *)user)->at;
 }
 
-/* ---- Decoding ---- */
-
 struct reader {
     SNDFILE *file;
     SF_INFO info;
     const char *name; /* for messages, quoted */
     double limit_s;
-    float *block; /* [BLOCK_FRAMES][channels] */
+    bool whole;          /* no part is asked for */
+    uint64_t first, end; /* frames of the file that are kept: first <= frame < end */
+    uint64_t passed;     /* frames that were decoded */
+    float *block;        /* [BLOCK_FRAMES][channels] */
     float *mono;
     size_t n, capacity;
     double squares, peak;
@@ -77,11 +78,70 @@ struct reader {
     utter_error *error;
 };
 
+/* ---- The best part of what is too long ---- */
+
+enum {
+    PART_S = 15,             /* what a voice is best made of */
+    PART_STEPS = 2 * PART_S, /* of half a second */
+    PART_WITHIN_S = 1200,    /* what lies behind is not listened to */
+    PART_LEVEL = 10,         /* dB above -60, on the mean: below, there is nothing to propose */
+};
+
+/* How much there is to hear in the next half second: its level in dB above -60, at most 40. Negative at the end. */
+static double next_level(const struct reader *r)
+{
+    double squares = 0;
+    sf_count_t n = 0, want = r->info.samplerate / 2;
+    while (n < want) {
+        sf_count_t got = sf_readf_float(r->file, r->block, min(want - n, BLOCK_FRAMES));
+        if (got <= 0) {
+            return -1;
+        }
+        for (sf_count_t t = 0; t < got; t++) {
+            double x = (double)r->block[t * r->info.channels];
+            squares += isfinite(x) ? x * x : 0;
+        }
+        n += got;
+    }
+    return fmin(fmax(10 * log10(squares / (double)n + 1e-6) + 60, 0), 40);
+}
+
+/* Where the PART_S seconds with the least silence begin, as far as the file can be read; negative: nowhere. */
+static double best_part(const struct reader *r)
+{
+    double levels[PART_STEPS] = {0}, sum = 0, most = PART_LEVEL * PART_STEPS, from = -1, level;
+    if (sf_seek(r->file, 0, SEEK_SET) < 0) {
+        return from;
+    }
+    for (int i = 0; i < 2 * PART_WITHIN_S && (level = next_level(r)) >= 0; i++) {
+        sum += level - levels[i % PART_STEPS];
+        levels[i % PART_STEPS] = level;
+        if (i >= PART_STEPS - 1 && sum > most + 0.1) {
+            most = sum;
+            from = 0.5 * (i + 1) - PART_S;
+        }
+    }
+    return from;
+}
+
 static utter_status too_long(const struct reader *r)
 {
-    return error_set(r->error, UTTER_E_FILE, "%s: longer than %g s (cut it to the part that is needed)",
-        r->name, r->limit_s);
+    if (!r->whole) {
+        return error_set(r->error, UTTER_E_FILE, "%s: the part is longer than %g s (take less of it)",
+            r->name, r->limit_s);
+    }
+    double from = best_part(r);
+    if (from < 0) {
+        return error_set(
+            r->error, UTTER_E_FILE, "%s: longer than %g s (take a part of it)", r->name, r->limit_s);
+    }
+    return error_set(r->error, UTTER_E_FILE,
+        "%s: longer than %g s (take a part of it: the %d s with the least silence go from %g s to %g "
+        "s)",
+        r->name, r->limit_s, PART_S, from, from + PART_S);
 }
+
+/* ---- Decoding ---- */
 
 static utter_status check_header(const struct reader *r)
 {
@@ -92,9 +152,6 @@ static utter_status check_header(const struct reader *r)
     if (r->info.channels < 1 || r->info.channels > SOUND_MAX_CHANNELS) {
         return error_set(r->error, UTTER_E_FILE, "%s: %d channels, not 1 to %d", r->name,
             r->info.channels, SOUND_MAX_CHANNELS);
-    }
-    if (r->info.frames != SF_COUNT_MAX && (double)r->info.frames > r->limit_s * r->info.samplerate) {
-        return too_long(r);
     }
     return UTTER_OK;
 }
@@ -113,7 +170,8 @@ static float mean_of(const float *x, int n)
     return sum / (float)n;
 }
 
-static utter_status take_block(struct reader *r, size_t n_frames)
+/* n_frames of the block, from `first` on. */
+static utter_status take_block(struct reader *r, size_t first, size_t n_frames)
 {
     if (r->n + n_frames > r->capacity) {
         size_t capacity = 2 * r->capacity + 4 * BLOCK_FRAMES;
@@ -126,7 +184,7 @@ static utter_status take_block(struct reader *r, size_t n_frames)
     }
     int channels = r->info.channels;
     for (size_t t = 0; t < n_frames; t++) {
-        const float *x = r->block + t * (size_t)channels;
+        const float *x = r->block + (first + t) * (size_t)channels;
         float mean = mean_of(x, channels);
         if (!isfinite(mean)) {
             return error_set(r->error, UTTER_E_FILE, "%s: sample %zu is not a number", r->name, r->n);
@@ -146,27 +204,40 @@ static utter_status decode(struct reader *r)
     /* A FLAC that was written into a pipe does not know its length: libsndfile then says SF_COUNT_MAX. */
     bool counted = (r->info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && r->info.frames > 0 &&
                    r->info.frames != SF_COUNT_MAX;
-    for (;;) {
+    double frames = (double)min((uint64_t)r->info.frames, r->end) - (double)r->first;
+    if (r->info.frames != SF_COUNT_MAX && frames > r->limit_s * r->info.samplerate) {
+        return too_long(r);
+    }
+    while (r->passed < r->end) {
         sf_count_t got = sf_readf_float(r->file, r->block, BLOCK_FRAMES);
         if (got <= 0) {
             break;
         }
-        if ((double)r->n + (double)got > r->limit_s * r->info.samplerate) {
+        uint64_t from = min(max(r->passed, r->first), r->passed + (uint64_t)got);
+        uint64_t to = min(r->end, r->passed + (uint64_t)got);
+        if (from < to && (double)(r->n + (to - from)) > r->limit_s * r->info.samplerate) {
             return too_long(r);
         }
-        utter_status status = take_block(r, (size_t)got);
+        utter_status status =
+            from < to ? take_block(r, from - r->passed, (size_t)(to - from)) : UTTER_OK;
         if (status) {
             return status;
         }
+        r->passed += (uint64_t)got;
     }
     if (sf_error(r->file) != SF_ERR_NO_ERROR) {
         return error_set(r->error, UTTER_E_FILE, "%s: damaged after %.2f s (%s)", r->name,
-            (double)r->n / r->info.samplerate, sf_strerror(r->file));
+            (double)r->passed / r->info.samplerate, sf_strerror(r->file));
     }
-    if (counted && (sf_count_t)r->n < r->info.frames) {
+    if (counted && r->passed < min((uint64_t)r->info.frames, r->end)) {
         return error_set(r->error, UTTER_E_FILE,
             "%s: ends after %.2f s of the %.2f s that its header promises (cut off?)", r->name,
-            (double)r->n / r->info.samplerate, (double)r->info.frames / r->info.samplerate);
+            (double)r->passed / r->info.samplerate, (double)r->info.frames / r->info.samplerate);
+    }
+    if (r->n == 0 && r->passed) {
+        return error_set(r->error, UTTER_E_FILE,
+            "%s: ends after %.2f s, before the part that was asked for", r->name,
+            (double)r->passed / r->info.samplerate);
     }
     if (r->n == 0) {
         return error_set(r->error, UTTER_E_FILE, "%s: holds no samples", r->name);
@@ -174,7 +245,8 @@ static utter_status decode(struct reader *r)
     return UTTER_OK;
 }
 
-static utter_status open_and_decode(struct reader *r, struct source *source)
+static utter_status open_and_decode(
+    struct reader *r, struct source *source, const struct sound_limits *limits)
 {
     SF_VIRTUAL_IO io = {source_length, source_seek, source_read, source_write, source_tell};
     if (source->size == 0) {
@@ -201,6 +273,9 @@ static utter_status open_and_decode(struct reader *r, struct source *source)
     if (status) {
         return status;
     }
+    r->first = (uint64_t)(limits->from * r->info.samplerate);
+    r->end = limits->to > 0 ? (uint64_t)(limits->to * r->info.samplerate) : UINT64_MAX;
+    r->whole = r->first == 0 && r->end == UINT64_MAX;
     r->block = memory_new(BLOCK_FRAMES * sizeof(float), (size_t)r->info.channels);
     return r->block ? decode(r) : error_memory(r->error, "a recording");
 }
@@ -231,7 +306,7 @@ utter_status sound_read_memory(float **pcm, size_t *n_samples, struct sound_hear
         return error_set(error, UTTER_E_FILE,
             "%s: %zu bytes, more than %zu (cut it, or make it a flac)", r.name, bytes, limit);
     }
-    utter_status status = open_and_decode(&r, &source);
+    utter_status status = open_and_decode(&r, &source, limits ? limits : &(struct sound_limits){0});
     if (r.file) {
         sf_close(r.file);
     }

@@ -15,8 +15,9 @@ enum {
 };
 
 struct sound_limits {
-    size_t bytes;   /* of the file; 0: SOUND_MAX_BYTES */
-    double seconds; /* 0: SOUND_MAX_SECONDS; enforced while it is decoded, whatever the header says */
+    size_t bytes;    /* of the file; 0: SOUND_MAX_BYTES */
+    double seconds;  /* 0: SOUND_MAX_SECONDS; enforced while it is decoded, whatever the header says */
+    double from, to; /* only this part is kept, and held to `seconds`; to 0: up to the end */
 };
 
 /* What was heard, before the rate was changed. */

@@ -262,6 +262,36 @@ static void outside_the_ranges(void **state)
     free(data);
 }
 
+/* Of a part exactly its samples come, whatever lies around; the limit is the part's. */
+static void a_part(void **state)
+{
+    enum { RATE = 8000 };
+    size_t bytes, n, n_all;
+    uint8_t *data = make_sound("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, RATE, 2, 10000, &bytes);
+    float *all, *part;
+    (void)state;
+    assert_int_equal(
+        sound_read_memory(&all, &n_all, NULL, data, bytes, "x.wav", 0, NULL, NULL), UTTER_OK);
+    struct sound_limits limits = {.seconds = 0.75, .from = 0.5, .to = 1.25};
+    assert_int_equal(
+        sound_read_memory(&part, &n, NULL, data, bytes, "x.wav", 0, &limits, NULL), UTTER_OK);
+    assert_int_equal(n, RATE * 3 / 4);
+    assert_memory_equal(part, all + RATE / 2, n * sizeof *part);
+    memory_free(part);
+    limits = (struct sound_limits){.seconds = 1, .from = 0.5};
+    assert_int_equal(
+        sound_read_memory(&part, &n, NULL, data, bytes, "x.wav", 0, &limits, NULL), UTTER_OK);
+    assert_int_equal(n, n_all - RATE / 2);
+    assert_memory_equal(part, all + RATE / 2, n * sizeof *part);
+    memory_free(part);
+    limits.seconds = 0.7;
+    refused(data, bytes, &limits, "the part is longer than 0.7 s");
+    limits = (struct sound_limits){.from = 1.25};
+    refused(data, bytes, &limits, "ends after 1.25 s");
+    memory_free(all);
+    free(data);
+}
+
 static void broken_samples(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -426,6 +456,7 @@ int main(void)
         cmocka_unit_test(level_and_clipping),
         cmocka_unit_test(not_a_sound_file),
         cmocka_unit_test(outside_the_ranges),
+        cmocka_unit_test(a_part),
         cmocka_unit_test(broken_samples),
         cmocka_unit_test(bombs_and_lies),
         cmocka_unit_test(lost_ends),

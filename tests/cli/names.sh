@@ -70,4 +70,22 @@ run 'utter completion csh'
 # A text that is sent needs no name; what phones record says how it becomes a recording.
 run 'echo Hi. | utter say -m $M -v ryan --max-frames 2 -o p.wav && stat -c %s p.wav'
 run 'utter say -m $M -v ryan -o p.wav'
-run 'printf "\000\000\000\040ftypM4A \000\000\000\000isom" >me.m4a; utter clone -m $MODELS/tiny06-base me.m4a -o m4a.voice'
+mkdir none && ln -s "$(command -v utter)" none/utter
+run 'printf "\000\000\000\040ftypM4A \000\000\000\000isom" >me.m4a; PATH=none utter clone -m $MODELS/tiny06-base me.m4a -o m4a.voice'
+# Where ffmpeg is, it is asked. Here it is one that gives a recording of 130 s, which can be heard from 40 s on.
+mkdir some && python3 - <<'PYTHON'
+import wave
+with wave.open("long.wav", "wb") as w:
+    w.setparams((1, 2, 8000, 0, "NONE", ""))
+    w.writeframes(bytes(2 * 8000 * 40) + b"\x00\x20\x00\xe0" * (4000 * 16) + bytes(2 * 8000 * 74))
+PYTHON
+printf '#!/bin/sh\nfor last; do :; done\ncp long.wav "$last"\n' >some/ffmpeg
+chmod +x some/ffmpeg
+export B=$MODELS/tiny06-base
+run 'PATH=some:$PATH utter clone -m $B me.m4a -o m4a.voice'
+run 'PATH=some:$PATH utter clone -m $B me.m4a --from 40s --to 0:44.5 -o m4a.voice && utter voices m4a.voice | grep made'
+run 'PATH=some:$PATH TMPDIR=$PWD/some utter clone -q -m $B me.m4a --from 40 --to 43 -o m4a.voice && ls some'
+run 'printf "#!/bin/sh\nexit 1\n" >some/ffmpeg; PATH=some:$PATH utter clone -m $B me.m4a -o m4a.voice'
+run 'utter clone -m $B long.wav --from 200 -o m4a.voice'
+run 'utter clone -m $B long.wav --from 5 --to 3 -o m4a.voice'
+run 'utter clone -m $B long.wav --to soon -o m4a.voice'

@@ -88,7 +88,8 @@ class ModelInfo(ctypes.Structure):
 class CloneOptions(ctypes.Structure):
     """utter_clone_options"""
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("transcript", c_char_p), ("language", c_char_p),
-                ("max_seconds", c_double), ("progress", PROGRESS), ("progress_user", c_void_p)]
+                ("max_seconds", c_double), ("progress", PROGRESS), ("progress_user", c_void_p),
+                ("from_seconds", c_double), ("to_seconds", c_double)]
 
 
 class DesignOptions(ctypes.Structure):

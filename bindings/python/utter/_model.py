@@ -486,13 +486,14 @@ class Model:
 
     def clone(self, recording: Union[Path, "Samples"], transcript: Optional[str] = None, *,
               name: Optional[str] = None, language: Optional[str] = None,
-              progress: Optional[Progress] = None) -> Voice:
+              start: float = 0, end: float = 0, progress: Optional[Progress] = None) -> Voice:
         """A voice from a sound file, or from mono samples at the model's rate; for a base model. With what the
-        recording says, word for word, the voice sounds more like it. `progress` is told 0 to 1; False stops."""
+        recording says, word for word, the voice sounds more like it. Of a file the seconds from `start` to `end` are
+        listened to (0: to its end). `progress` is told 0 to 1; False stops."""
         options, handle, watch = c.CloneOptions(), ctypes.c_void_p(), _Watch(progress)
         lib.utter_clone_options_init_sized(ctypes.byref(options), ctypes.sizeof(options))
         options.name, options.transcript, options.language = optional(name), optional(transcript), optional(language)
-        options.progress = watch.function
+        options.from_seconds, options.to_seconds, options.progress = start, end, watch.function
         with self._lock:
             if isinstance(recording, (str, os.PathLike)):
                 watch.run("voice_clone", ctypes.byref(handle), self._open(), path_bytes(recording),

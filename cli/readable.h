@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A recording as a file that the library reads: itself, or what ffmpeg makes of the kinds of phones and browsers. */
+#ifndef CLI_READABLE_H
+#define CLI_READABLE_H
+
+struct readable {
+    const char *path;
+    char folder[64], made[512]; /* of a file that is taken away again; "" where there is none */
+};
+
+/* 0, or an exit code after a message. Where ffmpeg is not to be had, the library says what it thinks of the file. */
+int readable_open(struct readable *readable, const char *path);
+void readable_close(struct readable *readable);
+
+#endif
