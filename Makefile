@@ -8,6 +8,8 @@
 #   make CUDA=host-strict         the same, with every access to memory watched: slower
 #   make CUDA=host COVERAGE=1     the same, and the lines of src/cuda that run are counted (tools/cuda_coverage)
 #   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
+#   make PORTABLE=amd64           for any glibc >= 2.31, all outside libraries inside (packaging/sysroot): build/portable-amd64/...
+#   make PORTABLE=arm64           the same for 64-bit Arm, compiled across
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, LIBDIR, DESTDIR, ONLY='words' (of check).
 
 # `make fuzz` needs clang, and a build that counts what each input reaches.
@@ -16,8 +18,21 @@ CC      := clang
 SAN     := fuzzer-no-link,address,undefined
 endif
 
+# Compiled in a folder that packaging/sysroot makes, with what Debian calls this compiler and its tools.
+ifneq ($(PORTABLE),)
+TRIPLET := $(or $(patsubst amd64,x86_64,$(filter amd64,$(PORTABLE))),$(patsubst arm64,aarch64,$(filter arm64,$(PORTABLE))))-linux-gnu
+SYSROOT := $(abspath build/sysroot/$(PORTABLE))
+# Nothing of the folders that the compiler came with: their glibc is another.
+CC      := $(TRIPLET)-gcc --sysroot=$(SYSROOT) -B$(SYSROOT)/usr/lib/$(TRIPLET) -static-libgcc -nostdinc \
+           $(patsubst %,-isystem %,$(shell $(TRIPLET)-gcc -print-file-name=include) $(SYSROOT)/usr/include/$(TRIPLET) $(SYSROOT)/usr/include)
+AR      := $(TRIPLET)-ar
+LD      := $(TRIPLET)-ld
+OBJCOPY := $(TRIPLET)-objcopy
+endif
+OBJCOPY ?= objcopy
+
 comma   := ,
-CONFIG  := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(or $(addsuffix $(if $(COVERAGE),-coverage),$(filter host host-strict,$(CUDA))),release))
+CONFIG  := $(if $(PORTABLE),portable-$(PORTABLE),$(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(or $(addsuffix $(if $(COVERAGE),-coverage),$(filter host host-strict,$(CUDA))),release)))
 B       := build/$(CONFIG)
 # What knows of no GPU is the same in a build for a posed one.
 R       := build/$(if $(filter host%,$(CONFIG)),release,$(CONFIG))
@@ -71,13 +86,15 @@ ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsa
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
-LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) $(call static,unibreak) $(call static,sonic) -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+# What the archives of libsndfile and libopusenc need is named where those are archives.
+SNDFILE_LIBS := $(if $(PORTABLE),-lvorbisenc -lvorbis -lFLAC -logg -lopus -lmpg123 -lmp3lame)
+LIBS    := $(call static,jansson) $(call static,utf8proc) $(call static,pcre2-8) $(call static,unibreak) $(call static,sonic) -lsndfile -lsoxr $(SNDFILE_LIBS) $(CUDA_LIBS) -lm -ldl
 
 # Where a header of the outside libraries is not there, the first line says what to type.
 NEEDS   := jansson utf8proc pcre2 wordbreak sndfile soxr xxhash portaudio event2/event nettle/sha2 sonic lame/lame FLAC/stream_encoder curl/curl \
            archive libxml/parser cmark ebur128
 find_headers = for h in $(1); do printf '\#define PCRE2_CODE_UNIT_WIDTH 8\n\#include <stdio.h>\n\#include <%s.h>\n' $$h; done | \
-           $(CC) -E -isystem /usr/include/libxml2 - >/dev/null 2>&1
+           $(CC) -E -isystem $(SYSROOT)/usr/include/libxml2 - >/dev/null 2>&1
 LACKS   := $(if $(filter clean help uninstall,$(MAKECMDGOALS)),,$(shell $(call find_headers,$(NEEDS)) || \
            for one in $(NEEDS); do $(call find_headers,$$one) || echo $$one.h; done))
 ifneq ($(LACKS),)
@@ -115,14 +132,14 @@ BOOK_OBJ := $(BOOK_SRC:%.c=$(R)/%.o)
 BASE_OBJ := $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ))
 SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,mp3lame) \
                $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
-$(SERVER_OBJ): INC := -I/usr/include/opus
-$(BOOK_OBJ): INC := -isystem /usr/include/libxml2
+$(SERVER_OBJ): INC := -I$(SYSROOT)/usr/include/opus
+$(BOOK_OBJ): INC := -isystem $(SYSROOT)/usr/include/libxml2
 BOOK_LIBS := $(call static,cmark)
 TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb check-arm clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -176,9 +193,14 @@ $(R)/src/cpu/kernels/avxvnni.o: WATCH := $(if $(call set_is_here,avx_vnni),$(WAT
 endif
 endif
 
+ifneq ($(filter aarch64%,$(shell $(CC) -dumpmachine)),)
+$(R)/src/cpu/kernels/dotprod.o: ISA := -march=armv8.2-a+dotprod
+$(R)/src/cpu/kernels/i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
+endif
+
 # For programs that share it: bound to the next versions by its soname, to nothing but utter.h by the map. Where outside
 # libraries come as archives, programs use those; here they are shared too, which is what systems expect.
-SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lunibreak -lsonic -lsndfile -lsoxr $(CUDA_LIBS) -lm -ldl
+SHARED_LIBS := -ljansson -lutf8proc -lpcre2-8 -lunibreak -lsonic -lsndfile -lsoxr $(SNDFILE_LIBS) $(CUDA_LIBS) -lm -ldl
 link_shared = $(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libutter.so.$(MAJOR) -Wl,--version-script=src/api/utter.map \
               -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,relro $(1) $(LIB_OBJ) $(SHARED_LIBS) -o $@
 $(SHARED): $(LIB_OBJ) src/api/utter.map
@@ -188,8 +210,11 @@ $(SHARED): $(LIB_OBJ) src/api/utter.map
 $(B)/internal.a: $(LIB_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/libutter.a: $(LIB_OBJ)
-	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && objcopy --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
+	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && $(OBJCOPY) --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
 
+# What it opens by name lies beside it; and what the library needs beside that.
+$(if $(PORTABLE),$(B)/utter): ALL_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../lib'
+$(if $(PORTABLE),$(SHARED)): ALL_LDFLAGS += -Wl,-rpath,'$$ORIGIN'
 $(B)/utter: $(CLI_OBJ) $(SERVER_OBJ) $(BOOK_OBJ) $(BASE_OBJ) $(B)/libutter.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -o $@
 
@@ -355,8 +380,24 @@ ifneq ($(WHEEL),)
 $(WHEEL): $(LIB_OBJ) src/api/utter.map
 	$(call link_shared,-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'$$ORIGIN')
 endif
+
+# ---- To give away (dist/) ----
+# For any glibc from 2.31 on: of this machine, or PORTABLE=arm64.
+MACHINE := $(or $(PORTABLE),$(if $(filter aarch64%,$(shell $(CC) -dumpmachine)),arm64,amd64))
+portable = +@packaging/sysroot $(MACHINE) build/sysroot/$(MACHINE) && $(MAKE) -s PORTABLE=$(MACHINE)
 wheel: ## dist/utter-VERSION-py3-none-manylinux_...whl: the library, the voice and all they need, for Python
-	@mkdir -p dist && rm -f dist/utter-*.whl && CUDA=$(CUDA) python3 bindings/python/backend.py dist
+	+@packaging/sysroot $(MACHINE) build/sysroot/$(MACHINE)
+	@mkdir -p dist && rm -f dist/utter-*_$(patsubst arm64,aarch64,$(MACHINE:amd64=x86_64)).whl && CUDA=$(CUDA) PORTABLE=$(MACHINE) python3 bindings/python/backend.py dist
+tarball: ## dist/utter-VERSION-linux-MACHINE.tar.gz: the program and all it needs, for any Linux with glibc >= 2.31
+	$(portable) build/portable-$(MACHINE)/utter build/portable-$(MACHINE)/libutter.so.0
+	@packaging/tarball build/portable-$(MACHINE) $(MACHINE) dist
+deb: ## dist/*.deb: Debian's packages of the last commit
+	@packaging/deb dist
+# What builds programs or Python packages for this machine by itself (api, python, tools, style) has nothing to say here.
+ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ audio/ model/ prompt/ voice/ reading/ words/ fuzz/ maker/ hub/
+check-arm: checkpoints ## the checks of the CPU's code, compiled for 64-bit Arm and run by qemu; ONLY=cpu/test_packed is a sample
+	@packaging/sysroot arm64 build/sysroot/arm64 && $(MAKE) -s PORTABLE=arm64 CUDA=0 all test-programs
+	@packaging/arm tools/run_tests build/portable-arm64 $(or $(ONLY),$(ARM_CHECKS))
 
 # PREFIX, LIBDIR (PREFIX/lib) and DESTDIR say where.
 install uninstall: export PREFIX := $(PREFIX)

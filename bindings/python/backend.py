@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes the wheel, by itself (backend.py FOLDER) or for pip: the package, libutter.so of this source tree, the outside
-libraries that glibc does not bring, and the voice. The tag names the oldest glibc that has all symbols they need. The
-same files give the same bytes."""
+libraries that glibc does not bring, and the voice. With PORTABLE=amd64 or arm64 in the environment most of those are
+inside the library (packaging/sysroot). The tag names the oldest glibc that has all symbols they need. The same files
+give the same bytes."""
 import base64
 import glob
 import hashlib
@@ -17,6 +18,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # What glibc and the kernel bring.
 SYSTEM = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread))\.so")
+# Debian's name of the machine that packaging/sysroot has a folder for; empty when the wheel is for this machine.
+PORTABLE = os.environ.get("PORTABLE", "")
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 METADATA = """Metadata-Version: 2.1
 Name: utter
 Version: {version}
@@ -40,6 +44,10 @@ def version():
 
 def outside(library):
     """The outside libraries that it needs, and those need: {name: path}."""
+    if PORTABLE:
+        place = os.path.join(ROOT, "build", "sysroot", PORTABLE, "usr", "lib", f"{MACHINES[PORTABLE]}-linux-gnu")
+        names = re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "-d", library))
+        return {name: os.path.join(place, name) for name in names if not SYSTEM.match(name)}
     found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output_of("ldd", library), re.M))
     return {name: path for name, path in found.items() if not SYSTEM.match(name)}
 
@@ -53,6 +61,9 @@ def least_glibc(paths):
 def licenses(paths):
     """What Debian says of those who made the outside libraries: {package: path}."""
     texts = {}
+    docs = os.path.join(ROOT, "build", "sysroot", PORTABLE, "usr", "share", "doc")
+    for path in glob.glob(f"{docs}/*.copyright") + glob.glob(f"{docs}/*/copyright") if PORTABLE else []:
+        texts[os.path.relpath(path, docs).replace("/copyright", "").replace(".copyright", "")] = path
     for path in paths:
         for name in (path, os.path.realpath(path), os.path.realpath(path).replace("/usr/lib/", "/lib/")):
             said = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True, check=False).stdout
@@ -71,8 +82,10 @@ def collect(folder):
     libraries, others = {"libutter.so.0": built}, outside(built)
     for name, path in others.items():
         libraries[name] = shutil.copy(os.path.realpath(path), os.path.join(folder, name))
+    machine = MACHINES[PORTABLE] if PORTABLE else output_of("uname", "-m").strip()
+    strip = f"{machine}-linux-gnu-strip" if PORTABLE else "strip"
     for path in libraries.values():
-        subprocess.run(["strip", "--strip-unneeded", path], check=True)
+        subprocess.run([strip, "--strip-unneeded", path], check=True)
     files = {f"utter/lib/{name}": path for name, path in libraries.items()}
     for path in glob.glob(f"{HERE}/utter/*.py") + [f"{HERE}/utter/py.typed"]:
         files[f"utter/{os.path.basename(path)}"] = path
@@ -83,7 +96,6 @@ def collect(folder):
     files[f"{info}/licenses/LICENSE"] = os.path.join(ROOT, "LICENSE")
     for package, path in licenses(others.values()).items():
         files[f"{info}/licenses/{package}"] = path
-    machine = output_of("uname", "-m").strip()
     tag = "py3-none-manylinux_{}_{}_{}".format(*least_glibc(libraries.values()), machine)
     return files, tag, info
 
