@@ -139,7 +139,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb check-arm clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb check-arm languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -365,6 +365,9 @@ clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveK
 	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
 	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
 	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
+
+languages: $(SHARED) ## the examples in Rust, Go and for Node: installs the tools, builds them, compares with C
+	@tools/packages languages && tests/languages/run $(B)
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)
