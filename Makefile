@@ -361,10 +361,13 @@ build/checkpoints/wider-small: $(B)/tools/make_model
 	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 
 CLIENTS := build/clients/venv/bin/python
-clients: $(B)/utter ## the server with clients of others: openai, Pipecat, LiveKit, websockets, curl, ffmpeg, Chromium
+OLDER   := build/clients/wyoming-1.7.2
+clients: $(B)/utter ## the server with clients of others, as PyPI has them, and curl, ffmpeg, Chromium
 	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
 	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
 	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
+	@[ -x $(OLDER)/bin/python ] || { python3 -m venv $(OLDER) && $(OLDER)/bin/pip install -q wyoming==1.7.2; }
+	@$(OLDER)/bin/python tests/clients/wyoming_clients.py $(B)/utter # as Home Assistant pins it
 
 languages: $(SHARED) ## the examples in Rust, Go and for Node: installs the tools, builds them, compares with C
 	@tools/packages languages && tests/languages/run $(B)

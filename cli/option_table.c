@@ -191,6 +191,9 @@ static const struct option option_table[] = {
         "whose voice clients of other services mean: {\"elevenlabs\": {\"THEIR ID\": \"OUR NAME\", "
         "\"*\": "
         "\"ALL OTHERS\"}}; SIGHUP reads it again"},
+    {SERVE, "Server", 0, "wyoming", "tcp://HOST:PORT", OPTION_TEXT, 0, 0, SERVES(wyoming), NULL,
+        "speak Wyoming there as well, for Home Assistant (tcp://127.0.0.1:10200); it has no keys, "
+        "other machines reach it only with --insecure"},
     {SERVE, "Server", 0, "default-format", ENCODE_FORMAT_LIST, OPTION_CHOICE, 0, 0, SERVES(format),
         "mp3", "for requests that name no response_format"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",

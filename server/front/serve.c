@@ -19,8 +19,10 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "server/dialects/voice_map.h"
+#include "server/dialects/wyoming/wyoming.h"
 #include "server/front/keys.h"
 #include "server/front/route.h"
+#include "server/loop/address.h"
 #include "server/loop/conn.h"
 #include "server/loop/jobs.h"
 #include "server/loop/link.h"
@@ -49,17 +51,6 @@ enum {                      /* bytes, for the bound that is printed */
 };
 
 /* ---- Connections ---- */
-
-static void address_text(char *out, size_t size, const struct sockaddr *address)
-{
-    const void *bytes =
-        address->sa_family == AF_INET6
-            ? (const void *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr
-            : (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
-    if (!inet_ntop(address->sa_family, bytes, out, (socklen_t)size)) {
-        snprintf(out, size, "?");
-    }
-}
 
 /* What every connection takes over from the socket that listens. */
 static void set_options(evutil_socket_t listening)
@@ -119,14 +110,6 @@ static int bound_port(const struct server *s)
                                                : ((struct sockaddr_in *)(void *)&address)->sin_port);
 }
 
-static bool is_loopback(const struct sockaddr *a)
-{
-    if (a->sa_family == AF_INET) {
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    }
-    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-}
-
 static bool start_listening(struct server *s)
 {
     const struct serve_options *o = s->options;
@@ -138,7 +121,7 @@ static bool start_listening(struct server *s)
         fprintf(stderr, "utter: --host %s: %s\n", o->host, gai_strerror(fault));
         return false;
     }
-    if (!is_loopback(found->ai_addr) && !s->keys && !o->insecure) {
+    if (!address_is_loopback(found->ai_addr) && !s->keys && !o->insecure) {
         fprintf(stderr,
             "utter: --host %s: others could use this server without a key (give --api-key-file FILE, "
             "or "
@@ -173,6 +156,7 @@ static void drain(struct server *s)
     evconnlistener_free(s->listener);
     s->listener = NULL;
     conn_drain(s);
+    wyoming_drain(s);
     server_check_drained(s);
 }
 
@@ -324,6 +308,7 @@ static void server_fini(struct server *s)
     for (struct conn *c; (c = TAILQ_FIRST(&s->conns));) {
         conn_drop(c);
     }
+    wyoming_close(s);
     link_close(s);
     /* Without a worker no lane is left: those that nobody wants are freed here. */
     speech_worker_lost(s);
@@ -369,7 +354,8 @@ int serve_run(const struct serve_options *options)
     name_model(&s);
     s.most_conns = allow_connections();
     s.exit_code = 0;
-    if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s)) {
+    if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s) ||
+        !wyoming_open(&s)) {
         s.exit_code = 1;
     } else if (!start_events(&s) || !link_open(&s, &link_owner)) {
         s.exit_code = 2;

@@ -50,6 +50,7 @@ struct conn;
 struct speech;
 struct link;
 struct voices;
+struct wyoming;
 struct keys;
 struct account;
 
@@ -95,6 +96,8 @@ struct server {
     struct jobs *jobs;
     struct voices *voices;
     struct keys *keys;
+    struct wyoming *wyoming;
+    int n_wyoming;     /* its clients */
     json_t *voice_map; /* of --voice-map, or NULL */
     struct metrics metrics;
     bool draining;

@@ -375,7 +375,8 @@ json_t *voices_list(struct server *s, bool legacy)
         json_array_append_new(uploaded, voices_entry_json(v));
     }
     /* OpenAI's names stand for what is there; a base model without a voice has nothing that they could stand for. */
-    bool speaks = strcmp(s->ready.kind_name, "base") != 0 || !TAILQ_EMPTY(&s->voices->entries);
+    bool speaks =
+        s->was_ready && (strcmp(s->ready.kind_name, "base") != 0 || !TAILQ_EMPTY(&s->voices->entries));
     for (int i = 0; speaks && !legacy && alias_voice(i); i++) {
         add_name(voices, alias_voice(i), "alias", legacy);
     }

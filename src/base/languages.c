@@ -21,3 +21,13 @@ const char *language_name(const char *text)
     }
     return text;
 }
+
+const char *language_code(const char *name)
+{
+    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
+        if (strcasecmp(name, languages[i].name) == 0) {
+            return languages[i].code;
+        }
+    }
+    return NULL;
+}

@@ -7,5 +7,7 @@
 /* A code of ISO 639-1, alone or with a region ("en", "en-GB", "pt_BR", any case) -> "english"; any other text ->
  * itself. Whether a model speaks the language is another question. */
 const char *language_name(const char *text);
+/* "english", any case -> "en"; NULL where the table has no code. */
+const char *language_code(const char *name);
 
 #endif

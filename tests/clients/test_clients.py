@@ -166,6 +166,9 @@ def main():
             checks.run(test.__name__, test, s)
             signal.alarm(0)
     s.stop()
+    import wyoming_clients
+    if len(sys.argv) < 3 or "wyoming" in sys.argv[2:]:
+        checks.run("wyoming", wyoming_clients.home_assistant, sys.argv[1])
     sys.exit(checks.end())
 
 

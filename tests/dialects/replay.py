@@ -1,4 +1,4 @@
-# The tests of tests/dialects/run. Usage: replay.py PROGRAM
+# The tests of tests/dialects/run. Usage: replay.py PROGRAM CHECKPOINTS
 import json
 import pathlib
 import sys
@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 import cartesia  # noqa: E402
 import deepgram  # noqa: E402
 import elevenlabs  # noqa: E402
+import wyoming_replay  # noqa: E402
 from client import Checks, Server  # noqa: E402
 
 
@@ -34,6 +35,7 @@ def main():
         checks.run(test.__name__, test, s)
     checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("voices_are_mapped", voices_are_mapped, program)
+    wyoming_replay.run(checks, program, sys.argv[2])
     sys.exit(checks.end())
 
 

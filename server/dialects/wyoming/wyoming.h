@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The Wyoming protocol (Home Assistant's) on a port of its own: --wyoming tcp://HOST:PORT. It knows no keys. */
+#ifndef SERVER_WYOMING_H
+#define SERVER_WYOMING_H
+
+#include "server/loop/server.h"
+
+/* Listens where the options say so. False after a message on stderr. */
+bool wyoming_open(struct server *s);
+/* No new connections; those that say nothing are closed. */
+void wyoming_drain(struct server *s);
+void wyoming_close(struct server *s);
+
+#endif
