@@ -130,6 +130,13 @@ const struct command command_table[] = {
         "One line on standard output says when it is ready. docs/server.md has the whole interface.\n",
         {"utter serve", "utter serve -m models/custom --host 0.0.0.0 --api-key-file keys --lanes 64"},
         0, 0, command_serve},
+    {COMMAND_MCP, "mcp", "give assistants a voice: tools of the Model Context Protocol",
+        "[-m DIR] [options]",
+        "An assistant starts it and talks to it on standard input and output. Its tools: speak gives "
+        "back\n"
+        "sound, plays it, or writes a new file; list_voices. Revisions up to 2025-11-25, and "
+        "2026-07-28.\n",
+        {"utter mcp", "utter mcp -m models/custom -v ryan"}, 0, 0, command_mcp},
     {COMMAND_LOAD, "load", "ask a server for much speech, and tell what listeners heard", "[options]",
         "Texts are asked for as PCM, as OpenAI's interface has it. First sound: its first byte. "
         "Audible: the\n"

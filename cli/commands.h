@@ -19,11 +19,12 @@ enum {
     COMMAND_SERVE = 1 << 16,
     COMMAND_LOAD = 1 << 17,
     COMMAND_QUANTIZE = 1 << 18,
+    COMMAND_MCP = 1 << 19,
     COMMAND_MODELS = 1 << 24,
     COMMAND_PULL = 1 << 25,
     COMMAND_USE = 1 << 26,
     COMMAND_COMPLETION = 1 << 27,
-    COMMAND_ALL = 4095 | COMMAND_SERVE, /* that open a model */
+    COMMAND_ALL = 4095 | COMMAND_SERVE | COMMAND_MCP, /* that open a model */
 };
 
 struct invocation;
@@ -43,6 +44,7 @@ int command_quantize(const struct invocation *invocation);
 int command_bench(const struct invocation *invocation);
 int command_serve(const struct invocation *invocation);
 int command_load(const struct invocation *invocation);
+int command_mcp(const struct invocation *invocation);
 int command_models(const struct invocation *invocation);
 int command_pull(const struct invocation *invocation);
 int command_use(const struct invocation *invocation);

@@ -18,6 +18,7 @@ enum {
     VERIFY = COMMAND_VERIFY,
     BENCH = COMMAND_BENCH,
     SERVE = COMMAND_SERVE,
+    MCP = COMMAND_MCP,
     LOAD = COMMAND_LOAD,
     ENCODE = COMMAND_CODEC_ENCODE,
     CLONE = COMMAND_CLONE,
@@ -43,16 +44,16 @@ static const struct option option_table[] = {
         "how text is cut before the merges: as the official package does, or as the language models "
         "do"},
 
-    {SAY | READ | BENCH | USE, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0, AT(voice), NULL,
-        "a voice of the model, a voice file, or its name (utter voices lists them)"},
-    {SAY | READ | BENCH | VOICES | MIX, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0, AT(voices),
-        NULL,
+    {SAY | READ | BENCH | USE | MCP, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0, AT(voice),
+        NULL, "a voice of the model, a voice file, or its name (utter voices lists them)"},
+    {SAY | READ | BENCH | VOICES | MIX | MCP, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0,
+        AT(voices), NULL,
         "look for voice files here first (then in utter/voices under $XDG_DATA_HOME or "
         "~/.local/share)"},
-    {SAY | READ | BENCH | CLONE | DESIGN, "Speech", 'l', "language", "NAME", OPTION_TEXT, 0, 0,
+    {SAY | READ | BENCH | CLONE | DESIGN | MCP, "Speech", 'l', "language", "NAME", OPTION_TEXT, 0, 0,
         AT(language), "auto",
         "the language of the text: a name (english), a code (en, pt-BR), or auto"},
-    {SAY | READ | DESIGN, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0, AT(instruct), NULL,
+    {SAY | READ | DESIGN | MCP, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0, AT(instruct), NULL,
         "how to speak; for a voice-design model, the voice in words"},
     {CLONE | DESIGN, "Speech", 0, "text", "TEXT", OPTION_TEXT, 0, 0, AT(text), NULL,
         "what the recording says, word for word (design: what it will say; default two sentences)"},
@@ -120,9 +121,9 @@ static const struct option option_table[] = {
 
     {SAY | READ, "Sampling", 0, "greedy", NULL, OPTION_FLAG, 0, 0, AT(greedy), NULL,
         "always the likeliest code, in both models"},
-    {SAY | READ | BENCH | DESIGN, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0, 18446744073709551615.0,
-        AT(seed), "0", "the same seed gives the same samples"},
-    {SAY | READ, "Sampling", .kind = OPTION_PARAMETERS},
+    {SAY | READ | BENCH | DESIGN | MCP, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0,
+        18446744073709551615.0, AT(seed), "0", "the same seed gives the same samples"},
+    {SAY | READ | MCP, "Sampling", .kind = OPTION_PARAMETERS},
 
     {SAY, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames of 80 ms in all (default: none; of a piece, from the checkpoint)"},

@@ -169,6 +169,9 @@ def main():
     import wyoming_clients
     if len(sys.argv) < 3 or "wyoming" in sys.argv[2:]:
         checks.run("wyoming", wyoming_clients.home_assistant, sys.argv[1])
+    import mcp_clients
+    if len(sys.argv) < 3 or "mcp" in sys.argv[2:]:
+        checks.run("mcp", mcp_clients.mcp_speaks, sys.argv[1])
     sys.exit(checks.end())
 
 

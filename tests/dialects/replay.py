@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 import cartesia  # noqa: E402
 import deepgram  # noqa: E402
 import elevenlabs  # noqa: E402
+import mcp_replay  # noqa: E402
 import wyoming_replay  # noqa: E402
 from client import Checks, Server  # noqa: E402
 
@@ -36,6 +37,8 @@ def main():
     checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("voices_are_mapped", voices_are_mapped, program)
     wyoming_replay.run(checks, program, sys.argv[2])
+    for test in mcp_replay.TESTS:
+        checks.run(test.__name__, test, program)
     sys.exit(checks.end())
 
 
