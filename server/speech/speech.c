@@ -526,7 +526,8 @@ static struct speech *find_hopeless(const struct server *s, double now)
 static struct speech *find_slow(const struct server *s, double now)
 {
     struct speech *p = TAILQ_FIRST(&s->running);
-    while (p && !(speech_is_wanted(p) && p->held && now - p->first_samples > SLOW_S + 2 * p->made_s)) {
+    while (p && !(speech_is_wanted(p) && p->held && p->first_samples > 0 &&
+                    now - p->first_samples > SLOW_S + 2 * p->made_s)) {
         p = TAILQ_NEXT(p, entry);
     }
     return p;

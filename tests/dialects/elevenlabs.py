@@ -134,6 +134,17 @@ def elevenlabs_run_ahead_is_bounded(s):
     assert quiet(s)
 
 
+def elevenlabs_waits_for_the_listener(s):
+    """A piece that begins while enough is in hand is held, not dropped."""
+    w = Socket(s, EL + "/multi-stream-input?output_format=pcm_24000&seed=3")
+    for _ in range(4):
+        w.send({"text": LONG[:65], "context_id": "a", "flush": True})
+    w.send({"context_id": "a", "close_context": True})
+    got = until_final(w, "a")
+    assert letters_of(got).split() == (LONG[:65] * 4).split(), letters_of(got)
+    w.close()
+
+
 def what_goes_away_leaves_nothing(s):
     for i in range(30):
         w = Socket(s, EL + "/multi-stream-input")
@@ -144,4 +155,4 @@ def what_goes_away_leaves_nothing(s):
 
 
 TESTS = [elevenlabs_speaks_over_http, elevenlabs_stream_input, elevenlabs_contexts, elevenlabs_times_restart,
-         elevenlabs_run_ahead_is_bounded, what_goes_away_leaves_nothing]
+         elevenlabs_run_ahead_is_bounded, elevenlabs_waits_for_the_listener, what_goes_away_leaves_nothing]
