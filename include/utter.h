@@ -525,8 +525,15 @@ typedef struct utter_reading_stats {
     uint64_t at, bytes; /* of the source: the piece that is spoken, or the last one */
     uint64_t n_frames, n_text_tokens, n_rows;
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s, first_sound_s;
-    double wait_s; /* as of a stream */
+    double wait_s;          /* as of a stream */
+    bool words_approximate; /* as of a stream */
 } utter_reading_stats;
+
+/* As of a stream: where they stand in the source, samples of the whole sound. The first of the *n_words given is word
+ * *first of the reading: those of pieces that have ended (each given once, final), then those of the piece that is
+ * spoken, where it is heard live. A piece that is heard again has its words again. */
+UTTER_API const utter_word *utter_reading_words(
+    utter_reading *reading, uint64_t *first, size_t *n_words);
 
 UTTER_API utter_status utter_reading_get_stats(
     const utter_reading *reading, utter_reading_stats *stats);

@@ -109,6 +109,20 @@ utter_status utter_reading_read(
     return status;
 }
 
+const utter_word *utter_reading_words(utter_reading *reading, uint64_t *first, size_t *n_words)
+{
+    uint64_t before = 0;
+    size_t n = 0;
+    const utter_word *words = reading ? reading_words(reading, &before, &n) : NULL;
+    if (first) {
+        *first = before;
+    }
+    if (n_words) {
+        *n_words = n;
+    }
+    return words;
+}
+
 void utter_reading_hold(utter_reading *reading, bool held)
 {
     if (reading) {

@@ -459,6 +459,13 @@ bool cutter_next(struct cutter *c, struct cut_piece *piece)
         .end = place.end,
         .speaks = speaks(text + from, to - from),
         .last = c->ended && place.bytes == n};
+    piece->text_at = whole ? c->offset : piece->at;
+    c->source.n = 0;
+    if (!whole) {
+        piece->no_memory = chars_add(&c->source, text + from, to - from, NULL) != UTTER_OK;
+        piece->source = c->source.at;
+        piece->source_bytes = c->source.n;
+    }
     piece->text_bytes = whole ? n : fold_white(text + from, to - from);
     go_on(c, place.bytes);
     c->n_pieces++;
@@ -518,6 +525,7 @@ bool cutter_is_done(const struct cutter *c)
 
 void cutter_fini(struct cutter *c)
 {
+    chars_fini(&c->source);
     chars_fini(&c->text);
     *c = (struct cutter){.most = c->most};
 }

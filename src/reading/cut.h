@@ -13,11 +13,12 @@ enum cut_end { CUT_CHARACTER, CUT_WORD, CUT_CLAUSE, CUT_SENTENCE, CUT_PARAGRAPH 
 struct cutter {
     size_t most; /* units (marks_units) of a piece */
     struct chars text;
-    size_t begin;  /* in text.at: what is before it has gone out */
-    size_t offset; /* of text.at[begin] in the source */
-    size_t looked; /* bytes that were there when no piece was to be had */
-    bool ended;    /* no more text will come */
-    bool part;     /* of a longer text: it does not go out unchanged, though it is one piece */
+    struct chars source; /* of the newest piece */
+    size_t begin;        /* in text.at: what is before it has gone out */
+    size_t offset;       /* of text.at[begin] in the source */
+    size_t looked;       /* bytes that were there when no piece was to be had */
+    bool ended;          /* no more text will come */
+    bool part;           /* of a longer text: it does not go out unchanged, though it is one piece */
     size_t n_pieces;
 };
 
@@ -28,6 +29,10 @@ struct cut_piece {
     /* As it is spoken: white space in the middle is one blank. Of a text that is one piece: the text, unchanged. */
     const char *text;
     size_t text_bytes, units;
+    /* Before white space was folded, and where its text begins in the source. NULL: nothing was folded. */
+    const char *source;
+    size_t source_bytes, text_at;
+    bool no_memory; /* for the source */
     enum cut_end end;
     bool speaks; /* has a letter or a digit at least */
     bool last;   /* nothing but white space is behind it */

@@ -92,6 +92,7 @@ void reading_free(utter_reading **reading)
         speakers_fini(&r->speakers);
         seam_fini(&r->seam);
         samples_fini(&r->out);
+        heard_fini(&r->heard);
         memory_free(r);
     }
     *reading = NULL;
@@ -180,7 +181,7 @@ static utter_status put(
     return status;
 }
 
-static utter_status give_out(
+static utter_status join(
     utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
 {
     if (w->only && !w->begun) {
@@ -197,6 +198,18 @@ static utter_status end_sound(utter_reading *r, struct work *w, bool last, utter
     effects_free(w->effects);
     w->effects = NULL;
     return status ? status : seam_end(&r->seam, last && w->pause_s < 0, &r->out, error);
+}
+
+static utter_status give_out(
+    utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
+{
+    utter_status status = join(r, w, pcm, n, error);
+    /* The last sample of these is the last one that there is, whatever was cut off in front. */
+    size_t held = w->begun ? r->seam.held.n : 0;
+    w->passed += n;
+    w->shift =
+        (int64_t)(r->n_given + r->out.n - r->out_from + held) - (int64_t)((double)w->passed / w->speed);
+    return status;
 }
 
 /* Samples of the front piece go to who listens as they come; where not live, once it is not said again. */
@@ -333,6 +346,9 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
     bool again = !whole && !cut && may_repeat(r, w) && !(w->only && r->options.live);
     bool last = w->only || ((w->last || cut) && !again && (whole || cut));
     utter_status status = again ? UTTER_OK : give_out(r, w, w->made.at, w->made.n, error);
+    if (status == UTTER_OK && w->passed > 0) {
+        status = heard_piece(&r->heard, w, error);
+    }
     if (w->begun && status == UTTER_OK) {
         status = end_sound(r, w, last, error);
     }
@@ -345,6 +361,7 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
         r->stats.n_frames -= r->options.live ? 0 : (uint64_t)w->stream->n_frames; /* not heard */
         w->made.n = 0;
         w->begun = false;
+        w->passed = 0;
         engine_free_stream(&w->stream);
         w->waits = !works_has_lane(r);
         return w->waits ? UTTER_OK : works_start(r, w, error);
@@ -383,6 +400,9 @@ static utter_status stop(utter_reading *r, utter_error *error)
     }
     if (r->n_works > 0 && w->stream) {
         w->stream->finish = UTTER_FINISH_CANCELLED;
+        if (status == UTTER_OK && w->passed > 0) {
+            status = heard_piece(&r->heard, w, error);
+        }
         note_piece(r, w, false);
     }
     for (int i = 0; i < r->n_works; i++) {
@@ -483,10 +503,16 @@ void reading_cancel(utter_reading *r)
     __atomic_store_n(&r->cancelled, 1, __ATOMIC_RELAXED);
 }
 
+const utter_word *reading_words(utter_reading *r, uint64_t *first, size_t *n)
+{
+    return heard_words(&r->heard, r->n_works > 0 ? &r->works[0] : NULL, first, n);
+}
+
 void reading_stats(const utter_reading *r, utter_reading_stats *stats)
 {
     *stats = r->stats;
     stats->finish = r->finish;
+    stats->words_approximate = r->heard.approximate;
     const struct work *w = &r->works[0];
     if (r->n_works > 0 && w->stream) {
         const utter_stream *s = w->stream;

@@ -24,6 +24,7 @@ bool reading_ready(utter_reading *r);
 struct engine *reading_engine(const utter_reading *r);
 void reading_hold(utter_reading *r, bool held);
 void reading_cancel(utter_reading *r);
+const utter_word *reading_words(utter_reading *r, uint64_t *first, size_t *n);
 void reading_stats(const utter_reading *r, utter_reading_stats *stats);
 void reading_free(utter_reading **reading);
 

@@ -30,7 +30,27 @@ struct work {
     double lead_s, pause_s; /* as of a source_piece */
     size_t *origins;        /* as of a source_piece, or NULL */
     struct effects *effects;
+    /* Of its words: the piece as the source has it (NULL: the same as the text), where the text begins there; samples of
+     * this try that have gone to the seam, and what the reading's count of samples is more. */
+    char *source;
+    size_t source_bytes;
+    uint64_t text_at, passed;
+    int64_t shift;
 };
+
+/* Words of pieces that have ended, and behind them those of the piece that is spoken. */
+struct heard {
+    utter_word *at; /* [room] */
+    size_t n, n_ended, n_seen, room;
+    uint64_t first; /* of the reading: so many have been given and dropped */
+    bool approximate;
+};
+/* A piece's try has ended and was heard: its words stay. */
+utter_status heard_piece(struct heard *heard, const struct work *work, utter_error *error);
+/* Drops what was given as ended before. `spoken`: the piece that is spoken, or NULL. */
+const utter_word *heard_words(
+    struct heard *heard, const struct work *spoken, uint64_t *first, size_t *n);
+void heard_fini(struct heard *heard);
 
 struct utter_reading {
     struct engine *engine;
@@ -46,6 +66,7 @@ struct utter_reading {
     int n_works, n_room, n_lanes;
     struct samples out;
     size_t out_from;
+    struct heard heard;
     /* Samples that were taken, and those up to the end of the last piece. */
     uint64_t n_given, n_told;
     bool held;

@@ -134,12 +134,16 @@ static utter_status set_piece(
     if (p->origins && (w->origins = memory_new(cut->text_bytes + 1, sizeof *w->origins))) {
         memcpy(w->origins, p->origins, (cut->text_bytes + 1) * sizeof *w->origins);
     }
+    w->source = cut->source ? memory_string_n(cut->source, cut->source_bytes) : NULL;
+    w->source_bytes = cut->source_bytes;
+    w->text_at = cut->text_at;
     utter_status status = dress(r, w, p->style, error);
     bool plain = w->speed == 1 && w->volume == 1 && p->lead_s < 0 && p->pause_s < 0;
     w->only = cut->last && w->index == 0 && plain;
-    return status                                    ? status
-           : !w->text || (p->origins && !w->origins) ? error_memory(error, "a piece of text")
-                                                     : UTTER_OK;
+    return status ? status
+           : !w->text || (p->origins && !w->origins) || cut->no_memory || (cut->source && !w->source)
+               ? error_memory(error, "a piece of text")
+               : UTTER_OK;
 }
 
 utter_status works_start_pieces(utter_reading *r, utter_error *error)
@@ -192,6 +196,7 @@ void works_drop(struct work *w)
 {
     engine_free_stream(&w->stream);
     memory_free(w->text);
+    memory_free(w->source);
     samples_fini(&w->made);
     memory_free(w->origins);
     effects_free(w->effects);
