@@ -118,6 +118,8 @@ static const struct option option_table[] = {
         "samples a second (default: the model's)"},
     {SAY, "Output", 0, "codes", "FILE", OPTION_TEXT, 0, 0, AT(codes), NULL,
         "also write the codes of the speech as JSON, - is standard output"},
+    {SAY, "Output", 0, "times", "FILE", OPTION_TEXT, 0, 0, AT(times), NULL,
+        "also write when each word is heard: .json, or subtitles by name: .srt, .vtt, .ass"},
 
     {SAY | READ, "Sampling", 0, "greedy", NULL, OPTION_FLAG, 0, 0, AT(greedy), NULL,
         "always the likeliest code, in both models"},

@@ -29,7 +29,7 @@ struct settings {
     struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
     struct setting markup, cast, lexicon, spell_out, print_text;
-    struct setting output, format, sample, codes;
+    struct setting output, format, sample, codes, times;
     struct setting speed, volume, rate;
     struct setting list, chapters, split, loudness, fit, fresh, read_lanes;
     struct setting greedy, seed, max_frames, no_guard, retries, lines;

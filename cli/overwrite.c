@@ -84,7 +84,8 @@ static int check_one(const struct invocation *invocation, const struct setting *
         return 0;
     }
     for (size_t i = 0; i < sizeof *s / sizeof *all; i++) {
-        bool other = &all[i] != &s->output && &all[i] != &s->codes && &all[i] != &s->trace;
+        bool other = &all[i] != &s->output && &all[i] != &s->codes && &all[i] != &s->times &&
+                     &all[i] != &s->trace;
         if (other && all[i].given && all[i].text && reads(all[i].text, output->text)) {
             return fail(1, "%s: %s is read by this command and would be lost (choose another name)",
                 invocation->command->name, output->text);
@@ -103,7 +104,7 @@ static int check_one(const struct invocation *invocation, const struct setting *
 int overwrite_check(const struct invocation *invocation)
 {
     const struct settings *s = &invocation->settings;
-    const struct setting *const outputs[] = {&s->output, &s->codes, &s->trace};
+    const struct setting *const outputs[] = {&s->output, &s->codes, &s->times, &s->trace};
     int code = 0;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && code == 0; i++) {
         code = check_one(invocation, outputs[i]);

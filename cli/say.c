@@ -29,7 +29,7 @@ struct say {
 /* Standard output takes one thing, and so does a file. */
 static int check_outputs(const struct settings *s)
 {
-    const struct setting *const outputs[] = {&s->output, &s->codes, &s->trace};
+    const struct setting *const outputs[] = {&s->output, &s->codes, &s->times, &s->trace};
     enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
     int n_dashes = s->json.given;
     for (int i = 0; i < N_OUTPUTS; i++) {
@@ -40,17 +40,24 @@ static int check_outputs(const struct settings *s)
         for (int k = 0; k < i && outputs[i]->given && !dash; k++) {
             bool same = outputs[k]->given && overwrite_same_file(outputs[k]->text, name);
             if (same && (stat(name, &about) != 0 || S_ISREG(about.st_mode))) {
-                return fail(1, "say: %s: one file cannot take two of -o, --codes and --trace", name);
+                return fail(
+                    1, "say: %s: one file cannot take two of -o, --codes, --times and --trace", name);
             }
         }
     }
-    if (s->lines.given &&
-        (s->codes.given || s->trace.given || (s->output.given && strcmp(s->output.text, "-") == 0))) {
-        return fail(1, "say: --lines makes a file of sound for each line (no -o -, --codes, --trace)");
+    if (s->lines.given && (s->codes.given || s->times.given || s->trace.given ||
+                              (s->output.given && strcmp(s->output.text, "-") == 0))) {
+        return fail(
+            1, "say: --lines makes a file of sound for each line (no -o -, --codes, --times, --trace)");
     }
-    return n_dashes > 1
-               ? fail(1, "say: standard output can take one of -o -, --codes -, --trace - and --json")
-               : 0;
+    enum times_kind kind;
+    if (s->times.given && !times_kind_of(s->times.text, &kind)) {
+        return fail(1, "say: --times %s: the name says no kind of file (.json, .srt, .vtt, .ass)",
+            s->times.text);
+    }
+    return n_dashes > 1 ? fail(1, "say: standard output can take one of -o -, --codes -, --times -, "
+                                  "--trace - and --json")
+                        : 0;
 }
 
 static int say_open(struct say *say, const struct invocation *invocation)

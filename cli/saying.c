@@ -136,7 +136,13 @@ int saying_open(struct saying *s, const struct settings *settings, utter_model *
     *s = (struct saying){.settings = settings, .model = model, .text_line = 1};
     s->info.size = sizeof s->info;
     utter_model_get_info(model, &s->info);
-    int code = output_open(&s->output, settings, true, s->info.sample_rate);
+    int code = 0;
+    if (settings->times.given) {
+        v.words = true;
+        code = times_file_open(
+            &s->times, settings->times.text, s->info.sample_rate, settings->speed.number);
+    }
+    code = code ? code : output_open(&s->output, settings, true, s->info.sample_rate);
     if (code) {
         return code;
     }
@@ -168,6 +174,7 @@ void saying_close(struct saying *s)
     interrupt_forget();
     output_abort(&s->output);
     text_file_abort(&s->codes);
+    times_file_abort(&s->times);
     trace_abort(&s->trace);
     utter_reading_free(&s->reading);
     markup_close(&s->markup);
@@ -205,6 +212,9 @@ int saying_give(struct saying *s, const char *text, size_t bytes, bool last)
             note("the text begins like SSML, and its tags are spoken (give --markup ssml)");
         }
         s->n_given += bytes;
+        if (s->times.file.lines) {
+            times_file_text(&s->times, text, bytes);
+        }
         status = utter_reading_text(s->reading, text, bytes, &error);
     }
     if (status == UTTER_OK && last) {
@@ -257,6 +267,9 @@ int saying_move(struct saying *s, utter_status *status)
     *status = utter_reading_read(s->reading, pcm, PIECE, &n, &error);
     utter_reading_stats stats = stats_of(s);
     trace_call(&s->trace, &stats, read_s, clock_seconds());
+    if (s->times.file.lines) {
+        times_file_note(&s->times, s->reading);
+    }
     s->end_s = clock_seconds();
     if (*status < 0) {
         return fail_status(*status, &error);
@@ -370,6 +383,9 @@ int saying_finish(struct saying *s)
     }
     if (code == 0 && s->codes.lines) {
         code = write_codes(s, stats.finish);
+    }
+    if (code == 0 && s->times.file.lines) {
+        code = times_file_finish(&s->times, stats.words_approximate);
     }
     if (code) {
         return code;

@@ -8,6 +8,7 @@
 #include "options.h"
 #include "output.h"
 #include "text_file.h"
+#include "times_file.h"
 #include "trace.h"
 #include "utter.h"
 
@@ -32,6 +33,7 @@ struct saying {
     int32_t *all_codes; /* [n_codes], where --codes wants them */
     size_t n_codes, codes_room;
     struct trace trace;
+    struct times_file times;
     /* The text that has not been spoken: what is before text_at in the source is done with. */
     char *text;
     size_t text_n, text_room, text_at, text_line;

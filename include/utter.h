@@ -381,20 +381,16 @@ UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
  * from the stream; valid until the next call on it. */
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
 
-/* A word of the text, and when it is heard. It grows no further: a list of them is a plain array. */
 typedef struct utter_word {
     uint64_t at, bytes;  /* where it stands in the text as it was given */
-    uint64_t start, end; /* samples from the beginning of the sound */
-    /* 0 .. 1: how surely the model was at this word; 0: it was passed over, or not known */
-    float certainty;
-    bool final; /* it changes no more */
+    uint64_t start, end; /* when it is heard, samples from the beginning of the sound */
+    float certainty; /* 0 .. 1: how surely the model was there; 0: it was passed over, or not known */
+    bool final;      /* it changes no more */
 } utter_word;
 
-/* The words that have begun so far, in their order, about two frames after they begin; those that are not final may
- * still change or go. Words are cut by the rules of Unicode (UAX 29). Where the model's heads that follow the text are
- * not known, or the device cannot watch them, the times are shares of the sound (utter_stream_stats.words_approximate),
- * and no word is final before the end. NULL without utter_stream_options.words. Borrowed from the stream; valid until
- * the next call on it or on utter_model_step. */
+/* The words that have begun (cut as UAX 29 says), about two frames later; what is not final may change or go. Where no
+ * heads are known that follow the text, times are shares of the sound. NULL without options.words; valid until the next
+ * call on the stream or of utter_model_step. */
 UTTER_API const utter_word *utter_stream_words(utter_stream *stream, size_t *n_words);
 
 /* Ends the stream; what was made can still be read, then comes UTTER_END with UTTER_FINISH_CANCELLED. The
@@ -529,12 +525,10 @@ typedef struct utter_reading_stats {
     bool words_approximate; /* as of a stream */
 } utter_reading_stats;
 
-/* As of a stream: where they stand in the source, samples of the whole sound. The first of the *n_words given is word
- * *first of the reading: those of pieces that have ended (each given once, final), then those of the piece that is
- * spoken, where it is heard live. A piece that is heard again has its words again. */
+/* As of a stream, in the whole's source and sound; the first given is word *first. Those of a piece that has ended come
+ * once more, final, those of the piece that is spoken where it is heard live. */
 UTTER_API const utter_word *utter_reading_words(
     utter_reading *reading, uint64_t *first, size_t *n_words);
-
 UTTER_API utter_status utter_reading_get_stats(
     const utter_reading *reading, utter_reading_stats *stats);
 

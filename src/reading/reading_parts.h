@@ -30,8 +30,8 @@ struct work {
     double lead_s, pause_s; /* as of a source_piece */
     size_t *origins;        /* as of a source_piece, or NULL */
     struct effects *effects;
-    /* Of its words: the piece as the source has it (NULL: the same as the text), where the text begins there; samples of
-     * this try that have gone to the seam, and what the reading's count of samples is more. */
+    /* Of its words: the piece as the source has it (NULL: the same as the text), and where the text begins there; the
+     * samples of this try that the seam has, and by how much the reading's count is more. */
     char *source;
     size_t source_bytes;
     uint64_t text_at, passed;
