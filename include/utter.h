@@ -525,10 +525,9 @@ typedef struct utter_reading_stats {
     bool words_approximate; /* as of a stream */
 } utter_reading_stats;
 
-/* As of a stream, in the whole's source and sound; the first given is word *first. Those of a piece that has ended come
+/* As of a stream, in the whole's source and sound; the first of *n is word *first. Those of a piece that has ended come
  * once more, final, those of the piece that is spoken where it is heard live. */
-UTTER_API const utter_word *utter_reading_words(
-    utter_reading *reading, uint64_t *first, size_t *n_words);
+UTTER_API const utter_word *utter_reading_words(utter_reading *reading, uint64_t *first, size_t *n);
 UTTER_API utter_status utter_reading_get_stats(
     const utter_reading *reading, utter_reading_stats *stats);
 
