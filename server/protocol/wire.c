@@ -227,6 +227,8 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     wire_put_number(w, o->seed, 8);
     put_int(w, o->max_frames);
     put_int(w, o->live);
+    put_int(w, o->markup);
+    put_int(w, o->spell_out);
     wire_end(w);
 }
 
@@ -242,6 +244,8 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     o->seed = bytes_number(&b, 8);
     o->max_frames = get_int(&b);
     o->live = get_int(&b) != 0;
+    o->markup = get_int(&b);
+    o->spell_out = get_int(&b) != 0;
     return is_all(&b);
 }
 

@@ -12,7 +12,7 @@
 #include "base/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 4, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 5, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -89,6 +89,8 @@ struct wire_open {
     uint64_t seed;
     int max_frames; /* of all its pieces together; 0: the client set no limit */
     bool live;      /* it is heard while it is made */
+    int markup;     /* UTTER_MARKUP_ */
+    bool spell_out;
 };
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);
 bool wire_get_open(struct wire_open *open, const struct wire_message *m);

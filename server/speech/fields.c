@@ -280,7 +280,7 @@ static bool is_known(const char *key)
         "sample_rate sample_format bit_rate task_type language lang_code ref_audio ref_text references "
         "x_vector_only_mode "
         "speaker_embedding max_new_tokens seed initial_codec_chunk_frames non_streaming_mode "
-        "word_timestamps volume_multiplier split_granularity stream_audio type items ";
+        "word_timestamps volume_multiplier split_granularity stream_audio type items markup spell_out ";
     char wanted[80] = " ";
     for (int i = 0; i < parameter_count; i++) {
         if (strcmp(parameter_table[i].field, key) == 0) {
@@ -336,6 +336,11 @@ bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum
                                                 : UTTER_LAYOUT_AUTO;
     f->cut =
         (enum fields_cut)take_word(&r, "split_granularity", "none|sentence|clause", FIELDS_CUT_NONE);
+    f->markup = take_word(&r, "markup", "none|auto|tags|ssml", UTTER_MARKUP_NONE);
+    f->spell_out = take_bool(&r, "spell_out", false);
+    if (f->cut != FIELDS_CUT_NONE && f->markup != UTTER_MARKUP_NONE) {
+        FAIL(&r, "markup", "\"markup\" needs \"split_granularity\" none: it spans sentences");
+    }
     take_bool(&r, "stream_audio", true);
     f->n_unknown = count_unknown(object);
     f->object = json_incref(object);

@@ -41,6 +41,8 @@ struct fields {
     enum fields_streaming streaming;
     enum fields_cut cut;              /* of a WebSocket session */
     int layout;                       /* utter_layout */
+    int markup;                       /* UTTER_MARKUP_ */
+    bool spell_out;                   /* numbers in words */
     double sampling[MOST_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
     uint64_t seed;
     int max_frames;                   /* 0: no limit */

@@ -229,7 +229,9 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
         .layout = f->layout,
         .seed = f->seed,
         .max_frames = f->max_frames,
-        .live = p->live};
+        .live = p->live,
+        .markup = f->markup,
+        .spell_out = f->spell_out};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
 }

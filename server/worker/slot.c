@@ -52,6 +52,8 @@ utter_status slot_open(struct slot *slot, utter_model *model, uint32_t id, const
     o.live = open->live;
     o.retries = open->live ? LIVE_RETRIES : RETRIES;
     o.max_frames = open->max_frames;
+    o.markup = open->markup;
+    o.spell_out = open->spell_out;
     o.piece = note_piece;
     o.piece_user = slot;
     *slot = (struct slot){.id = id, .live = open->live, .due = clock_seconds()};

@@ -1,4 +1,5 @@
 # The tests of tests/server/run. Usage: serve.py PROGRAM CHECKPOINTS
+import array
 import base64
 import hashlib
 import io
@@ -81,6 +82,7 @@ def bad_fields_are_named(s):
                          ("volume_multiplier", 9), ("instructions", 4), ("instructions", "y" * 4097),
                          ("task_type", "Base"), ("ref_audio", "AAAA"), ("word_timestamps", True),
                          ("speaker_embedding", [1.0]), ("non_streaming_mode", 1), ("split_granularity", "word"),
+                         ("markup", "html"), ("spell_out", 1),
                          ("initial_codec_chunk_frames", 0), ("subtalker_top_p", 7), ("subtalker_temperature", "x")):
         status, headers, body = s.ask("POST", "/v1/audio/speech", {"input": TEXT, field: value})
         error = json.loads(body)["error"]
@@ -89,6 +91,20 @@ def bad_fields_are_named(s):
     status, _, body = s.speak(input=TEXT, model="gpt-9")
     assert status == 404 and json.loads(body)["error"]["code"] == "model_not_found"
     assert s.speak(input=TEXT, something_new=1, max_new_tokens=2)[0] == 200
+
+
+def markup_is_obeyed(s):
+    plain = s.speak(input=TEXT, seed=3)[2]
+    assert s.speak(input=f"<speak>{TEXT}</speak>", markup="ssml", seed=3)[2] == plain
+    assert s.speak(input=TEXT, markup="auto", spell_out=True, seed=3)[2] == plain
+    paused = s.speak(input=f'<speak>{TEXT}<break time="2s"/></speak>', markup="auto", seed=3)[2]
+    loud = [i for i, x in enumerate(array.array("h", paused)) if abs(x) > 131]  # -48 dB
+    assert len(paused) / 2 - 1 - loud[-1] == 2 * 24000 and loud[-1] > len(plain) / 4
+    assert s.speak(input="5 km", spell_out=True, seed=3)[2] == s.speak(input="five kilometers", seed=3)[2]
+    for text, why in (("<speak>Tom & Ann</speak>", "line 1, column 12"), ('<voice name="nobody">x</voice>', "nobody")):
+        status, _, body = s.speak(input=text, markup="ssml")
+        assert status == 400 and why in json.loads(body)["error"]["message"], (status, body)
+    assert s.speak(input=TEXT, markup="ssml", split_granularity="sentence")[0] == 400
 
 
 def bad_bodies_are_refused(s):
@@ -515,15 +531,15 @@ def ends_cleanly(s):
 def main():
     checks = Checks()
     s = Server(program, "--lanes", str(LANES), "--drain", "600")
-    long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound,
+    long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound, markup_is_obeyed,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
                    a_dead_worker_is_replaced, *strangers.long_speech)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
-                 bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work,
-                 drop_by_drop, a_batch_answers_each_item, sessions_speak_while_text_arrives, sessions_cancel_and_cut,
+                 bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work, drop_by_drop,
+                 a_batch_answers_each_item, sessions_speak_while_text_arrives, sessions_cancel_and_cut,
                  mishaps.a_session_holds_a_mebibyte_of_text, mishaps.a_session_outlives_the_worker,
-                 mishaps.an_utterance_that_ends_early_is_over,
-                 *strangers.of_a_running_server, speeches_end_before_the_server):
+                 mishaps.an_utterance_that_ends_early_is_over, *strangers.of_a_running_server,
+                 speeches_end_before_the_server):
         if test in long_speech and "/san-" in program:
             print(f"SKIP server/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
         else:
