@@ -112,51 +112,66 @@ static bool decide(struct script *s)
     return true;
 }
 
-/* Of text[from..n): where the last paragraph that has ended ends; 0: none has. */
-static size_t whole_paragraphs(const char *text, size_t from, size_t n)
+/* Where the first paragraph of text[0..n) ends, none of which ends before `from`; 0: none has ended. One that is too
+ * long ends at a blank, or at a character. */
+static size_t paragraph_end(const char *text, size_t from, size_t n)
 {
-    size_t end = 0, line = 0, white = 0;
-    for (size_t at = from; at < n; at++) {
-        if (text[at] == '\n') {
-            end = at > from && line == 0 ? at + 1 : end;
-            line = 0;
-        } else {
-            line += text[at] != '\r' && text[at] != ' ' && text[at] != '\t';
+    size_t most = n < LONG_PARAGRAPH ? n : LONG_PARAGRAPH, line = 0;
+    for (size_t at = from; at < most; at++) {
+        if (text[at] == '\n' && at > from && line == 0) {
+            return at + 1;
         }
-        white = text[at] == ' ' || text[at] == '\n' ? at + 1 : white;
+        line = text[at] == '\n' ? 0 : line + (text[at] != '\r' && text[at] != ' ' && text[at] != '\t');
     }
-    return end ? end : n - from > LONG_PARAGRAPH ? white : 0;
+    if (n <= LONG_PARAGRAPH) {
+        return 0;
+    }
+    size_t blank = most, border = most;
+    while (blank > 0 && text[blank - 1] != ' ' && text[blank - 1] != '\n') {
+        blank--;
+    }
+    while (border > 0 && ((unsigned char)text[border] & 0xc0) == 0x80) {
+        border--;
+    }
+    return blank ? blank : border;
 }
 
-static void drop(struct script *s, size_t n)
+/* Spans of text[0..n), the beginning of what waits; it is passed. */
+static utter_status read_part(struct script *s, const char *text, size_t n, utter_error *error)
 {
+    bool document = s->markup == UTTER_MARKUP_SSML;
+    utter_status status = document ? ssml_read(s, text, n, error) : tags_read(s, text, n, error);
+    status = status ? status : span_end(s, error);
     for (size_t i = 0; i < n; i++) {
-        s->line += s->pending.at[i] == '\n';
+        s->line += text[i] == '\n';
     }
     s->offset += n;
-    chars_drop(&s->pending, n);
+    return status;
 }
 
 static utter_status move(struct script *s, size_t looked, utter_error *error)
 {
+    const char *text = s->pending.at;
+    size_t passed = 0, n = 0, all = s->pending.n;
+    utter_status status = UTTER_OK;
     if (!decide(s)) {
         return UTTER_OK;
     }
     bool document = s->markup == UTTER_MARKUP_SSML;
-    size_t n = s->finished ? s->pending.n
-               : document  ? 0
-                           : whole_paragraphs(s->pending.at, looked, s->pending.n);
-    if (document && s->pending.n > MOST_DOCUMENT) {
+    if (document && all > MOST_DOCUMENT) {
         return error_set(error, UTTER_E_ARGUMENT, "markup: a document has more than %d MB of SSML",
             MOST_DOCUMENT >> 20);
     }
-    if (n == 0) {
-        return UTTER_OK;
+    while (!document && status == UTTER_OK &&
+           (n = paragraph_end(text + passed, passed ? 0 : looked, all - passed)) > 0) {
+        status = read_part(s, text + passed, n, error);
+        passed += n;
     }
-    utter_status status =
-        document ? ssml_read(s, s->pending.at, n, error) : tags_read(s, s->pending.at, n, error);
-    status = status ? status : span_end(s, error);
-    drop(s, n);
+    if (status == UTTER_OK && s->finished && passed < all) {
+        status = read_part(s, text + passed, all - passed, error);
+        passed = all;
+    }
+    chars_drop(&s->pending, passed);
     return status;
 }
 
