@@ -16,6 +16,26 @@ bool sink_chapter_path(char path[PATH_MAX], const char *name, size_t chapter)
     return n < PATH_MAX;
 }
 
+/* Opens a file of the whole book, or of chapter `number`, from 1, and says in it what it is. */
+static utter_status open_file(struct sink *sink, const char *path, size_t number, utter_error *error)
+{
+    const struct book *book = sink->book;
+    char track[24] = "";
+    const char *title = number ? book->chapters[number - 1].title : book->title;
+    utter_status status = utter_sound_create(
+        &sink->sound, path, sink->settings.format, UTTER_SAMPLE_S16, sink->settings.rate, error);
+    if (number) {
+        snprintf(track, sizeof track, "%zu", number);
+    }
+    const struct {
+        const char *key, *text;
+    } tags[] = {{"title", title}, {"artist", book->author}, {"album", book->title}, {"track", track}};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags && status == UTTER_OK; i++) {
+        status = utter_sound_tag(sink->sound, tags[i].key, tags[i].text, error);
+    }
+    return status;
+}
+
 utter_status sink_open(struct sink *sink, const struct sink_settings *settings, const struct book *book,
     utter_error *error)
 {
@@ -25,9 +45,7 @@ utter_status sink_open(struct sink *sink, const struct sink_settings *settings, 
         sink->settings.format = NULL;
         return encoder_open(&sink->encoder, settings->folder, settings->rate, error);
     }
-    return settings->split ? UTTER_OK
-                           : utter_sound_create(&sink->sound, settings->path, settings->format,
-                                 UTTER_SAMPLE_S16, settings->rate, error);
+    return settings->split ? UTTER_OK : open_file(sink, settings->path, 0, error);
 }
 
 static void end_mark(struct sink *sink)
@@ -48,9 +66,7 @@ utter_status sink_chapter(struct sink *sink, size_t chapter, utter_error *error)
             status =
                 error_set(error, UTTER_E_ARGUMENT, "%s: the name is too long", sink->settings.path);
         }
-        return status ? status
-                      : utter_sound_create(&sink->sound, path, sink->settings.format, UTTER_SAMPLE_S16,
-                            sink->settings.rate, error);
+        return status ? status : open_file(sink, path, chapter + 1, error);
     }
     if (sink->book->timed) {
         return UTTER_OK;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 /* What is being spoken. */
 struct voice_of {
@@ -20,9 +21,8 @@ struct voice_of {
 };
 
 struct speaker {
-    utter_model *model;
-    utter_stream_options voice;
-    int retries, rate;
+    struct speaker_settings settings;
+    int rate;
     struct task *tasks;
     size_t n_tasks, next;
     struct store *store;
@@ -45,11 +45,11 @@ static utter_status begin(struct speaker *s, struct voice_of *lane, utter_error 
 {
     char path[PATH_MAX];
     struct task *task = &s->tasks[lane->task];
-    utter_reading_options o;
-    utter_reading_options_init(&o);
+    utter_reading_options o = *s->settings.reading;
     o.live = false;
-    o.retries = s->retries;
-    utter_status status = utter_reading_open(&lane->reading, s->model, &s->voice, &o, error);
+    o.lanes = 1;
+    utter_status status =
+        utter_reading_open(&lane->reading, s->settings.model, s->settings.voice, &o, error);
     if (status) {
         return status;
     }
@@ -70,7 +70,7 @@ static utter_status finish(struct speaker *s, struct voice_of *lane, utter_error
     utter_reading_free(&lane->reading);
     utter_status status = utter_sound_close(&lane->sound, error);
     struct store_entry entry = task->entry;
-    entry.seed = s->voice.seed;
+    entry.seed = s->settings.voice->seed;
     entry.n_pieces = stats.n_pieces;
     entry.n_retries = stats.n_retries;
     entry.n_broken = stats.n_broken;
@@ -128,7 +128,7 @@ static utter_status speak(struct speaker *s, utter_error *error)
             }
             busy = busy || lane->reading;
         }
-        status = status >= 0 && busy ? utter_model_step(s->model, error) : status;
+        status = status >= 0 && busy ? utter_model_step(s->settings.model, error) : status;
         for (int i = 0; i < s->n_lanes && status >= 0; i++) {
             status = s->lanes[i].reading ? take(s, &s->lanes[i], error) : status;
         }
@@ -154,28 +154,27 @@ static void *run(void *user)
     return NULL;
 }
 
-utter_status speaker_start(struct speaker **speaker, utter_model *model,
-    const utter_stream_options *voice, int retries, struct task *tasks, size_t n, struct store *store,
-    utter_error *error)
+utter_status speaker_start(struct speaker **speaker, const struct speaker_settings *settings,
+    struct task *tasks, size_t n, struct store *store, utter_error *error)
 {
     utter_model_info info = {.size = sizeof info};
-    utter_model_get_info(model, &info);
+    utter_model_get_info(settings->model, &info);
+    int most = strcmp(info.device, "cpu") == 0 ? SPEAKER_CPU_LANES : info.n_lanes;
+    int n_lanes = min(settings->lanes > 0 ? settings->lanes : most, info.n_lanes);
     struct speaker *s = memory_new(1, sizeof *s);
-    struct voice_of *lanes = memory_new((size_t)info.n_lanes, sizeof *lanes);
+    struct voice_of *lanes = memory_new((size_t)n_lanes, sizeof *lanes);
     if (!s || !lanes || pipe2(s->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         memory_free(s);
         memory_free(lanes);
         return error_memory(error, "the speaker of a book");
     }
-    s->model = model;
-    s->voice = *voice;
-    s->retries = retries;
+    s->settings = *settings;
     s->rate = info.sample_rate;
     s->tasks = tasks;
     s->n_tasks = n;
     s->store = store;
     s->lanes = lanes;
-    s->n_lanes = info.n_lanes;
+    s->n_lanes = n_lanes;
     for (size_t i = 0; i < n; i++) {
         s->state.n_ready += tasks[i].ready;
         s->state.ready_bytes += tasks[i].ready ? tasks[i].section->bytes : 0;

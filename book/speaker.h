@@ -25,10 +25,20 @@ struct speaker_state {
 
 struct speaker;
 
+/* Lanes where a CPU speaks: more make it no faster, and each is a section that a killed run has lost. */
+enum { SPEAKER_CPU_LANES = 4 };
+
+/* How sections are spoken. Not copied: it stays the caller's. */
+struct speaker_settings {
+    utter_model *model;
+    const utter_stream_options *voice;
+    const utter_reading_options *reading; /* its live and lanes are the speaker's */
+    int lanes;                            /* 0: as many as suit the device */
+};
+
 /* The tasks and the store are the speaker's until it has ended, but for what speaker_is_ready has said is ready. */
-utter_status speaker_start(struct speaker **speaker, utter_model *model,
-    const utter_stream_options *voice, int retries, struct task *tasks, size_t n, struct store *store,
-    utter_error *error);
+utter_status speaker_start(struct speaker **speaker, const struct speaker_settings *settings,
+    struct task *tasks, size_t n, struct store *store, utter_error *error);
 /* Can be read when something has changed since the last call of speaker_look. */
 int speaker_descriptor(const struct speaker *s);
 struct speaker_state speaker_look(struct speaker *s);

@@ -10,6 +10,7 @@
 #include "book/loudness.h"
 #include "checkpoint.h"
 #include "interrupt.h"
+#include "markup.h"
 #include "output.h"
 #include "overwrite.h"
 #include "read_chapters.h"
@@ -26,6 +27,8 @@ struct run {
     utter_model *model;
     utter_voice *voice;
     utter_stream_options options;
+    utter_reading_options reading;
+    struct markup markup;
     struct read_plan plan;
     struct speaker *speaker;
     struct sink sink;
@@ -57,17 +60,21 @@ static int check_settings(const struct settings *s)
 static int open_speech(struct run *r)
 {
     const struct settings *s = r->settings;
-    /* A model without lanes is no model; 0 asks for as many as suit the device. */
-    size_t lanes = s->read_lanes.integer ? (size_t)s->read_lanes.integer : 0;
-    int code = checkpoint_open(&r->model, s, (int)lanes);
+    int code =
+        checkpoint_open(&r->model, s, (int)s->read_lanes.integer); /* 0: as many as suit the device */
     code = code ? code : checkpoint_stream_options(&r->options, &r->voice, r->model, s);
     if (code) {
         return code;
     }
     r->options.language = read_language(r->model, s, &r->book);
+    utter_reading_options_init(&r->reading);
+    r->reading.retries = (int)s->retries.integer;
+    if ((code = markup_open(&r->markup, &r->reading, s, r->model))) {
+        return code;
+    }
     utter_error error = {0};
     utter_status status =
-        read_plan_open(&r->plan, &r->book, &r->place, r->model, &r->options, s, &error);
+        read_plan_open(&r->plan, &r->book, &r->place, r->model, &r->options, &r->reading, s, &error);
     if (status) {
         return status == UTTER_E_IO ? fail_output(status, &error) : fail_status(status, &error);
     }
@@ -100,8 +107,9 @@ static int open_output(struct run *r)
     if (!interrupt_watch(NULL)) {
         return fail(2, "the system refuses a signal handler");
     }
-    status = speaker_start(&r->speaker, r->model, &r->options, (int)s->retries.integer, r->plan.tasks,
-        r->plan.n_tasks, &r->plan.store, &error);
+    struct speaker_settings speaker = {r->model, &r->options, &r->reading, (int)s->read_lanes.integer};
+    status =
+        speaker_start(&r->speaker, &speaker, r->plan.tasks, r->plan.n_tasks, &r->plan.store, &error);
     return status ? fail_status(status, &error) : 0;
 }
 
@@ -112,6 +120,7 @@ static void run_close(struct run *r)
     joiner_fini(&r->joiner);
     sink_fini(&r->sink);
     read_plan_close(&r->plan);
+    markup_close(&r->markup);
     utter_voice_free(&r->voice);
     utter_model_close(&r->model);
     read_place_fini(&r->place);

@@ -160,20 +160,22 @@ static void write_sampling(char *text, size_t size, const utter_sampling *s)
 
 /* What else the sound of a text depends on. */
 static void write_settings(char *text, size_t size, const utter_model *model,
-    const utter_stream_options *o, const struct settings *settings)
+    const utter_stream_options *o, const utter_reading_options *reading)
 {
-    char talker[128], predictor[128], instruct[IDENTITY_SIZE];
+    char talker[128], predictor[128], texts[IDENTITY_SIZE];
     utter_model_info info = checkpoint_info(model);
     write_sampling(talker, sizeof talker, &o->talker);
     write_sampling(predictor, sizeof predictor, &o->predictor);
-    identity_of_texts(instruct, (const char *const[]){o->instruct ? o->instruct : "", NULL});
+    identity_of_texts(
+        texts, (const char *const[]){o->instruct ? o->instruct : "", reading->cast ? reading->cast : "",
+                   reading->lexicon ? reading->lexicon : "", NULL});
     snprintf(text, size,
-        "weights %s, language %s, instruct %.16s, layout %d, talker %s, predictor %s, seed %llu, "
+        "weights %s, language %s, texts %.16s, layout %d, talker %s, predictor %s, seed %llu, "
         "frames %d, guard "
-        "%d, retries %llu",
-        info.weights, o->language ? o->language : "auto", instruct, (int)o->layout, talker, predictor,
-        (unsigned long long)o->seed, o->max_frames, o->guard,
-        (unsigned long long)settings->retries.integer);
+        "%d, retries %d, markup %d, spelled %d",
+        info.weights, o->language ? o->language : "auto", texts, (int)o->layout, talker, predictor,
+        (unsigned long long)o->seed, o->max_frames, o->guard, reading->retries, reading->markup,
+        reading->spell_out);
 }
 
 static utter_status cut(struct read_plan *plan, const struct book *book,
@@ -195,7 +197,7 @@ static utter_status cut(struct read_plan *plan, const struct book *book,
 
 utter_status read_plan_open(struct read_plan *plan, const struct book *book,
     const struct read_place *place, const utter_model *model, const utter_stream_options *options,
-    const struct settings *settings, utter_error *error)
+    const utter_reading_options *reading, const struct settings *settings, utter_error *error)
 {
     char model_hash[IDENTITY_SIZE], voice[IDENTITY_SIZE], text[IDENTITY_SIZE], written[1024];
     *plan = (struct read_plan){.store.manifest = -1};
@@ -206,7 +208,7 @@ utter_status read_plan_open(struct read_plan *plan, const struct book *book,
         return status;
     }
     voice_identity(voice, options->voice);
-    write_settings(written, sizeof written, model, options, settings);
+    write_settings(written, sizeof written, model, options, reading);
     for (size_t i = 0; i < plan->n_tasks; i++) {
         struct task *task = &plan->tasks[i];
         task->section = &plan->sections.at[i];

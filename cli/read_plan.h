@@ -33,7 +33,7 @@ const char *read_language(
 
 utter_status read_plan_open(struct read_plan *plan, const struct book *book,
     const struct read_place *place, const utter_model *model, const utter_stream_options *options,
-    const struct settings *settings, utter_error *error);
+    const utter_reading_options *reading, const struct settings *settings, utter_error *error);
 size_t read_plan_chapters(const struct read_plan *plan);
 void read_plan_close(struct read_plan *plan);
 

@@ -562,19 +562,19 @@ UTTER_API utter_status utter_codec_encode(utter_model *model, const char *sound_
 
 /* ---- Sound files --------------------------------------------------------------------------- */
 typedef struct utter_sound utter_sound;
-
 /* Floats for wav and raw only. */
 typedef enum utter_sample { UTTER_SAMPLE_S16 = 0, UTTER_SAMPLE_F32 = 1 } utter_sample;
-
 /* Starts a sound file; `format` is "wav", "flac", "ogg", "opus", "mp3" or "raw", or NULL to go by the name. "-" is
  * standard output. The file appears under its name only when it is closed: a crash leaves nothing half written. */
 UTTER_API utter_status utter_sound_create(utter_sound **sound, const char *path, const char *format,
     utter_sample sample, int sample_rate, utter_error *error);
+/* Before the first sample: its "title", "artist", "album" or "track". Wav and raw keep nothing of it. */
+UTTER_API utter_status utter_sound_tag(
+    utter_sound *sound, const char *key, const char *text, utter_error *error);
 UTTER_API utter_status utter_sound_write(
     utter_sound *sound, const float *pcm, size_t n, utter_error *error);
-/* Completes the file and frees the handle, also when it fails (then no file is left). */
+/* Completes the file and frees the handle, also when it fails (then no file is left); _abort drops the file. */
 UTTER_API utter_status utter_sound_close(utter_sound **sound, utter_error *error);
-/* Drops the file and frees the handle. */
 UTTER_API void utter_sound_abort(utter_sound **sound);
 
 /* ---- Proof --------------------------------------------------------------------------------- */

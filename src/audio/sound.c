@@ -286,6 +286,27 @@ utter_status utter_sound_create(utter_sound **sound, const char *path, const cha
     return UTTER_OK;
 }
 
+utter_status utter_sound_tag(utter_sound *sound, const char *key, const char *text, utter_error *error)
+{
+    static const struct {
+        const char *key;
+        int kind;
+    } keys[] = {{"title", SF_STR_TITLE}, {"artist", SF_STR_ARTIST}, {"album", SF_STR_ALBUM},
+        {"track", SF_STR_TRACKNUMBER}};
+    enum { N_KEYS = sizeof keys / sizeof *keys };
+    int i = 0;
+    while (key && i < N_KEYS && strcmp(keys[i].key, key) != 0) {
+        i++;
+    }
+    if (!sound || !key || !text || i == N_KEYS || sound->n_samples > 0) {
+        return error_set(
+            error, UTTER_E_ARGUMENT, "utter_sound_tag: no sound or text, an unknown key, or too late");
+    }
+    return sound->coder && text[0] && sf_set_string(sound->coder, keys[i].kind, text) != 0
+               ? coder_failed(sound, error)
+               : UTTER_OK;
+}
+
 /* To the nearest step, clipped; what is not a number is silence. */
 static int16_t sample_s16(float x)
 {

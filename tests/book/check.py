@@ -16,6 +16,7 @@ import time
 import wave
 
 utter, models = sys.argv[1:3]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell runs this in the background
 here = os.path.dirname(os.path.abspath(__file__))
 work = tempfile.mkdtemp()
 books = sys.argv[3] if len(sys.argv) > 3 else os.path.join(work, "books")
@@ -188,6 +189,11 @@ def check_formats():
             result.returncode == 0 and read(folder, "b." + ending).startswith(begin),
             result.stderr,
         )
+    for ending in "flac", "opus", "ogg", "mp3":
+        run(book("book.md"), "-o", "t." + ending, "--split", "--chapters", "2", folder=folder)
+        data = read(folder, "t-0002." + ending)
+        check("tags of " + ending, b"One and a half" in data and b"Ann Able" in data and b"The Marked Book" in data)
+        os.unlink(os.path.join(folder, "t-0002." + ending))
     result = run(book("book.md"), "-o", "s.wav", "--split", "--json", folder=folder)
     check(
         "split",
@@ -218,6 +224,14 @@ def check_formats():
     ):
         result = run(book("book.md"), *options, folder=folder)
         check("refuse " + " ".join(options), result.returncode in (1, 2) and why in result.stderr, result.stderr)
+
+
+def check_markup():
+    folder = fresh("markup")
+    with open(os.path.join(folder, "m.txt"), "w", encoding="utf-8") as file:
+        file.write("Hello there. [pause:3s] And on.\n")
+    result = run("m.txt", "-o", "m.wav", "--markup", "tags", folder=folder)
+    check("markup", result.returncode == 0 and frames(os.path.join(folder, "m.wav"))[0] > 4 * 24000, result.stderr)
 
 
 def check_subtitles():
@@ -428,6 +442,7 @@ try:
         subprocess.run([sys.executable, os.path.join(here, "make_books.py"), books], check=True)
     check_parser()
     check_formats()
+    check_markup()
     check_subtitles()
     check_m4b()
     check_without_ffmpeg()

@@ -57,7 +57,12 @@ def epub(name, files, container=CONTAINER % "OEBPS/book.opf"):
         if container:
             archive.writestr("META-INF/container.xml", container)
         for path, data in files:
-            archive.writestr(path, data)
+            if isinstance(data, int):  # so many MB of nothing
+                with archive.open(path, "w", force_zip64=True) as file:
+                    for _ in range(data):
+                        file.write(b" " * (1 << 20))
+            else:
+                archive.writestr(path, data)
 
 
 def write(name, data):
@@ -238,12 +243,13 @@ epub(
 MB = int(os.environ.get("BOMB_MB", 300))
 epub(
     "bomb.epub",
-    [("OEBPS/book.opf", package(ITEMS[1:2], SPINE[1:2], ABOUT)), ("OEBPS/text/one.xhtml", b" " * (MB << 20))],
+    [("OEBPS/book.opf", package(ITEMS[1:2], SPINE[1:2], ABOUT)), ("OEBPS/text/one.xhtml", MB)],
 )
+PART = b"<p>" * (1 << 22)
 epub(
     "bombs.epub",
     [("OEBPS/book.opf", package(ITEMS[1:2], SPINE[1:2], ABOUT))]
-    + [(f"OEBPS/{i}.xhtml", b"<p>" * (1 << 22)) for i in range(MB // 12 + 1)],
+    + [(f"OEBPS/{i}.xhtml", PART) for i in range(MB // 12 + 1)],
 )
 epub(
     "deep.epub",
