@@ -54,7 +54,8 @@ struct fields {
 
 enum fields_for { FIELDS_FOR_SPEECH, FIELDS_FOR_SESSION };
 
-/* Checks all fields of `object`; those that are missing come from `defaults` (may be NULL). A session has no input. */
+/* Checks all fields of `object`; those that are missing come from `defaults` (may be NULL). A session has no input.
+ * fields_fini is due also when this refuses. */
 bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum fields_for what,
     const struct fields_model *model, struct refusal *refusal);
 void fields_fini(struct fields *f);

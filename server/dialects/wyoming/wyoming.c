@@ -160,7 +160,7 @@ static const struct speech_sink sink = {on_bytes, on_end};
 static bool start(struct client *c, const struct wyoming_event *e, struct refusal *r)
 {
     struct server *s = c->wyoming->server;
-    struct fields fields;
+    struct fields fields = {0};
     const char *language, *voice = wyoming_voice(e, &language);
     if (!s->was_ready) {
         return refuse(r, 503, NULL, "the model is being opened");
@@ -172,6 +172,7 @@ static bool start(struct client *c, const struct wyoming_event *e, struct refusa
                        : refuse(r, 503, NULL, "out of memory");
     json_decref(object);
     if (!good) {
+        fields_fini(&fields);
         return false;
     }
     struct speech_request request = {
