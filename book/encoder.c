@@ -100,6 +100,9 @@ static void add(struct arguments *a, const char *const *words)
 
 #define ADD(a, ...) add(a, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Without -xerror ffmpeg says that all is well when a disk is full at the very end of a file. */
+#define OPTIONS "ffmpeg", "-hide_banner", "-loglevel", "error", "-xerror", "-y"
+
 /* ---- The sound ---- */
 
 static utter_status name_files(struct encoder *e, const char *folder, utter_error *error)
@@ -131,9 +134,9 @@ utter_status encoder_open(struct encoder **encoder, const char *folder, int rate
     snprintf(hz, sizeof hz, "%d", rate);
     snprintf(sound, sizeof sound, "file:%s", e->sound);
     struct arguments a = {.n = 0};
-    ADD(&a, "ffmpeg", "-hide_banner", "-loglevel", "error", "-y", "-f", "s16le", "-ar", hz, "-ac", "1",
-        "-i", "pipe:0", "-c:a", "aac", "-b:a", rate >= 24000 ? "64k" : "48k", "-threads", "1",
-        "-fflags", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-f", "mp4", sound);
+    ADD(&a, OPTIONS, "-f", "s16le", "-ar", hz, "-ac", "1", "-i", "pipe:0", "-c:a", "aac", "-b:a",
+        rate >= 24000 ? "64k" : "48k", "-threads", "1", "-fflags", "+bitexact", "-flags:a", "+bitexact",
+        "-map_metadata", "-1", "-f", "mp4", sound);
     e->pid = start((char *const *)a.at, ends[0]);
     close(ends[0]);
     if (e->pid < 0) {
@@ -202,7 +205,8 @@ static bool write_about(
             (unsigned long long)marks[i].begin, (unsigned long long)marks[i].end);
         put_value(out, "title", marks[i].title);
     }
-    return fclose(out) == 0;
+    bool good = !ferror(out);
+    return fclose(out) == 0 && good;
 }
 
 static bool write_cover(const struct encoder *e, const struct book *book)
@@ -221,6 +225,18 @@ static void drop_files(const struct encoder *e)
     unlink(e->cover);
 }
 
+/* What was spoken is dropped once the book has its name: so it must be on the disk by then. */
+static utter_status give_name(const char *made, const char *path, utter_error *error)
+{
+    int file = open(made, O_RDONLY | O_CLOEXEC);
+    bool good = file >= 0 && fsync(file) == 0 && rename(made, path) == 0;
+    int reason = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    return good ? UTTER_OK : file_error(error, path, "write", reason);
+}
+
 static utter_status wrap(struct encoder *e, const char *path, const struct book *book,
     const struct encoder_mark *marks, size_t n_marks, utter_error *error)
 {
@@ -234,8 +250,7 @@ static utter_status wrap(struct encoder *e, const char *path, const struct book 
         return file_error(error, e->about, "write", errno);
     }
     struct arguments a = {.n = 0};
-    ADD(&a, "ffmpeg", "-hide_banner", "-loglevel", "error", "-y", "-protocol_whitelist", "file", "-i",
-        sound, "-f", "ffmetadata", "-i", about);
+    ADD(&a, OPTIONS, "-protocol_whitelist", "file", "-i", sound, "-f", "ffmetadata", "-i", about);
     if (has_cover) {
         ADD(&a, "-f", book->cover[0] == 0xFF ? "mjpeg" : "png_pipe", "-i", cover, "-map", "2:v",
             "-disposition:v:0", "attached_pic");
@@ -248,8 +263,7 @@ static utter_status wrap(struct encoder *e, const char *path, const struct book 
         plain.cover = NULL;
         return wrap(e, path, &plain, marks, n_marks, error);
     }
-    return status == UTTER_OK && rename(e->whole, path) != 0 ? file_error(error, path, "write", errno)
-                                                             : status;
+    return status ? status : give_name(e->whole, path, error);
 }
 
 utter_status encoder_close(struct encoder **encoder, const char *path, const struct book *book,

@@ -297,6 +297,33 @@ def check_m4b():
     check("loudness", abs(lufs + 23) < 1, lufs, loud.stderr)
 
 
+def check_full_disk():
+    """ffmpeg that cannot write the last bytes: the run says so, and keeps what was spoken."""
+    ffmpeg = shutil.which("ffmpeg")
+    if not ffmpeg:
+        skip("m4b on a full disk", "no ffmpeg here")
+        return
+    folder, tools = fresh("full"), fresh("full-tools")
+    result = run(book("plain.txt"), folder=folder)
+    most = os.path.getsize(os.path.join(folder, "plain.m4b")) - 1 if result.returncode == 0 else 0
+    with open(os.path.join(tools, "ffmpeg"), "w", encoding="utf-8") as file:
+        file.write(
+            f"#!{sys.executable}\nimport os, resource, sys\n"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
+            f"os.execv({ffmpeg!r}, ['ffmpeg'] + sys.argv[1:])\n"
+        )
+    os.chmod(os.path.join(tools, "ffmpeg"), 0o755)
+    more = dict(environment, PATH=tools + ":" + environment["PATH"])
+    result = run(book("plain.txt"), "-o", "full.m4b", folder=folder, env=more)
+    check(
+        "m4b on a full disk",
+        result.returncode == 2 and sorted(os.listdir(folder)) == ["full.m4b.parts", "plain.m4b"],
+        result.returncode,
+        result.stderr,
+        os.listdir(folder),
+    )
+
+
 def check_without_ffmpeg():
     folder = fresh("without")
     result = run(book("book.md"), folder=folder, env=dict(environment, PATH=folder))
@@ -445,6 +472,7 @@ try:
     check_markup()
     check_subtitles()
     check_m4b()
+    check_full_disk()
     check_without_ffmpeg()
     first = check_kills("kills", "-o", "b.wav")
     if kills > 4:
