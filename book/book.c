@@ -236,7 +236,7 @@ static void hear_book(struct heard *h, struct book *b)
         hear(h, &c->begin_s, sizeof c->begin_s);
         hear(h, &c->end_s, sizeof c->end_s);
         c->level = level >= 1 && level <= 9 ? (int)level : 1;
-        h->good = h->good && c->begin_s >= 0 && c->end_s >= c->begin_s && c->end_s < 1e7 &&
+        h->good = h->good && c->begin_s >= 0 && c->end_s >= c->begin_s && c->end_s <= BOOK_MOST_S &&
                   text_valid(c->text, strlen(c->text)) == strlen(c->text);
     }
     if (h->good && b->cover_bytes == 0) {
@@ -269,9 +269,9 @@ static utter_status hear_answer(
             "%s: a book of this kind needs %s, which is not here (apt-get install %s)", path,
             error_quote(quoted, sizeof quoted, why, strlen(why)), quoted);
     } else {
-        error_set(error, UTTER_E_FILE, "%s",
+        error_set(error, UTTER_E_FILE, "%s%s", why ? "" : path,
             why ? error_quote(quoted, sizeof quoted, why, strlen(why))
-                : "the book cannot be read: its reader was broken");
+                : ": cannot be read: its reader was broken");
     }
     memory_free(why);
     return UTTER_E_FILE;

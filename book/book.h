@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+enum { BOOK_MOST_S = 100 * 3600 }; /* where a subtitle may end */
+
 struct chapter {
     char *title;           /* may be empty */
     int level;             /* 1: a part or chapter; 2 and more: inside one */

@@ -27,9 +27,10 @@ static bool no_memory(struct draft *d)
     return false;
 }
 
+/* Also a zero: it would end the text for all who come later. */
 static bool is_white(unsigned char c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+    return c == ' ' || c == 0 || (c >= '\t' && c <= '\r');
 }
 
 /* Bytes at `text` that are read as nothing (soft hyphen, BOM, zero width) or, *blank, as a blank (U+00A0). */
@@ -128,8 +129,7 @@ char *text_squeezed(const char *text, size_t n)
     char *copy = memory_new(n + 1, 1);
     size_t out = 0;
     for (size_t i = 0; copy && i < n; i++) {
-        bool white = is_white((unsigned char)text[i]) || text[i] == 0;
-        if (!white) {
+        if (!is_white((unsigned char)text[i])) {
             copy[out++] = text[i];
         } else if (out > 0 && copy[out - 1] != ' ') {
             copy[out++] = ' ';

@@ -96,6 +96,9 @@ void subtitles_read(struct draft *d, const char *text, size_t n)
             draft_fail(d, "it takes more than 1 GB of memory to read");
             return;
         }
+        for (size_t i = 0; i < bytes; i++) {
+            line[i] = line[i] ? line[i] : ' ';
+        }
         double begin_s, end_s;
         if (bytes > 0 && line[bytes - 1] == '\r') {
             line[bytes - 1] = 0;
@@ -104,6 +107,10 @@ void subtitles_read(struct draft *d, const char *text, size_t n)
             char title[32];
             snprintf(title, sizeof title, "%zu", ++number);
             draft_chapter(d, title, 1, "");
+            if (end_s > BOOK_MOST_S) {
+                draft_fail(
+                    d, "its subtitle %zu ends after more than %d hours", number, BOOK_MOST_S / 3600);
+            }
             if (d->status == UTTER_OK) {
                 d->book.chapters[d->book.n_chapters - 1].begin_s = begin_s;
                 d->book.chapters[d->book.n_chapters - 1].end_s = end_s;

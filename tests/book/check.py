@@ -101,6 +101,8 @@ WHOLE = {
         ("\u7b2c\u4e00\u7ae0 \u5f00\u59cb", 1, "\u7b2c\u4e00\u7ae0 \u5f00\u59cb\n\n\u5f88\u4e45\u4ee5\u524d\u3002"),
         ("\u7b2c\u4e8c\u7ae0", 1, "\u7b2c\u4e8c\u7ae0\n\n\u540e\u6765\u3002"),
     ],
+    "zeros.txt": [("", 1, " ".join(["Words of it."] * 400) + "\n\nBefore a zero and behind.")],
+    "zeros.srt": [("1", 1, " ".join(["Words of it."] * 400) + " Before a zero and behind.")],
     "wide.txt": [("", 1, "Wide text.")],
     "book.md": [
         ("One", 1, "One\n\nSome marked text with a link and code.\n\nfirst\n\nsecond"),
@@ -135,6 +137,7 @@ REFUSED = {
     "latin.txt": "not UTF-8 at byte 3",
     "paper.pdf": "a PDF",
     "noise.txt": "it is no text",
+    "endless.srt": "its subtitle 2 ends after more than 100 hours",
 }
 
 

@@ -303,6 +303,7 @@ write(
     "k.\n\n\n* * *\n\nMore of it.\n\n"
     "CHAPTER II. The day\n\nIt was a bright day. Chapter 3\nis not here.\n",
 )
+write("zeros.txt", "Words of it.\n" * 400 + "\nBefore a zero\0and behind.\n")
 write("wide.txt", "\ufeffWide text.\n".encode("utf-16-le"))
 write("latin.txt", "caf\u00e9\n".encode("latin-1"))
 write("chapters.txt", "第一章 开始\n\n很久以前。\n\n第二章\n\n后来。\n")
@@ -319,6 +320,8 @@ write(
     "<h1>Eins</h1><p>Gr&uuml;&szlig;e.<h2>Zwei</h2><p>Noch <sup>mehr</sup>.<h3>Kein Kapitel</h3><p>Ende."
     "</body></html>",
 )
+write("endless.srt", "1\n00:00:01,000 --> 00:00:02,000\nHi.\n\n2\n99999:00:00,000 --> 99999:00:01,000\nBye.\n")
+write("zeros.srt", "1\n00:00:01,000 --> 00:00:02,000\n" + "Words of it.\n" * 400 + "Before a zero\0and behind.\n")
 write(
     "subs.srt",
     "1\r\n00:00:00,500 --> 00:00:01,500\r\n<i>Hello</i> there.\r\n\r\n2\r\n00:00:01,600 --> 00:00:02,000"
