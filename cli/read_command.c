@@ -268,9 +268,15 @@ static int speak_book(struct run *r)
 {
     utter_error error = {0};
     int code = open_speech(r);
-    code = code ? code : output_check(r->place.first);
+    if (code) {
+        return code;
+    }
+    code = output_check(r->place.first);
     code = code ? code : open_output(r);
     if (code) {
+        if (r->plan.store.n == 0) {
+            store_remove(&r->plan.store); /* a wrong name leaves no folder behind */
+        }
         return code;
     }
     r->n_before = r->plan.n_first;

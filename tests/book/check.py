@@ -227,6 +227,7 @@ def check_formats():
     ):
         result = run(book("book.md"), *options, folder=folder)
         check("refuse " + " ".join(options), result.returncode in (1, 2) and why in result.stderr, result.stderr)
+    check("refusals leave nothing", not [f for f in os.listdir(folder) if "parts" in f], os.listdir(folder))
 
 
 def check_markup():
