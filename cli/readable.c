@@ -3,6 +3,7 @@
 #include "readable.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +51,12 @@ static int run_ffmpeg(const char *from, const char *to)
         _exit(127);
     }
     int status = 0;
-    bool ended = child > 0;
-    while (ended && waitpid(child, &status, 0) < 0) {
-        ended = interrupt_signal() == 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0) {
+        if (interrupt_signal()) { /* that was sent to us alone, perhaps */
+            kill(child, SIGKILL);
+        }
     }
-    return ended && WIFEXITED(status) ? WEXITSTATUS(status) : 126;
+    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
 int readable_open(struct readable *r, const char *path)
