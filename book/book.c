@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <iconv.h>
+#include <locale.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -31,7 +32,8 @@ static const char says_book[] = "book", says_wrong[] = "wrong", says_lacks[] = "
 static struct library library;
 static const char *lacking;
 
-/* glibc finds its tables of encodings in files: what is open stays usable. */
+/* glibc finds its tables of encodings in files: what is open stays usable. The names in an archive come through the
+ * locale: in one without letters beyond ASCII such names are lost. */
 static void prepare(void)
 {
     static const char *const encodings[] = {"UTF-16", "WINDOWS-1250", "WINDOWS-1251", "WINDOWS-1252",
@@ -41,6 +43,7 @@ static void prepare(void)
         (void)iconv_open("UTF-8", encodings[i]);
         (void)iconv_open(encodings[i], "UTF-8");
     }
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
     lacking = library_books(&library);
 }
 

@@ -90,6 +90,7 @@ WHOLE = {
         ("", 1, "caf\u00e9 \u201cquoted\u201d"),
         ("", 1, "wide"),
     ],
+    "letters.epub": [("", 1, "One."), ("", 1, "Two.")],
     "outside.epub": [("", 1, "[&file;] [&net;] done")],
     "paths.epub": [("", 1, "Only this.")],
     "plain.txt": [

@@ -137,6 +137,22 @@ epub(
 epub("no-toc.epub", [("OEBPS/book.opf", package(ITEMS[1:3], SPINE[1:3], ABOUT))] + FILES)
 epub("no-container.epub", [("OEBPS/book.opf", package(ITEMS, SPINE, ABOUT))] + FILES, None)
 
+# Names of pages beyond ASCII, as they are and coded.
+epub(
+    "letters.epub",
+    [
+        (
+            "OEBPS/book.opf",
+            package(
+                [("a", "t\u00e9xt/%E7%AC%AC.xhtml", XHTML, ""), ("b", "zw\u00f6lf.xhtml", XHTML, "")],
+                [("a", ""), ("b", "")],
+                ABOUT,
+            ),
+        ),
+        ("OEBPS/t\u00e9xt/\u7b2c.xhtml", page("<p>One.</p>")),
+        ("OEBPS/zw\u00f6lf.xhtml", page("<p>Two.</p>")),
+    ],
+)
 # Broken pages, as shops sell them; a page in an encoding of its own.
 BROKEN = "<html><body><p>Not closed<p>Neither <b>this <i>nor</b> that</i> &unknown; &copy; &<div>A div</p></span>End"
 epub(
