@@ -83,7 +83,7 @@ static int check_one(const struct invocation *invocation, const struct setting *
         !S_ISREG(about.st_mode)) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof *s / sizeof *all; i++) {
+    for (size_t i = 0; i < offsetof(struct settings, plain) / sizeof *all; i++) {
         bool other = &all[i] != &s->output && &all[i] != &s->codes && &all[i] != &s->times &&
                      &all[i] != &s->trace;
         if (other && all[i].given && all[i].text && reads(all[i].text, output->text)) {
