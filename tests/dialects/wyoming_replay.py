@@ -75,9 +75,28 @@ def wyoming_streams(s, port):
     kinds = [kind for kind, _, _ in got]
     assert kinds[0] == "audio-start" and kinds[-2:] == ["audio-stop", "synthesize-stopped"] and \
         kinds.count("audio-start") == 1 and 40000 < len(sound_of(got)) < 300000, kinds
-    w.send("synthesize-start", {})  # nothing to say
-    w.send("synthesize-stop")
-    assert [kind for kind, _, _ in w.until("synthesize-stopped")] == ["audio-start", "audio-stop", "synthesize-stopped"]
+    for text in ("", " ", "<b> </b>"):  # nothing to say
+        w.send("synthesize-start", {})
+        w.send("synthesize-chunk", {"text": text})
+        w.send("synthesize-stop")
+        got = [kind for kind, _, _ in w.until("synthesize-stopped")]
+        assert got == ["audio-start", "audio-stop", "synthesize-stopped"], (text, got)
+    w.close()
+
+
+def wyoming_waits_for_who_does_not_read(s, port):
+    w = Wyoming(port)
+    line = b'{"type":"describe"}\n'
+    for i in range(0, len(line), 3):  # in pieces
+        w.s.sendall(line[i:i + 3])
+    w.s.sendall(line * 1200)
+    time.sleep(1)
+    for _ in range(1201):
+        assert w.receive()[0] == "info"
+    w.s.sendall(b'{"type":"ping","data_length":13}\n{"te')
+    time.sleep(0.1)
+    w.s.sendall(b'xt":"x"}   ')
+    assert w.receive() == ("pong", {"text": "x"}, b"")
     w.close()
 
 
@@ -95,6 +114,10 @@ def wyoming_tells_errors(s, port):
         e = w.receive()
         assert e[0] == "error" and w.receive() is None, e
         w.close()
+    w = ask(port, "synthesize", {"text": "a " * 70000})  # too long
+    assert w.receive()[0] == "error" and w.receive() is None
+    assert wait_for(lambda: s.metric("requests_running") + s.metric("requests_queued") == 0)  # no lane is kept for it
+    w.close()
     w = ask(port, "synthesize", {"text": TEXT * 20})
     w.until("audio-chunk")
     w.close()  # in the middle
@@ -128,7 +151,7 @@ def wyoming_answers_while_the_model_opens(program, model):
 def run(checks, program, checkpoints):
     port = free_port()
     s = Server(program, "--lanes", "2", "--wyoming", f"tcp://127.0.0.1:{port}")
-    for test in (wyoming_speaks, wyoming_streams, wyoming_tells_errors):
+    for test in (wyoming_speaks, wyoming_streams, wyoming_waits_for_who_does_not_read, wyoming_tells_errors):
         checks.run(test.__name__, test, s, port)
     checks.run("wyoming_ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("wyoming_answers_while_the_model_opens", wyoming_answers_while_the_model_opens, program,

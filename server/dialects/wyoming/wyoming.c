@@ -35,6 +35,8 @@ struct client {
     struct speech *speech;
     struct markup markup;
     size_t text_bytes;
+    size_t needed;   /* bytes of the event that has begun to come; fewer are not looked at */
+    double moved_at; /* when it last spoke */
     /* Between synthesize-start and its end; a `synthesize` in between says the whole text again. */
     bool streams;
     bool finished; /* all of the text has come */
@@ -106,6 +108,10 @@ static void close_if_done(struct client *c)
 static void fail(struct client *c, const struct refusal *r)
 {
     c->wyoming->server->metrics.rejected[METRICS_INVALID] += r->status < 500;
+    if (c->speech) { /* whose text would never come */
+        speech_cancel(c->speech);
+        c->speech = NULL;
+    }
     send_event(c, "error",
         json_pack("{s:s,s:s}", "text", r->message, "code", r->code ? r->code : refusal_type(r)), NULL,
         0);
@@ -135,6 +141,7 @@ static void tell_end(struct client *c)
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct client *c = user;
+    c->moved_at = clock_seconds();
     tell_start(c);
     send_event(c, "audio-chunk", sound_data(c), bytes, n);
     if (unsent(c) > LIMIT_UNSENT) {
@@ -184,6 +191,12 @@ static bool start(struct client *c, const struct wyoming_event *e, struct refusa
     return c->speech != NULL;
 }
 
+static bool is_blank(const char *text)
+{
+    return !text || text[strspn(text, " \t\r\n")] == 0;
+}
+
+/* White space in front of the first word is not sent: who has no words has no text. */
 static bool add_text(struct client *c, const char *text, struct refusal *r)
 {
     size_t n = text ? strlen(text) : 0;
@@ -198,7 +211,7 @@ static bool add_text(struct client *c, const char *text, struct refusal *r)
         return refuse(r, 503, NULL, "out of memory");
     }
     size_t bytes = plain ? markup_strip(&c->markup, text, n, plain) : 0;
-    if (bytes) {
+    if (bytes && (c->text_bytes || !is_blank(plain))) {
         c->text_bytes += bytes;
         speech_text(c->speech, plain, bytes);
     }
@@ -213,17 +226,15 @@ static void finish(struct client *c)
     c->finished = true;
     if (c->speech && n) {
         speech_text(c->speech, rest, n);
+    } else if (c->speech && c->text_bytes == 0) { /* nothing to say */
+        speech_cancel(c->speech);
+        c->speech = NULL;
     }
     if (c->speech) {
         speech_finish(c->speech);
     } else if (!c->leaving) {
         tell_end(c); /* the speech has ended before its text, or none has come */
     }
-}
-
-static bool is_blank(const char *text)
-{
-    return !text || text[strspn(text, " \t\r\n")] == 0;
 }
 
 static void synthesize(struct client *c, const struct wyoming_event *e)
@@ -254,15 +265,6 @@ static void synthesize_start(struct client *c, const struct wyoming_event *e)
         return;
     }
     fail(c, &r);
-}
-
-static void synthesize_stop(struct client *c)
-{
-    if (c->speech && c->text_bytes == 0 && c->markup.n_held == 0) { /* nothing to say */
-        speech_cancel(c->speech);
-        c->speech = NULL;
-    }
-    finish(c);
 }
 
 /* ---- What there is ---- */
@@ -332,7 +334,7 @@ static void take(struct client *c, const struct wyoming_event *e)
             fail(c, &r);
         }
     } else if (strcmp(e->type, "synthesize-stop") == 0 && c->streams && !c->finished) {
-        synthesize_stop(c);
+        finish(c);
     } /* what else there may be is for other programs */
 }
 
@@ -355,10 +357,13 @@ static void on_read(struct bufferevent *bev, void *user)
     enum wyoming_progress progress = WYOMING_EVENT;
     double wait = 0;
     size_t n;
-    while (!c->leaving && wait <= 0 && progress == WYOMING_EVENT && (n = evbuffer_get_length(in)) > 0) {
+    /* Who asks and takes no answer waits until on_write goes on. */
+    while (!c->leaving && wait <= 0 && progress == WYOMING_EVENT && unsent(c) <= LIMIT_UNSENT &&
+           (n = evbuffer_get_length(in)) > c->needed) {
         struct wyoming_event e;
         size_t used = 0;
         progress = wyoming_read(&e, evbuffer_pullup(in, -1), n, &used);
+        c->needed = progress == WYOMING_MORE && used ? used - 1 : 0;
         if (progress == WYOMING_EVENT) {
             take(c, &e);
             wyoming_event_fini(&e);
@@ -390,9 +395,12 @@ static void on_resume(evutil_socket_t socket, short what, void *user)
 static void on_write(struct bufferevent *bev, void *user)
 {
     struct client *c = user;
-    (void)bev;
     if (c->speech) {
         speech_hold(c->speech, false);
+    }
+    if (evbuffer_get_length(bufferevent_get_input(bev)) > 0 &&
+        (bufferevent_get_enabled(bev) & EV_READ)) {
+        on_read(bev, c);
     }
     close_if_done(c);
 }
@@ -401,7 +409,8 @@ static void on_write(struct bufferevent *bev, void *user)
 static void on_event(struct bufferevent *bev, short what, void *user)
 {
     struct client *c = user;
-    if ((what & BEV_EVENT_TIMEOUT) && (what & BEV_EVENT_READING) && c->speech) {
+    bool waits = c->streams && !c->finished && clock_seconds() - c->moved_at > QUIET_S; /* for text */
+    if ((what & BEV_EVENT_TIMEOUT) && (what & BEV_EVENT_READING) && c->speech && !waits) {
         bufferevent_enable(bev, EV_READ);
     } else {
         client_free(c);

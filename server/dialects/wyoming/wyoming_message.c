@@ -53,6 +53,7 @@ enum wyoming_progress wyoming_read(struct wyoming_event *e, const uint8_t *in, s
                 take_length(e->json, "data_length", WYOMING_DATA, &data_bytes) &&
                 take_length(e->json, "payload_length", WYOMING_PAYLOAD, &e->payload_bytes);
     if (good && n - line_bytes - 1 < data_bytes + e->payload_bytes) {
+        *used = line_bytes + 1 + data_bytes + e->payload_bytes;
         wyoming_event_fini(e);
         return WYOMING_MORE;
     }

@@ -22,7 +22,7 @@ struct wyoming_event {
 
 enum wyoming_progress { WYOMING_MORE, WYOMING_EVENT, WYOMING_BAD };
 
-/* The event at the beginning of in[0..n): *used bytes are done with. */
+/* The event at the beginning of in[0..n): *used bytes are done with. WYOMING_MORE: so many are needed; 0: not known. */
 enum wyoming_progress wyoming_read(
     struct wyoming_event *event, const uint8_t *in, size_t n, size_t *used);
 void wyoming_event_fini(struct wyoming_event *event);
