@@ -17,8 +17,11 @@ bool ask_fields(struct fields *fields, struct conn *c, const char *dialect, cons
         return false;
     }
     model.default_format = ENCODE_PCM;
-    if (voice && *voice) {
-        json_object_set_new(object, "voice", json_string(voice_map_find(c->server, dialect, voice)));
+    if (voice && *voice &&
+        json_object_set_new(object, "voice", json_string(voice_map_find(c->server, dialect, voice))) !=
+            0) {
+        json_decref(object);
+        return refuse(r, 404, "voice", "no voice '%.80s'", voice); /* no UTF-8 */
     }
     bool good = fields_parse(fields, object, NULL, what, &model, r);
     json_decref(object);

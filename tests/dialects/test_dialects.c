@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "server/dialects/deepgram/deepgram_message.h"
 #include "server/dialects/elevenlabs/elevenlabs_message.h"
 #include "server/dialects/markup.h"
 #include "server/dialects/spoken.h"
@@ -166,6 +167,23 @@ static void a_wav_says_its_samples(void **state)
     }
 }
 
+/* The text is not ended by a zero: what stands behind it is no part of it. */
+static void an_interruption_ends_with_its_text(void **state)
+{
+    const struct deepgram_turn turn = {"id", 1, 2};
+    (void)state;
+    char *text = malloc(3);
+    assert_non_null(text);
+    memcpy(text, "a  ", 3);
+    for (long long spoken = 1; spoken <= 3; spoken += 2) {
+        json_t *m = deepgram_interrupted(&turn, 500, text, 3, spoken);
+        assert_int_equal(json_string_length(json_object_get(m, "text_spoken")), spoken);
+        assert_string_equal(json_string_value(json_object_get(m, "text_remaining")), "");
+        json_decref(m);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +193,7 @@ int main(void)
         cmocka_unit_test(maps_are_looked_up),
         cmocka_unit_test(telephones_are_understood),
         cmocka_unit_test(a_wav_says_its_samples),
+        cmocka_unit_test(an_interruption_ends_with_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

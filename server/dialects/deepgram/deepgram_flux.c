@@ -127,6 +127,7 @@ static void interrupt_turn(struct talk_context *t, double played_ms)
     size_t n = active ? now.bytes : strlen(text);
     double seconds = active ? expect_seconds(x, &now) : s->last_s;
     double total_ms = 1e3 * (s->session_s + (active ? now.seconds : 0));
+    played_ms = min(played_ms, total_ms); /* nobody has heard more than there was */
     struct deepgram_turn turn = {
         turn_id(x, s, id), active ? now.seconds : s->last_s, count_chars(text, n)};
     long long spoken =

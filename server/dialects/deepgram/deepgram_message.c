@@ -167,8 +167,10 @@ json_t *deepgram_interrupted(
     json_t *m = json_pack("{s:s,s:s,s:I,s:o}", "type", "SpeechInterrupted", "speech_id", turn->id,
         "audio_played_ms", (json_int_t)llround(played_ms), "metadata", metadata(turn));
     if (m && spoken >= 0) {
-        size_t rest = (size_t)spoken + strspn(text + spoken, " \t\r\n");
-        rest = rest < n ? rest : n;
+        size_t rest = (size_t)spoken;
+        while (rest < n && strchr(" \t\r\n", text[rest])) { /* no zero ends the text */
+            rest++;
+        }
         json_object_set_new(m, "text_spoken", json_stringn(text, (size_t)spoken));
         json_object_set_new(m, "text_remaining", json_stringn(text + rest, n - rest));
         json_object_set_new(m, "approximate", json_true()); /* by the share of letters */
