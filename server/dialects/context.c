@@ -234,13 +234,20 @@ static struct piece *open_piece(struct context *x)
     return piece;
 }
 
+static bool has_room(const struct context *x, size_t n, struct refusal *r)
+{
+    return x->conn->owner_bytes + n <= LIMIT_WS_SESSION
+               ? true
+               : refuse(r, 400, "text", "more than 1 MiB of text waits on this connection");
+}
+
 bool context_text(struct context *x, const char *text, size_t n, struct refusal *r)
 {
     if (n > LIMIT_WS_TEXT) {
         return refuse(r, 400, "text", "a message holds at most 128 KiB of text");
     }
-    if (x->conn->owner_bytes + n > LIMIT_WS_SESSION) {
-        return refuse(r, 400, "text", "more than 1 MiB of text waits on this connection");
+    if (!has_room(x, n, r)) {
+        return false;
     }
     struct piece *piece = n ? open_piece(x) : NULL;
     if (piece) {
@@ -258,11 +265,15 @@ bool context_text(struct context *x, const char *text, size_t n, struct refusal 
     return true;
 }
 
-void context_flush(struct context *x, int tag)
+bool context_flush(struct context *x, int tag, struct refusal *r)
 {
+    const struct piece *last = TAILQ_LAST(&x->pieces, piece_list);
+    if ((!last || last->ended) && !has_room(x, PIECE_BYTES, r)) { /* a blank one would be begun */
+        return false;
+    }
     struct piece *piece = open_piece(x);
     if (!piece) {
-        return;
+        return refuse(r, 503, NULL, "out of memory");
     }
     piece->ended = true;
     piece->tag = tag;
@@ -271,6 +282,7 @@ void context_flush(struct context *x, int tag)
     } else {
         go_on(x);
     }
+    return true;
 }
 
 void context_drop_open(struct context *x)

@@ -36,8 +36,8 @@ void context_free(struct context *x);
 
 /* False: too much text waits on this connection, or memory is out; *refusal says which. */
 bool context_text(struct context *x, const char *text, size_t n, struct refusal *refusal);
-/* The piece has no more text: `piece` will be called for it, also when it is blank. */
-void context_flush(struct context *x, int tag);
+/* The piece has no more text: `piece` will be called for it, also when it is blank. False: as context_text. */
+bool context_flush(struct context *x, int tag, struct refusal *refusal);
 /* The piece that was not flushed is not said, or not further. */
 void context_drop_open(struct context *x);
 /* Nothing of what was said so far is heard any more; the next text begins anew. */

@@ -192,6 +192,9 @@ bool talk_text(struct talk_context *t, const char *text, size_t n, struct refusa
     size_t bytes = markup_strip(&t->markup, text + skipped, n - skipped, plain);
     bool good = bytes == 0 || context_text(t->speaks, plain, bytes, r);
     memory_free(plain);
+    if (good) {
+        talk_flush_after(t, WS_IDLE_S); /* a lane is not kept for longer for text that does not come */
+    }
     return good;
 }
 
@@ -203,8 +206,8 @@ void talk_flush(struct talk_context *t, int tag)
     if (n && !context_text(t->speaks, rest, n, &r)) {
         talk_fail(t->talk, &r, t->name);
     }
-    if (!t->is_gone) {
-        context_flush(t->speaks, tag);
+    if (!t->is_gone && !context_flush(t->speaks, tag, &r)) {
+        talk_fail(t->talk, &r, t->name);
     }
 }
 
@@ -250,7 +253,8 @@ void talk_end(struct talk_context *t)
     t->closing = true;
     if (talk_has_text(t)) {
         talk_flush(t, 0);
-    } else {
+    } else if (!t->is_gone) {
+        context_drop_open(t->speaks); /* white space may have been left */
         end_if_done(t);
     }
 }
@@ -365,5 +369,6 @@ struct talk *talk_open(
         memory_free(x);
         return NULL;
     }
+    stay_awake(x); /* the first message has as much time as any other */
     return x;
 }

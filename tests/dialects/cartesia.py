@@ -109,4 +109,12 @@ def cartesia_errors_leave_the_others(s):
     w.close()
 
 
-TESTS = [cartesia_speaks_over_http, cartesia_contexts, cartesia_waits_for_text, cartesia_errors_leave_the_others]
+def cartesia_ends_a_context_without_words(s):
+    w = Socket(s, "/tts/websocket")
+    w.send({**BASE, "context_id": "c", "transcript": "<b> ", "continue": False})
+    assert [m["type"] for m in until_done(w)] == ["done"]
+    w.close()
+
+
+TESTS = [cartesia_speaks_over_http, cartesia_contexts, cartesia_waits_for_text, cartesia_errors_leave_the_others,
+         cartesia_ends_a_context_without_words]

@@ -30,7 +30,8 @@ def deepgram_speaks_over_http(s):
         assert len(s.ask("POST", f"/v1/speak?encoding={encoding}&container=none", {"text": TEXT})[2]) > least, encoding
     for query, body, want in (("?encoding=x", {"text": TEXT}, 400), ("?sample_rate=x", {"text": TEXT}, 400),
                               ("", {}, 400), ("?model=nobody", {"text": TEXT}, 404), ("", {"text": 4}, 400),
-                              ("?speed=99", {"text": TEXT}, 400), ("?container=x", {"text": TEXT}, 400)):
+                              ("?speed=99", {"text": TEXT}, 400), ("?container=x", {"text": TEXT}, 400),
+                              ("?model=%ff", {"text": TEXT}, 404)):
         status, headers, text = s.ask("POST", "/v1/speak" + query, body)
         assert status == want and json.loads(text)["err_code"] and json.loads(text)["err_msg"], (query, body, text)
 
@@ -66,6 +67,24 @@ def deepgram_aura(s):
     while isinstance(m := w.receive(), bytes):
         end += m
     assert m == ("close", 1000) and len(end) > 15000, (m, len(end))
+    assert quiet(s)
+
+
+def deepgram_flushes_are_bounded(s):
+    w = Socket(s, "/v1/speak" + QUERY)
+    w.send({"type": "Speak", "text": LONG})
+    for _ in range(7):  # most of what may wait on a connection
+        w.send({"type": "Flush"})
+        w.send({"type": "Speak", "text": "a " * 65000})
+    for _ in range(500):
+        w.send({"type": "Flush"})
+    assert "waits" in until(w, "Error")[0][-1]["description"]
+    w.send({"type": "Clear"})
+    until(w, "Cleared")
+    w.send({"type": "Speak", "text": TEXT})
+    w.send({"type": "Flush"})
+    until(w, "Flushed")
+    w.close()
     assert quiet(s)
 
 
@@ -107,9 +126,13 @@ def deepgram_flux(s):
     assert len(again) < 0.75 * len(sound)
     w.send({"type": "Speak"})
     assert w.receive()["type"] == "Error"
+    w.send({"type": "Interrupt", "playback_offset": {"type": "time_ms", "value": 1e300}})  # more than there was
+    m = w.receive()
+    sent_ms = first_ms + 2000 + len(again) / 48
+    assert m["text_spoken"].split() == TEXT.split() and abs(m["audio_played_ms"] - sent_ms) < 9
     w.send({"type": "Close"})
     assert w.receive()["type"] == "SessionMetadata" and w.receive() == ("close", 1000)
     assert quiet(s)
 
 
-TESTS = [deepgram_speaks_over_http, deepgram_aura, deepgram_flux]
+TESTS = [deepgram_speaks_over_http, deepgram_aura, deepgram_flushes_are_bounded, deepgram_flux]

@@ -145,6 +145,16 @@ def elevenlabs_waits_for_the_listener(s):
     w.close()
 
 
+def elevenlabs_waits_as_long_as_asked(s):
+    """Also for the first message; others have 20 s."""
+    quick, patient = (Socket(s, EL + "/multi-stream-input" + query) for query in ("?inactivity_timeout=1", ""))
+    assert quick.receive() == ("close", 1000)
+    patient.send({"text": "Hello.", "context_id": "a", "flush": True})
+    assert patient.receive()["audio"]
+    quick.close()
+    patient.close()
+
+
 def what_goes_away_leaves_nothing(s):
     for i in range(30):
         w = Socket(s, EL + "/multi-stream-input")
@@ -155,4 +165,5 @@ def what_goes_away_leaves_nothing(s):
 
 
 TESTS = [elevenlabs_speaks_over_http, elevenlabs_stream_input, elevenlabs_contexts, elevenlabs_times_restart,
-         elevenlabs_run_ahead_is_bounded, elevenlabs_waits_for_the_listener, what_goes_away_leaves_nothing]
+         elevenlabs_run_ahead_is_bounded, elevenlabs_waits_for_the_listener, elevenlabs_waits_as_long_as_asked,
+         what_goes_away_leaves_nothing]
