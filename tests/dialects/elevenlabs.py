@@ -1,6 +1,7 @@
 # Sessions of other services' clients, as they were seen to send them, replayed without their packages.
 import base64
 import json
+import time
 
 from client import Socket, wait_for
 
@@ -122,14 +123,15 @@ def elevenlabs_times_restart(s):
 def elevenlabs_run_ahead_is_bounded(s):
     w = Socket(s, EL + "/multi-stream-input?output_format=pcm_24000")
     w.send({"text": LONG * 4, "context_id": "a", "flush": True})
-    seconds = 0
+    seconds, began = 0, time.time()
     w.s.settimeout(1.5)
     try:
         while True:
             seconds += len(base64.b64decode(w.receive()["audio"] or "")) / 48000
     except TimeoutError:
         pass
-    assert 5 < seconds < 12, seconds
+    heard = time.time() - began  # at most
+    assert 5 < seconds < 12 + heard, (seconds, heard)
     w.close()
     assert quiet(s)
 
