@@ -236,11 +236,11 @@ const char *lexicon_find(const struct lexicon *l, const char *language, const ch
     const char *text, size_t n, size_t at, size_t *bytes)
 {
     uint32_t first = small_at(text + at);
-    for (size_t i = first_of(l, first); i < l->n_terms && l->terms[i].first == first; i++) {
+    size_t i = letters_border(text, n, at) ? first_of(l, first) : l->n_terms;
+    for (; i < l->n_terms && l->terms[i].first == first; i++) {
         const struct term *t = &l->terms[i];
         if (is_for(t->language, language, true) && is_for(t->voice, voice, false) &&
-            begins(t, text + at, n - at, bytes) && letters_border(text, n, at) &&
-            letters_border(text, n, at + *bytes)) {
+            begins(t, text + at, n - at, bytes) && letters_border(text, n, at + *bytes)) {
             return t->spelled;
         }
     }

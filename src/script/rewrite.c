@@ -11,7 +11,8 @@ struct pen {
     const struct script *script;
     const struct script_span *from;
     struct script_span to;
-    size_t i_run; /* of from: that holds `at`, or one before */
+    size_t i_run;   /* of from: that holds `at`, or one before */
+    size_t i_fixed; /* the first from there on that the markup has fixed; n_runs: none */
     utter_error *error;
 };
 
@@ -27,10 +28,11 @@ static const struct script_run *run_of(struct pen *p, size_t at)
 /* Bytes behind text[at] up to the next that the markup has fixed. */
 static size_t free_bytes(struct pen *p, size_t at)
 {
-    size_t i = p->i_run;
+    size_t i = p->i_fixed > p->i_run ? p->i_fixed : p->i_run;
     while (i < p->from->n_runs && !p->from->runs[i].fixed) {
         i++;
     }
+    p->i_fixed = i;
     return (i < p->from->n_runs ? p->from->runs[i].spoken : p->from->text.n) - at;
 }
 

@@ -40,8 +40,10 @@ bool spot_behind(const struct spot *s, size_t at, const char *list)
     while (end > 0 && s->text[end - 1] == ' ') {
         end--;
     }
+    enum { LONGEST = 64 }; /* longer than any word of a list */
     size_t begin = end;
-    while (begin > 0 && s->text[begin - 1] != ' ' && s->text[begin - 1] != '\n') {
+    while (
+        begin > 0 && end - begin < LONGEST && s->text[begin - 1] != ' ' && s->text[begin - 1] != '\n') {
         begin--;
     }
     for (const char *word = list; *word && end > begin; word += strspn(word, " ")) {

@@ -435,9 +435,10 @@ size_t spell_time(const struct spot *s)
 
 size_t spell_phone(const struct spot *s)
 {
+    enum { MOST_DIGITS = 15 };
     size_t at = s->at + spot_has(s, s->at, "+"), end = at, digits = 0, marks = 0, run = 0, groups = 0;
     bool plus = at > s->at;
-    for (size_t i = at; i < s->n; i++) {
+    for (size_t i = at; i < s->n && digits <= MOST_DIGITS; i++) {
         char c = s->text[i];
         if (is_digit(c)) {
             digits++;
@@ -453,7 +454,7 @@ size_t spell_phone(const struct spot *s)
     }
     bool local =
         digits > 0 && (s->text[s->at] == '0' || s->text[s->at] == '(') && (groups > 1 || digits > 8);
-    if (digits < 7 || digits > 15 || !(plus || local || (marks >= 2 && groups >= 3)) ||
+    if (digits < 7 || digits > MOST_DIGITS || !(plus || local || (marks >= 2 && groups >= 3)) ||
         !spot_ends(s, end)) {
         return 0;
     }
