@@ -293,9 +293,8 @@ size_t xml_value(const struct xml_attribute *a, char *out, size_t size)
         memcpy(out + to, character, put);
         to += put;
     }
-    while (to > 0 && ((unsigned char)out[to - 1] & 0xc0) == 0x80 && to + 4 >= size) {
-        to--; /* a character that was cut */
-    }
+    bool bad;
+    to = utf8_valid(out, to, &bad); /* without a character that was cut */
     out[to] = 0;
     return to;
 }
