@@ -107,8 +107,20 @@ static void tell_notes(utter_reading *r)
     }
 }
 
+/* What has failed stays so. */
+static utter_status earlier_failure(const utter_reading *r, utter_error *error)
+{
+    if (r->failure.code != UTTER_OK && error) {
+        *error = r->failure;
+    }
+    return r->failure.code;
+}
+
 utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utter_error *error)
 {
+    if (r->failure.code != UTTER_OK) {
+        return earlier_failure(r, error);
+    }
     if (r->source.finished) {
         return error_set(error, UTTER_E_ARGUMENT, "text after the end of the text");
     }
@@ -120,6 +132,9 @@ utter_status reading_text(utter_reading *r, const char *text, size_t bytes, utte
 
 utter_status reading_finish(utter_reading *r, utter_error *error)
 {
+    if (r->failure.code != UTTER_OK) {
+        return earlier_failure(r, error);
+    }
     if (r->source.finished) {
         return UTTER_OK;
     }
@@ -466,10 +481,7 @@ utter_status reading_take(utter_reading *r, float *pcm, size_t capacity, size_t 
         return UTTER_OK;
     }
     if (r->failure.code != UTTER_OK) {
-        if (error) {
-            *error = r->failure;
-        }
-        return r->failure.code;
+        return earlier_failure(r, error);
     }
     return r->finish == UTTER_FINISH_NONE ? UTTER_AGAIN : UTTER_END;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 utter_status source_open(struct source *s, const struct script_options *options, utter_error *error)
 {
@@ -80,6 +81,12 @@ static utter_status find_origins(struct source *s, const struct cut_piece *cut, 
     return UTTER_OK;
 }
 
+/* Quiet in front of the piece to come. */
+static void add_lead(struct source *s, double seconds)
+{
+    s->lead_s = min(s->lead_s + seconds, (double)SCRIPT_MOST_PAUSE_S);
+}
+
 /* The next span in the cutter. */
 static utter_status take_span(struct source *s, utter_error *error)
 {
@@ -96,7 +103,7 @@ static utter_status take_span(struct source *s, utter_error *error)
     cutter_fini(&s->cutter);
     s->cutter.most = most;
     s->cutter.n_pieces = s->n_cut;
-    s->lead_s += s->span.pause_s > 0 && s->n_cut == 0 ? s->span.pause_s : 0;
+    add_lead(s, s->span.pause_s > 0 && s->n_cut == 0 ? s->span.pause_s : 0);
     utter_status status = cutter_text(&s->cutter, s->span.text.at, s->span.text.n, error);
     cutter_finish(&s->cutter);
     return status;
@@ -128,7 +135,7 @@ static utter_status cut_span(struct source *s, struct cut_piece *cut, utter_erro
             return UTTER_OK;
         }
         bool pause = cutter_is_done(&s->cutter) && s->has_next && s->next.pause_s > 0;
-        s->lead_s += pause ? s->next.pause_s : 0;
+        add_lead(s, pause ? s->next.pause_s : 0);
     }
 }
 

@@ -179,9 +179,7 @@ utter_status works_check_spans(utter_reading *r, utter_error *error)
     utter_status status = UTTER_OK;
     const utter_voice *voice;
     const struct script_style *style;
-    for (size_t i = 0;
-         status == UTTER_OK && r->source.script && (style = script_style_at(r->source.script, i));
-         i++) {
+    while (status == UTTER_OK && r->source.script && (style = script_next_style(r->source.script))) {
         if (style->voice) {
             status = speakers_find(&r->speakers, style->voice, r->engine->context.model, &voice, error);
         }

@@ -213,9 +213,10 @@ bool script_is_done(const struct script *s)
     return s->finished && s->from == s->n_spans;
 }
 
-const struct script_style *script_style_at(const struct script *s, size_t i)
+const struct script_style *script_next_style(struct script *s)
 {
-    return s->from + i < s->n_spans ? &s->spans[s->from + i].style : NULL;
+    s->n_styles = s->n_styles > s->from ? s->n_styles : s->from;
+    return s->n_styles < s->n_spans ? &s->spans[s->n_styles++].style : NULL;
 }
 
 void script_note_language(struct script *s, const char *language)

@@ -30,6 +30,9 @@ struct script_span {
     size_t line; /* of the source, where it begins */
 };
 
+/* Pauses that stand together are at most so long: their quiet is made at once. */
+enum { SCRIPT_MOST_PAUSE_S = 600 };
+
 struct script_options {
     int markup;           /* UTTER_MARKUP_ */
     const char *cast;     /* lines NAME = voice, or NULL */
@@ -54,8 +57,8 @@ utter_status script_finish(struct script *script, utter_error *error);
  * without text is a pause. */
 bool script_next(struct script *script, struct script_span *span);
 bool script_is_done(const struct script *script); /* finished, and all spans were taken */
-/* The style of the i-th span that was not taken; NULL behind the last. */
-const struct script_style *script_style_at(const struct script *script, size_t i);
+/* The style of the next span that this call has not given; NULL behind the last. Valid until the next text. */
+const struct script_style *script_next_style(struct script *script);
 /* A note that a language which the text names is not spoken here. */
 void script_note_language(struct script *script, const char *language);
 /* What was dropped, one sentence a call, each kind once; NULL: nothing more. Borrowed until the next call. */

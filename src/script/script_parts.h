@@ -25,7 +25,8 @@ struct script {
 
     struct script_span *spans; /* ready ones: [from, n) */
     size_t from, n_spans, spans_room;
-    char **words; /* strings of styles */
+    size_t n_styles; /* of spans, script_next_style has given */
+    char **words;    /* strings of styles */
     size_t n_words, words_room;
     char *notes[SCRIPT_MOST_NOTES];
     int n_notes, notes_given;
@@ -51,8 +52,9 @@ utter_status span_pause(struct script *s, double seconds, utter_error *error);
 /* The end of a sentence or a paragraph that the markup says, whatever the marks are. */
 utter_status span_sentence(struct script *s, size_t source, utter_error *error);
 utter_status span_paragraph(struct script *s, size_t source, utter_error *error);
-/* A string that lives as long as the script; the same one for the same bytes. NULL: out of memory. */
-const char *script_word(struct script *s, const char *text, size_t n);
+/* A string that lives as long as the script; the same one for the same bytes. Too many of them are refused. */
+utter_status script_word(
+    struct script *s, const char *text, size_t n, const char **word, utter_error *error);
 /* A note, unless it was made before. */
 void script_add_note(struct script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

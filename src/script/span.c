@@ -69,7 +69,7 @@ static bool is_blank_text(const struct chars *text)
 utter_status span_put(struct script *s, utter_error *error)
 {
     if (s->from > 0 && s->from == s->n_spans) {
-        s->from = s->n_spans = 0;
+        s->from = s->n_spans = s->n_styles = 0;
     }
     if (s->n_spans == s->spans_room) {
         size_t room = s->n_spans + s->n_spans / 2 + 8;
@@ -120,6 +120,11 @@ utter_status span_pause(struct script *s, double seconds, utter_error *error)
 {
     utter_status status = span_end(s, error);
     s->now.pause_s = (s->now.pause_s < 0 ? 0 : s->now.pause_s) + seconds;
+    if (s->now.pause_s > SCRIPT_MOST_PAUSE_S) {
+        s->now.pause_s = SCRIPT_MOST_PAUSE_S;
+        script_add_note(s, "pauses that stand together were cut to %d s, the most that there is",
+            SCRIPT_MOST_PAUSE_S);
+    }
     return status;
 }
 
@@ -157,26 +162,34 @@ utter_status span_paragraph(struct script *s, size_t source, utter_error *error)
     return status;
 }
 
-const char *script_word(struct script *s, const char *text, size_t n)
+utter_status script_word(
+    struct script *s, const char *text, size_t n, const char **word, utter_error *error)
 {
+    enum { MOST_WORDS = 2000 }; /* each is looked for among the others */
     for (size_t i = 0; i < s->n_words; i++) {
         if (strlen(s->words[i]) == n && memcmp(s->words[i], text, n) == 0) {
-            return s->words[i];
+            *word = s->words[i];
+            return UTTER_OK;
         }
+    }
+    if (s->n_words == MOST_WORDS) {
+        return error_set(error, UTTER_E_ARGUMENT,
+            "markup: the text names more than %d voices and languages", MOST_WORDS);
     }
     if (s->n_words == s->words_room) {
         char **grown = memory_resize(s->words, s->words_room, s->words_room + 16, sizeof *s->words);
         if (!grown) {
-            return NULL;
+            return error_memory(error, "a script");
         }
         s->words = grown;
         s->words_room += 16;
     }
-    char *word = memory_string_n(text, n);
-    if (word) {
-        s->words[s->n_words++] = word;
+    char *copy = memory_string_n(text, n);
+    if (!copy) {
+        return error_memory(error, "a script");
     }
-    return word;
+    *word = s->words[s->n_words++] = copy;
+    return UTTER_OK;
 }
 
 void script_add_note(struct script *s, const char *format, ...)

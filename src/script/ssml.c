@@ -152,8 +152,7 @@ static utter_status word_of(
 {
     char value[MOST_VALUE];
     if (value_of(t, name, value) && value[0]) {
-        *word = script_word(r->s, value, strlen(value));
-        return *word ? UTTER_OK : error_memory(r->error, "a script");
+        return script_word(r->s, value, strlen(value), word, r->error);
     }
     return UTTER_OK;
 }

@@ -58,8 +58,8 @@ static utter_status take_name(
     struct script *s, const struct tag *t, const char **name, const char *own, utter_error *error)
 {
     bool none = t->value_n == 0 || (t->value_n == 7 && memcmp(t->value, "default", 7) == 0);
-    *name = none ? own : script_word(s, t->value, t->value_n);
-    return none || *name ? UTTER_OK : error_memory(error, "a script");
+    *name = own;
+    return none ? UTTER_OK : script_word(s, t->value, t->value_n, name, error);
 }
 
 static utter_status obey(struct script *s, const struct tag *t, size_t line, utter_error *error)
@@ -170,9 +170,10 @@ static void note_stranger(struct script *s, const char *text, size_t at, size_t 
 static utter_status set_speaker(struct script *s, const char *voice, utter_error *error)
 {
     struct script_style style = s->style;
-    const char *name = voice ? script_word(s, voice, strlen(voice)) : NULL;
-    if (voice && !name) {
-        return error_memory(error, "a script");
+    const char *name = NULL;
+    utter_status status = voice ? script_word(s, voice, strlen(voice), &name, error) : UTTER_OK;
+    if (status) {
+        return status;
     }
     s->speaker = name;
     style.voice = name ? name : cast_narrator(s->cast);
