@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "script/script.h"
 
@@ -269,6 +270,100 @@ static void nesting_is_bounded(void **state)
     assert_string_equal(t.text, "? markup, line 1, column 193: elements lie more than 64 deep\r");
 }
 
+/* The spans of a document; how many there are, and the first of them with words. */
+static size_t read_document(struct script_span *first, const char *text, size_t n, utter_status wanted)
+{
+    const struct script_options options = {
+        .markup = UTTER_MARKUP_SSML, .lexicon = "term = word", .spell_out = true, .language = "en"};
+    struct script *script;
+    struct script_span span;
+    size_t n_spans = 0;
+    *first = (struct script_span){.pause_s = -1};
+    assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
+    utter_status status = script_text(script, text, n, NULL);
+    status = status ? status : script_finish(script, NULL);
+    assert_int_equal(status, wanted);
+    for (; script_next(script, &span); n_spans++) {
+        if (span.text.n > 0 && first->text.n == 0) {
+            *first = span;
+        } else {
+            script_span_fini(&span);
+        }
+    }
+    script_free(&script);
+    return n_spans;
+}
+
+/* <speak>, a pattern `count` times, some of it with a number of its own, </speak>. */
+static size_t write_document(char *text, const char *pattern, int count, const char *end)
+{
+    size_t n = (size_t)sprintf(text, "<speak>");
+    for (int i = 0; i < count; i++) {
+        n += (size_t)sprintf(text + n, pattern, i);
+    }
+    return n + (size_t)sprintf(text + n, "%s</speak>", end);
+}
+
+/* A value that is too long ends with a whole character; pauses add up to ten minutes; names are counted. */
+static void what_is_kept_is_bounded(void **state)
+{
+    char *text = malloc(1 << 20);
+    struct script_span span;
+    bool bad;
+    (void)state;
+    assert_non_null(text);
+    size_t n = (size_t)sprintf(text, "<speak><sub alias='");
+    for (int i = 0; i < 600; i++) {
+        n += (size_t)sprintf(text + n, "é");
+    }
+    n += (size_t)sprintf(text + n, "'>x</sub></speak>");
+    assert_int_equal(read_document(&span, text, n, UTTER_OK), 1);
+    assert_int_equal(span.text.n, 1022);
+    assert_int_equal(utf8_valid(span.text.at, span.text.n, &bad), 1022);
+    script_span_fini(&span);
+
+    n = write_document(text, "<break time='60s'/>", 1000, "x");
+    assert_int_equal(read_document(&span, text, n, UTTER_OK), 1);
+    assert_true(span.pause_s > 599 && span.pause_s <= SCRIPT_MOST_PAUSE_S);
+    script_span_fini(&span);
+
+    n = write_document(text, "<lang xml:lang='l%d'>x</lang>", 2000, "");
+    assert_int_equal(read_document(&span, text, n, UTTER_OK), 2000);
+    script_span_fini(&span);
+    n = write_document(text, "<lang xml:lang='l%d'>x</lang>", 2001, "");
+    read_document(&span, text, n, UTTER_E_ARGUMENT);
+    script_span_fini(&span);
+    free(text);
+}
+
+/* Eight times the text takes eight times as long, not sixty-four times. */
+static void hostile_text_takes_linear_time(void **state)
+{
+    enum { SHORT = 4000, TIMES = 8 };
+    static const char *const patterns[] = {"(1)", "1-", "+1",
+        "\xe4\xbd\xa0"
+        "1",
+        "a\n", "&#65;"};
+    char *text = malloc(SHORT * TIMES * 8);
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        clock_t took[2];
+        for (int big = 0; big < 2; big++) {
+            struct script_span span;
+            size_t n = write_document(text, patterns[i], big ? SHORT * TIMES : SHORT, "");
+            clock_t begin = clock();
+            assert_int_equal(read_document(&span, text, n, UTTER_OK), 1);
+            took[big] = clock() - begin;
+            script_span_fini(&span);
+        }
+        if (took[1] > 3 * TIMES * took[0] + CLOCKS_PER_SEC / 20) {
+            fail_msg("%s: %ld us and %ld us", patterns[i], (long)took[0], (long)took[1]);
+        }
+    }
+    free(text);
+}
+
 /* Every allocation fails once: an error or the whole, nothing lost. */
 static void memory_may_run_out(void **state)
 {
@@ -302,6 +397,8 @@ int main(void)
         cmocka_unit_test(numbers_are_said_as_their_language_does),
         cmocka_unit_test(markup_says_how),
         cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(what_is_kept_is_bounded),
+        cmocka_unit_test(hostile_text_takes_linear_time),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
