@@ -206,25 +206,31 @@ static utter_status join(
     return status ? status : put(r, w, pcm, n, false, error);
 }
 
-/* Nothing more comes of the piece. */
-static utter_status end_sound(utter_reading *r, struct work *w, bool last, utter_error *error)
+/* The last sample that the piece has passed is the last one that there is, whatever was cut off in front. */
+static void note_shift(const utter_reading *r, struct work *w)
 {
-    utter_status status = w->effects ? put(r, w, NULL, 0, true, error) : UTTER_OK;
-    effects_free(w->effects);
-    w->effects = NULL;
-    return status ? status : seam_end(&r->seam, last && w->pause_s < 0, &r->out, error);
+    size_t held = w->begun ? r->seam.held.n : 0;
+    w->shift =
+        (int64_t)(r->n_given + r->out.n - r->out_from + held) - (int64_t)((double)w->passed / w->speed);
 }
 
 static utter_status give_out(
     utter_reading *r, struct work *w, const float *pcm, size_t n, utter_error *error)
 {
     utter_status status = join(r, w, pcm, n, error);
-    /* The last sample of these is the last one that there is, whatever was cut off in front. */
-    size_t held = w->begun ? r->seam.held.n : 0;
     w->passed += n;
-    w->shift =
-        (int64_t)(r->n_given + r->out.n - r->out_from + held) - (int64_t)((double)w->passed / w->speed);
+    note_shift(r, w);
     return status;
+}
+
+/* Nothing more comes of the piece: its words are where they are heard, with what its effects have held. */
+static utter_status end_words(utter_reading *r, struct work *w, utter_error *error)
+{
+    utter_status status = w->effects ? put(r, w, NULL, 0, true, error) : UTTER_OK;
+    effects_free(w->effects);
+    w->effects = NULL;
+    note_shift(r, w);
+    return status || w->passed == 0 ? status : heard_piece(&r->heard, w, error);
 }
 
 /* Samples of the front piece go to who listens as they come; where not live, once it is not said again. */
@@ -361,11 +367,9 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
     bool again = !whole && !cut && may_repeat(r, w) && !(w->only && r->options.live);
     bool last = w->only || ((w->last || cut) && !again && (whole || cut));
     utter_status status = again ? UTTER_OK : give_out(r, w, w->made.at, w->made.n, error);
-    if (status == UTTER_OK && w->passed > 0) {
-        status = heard_piece(&r->heard, w, error);
-    }
+    status = status ? status : end_words(r, w, error);
     if (w->begun && status == UTTER_OK) {
-        status = end_sound(r, w, last, error);
+        status = seam_end(&r->seam, last && w->pause_s < 0, &r->out, error);
     }
     if (status) {
         return status;
@@ -410,14 +414,14 @@ static utter_status stop(utter_reading *r, utter_error *error)
     if (r->n_works > 0 && status == UTTER_OK) {
         status = give_out(r, w, w->made.at, w->made.n, error);
     }
-    if (r->n_works > 0 && w->begun && status == UTTER_OK) {
-        status = end_sound(r, w, true, error);
-    }
     if (r->n_works > 0 && w->stream) {
         w->stream->finish = UTTER_FINISH_CANCELLED;
-        if (status == UTTER_OK && w->passed > 0) {
-            status = heard_piece(&r->heard, w, error);
-        }
+        status = status ? status : end_words(r, w, error);
+    }
+    if (r->n_works > 0 && w->begun && status == UTTER_OK) {
+        status = seam_end(&r->seam, w->pause_s < 0, &r->out, error);
+    }
+    if (r->n_works > 0 && w->stream) {
         note_piece(r, w, false);
     }
     for (int i = 0; i < r->n_works; i++) {

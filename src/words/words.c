@@ -20,8 +20,8 @@ utter_status words_init(struct words *w, const struct heads *heads, int n_tokens
     w->frame_samples = frame_samples;
     w->sample_rate = sample_rate;
     w->n_shares = n_tokens;
-    utter_status status =
-        loudness_init(&w->loudness, frame_samples / WINDOWS, n_frames * WINDOWS, error);
+    int window = (frame_samples + WINDOWS - 1) / WINDOWS; /* so that a frame has no more of them */
+    utter_status status = loudness_init(&w->loudness, window, n_frames * WINDOWS, error);
     if (status || heads->n == 0) {
         return status;
     }

@@ -142,6 +142,29 @@ static void test_guess(void **state)
     words_fini(&w);
 }
 
+/* Frames of few samples, as a small checkpoint has them: windows of loudness are at least one, and cover the sound. */
+static void test_small_frames(void **state)
+{
+    (void)state;
+    static const int frames[] = {1, 4, 15};
+    static const float pcm[16] = {
+        0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f};
+    const struct heads heads = {.n = 0};
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+        struct words w = {0};
+        assert_int_equal(words_init(&w, &heads, 1, N_FRAMES, frames[i], RATE, NULL), UTTER_OK);
+        assert_int_equal(words_text(&w, TEXT, strlen(TEXT), NULL), UTTER_OK);
+        assert_int_equal(words_finish(&w, NULL), UTTER_OK);
+        for (int f = 0; f < N_FRAMES; f++) {
+            words_sound(&w, pcm, (size_t)frames[i], NULL);
+        }
+        words_end(&w, true, NULL);
+        in_order(&w);
+        assert_true((int64_t)(w.loudness.n + 1) * w.loudness.window > w.n_samples);
+        words_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +172,7 @@ int main(void)
         cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_small_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
