@@ -48,13 +48,8 @@ bool words_approximate(const struct words *w)
 
 /* ---- Text ---- */
 
-/* Room for every word, so that nothing is allocated between frames. */
-static utter_status make_room(struct words *w, utter_error *error)
+static utter_status grow(struct words *w, size_t room, utter_error *error)
 {
-    if (w->segmenter.n <= w->room) {
-        return UTTER_OK;
-    }
-    size_t room = w->segmenter.room;
     utter_word *at = memory_resize(w->at, w->room, room, sizeof *at);
     if (!at) {
         return error_memory(error, "words");
@@ -69,16 +64,24 @@ static utter_status make_room(struct words *w, utter_error *error)
     return UTTER_OK;
 }
 
+/* Room for every word, so that nothing is allocated between frames; words without it are forgotten. */
+static utter_status make_room(struct words *w, utter_status status, utter_error *error)
+{
+    if (w->segmenter.n > w->room) {
+        status = status ? status : grow(w, w->segmenter.room, error);
+        w->segmenter.n = min(w->segmenter.n, w->room);
+    }
+    return status;
+}
+
 utter_status words_text(struct words *w, const char *text, size_t bytes, utter_error *error)
 {
-    utter_status status = segmenter_text(&w->segmenter, text, bytes, error);
-    return status ? status : make_room(w, error);
+    return make_room(w, segmenter_text(&w->segmenter, text, bytes, error), error);
 }
 
 utter_status words_finish(struct words *w, utter_error *error)
 {
-    utter_status status = segmenter_finish(&w->segmenter, error);
-    return status ? status : make_room(w, error);
+    return make_room(w, segmenter_finish(&w->segmenter, error), error);
 }
 
 /* ---- Attention ---- */

@@ -165,6 +165,26 @@ static void test_small_frames(void **state)
     }
 }
 
+/* Every allocation fails once, and whoever speaks goes on: words may be missing, nothing is written beyond them. */
+static void test_memory(void **state)
+{
+    (void)state;
+    const struct heads heads = {.n = 0};
+    static const float pcm[FRAME] = {0};
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct words w = {0};
+        if (words_init(&w, &heads, 1, N_FRAMES, FRAME, RATE, NULL) == UTTER_OK) {
+            words_text(&w, TEXT, 5, NULL); /* a word that is certain at the end only */
+            words_finish(&w, NULL);
+            words_sound(&w, pcm, FRAME, NULL);
+            words_end(&w, true, NULL);
+            assert_true(w.n_told <= w.room && w.segmenter.n <= w.room);
+        }
+        words_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_guess),
         cmocka_unit_test(test_small_frames),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
