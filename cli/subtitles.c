@@ -33,11 +33,20 @@ static size_t text_begin(const struct times_file *t, size_t i_word)
     return at;
 }
 
+/* A piece is said again before this word, to who listens: the text goes back. */
+static bool goes_back(const struct times_file *t, size_t i_word)
+{
+    return i_word > 0 && t->words[i_word].at < t->words[i_word - 1].at;
+}
+
 /* Up to the marks of the next word. */
 static size_t text_stop(const struct times_file *t, size_t i_word)
 {
     if (i_word + 1 >= t->n) {
         return t->n_text;
+    }
+    if (goes_back(t, i_word + 1)) {
+        return t->words[i_word].at + t->words[i_word].bytes;
     }
     size_t begin = text_begin(t, i_word + 1), end = text_end(t, i_word);
     return begin < end ? begin : end;
@@ -119,9 +128,10 @@ static struct cue next_cue(const struct times_file *t, size_t first)
     while (!ended && !full && cue.last + 1 < t->n) {
         struct cue longer = {first, cue.last + 1};
         const struct timed_word *w = &t->words[longer.last];
+        bool again = goes_back(t, longer.last);
         bool pause = w->start_s - t->words[cue.last].end_s > pause_s;
-        full = !fits(t, &longer) || w->end_s - t->words[first].start_s > longest_s;
-        ended = pause;
+        full = !again && (!fits(t, &longer) || w->end_s - t->words[first].start_s > longest_s);
+        ended = again || pause;
         if (!full && !ended) {
             cue = longer;
             ended = rank_of(t, cue.last) == 2;
