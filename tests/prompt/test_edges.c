@@ -17,7 +17,9 @@ static size_t run(const char *text, size_t n, size_t step, char *out, bool *has_
         size_t bytes = n - at < step ? n - at : step, n_inner;
         do {
             assert_int_equal(edges_next(&edges, &piece, &bytes, &inner, &n_inner, NULL), UTTER_OK);
-            memcpy(out + n_out, inner, n_inner);
+            if (n_inner > 0) { /* else inner may be NULL, which memcpy does not take */
+                memcpy(out + n_out, inner, n_inner);
+            }
             n_out += n_inner;
         } while (n_inner > 0);
     }
