@@ -34,11 +34,12 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < n_commands; i++) {
         fprintf(out, "  %-14s %s\n", command_table[i].name, command_table[i].summary);
     }
-    fputs("\nutter COMMAND --help tells more; utter --version tells the version.\n"
-          "Exit codes: 0 done, 1 the request is wrong, 2 the machine failed, 3 not all was spoken, 130 ended by Ctrl-C.\n"
-          "\nExamples\n"
-          "  utter say -m models/custom -v ryan -o hello.wav \"Hello there.\"\n"
-          "  utter voices -m models/custom\n",
+    fputs(
+        "\nutter COMMAND --help tells more; utter --version tells the version.\n"
+        "Exit codes: 0 done, 1 wrong request, 2 the machine failed, 3 not all was spoken, 130 Ctrl-C.\n"
+        "\nExamples\n"
+        "  utter say -m models/custom -v ryan -o hello.wav \"Hello there.\"\n"
+        "  utter voices -m models/custom\n",
         out);
 }
 
