@@ -84,29 +84,13 @@ static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_e
 
 void deepgram_aura(struct conn *c)
 {
-    char accept[29], model[256];
-    struct refusal r;
-    struct fields fields;
-    if (!conn_handshake(c, accept)) {
-        return;
-    }
-    struct counts *counts = memory_new(1, sizeof *counts);
+    char accept[29];
+    struct counts *counts = deepgram_begin(c, accept, sizeof *counts);
     if (!counts) {
-        refuse(&r, 503, NULL, "out of memory");
-        conn_refuse(c, &r);
         return;
     }
-    if (!deepgram_ask(&fields, c, NULL, &r)) {
-        memory_free(counts);
-        ask_refuse(c, &r);
-        return;
-    }
-    fields_fini(&fields);
-    const char *name = ask_query(c, "model", model, sizeof model);
-    const struct server *s = c->server;
-    json_t *said = json_pack("{s:s,s:s,s:s,s:s,s:s}", "type", "Metadata", "request_id", c->request_id,
-        "model_name", name ? name : s->model_id, "model_version", utter_version_text(), "model_uuid",
-        s->model_id);
+    json_t *said = deepgram_about(c, "Metadata");
+    json_object_set_new(said, "model_uuid", json_string(c->server->model_id));
     struct talk *x = talk_open(c, accept, &dialect, QUIET_S, counts);
     if (x) {
         talk_send(x, said);

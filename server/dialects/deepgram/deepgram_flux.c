@@ -233,29 +233,13 @@ static const struct talk_dialect dialect = {
 
 void deepgram_flux(struct conn *c)
 {
-    char accept[29], model[256];
-    struct refusal r;
-    struct fields fields;
-    if (!conn_handshake(c, accept)) {
-        return;
-    }
-    struct session *session = memory_new(1, sizeof *session);
+    char accept[29];
+    struct session *session = deepgram_begin(c, accept, sizeof *session);
     if (!session) {
-        refuse(&r, 503, NULL, "out of memory");
-        conn_refuse(c, &r);
         return;
     }
-    if (!deepgram_ask(&fields, c, NULL, &r)) {
-        memory_free(session);
-        ask_refuse(c, &r);
-        return;
-    }
-    fields_fini(&fields);
-    const char *name = ask_query(c, "model", model, sizeof model);
-    const struct server *s = c->server;
-    json_t *said = json_pack("{s:s,s:s,s:s,s:s,s:[s]}", "type", "Connected", "request_id",
-        c->request_id, "model_name", name ? name : s->model_id, "model_version", utter_version_text(),
-        "model_uuids", s->model_id);
+    json_t *said = deepgram_about(c, "Connected");
+    json_object_set_new(said, "model_uuids", json_pack("[s]", c->server->model_id));
     struct talk *x = talk_open(c, accept, &dialect, QUIET_S, session);
     if (x) {
         talk_send(x, said);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Deepgram's POST /v1/speak, and what its sockets share with it: the query. */
+ * Deepgram's POST /v1/speak, and what its sockets share: the query, how they open. */
+#include "base/memory.h"
 #include "server/dialects/answer.h"
 #include "server/dialects/deepgram/deepgram.h"
 #include "server/dialects/deepgram/deepgram_message.h"
@@ -16,6 +17,36 @@ bool deepgram_ask(struct fields *fields, struct conn *c, const json_t *body, str
         ask_query(c, "speed", speed, sizeof speed)};
     return ask_fields(fields, c, "deepgram", ask_query(c, "model", model, sizeof model),
         deepgram_fields(&query, body, r), body ? FIELDS_FOR_SPEECH : FIELDS_FOR_SESSION, r);
+}
+
+void *deepgram_begin(struct conn *c, char *accept, size_t state_bytes)
+{
+    struct refusal r;
+    struct fields fields;
+    if (!conn_handshake(c, accept)) {
+        return NULL;
+    }
+    void *state = memory_new(1, state_bytes);
+    if (!state) {
+        refuse(&r, 503, NULL, "out of memory");
+        conn_refuse(c, &r);
+        return NULL;
+    }
+    if (!deepgram_ask(&fields, c, NULL, &r)) {
+        memory_free(state);
+        ask_refuse(c, &r);
+        return NULL;
+    }
+    fields_fini(&fields);
+    return state;
+}
+
+json_t *deepgram_about(const struct conn *c, const char *type)
+{
+    char model[256];
+    const char *name = ask_query(c, "model", model, sizeof model);
+    return json_pack("{s:s,s:s,s:s,s:s}", "type", type, "request_id", c->request_id, "model_name",
+        name ? name : c->server->model_id, "model_version", utter_version_text());
 }
 
 static void speak(struct conn *c)

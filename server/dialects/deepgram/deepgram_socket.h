@@ -11,5 +11,10 @@ void deepgram_flux(struct conn *c);
 
 /* The fields that the query of a connection asks for; `body` with the text, or NULL. */
 bool deepgram_ask(struct fields *fields, struct conn *c, const json_t *body, struct refusal *refusal);
+/* How both sockets open: the handshake, zeroed state of so many bytes, which the talk frees, and a look at what is
+ * asked for. NULL: the client has been told why not. */
+void *deepgram_begin(struct conn *c, char *accept, size_t state_bytes);
+/* Their first message, to which each adds the model's id in its own way. */
+json_t *deepgram_about(const struct conn *c, const char *type);
 
 #endif
