@@ -25,57 +25,51 @@ __attribute__((constructor)) static void json_set_memory(void)
     json_set_alloc_funcs(json_allocate, memory_plain_free);
 }
 
-/* A walk over what stands outside of strings. */
-struct walk {
-    const char *text;
-    size_t bytes, at;
-    int line;
-    bool in_string;
-};
-
-/* The next character outside of strings; 0 at the end. A zero byte in the text passes for nothing. */
-static char walk_next(struct walk *w)
+/* Where the string that begins in front of `at` ends: behind its closing quote, or at the end of the text. */
+static size_t behind_string(const char *text, size_t bytes, size_t at)
 {
-    while (w->at < w->bytes) {
-        char c = w->text[w->at++];
-        w->line += c == '\n';
-        if (w->in_string) {
-            w->at += c == '\\';
-            w->in_string = c != '"';
-        } else if (c == '"') {
-            w->in_string = true;
-        } else if (c != '\0') {
-            return c;
-        }
+    while (at < bytes && text[at] != '"') {
+        at += text[at] == '\\' ? 2 : 1;
     }
-    return 0;
+    return at < bytes ? at + 1 : bytes;
 }
 
-/* The number of the first line on which brackets nest deeper than MAX_DEPTH; 0 when none does. jansson
- * recurses far deeper than anything we read needs. */
-static int line_too_deep(const char *text, size_t bytes)
+static int line_at(const char *text, size_t at)
 {
-    struct walk w = {.text = text, .bytes = bytes, .line = 1};
+    int line = 1;
+    for (size_t i = 0; i < at; i++) {
+        line += text[i] == '\n';
+    }
+    return line;
+}
+
+/* Refuses, without parsing, what has more values than its kind of text needs and what nests deeper than
+ * MAX_DEPTH, as far as jansson would recurse. One walk: big files are read at each start. `name` is quoted. */
+static utter_status check_bounds(
+    const char *text, size_t bytes, size_t most_values, const char *name, utter_error *error)
+{
+    size_t values = 1,
+           at = 0; /* each value but the first stands behind a comma or an opening bracket */
     int depth = 0;
-    for (char c; (c = walk_next(&w));) {
-        depth += c == '[' || c == '{';
-        depth -= (c == ']' || c == '}') && depth > 0;
-        if (depth > MAX_DEPTH) {
-            return w.line;
+    while (at < bytes && values <= most_values && depth <= MAX_DEPTH) {
+        char c = text[at++];
+        if (c == '"') {
+            at = behind_string(text, bytes, at);
+        } else if (c == ']' || c == '}') {
+            depth -= depth > 0;
+        } else if (c == ',' || c == '[' || c == '{') {
+            values++;
+            depth += c != ',';
         }
     }
-    return 0;
-}
-
-/* Without parsing: each value but the first stands behind one of these. */
-static bool has_more_values(const char *text, size_t bytes, size_t most)
-{
-    struct walk w = {.text = text, .bytes = bytes};
-    size_t n = 1;
-    for (char c; n <= most && (c = walk_next(&w));) {
-        n += c == ',' || c == '[' || c == '{';
+    if (values > most_values) {
+        return error_set(error, UTTER_E_FILE, "%s has more than %zu values", name, most_values);
     }
-    return n > most;
+    if (depth > MAX_DEPTH) {
+        return error_set(error, UTTER_E_FILE, "%s: not usable JSON: line %d: nested deeper than %d",
+            name, line_at(text, at), MAX_DEPTH);
+    }
+    return UTTER_OK;
 }
 
 utter_status json_text(json_t **root, const char *text, size_t bytes, size_t most_values,
@@ -83,19 +77,14 @@ utter_status json_text(json_t **root, const char *text, size_t bytes, size_t mos
 {
     char name[512], reason[256];
     *root = NULL;
-    if (has_more_values(text, bytes, most_values)) {
-        return error_set(error, UTTER_E_FILE, "%s has more than %zu values",
-            error_quote(name, sizeof name, what, strlen(what)), most_values);
-    }
-    int deep = line_too_deep(text, bytes);
-    if (deep) {
-        return error_set(error, UTTER_E_FILE, "%s: not usable JSON: line %d: nested deeper than %d",
-            error_quote(name, sizeof name, what, strlen(what)), deep, MAX_DEPTH);
+    error_quote(name, sizeof name, what, strlen(what));
+    utter_status status = check_bounds(text, bytes, most_values, name, error);
+    if (status != UTTER_OK) {
+        return status;
     }
     json_error_t problem;
     allocation_failed = false;
     *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
-    error_quote(name, sizeof name, what, strlen(what));
     if (allocation_failed) {
         json_decref(*root);
         *root = NULL;
