@@ -172,7 +172,7 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(CUDA_COMPILE) $(COUNTED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(R)/server/front/page.o: server/front/page.html
+$(R)/server/front/page.o: server/front/page.html server/front/docs.html
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
 KERNEL_LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * server/front/page.html as bytes; the assembler reads it. */
+ * server/front/page.html and docs.html as bytes; the assembler reads them. */
 #include "server/front/page.h"
 
-extern const char page_end[];
+#define BYTES_OF(name)                                                                                 \
+    extern const char name##_end[];                                                                    \
+    __asm__(".section .rodata\n"                                                                       \
+            ".global " #name "_html\n"                                                                 \
+            ".hidden " #name "_html\n" #name "_html:\n"                                                \
+            ".incbin \"server/front/" #name ".html\"\n"                                                \
+            ".global " #name "_end\n"                                                                  \
+            ".hidden " #name "_end\n" #name "_end:\n"                                                  \
+            ".byte 0\n"                                                                                \
+            ".previous\n");                                                                            \
+    size_t name##_bytes(void)                                                                          \
+    {                                                                                                  \
+        return (size_t)(name##_end - name##_html);                                                     \
+    }
 
-__asm__(".section .rodata\n"
-        ".global page_html\n"
-        ".hidden page_html\n"
-        "page_html:\n"
-        ".incbin \"server/front/page.html\"\n"
-        ".global page_end\n"
-        ".hidden page_end\n"
-        "page_end:\n"
-        ".byte 0\n"
-        ".previous\n");
-
-size_t page_bytes(void)
-{
-    return (size_t)(page_end - page_html);
-}
+BYTES_OF(page)
+BYTES_OF(docs)

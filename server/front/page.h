@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The page at "/", built into the program. */
+ * The pages at "/" and "/docs", built into the program. */
 #ifndef SERVER_PAGE_H
 #define SERVER_PAGE_H
 
@@ -7,5 +7,7 @@
 
 extern const char page_html[];
 size_t page_bytes(void);
+extern const char docs_html[];
+size_t docs_bytes(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include "server/dialects/deepgram/deepgram.h"
 #include "server/dialects/elevenlabs/elevenlabs.h"
 #include "server/front/keys.h"
+#include "server/front/openapi.h"
 #include "server/front/page.h"
 #include "server/front/session.h"
 #include "server/front/speech_batch.h"
@@ -22,14 +23,25 @@
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 
-static void answer_page(struct conn *c)
+/* A page of ours: nothing from outside, and nobody may frame it. */
+static void answer_html(struct conn *c, const char *html, size_t n)
 {
     conn_answer_more(c, 200, "text/html; charset=utf-8",
         "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
         "'unsafe-inline'; "
         "connect-src 'self'; img-src data:; media-src blob:; frame-ancestors 'none'; "
         "base-uri 'none'; form-action 'none'\r\n",
-        page_html, page_bytes());
+        html, n);
+}
+
+static void answer_page(struct conn *c)
+{
+    answer_html(c, page_html, page_bytes());
+}
+
+static void answer_docs(struct conn *c)
+{
+    answer_html(c, docs_html, docs_bytes());
 }
 
 static json_t *model_json(const struct server *s, const char *id, bool whole)
@@ -182,28 +194,56 @@ static void delete_voice(struct conn *c)
     }
 }
 
+static void answer_openapi(struct conn *c);
+
+#define JSON "application/json"
+
 static const struct route own_routes[] = {
-    {"POST", "/audio/speech", ROUTE_KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request, false, NULL},
-    {"POST", "/audio/speech/batch", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speech_batch_request, false, NULL},
-    {"GET", "/audio/speech/stream", ROUTE_KEY_AND_MODEL, 0, session_request, true, NULL},
-    {"GET", "/models", ROUTE_KEY, 0, answer_models, false, NULL},
-    {"GET", "/models/", ROUTE_KEY, 0, answer_model, false, NULL},
-    {"GET", "/audio/models", ROUTE_KEY, 0, answer_models, false, NULL},
-    {"GET", "/audio/voices", ROUTE_KEY, 0, answer_voices, false, NULL},
-    {"POST", "/audio/voices", ROUTE_KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create, false,
-        NULL},
-    {"GET", "/audio/voices/", ROUTE_KEY, 0, answer_voice, false, NULL},
-    {"DELETE", "/audio/voices/", ROUTE_KEY, LIMIT_JSON, delete_voice, false, NULL},
-    {"GET", "/metrics", ROUTE_KEY, 0, answer_metrics, false, NULL},
-    {"GET", "/health", ROUTE_OPEN, 0, answer_health, false, NULL},
-    {"GET", "/ready", ROUTE_OPEN, 0, answer_ready, false, NULL},
-    {"GET", "/version", ROUTE_OPEN, 0, answer_version, false, NULL},
-    {"GET", "/", ROUTE_OPEN, 0, answer_page, false, NULL},
-    {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
+    {"POST", "/v1/audio/speech", ROUTE_KEY_AND_MODEL, LIMIT_JSON_SOUND, speech_http_request, false,
+        NULL, "Speech: sound as it is made, events, or one whole file.", "Speech", "audio/*"},
+    {"POST", "/v1/audio/speech/batch", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speech_batch_request, false,
+        NULL, "Up to 32 speeches in one answer, each in base64 or with its error.", "Batch", JSON},
+    {"GET", "/v1/audio/speech/stream", ROUTE_KEY_AND_MODEL, 0, session_request, true, NULL,
+        "WebSocket: text that is still being written, sound as it is made.", NULL, NULL},
+    {"GET", "/v1/models", ROUTE_KEY, 0, answer_models, false, NULL,
+        "The served model with what it can do, and the names that stand for it.", NULL, JSON},
+    {"GET", "/v1/models/", ROUTE_KEY, 0, answer_model, false, NULL, "One of them.", NULL, JSON},
+    {"GET", "/v1/audio/models", ROUTE_KEY, 0, answer_models, false, NULL, "The same list.", NULL, JSON},
+    {"GET", "/v1/audio/voices", ROUTE_KEY, 0, answer_voices, false, NULL,
+        "Who can speak; ?legacy=true: names only.", NULL, JSON},
+    {"POST", "/v1/audio/voices", ROUTE_KEY_AND_MODEL, LIMIT_UPLOAD + (1 << 20), voices_http_create,
+        false, NULL, "A voice from a recording of 1 to 30 s. Needs a base model and --voices.", "Voice",
+        JSON},
+    {"GET", "/v1/audio/voices/", ROUTE_KEY, 0, answer_voice, false, NULL, "One voice.", NULL, JSON},
+    {"DELETE", "/v1/audio/voices/", ROUTE_KEY, LIMIT_JSON, delete_voice, false, NULL,
+        "Removes an uploaded voice.", NULL, JSON},
+    {"GET", "/metrics", ROUTE_KEY, 0, answer_metrics, false, NULL, "Counters, for Prometheus.", NULL,
+        "text/plain"},
+    {"GET", "/health", ROUTE_OPEN, 0, answer_health, false, NULL,
+        "200 while the process is well; with a key also device, kernels and lanes.", NULL, JSON},
+    {"GET", "/ready", ROUTE_OPEN, 0, answer_ready, false, NULL, "200 when a speech would be taken now.",
+        NULL, JSON},
+    {"GET", "/version", ROUTE_OPEN, 0, answer_version, false, NULL, "Of the program.", NULL, JSON},
+    {"GET", "/openapi.json", ROUTE_OPEN, 0, answer_openapi, false, NULL, "This description.", NULL,
+        JSON},
+    {"GET", "/docs", ROUTE_OPEN, 0, answer_docs, false, NULL, "The same for people, with examples.",
+        NULL, "text/html"},
+    {"GET", "/", ROUTE_OPEN, 0, answer_page, false, NULL, "A page that speaks.", NULL, "text/html"},
+    {.method = NULL},
 };
 
-static const struct route *const tables[] = {
-    own_routes, elevenlabs_routes, cartesia_routes, deepgram_routes};
+static const struct route_table tables[] = {{"utter", own_routes}, {"ElevenLabs", elevenlabs_routes},
+    {"Cartesia", cartesia_routes}, {"Deepgram", deepgram_routes}};
+
+static void answer_openapi(struct conn *c)
+{
+    conn_answer_json(c, 200, openapi_json(tables, sizeof tables / sizeof *tables));
+}
+
+static const char *without_version(const char *path)
+{
+    return strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+}
 
 /* Whether the path is the pattern, in which a star stands for one name and a slash at the end for all that follows. */
 static bool path_fits(const char *pattern, const char *path)
@@ -224,15 +264,12 @@ static bool path_fits(const char *pattern, const char *path)
 /* NULL: there is none. `methods`, or NULL, gets those that the path has. */
 static const struct route *find_route(const struct http_head *head, char *methods, size_t size)
 {
-    const char *path = head->path;
+    const char *path = without_version(head->path);
     const char *method = strcmp(head->method, "HEAD") == 0 ? "GET" : head->method;
     size_t n = 0;
-    if (strncmp(path, "/v1/", 4) == 0) {
-        path += 3;
-    }
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
-        for (const struct route *row = tables[k]; row->method; row++) {
-            if (path_fits(row->path, path)) {
+        for (const struct route *row = tables[k].rows; row->method; row++) {
+            if (path_fits(without_version(row->path), path)) {
                 if (strcmp(row->method, method) == 0) {
                     return row;
                 }

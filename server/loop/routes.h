@@ -9,12 +9,22 @@ enum route_access { ROUTE_OPEN, ROUTE_KEY, ROUTE_KEY_AND_MODEL };
 
 struct route {
     const char *method;
-    const char *path; /* without /v1; a star stands for one name, a slash at the end for one more */
+    const char *path; /* as its clients know it; /v1 in front may be there or not. A star stands for one
+                       * name, a slash at the end for one more */
     enum route_access access;
     size_t body_limit;
     void (*answer)(struct conn *c);
     bool socket;                /* speaks WebSocket */
     conn_refusal_json *refusal; /* how an error looks; NULL: as OpenAI's interface says it */
+    const char *about;          /* what it does, for /openapi.json */
+    const char *asks;           /* the schema of its body there; NULL: it has none */
+    const char *gives;          /* the media type of a good answer */
+};
+
+/* The rows of one service, up to one without a method. */
+struct route_table {
+    const char *service;
+    const struct route *rows;
 };
 
 #endif

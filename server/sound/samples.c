@@ -9,11 +9,6 @@ static const struct {
     uint32_t wav_format; /* of RIFF */
 } kinds[] = {{2, 1}, {4, 3}, {1, 7}, {1, 6}};
 
-const char *samples_list(void)
-{
-    return "s16|f32|ulaw|alaw";
-}
-
 int samples_bytes(enum samples samples)
 {
     return kinds[samples].bytes;

@@ -10,7 +10,7 @@
 /* 16 bits, 32-bit floats (both little endian), and the two logarithmic bytes of telephones (G.711). */
 enum samples { SAMPLES_S16, SAMPLES_F32, SAMPLES_ULAW, SAMPLES_ALAW };
 
-const char *samples_list(void);          /* "s16|f32|ulaw|alaw", in the order of the enum */
+#define SAMPLES_LIST "s16|f32|ulaw|alaw" /* in the order of the enum */
 int samples_bytes(enum samples samples); /* of one */
 
 int16_t samples_s16(float x); /* as the program writes 16-bit files */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Types, ranges and words of the request fields; docs/server.md has the table. */
+ * Checks requests by the table of fields, and by what depends on the model. */
 #include "server/speech/fields.h"
 
 #include <math.h>
@@ -48,7 +48,9 @@ static const char *take_string(struct reader *r, const char *key)
     return json_string_value(value);
 }
 
-static double take_number(struct reader *r, const char *key, double low, double high, double fallback)
+/* A number of a field with this name and range. */
+static double take_number_in(
+    struct reader *r, const char *key, double low, double high, double fallback)
 {
     const json_t *value = get(r, key);
     if (!value) {
@@ -62,7 +64,13 @@ static double take_number(struct reader *r, const char *key, double low, double 
     return number;
 }
 
-static long long take_integer(
+static double take_number(struct reader *r, enum field field, double fallback)
+{
+    const struct field_row *row = &field_table[field];
+    return take_number_in(r, row->name, row->low, row->high, fallback);
+}
+
+static long long take_integer_in(
     struct reader *r, const char *key, long long low, long long high, long long fallback)
 {
     const json_t *value = get(r, key);
@@ -77,8 +85,17 @@ static long long take_integer(
     return number;
 }
 
-static bool take_bool(struct reader *r, const char *key, bool fallback)
+static long long take_integer(struct reader *r, enum field field, long long fallback)
 {
+    const struct field_row *row = &field_table[field];
+    /* INT64_MAX, the bound of a seed, is 2^63 as a double. */
+    long long high = row->high >= 0x1p63 ? INT64_MAX : (long long)row->high;
+    return take_integer_in(r, row->name, (long long)row->low, high, fallback);
+}
+
+static bool take_bool(struct reader *r, enum field field, bool fallback)
+{
+    const char *key = field_table[field].name;
     const json_t *value = get(r, key);
     if (value && !json_is_boolean(value)) {
         FAIL(r, key, "\"%s\" must be true or false", key);
@@ -86,9 +103,10 @@ static bool take_bool(struct reader *r, const char *key, bool fallback)
     return json_is_boolean(value) ? json_is_true(value) : fallback;
 }
 
-/* The position of a word in the list a|b|c, any case; `fallback` without the field. */
-static int take_word(struct reader *r, const char *key, const char *list, int fallback)
+/* The position of a word in the field's list a|b|c, any case; `fallback` without the field. */
+static int take_word(struct reader *r, enum field field, int fallback)
 {
+    const char *key = field_table[field].name, *list = field_table[field].words;
     const char *text = take_string(r, key);
     if (!text) {
         return fallback;
@@ -120,12 +138,13 @@ static bool is_blank(const char *text)
     return text[strspn(text, " \t\r\n\v\f")] == 0;
 }
 
-static const char *take_text(struct reader *r, const char *key, int most, size_t *n_chars)
+static const char *take_text(struct reader *r, enum field field, size_t *n_chars)
 {
-    const char *text = take_string(r, key);
+    const char *key = field_table[field].name, *text = take_string(r, key);
+    const size_t most = (size_t)field_table[field].high;
     *n_chars = text ? count_chars(text) : 0;
-    if (*n_chars > (size_t)most) {
-        FAIL(r, key, "\"%s\" has %zu characters, at most %d are taken", key, *n_chars, most);
+    if (*n_chars > most) {
+        FAIL(r, key, "\"%s\" has %zu characters, at most %zu are taken", key, *n_chars, most);
     }
     return text;
 }
@@ -190,30 +209,30 @@ static void check_model(struct reader *r, const struct fields_model *model)
 
 static void take_sound(struct reader *r, struct fields *f, const struct fields_model *model)
 {
-    f->sound.format = (enum encode_format)take_word(
-        r, "response_format", ENCODE_FORMAT_LIST, (int)model->default_format);
-    f->sound.speed = take_number(r, "speed", 0.25, 4, 1);
-    f->sound.volume = take_number(r, "volume_multiplier", 0, 4, 1);
-    f->sound.sample_rate = (int)take_integer(r, "sample_rate", 8000, 48000, 0);
-    f->sound.samples = (enum samples)take_word(r, "sample_format", samples_list(), SAMPLES_S16);
-    f->sound.bit_rate = (int)take_integer(r, "bit_rate", 6000, 320000, 0);
+    f->sound.format =
+        (enum encode_format)take_word(r, FIELD_RESPONSE_FORMAT, (int)model->default_format);
+    f->sound.speed = take_number(r, FIELD_SPEED, 1);
+    f->sound.volume = take_number(r, FIELD_VOLUME, 1);
+    f->sound.sample_rate = (int)take_integer(r, FIELD_SAMPLE_RATE, 0);
+    f->sound.samples = (enum samples)take_word(r, FIELD_SAMPLE_FORMAT, SAMPLES_S16);
+    f->sound.bit_rate = (int)take_integer(r, FIELD_BIT_RATE, 0);
     char why[160];
     if (!r->failed && !encode_check(&f->sound, why, sizeof why)) {
         FAIL(r, f->sound.samples == SAMPLES_S16 ? "sample_rate" : "sample_format",
             "the sound asked for: %s", why);
     }
-    int format = take_word(r, "stream_format", "audio|sse", 0);
-    bool stream = take_bool(r, "stream", true);
+    int format = take_word(r, FIELD_STREAM_FORMAT, 0);
+    bool stream = take_bool(r, FIELD_STREAM, true);
     f->streaming = format == 1 ? FIELDS_SSE : stream ? FIELDS_RAW : FIELDS_WHOLE;
 }
 
 static double take_parameter(struct reader *r, const struct parameter *p)
 {
     if (p->whole) {
-        return (double)take_integer(r, p->field, (long long)p->least_json, (long long)p->most_asked,
+        return (double)take_integer_in(r, p->field, (long long)p->least_json, (long long)p->most_asked,
             (long long)parameter_own(p));
     }
-    return take_number(r, p->field, p->least_json, p->most_asked, parameter_own(p));
+    return take_number_in(r, p->field, p->least_json, p->most_asked, parameter_own(p));
 }
 
 /* Of several faults the first one is told: whole numbers are looked at last. */
@@ -233,15 +252,15 @@ static void take_sampling(struct reader *r, struct fields *f)
 {
     take_head(r, f, false);
     take_head(r, f, true);
-    f->seed = (uint64_t)take_integer(r, "seed", 0, INT64_MAX, 0);
-    f->max_frames = (int)take_integer(r, "max_new_tokens", 1, FIELDS_MAX_FRAMES, 0);
-    take_integer(
-        r, "initial_codec_chunk_frames", 1, 64, 1); /* the first chunk is one frame whatever is asked */
+    f->seed = (uint64_t)take_integer(r, FIELD_SEED, 0);
+    f->max_frames = (int)take_integer(r, FIELD_MAX_NEW_TOKENS, 0);
+    /* The first chunk is one frame whatever is asked. */
+    take_integer(r, FIELD_INITIAL_CODEC_CHUNK_FRAMES, 1);
 }
 
 static void take_kind(struct reader *r, struct fields *f, const struct fields_model *model)
 {
-    int task = take_word(r, "task_type", "CustomVoice|VoiceDesign|Base", -1);
+    int task = take_word(r, FIELD_TASK_TYPE, -1);
     static const char *const kinds[] = {"custom_voice", "voice_design", "base"};
     if (task >= 0 && strcmp(kinds[task], model->kind) != 0) {
         FAIL(r, "task_type", "\"task_type\": the model served here is of the kind %s", model->kind);
@@ -255,7 +274,7 @@ static void take_kind(struct reader *r, struct fields *f, const struct fields_mo
     }
     f->ref_audio = take_string(r, "ref_audio");
     f->ref_text = take_string(r, "ref_text");
-    f->x_vector_only = take_bool(r, "x_vector_only_mode", false);
+    f->x_vector_only = take_bool(r, FIELD_X_VECTOR_ONLY_MODE, false);
     if (f->ref_audio && strcmp(model->kind, "base") != 0) {
         FAIL(
             r, "ref_audio", "\"ref_audio\" needs a base model, the one served here is %s", model->kind);
@@ -268,28 +287,23 @@ static void take_kind(struct reader *r, struct fields *f, const struct fields_mo
         const char *key = get(r, "references") ? "references" : "speaker_embedding";
         FAIL(r, key, "\"%s\" is not known here (upload a voice, or send \"ref_audio\")", key);
     }
-    if (take_bool(r, "word_timestamps", false)) {
+    if (take_bool(r, FIELD_WORD_TIMESTAMPS, false)) {
         FAIL(r, "word_timestamps", "\"word_timestamps\": this server has no aligner");
     }
 }
 
 static bool is_known(const char *key)
 {
-    static const char known[] =
-        " model input voice speaker instructions response_format speed stream_format stream "
-        "sample_rate sample_format bit_rate task_type language lang_code ref_audio ref_text references "
-        "x_vector_only_mode "
-        "speaker_embedding max_new_tokens seed initial_codec_chunk_frames non_streaming_mode "
-        "word_timestamps volume_multiplier split_granularity stream_audio type items markup spell_out ";
-    char wanted[80] = " ";
-    for (int i = 0; i < parameter_count; i++) {
-        if (strcmp(parameter_table[i].field, key) == 0) {
-            return true;
-        }
+    /* Those that say which request it is, and what a batch holds. */
+    static const char *const frame[] = {"type", "items"};
+    bool known = strcmp(key, frame[0]) == 0 || strcmp(key, frame[1]) == 0;
+    for (int i = 0; i < parameter_count && !known; i++) {
+        known = strcmp(parameter_table[i].field, key) == 0;
     }
-    strncat(wanted, key, 70);
-    strcat(wanted, " ");
-    return strstr(known, wanted) != NULL;
+    for (int i = 0; i < N_FIELDS && !known; i++) {
+        known = strcmp(field_table[i].name, key) == 0;
+    }
+    return known;
 }
 
 static int count_unknown(const json_t *object)
@@ -318,30 +332,29 @@ bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum
     }
     check_model(&r, model);
     if (what == FIELDS_FOR_SPEECH) {
-        f->input = take_text(&r, "input", FIELDS_MAX_INPUT, &f->input_chars);
+        f->input = take_text(&r, FIELD_INPUT, &f->input_chars);
         if (!f->input || is_blank(f->input)) {
             FAIL(&r, "input", "\"input\" must be a text that is not blank");
         }
     }
     f->voice = take_voice(&r);
-    f->instructions = take_text(&r, "instructions", FIELDS_MAX_INSTRUCTIONS, &n_chars);
+    f->instructions = take_text(&r, FIELD_INSTRUCTIONS, &n_chars);
     f->language = take_language(&r, model);
     take_sound(&r, f, model);
     take_sampling(&r, f);
     take_kind(&r, f, model);
-    bool whole_first = take_bool(&r, "non_streaming_mode", false);
+    bool whole_first = take_bool(&r, FIELD_NON_STREAMING_MODE, false);
     f->layout = whole_first                     ? UTTER_LAYOUT_FULL
                 : what == FIELDS_FOR_SESSION    ? UTTER_LAYOUT_STREAM
                 : get(&r, "non_streaming_mode") ? UTTER_LAYOUT_STREAM
                                                 : UTTER_LAYOUT_AUTO;
-    f->cut =
-        (enum fields_cut)take_word(&r, "split_granularity", "none|sentence|clause", FIELDS_CUT_NONE);
-    f->markup = take_word(&r, "markup", "none|auto|tags|ssml", UTTER_MARKUP_NONE);
-    f->spell_out = take_bool(&r, "spell_out", false);
+    f->cut = (enum fields_cut)take_word(&r, FIELD_SPLIT_GRANULARITY, FIELDS_CUT_NONE);
+    f->markup = take_word(&r, FIELD_MARKUP, UTTER_MARKUP_NONE);
+    f->spell_out = take_bool(&r, FIELD_SPELL_OUT, false);
     if (f->cut != FIELDS_CUT_NONE && f->markup != UTTER_MARKUP_NONE) {
         FAIL(&r, "markup", "\"markup\" needs \"split_granularity\" none: it spans sentences");
     }
-    take_bool(&r, "stream_audio", true);
+    take_bool(&r, FIELD_STREAM_AUDIO, true);
     f->n_unknown = count_unknown(object);
     f->object = json_incref(object);
     return !r.failed;

@@ -11,13 +11,9 @@
 #include "base/parameters.h"
 #include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
+#include "server/speech/field_table.h"
 
-enum {
-    FIELDS_MAX_INPUT = 100000, /* characters: about two hours */
-    FIELDS_MAX_INSTRUCTIONS = 4096,
-    FIELDS_MAX_FRAMES = 1000000,
-    FIELDS_MAX_KEYS = 256
-};
+enum { FIELDS_MAX_KEYS = 256 };
 
 /* What the served model allows. */
 struct fields_model {

@@ -79,8 +79,11 @@ static void speak_events(struct conn *c)
 }
 
 const struct route cartesia_routes[] = {
-    {"POST", "/tts/bytes", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_bytes, false, cartesia_refusal},
-    {"POST", "/tts/sse", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_events, false, cartesia_refusal},
-    {"GET", "/tts/websocket", ROUTE_KEY_AND_MODEL, 0, cartesia_socket, true, cartesia_refusal},
-    {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
+    {"POST", "/tts/bytes", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_bytes, false, cartesia_refusal,
+        "Speech, as it is made.", "Theirs", "audio/*"},
+    {"POST", "/tts/sse", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_events, false, cartesia_refusal,
+        "Speech in events, with times of words if asked for.", "Theirs", "text/event-stream"},
+    {"GET", "/tts/websocket", ROUTE_KEY_AND_MODEL, 0, cartesia_socket, true, cartesia_refusal,
+        "WebSocket: contexts, continue, flush, cancel, times of words.", NULL, NULL},
+    {.method = NULL},
 };

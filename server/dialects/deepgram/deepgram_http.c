@@ -67,8 +67,11 @@ static void speak(struct conn *c)
 }
 
 const struct route deepgram_routes[] = {
-    {"POST", "/speak", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak, false, deepgram_refusal},
-    {"GET", "/speak", ROUTE_KEY_AND_MODEL, 0, deepgram_aura, true, deepgram_refusal},
-    {"GET", "/v2/speak", ROUTE_KEY_AND_MODEL, 0, deepgram_flux, true, deepgram_refusal},
-    {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
+    {"POST", "/v1/speak", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak, false, deepgram_refusal,
+        "Speech, as it is made.", "Theirs", "audio/*"},
+    {"GET", "/v1/speak", ROUTE_KEY_AND_MODEL, 0, deepgram_aura, true, deepgram_refusal,
+        "WebSocket: Speak, Flush, Clear, Close.", NULL, NULL},
+    {"GET", "/v2/speak", ROUTE_KEY_AND_MODEL, 0, deepgram_flux, true, deepgram_refusal,
+        "WebSocket: turns, Interrupt with the text that is left, Configure.", NULL, NULL},
+    {.method = NULL},
 };

@@ -129,21 +129,32 @@ void elevenlabs_models(struct conn *c)
             "languages", languages));
 }
 
-#define SAYS(path, access, limit, answer, socket)                                                      \
+#define ASKED(path, answer, about, gives)                                                              \
     {                                                                                                  \
-        limit ? "POST" : "GET", path, access, limit, answer, socket, elevenlabs_refusal                \
+        "POST", path, ROUTE_KEY_AND_MODEL, LIMIT_JSON, answer, false, elevenlabs_refusal, about,       \
+            "Theirs", gives                                                                            \
+    }
+#define SOCKET(path, answer, about)                                                                    \
+    {                                                                                                  \
+        "GET", path, ROUTE_KEY_AND_MODEL, 0, answer, true, elevenlabs_refusal, about, NULL, NULL       \
+    }
+#define TOLD(path, answer, about)                                                                      \
+    {                                                                                                  \
+        "GET", path, ROUTE_KEY, 0, answer, false, elevenlabs_refusal, about, NULL, "application/json"  \
     }
 
 const struct route elevenlabs_routes[] = {
-    SAYS("/text-to-speech/*", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_sound, false),
-    SAYS("/text-to-speech/*/stream", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_sound, false),
-    SAYS("/text-to-speech/*/with-timestamps", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_whole, false),
-    SAYS("/text-to-speech/*/stream/with-timestamps", ROUTE_KEY_AND_MODEL, LIMIT_JSON, speak_lines,
-        false),
-    SAYS("/text-to-speech/*/stream-input", ROUTE_KEY_AND_MODEL, 0, elevenlabs_socket_one, true),
-    SAYS("/text-to-speech/*/multi-stream-input", ROUTE_KEY_AND_MODEL, 0, elevenlabs_socket_many, true),
-    SAYS("/voices", ROUTE_KEY, 0, answer_voices, false),
-    SAYS("/v2/voices", ROUTE_KEY, 0, answer_voices, false),
-    SAYS("/voices/", ROUTE_KEY, 0, answer_voice, false),
-    {NULL, NULL, ROUTE_OPEN, 0, NULL, false, NULL},
+    ASKED("/v1/text-to-speech/*", speak_sound, "Speech, as it is made.", "audio/*"),
+    ASKED("/v1/text-to-speech/*/stream", speak_sound, "The same.", "audio/*"),
+    ASKED("/v1/text-to-speech/*/with-timestamps", speak_whole,
+        "One object: sound and times of letters.", "application/json"),
+    ASKED("/v1/text-to-speech/*/stream/with-timestamps", speak_lines,
+        "An object a line, as the sound is made.", "application/x-ndjson"),
+    SOCKET("/v1/text-to-speech/*/stream-input", elevenlabs_socket_one, "WebSocket: text in pieces."),
+    SOCKET("/v1/text-to-speech/*/multi-stream-input", elevenlabs_socket_many,
+        "WebSocket: text in pieces, several contexts."),
+    TOLD("/v1/voices", answer_voices, "Who can speak."),
+    TOLD("/v2/voices", answer_voices, "The same."),
+    TOLD("/v1/voices/", answer_voice, "One voice."),
+    {.method = NULL},
 };

@@ -1,0 +1,35 @@
+# The tests of tests/interface/run. Usage: interface.py PROGRAM CHECKPOINTS
+import os
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+import described  # noqa: E402
+from client import Checks, Server, tone  # noqa: E402
+
+program, checkpoints = sys.argv[1:3]
+
+
+def main():
+    checks = Checks()
+    s = Server(program, "--lanes", "2", "-q")
+    for test in (described.every_path_is_there, described.every_field_is_as_told,
+                 described.examples_of_the_documents_run):
+        checks.run(test.__name__, test, s)
+    s.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        keys, voices = os.path.join(folder, "keys"), os.path.join(folder, "voices")
+        os.mkdir(voices)
+        with open(keys, "w") as f:
+            f.write("sesame\n")
+        s = Server(program, "--lanes", "2", "-q", "--api-key-file", keys)
+        checks.run("keys_are_told_truly", described.keys_are_told_truly, s)
+        s.stop()
+        s = Server(program, "--lanes", "2", "-q", "-m", os.path.join(checkpoints, "tiny06-base"), "--voices", voices)
+        checks.run("the_upload_of_the_documents_runs", described.the_upload_of_the_documents_runs, s, tone(2))
+        s.stop()
+    sys.exit(checks.end())
+
+
+main()
