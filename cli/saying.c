@@ -33,6 +33,10 @@ static const char *why(utter_finish finish)
         return "it was far too long for its text";
     case UTTER_FINISH_SILENCE:
         return "nothing but silence came any more";
+    case UTTER_FINISH_SAID:
+        return "all was said, and it went on";
+    case UTTER_FINISH_STUCK:
+        return "it did not get on in its text";
     case UTTER_FINISH_EOS:
         return "its length does not fit its text";
     default:

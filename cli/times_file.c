@@ -71,6 +71,7 @@ void times_file_note(struct times_file *t, utter_reading *reading)
             .start_s = (double)words[i].start * t->scale,
             .end_s = (double)words[i].end * t->scale,
             .certainty = words[i].certainty,
+            .skipped = words[i].skipped,
             .final = words[i].final};
     }
     t->n = all;
@@ -86,9 +87,11 @@ static void write_json(const struct times_file *t, bool approximate)
         fputs(i ? ",\n{\"text\":" : "\n{\"text\":", out);
         json_dumpf(text, out, JSON_ENCODE_ANY);
         fprintf(out,
-            ",\"at\":%zu,\"bytes\":%zu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"final\":%"
+            ",\"at\":%zu,\"bytes\":%zu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"skipped\":%"
+            "s,\"final\":%"
             "s}",
-            w->at, w->bytes, w->start_s, w->end_s, (double)w->certainty, w->final ? "true" : "false");
+            w->at, w->bytes, w->start_s, w->end_s, (double)w->certainty, w->skipped ? "true" : "false",
+            w->final ? "true" : "false");
         json_decref(text);
     }
     fprintf(out, "],\"approximate\":%s}\n", approximate ? "true" : "false");

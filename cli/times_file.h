@@ -13,7 +13,7 @@ struct timed_word {
     size_t at, bytes;
     double start_s, end_s;
     float certainty;
-    bool final;
+    bool final, skipped;
 };
 
 /* Zero it before use. */

@@ -350,23 +350,20 @@ static inline utter_status utter_stream_options_init(
     return utter_stream_options_init_sized(options, sizeof *options, model);
 }
 
-/* Opens an utterance on a free lane of the model (UTTER_AGAIN when all are taken). The strings and the
- * voice are copied or kept alive; the caller may free them at once. */
+/* Opens an utterance on a free lane of the model (UTTER_AGAIN when all are taken). Strings and voice are copied. */
 UTTER_API utter_status utter_stream_open(
     utter_stream **stream, utter_model *model, const utter_stream_options *options, utter_error *error);
 
-/* Gives the next piece of text, cut anywhere, also inside a character. Line breaks at the very
- * beginning and end of the whole text are dropped. In the stream layout speech begins as soon as the
- * first token cannot change any more; in the full layout after utter_stream_finish. */
+/* Gives the next piece of text, cut anywhere, also inside a character. Line breaks at the very beginning and end of the
+ * whole text are dropped. In the stream layout speech begins as soon as the first token is certain, else at the end. */
 UTTER_API utter_status utter_stream_text(
     utter_stream *stream, const char *text, size_t bytes, utter_error *error);
 /* No more text will come. An empty text is an error here. */
 UTTER_API utter_status utter_stream_finish(utter_stream *stream, utter_error *error);
 
 /* Takes up to `capacity` samples (1 or more) in [-1, 1]; *n says how many. Makes new frames as needed, so a lone
- * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, see
- * utter_stream_stats for the reason. After a failure every later read fails the same way. Where a
- * listener has enough in hand, or waits in any case, up to 8 frames come at once: that costs less. */
+ * caller just reads. UTTER_OK: *n > 0. UTTER_AGAIN: text is needed. UTTER_END: all was given, utter_stream_stats tells
+ * why. After a failure every later read fails the same way. Where a listener can wait, up to 8 frames come at once. */
 UTTER_API utter_status utter_stream_read(
     utter_stream *stream, float *pcm, size_t capacity, size_t *n, utter_error *error);
 /* The same without making new frames: for those who call utter_model_step themselves. */
@@ -384,8 +381,10 @@ UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *
 typedef struct utter_word {
     uint64_t at, bytes;  /* where it stands in the text as it was given */
     uint64_t start, end; /* when it is heard, samples from the beginning of the sound */
-    float certainty; /* 0 .. 1: how surely the model was there; 0: it was passed over, or not known */
-    bool final;      /* it changes no more */
+    float certainty;     /* 0 .. 1: how surely the model was there; 0: not known */
+    bool final;          /* it changes no more */
+    bool skipped;        /* nothing of the sound is known to say it */
+    uint64_t later[3];   /* 0: for what later versions tell, so that lists keep their stride */
 } utter_word;
 
 /* The words that have begun (cut as UAX 29 says), about two frames later; what is not final may change or go. Where no
@@ -409,6 +408,8 @@ typedef enum utter_finish {
     UTTER_FINISH_SILENCE,    /* guard: endless silence after the text */
     UTTER_FINISH_CANCELLED,  /* utter_stream_cancel */
     UTTER_FINISH_ERROR,      /* a read has failed */
+    UTTER_FINISH_SAID,       /* guard, with words: all was said, and it went on */
+    UTTER_FINISH_STUCK,      /* guard, with words: it did not get beyond its last word */
 } utter_finish;
 
 /* "eos", "max_frames", ...; static, never NULL. */
@@ -420,8 +421,7 @@ typedef struct utter_stream_stats {
     int n_frames;      /* frames made, with their sound */
     int n_text_tokens; /* tokens of the text, wrapper not counted */
     int n_rows;        /* prompt rows before the first frame, as far as they have been read */
-    /* Seconds spent so far, by stage. */
-    double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s;
+    double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s; /* seconds so far, by stage */
     /* From the first text (stream layout) or from finish (full) to the first samples */
     double first_sound_s;
     int n_kept_rows;        /* of n_rows: taken from a snapshot */

@@ -48,22 +48,23 @@ static void note(struct first *first, const struct words *w, int frame)
     }
 }
 
-static void print_words(
-    const struct line *line, const struct words *w, const struct first *first, int lead)
+static void print_words(const char *finish, const struct words *w, const struct first *first, int lead)
 {
-    printf("{\"n_samples\": %lld, \"n_words\": %zu, \"approximate\": %s, \"words\": [",
-        (long long)w->n_samples - lead, w->segmenter.n, words_approximate(w) ? "true" : "false");
+    printf(
+        "{\"n_samples\": %lld, \"n_words\": %zu, \"approximate\": %s, \"finish\": \"%s\", \"words\": [",
+        (long long)w->n_samples - lead, w->segmenter.n, words_approximate(w) ? "true" : "false",
+        finish);
     for (size_t i = 0; i < w->n_told; i++) {
         const utter_word *word = &w->at[i];
         bool known = i < first->n;
         printf("%s{\"at\": %llu, \"bytes\": %llu, \"start\": %lld, \"end\": %lld, \"certainty\": %.3f, "
-               "\"first\": %lld, \"told\": %d}",
+               "\"first\": %lld, \"told\": %d, \"skipped\": %s}",
             i ? ", " : "", (unsigned long long)word->at, (unsigned long long)word->bytes,
             (long long)word->start - lead, (long long)word->end - lead, (double)word->certainty,
-            (long long)(known ? first->start[i] : word->start) - lead, known ? first->frame[i] : -1);
+            (long long)(known ? first->start[i] : word->start) - lead, known ? first->frame[i] : -1,
+            word->skipped ? "true" : "false");
     }
     printf("]}\n");
-    (void)line;
 }
 
 /* ---- Its own speech ---- */
@@ -92,7 +93,7 @@ static void speak(struct engine *engine, const struct line *line, const utter_vo
     size_t n;
     stream_words(stream, &n);
     note(&first, stream->words, stream->n_frames);
-    print_words(line, stream->words, &first, 0);
+    print_words(utter_finish_text(stream->finish), stream->words, &first, 0);
     engine_free_stream(&stream);
 }
 
@@ -181,7 +182,7 @@ static void lead(struct engine *engine, const struct line *line, const utter_voi
     const struct words_tokens tokens = {prompt_token_begins(prompt), n, true};
     words_end(&w, true, &tokens);
     note(&first, &w, (int)n_frames - skipped);
-    print_words(line, &w, &first, (LEAD - skipped) * c->codec.frame_samples);
+    print_words("led", &w, &first, (LEAD - skipped) * c->codec.frame_samples);
     words_fini(&w);
     prompt_close(&prompt);
     memory_free(codes);

@@ -82,7 +82,8 @@ static void count_end(struct server *s, const struct speech *p)
         s->metrics.predictor_s += e->model.predictor_s;
         s->metrics.vocoder_s += e->model.vocoder_s;
         s->metrics.runaway += e->finish == UTTER_FINISH_CEILING || e->finish == UTTER_FINISH_LOOP ||
-                              e->finish == UTTER_FINISH_SILENCE;
+                              e->finish == UTTER_FINISH_SILENCE || e->finish == UTTER_FINISH_SAID ||
+                              e->finish == UTTER_FINISH_STUCK;
         s->metrics.said_again += (uint64_t)e->model.n_retries;
         s->metrics.not_whole += (uint64_t)e->model.n_broken;
         histogram_add(&s->metrics.total, e->total_s);

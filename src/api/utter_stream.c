@@ -138,8 +138,8 @@ void utter_stream_free(utter_stream **stream)
 
 const char *utter_finish_text(utter_finish finish)
 {
-    static const char *const names[] = {
-        "none", "eos", "max_frames", "context", "ceiling", "loop", "silence", "cancelled", "error"};
+    static const char *const names[] = {"none", "eos", "max_frames", "context", "ceiling", "loop",
+        "silence", "cancelled", "error", "said", "stuck"};
     size_t i = (size_t)finish;
     return i < sizeof names / sizeof *names ? names[i] : "unknown";
 }

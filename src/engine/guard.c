@@ -43,3 +43,12 @@ utter_finish guard_look(
     int64_t ceiling = GUARD_CEILING_FRAMES + (int64_t)GUARD_CEILING_FRAMES_PER_TOKEN * n_tokens;
     return consumed && guard->n_frames >= ceiling ? UTTER_FINISH_CEILING : UTTER_FINISH_NONE;
 }
+
+utter_finish guard_follow(struct guard *guard, int place, bool said)
+{
+    guard->n_there = place > guard->place ? 1 : guard->n_there + 1;
+    guard->place = place > guard->place ? place : guard->place;
+    return said && guard->n_there >= GUARD_SAID_FRAMES     ? UTTER_FINISH_SAID
+           : !said && guard->n_there >= GUARD_STUCK_FRAMES ? UTTER_FINISH_STUCK
+                                                           : UTTER_FINISH_NONE;
+}

@@ -18,6 +18,9 @@ enum {
     /* Endless silence: after all text has gone in, and at least one frame for each token was made, 5 seconds without a
      * sample above -60 dB. */
     GUARD_SILENCE_FRAMES = 62,
+    /* Where words are followed: so long (5 s) behind the text, or (8 s) on one token of it. */
+    GUARD_SAID_FRAMES = 62,
+    GUARD_STUCK_FRAMES = 100,
 };
 #define GUARD_SILENCE_PEAK 0.001f
 
@@ -27,11 +30,16 @@ struct guard {
     int repeats[GUARD_LOOP_PERIOD]; /* [period - 1]: frames in a row that equal the one a period ago */
     int n_frames;
     int n_silent; /* frames in a row */
+    int place;    /* the furthest token that a frame was at */
+    int n_there;  /* frames since then */
 };
 
 /* Looks at one frame: its code 0 and its samples. `consumed`: all text has gone in. n_tokens: tokens of the
  * text so far. NONE, or the reason to end. The ceiling holds only once the text is consumed. */
 utter_finish guard_look(
     struct guard *guard, int32_t code, const float *pcm, size_t n_samples, bool consumed, int n_tokens);
+
+/* Looks at where a frame was in the text: a token, or `said`, behind the last one. NONE, or the reason to end. */
+utter_finish guard_follow(struct guard *guard, int place, bool said);
 
 #endif

@@ -405,10 +405,21 @@ static void note_sound(utter_stream *s)
     }
 }
 
+/* What the guard says to the newest frame, of its sound and where it was in the text. */
+static utter_finish guard_frame(utter_stream *s, const float *pcm, size_t n)
+{
+    int32_t code = s->codes[(ptrdiff_t)(s->n_frames - 1) * n_codebooks(s)];
+    int n_tokens = prompt_text_tokens(s->prompt), place = s->words ? words_place(s->words) : -1;
+    utter_finish finish =
+        guard_look(&s->guard, code, pcm, n, prompt_consumed(s->prompt, s->n_frames - 1), n_tokens);
+    return finish || place < 0
+               ? finish
+               : guard_follow(&s->guard, place, prompt_finished(s->prompt) && place >= n_tokens);
+}
+
 void stream_take_sound(utter_stream *s, const struct lane_out *out)
 {
     size_t n = (size_t)s->context->model->config->codec.frame_samples;
-    int n_codes = n_codebooks(s);
     s->stats.vocoder_s += out->vocoder_s;
     if (out->not_a_number) {
         fail_number(s, s->n_frames);
@@ -425,8 +436,7 @@ void stream_take_sound(utter_stream *s, const struct lane_out *out)
             words_sound(s->words, pcm, n, &tokens);
         }
         if (s->use_guard) {
-            s->finish = guard_look(&s->guard, s->codes[(s->n_frames - 1) * n_codes], pcm, n,
-                prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
+            s->finish = guard_frame(s, pcm, n);
         }
         if (s->finish != UTTER_FINISH_NONE) { /* what comes after it was made in vain */
             s->n_made = s->n_frames;

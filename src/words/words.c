@@ -194,7 +194,8 @@ static void tell_word(
         .bytes = s->bytes,
         .start = (uint64_t)start,
         .end = (uint64_t)(certainty > 0 ? max(start, stop) : start),
-        .certainty = certainty};
+        .certainty = certainty,
+        .skipped = certainty == 0};
 }
 
 /* The words that the way has entered, from the first that is not final on. */
@@ -247,6 +248,20 @@ void words_sound(struct words *w, const float *pcm, size_t n_samples, const stru
     }
 }
 
+int words_place(const struct words *w)
+{
+    return w->path.n > 0 ? w->path.place[w->path.n - 1] : -1;
+}
+
+size_t words_skipped(const struct words *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_final; i++) {
+        n += w->at[i].skipped;
+    }
+    return n;
+}
+
 void words_end(struct words *w, bool whole, const struct words_tokens *tokens)
 {
     if (w->ended) {
@@ -261,7 +276,8 @@ void words_end(struct words *w, bool whole, const struct words_tokens *tokens)
     for (size_t i = w->n_told; whole && i < w->segmenter.n; i++) { /* nothing of it was heard */
         const struct segment *s = &w->segmenter.at[i];
         uint64_t end = (uint64_t)w->n_samples;
-        w->at[i] = (utter_word){.at = s->at, .bytes = s->bytes, .start = end, .end = end};
+        w->at[i] =
+            (utter_word){.at = s->at, .bytes = s->bytes, .start = end, .end = end, .skipped = true};
         w->n_told = i + 1;
     }
     for (size_t i = w->n_final; i < w->n_told; i++) {

@@ -45,6 +45,10 @@ utter_status words_finish(struct words *w, utter_error *error);
 void words_frame(struct words *w, const float *scores, int n_scores, const struct words_tokens *tokens);
 void words_sound(
     struct words *w, const float *pcm, size_t n_samples, const struct words_tokens *tokens);
+/* The token that the newest frame was at, tokens->n where it was behind them all; -1: not known. */
+int words_place(const struct words *w);
+/* Words that the speech went past without saying them, of those that are final. Known heads alone tell. */
+size_t words_skipped(const struct words *w);
 /* No more sound. `whole`: the speech ended by itself, so that words not heard yet are told, too. */
 void words_end(struct words *w, bool whole, const struct words_tokens *tokens);
 

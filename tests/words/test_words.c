@@ -107,6 +107,9 @@ static void test_skipped(void **state)
     speak(&w, &heads, &p);
     in_order(&w);
     assert_true(w.at[1].certainty == 0 && w.at[1].start == w.at[1].end);
+    assert_true(w.at[1].skipped && !w.at[0].skipped && !w.at[2].skipped && !w.at[3].skipped);
+    assert_int_equal(words_skipped(&w), 1);
+    assert_int_equal(words_place(&w), N_TOKENS);
     assert_true(w.at[0].certainty > 0.5f && w.at[2].certainty > 0.5f);
     words_fini(&w);
 }
@@ -121,7 +124,7 @@ static void test_unheard(void **state)
     speak(&w, &heads, &p);
     in_order(&w);
     for (int i = 2; i < 4; i++) {
-        assert_true(w.at[i].certainty == 0 && (int64_t)w.at[i].start == w.n_samples);
+        assert_true(w.at[i].skipped && (int64_t)w.at[i].start == w.n_samples);
     }
     words_fini(&w);
 }
@@ -139,6 +142,7 @@ static void test_guess(void **state)
     assert_int_equal(w.at[0].start, 4 * FRAME);
     assert_true((int64_t)w.at[3].end <= 36 * FRAME && w.at[3].end > 35 * FRAME);
     assert_true(w.at[2].certainty == 0);
+    assert_int_equal(words_skipped(&w), 0); /* it does not know */
     words_fini(&w);
 }
 
