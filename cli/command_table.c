@@ -127,7 +127,11 @@ const struct command command_table[] = {
         "and\n"
         "WebSocket /v1/audio/speech/stream for text that is still being written. A page for people is "
         "at /.\n"
-        "One line on standard output says when it is ready. docs/server.md has the whole interface.\n",
+        "One line on standard output says when it is ready. /docs tells the interface.\n"
+        "What is not typed comes from the environment (UTTER_SERVE_PORT=8000, "
+        "UTTER_SERVE_API_KEY_FILE=keys), "
+        "then\n"
+        "from the lines of a file: port = 8000, insecure = no (--config).\n",
         {"utter serve", "utter serve -m models/custom --host 0.0.0.0 --api-key-file keys --lanes 64"},
         0, 0, command_serve},
     {COMMAND_MCP, "mcp", "give assistants a voice: tools of the Model Context Protocol",

@@ -28,8 +28,7 @@ const char *defaults_file(void)
     return n >= 0 && n < (int)sizeof path ? path : NULL;
 }
 
-/* Without blanks around it; changes the text. */
-static char *trimmed(char *text)
+char *defaults_trim(char *text)
 {
     text += strspn(text, " \t");
     for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--) {
@@ -40,14 +39,14 @@ static char *trimmed(char *text)
 
 static int take_line(char values[N_DEFAULTS][MOST_LINE], char *line, const char *path, int number)
 {
-    char *key = trimmed(line), *equals = strchr(key, '=');
+    char *key = defaults_trim(line), *equals = strchr(key, '=');
     if (!key[0] || key[0] == '#') {
         return 0;
     }
     if (equals) {
         *equals = 0;
-        key = trimmed(key);
-        const char *value = trimmed(equals + 1);
+        key = defaults_trim(key);
+        const char *value = defaults_trim(equals + 1);
         for (int i = 0; i < N_DEFAULTS; i++) {
             if (strcmp(key, default_table[i].key) == 0 && value[0]) {
                 snprintf(values[i], MOST_LINE, "%s", value);

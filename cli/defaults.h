@@ -18,6 +18,9 @@ extern const struct default_choice default_table[N_DEFAULTS]; /* model, voice, d
  * message. */
 int defaults_apply(struct invocation *invocation);
 
+/* The text without blanks around it; changes it. */
+char *defaults_trim(char *text);
+
 /* The file, whether it is there or not; NULL: no folder is named. */
 const char *defaults_file(void);
 

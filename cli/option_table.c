@@ -173,6 +173,10 @@ static const struct option option_table[] = {
     {LOAD, "Load", 0, "limit", "MS", OPTION_NUMBER, 0, 1e6, LOADS(limit_ms), "300",
         "goodput counts answers that are audible within MS and never run dry"},
 
+    {SERVE, "Server", 0, "config", "FILE", OPTION_TEXT, 0, 0, AT(config), NULL,
+        "lines OPTION = VALUE for what is not typed (default: utter/serve.conf under $XDG_CONFIG_HOME "
+        "or "
+        "~/.config, else /etc/utter/serve.conf); UTTER_SERVE_PORT and the like come before it"},
     {SERVE, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, SERVES(host), "127.0.0.1",
         "where to listen; other machines reach it only with --api-key-file or --insecure"},
     {SERVE, "Server", 0, "port", "N", OPTION_INTEGER, 0, 65535, SERVES(port), "8080",
@@ -199,6 +203,10 @@ static const struct option option_table[] = {
         "other machines reach it only with --insecure"},
     {SERVE, "Server", 0, "default-format", ENCODE_FORMAT_LIST, OPTION_CHOICE, 0, 0, SERVES(format),
         "mp3", "for requests that name no response_format"},
+    {SERVE, "Server", 0, "idle", "MINUTES", OPTION_NUMBER, 0, 525600, SERVES(idle_minutes), "0",
+        "after so long without a speech give back all memory of the model, also a GPU's; the next "
+        "speech "
+        "opens it again (0: never)"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, SERVES(insecure), NULL,

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "report.h"
+#include "serve_defaults.h"
 
 enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
@@ -24,7 +25,8 @@ static bool choice_allows(const char *choices, const char *value)
     return false;
 }
 
-static bool parse_integer(struct setting *setting, const struct option *option, const char *value)
+static bool parse_integer(
+    struct setting *setting, const struct option *option, const char *value, const char *called)
 {
     char *end = NULL;
     errno = 0;
@@ -33,7 +35,7 @@ static bool parse_integer(struct setting *setting, const struct option *option, 
     if (!digits || *end || errno || (double)number < option->low || (double)number > option->high) {
         char high[32];
         snprintf(high, sizeof high, "%.0f", option->high);
-        fail(1, "--%s: '%s' is not a whole number from %.0f to %s", option->name, value, option->low,
+        fail(1, "%s: '%s' is not a whole number from %.0f to %s", called, value, option->low,
             option->high < 1e15 ? high : "2^64 - 1");
         return false;
     }
@@ -41,7 +43,8 @@ static bool parse_integer(struct setting *setting, const struct option *option, 
     return true;
 }
 
-static bool parse_number(struct setting *setting, const struct option *option, const char *value)
+static bool parse_number(
+    struct setting *setting, const struct option *option, const char *value, const char *called)
 {
     char *end = NULL;
     double number = strtod(value, &end);
@@ -49,7 +52,7 @@ static bool parse_number(struct setting *setting, const struct option *option, c
         value[0] && strspn(value, "0123456789.eE+-") == strlen(value) && end != value && !*end;
     if (!written || !(number >= option->low && number <= option->high)) {
         bool above = option->low == DBL_MIN;
-        fail(1, "--%s: '%s' is not a number %s %g to %g", option->name, value, above ? "above" : "from",
+        fail(1, "%s: '%s' is not a number %s %g to %g", called, value, above ? "above" : "from",
             above ? 0 : option->low, option->high);
         return false;
     }
@@ -57,23 +60,24 @@ static bool parse_number(struct setting *setting, const struct option *option, c
     return true;
 }
 
-static bool parse_value(struct setting *setting, const struct option *option, const char *value)
+static bool parse_value(
+    struct setting *setting, const struct option *option, const char *value, const char *called)
 {
     setting->text = value;
     switch (option->kind) {
     case OPTION_INTEGER:
-        return parse_integer(setting, option, value);
+        return parse_integer(setting, option, value, called);
     case OPTION_NUMBER:
-        return parse_number(setting, option, value);
+        return parse_number(setting, option, value, called);
     case OPTION_CHOICE:
         if (!choice_allows(option->value, value)) {
-            fail(1, "--%s: '%s' is none of %s", option->name, value, option->value);
+            fail(1, "%s: '%s' is none of %s", called, value, option->value);
             return false;
         }
         return true;
     case OPTION_TEXT:
         if (value[0] == 0) {
-            fail(1, "--%s: the value is empty", option->name);
+            fail(1, "%s: the value is empty", called);
             return false;
         }
         return true;
@@ -84,17 +88,17 @@ static bool parse_value(struct setting *setting, const struct option *option, co
     return true;
 }
 
-/* A value of the option goes to its place in the settings. */
-static bool take_value(
-    struct settings *settings, const struct option *option, const char *value, bool given)
+/* A value of the option goes to its place in the settings; errors name it as it was `called`. */
+static bool take_value(struct settings *settings, const struct option *option, const char *value,
+    bool given, const char *called)
 {
     void *at = (char *)settings + option->setting;
     struct setting plain = {0}, *setting = at;
     if (option->setting < offsetof(struct settings, plain)) {
         setting->given = given;
-        return parse_value(setting, option, value);
+        return parse_value(setting, option, value, called);
     }
-    if (!parse_value(&plain, option, value)) {
+    if (!parse_value(&plain, option, value, called)) {
         return false;
     }
     switch (option->kind) {
@@ -132,22 +136,36 @@ static bool option_find(
     return false;
 }
 
-static void fail_unknown(const struct command *command, const char *typed)
+/* The names of the command's options, at most `most`; returns how many. */
+static size_t option_names(const struct command *command, const char **names, size_t most)
 {
-    const char *names[64];
     size_t n = 0;
-    bool elsewhere = false;
-    size_t length = strcspn(typed, "=");
-    for (size_t i = 0; i < options_count(); i++) {
+    for (size_t i = 0; i < options_count() && n < most; i++) {
         const struct option option = option_at(i);
-        if (!(option.commands & command->bit)) {
-            elsewhere =
-                elsewhere || (strncmp(typed, "--", 2) == 0 && strlen(option.name) == length - 2 &&
-                                 strncmp(option.name, typed + 2, length - 2) == 0);
-        } else if (n < sizeof names / sizeof *names) {
+        if (option.commands & command->bit) {
             names[n++] = option.name;
         }
     }
+    return n;
+}
+
+/* Whether some command has the option that is typed as --NAME. */
+static bool is_option_somewhere(const char *typed, size_t length)
+{
+    bool found = false;
+    for (size_t i = 0; i < options_count() && strncmp(typed, "--", 2) == 0 && !found; i++) {
+        const struct option option = option_at(i);
+        found = strlen(option.name) == length - 2 && strncmp(option.name, typed + 2, length - 2) == 0;
+    }
+    return found;
+}
+
+static void fail_unknown(const struct command *command, const char *typed)
+{
+    const char *names[64];
+    size_t n = option_names(command, names, sizeof names / sizeof *names);
+    size_t length = strcspn(typed, "=");
+    bool elsewhere = is_option_somewhere(typed, length);
     char name[NAME_MAX_LENGTH];
     snprintf(
         name, sizeof name, "%.*s", (int)(length > 2 ? length - 2 : 0), typed + (length > 2 ? 2 : 0));
@@ -193,7 +211,41 @@ static bool parse_option(struct invocation *invocation, int n, char **arguments,
         }
         value = arguments[++*i];
     }
-    return take_value(&invocation->settings, &option, value, true);
+    char called[NAME_MAX_LENGTH];
+    snprintf(called, sizeof called, "--%s", option.name);
+    return take_value(&invocation->settings, &option, value, true, called);
+}
+
+/* Of a flag in a file or a variable; -1: neither. */
+static int on_or_off(const char *value)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            return (int)(i % 2);
+        }
+    }
+    return -1;
+}
+
+bool options_take(
+    struct invocation *invocation, const char *name, const char *value, const char *called)
+{
+    struct option option;
+    if (!option_find(&option, invocation->command, name, strlen(name), 0)) {
+        const char *names[64];
+        size_t n = option_names(invocation->command, names, sizeof names / sizeof *names);
+        const char *near = nearest_name(name, names, n);
+        fail(1, "%s: utter %s has no option '%s'%s%s%s", called, invocation->command->name, name,
+            near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+        return false;
+    }
+    int on = option.kind == OPTION_FLAG ? on_or_off(value) : 1;
+    if (on < 0) {
+        fail(1, "%s: '%s' is neither yes nor no", called, value);
+        return false;
+    }
+    return take_value(&invocation->settings, &option, value, on, called);
 }
 
 static bool check_words(const struct invocation *invocation)
@@ -219,9 +271,13 @@ bool options_parse(
     invocation->command = command;
     for (size_t i = 0; i < options_count(); i++) {
         const struct option option = option_at(i);
-        if (option.fallback && !take_value(&invocation->settings, &option, option.fallback, false)) {
+        if (option.fallback &&
+            !take_value(&invocation->settings, &option, option.fallback, false, option.name)) {
             return false;
         }
+    }
+    if (command->bit == COMMAND_SERVE && !serve_defaults(invocation, n, arguments)) {
+        return false;
     }
     invocation->words = calloc((size_t)n + 1, sizeof *invocation->words);
     if (!invocation->words) {

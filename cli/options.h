@@ -41,6 +41,7 @@ struct settings {
     struct setting voices, load_words;
     struct setting text, name, base;
     struct setting from, to; /* of a recording */
+    struct setting config;   /* of utter serve */
     /* Plain members, which say nothing of `given`: an int, a double, a bool or a string, by the kind of the option. */
     struct {
         struct serve_options serve;
@@ -99,6 +100,11 @@ extern const size_t n_commands;
  * invocation->words is the caller's, to be freed. */
 bool options_parse(
     struct invocation *invocation, const struct command *command, int n, char **arguments);
+
+/* Sets the option of this name, as `called` (a variable, a line of a file) has it; a flag is on or off by its value.
+ * The text stays the caller's. False after a message on stderr. */
+bool options_take(
+    struct invocation *invocation, const char *name, const char *value, const char *called);
 
 /* The help of one command. */
 void options_help(const struct command *command, FILE *out);

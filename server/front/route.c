@@ -101,13 +101,13 @@ static void answer_model(struct conn *c)
 
 static void answer_health(struct conn *c)
 {
-    bool good = c->server->is_ready || !c->server->was_ready;
+    const struct server *s = c->server;
+    bool good = s->is_ready || !s->was_ready || s->is_resting || s->is_waking;
     json_t *said = json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced");
-    if (c->server->is_ready &&
-        (c->account || !c->server->keys)) { /* a stranger need not know the machine */
-        const struct wire_ready *r = &c->server->ready;
+    if (s->is_ready && (c->account || !s->keys)) { /* a stranger need not know the machine */
+        const struct wire_ready *r = &s->ready;
         json_object_set_new(said, "device", json_string(r->device));
-        json_object_set_new(said, "kernels", json_string(c->server->kernels));
+        json_object_set_new(said, "kernels", json_string(s->kernels));
         json_object_set_new(said, "weights", json_string(r->weights));
         json_object_set_new(said, "lanes", json_integer(r->lanes));
     }
@@ -118,9 +118,9 @@ static void answer_ready(struct conn *c)
 {
     const struct server *s = c->server;
     bool full = s->is_ready && speech_is_full(s), silent = s->is_ready && link_is_silent(s),
-         good = s->is_ready && !s->draining && !full && !silent;
+         good = (s->is_ready || s->is_resting) && !s->draining && !full && !silent;
     json_t *said = json_pack("{s:s}", "status",
-        good          ? "ready"
+        good          ? (s->is_resting ? "resting" : "ready")
         : s->draining ? "stopping"
         : full        ? "full"
         : silent      ? "the worker does not answer"
@@ -143,7 +143,7 @@ static void answer_metrics(struct conn *c)
     const struct server *s = c->server;
     struct evbuffer *text = evbuffer_new();
     struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->capacity, s->n_conns,
-        s->is_ready, s->ready.memory_bytes, utter_version_text(), s->model_id,
+        s->is_ready, s->is_ready ? s->ready.memory_bytes : 0, utter_version_text(), s->model_id,
         s->ready.device ? s->ready.device : ""};
     if (text) {
         metrics_print(&s->metrics, &now, text);

@@ -28,6 +28,7 @@ struct link {
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
     double lost_at;                    /* when there was one last */
+    double worked_at;                  /* when there was something to do last */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
     double step_s;                     /* of the worker's last step */
     bool broken;                       /* a message to it was lost: the loop will end it */
@@ -56,6 +57,7 @@ static void take_ready(struct server *s, const struct wire_message *m)
     s->ready_bytes = kept;
     s->ready = ready;
     s->is_ready = true;
+    s->is_waking = false;
     snprintf(s->kernels, sizeof s->kernels, "%s", ready.kernels ? ready.kernels : "");
     log_event(s, "worker_ready",
         json_pack("{s:i,s:f,s:s,s:s,s:i}", "pid", (int)s->link->pid, "seconds",
@@ -214,7 +216,7 @@ static void lose_worker(struct server *s, const char *why)
     link->out.n = 0;
     link->out.failed = false;
     bool was_ready = s->is_ready;
-    s->is_ready = false;
+    s->is_ready = s->is_waking = false;
     s->capacity = 0;
     if (link->closing) {
         return;
@@ -236,6 +238,31 @@ static void lose_worker(struct server *s, const char *why)
     link->owner->lost(s);
     if (s->was_ready && i == 0) {
         link_tick(s, clock_seconds());
+    }
+}
+
+/* Nobody has asked for long. With the process all that the model takes is free, also on a GPU. */
+static void rest(struct server *s)
+{
+    struct link *link = s->link;
+    log_event(s, "resting", json_pack("{s:i}", "pid", (int)link->pid));
+    bufferevent_free(link->socket);
+    link->socket = NULL;
+    kill(link->pid, SIGKILL);
+    link->lost_at = clock_seconds();
+    link->restart_at = 0;
+    s->is_ready = false;
+    s->is_resting = true;
+    s->capacity = 0;
+}
+
+void link_want(struct server *s)
+{
+    if (s->is_resting) {
+        s->is_resting = false;
+        s->is_waking = true;
+        s->link->restart_at = clock_seconds();
+        link_tick(s, s->link->restart_at);
     }
 }
 
@@ -307,6 +334,11 @@ void link_tick(struct server *s, double now)
     if (link->socket && s->is_ready && now - link->heard > SILENT_S) {
         lose_worker(s, "the worker does not answer");
     }
+    if (!s->is_ready || s->n_running + s->n_queued > 0) {
+        link->worked_at = now;
+    } else if (s->options->idle_minutes > 0 && now - link->worked_at > 60 * s->options->idle_minutes) {
+        rest(s);
+    }
 }
 
 void link_reap(struct server *s, pid_t pid, int status)
@@ -315,7 +347,7 @@ void link_reap(struct server *s, pid_t pid, int status)
         return;
     }
     s->link->pid = 0;
-    if (WIFSIGNALED(status)) {
+    if (WIFSIGNALED(status) && !s->is_resting) {
         log_event(
             s, "worker_killed", json_pack("{s:i,s:i}", "pid", (int)pid, "signal", WTERMSIG(status)));
     }

@@ -31,6 +31,9 @@ void link_send(struct server *s);
 /* Whether the worker, which is ready, has said nothing for longer than its steps explain: it may hang. */
 bool link_is_silent(const struct server *s);
 
+/* A speech wants a lane: a worker that was ended for want of work is started again. */
+void link_want(struct server *s);
+
 /* Called by the loop a few times a second. */
 void link_tick(struct server *s, double now);
 /* Some child has ended. */

@@ -18,6 +18,7 @@ struct serve_options {
     const char *voice_map; /* file of names that clients of other services use, or NULL */
     const char *format;    /* response_format of those who name none */
     const char *wyoming;   /* tcp://HOST:PORT, or NULL: not served */
+    double idle_minutes;   /* without a speech, until the model's memory is given back; 0: never */
     int drain_s;
     bool insecure; /* may listen on any address without keys */
     bool quiet;    /* no log */

@@ -203,6 +203,7 @@ static void enter_queue(struct speech *p)
     s->n_queued++;
     p->queued = true;
     p->queued_at = clock_seconds();
+    link_want(s);
 }
 
 struct fields_model speech_fields_model(const struct server *s)
@@ -541,6 +542,12 @@ void speech_tick(struct server *s, double now)
     struct speech *p;
     const struct admission_now as_it_is = look(s, true, now);
     admission_tick(s, &as_it_is);
+    if (s->is_waking) {
+        TAILQ_FOREACH(p, &s->queued, entry)
+        {
+            p->queued_at = now; /* it waits for a model, not for those who have the lanes */
+        }
+    }
     /* Telling a client that its speech has failed may start another speech, which changes the lists: each search
      * begins anew. */
     while ((p = find_hopeless(s, now))) {

@@ -250,9 +250,9 @@ bool voices_open(struct server *s)
     if (!s->options->voices) {
         return true;
     }
-    if ((mkdir(s->options->voices, 0777) != 0 && errno != EEXIST) ||
-        !realpath(s->options->voices, v->folder) || !read_folder(s)) {
-        fprintf(stderr, "utter: --voices %s: %s\n", s->options->voices, strerror(errno));
+    if (!realpath(s->options->voices, v->folder) || !read_folder(s)) {
+        fprintf(stderr, "utter: --voices %s: %s%s\n", s->options->voices, strerror(errno),
+            errno == ENOENT ? " (make the folder first, or check the name)" : "");
         return false;
     }
     file_out_sweep(v->folder);

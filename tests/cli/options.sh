@@ -39,3 +39,8 @@ run 'utter bench -m $MODELS/tiny06-custom_voice --words 13,x'
 run 'utter bench -m $MODELS/tiny06-custom_voice --lanes 0'
 run 'utter voices'
 run 'ls -A'
+# What utter serve is told by a file and by variables.
+run 'echo "prot = 80" >serve.conf; utter serve --config serve.conf'
+run 'printf "# of this machine\nport = many\n" >serve.conf; utter serve --config serve.conf'
+run 'UTTER_SERVE_IDLE=-1 utter serve'
+run 'utter serve --config no-such-file'

@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 import described  # noqa: E402
+import told  # noqa: E402
 from client import Checks, Server, tone  # noqa: E402
 
 program, checkpoints = sys.argv[1:3]
@@ -29,6 +30,13 @@ def main():
         s = Server(program, "--lanes", "2", "-q", "-m", os.path.join(checkpoints, "tiny06-base"), "--voices", voices)
         checks.run("the_upload_of_the_documents_runs", described.the_upload_of_the_documents_runs, s, tone(2))
         s.stop()
+    checks.run("wrong_files_are_told", told.wrong_files_are_told, program)
+    checks.run("flags_win_then_variables_then_the_file", told.flags_win_then_variables_then_the_file, program)
+    checks.run("the_environment_names_the_model", told.the_environment_names_the_model, program, checkpoints)
+    checks.run("a_server_that_nobody_asks_gives_its_memory_back",
+               told.a_server_that_nobody_asks_gives_its_memory_back, program)
+    checks.run("a_model_that_has_gone_meanwhile_is_told", told.a_model_that_has_gone_meanwhile_is_told, program,
+               checkpoints)
     sys.exit(checks.end())
 
 

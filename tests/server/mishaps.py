@@ -377,6 +377,7 @@ def a_voice_that_cannot_be_kept(program, model):
     """The fault is the server's, and the client learns no path of it."""
     with tempfile.TemporaryDirectory() as folder:
         voices = os.path.join(folder, "voices")
+        os.mkdir(voices)
         s = Server(program, "--lanes", "1", "-m", model, "--voices", voices)
         try:
             os.rmdir(voices)
@@ -426,6 +427,7 @@ def wrong_starts_say_why(program):
     assert said.returncode == 2 and b"nobody answers" in said.stderr and time.time() - began < 5, said
     for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
                                 (["--api-key-file", "/nowhere"], "nowhere", 1),
+                                (["--voices", "/nowhere"], "make the folder first", 1),
                                 (["--host", "no such host"], "--host", 1),
                                 (["--device", "cuda:99"], "cuda", 2)):
         s = Server(program, *options)

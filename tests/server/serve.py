@@ -557,7 +557,7 @@ def main():
         checks.run("keys_are_asked_for", keys_are_asked_for, s)
         checks.run("keys_have_limits", keys_have_limits, s, keys)
         checks.run("ends_cleanly", ends_cleanly, s)
-        voices = os.path.join(folder, "voices")
+        os.mkdir(voices := os.path.join(folder, "voices"))
         model = os.path.join(checkpoints, "tiny06-base")
         s = Server(program, "--lanes", "4", "-m", model, "--voices", voices)
         s.model = model

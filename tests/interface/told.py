@@ -1,0 +1,136 @@
+# What `utter serve` is told by the command line, the environment and files, and which of them wins; and that a server
+# nobody asks gives its memory back.
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from client import Server, Socket, wait_for
+
+TEXT = "Hello there."
+
+
+class Told(Server):
+    """A server with variables of its own, and none of ours."""
+
+    def __init__(self, program, *options, home, **variables):
+        self.variables = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": home, **variables}
+        saved = dict(os.environ)
+        os.environ.clear()
+        os.environ.update(self.variables)
+        try:
+            super().__init__(program, *options)
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)
+
+
+def flags_win_then_variables_then_the_file(program):
+    with tempfile.TemporaryDirectory() as home:
+        os.mkdir(f"{home}/utter")
+        keys = f"{home}/keys"
+        with open(keys, "w") as f:
+            f.write("sesame\n")
+        with open(f"{home}/utter/serve.conf", "w") as f:
+            f.write("# of this machine\n\nlanes = 3\nqueue=5\n  default-format = wav\nquiet = yes\n"
+                    f"api-key-file = {keys}\n")
+        for options, variables, lanes, queue, begin in (
+                ((), {}, 3, 5, b"RIFF"),
+                ((), {"UTTER_SERVE_QUEUE": "6", "UTTER_SERVE_DEFAULT_FORMAT": "flac"}, 3, 6, b"fLaC"),
+                (("--lanes", "2", "--default-format", "flac"),
+                 {"UTTER_SERVE_LANES": "4", "UTTER_SERVE_QUIET": "no"}, 2, 5, b"fLaC")):
+            s = Told(program, *options, home=home, **variables)
+            try:
+                assert f"{lanes} lanes, {queue} may wait" in s.ready and "keys asked for" in s.ready, s.ready
+                key = {"Authorization": "Bearer sesame"}
+                status, _, sound = s.ask("POST", "/v1/audio/speech", {"input": TEXT}, key)
+                assert status == 200 and sound[:4] == begin, (options, variables, status, sound[:4])
+                assert s.speak(input=TEXT)[0] == 401
+            finally:
+                assert s.stop() == 0
+            assert ("speech" in s.said()) == ("UTTER_SERVE_QUIET" in variables), s.said()
+        other = f"{home}/other.conf"
+        with open(other, "w") as f:
+            f.write("queue = 7\nlanes = 1\n")
+        for options, variables in ((("--config", other), {}), ((), {"UTTER_SERVE_CONFIG": other})):
+            s = Told(program, *options, home=home, **variables)
+            assert "1 lanes, 7 may wait" in s.ready and "keys off" in s.ready, s.ready
+            assert s.stop() == 0
+
+
+def the_environment_names_the_model(program, checkpoints):
+    with tempfile.TemporaryDirectory() as home:
+        with open(f"{home}/serve.conf", "w") as f:
+            f.write("lanes = 1\nmodel = /nowhere\n")
+        small = os.path.join(checkpoints, "tiny06-custom_voice")
+        for variable in ("UTTER_MODEL", "UTTER_SERVE_MODEL"):
+            s = Told(program, "--config", f"{home}/serve.conf", home=home, **{variable: small})
+            assert "model tiny06-custom_voice" in s.ready, (variable, s.ready, s.said())
+            assert s.stop() == 0
+
+
+def a_server_that_nobody_asks_gives_its_memory_back(program):
+    s = Server(program, "--lanes", "4", "--idle", "0.015")
+    try:
+        before = s.speak(input=TEXT, seed=5)[2]
+        x = Socket(s)
+        x.send({"type": "session.config", "seed": 5})
+        assert wait_for(lambda: not s.workers(), 20), "the worker is still there"
+        status, _, body = s.ask("GET", "/ready")
+        assert status == 200 and json.loads(body)["status"] == "resting" and s.ask("GET", "/health")[0] == 200
+        assert s.metric("worker_memory_bytes") == 0 and s.metric("worker_deaths_total") == 0
+        assert any(v["name"] == "clara" for v in json.loads(s.ask("GET", "/v1/audio/voices")[2])["voices"])
+        assert s.speak(input=TEXT, voice="nobody")[0] == 400 and not s.workers()  # no reason to wake
+        with concurrent.futures.ThreadPoolExecutor(9) as pool:
+            sounds = list(pool.map(lambda _: s.speak(input=TEXT, seed=5), range(9)))
+        assert all(a[0] == 200 and a[2] == before for a in sounds), [a[0] for a in sounds]
+        assert wait_for(lambda: not s.workers(), 20)
+        x.send({"type": "input.text", "text": TEXT})
+        x.send({"type": "input.done"})
+        messages, sound = x.until("session.done")
+        assert len(sound) > 20000 and not any(m["type"] == "error" for m in messages), messages
+        assert s.metric("worker_deaths_total") == 0 and s.metric("worker_starts_total") == 3
+        assert s.said().count('"resting"') >= 2 and "worker_killed" not in s.said()
+    finally:
+        assert s.stop() == 0
+
+
+def a_model_that_has_gone_meanwhile_is_told(program, checkpoints):
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "model")
+        shutil.copytree(os.path.join(checkpoints, "tiny06-custom_voice"), model)
+        s = Server(program, "--lanes", "2", "--idle", "0.01", "-m", model)
+        try:
+            assert wait_for(lambda: not s.workers(), 20)
+            os.rename(model, model + ".away")
+            status, _, body = s.speak(input=TEXT, max_new_tokens=3)
+            assert status == 503, (status, body)
+            os.rename(model + ".away", model)
+            assert wait_for(lambda: s.speak(input=TEXT, max_new_tokens=3)[0] == 200, 20, 0.2)
+        finally:
+            assert s.stop() == 0
+
+
+def wrong_files_are_told(program):
+    with tempfile.TemporaryDirectory() as home:
+        path = f"{home}/serve.conf"
+        for text, variables, word in (("prot = 80\n", {}, "line 1: prot: utter serve has no option 'prot' (did"),
+                                      ("\nport = many\n", {}, "line 2: port: 'many' is not a whole number"),
+                                      ("insecure = perhaps\n", {}, "'perhaps' is neither yes nor no"),
+                                      ("port\n", {}, "line 1: is not OPTION = VALUE"),
+                                      ("config = x\n", {}, "'config' cannot stand in a file"),
+                                      ("host =\n", {}, "line 1: host: the value is empty"),
+                                      ("# x\n" * 300, {}, "has more than 256 lines"),
+                                      ("", {"UTTER_SERVE_PORT": "99999"}, "UTTER_SERVE_PORT: '99999' is not")):
+            with open(path, "w") as f:
+                f.write(text)
+            said = subprocess.run([program, "serve", "--config", path], capture_output=True, timeout=20,
+                                  env={"XDG_CONFIG_HOME": home, **variables})
+            assert said.returncode == 1 and word in said.stderr.decode(), (text, said)
+        said = subprocess.run([program, "serve", "--config", home + "/no"], capture_output=True, timeout=20)
+        assert said.returncode == 1 and b"cannot read: No such file" in said.stderr, said
+        said = subprocess.run([program, "serve", "--config", path, "--help"], capture_output=True, timeout=20,
+                              env={"UTTER_SERVE_PORT": "wrong"})
+        assert said.returncode == 0 and b"--config FILE" in said.stdout
