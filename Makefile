@@ -257,6 +257,7 @@ $(B)/server.a: $(SERVER_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
+$(B)/tests/server/test_voice_crash: ALL_LDFLAGS += $(foreach f,open write pwrite fsync linkat rename unlink,-Wl$(comma)--wrap=$(f))
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 

@@ -183,7 +183,7 @@ static void answer_voice(struct conn *c)
 static void delete_voice(struct conn *c)
 {
     struct refusal r;
-    if (voices_delete(c->server, voice_of_path(c), &r)) {
+    if (voices_delete(c->server, voice_of_path(c), c->account, &r)) {
         conn_answer_json(c, 200, json_pack("{s:b,s:s}", "success", 1, "message", "the voice is gone"));
     } else if (r.status == 404) {
         json_t *body = refusal_json(&r);

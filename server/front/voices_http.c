@@ -101,7 +101,7 @@ static void create_from_form(struct conn *c, const char *type)
     if (good && take_form(&form, texts, &r)) {
         struct voices_upload upload = {unless_empty(texts[NAME]), unless_empty(texts[REF_TEXT]),
             unless_empty(texts[DESCRIPTION]), unless_empty(texts[CONSENT]), sound->data, sound->bytes,
-            is_yes(texts[OVERWRITE]), false};
+            is_yes(texts[OVERWRITE]), false, c->account};
         create(c, &upload);
     } else {
         conn_refuse(c, &r);
@@ -147,7 +147,7 @@ static void create_from_json(struct conn *c)
     if (good && take_json(body, texts, &r)) {
         struct voices_upload upload = {unless_empty(texts[NAME]), unless_empty(texts[REF_TEXT]),
             unless_empty(texts[DESCRIPTION]), unless_empty(texts[CONSENT]), sound.bytes, sound.n,
-            is_yes(texts[OVERWRITE]), false};
+            is_yes(texts[OVERWRITE]), false, c->account};
         create(c, &upload);
     } else {
         conn_refuse(c, &r);

@@ -3,6 +3,7 @@
 #include "server/loop/account.h"
 
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -16,6 +17,15 @@ void account_digest(uint8_t digest[ACCOUNT_DIGEST], const char *key, size_t n)
     sha256_init(&sha);
     sha256_update(&sha, n, (const uint8_t *)key);
     sha256_digest(&sha, ACCOUNT_DIGEST, digest);
+}
+
+void account_mark(char mark[ACCOUNT_MARK], const struct account *account)
+{
+    uint8_t again[ACCOUNT_DIGEST];
+    account_digest(again, (const char *)account->digest, sizeof account->digest);
+    for (int i = 0; i < ACCOUNT_MARK / 2; i++) {
+        snprintf(mark + (size_t)2 * (size_t)i, 3, "%02x", again[i]);
+    }
 }
 
 static int hex_digit(char c)

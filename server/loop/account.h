@@ -9,7 +9,7 @@
 
 #include "server/protocol/refusal.h"
 
-enum { ACCOUNT_DIGEST = 32, ACCOUNT_MOST = 100000 };
+enum { ACCOUNT_DIGEST = 32, ACCOUNT_MOST = 100000, ACCOUNT_MARK = 17 };
 
 /* Counted: the list of keys, connections and speeches hold it. */
 struct account {
@@ -27,6 +27,9 @@ enum account_line { ACCOUNT_LINE_EMPTY, ACCOUNT_LINE_KEY, ACCOUNT_LINE_BAD };
  * of *account. */
 enum account_line account_parse(struct account *account, const char *line, size_t n);
 void account_digest(uint8_t digest[ACCOUNT_DIGEST], const char *key, size_t n);
+
+/* What stands on disk for whose something is: a hash of the key's hash. */
+void account_mark(char mark[ACCOUNT_MARK], const struct account *account);
 
 /* Whether one more speech may be asked for; otherwise 429 and when it may. */
 bool account_admit(const struct account *account, double now, struct refusal *refusal);

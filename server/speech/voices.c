@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "server/loop/account.h"
 #include "server/loop/log.h"
 #include "server/speech/aliases.h"
 #include "server/speech/voices_parts.h"
@@ -32,19 +33,6 @@ void voice_entry_free(struct voice_entry *v)
         json_decref(v->told);
         memory_free(v);
     }
-}
-
-/* What the uploader said lies beside the voice: NAME.json. */
-static json_t *read_told(const char *file)
-{
-    char path[4096];
-    json_t *told = NULL;
-    snprintf(path, sizeof path, "%.*s.json", (int)(strlen(file) - strlen(VOICE_ENDING)), file);
-    if (json_file(&told, path, 1 << 16, JSON_SMALL, NULL) != UTTER_OK || !json_is_object(told)) {
-        json_decref(told);
-        told = json_object();
-    }
-    return told;
 }
 
 struct voice_entry *voice_entry_read(const char *file, utter_error *error)
@@ -63,7 +51,7 @@ struct voice_entry *voice_entry_read(const char *file, utter_error *error)
         v->transcript = info.transcript ? memory_string(info.transcript) : NULL;
         v->width = info.width;
         v->made = stat(file, &about) == 0 ? (long long)about.st_mtime : 0;
-        v->told = read_told(file);
+        v->told = told_read(file);
         if (!v->name || !v->file || !v->told) {
             voice_entry_free(v);
             v = NULL;
@@ -181,13 +169,15 @@ static bool is_left(int folder)
            flock(folder, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* "7.sound", "7.voice", or a voice that was being written: such files are put there, and no others are removed. */
+/* "7.sound", "7.json", "7.voice", or a voice that was being written: such files are put there, and no others are
+ * removed. */
 static bool is_recording(const char *name)
 {
     static const char hidden[] = ".utter-";
     size_t n = strspn(name, "0123456789");
     return strncmp(name, hidden, sizeof hidden - 1) == 0 ||
-           (n > 0 && (strcmp(name + n, ".sound") == 0 || strcmp(name + n, VOICE_ENDING) == 0));
+           (n > 0 && (strcmp(name + n, ".sound") == 0 || strcmp(name + n, ".json") == 0 ||
+                         strcmp(name + n, VOICE_ENDING) == 0));
 }
 
 /* Recordings that a server had when it was killed are not kept. */
@@ -351,6 +341,7 @@ json_t *voices_entry_json(const struct voice_entry *v)
         "ref_text", v->transcript);
     if (j && v->told) {
         json_object_update_missing(j, v->told);
+        json_object_del(j, "owner"); /* for the server alone */
     }
     return j;
 }
@@ -398,20 +389,34 @@ json_t *voices_one(struct server *s, const char *name)
 
 bool voices_unlink(const struct voice_entry *v)
 {
-    char told[4096];
-    snprintf(told, sizeof told, "%.*s.json", (int)(strlen(v->file) - strlen(VOICE_ENDING)), v->file);
     bool gone = unlink(v->file) == 0 || errno == ENOENT;
     if (gone) {
-        unlink(told);
+        file_sync_entry(v->file); /* who takes back a consent is not to find the voice again */
+        told_sweep(v->file);
     }
     return gone;
 }
 
-bool voices_delete(struct server *s, const char *name, struct refusal *refusal)
+bool voices_may_change(const struct voice_entry *v, const struct account *account, struct refusal *r)
+{
+    char mark[ACCOUNT_MARK];
+    const char *owner = json_string_value(json_object_get(v->told, "owner"));
+    if (account) {
+        account_mark(mark, account);
+    }
+    return !account || (owner && strcmp(owner, mark) == 0) ||
+           refuse(r, 403, "name", "the voice '%.80s' was not uploaded with this key", v->name);
+}
+
+bool voices_delete(
+    struct server *s, const char *name, const struct account *account, struct refusal *refusal)
 {
     struct voice_entry *v = voices_entry(s, name);
     if (!v) {
         refuse(refusal, 404, "name", "no uploaded voice '%.80s'", name);
+        return false;
+    }
+    if (!voices_may_change(v, account, refusal)) {
         return false;
     }
     if (!voices_unlink(v)) {

@@ -37,7 +37,8 @@ struct voices_upload {
     const void *sound;
     size_t sound_bytes;
     bool overwrite;
-    bool once; /* not listed: for one request, at `file` of voices_done */
+    bool once;                     /* not listed: for one request, at `file` of voices_done */
+    const struct account *account; /* the uploader's, who may change it; NULL: there are no keys */
 };
 typedef void voices_done(void *user, json_t *voice, const char *file, const struct refusal *refusal);
 bool voices_create(struct server *s, const struct voices_upload *upload, voices_done *done, void *user,
@@ -45,12 +46,15 @@ bool voices_create(struct server *s, const struct voices_upload *upload, voices_
 /* `user` is gone: its upload goes on, `done` is not called. */
 void voices_abandon(struct server *s, void *user);
 
-bool voices_delete(struct server *s, const char *name, struct refusal *refusal);
+/* `account`: whose wish it is, as above. */
+bool voices_delete(
+    struct server *s, const char *name, const struct account *account, struct refusal *refusal);
 
 /* Some child has ended. */
 void voices_reap(struct server *s, pid_t pid, int status);
 
-/* The child: "serve-clone MODEL SOUND OUT NAME TRANSCRIPT"; an empty transcript is none. */
+/* The child: "serve-clone MODEL BASE OUT" makes BASE.sound, with what BASE.json says of it, a voice; its name and
+ * transcript come by a pipe. */
 int voices_child(char **arguments);
 
 #endif

@@ -4,15 +4,14 @@
 #define SERVER_VOICES_PARTS_H
 
 #include "server/speech/voices.h"
-
-#define VOICE_ENDING ".voice"
+#include "server/speech/voices_told.h"
 
 struct voice_entry {
     TAILQ_ENTRY(voice_entry) entry;
     char *name, *file, *transcript; /* transcript: NULL for x-vectors */
     int width;
     long long made; /* seconds since 1970 */
-    json_t *told;   /* by the uploader: description, consent */
+    json_t *told;   /* by the uploader: description, consent, owner */
 };
 
 struct upload;
@@ -31,6 +30,8 @@ struct voices {
 struct voice_entry *voice_entry_read(const char *file, utter_error *error);
 void voice_entry_free(struct voice_entry *v); /* accepts NULL */
 struct voice_entry *voices_entry(const struct server *s, const char *name);
+/* Whether it was uploaded with this key (NULL: there are no keys, and everybody may). */
+bool voices_may_change(const struct voice_entry *v, const struct account *account, struct refusal *r);
 void voices_insert(struct server *s, struct voice_entry *v); /* replaces one of the same name */
 void voices_remove(struct server *s, struct voice_entry *v); /* from the table, not its file */
 /* Takes its files from the folder; false with errno when that cannot be. */

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "server/loop/account.h"
 #include "server/loop/log.h"
 #include "server/loop/spawn.h"
 #include "server/protocol/websocket.h"
@@ -30,27 +31,42 @@ enum {
     MAX_TRANSCRIPT = 4096 /* bytes */
 };
 
+static const char sound_ending[] = ".sound", told_ending[] = ".json";
+
 struct upload {
     TAILQ_ENTRY(upload) entry;
     pid_t pid;
     int error_pipe;
     bool once;
-    char sound[512], out[4096 + 80];
-    json_t *told;
-    voices_done *done; /* NULL: nobody waits */
+    char base[300];      /* of what it works with: BASE.sound, BASE.json (what was said), BASE.voice */
+    char out[4096 + 80]; /* the voice; for one request BASE.voice */
+    voices_done *done;   /* NULL: nobody waits */
     void *user;
 };
+
+static void base_path(char *out, size_t size, const char *base, const char *ending)
+{
+    snprintf(out, size, "%s%s", base, ending);
+}
+
+static void drop(const struct upload *u, const char *ending)
+{
+    char path[sizeof u->base + 8];
+    base_path(path, sizeof path, u->base, ending);
+    unlink(path);
+}
 
 static void upload_free(struct server *s, struct upload *u)
 {
     if (!u->once) { /* its process may have been killed as it wrote, now or earlier */
         file_out_sweep(s->voices->folder);
+        drop(u, VOICE_ENDING);
     }
     TAILQ_REMOVE(&s->voices->uploads, u, entry);
     s->voices->n_uploads--;
-    unlink(u->sound);
+    drop(u, sound_ending);
+    drop(u, told_ending);
     close(u->error_pipe);
-    json_decref(u->told);
     memory_free(u);
 }
 
@@ -142,6 +158,22 @@ static bool is_being_made(const struct server *s, const char *name)
     return u != NULL;
 }
 
+/* Whose a voice is that is there already: only who has uploaded it may put another in its place. */
+static bool check_name_is_free(struct server *s, const struct voices_upload *v, struct refusal *r)
+{
+    const struct voice_entry *old = voices_entry(s, v->name);
+    if (old && !v->overwrite) {
+        return refuse(
+            r, 409, "name", "there is a voice '%.80s' (send overwrite=true to replace it)", v->name);
+    }
+    if (old && !voices_may_change(old, v->account, r)) {
+        return false;
+    }
+    return !is_being_made(s, v->name) ||
+           refuse(
+               r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
+}
+
 static bool check_upload(struct server *s, const struct voices_upload *v, struct refusal *r)
 {
     struct voices *all = s->voices;
@@ -162,12 +194,7 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
     if (!v->once && !all->folder[0]) {
         return refuse(r, 403, NULL, "this server keeps no voices (start it with --voices DIR)");
     }
-    if (!v->once && voices_entry(s, v->name) && !v->overwrite) {
-        refuse(r, 409, "name", "there is a voice '%.80s' (send overwrite=true to replace it)", v->name);
-        return false;
-    }
-    if (!v->once && is_being_made(s, v->name)) {
-        refuse(r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
+    if (!v->once && !check_name_is_free(s, v, r)) {
         return false;
     }
     if (!v->once && all->n >= LIMIT_VOICES && !voices_entry(s, v->name)) {
@@ -216,7 +243,7 @@ static bool start_child(struct server *s, struct upload *u, const struct voices_
     char model[4096];
     char program[] = "utter", command[] = "serve-clone";
     snprintf(model, sizeof model, "%s", s->options->model);
-    char *arguments[] = {program, command, model, u->sound, u->out, NULL};
+    char *arguments[] = {program, command, model, u->base, u->out, NULL};
     int told = tell_child(v->name && !v->once ? v->name : "once", v->transcript ? v->transcript : "");
     if (told < 0 || pipe2(ends, O_CLOEXEC) != 0) {
         close(told);
@@ -233,6 +260,28 @@ static bool start_child(struct server *s, struct upload *u, const struct voices_
     return u->pid > 0;
 }
 
+/* What the process works with: the recording, and what was said of the voice. False with errno. */
+static bool write_work(const struct upload *u, const struct voices_upload *v)
+{
+    char path[sizeof u->base + 8], owner[ACCOUNT_MARK] = "";
+    base_path(path, sizeof path, u->base, sound_ending);
+    if (!write_file(path, v->sound, v->sound_bytes)) {
+        return false;
+    }
+    if (v->account && !v->once) {
+        account_mark(owner, v->account);
+    }
+    json_t *told = json_pack("{s:s*,s:s*,s:s*}", "speaker_description", v->description, "consent",
+        v->consent, "owner", owner[0] ? owner : NULL);
+    char *text = told ? json_dumps(told, JSON_COMPACT) : NULL;
+    base_path(path, sizeof path, u->base, told_ending);
+    errno = ENOMEM;
+    bool good = text && (json_object_size(told) == 0 || write_file(path, text, strlen(text)));
+    memory_plain_free(text);
+    json_decref(told);
+    return good;
+}
+
 bool voices_create(struct server *s, const struct voices_upload *v, voices_done *done, void *user,
     struct refusal *refusal)
 {
@@ -244,39 +293,25 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     if (!u) {
         return refuse(refusal, 503, NULL, "out of memory");
     }
-    n_made++;
-    snprintf(u->sound, sizeof u->sound, "%s/%u.sound", s->voices->temporary, n_made);
+    snprintf(u->base, sizeof u->base, "%s/%u", s->voices->temporary, ++n_made);
     if (v->once) {
-        snprintf(u->out, sizeof u->out, "%s/%u" VOICE_ENDING, s->voices->temporary, n_made);
+        base_path(u->out, sizeof u->out, u->base, VOICE_ENDING);
     } else {
         write_path(s, u->out, sizeof u->out, v->name);
     }
     u->once = v->once;
     u->done = done;
     u->user = user;
-    u->told = json_pack("{s:s*,s:s*}", "speaker_description", v->description, "consent", v->consent);
-    if (!write_file(u->sound, v->sound, v->sound_bytes) || !start_child(s, u, v)) {
+    if (!write_work(u, v) || !start_child(s, u, v)) {
         int reason = errno;
-        unlink(u->sound);
-        json_decref(u->told);
+        drop(u, sound_ending);
+        drop(u, told_ending);
         memory_free(u);
         return refuse(refusal, 500, NULL, "the recording cannot be worked on: %s", strerror(reason));
     }
     TAILQ_INSERT_TAIL(&s->voices->uploads, u, entry);
     s->voices->n_uploads++;
     return true;
-}
-
-static void write_told(const struct upload *u)
-{
-    char path[sizeof u->out + 8];
-    snprintf(path, sizeof path, "%.*s.json", (int)(strlen(u->out) - strlen(VOICE_ENDING)), u->out);
-    unlink(path);
-    char *text = json_object_size(u->told) ? json_dumps(u->told, JSON_COMPACT) : NULL;
-    if (text) {
-        write_file(path, text, strlen(text));
-        memory_plain_free(text);
-    }
 }
 
 static void upload_good(struct server *s, struct upload *u)
@@ -292,7 +327,6 @@ static void upload_good(struct server *s, struct upload *u)
         }
         return;
     }
-    write_told(u);
     v = voice_entry_read(u->out, &error);
     if (!v) {
         refuse(&r, 500, NULL, "the voice cannot be read: %s", error.text);
@@ -379,6 +413,30 @@ static bool hear_parent(char *text, size_t size, const char **transcript)
     return name + 1 < n && text[n - 1] == 0;
 }
 
+/* BASE.voice is the place of a voice of one request. */
+static utter_status keep_voice(
+    const utter_voice *voice, const char *base, const char *out, utter_error *error)
+{
+    char made[4096], told[4096];
+    base_path(made, sizeof made, base, VOICE_ENDING);
+    base_path(told, sizeof told, base, told_ending);
+    return strcmp(made, out) == 0 ? utter_voice_save(voice, out, error)
+                                  : told_save(voice, out, file_exists(told) ? told : NULL, made, error);
+}
+
+/* The client knows no path of this machine, and only the recording is its own: the sentence behind the name of `file`,
+ * or of one beside it. */
+static const char *without_path(const char *text, const char *file)
+{
+    size_t n = strlen(file);
+    const char *slash = strrchr(file, '/');
+    if (strncmp(text, file, n) != 0 && slash && strncmp(text, file, (size_t)(slash - file)) == 0) {
+        const char *name_end = strstr(text, ": ");
+        return name_end ? name_end + 2 : text;
+    }
+    return strncmp(text, file, n) == 0 ? text + n + strspn(text + n, ": ") : text;
+}
+
 int voices_child(char **arguments)
 {
     char told_voice[MAX_NAME + 1 + MAX_TRANSCRIPT + 1];
@@ -386,7 +444,9 @@ int voices_child(char **arguments)
     if (!hear_parent(told_voice, sizeof told_voice, &transcript)) {
         return 2;
     }
-    const char *model_path = arguments[0], *sound = arguments[1], *out = arguments[2];
+    const char *model_path = arguments[0], *base = arguments[1], *out = arguments[2];
+    char sound[4096];
+    base_path(sound, sizeof sound, base, sound_ending);
     utter_error error = {.text = ""};
     utter_model *model = NULL;
     utter_voice *voice = NULL;
@@ -415,18 +475,14 @@ int voices_child(char **arguments)
     }
     if (cloned) {
         file = out;
-        status = utter_voice_save(voice, out, &error);
+        status = keep_voice(voice, base, out, &error);
     }
     utter_voice_free(&voice);
     utter_model_close(&model);
     if (status == UTTER_OK) {
         return 0;
     }
-    /* The client knows no path of this machine, and only the recording is its own. */
-    size_t n = strlen(file);
-    bool named = strncmp(error.text, file, n) == 0;
-    fprintf(told ? told : stderr, "%s\n",
-        named ? error.text + n + strspn(error.text + n, ": ") : error.text);
+    fprintf(told ? told : stderr, "%s\n", without_path(error.text, file));
     if (told) {
         fclose(told);
     }

@@ -55,6 +55,9 @@ utter_status file_out_patch(
 bool file_out_seekable(const struct file_out *out);
 utter_status file_out_close(struct file_out **out, utter_error *error); /* completes; frees */
 void file_out_abort(struct file_out **out);                             /* drops; frees */
+/* What the folder says of this name (an entry, or none any more) reaches the disk. Best effort: without it a power cut
+ * may leave what was there before. */
+void file_sync_entry(const char *path);
 /* Removes what writers that were killed more than a minute ago have left in the folder. */
 void file_out_sweep(const char *folder);
 

@@ -256,9 +256,7 @@ bool file_out_seekable(const struct file_out *o)
     return o->temporary != NULL;
 }
 
-/* The folder's entry reaches the disk too. Best effort: after a power cut either the old file or the
- * new one is there, both whole. */
-static void folder_sync(const char *path)
+void file_sync_entry(const char *path)
 {
     char folder[PATH_MAX];
     size_t n = folder_length(path);
@@ -313,7 +311,7 @@ utter_status file_out_close(struct file_out **out, utter_error *error)
             unlink(o->temporary);
         }
     } else if (o->temporary) {
-        folder_sync(o->path);
+        file_sync_entry(o->path);
     }
     file_out_free(o);
     return status;

@@ -355,6 +355,41 @@ def voices_of_the_program_are_known(program, model):
             assert s.stop() == 0
 
 
+def a_voice_is_its_uploaders(program, model):
+    """Everybody with a key may speak with it; who has not uploaded it neither replaces nor deletes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        voices, keys, sound = folder + "/voices", folder + "/keys", folder + "/heard.wav"
+        with open(keys, "w") as f:
+            f.write("ours\ntheirs\n")
+        with open(sound, "wb") as f:
+            f.write(tone(2))
+        os.mkdir(voices)
+        subprocess.run([program, "clone", "-q", "-m", model, sound, "-o", voices + "/shared.voice"], check=True)
+        s = Server(program, "--lanes", "1", "-m", model, "--voices", voices, "--api-key-file", keys)
+        try:
+            ours, theirs = ({"Authorization": "Bearer " + key} for key in ("ours", "theirs"))
+
+            def upload(key, **more):
+                body, headers = form({"name": "Dora", "audio_sample": tone(2), **more})
+                return s.ask("POST", "/v1/audio/voices", body, {**headers, **key})
+
+            def drop(key, name="dora"):
+                return s.ask("DELETE", "/v1/audio/voices/" + name, headers=key)[0]
+            status, _, body = upload(ours, consent="yes")
+            assert status == 200 and "owner" not in json.loads(body), body
+            status, _, body = upload(theirs, overwrite="true")
+            assert status == 403 and "not uploaded with this key" in json.loads(body)["error"]["message"], body
+            assert drop(theirs) == 403 and drop(theirs, "shared") == 403
+            assert s.ask("POST", "/v1/audio/speech", {"input": TEXT, "voice": "Dora", "max_new_tokens": 1},
+                         headers=theirs)[0] == 200
+            assert upload(ours, overwrite="true")[0] == 200  # and says nothing of a consent any more
+            listed = json.loads(s.ask("GET", "/v1/audio/voices/Dora", headers=theirs)[2])
+            assert "consent" not in listed and "owner" not in listed, listed
+            assert drop(ours) == 200
+        finally:
+            assert s.stop() == 0
+
+
 def a_full_folder_still_replaces(program, model):
     with tempfile.TemporaryDirectory() as folder:
         sound, first = folder + "/heard.wav", folder + "/v000.voice"

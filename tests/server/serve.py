@@ -573,20 +573,17 @@ def main():
         s.model = model
         checks.run("voices_are_made_and_kept", voices_are_made_and_kept, s, voices)
         checks.run("ends_cleanly", ends_cleanly, s)
-    checks.run("load_asks_for_a_voice_of_any_name", mishaps.load_asks_for_a_voice_of_any_name, program)
-    checks.run("who_comes_too_early_is_told", mishaps.who_comes_too_early_is_told, program)
-    checks.run("a_model_that_breaks_is_opened_again", mishaps.a_model_that_breaks_is_opened_again, program,
-               os.path.join(checkpoints, "tiny06-custom_voice"))
-    checks.run("recordings_of_a_killed_server_go", mishaps.recordings_of_a_killed_server_go, program)
-    checks.run("voices_of_the_program_are_known", mishaps.voices_of_the_program_are_known, program, model)
-    checks.run("a_full_folder_still_replaces", mishaps.a_full_folder_still_replaces, program, model)
-    checks.run("a_voice_that_cannot_be_kept", mishaps.a_voice_that_cannot_be_kept, program, model)
-    checks.run("nobody_waits_but_lanes_are_given", mishaps.nobody_waits_but_lanes_are_given, program)
-    checks.run("folders_of_others_stay", mishaps.folders_of_others_stay, program)
-    checks.run("the_first_line_names_the_address", mishaps.the_first_line_names_the_address, program)
-    checks.run("a_start_that_never_succeeds_ends", mishaps.a_start_that_never_succeeds_ends, program)
-    checks.run("idle_connections_make_way", strangers.idle_connections_make_way, program)
-    checks.run("wrong_starts_say_why", mishaps.wrong_starts_say_why, program)
+    spoken = os.path.join(checkpoints, "tiny06-custom_voice")
+    checks.run("a_model_that_breaks_is_opened_again", mishaps.a_model_that_breaks_is_opened_again, program, spoken)
+    for test in (mishaps.voices_of_the_program_are_known, mishaps.a_voice_is_its_uploaders,
+                 mishaps.a_full_folder_still_replaces, mishaps.a_voice_that_cannot_be_kept):
+        checks.run(test.__name__, test, program, model)
+    for test in (mishaps.load_asks_for_a_voice_of_any_name, mishaps.who_comes_too_early_is_told,
+                 mishaps.recordings_of_a_killed_server_go, mishaps.nobody_waits_but_lanes_are_given,
+                 mishaps.folders_of_others_stay, mishaps.the_first_line_names_the_address,
+                 mishaps.a_start_that_never_succeeds_ends, strangers.idle_connections_make_way,
+                 mishaps.wrong_starts_say_why):
+        checks.run(test.__name__, test, program)
     sys.exit(checks.end())
 
 
