@@ -2,11 +2,13 @@
  * The speech's sink, written to the connection. */
 #include "server/dialects/answer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "server/dialects/ask.h"
+#include "server/loop/conn_base64.h"
 
 struct answer {
     struct server *server;
@@ -18,7 +20,14 @@ struct answer {
     const struct answer_dialect *dialect;
     bool begun;
     struct wire_out whole; /* ANSWER_WHOLE: all of the sound */
+    struct word_list words;
+    struct spoken spoken;
+    double begun_at; /* when its sound began to leave: it is heard from then on */
+    void *own;       /* the dialect's */
 };
+
+/* So long before a word is heard it is told, also when its times may still change. */
+static const double soon_s = 0.5;
 
 static void answer_free(struct answer *a)
 {
@@ -26,6 +35,8 @@ static void answer_free(struct answer *a)
     fields_fini(&a->fields);
     json_decref(a->asked);
     wire_fini(&a->whole);
+    word_list_fini(&a->words);
+    memory_free(a->own);
     memory_free(a);
 }
 
@@ -75,9 +86,43 @@ static void send_json(struct answer *a, json_t *json)
     json_decref(json);
 }
 
-static struct answer_said said(const struct answer *a, double seconds, const void *bytes, size_t n)
+static struct answer_said said(struct answer *a)
 {
-    return (struct answer_said){a->asked, a->fields.input, seconds, bytes, n};
+    return (struct answer_said){.asked = a->asked,
+        .text = a->fields.input,
+        .approximate = a->words.approximate,
+        .spoken = &a->spoken,
+        .own = a->own};
+}
+
+/* Takes the words that will have begun before until_s of the sound have been heard. */
+static void take_due(struct answer *a, double until_s, struct answer_said *to)
+{
+    struct word_list *l = &a->words;
+    to->n_words = word_list_due(l, until_s);
+    to->words = l->at ? l->at + (l->n_told - l->first) : NULL;
+    l->n_told += to->n_words;
+    to->next = l->n_told < l->first + l->n;
+}
+
+static void tell_words(struct answer *a)
+{
+    struct answer_said now = said(a);
+    if (a->way == ANSWER_WHOLE || !a->begun || !a->fields.words) {
+        return;
+    }
+    take_due(a, clock_seconds() - a->begun_at + soon_s, &now);
+    if (now.n_words > 0) {
+        send_json(a, a->dialect->words(&now));
+        word_list_forget(&a->words, a->words.n_told);
+    }
+}
+
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct answer *a = user;
+    word_list_take(&a->words, words);
+    tell_words(a);
 }
 
 /* All whole answers have a bound together. */
@@ -110,12 +155,16 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         snprintf(more, sizeof more, "X-Sample-Rate: %d\r\n", speech_rate(a->speech));
         conn_begin(a->conn, 200, content_type(a), more);
         a->begun = true;
+        a->begun_at = clock_seconds();
     }
     if (a->way == ANSWER_SOUND) {
         conn_piece(a->conn, bytes, n);
     } else {
-        const struct answer_said piece = said(a, 0, bytes, n);
+        struct answer_said piece = said(a);
+        piece.bytes = bytes;
+        piece.n = n;
         send_json(a, a->dialect->sound(&piece));
+        tell_words(a);
     }
     if (conn_unsent(a->conn) > LIMIT_UNSENT) {
         speech_hold(a->speech, true);
@@ -139,7 +188,7 @@ static void on_end(void *user, const struct speech_end *e)
     struct answer *a = user;
     struct refusal r = e->refusal;
     a->speech = NULL;
-    bool good = e->good && !a->whole.failed;
+    bool good = e->good && !a->whole.failed && !a->words.failed;
     if (e->good && !good) {
         refuse(&r, 503, NULL, "out of memory");
     }
@@ -148,10 +197,12 @@ static void on_end(void *user, const struct speech_end *e)
     } else if (a->way == ANSWER_SOUND) {
         conn_finish(a->conn, NULL);
     } else {
-        const struct answer_said all = said(a, e->audio_s, a->whole.bytes, a->whole.n);
+        struct answer_said all = said(a);
+        all.seconds = e->audio_s;
+        take_due(a, INFINITY, &all);
         json_t *json = a->dialect->end(&all);
         if (a->way == ANSWER_WHOLE) {
-            conn_answer_json(a->conn, 200, json);
+            conn_answer_base64(a->conn, NULL, a->dialect->sound_name, &a->whole, json);
         } else {
             send_json(a, json);
             conn_finish(a->conn, NULL);
@@ -177,16 +228,17 @@ static void on_drained(void *user)
     }
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
 
 void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum answer_way way,
-    const struct answer_dialect *dialect)
+    const struct answer_dialect *dialect, void *own)
 {
     struct refusal r;
     struct answer *a = memory_new(1, sizeof *a);
     if (!a) {
         fields_fini(fields);
+        memory_free(own);
         refuse(&r, 503, NULL, "out of memory");
         conn_refuse(c, &r);
         return;
@@ -196,7 +248,8 @@ void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum an
         .fields = *fields,
         .asked = json_incref(asked),
         .way = way,
-        .dialect = dialect};
+        .dialect = dialect,
+        .own = own};
     struct speech_request request = {
         &a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id, c->address, false};
     a->speech = speech_start(c->server, &request, &sink, a, &r);

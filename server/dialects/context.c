@@ -17,6 +17,9 @@ struct piece {
 
 TAILQ_HEAD(piece_list, piece);
 
+/* So long before a word is heard it is told, also when its times may still change: a client's own wait is shorter. */
+static const double soon_s = 0.5;
+
 enum { PIECE_BYTES = 384 }; /* a piece and its two blocks, beside its text */
 
 struct context {
@@ -27,6 +30,7 @@ struct context {
     struct piece_list pieces; /* the first one is spoken, or waits for text */
     size_t waiting_bytes;     /* of text and pieces, as the connection counts them */
     struct speech *speech;    /* of the first piece */
+    struct word_list words;   /* of it */
     double taken_s;           /* of its sound, given to the client */
     double from_s;            /* where it begins in the sound of the context */
     double ahead_s, heard_until;
@@ -69,6 +73,31 @@ static bool is_blank(const struct piece *piece)
     return true;
 }
 
+/* ---- Words ---- */
+
+static struct context_piece first_piece(const struct context *x, double seconds)
+{
+    const struct piece *piece = TAILQ_FIRST(&x->pieces);
+    return (struct context_piece){(const char *)piece->text.bytes, piece->text.n, x->from_s, seconds,
+        is_blank(piece), piece->tag, x->words.approximate};
+}
+
+/* Tells those that the client should know: final ones, and those that will be heard within so many seconds. It may free
+ * the piece, and the context when the last call in here ends. */
+static void tell_words(struct context *x, double within_s)
+{
+    struct word_list *l = &x->words;
+    double heard_s = x->taken_s - max(x->heard_until - clock_seconds(), 0.0);
+    size_t n = x->taken_s > 0 ? word_list_due(l, heard_s + within_s) : 0;
+    if (n > 0) {
+        const struct context_piece now = first_piece(x, x->taken_s);
+        const struct speech_word *words = l->at + (max(l->n_told, l->first) - l->first);
+        l->n_told = max(l->n_told, l->first) + n;
+        x->sink->words(x->user, &now, words, n, l->n_told < l->first + l->n);
+        word_list_forget(l, l->n_told);
+    }
+}
+
 /* ---- The pace ---- */
 
 static void steer(struct context *x)
@@ -97,6 +126,7 @@ static void keep_pace(struct context *x)
     struct timeval time = {(time_t)wait, (suseconds_t)(1e6 * (wait - floor(wait)))};
     x->paced = event_add(x->timer, &time) == 0;
     steer(x);
+    tell_words(x, wait + soon_s); /* meanwhile nothing comes that could be told */
 }
 
 /* ---- Speaking ---- */
@@ -113,6 +143,7 @@ void context_clear(struct context *x)
     event_del(x->timer);
     x->paced = false;
     x->heard_until = 0;
+    word_list_fini(&x->words);
 }
 
 static void fail(struct context *x, const struct refusal *r)
@@ -127,8 +158,7 @@ static void end_piece(struct context *x, double seconds)
 {
     struct piece *piece = TAILQ_FIRST(&x->pieces);
     struct wire_out text = piece->text;
-    struct context_piece said = {
-        (const char *)text.bytes, text.n, x->from_s, seconds, is_blank(piece), piece->tag};
+    struct context_piece said = first_piece(x, seconds);
     piece->text.bytes = NULL; /* who hears of it may drop all pieces */
     drop_piece(x, piece);
     x->from_s += seconds;
@@ -145,6 +175,7 @@ static void speak(struct context *x, const struct piece *piece)
     struct speech_request request = {&x->fields, METRICS_STREAM, clock_seconds(), c->account,
         c->request_id, c->address, x->has_spoken};
     x->taken_s = 0;
+    word_list_fini(&x->words);
     x->speech = speech_start(c->server, &request, &sink, x, &r);
     if (!x->speech) {
         fail(x, &r);
@@ -194,8 +225,20 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         if (conn_unsent(x->conn) > LIMIT_UNSENT) {
             context_hold(x, true);
         }
+        tell_words(x, soon_s);
+    }
+    if (!x->is_gone && x->speech) {
         keep_pace(x);
     }
+    leave(x);
+}
+
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct context *x = user;
+    x->n_inside++;
+    word_list_take(&x->words, words);
+    tell_words(x, soon_s);
     leave(x);
 }
 
@@ -204,9 +247,12 @@ static void on_end(void *user, const struct speech_end *e)
     struct context *x = user;
     x->speech = NULL;
     x->n_inside++;
+    if (e->good) {
+        tell_words(x, INFINITY);
+    }
     if (!e->good) {
         fail(x, &e->refusal);
-    } else {
+    } else if (!x->is_gone && TAILQ_FIRST(&x->pieces)) {
         end_piece(x, e->audio_s);
         if (!x->is_gone) {
             go_on(x);
@@ -215,7 +261,7 @@ static void on_end(void *user, const struct speech_end *e)
     leave(x);
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 
 /* ---- What the client says ---- */
 
@@ -317,12 +363,10 @@ bool context_has_text(const struct context *x)
 
 bool context_now(const struct context *x, struct context_piece *now)
 {
-    const struct piece *piece = TAILQ_FIRST(&x->pieces);
     if (!x->speech || x->taken_s <= 0) {
         return false;
     }
-    *now = (struct context_piece){
-        (const char *)piece->text.bytes, piece->text.n, x->from_s, x->taken_s, false, piece->tag};
+    *now = first_piece(x, x->taken_s);
     return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/loop/conn.h"
 #include "server/speech/speech.h"
+#include "server/speech/words.h"
 
 struct context;
 
@@ -19,6 +20,7 @@ struct context_piece {
     double from_s, seconds; /* of the context's sound */
     bool blank;             /* there was nothing to say */
     int tag;                /* as its flush had it; -1: it has ended before */
+    bool approximate;       /* times of its words are shares of that */
 };
 
 /* Who asked. Each may free the context or close the connection. */
@@ -26,9 +28,14 @@ struct context_sink {
     void (*sound)(void *user, const void *bytes, size_t n);
     void (*piece)(void *user, const struct context_piece *piece);
     void (*failed)(void *user, const struct refusal *r); /* and what waited is forgotten */
+    /* Words of the piece that is spoken, each once, in order; the last ones before `piece`. `next`: the one that
+     * follows these n can be seen behind them. */
+    void (*words)(void *user, const struct context_piece *piece, const struct speech_word *words,
+        size_t n, bool next);
 };
 
-/* Takes the fields over, also when it fails. ahead_s: how far sound may run ahead of hearing. NULL: out of memory. */
+/* Takes the fields over, also when it fails; it hears of words where they ask for them. ahead_s: how far sound may run
+ * ahead of hearing. NULL: out of memory. */
 struct context *context_new(
     struct conn *c, struct fields *fields, double ahead_s, const struct context_sink *sink, void *user);
 /* Ends what it says. Accepts NULL. */

@@ -46,17 +46,22 @@ static void tell_until(
         double until = start_s + length_s * (double)(i + 1) / (double)letters;
         tell(user, text + s->told, bytes, from, until);
         s->told += bytes;
+        s->letter_s = until;
     }
     s->told_s = start_s + length_s;
 }
 
-void spoken_words(struct spoken *s, const char *text, size_t n, const struct spoken_word *words,
-    size_t n_words, spoken_letter *tell, void *user)
+void spoken_words(struct spoken *s, const char *text, size_t n_text, const struct speech_word *words,
+    size_t n, bool next, spoken_letter *tell, void *user)
 {
-    for (size_t i = 0; i < n_words; i++) {
-        if (words[i].at <= n && words[i].bytes <= n - words[i].at) {
-            tell_until(s, text, words[i].at, words[i].start_s, tell, user);
-            tell_until(s, text, words[i].at + words[i].bytes, words[i].end_s, tell, user);
+    for (size_t i = 0; i < n + next; i++) {
+        const struct speech_word *w = &words[i];
+        bool inside = w->at <= n_text && w->bytes <= n_text - w->at;
+        if (inside) {
+            tell_until(s, text, w->at, w->start_s, tell, user);
+        }
+        if (inside && i < n) {
+            tell_until(s, text, w->at + w->bytes, w->end_s, tell, user);
         }
     }
 }
@@ -67,34 +72,6 @@ void spoken_rest(
     tell_until(s, text, n, end_s, tell, user);
     if (n && !is_white(text[n - 1])) {
         tell(user, " ", 1, s->told_s, s->told_s);
+        s->letter_s = s->told_s;
     }
-}
-
-bool spoken_next_word(const char *text, size_t n, size_t *at, size_t *bytes)
-{
-    size_t from = *at;
-    while (from < n && is_white(text[from])) {
-        from++;
-    }
-    size_t to = from;
-    while (to < n && !is_white(text[to])) {
-        to++;
-    }
-    *at = from;
-    *bytes = to - from;
-    return to > from;
-}
-
-size_t spoken_share(const char *text, size_t n, double heard_s, double seconds)
-{
-    size_t at = 0, bytes, end = 0;
-    while (spoken_next_word(text, n, &at, &bytes)) {
-        double begins_s = n ? seconds * (double)at / (double)n : 0;
-        if (heard_s <= begins_s) {
-            break;
-        }
-        end = at + bytes;
-        at = end;
-    }
-    return end;
 }

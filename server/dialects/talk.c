@@ -19,6 +19,7 @@ static void leave(struct talk *x)
     }
     for (struct talk_context *t; (t = TAILQ_FIRST(&x->gone));) {
         TAILQ_REMOVE(&x->gone, t, entry);
+        memory_free(t->own);
         memory_free(t);
     }
     if (x->is_gone) {
@@ -117,7 +118,18 @@ static void on_piece(void *user, const struct context_piece *piece)
     x->n_inside++;
     stay_awake(x);
     x->dialect->piece(t, piece);
+    t->spoken = (struct spoken){0};
     end_if_done(t);
+    leave(x);
+}
+
+static void on_words(
+    void *user, const struct context_piece *piece, const struct speech_word *words, size_t n, bool next)
+{
+    struct talk_context *t = user;
+    struct talk *x = t->talk;
+    x->n_inside++;
+    x->dialect->words(t, piece, words, n, next);
     leave(x);
 }
 
@@ -132,7 +144,7 @@ static void on_failed(void *user, const struct refusal *r)
     leave(x);
 }
 
-static const struct context_sink sink = {on_sound, on_piece, on_failed};
+static const struct context_sink sink = {on_sound, on_piece, on_failed, on_words};
 
 /* ---- Contexts ---- */
 
@@ -244,6 +256,7 @@ void talk_clear(struct talk_context *t)
 {
     if (!t->is_gone) {
         t->markup.n_held = 0;
+        t->spoken = (struct spoken){0};
         context_clear(t->speaks);
     }
 }

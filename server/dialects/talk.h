@@ -7,6 +7,7 @@
 
 #include "server/dialects/context.h"
 #include "server/dialects/markup.h"
+#include "server/dialects/spoken.h"
 
 struct talk;
 
@@ -18,8 +19,9 @@ struct talk_context {
     char name[129];
     bool closing; /* the client has said all */
     bool is_gone;
-    bool tells_words;   /* the dialect's own: times of words are wanted */
-    int n_flushes;      /* and its count */
+    struct spoken spoken; /* of the piece that is spoken */
+    int n_flushes;        /* the dialect's own */
+    void *own;          /* and its memory, a block of base/memory that goes with the context; or NULL */
     struct event *wait; /* flushes what is left without more text, or NULL */
 };
 
@@ -32,6 +34,9 @@ struct talk_dialect {
         struct talk_context *t); /* the last word of a context that was closed; it goes then */
     void (*failed)(struct talk *x, const struct refusal *r, const char *name); /* of a context, or "" */
     void (*gone)(struct talk *x); /* frees what `own` owns; may be NULL */
+    /* As of a context; may be NULL where the fields ask for no words. */
+    void (*words)(struct talk_context *t, const struct context_piece *piece,
+        const struct speech_word *words, size_t n, bool next);
 };
 
 struct talk {

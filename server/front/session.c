@@ -7,6 +7,8 @@
 #include <sys/queue.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
+#include "server/front/heard.h"
 #include "server/front/sentence.h"
 #include "server/loop/body.h"
 #include "server/speech/speech.h"
@@ -37,6 +39,7 @@ struct session {
     struct speech *speech;   /* of the first part */
     bool told_start;
     size_t sound_bytes;
+    struct heard heard; /* of the utterance that is spoken, or of the last one */
 };
 
 static const struct speech_sink sink;
@@ -44,7 +47,7 @@ static const struct speech_sink sink;
 /* The connection knows how much text waits in here. */
 static void count_text(struct session *x)
 {
-    x->conn->owner_bytes = x->waiting_bytes + x->n_parts * PART_BYTES;
+    x->conn->owner_bytes = x->waiting_bytes + x->n_parts * PART_BYTES + heard_size(&x->heard);
     conn_count(x->conn);
 }
 
@@ -102,6 +105,7 @@ static void send_session_done(struct session *x, int utterance, int n_sentences)
 static void feed(struct session *x, const char *text, size_t n)
 {
     if (n && x->speech) {
+        wire_put(&x->heard.text, text, n);
         speech_text(x->speech, text, n);
     }
 }
@@ -134,6 +138,9 @@ static void speak(struct session *x, const struct part *part)
     if (!x->speech) {
         refuse_all(x, &r);
         return;
+    }
+    if (part->utterance != x->heard.utterance) {
+        heard_begin(&x->heard, part->utterance);
     }
     feed(x, (const char *)part->text.bytes, part->text.n);
     if (x->speech && part->ended) {
@@ -170,6 +177,23 @@ static void go_on(struct session *x)
     }
 }
 
+/* The words that are new; those that come before the sound wait for it. */
+static void tell_words(struct session *x)
+{
+    json_t *news = x->config.words && x->told_start ? heard_news(&x->heard) : NULL;
+    if (news) {
+        conn_send_json(x->conn, news);
+    }
+}
+
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct session *x = user;
+    word_list_take(&x->heard.words, words);
+    count_text(x);
+    tell_words(x);
+}
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct session *x = user;
@@ -186,6 +210,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     }
     conn_send(x->conn, WEBSOCKET_BINARY, bytes, n);
     x->sound_bytes += n;
+    tell_words(x);
     if (conn_unsent(x->conn) > LIMIT_UNSENT) {
         speech_hold(x->speech, true);
     }
@@ -200,7 +225,10 @@ static void on_end(void *user, const struct speech_end *e)
     x->conn->deadline = clock_seconds() + WS_IDLE_S;
     if (!e->good) {
         send_error(x, &e->refusal, x->told_start);
+    } else if (x->heard.text.failed || x->heard.words.failed) {
+        send_no_memory(x);
     }
+    word_list_next(&x->heard.words, part->text.n, e->audio_s);
     conn_send_json(
         x->conn, json_pack("{s:s,s:i,s:i,s:I,s:b,s:s,s:s,s:i,s:f,s:f,s:f,s:f}", "type", "audio.done",
                      "utterance_index", utterance, "sentence_index", sentence, "total_bytes",
@@ -218,7 +246,7 @@ static void on_end(void *user, const struct speech_end *e)
     go_on(x);
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 
 /* ---- What the client says ---- */
 
@@ -359,12 +387,37 @@ static void take_done(struct session *x)
     }
 }
 
-static void take_cancel(struct session *x)
+/* What of the utterance was heard, in the answer to a cancel. */
+static void tell_heard(struct session *x, json_t *answer, double played_s)
 {
     const struct part *part = TAILQ_FIRST(&x->parts);
+    struct wire_out rest = {0};
+    struct heard_sound sound = {x->heard.words.s_before, x->config.words};
+    if (x->speech) {
+        double a_byte = x->conn->server->admission.seconds_a_byte;
+        sound.seconds =
+            max(sound.seconds + speech_seconds(x->speech), a_byte * (double)x->heard.text.n);
+        part = TAILQ_NEXT(part, entry);
+    }
+    for (; part && part->utterance == x->heard.utterance; part = TAILQ_NEXT(part, entry)) {
+        wire_put(&rest, part->text.bytes, part->text.n);
+    }
+    heard_split(&x->heard, answer, played_s, &sound, &rest);
+    wire_fini(&rest);
+}
+
+static void take_cancel(struct session *x, const json_t *message)
+{
+    const struct part *part = TAILQ_FIRST(&x->parts);
+    const json_t *played = json_object_get(message, "played_ms");
+    double played_ms = json_number_value(played);
+    bool has_played = played && !json_is_null(played);
     json_t *said = json_pack("{s:s,s:i,s:i,s:s}", "type", "audio.cancelled", "utterance_index",
         part ? part->utterance : x->utterance, "sentence_index", part ? part->sentence : 0, "reason",
         "client");
+    if (has_played && json_is_number(played) && played_ms >= 0) {
+        tell_heard(x, said, played_ms / 1e3);
+    }
     if (x->speech) {
         speech_cancel(x->speech);
         x->speech = NULL;
@@ -376,6 +429,10 @@ static void take_cancel(struct session *x)
     x->sentence = 0;
     drop_all(x);
     conn_send_json(x->conn, said);
+    if (has_played &&
+        (!json_is_number(played) || played_ms < 0)) { /* what is spoken has ended all the same */
+        send_plain_error(x, "played_ms", "\"played_ms\" must be a number, 0 or more");
+    }
 }
 
 static void take_config(struct session *x, json_t *message)
@@ -425,7 +482,7 @@ static void take_typed(struct session *x, json_t *message, const char *type)
     } else if (strcmp(type, "input.done") == 0) {
         take_done(x);
     } else if (strcmp(type, "input.cancel") == 0) {
-        take_cancel(x);
+        take_cancel(x, message);
     } else {
         send_plain_error(x, "type",
             "\"type\" must be session.config, input.text, input.done, input.cancel or session.close");
@@ -459,6 +516,7 @@ static void on_gone(void *user)
         speech_cancel(x->speech);
     }
     drop_all(x);
+    heard_fini(&x->heard);
     fields_fini(&x->config);
     memory_free(x);
 }

@@ -10,6 +10,7 @@
 #include "server/loop/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
+#include "server/speech/words.h"
 
 enum {
     AT_ONCE = 4, /* items of one batch in the queue or on lanes: others are served between them */
@@ -24,6 +25,7 @@ struct item {
     struct speech *speech;
     struct fields fields;
     struct wire_out sound;
+    struct word_list words;
 };
 
 struct batch {
@@ -41,6 +43,7 @@ static void batch_free(struct batch *b)
     for (int i = 0; i < b->n; i++) {
         fields_fini(&b->items[i].fields);
         wire_fini(&b->items[i].sound);
+        word_list_fini(&b->items[i].words);
     }
     b->conn->server->unsent_bytes -= b->held;
     json_decref(b->body);
@@ -60,12 +63,18 @@ static void set_good(struct item *item, const struct speech_end *e)
 {
     enum encode_format format = item->fields.sound.format;
     encode_true_sizes(format, item->sound.bytes, item->sound.n);
-    json_array_set_new(item->batch->results, (size_t)item->index,
-        json_pack("{s:i,s:s,s:o,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index, "status",
-            "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
-            encode_content_type(format), "finish_reason", speech_finish_reason(e->finish), "not_whole",
-            e->model.n_broken, "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens,
-            "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+    json_t *result = json_pack("{s:i,s:s,s:o,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index,
+        "status", "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
+        encode_content_type(format), "finish_reason", speech_finish_reason(e->finish), "not_whole",
+        e->model.n_broken, "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens,
+        "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames);
+    if (result && item->fields.words) {
+        const char *text = item->fields.input;
+        json_t *words = word_list_news(&item->words, text, strlen(text), true);
+        json_object_set_new(result, "words", words ? words : json_array());
+        json_object_set_new(result, "approximate", json_boolean(item->words.approximate));
+    }
+    json_array_set_new(item->batch->results, (size_t)item->index, result);
     item->batch->n_good++;
 }
 
@@ -101,13 +110,20 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     s->unsent_bytes += COPIES * n;
 }
 
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct item *item = user;
+    word_list_take(&item->words, words);
+}
+
 static void on_end(void *user, const struct speech_end *e)
 {
     struct item *item = user;
     struct refusal r = e->refusal;
     item->speech = NULL;
     item->batch->n_running--;
-    if (e->good && !item->sound.failed) {
+    bool failed = item->sound.failed || item->words.failed;
+    if (e->good && !failed) {
         set_good(item, e);
     } else {
         if (e->good) {
@@ -117,10 +133,11 @@ static void on_end(void *user, const struct speech_end *e)
         drop_sound(item);
     }
     wire_fini(&item->sound);
+    word_list_fini(&item->words);
     go_on(item->batch);
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 
 static void start_item(struct item *item)
 {

@@ -8,9 +8,11 @@
 
 #include "base/memory.h"
 #include "server/loop/body.h"
+#include "server/loop/conn_base64.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
+#include "server/speech/words.h"
 
 struct answer {
     struct server *server;
@@ -18,8 +20,10 @@ struct answer {
     struct speech *speech; /* NULL: while its voice is made, and after its end */
     struct fields fields;
     bool begun;
+    int rate; /* of the sound */
     double read_at;
     struct wire_out whole; /* FIELDS_WHOLE: all of it */
+    struct word_list words;
     char voice_file[4096]; /* of this request alone, or "" */
 };
 
@@ -31,6 +35,7 @@ static void answer_free(struct answer *a)
     fields_fini(&a->fields);
     a->server->unsent_bytes -= a->whole.n;
     wire_fini(&a->whole);
+    word_list_fini(&a->words);
     memory_free(a);
 }
 
@@ -96,6 +101,30 @@ static void collect(struct answer *a, const void *bytes, size_t n)
     s->unsent_bytes += a->whole.n - before;
 }
 
+/* `final`: of the whole, each word once. */
+static json_t *words_json(struct answer *a, bool final)
+{
+    return word_list_news(&a->words, a->fields.input, strlen(a->fields.input), final);
+}
+
+/* Of events: the words that are new. */
+static void tell_words(struct answer *a)
+{
+    json_t *news = a->fields.streaming == FIELDS_SSE && a->begun ? words_json(a, false) : NULL;
+    if (news) {
+        send_event(a->conn, json_pack("{s:s,s:o,s:b}", "type", "speech.audio.words", "words", news,
+                                "approximate", a->words.approximate));
+        word_list_forget(&a->words, a->words.n_final);
+    }
+}
+
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct answer *a = user;
+    word_list_take(&a->words, words);
+    tell_words(a);
+}
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct answer *a = user;
@@ -110,6 +139,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         send_event(a->conn,
             json_pack("{s:s,s:o,s:s}", "type", "speech.audio.delta", "audio", base64_write(bytes, n),
                 "response_format", encode_format_name(a->fields.sound.format)));
+        tell_words(a); /* that came while the coder was at work */
     } else {
         conn_piece(a->conn, bytes, n);
     }
@@ -118,20 +148,41 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     }
 }
 
+static json_t *usage_json(const struct speech_end *e)
+{
+    return json_pack("{s:i,s:i,s:i}", "input_tokens", e->n_text_tokens, "output_tokens", e->n_frames,
+        "total_tokens", e->n_text_tokens + e->n_frames);
+}
+
+/* The whole sound with its words. */
+static void answer_words(struct answer *a, const char *timing, const struct speech_end *e)
+{
+    json_t *words = words_json(a, true);
+    json_t *json = json_pack("{s:s,s:i,s:s,s:i,s:f,s:o,s:b,s:o}", "media_type",
+        encode_content_type(a->fields.sound.format), "sample_rate", a->rate, "finish_reason",
+        speech_finish_reason(e->finish), "not_whole", e->model.n_broken, "audio_seconds", e->audio_s,
+        "words", words ? words : json_array(), "approximate", a->words.approximate, "usage",
+        usage_json(e));
+    conn_answer_base64(a->conn, timing, "audio_data", &a->whole, json);
+}
+
 static void end_good(struct answer *a, const struct speech_end *e)
 {
     char timing[512];
     write_timing(timing, sizeof timing, e);
     if (a->fields.streaming == FIELDS_SSE) {
-        send_event(a->conn,
-            json_pack("{s:s,s:s,s:s,s:i,s:f,s:f,s:{s:i,s:i,s:i}}", "type", "speech.audio.done",
-                "finish_reason", speech_finish_reason(e->finish), "finish",
-                utter_finish_text(e->finish), "not_whole", e->model.n_broken, "audio_seconds",
-                e->audio_s, "first_ms", 1e3 * e->first_s, "usage", "input_tokens", e->n_text_tokens,
-                "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames));
+        send_event(
+            a->conn, json_pack("{s:s,s:s,s:s,s:i,s:f,s:f,s:o}", "type", "speech.audio.done",
+                         "finish_reason", speech_finish_reason(e->finish), "finish",
+                         utter_finish_text(e->finish), "not_whole", e->model.n_broken, "audio_seconds",
+                         e->audio_s, "first_ms", 1e3 * e->first_s, "usage", usage_json(e)));
         conn_finish(a->conn, NULL);
     } else if (a->fields.streaming == FIELDS_WHOLE) {
         encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n);
+        if (a->fields.words) {
+            answer_words(a, timing, e);
+            return;
+        }
         conn_answer_more(a->conn, 200, encode_content_type(a->fields.sound.format), timing,
             a->whole.bytes, a->whole.n);
     } else {
@@ -144,18 +195,20 @@ static void on_end(void *user, const struct speech_end *e)
     struct answer *a = user;
     struct conn *c = a->conn;
     a->speech = NULL;
-    bool good = e->good && !a->whole.failed;
-    if (good && (a->begun || a->fields.streaming == FIELDS_WHOLE)) {
+    bool failed = a->whole.failed || a->words.failed, good = e->good && !failed;
+    struct refusal r = e->refusal;
+    if (failed) {
+        refuse(&r, 500, NULL, "out of memory");
+    } else if (good && !a->begun && a->fields.streaming != FIELDS_WHOLE) {
+        good = refuse(&r, 500, NULL, "the speech holds no sound");
+    }
+    if (good) {
         end_good(a, e);
     } else if (!a->begun) {
-        struct refusal r = e->refusal;
-        if (good || a->whole.failed) {
-            refuse(&r, 500, NULL, good ? "the speech holds no sound" : "out of memory");
-        }
         r.never_retry = r.status == 500;
         conn_refuse(c, &r);
     } else if (a->fields.streaming == FIELDS_SSE) {
-        json_t *event = refusal_json(&e->refusal);
+        json_t *event = refusal_json(&r);
         json_object_set_new(event, "type", json_string("speech.audio.error"));
         send_event(c, event);
         conn_break(c); /* who looks only at sound must not take half of it for the whole */
@@ -183,7 +236,7 @@ static void on_drained(void *user)
     }
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
 
 static void refuse_answer(struct answer *a, const struct refusal *r)
@@ -204,6 +257,7 @@ static void speak(struct answer *a)
         refuse_answer(a, &r);
         return;
     }
+    a->rate = speech_rate(a->speech);
     conn_own(c, &owner, a);
     speech_text(a->speech, a->fields.input, strlen(a->fields.input));
     if (c->owner) { /* a failure may have ended it already */
@@ -276,7 +330,13 @@ void speech_http_request(struct conn *c)
         http_value_has(http_field(&c->head, "Accept"), "text/event-stream")) {
         a->fields.streaming = FIELDS_SSE;
     }
-    if (a->fields.ref_audio) {
+    if (a->fields.words && a->fields.streaming == FIELDS_RAW) {
+        refuse(&r, 400, "word_timestamps",
+            "\"word_timestamps\" needs an answer that has room for them: \"stream_format\": \"sse\", "
+            "or "
+            "\"stream\": false");
+        refuse_answer(a, &r);
+    } else if (a->fields.ref_audio) {
         make_voice(a);
     } else {
         speak(a);

@@ -87,8 +87,9 @@ void conn_refuse(struct conn *c, const struct refusal *refusal);
 void conn_answer_more(
     struct conn *c, int status, const char *type, const char *more, const void *body, size_t n);
 
-/* An answer in pieces, of unknown length. */
+/* An answer in pieces, of unknown length; or of n bytes in all. */
 void conn_begin(struct conn *c, int status, const char *type, const char *more);
+void conn_begin_whole(struct conn *c, int status, const char *type, const char *more, size_t n);
 void conn_piece(struct conn *c, const void *bytes, size_t n);
 /* Ends it; `trailer` is NULL or header lines that conn_begin has announced. */
 void conn_finish(struct conn *c, const char *trailer);

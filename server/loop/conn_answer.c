@@ -124,6 +124,13 @@ void conn_begin(struct conn *c, int status, const char *type, const char *more)
     evbuffer_add_printf(out_of(c), "%s\r\n", c->chunked_answer ? "Transfer-Encoding: chunked\r\n" : "");
 }
 
+void conn_begin_whole(struct conn *c, int status, const char *type, const char *more, size_t n)
+{
+    c->chunked_answer = false;
+    write_head(c, status, type, more);
+    evbuffer_add_printf(out_of(c), "Content-Length: %zu\r\n\r\n", n);
+}
+
 void conn_piece(struct conn *c, const void *bytes, size_t n)
 {
     if (n == 0) {

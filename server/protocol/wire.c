@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 static const uint32_t no_string = UINT32_MAX;
 
@@ -106,7 +107,7 @@ enum wire_progress wire_read(struct wire_message *message, const uint8_t *in, si
         return WIRE_MORE;
     }
     bool known =
-        (kind >= WIRE_HELLO && kind <= WIRE_RESUME) || (kind >= WIRE_READY && kind <= WIRE_KERNELS);
+        (kind >= WIRE_HELLO && kind <= WIRE_RESUME) || (kind >= WIRE_READY && kind <= WIRE_WORDS);
     if (!known || bytes > WIRE_MAX_BODY) {
         return WIRE_BAD;
     }
@@ -229,6 +230,7 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     put_int(w, o->live);
     put_int(w, o->markup);
     put_int(w, o->spell_out);
+    put_int(w, o->words);
     wire_end(w);
 }
 
@@ -246,6 +248,7 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     o->live = get_int(&b) != 0;
     o->markup = get_int(&b);
     o->spell_out = get_int(&b) != 0;
+    o->words = get_int(&b) != 0;
     return is_all(&b);
 }
 
@@ -347,6 +350,59 @@ bool wire_get_done(struct wire_done *d, const struct wire_message *m)
     return is_all(&b) && d->finish > UTTER_FINISH_NONE && d->finish <= UTTER_FINISH_ERROR &&
            d->n_frames >= 0 && d->n_text_tokens >= 0 && d->n_pieces >= 0 && d->n_retries >= 0 &&
            d->n_broken >= 0;
+}
+
+enum { WORD_BYTES = 4 * 8 + 8 + 1 };
+
+static void put_words(struct wire_out *w, uint32_t id, uint64_t first, const utter_word *words,
+    size_t n, bool approximate)
+{
+    wire_begin(w, WIRE_WORDS, id);
+    wire_put_number(w, first, 8);
+    wire_put_number(w, approximate, 1);
+    for (size_t i = 0; i < n; i++) {
+        wire_put_number(w, words[i].at, 8);
+        wire_put_number(w, words[i].bytes, 8);
+        wire_put_number(w, words[i].start, 8);
+        wire_put_number(w, words[i].end, 8);
+        wire_put_real(w, (double)words[i].certainty);
+        wire_put_number(w, words[i].final, 1);
+    }
+    wire_end(w);
+}
+
+void wire_put_words(struct wire_out *w, uint32_t id, uint64_t first, const utter_word *words, size_t n,
+    bool approximate)
+{
+    size_t from = 0;
+    do {
+        size_t take = min(n - from, WIRE_MAX_WORDS);
+        put_words(w, id, first + from, words + from, take, approximate);
+        from += take;
+    } while (from < n);
+}
+
+bool wire_get_words(struct wire_words *words, const struct wire_message *m)
+{
+    struct bytes b = body_of(m);
+    words->first = bytes_number(&b, 8);
+    words->approximate = bytes_number(&b, 1) != 0;
+    words->n = bytes_left(&b) / WORD_BYTES;
+    bool good = words->n <= WIRE_MAX_WORDS && bytes_left(&b) % WORD_BYTES == 0;
+    words->at = bytes_take(&b, words->n * WORD_BYTES);
+    return good && words->at && is_all(&b);
+}
+
+utter_word wire_word(const struct wire_words *words, size_t i)
+{
+    struct bytes b = bytes_of(words->at + i * WORD_BYTES, WORD_BYTES);
+    utter_word word = {.at = bytes_number(&b, 8)};
+    word.bytes = bytes_number(&b, 8);
+    word.start = bytes_number(&b, 8);
+    word.end = bytes_number(&b, 8);
+    word.certainty = (float)get_real(&b);
+    word.final = bytes_number(&b, 1) != 0;
+    return word;
 }
 
 static void put_reason(

@@ -12,7 +12,7 @@
 #include "base/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 5, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 6, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -32,6 +32,7 @@ enum wire_kind {
     WIRE_FREED,   /* cancelled, its lane is free */
     WIRE_BEAT,    /* struct wire_beat: the worker is alive */
     WIRE_KERNELS, /* a string: other kernels make the frames now */
+    WIRE_WORDS,   /* struct wire_words: behind the sound that they belong to */
 };
 
 /* A message being written: grows; `failed` sticks when memory ends or a string is too long. */
@@ -91,6 +92,7 @@ struct wire_open {
     bool live;      /* it is heard while it is made */
     int markup;     /* UTTER_MARKUP_ */
     bool spell_out;
+    bool words; /* it is told which word is heard when */
 };
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);
 bool wire_get_open(struct wire_open *open, const struct wire_message *m);
@@ -118,6 +120,21 @@ struct wire_done {
 };
 void wire_put_done(struct wire_out *w, uint32_t id, const struct wire_done *done);
 bool wire_get_done(struct wire_done *done, const struct wire_message *m);
+
+enum { WIRE_MAX_WORDS = 1 << 16 };
+
+/* From word `first` of the speech on, these are its words; what was told of later ones is no longer so. */
+struct wire_words {
+    uint64_t first;
+    size_t n;
+    bool approximate;  /* their times are shares of the sound */
+    const uint8_t *at; /* in the message: wire_word */
+};
+/* All that are there, in as many messages as it takes. */
+void wire_put_words(struct wire_out *w, uint32_t id, uint64_t first, const utter_word *words, size_t n,
+    bool approximate);
+bool wire_get_words(struct wire_words *words, const struct wire_message *m);
+utter_word wire_word(const struct wire_words *words, size_t i);
 
 struct wire_failed {
     int status; /* utter_status */

@@ -41,6 +41,11 @@ int encode_rate(const struct encode *e)
     return effects_rate(e->effects);
 }
 
+double encode_delay(const struct encode *e)
+{
+    return (double)encode_delay_samples(e->settings.format) / encode_rate(e);
+}
+
 bool encode_is_light(const struct encode *e)
 {
     return effects_are_light(e->effects) && !e->coder;

@@ -45,5 +45,7 @@ void encode_free(struct encode *e); /* accepts NULL */
 /* Whether the work is so small that it needs no thread of its own. */
 bool encode_is_light(const struct encode *e);
 int encode_rate(const struct encode *e); /* of the output */
+/* Seconds of silence that a decoder puts in front: how much later a sound is heard than it went in. */
+double encode_delay(const struct encode *e);
 
 #endif

@@ -175,16 +175,17 @@ static bool feed_aac(struct encode_coder *c, const float *pcm, size_t n, bool fi
 static const struct {
     const char *name, *content_type;
     bool any_rate;
+    int delay; /* samples that coder and decoder put in front, and that no decoder takes away again */
     /* NULL: samples as they are. feed takes at most BLOCK samples; final: what it holds is written. */
     bool (*open)(struct encode_coder *c);
     bool (*feed)(struct encode_coder *c, const float *pcm, size_t n, bool final);
 } formats[] = {
-    [ENCODE_WAV] = {"wav", "audio/wav", true, NULL, NULL},
-    [ENCODE_PCM] = {"pcm", "audio/pcm", true, NULL, NULL},
-    [ENCODE_MP3] = {"mp3", "audio/mpeg", false, open_mp3, feed_mp3},
-    [ENCODE_OPUS] = {"opus", "audio/ogg", true, open_opus, feed_opus},
-    [ENCODE_FLAC] = {"flac", "audio/flac", true, open_flac, feed_flac},
-    [ENCODE_AAC] = {"aac", "audio/aac", false, open_aac, feed_aac},
+    [ENCODE_WAV] = {"wav", "audio/wav", true, 0, NULL, NULL},
+    [ENCODE_PCM] = {"pcm", "audio/pcm", true, 0, NULL, NULL},
+    [ENCODE_MP3] = {"mp3", "audio/mpeg", false, 1105, open_mp3, feed_mp3},
+    [ENCODE_OPUS] = {"opus", "audio/ogg", true, 0, open_opus, feed_opus},
+    [ENCODE_FLAC] = {"flac", "audio/flac", true, 0, open_flac, feed_flac},
+    [ENCODE_AAC] = {"aac", "audio/aac", false, 1600, open_aac, feed_aac},
 };
 _Static_assert(sizeof formats / sizeof *formats == ENCODE_FORMATS, "a row for each format");
 
@@ -201,6 +202,11 @@ const char *encode_content_type(enum encode_format format)
 bool encode_is_coded(enum encode_format format)
 {
     return formats[format].open != NULL;
+}
+
+int encode_delay_samples(enum encode_format format)
+{
+    return formats[format].delay;
 }
 
 bool encode_has_any_rate(enum encode_format format)

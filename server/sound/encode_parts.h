@@ -11,6 +11,7 @@ struct encode_coder;
 
 bool encode_is_coded(enum encode_format format); /* else it is samples as they are */
 bool encode_has_any_rate(enum encode_format format);
+int encode_delay_samples(enum encode_format format);
 
 /* Of a coded format; rate: of the output. NULL where it cannot be had. */
 struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate);

@@ -58,7 +58,9 @@ const struct field_row field_table[N_FIELDS] = {
         .fallback = "\"none\"", .session_only = true,
         .about =
             "none: text goes into the speech as it comes; else it is cut, and each part is a speech."},
-    [FIELD_WORD_TIMESTAMPS] = {"word_timestamps", FIELD_IS_FLAG},
+    [FIELD_WORD_TIMESTAMPS] = {"word_timestamps", FIELD_IS_FLAG, .fallback = "false",
+        .about = "Which word is heard when: events speech.audio.words, with stream false JSON with "
+                 "audio_data and words, in a session audio.words."},
     [FIELD_SPEAKER_EMBEDDING] = {"speaker_embedding"},
     [FIELD_REFERENCES] = {"references"},
     [FIELD_INITIAL_CODEC_CHUNK_FRAMES] = {"initial_codec_chunk_frames", FIELD_IS_INTEGER, 1, 64},

@@ -287,9 +287,6 @@ static void take_kind(struct reader *r, struct fields *f, const struct fields_mo
         const char *key = get(r, "references") ? "references" : "speaker_embedding";
         FAIL(r, key, "\"%s\" is not known here (upload a voice, or send \"ref_audio\")", key);
     }
-    if (take_bool(r, FIELD_WORD_TIMESTAMPS, false)) {
-        FAIL(r, "word_timestamps", "\"word_timestamps\": this server has no aligner");
-    }
 }
 
 static bool is_known(const char *key)
@@ -351,6 +348,7 @@ bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum
     f->cut = (enum fields_cut)take_word(&r, FIELD_SPLIT_GRANULARITY, FIELDS_CUT_NONE);
     f->markup = take_word(&r, FIELD_MARKUP, UTTER_MARKUP_NONE);
     f->spell_out = take_bool(&r, FIELD_SPELL_OUT, false);
+    f->words = take_bool(&r, FIELD_WORD_TIMESTAMPS, false);
     if (f->cut != FIELDS_CUT_NONE && f->markup != UTTER_MARKUP_NONE) {
         FAIL(&r, "markup", "\"markup\" needs \"split_granularity\" none: it spans sentences");
     }

@@ -45,6 +45,7 @@ struct fields {
     const char *ref_audio, *ref_text; /* a voice for this request alone */
     bool x_vector_only;
     const char *voice_file; /* made from ref_audio by the server; never from the request */
+    bool words;             /* which word is heard when is told */
     int n_unknown;          /* fields that nobody here knows */
 };
 

@@ -233,7 +233,8 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
         .max_frames = f->max_frames,
         .live = p->live,
         .markup = f->markup,
-        .spell_out = f->spell_out};
+        .spell_out = f->spell_out,
+        .words = f->words};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
 }
@@ -474,8 +475,8 @@ void speech_message(struct server *s, const struct wire_message *m)
     if (!p) {
         return;
     }
-    if (m->kind == WIRE_PCM) {
-        speech_samples(p, m);
+    if (m->kind == WIRE_PCM || m->kind == WIRE_WORDS) {
+        m->kind == WIRE_PCM ? speech_samples(p, m) : speech_take_words(p, m);
         return;
     }
     if (p->cancelled_at > 0) {

@@ -8,6 +8,7 @@
 #include "server/speech/fields.h"
 
 struct speech;
+struct speech_words;
 
 /* How it went; times in seconds from the request. */
 struct speech_end {
@@ -20,11 +21,12 @@ struct speech_end {
     struct wire_done model; /* times of the stages; pieces of the text, and those that are not whole */
 };
 
-/* Who asked. `bytes` comes any number of times, then `end` once; after speech_cancel nothing. The speech is gone when
- * `end` returns. */
+/* Who asked. `bytes` comes any number of times, and `words` where fields.words asks for them (else it may be NULL),
+ * then `end` once; after speech_cancel nothing. The speech is gone when `end` returns. */
 struct speech_sink {
     void (*bytes)(void *user, const void *bytes, size_t n);
     void (*end)(void *user, const struct speech_end *end);
+    void (*words)(void *user, const struct speech_words *words);
 };
 
 /* What is asked, and by whom: strings are copied. */

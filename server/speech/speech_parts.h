@@ -54,6 +54,8 @@ void speech_free_if_done(struct speech *p);
 
 /* Samples from the worker; the end of them (`ended` is set). Each may free it. */
 void speech_samples(struct speech *p, const struct wire_message *m);
+/* Words from the worker. It may free it. */
+void speech_take_words(struct speech *p, const struct wire_message *m);
 void speech_pump(struct speech *p);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The worker's samples, through the encoder, to who asked. */
+ * The worker's samples, through the encoder, to who asked; and its words, at the times of the sound that leaves. */
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/minmax.h"
 #include "server/speech/speech_parts.h"
+#include "server/speech/words.h"
 
 enum { LIMIT_UNCODED = 512 << 10 }; /* bytes of samples that wait for the encoder */
 
@@ -87,4 +89,34 @@ void speech_samples(struct speech *p, const struct wire_message *m)
         return;
     }
     speech_pump(p);
+}
+
+void speech_take_words(struct speech *p, const struct wire_message *m)
+{
+    struct wire_words told;
+    if (!speech_is_wanted(p) || !p->sink->words) {
+        return;
+    }
+    if (!wire_get_words(&told, m)) {
+        speech_fail_running(p, 500, "the worker sent what is no message");
+        return;
+    }
+    struct speech_word *at = memory_new(told.n + 1, sizeof *at);
+    if (!at) {
+        speech_fail_running(p, 503, "out of memory");
+        return;
+    }
+    double scale = 1 / p->speed / p->server->ready.sample_rate, delay_s = encode_delay(p->encoder);
+    for (size_t i = 0; i < told.n; i++) {
+        const utter_word word = wire_word(&told, i);
+        at[i] = (struct speech_word){.at = (size_t)word.at,
+            .bytes = (size_t)word.bytes,
+            .start_s = delay_s + scale * (double)word.start,
+            .end_s = delay_s + scale * (double)word.end,
+            .certainty = word.certainty,
+            .final = word.final};
+    }
+    const struct speech_words words = {told.first, at, told.n, told.approximate};
+    p->sink->words(p->user, &words);
+    memory_free(at);
 }

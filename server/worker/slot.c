@@ -28,6 +28,7 @@ static void apply_settings(utter_stream_options *to, const struct wire_open *o)
     to->instruct = o->instruct;
     to->layout = (utter_layout)o->layout;
     to->seed = o->seed;
+    to->words = o->words;
     to->max_frames = max(min(o->max_frames, MOST_FRAMES), PIECE_FRAMES);
     for (int i = 0; i < parameter_count; i++) {
         parameter_set(&parameter_table[i], to, o->sampling[i]);
@@ -56,7 +57,7 @@ utter_status slot_open(struct slot *slot, utter_model *model, uint32_t id, const
     o.spell_out = open->spell_out;
     o.piece = note_piece;
     o.piece_user = slot;
-    *slot = (struct slot){.id = id, .live = open->live, .due = clock_seconds()};
+    *slot = (struct slot){.id = id, .live = open->live, .words = open->words, .due = clock_seconds()};
     utter_status status = utter_reading_open(&slot->reading, model, &v, &o, error);
     if (status == UTTER_OK) {
         look(slot);
@@ -67,6 +68,7 @@ utter_status slot_open(struct slot *slot, utter_model *model, uint32_t id, const
 void slot_close(struct slot *slot)
 {
     utter_reading_free(&slot->reading);
+    told_fini(&slot->told);
     *slot = (struct slot){0};
 }
 
@@ -128,6 +130,17 @@ static struct slot_gain gain_of(struct slot *slot, double prompt)
     return g;
 }
 
+/* Which words the listener hears in what was taken. */
+static void take_words(struct slot *slot, struct wire_out *out)
+{
+    uint64_t first;
+    size_t n;
+    const utter_word *words = slot->words ? utter_reading_words(slot->reading, &first, &n) : NULL;
+    if (words) {
+        told_put(&slot->told, slot->id, words, first, n, slot->stats.words_approximate, out);
+    }
+}
+
 utter_status slot_take(struct slot *slot, const utter_model_info *info, float *pcm, double now,
     struct slot_gain *gain, struct wire_out *out, utter_error *error)
 {
@@ -140,6 +153,7 @@ utter_status slot_take(struct slot *slot, const utter_model_info *info, float *p
         total += n;
     }
     *gain = gain_of(slot, prompt);
+    take_words(slot, out);
     if (!slot->live) { /* what is made counts as heard, also while it is kept back */
         total = slot->stats.n_frames > n_frames ? (slot->stats.n_frames - n_frames) * frame : 0;
     }

@@ -5,6 +5,7 @@
 
 #include "server/protocol/wire.h"
 #include "server/worker/schedule.h"
+#include "server/worker/told.h"
 
 struct slot {
     uint32_t id;
@@ -20,6 +21,8 @@ struct slot {
     double prefill_before;
     int n_broken;       /* pieces whose words were not all said */
     uint64_t broken_at; /* of the text: the first of them */
+    bool words;         /* are asked for */
+    struct told told;   /* of them */
 };
 
 /* What a step was spent on for one speech. */

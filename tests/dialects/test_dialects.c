@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "server/dialects/cartesia/cartesia_message.h"
 #include "server/dialects/deepgram/deepgram_message.h"
 #include "server/dialects/elevenlabs/elevenlabs_message.h"
 #include "server/dialects/markup.h"
@@ -67,11 +68,15 @@ static void tell(void *user, const char *letter, size_t bytes, double start_s, d
 static void letters_have_times(void **state)
 {
     static const char text[] = "One t\xC3\xBCr.";
-    static const struct spoken_word words[] = {{0, 3, 0.1, 0.4}, {4, 4, 0.5, 1.1}, {90, 4, 0, 9}};
+    static const struct speech_word words[] = {
+        {0, 3, 0.1, 0.4, 1, true}, {4, 4, 0.5, 1.1, 1, true}, {90, 4, 0, 9, 1, true}};
     struct told t = {.n = 0};
     struct spoken s = {0};
     (void)state;
-    spoken_words(&s, text, strlen(text), words, 3, tell, &t);
+    spoken_words(&s, text, strlen(text), words, 1, true, tell, &t);
+    assert_string_equal(t.text, "One "); /* up to the next word, so that this one is seen to be whole */
+    assert_true(fabs(t.ends[3] - 0.5) < 1e-9 && fabs(s.letter_s - 0.5) < 1e-9);
+    spoken_words(&s, text, strlen(text), words + 1, 2, false, tell, &t);
     assert_string_equal(t.text, "One t\xC3\xBCr");
     assert_int_equal(t.n, 7);
     assert_true(
@@ -82,10 +87,61 @@ static void letters_have_times(void **state)
     for (int i = 1; i < t.n; i++) {
         assert_true(fabs(t.starts[i] - t.ends[i - 1]) < 1e-9);
     }
-    assert_int_equal(spoken_share("one two three", 13, 0, 1.3), 0);
-    assert_int_equal(spoken_share("one two three", 13, 0.1, 1.3), 3);
-    assert_int_equal(spoken_share("one two three", 13, 0.5, 1.3), 7);
-    assert_int_equal(spoken_share("one two three", 13, 9, 1.3), 13);
+}
+
+/* A client that adds up the messages (the last letter's end of each) stays with the sound, whatever is cut where. */
+static void messages_of_letters_add_up(void **state)
+{
+    static const char text[] = "One two, three. ";
+    static const struct speech_word words[] = {{0, 3, 0.2, 0.5, 1, true}, {4, 3, 0.6, 0.9, 1, true},
+        {4, 3, 1.2, 1.4, 1, true}, /* said again */
+        {9, 5, 1.5, 2, 1, true}};
+    struct spoken s = {0};
+    double clock_s = 0;
+    (void)state;
+    for (int i = 0; i <= 4; i++) {
+        struct told t = {.n = 0};
+        double from_s = s.letter_s;
+        if (i < 4) {
+            spoken_words(&s, text, strlen(text), &words[i], 1, i < 3, tell, &t);
+        } else {
+            spoken_rest(&s, text, strlen(text), 2.4, tell, &t);
+        }
+        for (int k = 0; k < t.n && i < 4; k++) { /* a word begins when it is heard */
+            assert_true(t.text[k] != 't' || t.starts[k] > words[i].start_s - 1e-9);
+        }
+        clock_s += t.n ? t.ends[t.n - 1] - from_s : 0;
+    }
+    assert_true(fabs(clock_s - 2.4) < 1e-9);
+}
+
+/* A word goes on until white space, also when it is told in two messages. */
+static void words_are_put_together(void **state)
+{
+    static const char text[] = "It's e-mail, no?";
+    static const struct speech_word words[] = {{0, 4, 0, 0.2, 1, true}, {5, 1, 0.3, 0.4, 1, true},
+        {7, 4, 0.4, 0.7, 1, true}, {13, 2, 0.8, 1, 1, true}};
+    struct spoken s = {0};
+    struct cartesia_words w = {.from_s = 10};
+    char all[200] = "";
+    (void)state;
+    for (int i = 0; i <= 4; i++) {
+        if (i < 4) {
+            spoken_words(&s, text, strlen(text), &words[i], 1, i < 3, cartesia_words_letter, &w);
+        } else {
+            spoken_rest(&s, text, strlen(text), 1.2, cartesia_words_letter, &w);
+        }
+        json_t *told = i < 4 ? cartesia_words_take(&w) : cartesia_words_end(&w), *word;
+        size_t k;
+        json_array_foreach(json_object_get(told, "words"), k, word)
+        {
+            strcat(strcat(all, json_string_value(word)), i < 4 ? "/" : "|");
+            double start_s = json_real_value(json_array_get(json_object_get(told, "start"), k));
+            assert_true(start_s >= 10 && start_s < 11);
+        }
+        json_decref(told);
+    }
+    assert_string_equal(all, "It's/e-mail,/no?|");
 }
 
 static void formats_of_elevenlabs_are_known(void **state)
@@ -189,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(markup_is_taken_out),
         cmocka_unit_test(letters_have_times),
+        cmocka_unit_test(messages_of_letters_add_up),
+        cmocka_unit_test(words_are_put_together),
         cmocka_unit_test(formats_of_elevenlabs_are_known),
         cmocka_unit_test(maps_are_looked_up),
         cmocka_unit_test(telephones_are_understood),

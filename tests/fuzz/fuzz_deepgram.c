@@ -6,14 +6,14 @@
 
 #include "base/json.h"
 #include "server/dialects/deepgram/deepgram_message.h"
-#include "server/dialects/spoken.h"
+#include "server/speech/words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void interrupt(const char *text, size_t n)
 {
     const struct deepgram_turn turn = {"dg_sp_0", 2, n};
-    size_t spoken = spoken_share(text, n, 1, 2);
+    size_t spoken = words_share(text, n, 1, 2);
     json_t *m = spoken <= n ? deepgram_interrupted(&turn, 1000, text, n, (long long)spoken) : NULL;
     if (!m) {
         abort();

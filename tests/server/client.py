@@ -80,6 +80,12 @@ class Server:
     def speak(self, **fields):
         return self.ask("POST", "/v1/audio/speech", {"response_format": "pcm", **fields})
 
+    def words(self, **fields):
+        """Which word is heard when, of the whole answer."""
+        status, _, body = self.speak(stream=False, word_timestamps=True, **fields)
+        assert status == 200, (status, body[:300])
+        return json.loads(body)["words"]
+
     def raw(self, data, seconds=3):
         """Sends bytes, returns what comes until the other end closes or the time is up."""
         s = socket.create_connection(("127.0.0.1", self.port))

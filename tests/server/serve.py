@@ -15,6 +15,7 @@ import wave
 
 import mishaps
 import strangers
+import word_times
 from client import Checks, Server, Socket, form, tone, wait_for
 
 program, checkpoints = sys.argv[1:3]
@@ -81,7 +82,7 @@ def bad_fields_are_named(s):
                          ("repetition_penalty", 0), ("max_new_tokens", 0), ("max_new_tokens", 1000001),
                          ("volume_multiplier", 9), ("instructions", 4), ("instructions", "y" * 4097),
                          ("task_type", "Base"), ("ref_audio", "AAAA"), ("word_timestamps", True),
-                         ("speaker_embedding", [1.0]), ("non_streaming_mode", 1), ("split_granularity", "word"),
+                         ("word_timestamps", 1), ("speaker_embedding", [1.0]), ("non_streaming_mode", 1), ("split_granularity", "word"),
                          ("markup", "html"), ("spell_out", 1),
                          ("initial_codec_chunk_frames", 0), ("subtalker_top_p", 7), ("subtalker_temperature", "x")):
         status, headers, body = s.ask("POST", "/v1/audio/speech", {"input": TEXT, field: value})
@@ -529,7 +530,7 @@ def ends_cleanly(s):
 
 
 def main():
-    checks = Checks()
+    checks = word_times.run(Checks(), program, checkpoints)
     s = Server(program, "--lanes", str(LANES), "--drain", "600")
     long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound, markup_is_obeyed,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,

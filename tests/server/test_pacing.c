@@ -110,7 +110,7 @@ static void on_end(void *user, const struct speech_end *end)
     }
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, NULL};
 
 static void on_ready(struct server *s, bool first)
 {

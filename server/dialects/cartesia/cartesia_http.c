@@ -2,6 +2,7 @@
  * Cartesia's paths over HTTP: /tts/bytes, and /tts/sse with the times of words. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "server/dialects/answer.h"
 #include "server/dialects/ask.h"
 #include "server/dialects/cartesia/cartesia.h"
@@ -22,16 +23,29 @@ static json_t *say_sound(const struct answer_said *said)
     return cartesia_chunk(context_of(said), base64_write(said->bytes, said->n), 0);
 }
 
+static json_t *say_words(const struct answer_said *said)
+{
+    struct cartesia_words *told = said->own;
+    spoken_words(said->spoken, said->text, strlen(said->text), said->words, said->n_words, said->next,
+        cartesia_words_letter, told);
+    json_t *words = cartesia_words_take(told);
+    return words ? cartesia_timestamps(context_of(said), words, said->approximate) : NULL;
+}
+
 static json_t *say_end(const struct answer_said *said)
 {
-    json_t *all = json_array();
-    if (json_is_true(json_object_get(said->asked, "add_timestamps"))) {
-        struct cartesia_words words;
-        struct spoken spoken = {0};
-        cartesia_words_begin(&words, 0);
+    json_t *all = json_array(), *words = said->own ? say_words(said) : NULL;
+    struct cartesia_words *told = said->own;
+    if (words) {
+        json_array_append_new(all, words);
+    }
+    if (told) {
         spoken_rest(
-            &spoken, said->text, strlen(said->text), said->seconds, cartesia_words_letter, &words);
-        json_array_append_new(all, cartesia_timestamps(context_of(said), cartesia_words_end(&words)));
+            said->spoken, said->text, strlen(said->text), said->seconds, cartesia_words_letter, told);
+        words = cartesia_words_end(told);
+    }
+    if (told && words) {
+        json_array_append_new(all, cartesia_timestamps(context_of(said), words, said->approximate));
     }
     json_array_append_new(all, cartesia_done(context_of(said)));
     return all;
@@ -42,7 +56,7 @@ static json_t *say_fault(const struct refusal *r)
     return cartesia_error(r, "");
 }
 
-static const struct answer_dialect dialect = {say_sound, say_end, say_fault};
+static const struct answer_dialect dialect = {say_sound, say_end, say_fault, say_words, NULL};
 
 static void speak(struct conn *c, enum answer_way way)
 {
@@ -61,7 +75,10 @@ static void speak(struct conn *c, enum answer_way way)
            ask_fields(&fields, c, "cartesia", m.voice,
                cartesia_fields(body, true, way == ANSWER_EVENTS, &r), FIELDS_FOR_SPEECH, &r);
     if (good) {
-        answer_speech(c, &fields, body, way, &dialect);
+        struct cartesia_words *words =
+            m.add_timestamps && way == ANSWER_EVENTS ? memory_new(1, sizeof *words) : NULL;
+        fields.words = words != NULL;
+        answer_speech(c, &fields, body, way, &dialect, words);
     } else {
         ask_refuse(c, &r);
     }

@@ -170,15 +170,14 @@ json_t *cartesia_fields(const json_t *json, bool with_text, bool raw, struct ref
 
 /* ---- Words ---- */
 
-void cartesia_words_begin(struct cartesia_words *w, double from_s)
-{
-    *w = (struct cartesia_words){.words = json_array(), .starts = json_array(), .ends = json_array()};
-    w->from_s = from_s;
-}
-
 static void end_word(struct cartesia_words *w)
 {
     json_t *word = w->n ? json_stringn(w->word, w->n) : NULL;
+    if (word && !w->words) {
+        w->words = json_array();
+        w->starts = json_array();
+        w->ends = json_array();
+    }
     if (word) { /* else it is no text */
         json_array_append_new(w->words, word);
         json_array_append_new(w->starts, json_real(w->from_s + w->start_s));
@@ -205,8 +204,10 @@ void cartesia_words_letter(void *user, const char *letter, size_t bytes, double 
         end_word(w);
     }
     if (!white) {
+        bool mark =
+            bytes == 1 && strchr(".,;:!?)]}\"'", letter[0]); /* the pause behind it is not the word's */
+        w->end_s = w->n && mark ? w->end_s : end_s;
         w->start_s = w->n ? w->start_s : start_s;
-        w->end_s = end_s;
         memcpy(w->word + w->n, letter, bytes);
         w->n += bytes;
     }
@@ -215,10 +216,19 @@ void cartesia_words_letter(void *user, const char *letter, size_t bytes, double 
     }
 }
 
+json_t *cartesia_words_take(struct cartesia_words *w)
+{
+    json_t *words =
+        w->words ? json_pack("{s:o,s:o,s:o}", "words", w->words, "start", w->starts, "end", w->ends)
+                 : NULL;
+    w->words = w->starts = w->ends = NULL;
+    return words;
+}
+
 json_t *cartesia_words_end(struct cartesia_words *w)
 {
     end_word(w);
-    return json_pack("{s:o,s:o,s:o}", "words", w->words, "start", w->starts, "end", w->ends);
+    return cartesia_words_take(w);
 }
 
 /* ---- Messages ---- */
@@ -237,11 +247,13 @@ json_t *cartesia_chunk(const char *context, json_t *data, double step_ms)
     return m;
 }
 
-json_t *cartesia_timestamps(const char *context, json_t *words)
+json_t *cartesia_timestamps(const char *context, json_t *words, bool approximate)
 {
     json_t *m = message("timestamps", context, false, 206);
     json_object_set_new(m, "word_timestamps", words);
-    json_object_set_new(m, "approximate", json_true()); /* by the share of letters */
+    if (approximate) {
+        json_object_set_new(m, "approximate", json_true());
+    }
     return m;
 }
 

@@ -24,22 +24,24 @@ bool cartesia_read(struct cartesia_message *m, const json_t *json, struct refusa
  * NULL: *refusal says why. */
 json_t *cartesia_fields(const json_t *json, bool with_text, bool raw, struct refusal *refusal);
 
-/* Words put together from letters: begin, tell letters (spoken_letter), take the JSON {words, start, end}. Chinese and
- * Japanese have an entry for each character. */
+/* Words put together from letters: tell letters (spoken_letter), and take the JSON {words, start, end} of those
+ * that have ended, NULL: none. Chinese and Japanese have an entry for each character. Zero it before a piece of text,
+ * and set from_s. */
 struct cartesia_words {
-    json_t *words, *starts, *ends;
-    double from_s; /* is added to all times */
-    char word[512];
+    json_t *words, *starts, *ends; /* NULL: empty */
+    double from_s;                 /* is added to all times */
+    char word[512];                /* that may go on */
     size_t n;
     double start_s, end_s;
 };
-void cartesia_words_begin(struct cartesia_words *w, double from_s);
 spoken_letter cartesia_words_letter;
+json_t *cartesia_words_take(struct cartesia_words *w);
+/* The text has ended, and the last word with it. */
 json_t *cartesia_words_end(struct cartesia_words *w);
 
 /* Messages; `context` may be "". */
 json_t *cartesia_chunk(const char *context, json_t *data, double step_ms);
-json_t *cartesia_timestamps(const char *context, json_t *words);
+json_t *cartesia_timestamps(const char *context, json_t *words, bool approximate);
 json_t *cartesia_flush_done(const char *context, int flush_id);
 json_t *cartesia_done(const char *context);
 json_t *cartesia_error(const struct refusal *r, const char *context);

@@ -22,14 +22,30 @@ static void on_sound(struct talk_context *t, const void *bytes, size_t n)
     talk_send(t->talk, cartesia_chunk(t->name, base64_write(bytes, n), 0));
 }
 
+/* `words`: taken over, or NULL. */
+static void send_words(struct talk_context *t, const struct context_piece *piece, json_t *words)
+{
+    if (words) {
+        talk_send(t->talk, cartesia_timestamps(t->name, words, piece->approximate));
+    }
+}
+
+static void on_words(struct talk_context *t, const struct context_piece *piece,
+    const struct speech_word *words, size_t n, bool next)
+{
+    struct cartesia_words *told = t->own;
+    told->from_s = piece->from_s;
+    spoken_words(&t->spoken, piece->text, piece->bytes, words, n, next, cartesia_words_letter, told);
+    send_words(t, piece, cartesia_words_take(told));
+}
+
 static void on_piece(struct talk_context *t, const struct context_piece *piece)
 {
-    if (!piece->blank && t->tells_words) {
-        struct cartesia_words words;
-        struct spoken spoken = {0};
-        cartesia_words_begin(&words, piece->from_s);
-        spoken_rest(&spoken, piece->text, piece->bytes, piece->seconds, cartesia_words_letter, &words);
-        talk_send(t->talk, cartesia_timestamps(t->name, cartesia_words_end(&words)));
+    struct cartesia_words *told = t->own;
+    if (!piece->blank && told) {
+        told->from_s = piece->from_s;
+        spoken_rest(&t->spoken, piece->text, piece->bytes, piece->seconds, cartesia_words_letter, told);
+        send_words(t, piece, cartesia_words_end(told));
     }
     if (piece->tag > 0) {
         talk_send(t->talk, cartesia_flush_done(t->name, piece->tag));
@@ -52,12 +68,17 @@ static struct talk_context *begin(
     struct talk *x, const struct cartesia_message *m, const json_t *json, struct refusal *r)
 {
     struct fields fields;
-    struct talk_context *t = ask_fields(&fields, x->conn, "cartesia", m->voice,
-                                 cartesia_fields(json, false, true, r), FIELDS_FOR_SESSION, r)
-                                 ? talk_begin(x, m->context, &fields, ahead_s, r)
-                                 : NULL;
+    if (!ask_fields(&fields, x->conn, "cartesia", m->voice, cartesia_fields(json, false, true, r),
+            FIELDS_FOR_SESSION, r)) {
+        return NULL;
+    }
+    struct cartesia_words *words = m->add_timestamps ? memory_new(1, sizeof *words) : NULL;
+    fields.words = words != NULL;
+    struct talk_context *t = talk_begin(x, m->context, &fields, ahead_s, r);
     if (t) {
-        t->tells_words = m->add_timestamps;
+        t->own = words;
+    } else {
+        memory_free(words);
     }
     return t;
 }
@@ -100,7 +121,8 @@ static void on_message(struct talk *x, const json_t *json)
     }
 }
 
-static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_ended, on_failed, NULL};
+static const struct talk_dialect dialect = {
+    on_message, on_sound, on_piece, on_ended, on_failed, NULL, on_words};
 
 void cartesia_socket(struct conn *c)
 {

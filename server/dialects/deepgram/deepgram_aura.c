@@ -80,7 +80,8 @@ static void on_message(struct talk *x, const json_t *json)
     }
 }
 
-static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_ended, on_failed, NULL};
+static const struct talk_dialect dialect = {
+    on_message, on_sound, on_piece, on_ended, on_failed, NULL, NULL};
 
 void deepgram_aura(struct conn *c)
 {

@@ -9,7 +9,6 @@
 #include "base/minmax.h"
 #include "server/dialects/deepgram/deepgram_message.h"
 #include "server/dialects/deepgram/deepgram_socket.h"
-#include "server/dialects/spoken.h"
 #include "server/dialects/talk.h"
 
 enum { QUIET_S = 300 };
@@ -21,8 +20,9 @@ struct session {
     double session_s; /* sound of the turns that are over; an interruption sets it to what was heard */
     double last_s;    /* of the last turn */
     char *last;       /* its text, which may still be heard */
-    double interrupted_ms; /* the offset of the last interruption */
-    size_t chars;          /* of all turns */
+    struct word_list words; /* of the turn that is spoken, or of the last one */
+    double interrupted_ms;  /* the offset of the last interruption */
+    size_t chars;           /* of all turns */
 };
 
 static struct session *session_of(struct talk *x)
@@ -59,6 +59,7 @@ static void begin_turn(struct talk *x)
     if (!s->speaks) {
         s->speaks = true;
         s->n_turns++;
+        word_list_fini(&s->words);
         tell(x, "SpeechStarted");
     }
 }
@@ -67,6 +68,16 @@ static void on_sound(struct talk_context *t, const void *bytes, size_t n)
 {
     begin_turn(t->talk);
     talk_send_sound(t->talk, bytes, n);
+}
+
+static void on_words(struct talk_context *t, const struct context_piece *piece,
+    const struct speech_word *words, size_t n, bool next)
+{
+    struct session *s = session_of(t->talk);
+    const struct speech_words more = {s->words.n, words, n, piece->approximate};
+    (void)next;
+    begin_turn(t->talk);
+    word_list_take(&s->words, &more);
 }
 
 static void on_piece(struct talk_context *t, const struct context_piece *piece)
@@ -107,13 +118,6 @@ static void on_failed(struct talk *x, const struct refusal *r, const char *name)
 
 /* ---- Interruptions ---- */
 
-/* How long the sound of the turn will be: known at its end; before, by how fast speech was so far. */
-static double expect_seconds(const struct talk *x, const struct context_piece *now)
-{
-    double rate = x->conn->server->admission.seconds_a_byte;
-    return max(now->seconds, rate * (double)now->bytes);
-}
-
 /* Ends what is said, and tells what of it was heard: of the turn that sounds, or of the one before it. */
 static void interrupt_turn(struct talk_context *t, double played_ms)
 {
@@ -125,16 +129,19 @@ static void interrupt_turn(struct talk_context *t, double played_ms)
     double from_s = active ? s->session_s : s->session_s - s->last_s;
     const char *text = active ? now.text : s->last ? s->last : "";
     size_t n = active ? now.bytes : strlen(text);
-    double seconds = active ? expect_seconds(x, &now) : s->last_s;
     double total_ms = 1e3 * (s->session_s + (active ? now.seconds : 0));
     played_ms = min(played_ms, total_ms); /* nobody has heard more than there was */
     struct deepgram_turn turn = {
         turn_id(x, s, id), active ? now.seconds : s->last_s, count_chars(text, n)};
     long long spoken =
-        played_ms < 0 ? -1 : (long long)spoken_share(text, n, played_ms / 1e3 - from_s, seconds);
+        played_ms < 0 ? -1 : (long long)word_list_heard(&s->words, text, n, played_ms / 1e3 - from_s);
     json_t *said = deepgram_interrupted(&turn, played_ms < 0 ? total_ms : played_ms, text, n, spoken);
+    if (said && s->words.approximate) {
+        json_object_set_new(said, "approximate", json_true());
+    }
     talk_clear(t);
     talk_send(x, said);
+    word_list_fini(&s->words);
     s->interrupted_ms = played_ms < 0 ? total_ms : played_ms;
     s->session_s = s->interrupted_ms / 1e3;
     s->chars += active ? turn.chars : 0;
@@ -182,9 +189,11 @@ static struct talk_context *context_of(struct talk *x, struct refusal *r)
 {
     struct fields fields;
     struct talk_context *t = talk_find(x, "");
-    return t                                         ? t
-           : deepgram_ask(&fields, x->conn, NULL, r) ? talk_begin(x, "", &fields, ahead_s, r)
-                                                     : NULL;
+    if (t || !deepgram_ask(&fields, x->conn, NULL, r)) {
+        return t;
+    }
+    fields.words = true;
+    return talk_begin(x, "", &fields, ahead_s, r);
 }
 
 static void on_message(struct talk *x, const json_t *json)
@@ -226,10 +235,11 @@ static void on_message(struct talk *x, const json_t *json)
 static void on_gone(struct talk *x)
 {
     memory_free(session_of(x)->last);
+    word_list_fini(&session_of(x)->words);
 }
 
 static const struct talk_dialect dialect = {
-    on_message, on_sound, on_piece, on_ended, on_failed, on_gone};
+    on_message, on_sound, on_piece, on_ended, on_failed, on_gone, on_words};
 
 void deepgram_flux(struct conn *c)
 {

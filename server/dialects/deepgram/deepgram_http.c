@@ -51,7 +51,7 @@ json_t *deepgram_about(const struct conn *c, const char *type)
 
 static void speak(struct conn *c)
 {
-    static const struct answer_dialect dialect = {NULL, NULL, NULL};
+    static const struct answer_dialect dialect = {NULL, NULL, NULL, NULL, NULL};
     struct refusal r;
     struct fields fields;
     json_t *body = body_json(c);
@@ -59,7 +59,7 @@ static void speak(struct conn *c)
         return;
     }
     if (markup_strip_field(body, "text", &r) && deepgram_ask(&fields, c, body, &r)) {
-        answer_speech(c, &fields, NULL, ANSWER_SOUND, &dialect);
+        answer_speech(c, &fields, NULL, ANSWER_SOUND, &dialect, NULL);
     } else {
         ask_refuse(c, &r);
     }

@@ -14,13 +14,25 @@
 
 /* ---- Speech ---- */
 
-static json_t *alignment_of(const char *text, double seconds)
+/* Letters up to the end of the words that are told, `end`: and the rest of the text. */
+static json_t *alignment_of(const struct answer_said *said, bool end)
 {
     struct elevenlabs_alignment a;
-    struct spoken spoken = {0};
+    size_t n = strlen(said->text);
     elevenlabs_alignment_begin(&a, false, 0);
-    spoken_rest(&spoken, text, strlen(text), seconds, elevenlabs_alignment_letter, &a);
+    spoken_words(said->spoken, said->text, n, said->words, said->n_words, said->next,
+        elevenlabs_alignment_letter, &a);
+    if (end) {
+        spoken_rest(said->spoken, said->text, n, said->seconds, elevenlabs_alignment_letter, &a);
+    }
     return elevenlabs_alignment_end(&a);
+}
+
+static json_t *with_alignment(const struct answer_said *said, bool end)
+{
+    json_t *alignment = alignment_of(said, end);
+    return json_pack("{s:O,s:o,s:b}", "alignment", alignment, "normalized_alignment", alignment,
+        "approximate", said->approximate);
 }
 
 static json_t *say_sound(const struct answer_said *said)
@@ -29,15 +41,32 @@ static json_t *say_sound(const struct answer_said *said)
         "normalized_alignment");
 }
 
-static json_t *say_end(const struct answer_said *said)
+/* A line of times has an empty sound. */
+static json_t *line_of(json_t *json)
 {
-    json_t *alignment = alignment_of(said->text, said->seconds);
-    return json_pack("{s:o,s:O,s:o,s:b}", "audio_base64",
-        base64_write(said->bytes ? said->bytes : "", said->n), "alignment", alignment,
-        "normalized_alignment", alignment, "approximate", 1);
+    json_object_set_new(json, "audio_base64", json_string(""));
+    return json;
 }
 
-static const struct answer_dialect dialect = {say_sound, say_end, elevenlabs_refusal};
+static json_t *say_words(const struct answer_said *said)
+{
+    return line_of(with_alignment(said, false));
+}
+
+static json_t *say_last(const struct answer_said *said)
+{
+    return line_of(with_alignment(said, true));
+}
+
+static json_t *say_all(const struct answer_said *said)
+{
+    return with_alignment(said, true);
+}
+
+static const struct answer_dialect lines = {
+    say_sound, say_last, elevenlabs_refusal, say_words, "audio_base64"};
+static const struct answer_dialect whole = {
+    say_sound, say_all, elevenlabs_refusal, say_words, "audio_base64"};
 
 static void speak(struct conn *c, enum answer_way way)
 {
@@ -56,7 +85,8 @@ static void speak(struct conn *c, enum answer_way way)
                     elevenlabs_fields(body, &query, true, &r), FIELDS_FOR_SPEECH, &r);
     json_decref(body);
     if (good) {
-        answer_speech(c, &fields, NULL, way, &dialect);
+        fields.words = way != ANSWER_SOUND;
+        answer_speech(c, &fields, NULL, way, way == ANSWER_WHOLE ? &whole : &lines, NULL);
     } else {
         ask_refuse(c, &r);
     }

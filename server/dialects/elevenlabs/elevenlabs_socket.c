@@ -33,8 +33,8 @@ static const struct asked *asked_of(const struct talk *x)
 /* ---- Back to the client ---- */
 
 /* `alignment` is taken over. */
-static void send_sound(
-    struct talk_context *t, const void *bytes, size_t n, json_t *alignment, bool final)
+static void send_all(struct talk_context *t, const void *bytes, size_t n, json_t *alignment,
+    bool approximate, bool final)
 {
     json_t *m = json_pack("{s:o,s:o,s:O,s:o}", "audio", n ? base64_write(bytes, n) : json_null(),
         "isFinal", final ? json_true() : json_null(), "alignment", alignment, "normalizedAlignment",
@@ -42,32 +42,62 @@ static void send_sound(
     if (m && asked_of(t->talk)->many) {
         json_object_set_new(m, "contextId", json_string(t->name));
     }
-    if (m && json_is_object(alignment)) {
-        json_object_set_new(m, "approximate", json_true()); /* by the share of letters */
+    if (m && json_is_object(alignment) && approximate) {
+        json_object_set_new(m, "approximate", json_true());
     }
     talk_send(t->talk, m);
 }
 
+static void send_sound(struct talk_context *t, const void *bytes, size_t n, bool final)
+{
+    send_all(t, bytes, n, json_null(), false, final);
+}
+
 static void on_sound(struct talk_context *t, const void *bytes, size_t n)
 {
-    send_sound(t, bytes, n, json_null(), false);
+    send_sound(t, bytes, n, false);
+}
+
+static struct elevenlabs_alignment begin_alignment(
+    const struct talk_context *t, const struct context_piece *piece)
+{
+    struct elevenlabs_alignment a;
+    /* Who adds the messages up counts from the last letter. */
+    elevenlabs_alignment_begin(&a, true, asked_of(t->talk)->sync ? -piece->from_s : t->spoken.letter_s);
+    return a;
+}
+
+static void send_alignment(
+    struct talk_context *t, const struct context_piece *piece, struct elevenlabs_alignment *a)
+{
+    json_t *alignment = elevenlabs_alignment_end(a);
+    if (json_is_object(alignment)) {
+        send_all(t, NULL, 0, alignment, piece->approximate, false);
+    }
+}
+
+static void on_words(struct talk_context *t, const struct context_piece *piece,
+    const struct speech_word *words, size_t n, bool next)
+{
+    struct elevenlabs_alignment a = begin_alignment(t, piece);
+    spoken_words(
+        &t->spoken, piece->text, piece->bytes, words, n, next, elevenlabs_alignment_letter, &a);
+    send_alignment(t, piece, &a);
 }
 
 static void on_piece(struct talk_context *t, const struct context_piece *piece)
 {
-    struct elevenlabs_alignment a;
-    struct spoken spoken = {0};
     if (piece->blank) {
         return;
     }
-    elevenlabs_alignment_begin(&a, true, asked_of(t->talk)->sync ? -piece->from_s : 0);
-    spoken_rest(&spoken, piece->text, piece->bytes, piece->seconds, elevenlabs_alignment_letter, &a);
-    send_sound(t, NULL, 0, elevenlabs_alignment_end(&a), false);
+    struct elevenlabs_alignment a = begin_alignment(t, piece);
+    spoken_rest(&t->spoken, piece->text, piece->bytes, piece->seconds, elevenlabs_alignment_letter, &a);
+    send_alignment(t, piece, &a);
 }
 
 static void on_ended(struct talk_context *t)
 {
-    send_sound(t, NULL, 0, json_null(), true);
+    send_sound(t, NULL, 0, true);
 }
 
 static void on_failed(struct talk *x, const struct refusal *r, const char *name)
@@ -90,8 +120,10 @@ static bool fields_of(struct fields *fields, struct conn *c, const struct asked 
     const json_t *message, struct refusal *r)
 {
     struct elevenlabs_query query = {given(asked->format), given(asked->language), given(asked->seed)};
-    return ask_fields(fields, c, "elevenlabs", asked->voice,
+    bool good = ask_fields(fields, c, "elevenlabs", asked->voice,
         elevenlabs_fields(message, &query, false, r), FIELDS_FOR_SESSION, r);
+    fields->words = good;
+    return good;
 }
 
 /* An empty text ends stream-input: what has come is said to its end. */
@@ -158,7 +190,8 @@ static void on_message(struct talk *x, const json_t *json)
     }
 }
 
-static const struct talk_dialect dialect = {on_message, on_sound, on_piece, on_ended, on_failed, NULL};
+static const struct talk_dialect dialect = {
+    on_message, on_sound, on_piece, on_ended, on_failed, NULL, on_words};
 
 const char *elevenlabs_voice(const struct conn *c, char *out, size_t size)
 {

@@ -160,7 +160,7 @@ static void on_end(void *user, const struct speech_end *e)
     }
 }
 
-static const struct speech_sink sink = {on_bytes, on_end};
+static const struct speech_sink sink = {on_bytes, on_end, NULL};
 
 /* ---- Synthesis ---- */
 
