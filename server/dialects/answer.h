@@ -22,8 +22,8 @@ struct answer_said {
     double seconds;    /* at the end */
     const void *bytes; /* of a piece of sound */
     size_t n;
-    const struct speech_word
-        *words; /* that were not told yet; `next`: one more can be seen behind them */
+    /* That were not told yet; `next`: one more can be seen behind them. */
+    const struct speech_word *words;
     size_t n_words;
     bool next, approximate;
     struct spoken *spoken; /* what of the text has been told */

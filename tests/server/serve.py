@@ -82,8 +82,8 @@ def bad_fields_are_named(s):
                          ("repetition_penalty", 0), ("max_new_tokens", 0), ("max_new_tokens", 1000001),
                          ("volume_multiplier", 9), ("instructions", 4), ("instructions", "y" * 4097),
                          ("task_type", "Base"), ("ref_audio", "AAAA"), ("word_timestamps", True),
-                         ("word_timestamps", 1), ("speaker_embedding", [1.0]), ("non_streaming_mode", 1), ("split_granularity", "word"),
-                         ("markup", "html"), ("spell_out", 1),
+                         ("word_timestamps", 1), ("speaker_embedding", [1.0]), ("non_streaming_mode", 1),
+                         ("split_granularity", "word"), ("markup", "html"), ("spell_out", 1),
                          ("initial_codec_chunk_frames", 0), ("subtalker_top_p", 7), ("subtalker_temperature", "x")):
         status, headers, body = s.ask("POST", "/v1/audio/speech", {"input": TEXT, field: value})
         error = json.loads(body)["error"]
