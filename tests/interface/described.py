@@ -75,7 +75,8 @@ def every_field_is_as_told(s):
                 continue  # the model's own alone
             kind = {"bit_rate": "mp3", "sample_format": "wav"}.get(name, "pcm")
             room = {"stream": False} if name == "word_timestamps" else {}
-            status, _, body = s.speak(**{"input": "Hi.", "max_new_tokens": 1, "response_format": kind, **room, name: value})
+            request = {"input": "Hi.", "max_new_tokens": 1, "response_format": kind, **room, name: value}
+            status, _, body = s.speak(**request)
             other = status == 400 and json.loads(body)["error"]["param"] != name
             assert status == 200 or other, (name, value, body[:300])
 
