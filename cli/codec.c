@@ -82,8 +82,10 @@ static int encode(utter_model *model, const char *sound, const struct settings *
     if (code || (code = text_file_open(&out, settings->output.given ? settings->output.text : "-"))) {
         return code;
     }
+    report_alone();
     utter_status status =
         utter_codec_encode(model, sound, &codes, &n_frames, long_work_progress, &work, &error);
+    report_with_others();
     if ((code = long_work_end(status, &error)) == 0) {
         /* The recording ended by itself. */
         code = codes_file_finish(

@@ -2,11 +2,12 @@
  * Writes and reads codes. */
 #include "codes_file.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
 #include "report.h"
 
 int codes_file_finish(
@@ -57,6 +58,10 @@ static int read_frames(int32_t **codes, size_t *n_frames, const json_t *root, co
     if (*n_frames == 0) {
         return fail(1, "%s: holds no frames", name);
     }
+    const json_t *promised = json_object_get(root, "frames");
+    if (promised && json_integer_value(promised) != (json_int_t)*n_frames) {
+        return fail(1, "%s: \"frames\" is not the number of its frames, %zu", name, *n_frames);
+    }
     *codes = calloc(*n_frames * (size_t)n_codebooks + 1, sizeof **codes);
     if (!*codes) {
         return fail(2, "out of memory");
@@ -76,26 +81,20 @@ static int read_frames(int32_t **codes, size_t *n_frames, const json_t *root, co
 int codes_file_read(
     int32_t **codes, size_t *n_frames, const char *path, int n_codebooks, int codebook_size)
 {
-    *codes = NULL;
+    /* An hour of speech of 16 codebooks has 720,000 codes, and a parsed one takes a hundred bytes. */
+    enum { MAX_BYTES = 64 << 20, MAX_CODES = 1 << 21 };
+    char *text = NULL;
+    size_t bytes;
+    json_t *root = NULL;
+    utter_error error;
     bool dash = strcmp(path, "-") == 0;
     const char *name = dash ? "standard input" : path;
-    FILE *file = dash ? stdin : fopen(path, "r");
-    if (!file) {
-        return fail(1, "%s: %s", path, strerror(errno));
-    }
-    json_error_t error;
-    errno = 0;
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    int reason = ferror(file) ? errno : 0; /* what cannot be read looks empty to the parser */
-    if (!dash) {
-        fclose(file);
-    }
-    if (reason) {
-        json_decref(root);
-        return fail(reason == EISDIR ? 1 : 2, "%s: %s", name, strerror(reason));
-    }
-    if (!root) {
-        return fail(1, "%s: line %d: %s", name, error.line, error.text);
+    *codes = NULL;
+    utter_status status = file_read_any(dash ? "/dev/stdin" : path, MAX_BYTES, &text, &bytes, &error);
+    status = status ? status : json_text(&root, text, bytes, MAX_CODES, name, &error);
+    memory_free(text);
+    if (status) {
+        return fail_status(status, &error);
     }
     int code = read_frames(codes, n_frames, root, name, n_codebooks, codebook_size);
     json_decref(root);

@@ -125,7 +125,9 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
     options.language = strcmp(s->language.text, "auto") ? language_name(s->language.text) : NULL;
     options.progress = long_work_progress;
     options.progress_user = &work;
+    report_alone();
     utter_status status = utter_voice_clone(voice, model, recording.path, &options, &heard, &error);
+    report_with_others();
     readable_close(&recording);
     progress_clear();
     if (heard.sample_rate && !s->quiet.given) {

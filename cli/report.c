@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,40 @@
 
 #include "base/error.h"
 
+static FILE *people; /* standard error of before, while it is closed to others; NULL: it is stderr */
 static bool line_is_open;  /* a progress line stands on the terminal */
 static size_t line_number; /* of a list of texts, that lines for people are about; 0: none */
+
+static FILE *to_people(void)
+{
+    return people ? people : stderr;
+}
+
+void report_alone(void)
+{
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3),
+        nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    people = kept >= 0 && nowhere >= 0 ? fdopen(kept, "w") : NULL;
+    if (people) {
+        setvbuf(people, NULL, _IOLBF, 0);
+        dup2(nowhere, STDERR_FILENO);
+    } else if (kept >= 0) {
+        close(kept);
+    }
+    if (nowhere >= 0) {
+        close(nowhere);
+    }
+}
+
+void report_with_others(void)
+{
+    if (people) {
+        fflush(people);
+        dup2(fileno(people), STDERR_FILENO);
+        fclose(people);
+        people = NULL;
+    }
+}
 
 void report_line(size_t number)
 {
@@ -21,13 +54,13 @@ void report_line(size_t number)
 
 bool progress_shown(void)
 {
-    return isatty(STDERR_FILENO) == 1;
+    return isatty(fileno(to_people())) == 1;
 }
 
 void progress_clear(void)
 {
     if (line_is_open) {
-        fputs("\r\033[K", stderr);
+        fputs("\r\033[K", to_people());
         line_is_open = false;
     }
 }
@@ -51,11 +84,11 @@ static void print_line(const char *head, const char *format, va_list arguments)
     vsnprintf(text, sizeof text, format, arguments);
     make_line(text);
     progress_clear();
-    fputs(head, stderr);
+    fputs(head, to_people());
     if (line_number > 0) {
-        fprintf(stderr, "line %zu: ", line_number);
+        fprintf(to_people(), "line %zu: ", line_number);
     }
-    fprintf(stderr, "%s\n", text);
+    fprintf(to_people(), "%s\n", text);
 }
 
 int fail(int code, const char *format, ...)
@@ -101,9 +134,9 @@ void progress(const char *format, ...)
     progress_clear();
     va_list arguments;
     va_start(arguments, format);
-    line_is_open = vfprintf(stderr, format, arguments) > 0;
+    line_is_open = vfprintf(to_people(), format, arguments) > 0;
     va_end(arguments);
-    fflush(stderr);
+    fflush(to_people());
 }
 
 void put_line(const char *format, ...)

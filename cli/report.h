@@ -20,6 +20,10 @@ int fail_output(utter_status status, const utter_error *error);
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note_from_library(void *unused, const char *line); /* a utter_log_fn */
 
+/* Decoders complain on standard error, at any length: between these two only the program's own lines get there. */
+void report_alone(void);
+void report_with_others(void);
+
 /* From here on both name a line of a list of texts, until the number is 0. */
 void report_line(size_t number);
 

@@ -15,6 +15,8 @@
 
 enum { BLOCK_FRAMES = 4096 };
 
+/* Beyond floats that mean integers of 32 bits. */
+static const float absurd = 4e9f;
 static const float full_scale = 0.999f;
 
 /* ---- Bytes for libsndfile ---- */
@@ -188,6 +190,10 @@ static utter_status take_block(struct reader *r, size_t first, size_t n_frames)
         float mean = mean_of(x, channels);
         if (!isfinite(mean)) {
             return error_set(r->error, UTTER_E_FILE, "%s: sample %zu is not a number", r->name, r->n);
+        }
+        if (fabsf(mean) > absurd) {
+            return error_set(r->error, UTTER_E_FILE, "%s: sample %zu is %.3g, and full scale is 1",
+                r->name, r->n, (double)mean);
         }
         for (int i = 0; i < channels; i++) {
             r->n_clipped += fabsf(x[i]) >= full_scale;

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,7 +142,11 @@ static utter_status map_descriptor(struct file_map *map, int fd, const char *pat
         return file_error(error, path, "read", errno);
     }
     if (!S_ISREG(about.st_mode)) {
-        return file_error(error, path, "map", S_ISDIR(about.st_mode) ? EISDIR : ENODEV);
+        char name[1024];
+        return S_ISDIR(about.st_mode) ? file_error(error, path, "read", EISDIR)
+                                      : error_set(error, UTTER_E_FILE,
+                                            "%s: is no file but a pipe or a device (save it first)",
+                                            error_quote(name, sizeof name, path, strlen(path)));
     }
     if ((uintmax_t)about.st_size > SIZE_MAX / 2) {
         return file_error(error, path, "map", EFBIG);

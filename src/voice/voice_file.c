@@ -66,6 +66,11 @@ static bool all_finite(const float *values, int64_t n)
     return true;
 }
 
+static bool is_fingerprint(const char *digits)
+{
+    return strlen(digits) == SEAL_DIGITS && strspn(digits, "0123456789abcdef") == SEAL_DIGITS;
+}
+
 static utter_status read_voice(
     utter_voice **voice, const struct tensor_set *set, const char *path, utter_error *error)
 {
@@ -82,6 +87,9 @@ static utter_status read_voice(
                      codes->dims[0] > MAX_FRAMES || codes->dims[1] < 1 ||
                      codes->dims[1] > CONFIG_MAX_CODEBOOKS || !transcript)) {
         return broken(path, "its codes or its transcript are missing or wrong", error);
+    }
+    if (codes && (!codec || !is_fingerprint(codec))) {
+        return broken(path, "it does not say which codec made its codes", error);
     }
     utter_error refused;
     utter_status status =

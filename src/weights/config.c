@@ -262,6 +262,10 @@ static utter_status read_generation(struct config *c, const char *folder, utter_
     if (status) {
         return status;
     }
+    if (root && !json_is_object(root)) {
+        json_decref(root);
+        return error_set(error, UTTER_E_FILE, "%s is not an object", path);
+    }
     struct json_fields f = fields_of(root, "generation_config.json", error);
     c->talker_sampling = (utter_sampling){
         .temperature = (float)json_take_number(&f, "temperature", 0, 100, 0.9),

@@ -95,14 +95,14 @@ static void read_text(const char *path, char *text, size_t size)
     fclose(file);
 }
 
-static void the_documents_have_every_row(void **state)
+/* What the server takes is told by the server itself: /openapi.json, from the same table. */
+static void the_manual_has_every_row(void **state)
 {
-    static char manual[65536], interface[65536];
+    static char manual[65536];
     (void)state;
     read_text("docs/utter.1", manual, sizeof manual);
-    read_text("docs/server.md", interface, sizeof interface);
     for (int i = 0; i < parameter_count; i++) {
-        char option[64] = "\\-\\-", field[64];
+        char option[64] = "\\-\\-";
         size_t n = strlen(option);
         for (const char *c = parameter_table[i].option; *c; c++) {
             if (*c == '-') {
@@ -112,9 +112,8 @@ static void the_documents_have_every_row(void **state)
         }
         option[n] = 0;
         strcat(option, " \"");
-        snprintf(field, sizeof field, "`%s`", parameter_table[i].field);
-        if (!strstr(manual, option) || !strstr(interface, field)) {
-            fail_msg("%s is not in docs/utter.1, or %s not in docs/server.md", option, field);
+        if (!strstr(manual, option)) {
+            fail_msg("%s is not in docs/utter.1", option);
         }
     }
 }
@@ -125,7 +124,7 @@ int main(void)
         cmocka_unit_test(a_row_is_a_member),
         cmocka_unit_test(the_ends_of_a_range),
         cmocka_unit_test(errors_say_what_is_allowed),
-        cmocka_unit_test(the_documents_have_every_row),
+        cmocka_unit_test(the_manual_has_every_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

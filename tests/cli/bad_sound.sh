@@ -3,7 +3,7 @@ B=$MODELS/tiny06-base
 export B
 python3 "$HERE/bad_sound.py"
 for file in no-such empty text.wav header-only.wav rate-0.wav rate-7000.wav channels-0.wav channels-9.wav nan.wav infinite.wav \
-    no-samples.wav; do
+    absurd.wav no-samples.wav; do
     run "utter clone -m \$B $file -o x.voice"
 done
 # A header that promises more than there is: what is there counts.
@@ -18,6 +18,10 @@ run 'utter clone -m $B silence.wav -o x.voice'
 run 'utter clone -m $B clipped.wav -o x.voice; rm x.voice'
 run 'utter clone -m $B one-sample.wav -o x.voice'
 run 'utter codec encode -m $B one-sample.wav'
+# A decoder's complaints are not ours.
+$PLAIN say -q -m $MODELS/loud --max-frames 60 -o damaged.mp3 hello
+python3 "$HERE/damage_mp3.py" damaged.mp3
+run 'utter clone -q -m $B damaged.mp3 -o x.voice; rm -f x.voice damaged.mp3'
 # Texts that are no UTF-8.
 run 'utter clone -q -m $B good.wav --text $'"'"'gr\xfc\xdfe'"'"' -o x.voice'
 run 'utter clone -q -m $B good.wav --name $'"'"'\xff'"'"' -o x.voice'
@@ -36,6 +40,7 @@ for file in cut flipped empty model; do
     run "utter say -m \$B -v $file.voice -o x.wav hello"
 done
 run 'utter voices good.wav'
+run 'mkfifo pipe.voice; utter say -m $B -v ./pipe.voice -o x.wav hello; rm pipe.voice'
 run 'utter voices mix good.voice flipped.voice -o x.voice'
 # Places that cannot be written: what was there stays.
 run 'utter clone -q -m $B good.wav -o no-such-folder/x.voice'

@@ -137,6 +137,20 @@ static void wrong_configs_are_named(void **state)
         "\"decode_upsample_rate\": 2000", UTTER_E_MODEL, "decode_upsample_rate");
 }
 
+static void generation_is_an_object(void **state)
+{
+    utter_error error = {0};
+    struct model *model;
+    const char *folder = support_path("listed");
+    char path[512];
+    (void)state;
+    copy_checkpoint(folder);
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    support_write_file(path, "[]", 2);
+    assert_int_equal(model_open(&model, folder, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "generation_config.json is not an object"));
+}
+
 static void every_misfit_is_reported_together(void **state)
 {
     utter_error error = {0};
@@ -239,6 +253,7 @@ int main(void)
         cmocka_unit_test(every_variant_opens),
         cmocka_unit_test(geometry_comes_from_the_files),
         cmocka_unit_test(wrong_configs_are_named),
+        cmocka_unit_test(generation_is_an_object),
         cmocka_unit_test(every_misfit_is_reported_together),
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(failing_calls_leak_nothing),

@@ -125,6 +125,29 @@ static void what_cannot_be_a_voice_is_refused_by_name(void **state)
     assert_non_null(strstr(error.text, "transcript"));
 }
 
+/* Without it, codes of another codec would be spoken as noise. */
+static void codes_name_their_codec(void **state)
+{
+    const char *path = support_path("whose.voice");
+    static const char *const codecs[] = {
+        NULL, "", "0123456789abcde", "0123456789abcdeg", "0123456789abcdef"};
+    int32_t pair[2] = {1, 2};
+    struct tensor t[] = {{"x_vector", DTYPE_F32, 1, {WIDTH}, vector, sizeof vector},
+        {"codes", DTYPE_I32, 2, {1, 2}, pair, sizeof pair}};
+    (void)state;
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+        utter_voice *voice;
+        utter_error error = {0};
+        const char *metadata[] = {"utter_voice", "1", "hash", "0000000000000000", "name", "x",
+            "transcript", "hello", codecs[i] ? "codec" : NULL, codecs[i], NULL};
+        const bool good = i + 1 == sizeof codecs / sizeof *codecs;
+        assert_int_equal(tensor_file_write(path, t, 2, metadata, NULL), UTTER_OK);
+        assert_int_equal(voice_load(&voice, path, &error), good ? UTTER_OK : UTTER_E_FILE);
+        assert_true(good || strstr(error.text, "which codec"));
+        voice_free(&voice);
+    }
+}
+
 /* A header that would take a hundred times its size in memory is not read. */
 static void a_large_header_is_refused(void **state)
 {
@@ -237,6 +260,7 @@ int main(void)
         cmocka_unit_test(every_damage_is_refused_by_name),
         cmocka_unit_test(other_files_are_no_voices),
         cmocka_unit_test(what_cannot_be_a_voice_is_refused_by_name),
+        cmocka_unit_test(codes_name_their_codec),
         cmocka_unit_test(a_large_header_is_refused),
         cmocka_unit_test(a_large_file_is_refused),
         cmocka_unit_test(a_file_is_opened_once),
