@@ -47,7 +47,7 @@ static utter_status begin(struct speaker *s, struct voice_of *lane, utter_error 
     struct task *task = &s->tasks[lane->task];
     utter_reading_options o = *s->settings.reading;
     o.live = false;
-    o.lanes = 1;
+    o.lanes = s->next == s->n_tasks ? s->n_lanes : 1; /* behind the last section lanes are left over */
     utter_status status =
         utter_reading_open(&lane->reading, s->settings.model, s->settings.voice, &o, error);
     if (status) {
@@ -128,7 +128,7 @@ static utter_status speak(struct speaker *s, utter_error *error)
             }
             busy = busy || lane->reading;
         }
-        status = status >= 0 && busy ? utter_model_step(s->settings.model, error) : status;
+        status = status >= 0 && busy ? utter_model_step_together(s->settings.model, error) : status;
         for (int i = 0; i < s->n_lanes && status >= 0; i++) {
             status = s->lanes[i].reading ? take(s, &s->lanes[i], error) : status;
         }
@@ -159,8 +159,7 @@ utter_status speaker_start(struct speaker **speaker, const struct speaker_settin
 {
     utter_model_info info = {.size = sizeof info};
     utter_model_get_info(settings->model, &info);
-    int most = strcmp(info.device, "cpu") == 0 ? SPEAKER_CPU_LANES : info.n_lanes;
-    int n_lanes = min(settings->lanes > 0 ? settings->lanes : most, info.n_lanes);
+    int n_lanes = settings->lanes;
     struct speaker *s = memory_new(1, sizeof *s);
     struct voice_of *lanes = memory_new((size_t)n_lanes, sizeof *lanes);
     if (!s || !lanes || pipe2(s->wake, O_CLOEXEC | O_NONBLOCK) != 0) {

@@ -25,15 +25,12 @@ struct speaker_state {
 
 struct speaker;
 
-/* Lanes where a CPU speaks: more make it no faster, and each is a section that a killed run has lost. */
-enum { SPEAKER_CPU_LANES = 4 };
-
 /* How sections are spoken. Not copied: it stays the caller's. */
 struct speaker_settings {
     utter_model *model;
     const utter_stream_options *voice;
     const utter_reading_options *reading; /* its live and lanes are the speaker's */
-    int lanes;                            /* 0: as many as suit the device */
+    int lanes; /* of the model, at most; each is a section that a killed run has lost */
 };
 
 /* The tasks and the store are the speaker's until it has ended, but for what speaker_is_ready has said is ready. */

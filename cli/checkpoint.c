@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "hub_place.h"
 #include "report.h"
 #include "voice_lookup.h"
@@ -69,6 +70,14 @@ int checkpoint_open_folder(
     }
     utter_status status = utter_model_open(model, found, &options, &error);
     return status ? fail_status(status, &error) : 0;
+}
+
+int checkpoint_lanes(const utter_model *model, int asked)
+{
+    enum { CPU_LANES = 4 }; /* more make a CPU no faster */
+    utter_model_info info = checkpoint_info(model);
+    int most = strcmp(info.device, "cpu") == 0 ? min(CPU_LANES, info.n_lanes) : info.n_lanes;
+    return asked > 0 ? min(asked, info.n_lanes) : most;
 }
 
 utter_model_info checkpoint_info(const utter_model *model)

@@ -22,6 +22,9 @@ int checkpoint_look(utter_model **model, const struct settings *settings);
 int checkpoint_open_folder(
     utter_model **model, const char *folder, const struct settings *settings, int n_lanes);
 
+/* How many lanes of the open model one text takes to a file; `asked` 0: as many as suit the device. */
+int checkpoint_lanes(const utter_model *model, int asked);
+
 /* The info of an open model. */
 utter_model_info checkpoint_info(const utter_model *model);
 

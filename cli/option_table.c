@@ -148,8 +148,10 @@ static const struct option option_table[] = {
     {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames a stream (default 5 a word, which is ordinary speech)"},
 
-    {READ, "Machine", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(read_lanes), NULL,
-        "parts of the book that are spoken at the same time (default: as many as suit the device)"},
+    {SAY | READ, "Machine", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(reading_lanes), NULL,
+        "parts of a text that are made at the same time where nobody listens; the samples do not "
+        "depend "
+        "on it (default: as many as suit the device)"},
 
     {LOAD, "Server", 0, "host", "ADDRESS", OPTION_TEXT, 0, 0, LOADS(host), "127.0.0.1",
         "where it listens"},

@@ -31,7 +31,7 @@ struct settings {
     struct setting markup, cast, lexicon, spell_out, print_text;
     struct setting output, format, sample, codes, times;
     struct setting speed, volume, rate;
-    struct setting list, chapters, split, loudness, fit, fresh, read_lanes;
+    struct setting list, chapters, split, loudness, fit, fresh, reading_lanes;
     struct setting greedy, seed, max_frames, no_guard, retries, lines;
     struct setting sampling[MOST_PARAMETERS]; /* of parameter_table */
     struct setting stats, trace, json, quiet;

@@ -22,6 +22,13 @@ int output_check(const char *path)
     return status ? fail_output(status, &error) : 0;
 }
 
+bool output_is_heard(const char *path)
+{
+    struct stat about;
+    bool dash = path && strcmp(path, "-") == 0;
+    return dash && (fstat(STDOUT_FILENO, &about) != 0 || !S_ISREG(about.st_mode));
+}
+
 int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate)
 {
     *output = (struct output){.path = settings->output.text};

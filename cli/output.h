@@ -19,6 +19,8 @@ struct output {
 
 /* Whether a file can be written there, before long work is done for it: 0, or an exit code after a message. */
 int output_check(const char *path);
+/* Somebody listens while it is made: it is a pipe. */
+bool output_is_heard(const char *path);
 /* 0, or an exit code after a message. With `may_play` and no -o it plays where it can. */
 int output_open(struct output *output, const struct settings *settings, bool may_play, int sample_rate);
 int output_write(struct output *output, const float *pcm, size_t n);

@@ -60,8 +60,8 @@ static int check_settings(const struct settings *s)
 static int open_speech(struct run *r)
 {
     const struct settings *s = r->settings;
-    int code =
-        checkpoint_open(&r->model, s, (int)s->read_lanes.integer); /* 0: as many as suit the device */
+    int code = checkpoint_open(
+        &r->model, s, (int)s->reading_lanes.integer); /* 0: as many as suit the device */
     code = code ? code : checkpoint_stream_options(&r->options, &r->voice, r->model, s);
     if (code) {
         return code;
@@ -107,7 +107,8 @@ static int open_output(struct run *r)
     if (!interrupt_watch(NULL)) {
         return fail(2, "the system refuses a signal handler");
     }
-    struct speaker_settings speaker = {r->model, &r->options, &r->reading, (int)s->read_lanes.integer};
+    struct speaker_settings speaker = {
+        r->model, &r->options, &r->reading, checkpoint_lanes(r->model, (int)s->reading_lanes.integer)};
     status =
         speaker_start(&r->speaker, &speaker, r->plan.tasks, r->plan.n_tasks, &r->plan.store, &error);
     return status ? fail_status(status, &error) : 0;

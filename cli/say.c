@@ -60,13 +60,34 @@ static int check_outputs(const struct settings *s)
                         : 0;
 }
 
+/* Bytes that the text will have; 0: nobody knows. */
+static uint64_t text_bytes(const struct text_source *source)
+{
+    struct stat about;
+    return source->text                                                       ? source->bytes
+           : fstat(source->descriptor, &about) == 0 && S_ISREG(about.st_mode) ? (uint64_t)about.st_size
+                                                                              : 0;
+}
+
+/* How many lanes the model is opened with; 0: as many as suit the device. What is heard as it is made, or is one piece,
+ * takes one. */
+static int lanes_of(const struct settings *s, const struct text_source *source)
+{
+    enum { ONE_PIECE = 180 }; /* bytes that no model gets in two */
+    uint64_t bytes = text_bytes(source);
+    bool to_file = s->output.given && !output_is_heard(s->output.text);
+    return s->reading_lanes.given ? (int)s->reading_lanes.integer
+           : to_file && !s->trace.given && (bytes == 0 || bytes > ONE_PIECE) ? 0
+                                                                             : 1;
+}
+
 static int say_open(struct say *say, const struct invocation *invocation)
 {
     const struct settings *settings = &invocation->settings;
     *say = (struct say){.invocation = invocation, .source.descriptor = -1};
     int code = check_outputs(settings);
     if (code || (code = text_source_open(&say->source, invocation)) ||
-        (code = checkpoint_open(&say->model, settings, 1)) ||
+        (code = checkpoint_open(&say->model, settings, lanes_of(settings, &say->source))) ||
         (code = checkpoint_stream_options(&say->options, &say->voice, say->model, settings))) {
         return code;
     }
@@ -113,15 +134,6 @@ static int speak(struct saying *saying, struct text_source *source)
         code = code ? code : saying_move(saying, &status);
     }
     return code;
-}
-
-/* Bytes that the text will have; 0: nobody knows. */
-static uint64_t text_bytes(const struct text_source *source)
-{
-    struct stat about;
-    return source->text                                                       ? source->bytes
-           : fstat(source->descriptor, &about) == 0 && S_ISREG(about.st_mode) ? (uint64_t)about.st_size
-                                                                              : 0;
 }
 
 static int say_one(struct say *say, const struct settings *settings, struct text_source *source)

@@ -5,11 +5,10 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "checkpoint.h"
 #include "codes_file.h"
 #include "interrupt.h"
 #include "report.h"
@@ -123,14 +122,6 @@ static void on_piece(void *user, const utter_piece *piece)
 
 /* ---- Life ---- */
 
-/* Somebody listens while it is made: a player, or who reads a pipe. */
-static bool is_heard(const struct output *output)
-{
-    struct stat about;
-    bool dash = output->path && strcmp(output->path, "-") == 0;
-    return output->player || (dash && (fstat(STDOUT_FILENO, &about) != 0 || !S_ISREG(about.st_mode)));
-}
-
 int saying_open(struct saying *s, const struct settings *settings, utter_model *model,
     const utter_stream_options *voice)
 {
@@ -151,7 +142,9 @@ int saying_open(struct saying *s, const struct settings *settings, utter_model *
         return code;
     }
     utter_reading_options_init(&o);
-    o.live = is_heard(&s->output);
+    o.live = s->output.player || output_is_heard(s->output.path);
+    o.lanes =
+        s->settings->trace.given ? 1 : checkpoint_lanes(model, (int)settings->reading_lanes.integer);
     o.retries = (int)settings->retries.integer;
     o.max_frames = settings->max_frames.given ? v.max_frames : 0;
     o.piece = on_piece;

@@ -198,10 +198,11 @@ UTTER_API const char *utter_model_voice_name(const utter_model *model, int index
 UTTER_API const char *utter_model_voice_dialect(const utter_model *model, int index);
 UTTER_API const char *utter_model_language_name(const utter_model *model, int index);
 
-/* Moves every stream that has what it needs one frame ahead, or a piece of its prompt: a server's heartbeat.
- * UTTER_OK when at least one moved, UTTER_AGAIN when none could. A program with one stream needs only
- * utter_stream_read. */
+/* Moves every stream that has what it needs one frame ahead, or a piece of its prompt: UTTER_OK when at least one
+ * moved, UTTER_AGAIN when none could. A program with one stream needs only utter_stream_read. */
 UTTER_API utter_status utter_model_step(utter_model *model, utter_error *error);
+/* The same where nobody listens: frames wait until several get their sound at once, which costs less. */
+UTTER_API utter_status utter_model_step_together(utter_model *model, utter_error *error);
 
 /* Token ids of a text, as the tokenizer gives them (control tokens in the text included). *ids is the
  * caller's, to be freed with utter_memory_free. */
@@ -468,16 +469,14 @@ typedef void utter_piece_fn(void *user, const utter_piece *piece);
 
 typedef struct utter_reading_options {
     size_t size; /* set by _init */
-    /* So often is a piece said again, with the next seed, that the guard ended or that was far too short or long
-     * for its text; default 2 */
+    /* So often is a piece said again, with the next seed, that the guard ended or that was far too short or
+     * long for its text; default 2 */
     int retries;
     /* Default true: sound is given while it is made, and what is said again is heard again. False, for files: a
      * piece is given when it is whole, and what was not whole is not heard. */
     bool live;
     int lanes; /* pieces that are made at the same time, where not live and the model has so many; default 1 */
-    /* A limit that the caller sets, of all pieces together; 0 (default): none. It is told as
-     * UTTER_FINISH_MAX_FRAMES. */
-    int max_frames;
+    int max_frames; /* of all pieces together, told as UTTER_FINISH_MAX_FRAMES; 0 (default): no limit */
     int piece_length; /* of a piece, in letters; 0 (default): what the model speaks reliably */
     double clause_pause_s, sentence_pause_s, paragraph_pause_s;
     utter_piece_fn *piece; /* default NULL */

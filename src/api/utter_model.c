@@ -357,6 +357,12 @@ utter_status utter_model_step(utter_model *model, utter_error *error)
     return status ? status : engine_step(&model->engine, false, error);
 }
 
+utter_status utter_model_step_together(utter_model *model, utter_error *error)
+{
+    utter_status status = api_need(model, "model", error);
+    return status ? status : engine_step(&model->engine, true, error);
+}
+
 utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
     int32_t **ids, size_t *n_ids, utter_error *error)
 {

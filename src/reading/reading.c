@@ -8,11 +8,7 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 
-enum { MOST_LANES = 256, PACE_LEAST_UNITS = 40, MOST_TRIES = 100 };
-
-/* No voice says a letter in less; and how far from the mean of those before a piece may be. Whole pieces of the
- * built-in voice are within a seventh of it. */
-static const double least_unit_s = 0.03, pace_least = 0.75, pace_most = 1.7, pace_weight = 0.2;
+enum { MOST_LANES = 256, MOST_TRIES = 100 };
 
 static utter_status fail_with(utter_reading *r, utter_status status, const utter_error *error)
 {
@@ -268,30 +264,11 @@ static utter_status collect(utter_reading *r, utter_error *error)
     return status;
 }
 
-static double seconds_of(const utter_reading *r, const struct work *w)
-{
-    return (double)w->stream->n_frames * r->engine->context.model->config->codec.frame_samples /
-           r->seam.rate;
-}
-
 /* The limit that the caller has set is reached with this piece. */
 static bool at_limit(const utter_reading *r, const struct work *w)
 {
     return w->stream->finish == UTTER_FINISH_MAX_FRAMES && r->options.max_frames > 0 &&
            (int64_t)r->stats.n_frames + w->stream->n_frames >= r->options.max_frames;
-}
-
-static bool is_whole(const utter_reading *r, const struct work *w)
-{
-    if (w->stream->finish != UTTER_FINISH_EOS || w->only) {
-        return w->stream->finish == UTTER_FINISH_EOS;
-    }
-    double unit_s = seconds_of(r, w) / (double)w->units;
-    if (w->units < PACE_LEAST_UNITS || r->pace_s == 0) {
-        return unit_s >= least_unit_s;
-    }
-    return unit_s >= least_unit_s && unit_s >= pace_least * r->pace_s &&
-           unit_s <= pace_most * r->pace_s;
 }
 
 /* Adds what the stream of a piece has done so far. */
@@ -317,10 +294,7 @@ static void note_piece(utter_reading *r, const struct work *w, bool whole)
     r->stats.n_pieces++;
     r->stats.n_broken += !whole;
     r->broken = whole ? r->broken : s->finish == UTTER_FINISH_EOS ? UTTER_FINISH_SILENCE : s->finish;
-    if (whole && w->units >= PACE_LEAST_UNITS) {
-        double unit_s = seconds_of(r, w) / (double)w->units;
-        r->pace_s += r->pace_s == 0 ? unit_s : pace_weight * (unit_s - r->pace_s);
-    }
+    whole_learn(r, w);
     utter_piece piece = {.size = sizeof piece,
         .index = w->index,
         .at = w->at,
@@ -329,7 +303,7 @@ static void note_piece(utter_reading *r, const struct work *w, bool whole)
         .finish = s->finish,
         .tries = w->tries,
         .whole = whole,
-        .seconds = seconds_of(r, w) / w->speed,
+        .seconds = whole_seconds(r, w) / w->speed,
         .codes = s->codes,
         .n_frames = (size_t)s->n_frames,
         .begin = r->n_told,
@@ -362,7 +336,7 @@ static utter_status go_on(utter_reading *r, utter_error *error)
 static utter_status end_piece(utter_reading *r, utter_error *error)
 {
     struct work *w = &r->works[0];
-    bool cut = at_limit(r, w) || w->stream->finish == UTTER_FINISH_CANCELLED, whole = is_whole(r, w);
+    bool cut = at_limit(r, w) || w->stream->finish == UTTER_FINISH_CANCELLED, whole = whole_is(r, w);
     /* The sound of a live piece that is all has gone out as it was made. */
     bool again = !whole && !cut && may_repeat(r, w) && !(w->only && r->options.live);
     bool last = w->only || ((w->last || cut) && !again && (whole || cut));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A reading as its own files see it: pieces on their lanes (works.c), and what becomes of their sound (reading.c). */
+ * A reading as its own files see it: pieces on their lanes (works.c), what becomes of their
+ * sound (reading.c), whether they are whole (whole.c). */
 #ifndef READING_PARTS_H
 #define READING_PARTS_H
 
@@ -12,7 +13,7 @@
 struct work {
     uint64_t index, at, bytes;
     char *text;
-    size_t text_bytes, units;
+    size_t text_bytes, units, length; /* length: whole_length */
     enum cut_end end;
     bool only, last; /* the text is one piece; no other comes behind it */
     int tries;       /* that have begun */
@@ -52,6 +53,14 @@ const utter_word *heard_words(
     struct heard *heard, const struct work *spoken, uint64_t *first, size_t *n);
 void heard_fini(struct heard *heard);
 
+/* How long a letter took in each of the last pieces that ended by themselves, whole or not: few that were not, or were
+ * slow, are outvoted. */
+enum { PACE_KEPT = 9 };
+struct pace_seen {
+    double unit_s[PACE_KEPT];
+    size_t n; /* in all */
+};
+
 struct utter_reading {
     struct engine *engine;
     utter_stream_options voice;
@@ -74,7 +83,7 @@ struct utter_reading {
     int cancelled;               /* atomic: any thread may set it */
     utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
     utter_error failure;
-    double pace_s; /* a unit takes, mean of the pieces that were whole; 0: not known */
+    struct pace_seen pace;
     uint64_t n_cut;
     utter_reading_stats stats;
 };
@@ -96,5 +105,13 @@ utter_status works_grow(struct utter_reading *r, utter_error *error);
 /* Makes streams of the next pieces of the text, as many as there are lanes; what is said again comes first. */
 utter_status works_start_pieces(struct utter_reading *r, utter_error *error);
 void works_drop(struct work *w);
+
+/* How long a text takes to say, pauses among its words included, in letters. */
+size_t whole_length(const char *text, size_t n);
+/* A piece that has ended, as it was made: whether all of it seems to be there; its sound. */
+bool whole_is(const struct utter_reading *r, const struct work *w);
+double whole_seconds(const struct utter_reading *r, const struct work *w);
+/* The last try of a piece has ended: those behind it are measured by it as well. */
+void whole_learn(struct utter_reading *r, const struct work *w);
 
 #endif

@@ -127,6 +127,7 @@ static utter_status set_piece(
     w->text = memory_string_n(cut->text, cut->text_bytes);
     w->text_bytes = cut->text_bytes;
     w->units = cut->units;
+    w->length = whole_length(cut->text, cut->text_bytes);
     w->end = cut->end;
     w->last = cut->last;
     w->lead_s = p->lead_s;

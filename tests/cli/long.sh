@@ -10,6 +10,7 @@ end
 # The built-in voice.
 run 'utter say -f story -o a.wav --stats 2>&1 | sed -n "1p;4p"'
 run 'utter say "$(cat story)" -o b.wav; cmp a.wav b.wav'
+run 'utter say --lanes 1 -f story -o b.wav; cmp a.wav b.wav'
 run '(head -c 20 story; sleep 0.1; tail -c +21 story) | utter say -o b.wav; cmp a.wav b.wav'
 run 'utter say -f story -o - >b.raw; tail -c +45 a.wav | cmp - b.raw'
 run 'utter say -f story -o - | cmp - b.raw'
