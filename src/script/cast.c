@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "script/letters.h"
 #include "script/script_parts.h"
 
 enum { MOST_CAST = 1000, MOST_NAME = 200 };
@@ -15,26 +16,13 @@ struct cast {
     size_t n_parts;
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static void trim(const char **text, size_t *n)
-{
-    for (; *n > 0 && is_blank(**text); ++*text, --*n) {
-    }
-    for (; *n > 0 && is_blank((*text)[*n - 1]); --*n) {
-    }
-}
-
 static utter_status add(struct cast *c, const char *line, size_t n, size_t number, utter_error *error)
 {
     const char *equals = memchr(line, '=', n);
     const char *name = line, *voice = equals ? equals + 1 : line;
     size_t name_n = equals ? (size_t)(equals - line) : 0, voice_n = (size_t)(line + n - voice);
-    trim(&name, &name_n);
-    trim(&voice, &voice_n);
+    letters_trim(&name, &name_n);
+    letters_trim(&voice, &voice_n);
     if (name_n == 0 || name_n > MOST_NAME || voice_n == 0) {
         return error_set(error, UTTER_E_ARGUMENT,
             "the cast, line %zu: a line is \"NAME = voice\" (\"* = voice\" for what nobody speaks)",
@@ -61,7 +49,7 @@ utter_status cast_read(struct cast **cast, const char *text, utter_error *error)
         end = strchrnul(at, '\n');
         const char *line = at;
         size_t n = (size_t)(end - at);
-        trim(&line, &n);
+        letters_trim(&line, &n);
         if (n > 0 && *line != '#') {
             status = add(*cast, line, n, number, error);
         }
@@ -76,7 +64,7 @@ const char *cast_find(const struct cast *c, const char *line, size_t n, size_t *
 {
     const char *name = line, *colon = memchr(line, ':', n);
     size_t name_n = colon ? (size_t)(colon - line) : 0;
-    trim(&name, &name_n);
+    letters_trim(&name, &name_n);
     for (size_t i = 0; name_n > 0 && i < c->n_parts; i++) {
         if (strlen(c->parts[i].name) == name_n && strncasecmp(c->parts[i].name, name, name_n) == 0) {
             *words = (size_t)(colon + 1 - line);

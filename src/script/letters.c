@@ -2,6 +2,7 @@
  * Words, by the categories of Unicode. */
 #include "script/letters.h"
 
+#include <string.h>
 #include <utf8proc.h>
 
 #include "text/chars.h"
@@ -17,6 +18,11 @@ bool letters_is_wide(uint32_t code)
 {
     return (code >= 0x3040 && code < 0x3100) || (code >= 0x3400 && code < 0xa000) ||
            (code >= 0xf900 && code < 0xfb00) || (code >= 0x20000 && code < 0x40000);
+}
+
+bool letters_is_hangul(uint32_t code)
+{
+    return code >= 0xac00 && code < 0xd7b0;
 }
 
 uint32_t letters_before(const char *text, size_t at)
@@ -45,4 +51,22 @@ bool letters_border(const char *text, size_t n, size_t at)
     uint32_t before = letters_before(text, at), behind = letters_at(text, n, at);
     return !letters_is_word(before) || !letters_is_word(behind) || letters_is_wide(before) ||
            letters_is_wide(behind);
+}
+
+size_t letters_byte_order(const char *text, size_t n)
+{
+    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+void letters_trim(const char **text, size_t *n)
+{
+    for (; *n > 0 && is_blank(**text); ++*text, --*n) {
+    }
+    for (; *n > 0 && is_blank((*text)[*n - 1]); --*n) {
+    }
 }

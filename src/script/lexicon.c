@@ -18,7 +18,7 @@ struct term {
     char *term, *spelled;
     size_t n;
     const char *language, *voice; /* of a section, NULL: all */
-    uint32_t first;               /* small form of the first character */
+    uint32_t first;               /* its first character, in lower case */
     bool exact;                   /* case counts */
 };
 
@@ -28,14 +28,6 @@ struct lexicon {
     char **names; /* of sections */
     size_t n_names, names_room;
 };
-
-static void trim(const char **text, size_t *n)
-{
-    for (; *n > 0 && strchr(" \t\r", **text); ++*text, --*n) {
-    }
-    for (; *n > 0 && strchr(" \t\r", (*text)[*n - 1]); --*n) {
-    }
-}
 
 static uint32_t small_at(const char *text)
 {
@@ -113,8 +105,8 @@ static utter_status add(struct lexicon *l, const char *line, size_t n, const str
     mark = mark ? mark : memchr(line, '=', n);
     const char *term = line, *spelled = mark ? mark + 1 : line;
     size_t term_n = mark ? (size_t)(mark - line) : 0, spelled_n = (size_t)(line + n - spelled);
-    trim(&term, &term_n);
-    trim(&spelled, &spelled_n);
+    letters_trim(&term, &term_n);
+    letters_trim(&spelled, &spelled_n);
     if (!mark || term_n == 0 || spelled_n == 0 || n > MOST_LINE) {
         return error_set(
             error, UTTER_E_ARGUMENT, "the lexicon, line %zu: a line is \"term = respelling\"", number);
@@ -171,12 +163,12 @@ utter_status lexicon_read(struct lexicon **lexicon, const char *text, utter_erro
     if (utf8_valid(text, bytes, &bad) != bytes) {
         status = error_set(error, UTTER_E_ARGUMENT, "the lexicon is not UTF-8");
     }
-    text += bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    text += letters_byte_order(text, bytes);
     for (const char *at = text, *end; *at && status == UTTER_OK; at = *end ? end + 1 : end, number++) {
         end = strchrnul(at, '\n');
         const char *line = at;
         size_t n = (size_t)(end - at);
-        trim(&line, &n);
+        letters_trim(&line, &n);
         if (n == 0 || (*line == '#' && (n == 1 || line[1] == ' '))) {
             continue;
         }

@@ -5,19 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
-void words_add(struct words *w, const char *text)
+void phrase_add(struct phrase *w, const char *text)
 {
     if (w->status == UTTER_OK) {
         w->status = chars_add(w->out, text, strlen(text), w->error);
     }
 }
 
-void words_say(struct words *w, const char *text)
+void phrase_blank(struct phrase *w)
 {
-    if (w->out->n > 0 && w->out->at[w->out->n - 1] != ' ' && *text) {
-        words_add(w, " ");
+    phrase_add(w, w->out->n > 0 && w->out->at[w->out->n - 1] != ' ' ? " " : "");
+}
+
+void phrase_say(struct phrase *w, const char *text)
+{
+    if (*text) {
+        phrase_blank(w);
+        phrase_add(w, text);
     }
-    words_add(w, text);
 }
 
 /* ---- English ---- */
@@ -28,7 +33,7 @@ static const char *const english_small[] = {"zero", "one", "two", "three", "four
 static const char *const english_tens[] = {
     "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
 
-static void english(struct words *w, uint64_t n)
+static void english(struct phrase *w, uint64_t n)
 {
     static const struct {
         uint64_t value;
@@ -38,7 +43,7 @@ static void english(struct words *w, uint64_t n)
     for (size_t i = 0; i < sizeof big / sizeof *big; i++) {
         if (n >= big[i].value) {
             english(w, n / big[i].value);
-            words_say(w, big[i].name);
+            phrase_say(w, big[i].name);
             n %= big[i].value;
             if (n == 0) {
                 return;
@@ -46,17 +51,17 @@ static void english(struct words *w, uint64_t n)
         }
     }
     if (n < 20) {
-        words_say(w, english_small[n]);
+        phrase_say(w, english_small[n]);
         return;
     }
-    words_say(w, english_tens[n / 10]);
+    phrase_say(w, english_tens[n / 10]);
     if (n % 10) {
-        words_add(w, "-");
-        words_add(w, english_small[n % 10]);
+        phrase_add(w, "-");
+        phrase_add(w, english_small[n % 10]);
     }
 }
 
-static void english_ordinal(struct words *w, uint64_t n)
+static void english_ordinal(struct phrase *w, uint64_t n)
 {
     static const struct {
         const char *end, *ordinal;
@@ -67,11 +72,11 @@ static void english_ordinal(struct words *w, uint64_t n)
         size_t length = strlen(ends[i].end);
         if (w->out->n >= length && memcmp(w->out->at + w->out->n - length, ends[i].end, length) == 0) {
             w->out->n -= length;
-            words_add(w, ends[i].ordinal);
+            phrase_add(w, ends[i].ordinal);
             return;
         }
     }
-    words_add(w, "th");
+    phrase_add(w, "th");
 }
 
 /* ---- German ---- */
@@ -83,30 +88,30 @@ static const char *const german_tens[] = {
     "", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"};
 
 /* 1 to 999,999 in one word; `last`: a one at the end is counted, and is "eins". */
-static void german_word(struct words *w, uint64_t n, bool last)
+static void german_word(struct phrase *w, uint64_t n, bool last)
 {
     if (n >= 1000) {
         german_word(w, n / 1000, false);
-        words_add(w, "tausend");
+        phrase_add(w, "tausend");
         n %= 1000;
     }
     if (n >= 100) {
-        words_add(w, german_small[n / 100]);
-        words_add(w, "hundert");
+        phrase_add(w, german_small[n / 100]);
+        phrase_add(w, "hundert");
         n %= 100;
     }
     if (n >= 20) {
         if (n % 10) {
-            words_add(w, german_small[n % 10]);
-            words_add(w, "und");
+            phrase_add(w, german_small[n % 10]);
+            phrase_add(w, "und");
         }
-        words_add(w, german_tens[n / 10]);
+        phrase_add(w, german_tens[n / 10]);
     } else if (n > 0) {
-        words_add(w, last && n == 1 ? "eins" : german_small[n]);
+        phrase_add(w, last && n == 1 ? "eins" : german_small[n]);
     }
 }
 
-static void german(struct words *w, uint64_t n, enum gender gender)
+static void german(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -117,41 +122,40 @@ static void german(struct words *w, uint64_t n, enum gender gender)
         uint64_t count = n / big[i].value;
         n %= big[i].value;
         if (count == 1) {
-            words_say(w, big[i].one);
+            phrase_say(w, big[i].one);
         } else if (count > 1) {
-            words_say(w, "");
-            words_add(w, w->out->n ? " " : "");
+            phrase_blank(w);
             german_word(w, count, false);
-            words_say(w, big[i].many);
+            phrase_say(w, big[i].many);
         }
     }
     if (n > 0) {
-        words_add(w, w->out->n && w->out->at[w->out->n - 1] != ' ' ? " " : "");
+        phrase_blank(w);
         german_word(w, n, gender == COUNTING || n > 1);
-        words_add(w, n == 1 && gender == FEMININE ? "e" : "");
+        phrase_add(w, n == 1 && gender == FEMININE ? "e" : "");
     }
 }
 
-static void german_ordinal(struct words *w, uint64_t n, const char *ending)
+static void german_ordinal(struct phrase *w, uint64_t n, const char *ending)
 {
     static const char *const special[] = {"", "ers", "zwei", "drit", "vier", "fünf", "sechs", "sieb",
         "ach", "neun", "zehn", "elf", "zwölf"};
     uint64_t rest = n % 100;
-    words_add(w, w->out->n && w->out->at[w->out->n - 1] != ' ' ? " " : "");
+    phrase_blank(w);
     if (rest > 0 && rest <= 12) {
         german_word(w, n - rest, false);
-        words_add(w, special[rest]);
-        words_add(w, "t");
+        phrase_add(w, special[rest]);
+        phrase_add(w, "t");
     } else {
         bool round = n == 100 || n == 1000; /* hundertste */
         if (round) {
-            words_add(w, n == 100 ? "hundert" : "tausend");
+            phrase_add(w, n == 100 ? "hundert" : "tausend");
         } else {
             german_word(w, n, false);
         }
-        words_add(w, rest >= 20 || rest == 0 ? "st" : "t");
+        phrase_add(w, rest >= 20 || rest == 0 ? "st" : "t");
     }
-    words_add(w, ending && *ending ? ending : "e");
+    phrase_add(w, ending && *ending ? ending : "e");
 }
 
 /* ---- East Asia ---- */
@@ -160,7 +164,7 @@ static const char *const han_digits[] = {"零", "一", "二", "三", "四", "五
 static const char *const hangul_digits[] = {"영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"};
 
 /* 1 to 9,999. Chinese says each zero in the middle once, the others none; `front`: nothing stands before it. */
-static void four_digits(struct words *w, enum tongue tongue, uint64_t n, bool front)
+static void four_digits(struct phrase *w, enum tongue tongue, uint64_t n, bool front)
 {
     static const char *const places[2][4] = {{"", "十", "百", "千"}, {"", "십", "백", "천"}};
     const char *const *digits = tongue == KO ? hangul_digits : han_digits;
@@ -172,18 +176,18 @@ static void four_digits(struct words *w, enum tongue tongue, uint64_t n, bool fr
             zero |= tongue == ZH && n > value && n % value > 0 && n / value > 0;
             continue;
         }
-        words_add(w, zero ? "零" : "");
+        phrase_add(w, zero ? "零" : "");
         bool ten = tongue == ZH && place == 1 && digit == 1 && front && n < 20;
         bool silent = digit == 1 && place > 0 && (tongue != ZH || ten);
         bool pair = tongue == ZH && digit == 2 && place == 3;
-        words_add(w, silent ? "" : pair ? "两" : digits[digit]);
-        words_add(w, places[tongue == KO][place]);
+        phrase_add(w, silent ? "" : pair ? "两" : digits[digit]);
+        phrase_add(w, places[tongue == KO][place]);
         zero = false;
         front = false;
     }
 }
 
-void numeral_of_east_asia(struct words *w, enum tongue tongue, uint64_t n)
+void numeral_of_east_asia(struct phrase *w, enum tongue tongue, uint64_t n)
 {
     static const char *const myriads[3][4] = {
         {"", "万", "亿", "万亿"}, {"", "万", "億", "兆"}, {"", "만", "억", "조"}};
@@ -191,7 +195,7 @@ void numeral_of_east_asia(struct words *w, enum tongue tongue, uint64_t n)
     uint64_t value = 1000000000000;
     bool front = true;
     if (n == 0) {
-        words_add(w, tongue == KO ? hangul_digits[0] : han_digits[0]);
+        phrase_add(w, tongue == KO ? hangul_digits[0] : han_digits[0]);
     }
     for (int i = 3; i >= 0; i--, value /= 10000) {
         uint64_t four = n / value % 10000;
@@ -199,36 +203,36 @@ void numeral_of_east_asia(struct words *w, enum tongue tongue, uint64_t n)
             continue;
         }
         if (tongue == KO && four == 1 && i == 1 && front) {
-            words_add(w, "만"); /* no "one" before it */
+            phrase_add(w, "만"); /* no "one" before it */
         } else if (tongue == ZH && four == 2 && i > 0) {
-            words_add(w, front ? "两" : "零二");
-            words_add(w, names[i]);
+            phrase_add(w, front ? "两" : "零二");
+            phrase_add(w, names[i]);
         } else {
             four_digits(w, tongue, four, front);
-            words_add(w, names[i]);
+            phrase_add(w, names[i]);
         }
         front = false;
     }
 }
 
-void numeral_korean_native(struct words *w, uint64_t n)
+void numeral_korean_native(struct phrase *w, uint64_t n)
 {
     static const char *const ones[] = {
         "", "한", "두", "세", "네", "다섯", "여섯", "일곱", "여덟", "아홉"};
     static const char *const tens[] = {
         "", "열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔"};
-    words_add(w, n == 20 ? "스무" : tens[n / 10]);
-    words_add(w, ones[n % 10]);
+    phrase_add(w, n == 20 ? "스무" : tens[n / 10]);
+    phrase_add(w, ones[n % 10]);
 }
 
 /* ---- All ---- */
 
-void numeral_cardinal(struct words *w, enum tongue tongue, uint64_t n, enum gender gender)
+void numeral_cardinal(struct phrase *w, enum tongue tongue, uint64_t n, enum gender gender)
 {
     static const char *const zero[N_TONGUES] = {
         NULL, "zero", NULL, NULL, "null", "zéro", "ноль", "zero", "cero", "zero"};
     if (n == 0 && zero[tongue]) {
-        words_say(w, zero[tongue]);
+        phrase_say(w, zero[tongue]);
         return;
     }
     switch (tongue) {
@@ -254,13 +258,15 @@ void numeral_cardinal(struct words *w, enum tongue tongue, uint64_t n, enum gend
         numeral_italian(w, n, gender);
         break;
     default:
-        words_add(w, tongue == KO && w->out->n && w->out->at[w->out->n - 1] != ' ' ? " " : "");
+        if (tongue == KO) {
+            phrase_blank(w);
+        }
         numeral_of_east_asia(w, tongue, n);
     }
 }
 
 void numeral_ordinal(
-    struct words *w, enum tongue tongue, uint64_t n, enum gender gender, const char *ending)
+    struct phrase *w, enum tongue tongue, uint64_t n, enum gender gender, const char *ending)
 {
     if (n == 0 || n > 999999) {
         numeral_cardinal(w, tongue, n, gender);
@@ -289,17 +295,17 @@ void numeral_ordinal(
         ordinal_italian(w, n, gender);
         break;
     default:
-        words_add(w, tongue == KO ? "제" : "第");
+        phrase_add(w, tongue == KO ? "제" : "第");
         numeral_of_east_asia(w, tongue, n);
     }
 }
 
-void numeral_digits(struct words *w, enum tongue tongue, const char *digits, size_t n)
+void numeral_digits(struct phrase *w, enum tongue tongue, const char *digits, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned digit = (unsigned)(digits[i] - '0');
         if (tongue == ZH || tongue == JA || tongue == KO) {
-            words_add(w, tongue == KO ? hangul_digits[digit] : han_digits[digit]);
+            phrase_add(w, tongue == KO ? hangul_digits[digit] : han_digits[digit]);
         } else {
             numeral_cardinal(w, tongue, digit, COUNTING);
         }

@@ -4,12 +4,7 @@
 
 #include "script/numerals.h"
 
-static void blank(struct words *w)
-{
-    words_add(w, w->out->n && w->out->at[w->out->n - 1] != ' ' ? " " : "");
-}
-
-static bool ends_in(const struct words *w, const char *text)
+static bool ends_in(const struct phrase *w, const char *text)
 {
     size_t n = strlen(text);
     return w->status == UTTER_OK && w->out->n >= n && memcmp(w->out->at + w->out->n - n, text, n) == 0;
@@ -24,34 +19,34 @@ static const char *const french_tens[] = {"", "", "vingt", "trente", "quarante",
     "soixante", "soixante", "quatre-vingt", "quatre-vingt"};
 
 /* 1 to 999; `last`: hundreds and four-twenties that end the number have their s. */
-static void french_below_thousand(struct words *w, uint64_t n, bool last)
+static void french_below_thousand(struct phrase *w, uint64_t n, bool last)
 {
     uint64_t hundreds = n / 100;
     n %= 100;
     if (hundreds > 1) {
-        words_say(w, french_small[hundreds]);
+        phrase_say(w, french_small[hundreds]);
     }
     if (hundreds > 0) {
-        words_say(w, hundreds > 1 && n == 0 && last ? "cents" : "cent");
+        phrase_say(w, hundreds > 1 && n == 0 && last ? "cents" : "cent");
     }
     if (n < 20) {
-        words_say(w, french_small[n]);
+        phrase_say(w, french_small[n]);
         return;
     }
     uint64_t ten = n / 10, one = n % 10 + (ten == 7 || ten == 9 ? 10 : 0);
-    words_say(w, french_tens[ten]);
+    phrase_say(w, french_tens[ten]);
     if (one == 0) {
-        words_add(w, ten == 8 && last ? "s" : "");
+        phrase_add(w, ten == 8 && last ? "s" : "");
     } else if ((one == 1 || one == 11) && ten < 8) {
-        words_say(w, "et");
-        words_say(w, french_small[one]);
+        phrase_say(w, "et");
+        phrase_say(w, french_small[one]);
     } else {
-        words_add(w, "-");
-        words_add(w, french_small[one]);
+        phrase_add(w, "-");
+        phrase_add(w, french_small[one]);
     }
 }
 
-void numeral_french(struct words *w, uint64_t n, enum gender gender)
+void numeral_french(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -63,36 +58,36 @@ void numeral_french(struct words *w, uint64_t n, enum gender gender)
         n %= big[i].value;
         if (count > 0) {
             french_below_thousand(w, count, true);
-            words_say(w, count > 1 ? big[i].many : big[i].one);
+            phrase_say(w, count > 1 ? big[i].many : big[i].one);
         }
     }
     if (n >= 1000) {
         if (n >= 2000) {
             french_below_thousand(w, n / 1000, false);
         }
-        words_say(w, "mille");
+        phrase_say(w, "mille");
         n %= 1000;
     }
     french_below_thousand(w, n, true);
-    words_add(w, gender == FEMININE && n % 10 == 1 && ends_in(w, "un") ? "e" : "");
+    phrase_add(w, gender == FEMININE && n % 10 == 1 && ends_in(w, "un") ? "e" : "");
 }
 
-void ordinal_french(struct words *w, uint64_t n, enum gender gender)
+void ordinal_french(struct phrase *w, uint64_t n, enum gender gender)
 {
     if (n == 1) {
-        words_say(w, gender == FEMININE ? "première" : "premier");
+        phrase_say(w, gender == FEMININE ? "première" : "premier");
         return;
     }
     numeral_french(w, n, COUNTING);
     if (ends_in(w, "cinq")) {
-        words_add(w, "u");
+        phrase_add(w, "u");
     } else if (ends_in(w, "neuf")) {
         w->out->n--;
-        words_add(w, "v");
+        phrase_add(w, "v");
     } else if (ends_in(w, "e") || ends_in(w, "cents") || ends_in(w, "vingts")) {
         w->out->n--;
     }
-    words_add(w, "ième");
+    phrase_add(w, "ième");
 }
 
 /* ---- Spanish ---- */
@@ -107,39 +102,39 @@ static const char *const spanish_hundreds[] = {"", "ciento", "doscient", "tresci
     "quinient", "seiscient", "setecient", "ochocient", "novecient"};
 
 /* 1 to 999. Before a noun of men "uno" is "un". */
-static void spanish_below_thousand(struct words *w, uint64_t n, enum gender gender)
+static void spanish_below_thousand(struct phrase *w, uint64_t n, enum gender gender)
 {
     if (n == 100) {
-        words_say(w, "cien");
+        phrase_say(w, "cien");
         return;
     }
-    words_say(w, spanish_hundreds[n / 100]);
-    words_add(w, n >= 200 ? gender == FEMININE ? "as" : "os" : "");
+    phrase_say(w, spanish_hundreds[n / 100]);
+    phrase_add(w, n >= 200 ? gender == FEMININE ? "as" : "os" : "");
     n %= 100;
     if (n >= 30) {
-        words_say(w, spanish_tens[n / 10]);
+        phrase_say(w, spanish_tens[n / 10]);
         n %= 10;
-        words_say(w, n ? "y" : "");
+        phrase_say(w, n ? "y" : "");
     }
     if (n % 10 == 1 && n != 11 && gender != COUNTING) {
-        words_say(w, gender == FEMININE ? n == 21 ? "veintiuna" : "una" : n == 21 ? "veintiún" : "un");
+        phrase_say(w, gender == FEMININE ? n == 21 ? "veintiuna" : "una" : n == 21 ? "veintiún" : "un");
     } else {
-        words_say(w, spanish_small[n]);
+        phrase_say(w, spanish_small[n]);
     }
 }
 
-static void spanish_below_million(struct words *w, uint64_t n, enum gender gender)
+static void spanish_below_million(struct phrase *w, uint64_t n, enum gender gender)
 {
     if (n >= 1000) {
         if (n >= 2000) {
             spanish_below_thousand(w, n / 1000, gender == FEMININE ? FEMININE : MASCULINE);
         }
-        words_say(w, "mil");
+        phrase_say(w, "mil");
     }
     spanish_below_thousand(w, n % 1000, gender);
 }
 
-void numeral_spanish(struct words *w, uint64_t n, enum gender gender)
+void numeral_spanish(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -150,42 +145,43 @@ void numeral_spanish(struct words *w, uint64_t n, enum gender gender)
         n %= big[i].value;
         if (count > 0) {
             spanish_below_million(w, count, MASCULINE);
-            words_say(w, count > 1 ? big[i].many : big[i].one);
+            phrase_say(w, count > 1 ? big[i].many : big[i].one);
         }
     }
     spanish_below_million(w, n, gender);
 }
 
-/* Ordinals of decimal places, as stems that take o or a. */
-struct places {
+/* The ordinals of each decimal place, as stems that take o or a. */
+struct ordinal_stems {
     const char *ones[10], *tens[10], *hundreds[10];
 };
 
-static void ordinal_by_places(struct words *w, const struct places *p, uint64_t n, enum gender gender)
+static void ordinal_by_place(
+    struct phrase *w, const struct ordinal_stems *p, uint64_t n, enum gender gender)
 {
     const char *ending = gender == FEMININE ? "a" : "o";
-    const char *const stems[] = {p->hundreds[n / 100 % 10], p->tens[n / 10 % 10], p->ones[n % 10]};
+    const char *const parts[] = {p->hundreds[n / 100 % 10], p->tens[n / 10 % 10], p->ones[n % 10]};
     for (size_t i = 0; i < 3; i++) {
-        if (*stems[i]) {
-            words_say(w, stems[i]);
-            words_add(w, ending);
+        if (*parts[i]) {
+            phrase_say(w, parts[i]);
+            phrase_add(w, ending);
         }
     }
 }
 
-void ordinal_spanish(struct words *w, uint64_t n, enum gender gender)
+void ordinal_spanish(struct phrase *w, uint64_t n, enum gender gender)
 {
-    static const struct places places = {
+    static const struct ordinal_stems stems = {
         {"", "primer", "segund", "tercer", "cuart", "quint", "sext", "séptim", "octav", "noven"},
         {"", "décim", "vigésim", "trigésim", "cuadragésim", "quincuagésim", "sexagésim", "septuagésim",
             "octogésim", "nonagésim"},
         {"", "centésim", "ducentésim", "tricentésim", "cuadringentésim", "quingentésim", "sexcentésim",
             "septingentésim", "octingentésim", "noningentésim"}};
     if (n == 11 || n == 12) {
-        words_say(w, n == 11 ? "undécim" : "duodécim");
-        words_add(w, gender == FEMININE ? "a" : "o");
+        phrase_say(w, n == 11 ? "undécim" : "duodécim");
+        phrase_add(w, gender == FEMININE ? "a" : "o");
     } else if (n < 1000) {
-        ordinal_by_places(w, &places, n, gender);
+        ordinal_by_place(w, &stems, n, gender);
     } else {
         numeral_spanish(w, n, gender == FEMININE ? FEMININE : COUNTING);
     }
@@ -201,24 +197,24 @@ static const char *const portuguese_tens[] = {
 static const char *const portuguese_hundreds[] = {"", "cento", "duzent", "trezent", "quatrocent",
     "quinhent", "seiscent", "setecent", "oitocent", "novecent"};
 
-static void portuguese_below_thousand(struct words *w, uint64_t n, enum gender gender)
+static void portuguese_below_thousand(struct phrase *w, uint64_t n, enum gender gender)
 {
     bool before = n >= 100;
     if (n == 100) {
-        words_say(w, "cem");
+        phrase_say(w, "cem");
         return;
     }
-    words_say(w, portuguese_hundreds[n / 100]);
-    words_add(w, n >= 200 ? gender == FEMININE ? "as" : "os" : "");
+    phrase_say(w, portuguese_hundreds[n / 100]);
+    phrase_add(w, n >= 200 ? gender == FEMININE ? "as" : "os" : "");
     n %= 100;
     if (n >= 20) {
-        words_say(w, before ? "e" : "");
-        words_say(w, portuguese_tens[n / 10]);
+        phrase_say(w, before ? "e" : "");
+        phrase_say(w, portuguese_tens[n / 10]);
         n %= 10;
         before = true;
     }
-    words_say(w, n > 0 && before ? "e" : "");
-    words_say(w, gender == FEMININE && n > 0 && n < 3 ? n == 1 ? "uma" : "duas" : portuguese_small[n]);
+    phrase_say(w, n > 0 && before ? "e" : "");
+    phrase_say(w, gender == FEMININE && n > 0 && n < 3 ? n == 1 ? "uma" : "duas" : portuguese_small[n]);
 }
 
 /* Whether "e" stands before the last group. */
@@ -227,7 +223,7 @@ static bool joined(uint64_t n)
     return n > 0 && n < 1000 && (n < 100 || n % 100 == 0);
 }
 
-void numeral_portuguese(struct words *w, uint64_t n, enum gender gender)
+void numeral_portuguese(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -240,33 +236,33 @@ void numeral_portuguese(struct words *w, uint64_t n, enum gender gender)
         n %= big[i].value;
         if (count > 0) {
             portuguese_below_thousand(w, count, MASCULINE);
-            words_say(w, count > 1 ? big[i].many : big[i].one);
+            phrase_say(w, count > 1 ? big[i].many : big[i].one);
             before = true;
         }
     }
     if (n >= 1000) {
-        words_say(w, before && n % 1000 == 0 && joined(n / 1000) ? "e" : "");
+        phrase_say(w, before && n % 1000 == 0 && joined(n / 1000) ? "e" : "");
         if (n >= 2000) {
             portuguese_below_thousand(w, n / 1000, gender);
         }
-        words_say(w, "mil");
+        phrase_say(w, "mil");
         n %= 1000;
         before = true;
     }
-    words_say(w, before && joined(n) ? "e" : "");
+    phrase_say(w, before && joined(n) ? "e" : "");
     portuguese_below_thousand(w, n, gender);
 }
 
-void ordinal_portuguese(struct words *w, uint64_t n, enum gender gender)
+void ordinal_portuguese(struct phrase *w, uint64_t n, enum gender gender)
 {
-    static const struct places places = {
+    static const struct ordinal_stems stems = {
         {"", "primeir", "segund", "terceir", "quart", "quint", "sext", "sétim", "oitav", "non"},
         {"", "décim", "vigésim", "trigésim", "quadragésim", "quinquagésim", "sexagésim", "septuagésim",
             "octogésim", "nonagésim"},
         {"", "centésim", "ducentésim", "tricentésim", "quadringentésim", "quingentésim", "sexcentésim",
             "septingentésim", "octingentésim", "noningentésim"}};
     if (n < 1000) {
-        ordinal_by_places(w, &places, n, gender);
+        ordinal_by_place(w, &stems, n, gender);
     } else {
         numeral_portuguese(w, n, gender == FEMININE ? FEMININE : COUNTING);
     }
@@ -281,24 +277,24 @@ static const char *const italian_tens[] = {
     "", "", "venti", "trenta", "quaranta", "cinquanta", "sessanta", "settanta", "ottanta", "novanta"};
 
 /* 1 to 999 in one word. */
-static void italian_below_thousand(struct words *w, uint64_t n)
+static void italian_below_thousand(struct phrase *w, uint64_t n)
 {
     bool before = n >= 20;
     if (n >= 100) {
-        words_add(w, n >= 200 ? italian_small[n / 100] : "");
-        words_add(w, "cento");
+        phrase_add(w, n >= 200 ? italian_small[n / 100] : "");
+        phrase_add(w, "cento");
         n %= 100;
         w->out->n -= (n / 10 == 8 || n == 8) && w->status == UTTER_OK; /* centottanta */
     }
     if (n >= 20) {
-        words_add(w, italian_tens[n / 10]);
+        phrase_add(w, italian_tens[n / 10]);
         n %= 10;
         w->out->n -= (n == 1 || n == 8) && w->status == UTTER_OK; /* ventuno, ventotto */
     }
-    words_add(w, n == 3 && before ? "tré" : italian_small[n]);
+    phrase_add(w, n == 3 && before ? "tré" : italian_small[n]);
 }
 
-void numeral_italian(struct words *w, uint64_t n, enum gender gender)
+void numeral_italian(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -309,19 +305,19 @@ void numeral_italian(struct words *w, uint64_t n, enum gender gender)
         uint64_t count = n / big[i].value;
         n %= big[i].value;
         if (count == 1) {
-            words_say(w, big[i].one);
+            phrase_say(w, big[i].one);
         } else if (count > 1) {
-            blank(w);
+            phrase_blank(w);
             italian_below_thousand(w, count);
-            words_say(w, big[i].many);
+            phrase_say(w, big[i].many);
         }
     }
     if (n == 0) {
         return;
     }
-    blank(w);
+    phrase_blank(w);
     if (n == 1 && gender != COUNTING) {
-        words_add(w, gender == FEMININE ? "una" : "un");
+        phrase_add(w, gender == FEMININE ? "una" : "un");
         return;
     }
     if (n >= 1000) {
@@ -331,34 +327,34 @@ void numeral_italian(struct words *w, uint64_t n, enum gender gender)
         /* tre is not stressed within a word */
         if (ends_in(w, "tré")) {
             w->out->n -= strlen("é");
-            words_add(w, "e");
+            phrase_add(w, "e");
         }
-        words_add(w, n >= 2000 ? "mila" : "mille");
+        phrase_add(w, n >= 2000 ? "mila" : "mille");
         bool three = n % 1000 == 3;
-        words_add(w, three ? "tré" : "");
+        phrase_add(w, three ? "tré" : "");
         n = three ? 0 : n % 1000;
     }
     italian_below_thousand(w, n);
 }
 
-void ordinal_italian(struct words *w, uint64_t n, enum gender gender)
+void ordinal_italian(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const char *const first[] = {
         "", "prim", "second", "terz", "quart", "quint", "sest", "settim", "ottav", "non", "decim"};
     if (n <= 10) {
-        words_say(w, first[n]);
+        phrase_say(w, first[n]);
     } else {
         numeral_italian(w, n, COUNTING);
         if (ends_in(w, "tré")) {
             w->out->n -= strlen("é");
-            words_add(w, "e");
+            phrase_add(w, "e");
         } else if (n % 1000 == 0 && n > 1000) {
             w->out->n--; /* duemila: duemillesimo */
-            words_add(w, "l");
+            phrase_add(w, "l");
         } else if (!ends_in(w, "sei")) {
             w->out->n -= w->out->n > 0;
         }
-        words_add(w, "esim");
+        phrase_add(w, "esim");
     }
-    words_add(w, gender == FEMININE ? "a" : "o");
+    phrase_add(w, gender == FEMININE ? "a" : "o");
 }

@@ -12,22 +12,22 @@ static const char *const tens[] = {"", "", "двадцать", "тридцать
 static const char *const hundreds[] = {"", "сто", "двести", "триста", "четыреста", "пятьсот",
     "шестьсот", "семьсот", "восемьсот", "девятьсот"};
 
-static void below_thousand(struct words *w, uint64_t n, enum gender gender)
+static void below_thousand(struct phrase *w, uint64_t n, enum gender gender)
 {
-    words_say(w, hundreds[n / 100]);
+    phrase_say(w, hundreds[n / 100]);
     n %= 100;
     if (n >= 20) {
-        words_say(w, tens[n / 10]);
+        phrase_say(w, tens[n / 10]);
         n %= 10;
     }
     if (n == 1 && gender >= FEMININE) {
-        words_say(w, gender == FEMININE ? "одна" : "одно");
+        phrase_say(w, gender == FEMININE ? "одна" : "одно");
     } else {
-        words_say(w, n == 2 && gender == FEMININE ? "две" : ones[n]);
+        phrase_say(w, n == 2 && gender == FEMININE ? "две" : ones[n]);
     }
 }
 
-void numeral_russian(struct words *w, uint64_t n, enum gender gender)
+void numeral_russian(struct phrase *w, uint64_t n, enum gender gender)
 {
     static const struct {
         uint64_t value;
@@ -40,7 +40,7 @@ void numeral_russian(struct words *w, uint64_t n, enum gender gender)
         n %= big[i].value;
         if (count > 0) {
             below_thousand(w, count, big[i].value == 1000 ? FEMININE : MASCULINE);
-            words_say(w, big[i].forms[numeral_form(RU, count)]);
+            phrase_say(w, big[i].forms[numeral_form(RU, count)]);
         }
     }
     below_thousand(w, n, gender);
@@ -56,25 +56,25 @@ static const char *const ordinal_hundreds[] = {"", "hсот", "hдвухсот",
     "hпятисот", "hшестисот", "hсемисот", "hвосьмисот", "hдевятисот"};
 
 /* "го": genitive, "м": prepositional, "му": dative; else the nominative of the gender. */
-static void say_stem(struct words *w, const char *stem, enum gender gender, const char *ending)
+static void say_stem(struct phrase *w, const char *stem, enum gender gender, const char *ending)
 {
     static const char *const masculine[] = {"ый", "ой", "ий"};
     int kind = stem[0] == 'h' ? 0 : stem[0] == 'o' ? 1 : 2;
-    words_say(w, stem + 1);
+    phrase_say(w, stem + 1);
     if (ending && *ending) {
-        words_add(w, kind == 2 ? "ье" : "о");
-        words_add(w, ending);
+        phrase_add(w, kind == 2 ? "ье" : "о");
+        phrase_add(w, ending);
     } else if (gender == FEMININE) {
-        words_add(w, kind == 2 ? "ья" : "ая");
+        phrase_add(w, kind == 2 ? "ья" : "ая");
     } else if (gender == NEUTER) {
-        words_add(w, kind == 2 ? "ье" : "ое");
+        phrase_add(w, kind == 2 ? "ье" : "ое");
     } else {
-        words_add(w, masculine[kind]);
+        phrase_add(w, masculine[kind]);
     }
 }
 
 /* "двухтысячный" is one word; of more than ten thousands only the last word changes. */
-static void say_thousandth(struct words *w, uint64_t count, enum gender gender, const char *ending)
+static void say_thousandth(struct phrase *w, uint64_t count, enum gender gender, const char *ending)
 {
     static const char *const stems[] = {"", "hтысячн", "hдвухтысячн", "hтрёхтысячн", "hчетырёхтысячн",
         "hпятитысячн", "hшеститысячн", "hсемитысячн", "hвосьмитысячн", "hдевятитысячн",
@@ -85,11 +85,11 @@ static void say_thousandth(struct words *w, uint64_t count, enum gender gender, 
     say_stem(w, stems[count > 10 ? 1 : count], gender, ending);
 }
 
-void ordinal_russian(struct words *w, uint64_t n, enum gender gender, const char *ending)
+void ordinal_russian(struct phrase *w, uint64_t n, enum gender gender, const char *ending)
 {
     uint64_t rest = n % 100, hundred = n % 1000;
     if (n > 1000 && n < 2000) { /* a year, as a rule */
-        words_say(w, "тысяча");
+        phrase_say(w, "тысяча");
         n -= 1000;
     }
     if (hundred == 0) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "script/letters.h"
 #include "script/script_parts.h"
 #include "script/spell.h"
@@ -28,7 +29,7 @@ static const struct script_run *run_of(struct pen *p, size_t at)
 /* Bytes behind text[at] up to the next that the markup has fixed. */
 static size_t free_bytes(struct pen *p, size_t at)
 {
-    size_t i = p->i_fixed > p->i_run ? p->i_fixed : p->i_run;
+    size_t i = max(p->i_fixed, p->i_run);
     while (i < p->from->n_runs && !p->from->runs[i].fixed) {
         i++;
     }
@@ -68,7 +69,7 @@ static utter_status step(
         return copy(p, run, at, left);
     }
     size_t limit = at + free_bytes(p, at);
-    limit = limit < n ? limit : n;
+    limit = min(limit, n);
     const char *spelled = s->lexicon ? lexicon_find(s->lexicon, language, voice ? voice : s->voice,
                                            text, limit, at, bytes)
                                      : NULL;

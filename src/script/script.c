@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
+#include "script/letters.h"
 #include "script/script_parts.h"
 
 /* Text without an empty line is not waited for beyond this; and a document has an end. */
@@ -53,8 +55,8 @@ void script_free(struct script **script)
         for (size_t i = s->from; i < s->n_spans; i++) {
             script_span_fini(&s->spans[i]);
         }
-        for (size_t i = 0; i < s->n_words; i++) {
-            memory_free(s->words[i]);
+        for (size_t i = 0; i < s->n_names; i++) {
+            memory_free(s->names[i]);
         }
         for (int i = 0; i < s->n_notes; i++) {
             memory_free(s->notes[i]);
@@ -65,7 +67,7 @@ void script_free(struct script **script)
         cast_free(&s->cast);
         lexicon_free(&s->lexicon);
         memory_free(s->spans);
-        memory_free(s->words);
+        memory_free(s->names);
         memory_free(s->language);
         memory_free(s->voice);
         memory_free(s);
@@ -76,7 +78,7 @@ void script_free(struct script **script)
 /* The bytes of white space and marks of byte order that text[0..n) begins with. */
 static size_t skip_front(const char *text, size_t n)
 {
-    size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t at = letters_byte_order(text, n);
     while (at < n && strchr(" \t\r\n", text[at])) {
         at++;
     }
@@ -116,7 +118,7 @@ static bool decide(struct script *s)
  * long ends at a blank, or at a character. */
 static size_t paragraph_end(const char *text, size_t from, size_t n)
 {
-    size_t most = n < LONG_PARAGRAPH ? n : LONG_PARAGRAPH, line = 0;
+    size_t most = min(n, LONG_PARAGRAPH), line = 0;
     for (size_t at = from; at < most; at++) {
         if (text[at] == '\n' && at > from && line == 0) {
             return at + 1;
@@ -215,7 +217,7 @@ bool script_is_done(const struct script *s)
 
 const struct script_style *script_next_style(struct script *s)
 {
-    s->n_styles = s->n_styles > s->from ? s->n_styles : s->from;
+    s->n_styles = max(s->n_styles, s->from);
     return s->n_styles < s->n_spans ? &s->spans[s->n_styles++].style : NULL;
 }
 

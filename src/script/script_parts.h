@@ -26,8 +26,8 @@ struct script {
     struct script_span *spans; /* ready ones: [from, n) */
     size_t from, n_spans, spans_room;
     size_t n_styles; /* of spans, script_next_style has given */
-    char **words;    /* strings of styles */
-    size_t n_words, words_room;
+    char **names;    /* voices and languages of styles */
+    size_t n_names, names_room;
     char *notes[SCRIPT_MOST_NOTES];
     int n_notes, notes_given;
     struct chars unknown; /* names of elements that were left out */
@@ -52,9 +52,10 @@ utter_status span_pause(struct script *s, double seconds, utter_error *error);
 /* The end of a sentence or a paragraph that the markup says, whatever the marks are. */
 utter_status span_sentence(struct script *s, size_t source, utter_error *error);
 utter_status span_paragraph(struct script *s, size_t source, utter_error *error);
-/* A string that lives as long as the script; the same one for the same bytes. Too many of them are refused. */
-utter_status script_word(
-    struct script *s, const char *text, size_t n, const char **word, utter_error *error);
+/* A voice or language that a style names: a string that lives as long as the script, the same one for the same bytes.
+ * Too many of them are refused. */
+utter_status script_name(
+    struct script *s, const char *text, size_t n, const char **name, utter_error *error);
 /* A note, unless it was made before. */
 void script_add_note(struct script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -76,7 +77,7 @@ bool value_volume(const char *text, size_t n, double *volume);
 /* ---- Cast (cast.c) ---- */
 
 utter_status cast_read(struct cast **cast, const char *text, utter_error *error);
-/* The voice of who speaks the line text[0..n), and where the words begin; NULL: nobody of the cast. */
+/* The voice of who speaks the line text[0..n), and in *words where its words begin; NULL: nobody of the cast. */
 const char *cast_find(const struct cast *cast, const char *line, size_t n, size_t *words);
 /* The voice of lines that nobody speaks; NULL: the reading's. */
 const char *cast_narrator(const struct cast *cast);

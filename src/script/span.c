@@ -162,33 +162,33 @@ utter_status span_paragraph(struct script *s, size_t source, utter_error *error)
     return status;
 }
 
-utter_status script_word(
-    struct script *s, const char *text, size_t n, const char **word, utter_error *error)
+utter_status script_name(
+    struct script *s, const char *text, size_t n, const char **name, utter_error *error)
 {
-    enum { MOST_WORDS = 2000 }; /* each is looked for among the others */
-    for (size_t i = 0; i < s->n_words; i++) {
-        if (strlen(s->words[i]) == n && memcmp(s->words[i], text, n) == 0) {
-            *word = s->words[i];
+    enum { MOST_NAMES = 2000 }; /* each is looked for among the others */
+    for (size_t i = 0; i < s->n_names; i++) {
+        if (strlen(s->names[i]) == n && memcmp(s->names[i], text, n) == 0) {
+            *name = s->names[i];
             return UTTER_OK;
         }
     }
-    if (s->n_words == MOST_WORDS) {
+    if (s->n_names == MOST_NAMES) {
         return error_set(error, UTTER_E_ARGUMENT,
-            "markup: the text names more than %d voices and languages", MOST_WORDS);
+            "markup: the text names more than %d voices and languages", MOST_NAMES);
     }
-    if (s->n_words == s->words_room) {
-        char **grown = memory_resize(s->words, s->words_room, s->words_room + 16, sizeof *s->words);
+    if (s->n_names == s->names_room) {
+        char **grown = memory_resize(s->names, s->names_room, s->names_room + 16, sizeof *s->names);
         if (!grown) {
             return error_memory(error, "a script");
         }
-        s->words = grown;
-        s->words_room += 16;
+        s->names = grown;
+        s->names_room += 16;
     }
     char *copy = memory_string_n(text, n);
     if (!copy) {
         return error_memory(error, "a script");
     }
-    *word = s->words[s->n_words++] = copy;
+    *name = s->names[s->n_names++] = copy;
     return UTTER_OK;
 }
 

@@ -9,29 +9,29 @@
 #include "script/letters.h"
 #include "script/spell_parts.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 size_t spot_has(const struct spot *s, size_t at, const char *what)
 {
     size_t n = strlen(what);
     return at + n <= s->n && memcmp(s->text + at, what, n) == 0 ? n : 0;
 }
 
+/* A blank at which no line breaks, wide or narrow. */
+static size_t unbroken_blank(const struct spot *s, size_t at)
+{
+    size_t n = spot_has(s, at, "\u00a0");
+    return n ? n : spot_has(s, at, "\u202f");
+}
+
 size_t spot_blank(const struct spot *s, size_t at)
 {
     size_t n = spot_has(s, at, " ");
-    n = n ? n : spot_has(s, at, "\xc2\xa0");
-    return n ? n : spot_has(s, at, "\xe2\x80\xaf");
+    return n ? n : unbroken_blank(s, at);
 }
 
 bool spot_ends(const struct spot *s, size_t at)
 {
     uint32_t code = letters_at(s->text, s->n, at);
-    bool hangul = code >= 0xac00 && code < 0xd7b0;
-    return !letters_is_word(code) || letters_is_wide(code) || hangul;
+    return !letters_is_word(code) || letters_is_wide(code) || letters_is_hangul(code);
 }
 
 bool spot_behind(const struct spot *s, size_t at, const char *list)
@@ -66,8 +66,7 @@ static size_t group_mark(const struct spot *s, size_t at)
             return 1;
         }
     }
-    size_t n = spot_has(s, at, "\xc2\xa0");
-    n = n ? n : spot_has(s, at, "\xe2\x80\xaf");
+    size_t n = unbroken_blank(s, at);
     bool blank = s->tongue == FR || s->tongue == RU;
     return n ? n : blank ? spot_has(s, at, " ") : 0;
 }
@@ -134,9 +133,9 @@ static bool say_russian_decimals(const struct spot *s, const struct number *numb
         return false;
     }
     numeral_cardinal(s->w, RU, number->value, FEMININE);
-    words_say(s->w, numeral_form(RU, number->value) == 0 && number->value > 0 ? "целая" : "целых");
+    phrase_say(s->w, numeral_form(RU, number->value) == 0 && number->value > 0 ? "целая" : "целых");
     numeral_cardinal(s->w, RU, value, FEMININE);
-    words_say(s->w, places[number->n_decimals - 1][numeral_form(RU, value) > 0 || value == 0]);
+    phrase_say(s->w, places[number->n_decimals - 1][numeral_form(RU, value) > 0 || value == 0]);
     return true;
 }
 
@@ -146,9 +145,9 @@ static void say_decimals(const struct spot *s, const struct number *number)
     size_t n = number->n_decimals;
     bool counted = (s->tongue == FR || s->tongue == ES || s->tongue == PT || s->tongue == IT) && n <= 2;
     if (s->t->wide || s->tongue == KO) {
-        words_add(s->w, s->t->point);
+        phrase_add(s->w, s->t->point);
     } else {
-        words_say(s->w, s->t->point);
+        phrase_say(s->w, s->t->point);
     }
     if (counted) {
         for (; n > 1 && *digits == '0'; digits++, n--) {
@@ -198,7 +197,7 @@ static size_t spell_fraction(const struct spot *s)
     for (size_t i = 0; i < 5; i++) {
         size_t n = spot_has(s, s->at, written[i]);
         if (n > 0 && spot_ends(s, s->at + n) && !spot_has(s, s->at + n, "/")) {
-            words_say(s->w, said[s->tongue][i]);
+            phrase_say(s->w, said[s->tongue][i]);
             return n;
         }
     }
@@ -224,8 +223,7 @@ static size_t spell_version(const struct spot *s)
     }
     for (size_t from = s->at; from < at; from += n + 1) {
         n = number_digits(s, from, 4, &value);
-        words_say(s->w, from > s->at ? s->tongue == DE ? "Punkt" : s->t->point : "");
-        words_say(s->w, "");
+        phrase_say(s->w, from > s->at ? s->tongue == DE ? "Punkt" : s->t->point : "");
         numeral_cardinal(s->w, s->tongue, value, COUNTING);
     }
     return at - s->at;
@@ -244,7 +242,7 @@ static bool say_counted(const struct spot *s, const struct number *number, size_
     }
     for (size_t i = 0; s->tongue == ZH && number->value == 2 && i < sizeof pairs / sizeof *pairs; i++) {
         if (spot_has(s, at, pairs[i])) {
-            words_add(s->w, "两");
+            phrase_add(s->w, "两");
             return true;
         }
     }
@@ -255,7 +253,7 @@ static bool say_counted(const struct spot *s, const struct number *number, size_
     bool month =
         s->tongue == KO && spot_has(s, at, "월") && (number->value == 6 || number->value == 10);
     if (month) {
-        words_add(s->w, number->value == 6 ? "유" : "시");
+        phrase_add(s->w, number->value == 6 ? "유" : "시");
         return true;
     }
     for (size_t i = 0; s->tongue == KO && i < sizeof natives / sizeof *natives; i++) {
@@ -265,7 +263,7 @@ static bool say_counted(const struct spot *s, const struct number *number, size_
         if (!titled && number->value > 0 && number->value <= (hour ? 12 : 99) &&
             spot_has(s, at, natives[i])) {
             if (first) {
-                words_add(s->w, "첫");
+                phrase_add(s->w, "첫");
             } else {
                 numeral_korean_native(s->w, number->value);
             }
@@ -280,7 +278,7 @@ static size_t spell_number(const struct spot *s, size_t at, bool negative)
 {
     struct number number = number_at(s, at);
     size_t end = at + number.bytes, dash = spot_has(s, end, "-");
-    dash = dash ? dash : spot_has(s, end, "\xe2\x80\x93");
+    dash = dash ? dash : spot_has(s, end, "–");
     if (number.bytes == 0 || spot_has(s, end, "/")) {
         return 0;
     }
@@ -294,7 +292,7 @@ static size_t spell_number(const struct spot *s, size_t at, bool negative)
     bool range = dash > 0 && end + dash < s->n && is_digit(s->text[end + dash]);
     bool year = number.bytes == 4 && number.plain && number.n_decimals == 0 && number.value >= 1100 &&
                 ((s->tongue == EN && number.value < 2100) || (s->tongue == DE && number.value < 2000));
-    words_say(s->w, negative ? s->t->minus : "");
+    phrase_say(s->w, negative ? s->t->minus : "");
     if (year) {
         spell_year(s, number.value);
     } else if (!say_counted(s, &number, end)) {
@@ -302,11 +300,11 @@ static size_t spell_number(const struct spot *s, size_t at, bool negative)
     }
     if (range) {
         if (s->t->wide || s->tongue == KO) {
-            words_add(s->w, s->t->to);
+            phrase_add(s->w, s->t->to);
         } else {
-            words_say(s->w, s->t->to);
+            phrase_say(s->w, s->t->to);
         }
-        words_add(s->w, s->t->wide ? "" : " ");
+        phrase_add(s->w, s->t->wide ? "" : " ");
     }
     return end + (range ? dash : 0) - s->at;
 }
@@ -330,13 +328,13 @@ const char *spell_language(const char *language, const char *text, size_t n)
     uint32_t code;
     for (size_t at = 0; at < n;) {
         at += utf8_get(text + at, &code);
-        if ((code >= 0x3040 && code < 0x3100)) {
+        if (code >= 0x3040 && code < 0x3100) { /* kana */
             return "japanese";
         }
-        if (code >= 0xac00 && code < 0xd7b0) {
+        if (letters_is_hangul(code)) {
             return "korean";
         }
-        if (code >= 0x400 && code < 0x500) {
+        if (code >= 0x400 && code < 0x500) { /* Cyrillic */
             return "russian";
         }
         found = letters_is_wide(code) ? "chinese" : found;
@@ -348,10 +346,9 @@ const char *spell_language(const char *language, const char *text, size_t n)
 static bool may_begin(const char *text, size_t at)
 {
     uint32_t before = letters_before(text, at);
-    bool hangul = before >= 0xac00 && before < 0xd7b0;
     bool inner = at > 1 && (before == '.' || before == ',' || before == ':' || before == '/') &&
                  is_digit(text[at - 2]);
-    return !inner && (!letters_is_word(before) || letters_is_wide(before) || hangul);
+    return !inner && (!letters_is_word(before) || letters_is_wide(before) || letters_is_hangul(before));
 }
 
 static size_t spell_here(struct spot *s)
@@ -367,7 +364,7 @@ static size_t spell_here(struct spot *s)
         return bytes ? bytes : spell_number(s, s->at, false);
     }
     size_t minus = spot_has(s, s->at, "-");
-    minus = minus ? minus : spot_has(s, s->at, "\xe2\x88\x92");
+    minus = minus ? minus : spot_has(s, s->at, "−");
     uint32_t before = letters_before(s->text, s->at);
     bool sign = minus > 0 && s->at + minus < s->n && is_digit(s->text[s->at + minus]) &&
                 (before == 0 || before == ' ' || before == '(' || before == '\n' || before > 0x3000);
@@ -378,7 +375,7 @@ size_t spell_at(const char *language, const char *text, size_t n, size_t at, str
     utter_status *status, utter_error *error)
 {
     const struct tongue_words *t = tongue_of(language);
-    struct words w = {.out = words, .error = error};
+    struct phrase w = {.out = words, .error = error};
     *status = UTTER_OK;
     bool candidate = is_digit(text[at]) || text[at] == '+' || text[at] == '(' || text[at] == '-' ||
                      text[at] == '$' || (text[at] >= 'A' && text[at] <= 'Z') ||

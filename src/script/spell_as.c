@@ -15,11 +15,10 @@ static void say_characters(const struct spot *s, bool digits_only)
         n = utf8_get(s->text + at, &code);
         memcpy(one, s->text + at, n);
         if (code >= '0' && code <= '9') {
-            words_say(s->w, "");
-            words_add(s->w, s->w->out->n && s->tongue == KO ? " " : "");
+            phrase_add(s->w, s->w->out->n && s->tongue == KO ? " " : "");
             numeral_digits(s->w, s->tongue, s->text + at, 1);
         } else if (letters_is_word(code) && !digits_only) {
-            words_say(s->w, one);
+            phrase_say(s->w, one);
         }
     }
 }
@@ -29,7 +28,7 @@ static size_t say_cardinal(const struct spot *s)
     size_t minus = spot_has(s, 0, "-");
     struct number number = number_at(s, minus);
     if (number.bytes > 0 && minus) {
-        words_say(s->w, s->t->minus);
+        phrase_say(s->w, s->t->minus);
     }
     number_say(s, &number, COUNTING);
     return number.bytes ? minus + number.bytes : 0;
@@ -92,7 +91,7 @@ static size_t say(struct spot *s, const char *as, const char *format)
 utter_status spell_as(const char *language, const char *as, const char *format, const char *text,
     size_t n, struct chars *out, utter_error *error)
 {
-    struct words w = {.out = out, .error = error};
+    struct phrase w = {.out = out, .error = error};
     const char *name = spell_language(language, text, n);
     size_t front = 0;
     while (n > 0 && strchr(" \t\r\n", text[n - 1])) {

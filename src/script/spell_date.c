@@ -7,11 +7,6 @@
 #include "script/letters.h"
 #include "script/spell_parts.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* ---- Years and dates ---- */
 
 void spell_year(const struct spot *s, uint64_t year)
@@ -20,21 +15,20 @@ void spell_year(const struct spot *s, uint64_t year)
     bool pairs = s->tongue == EN && year >= 1100 && year < 2100 && !(year >= 2000 && year < 2010);
     if (pairs) {
         numeral_cardinal(s->w, EN, hundreds, COUNTING);
-        words_say(s->w, rest == 0 ? "hundred" : rest < 10 ? "oh" : "");
+        phrase_say(s->w, rest == 0 ? "hundred" : rest < 10 ? "oh" : "");
         if (rest > 0) {
             numeral_cardinal(s->w, EN, rest, COUNTING);
         }
     } else if (s->tongue == DE && year >= 1100 && year < 2000) {
         numeral_cardinal(s->w, DE, hundreds, COUNTING);
-        words_add(s->w, "hundert");
+        phrase_add(s->w, "hundert");
         struct chars tail = {0};
-        struct words w = {&tail, UTTER_OK, s->w->error};
+        struct phrase w = {&tail, UTTER_OK, s->w->error};
         if (rest > 0) {
             numeral_cardinal(&w, DE, rest, COUNTING);
-            words_add(&w, "");
             if (w.status == UTTER_OK && chars_reserve(&tail, 1, w.error) == UTTER_OK) {
                 tail.at[tail.n] = 0;
-                words_add(s->w, tail.at);
+                phrase_add(s->w, tail.at);
             }
         }
         chars_fini(&tail);
@@ -47,13 +41,14 @@ void spell_year(const struct spot *s, uint64_t year)
     }
 }
 
-static const char DATIVE[] = "am vom zum dem den ab bis seit im beim des";
-static const char WEAK[] = "der die das";
+/* Words after which a German ordinal ends in -en, and in -e. */
+static const char ending_en[] = "am vom zum dem den ab bis seit im beim des";
+static const char ending_e[] = "der die das";
 
-/* The ending of a German ordinal, as the word before it asks. */
+/* The ending of a German ordinal, as the word before it asks; `strong` where no such word stands there. */
 static const char *german_ending(const struct spot *s, const char *strong)
 {
-    return spot_behind(s, s->at, DATIVE) ? "en" : spot_behind(s, s->at, WEAK) ? "e" : strong;
+    return spot_behind(s, s->at, ending_en) ? "en" : spot_behind(s, s->at, ending_e) ? "e" : strong;
 }
 
 static void say_day(const struct spot *s, unsigned day)
@@ -87,30 +82,29 @@ static void say_date(const struct spot *s, unsigned year, unsigned month, unsign
     if (s->t->wide || s->tongue == KO) {
         bool korean = s->tongue == KO;
         spell_year(s, year);
-        words_add(s->w, korean ? "년 " : "年");
-        words_add(s->w, s->t->months[month - 1]);
-        words_add(s->w, korean ? " " : "");
+        phrase_add(s->w, korean ? "년 " : "年");
+        phrase_add(s->w, s->t->months[month - 1]);
+        phrase_add(s->w, korean ? " " : "");
         numeral_cardinal(s->w, s->tongue, day, COUNTING);
-        words_add(s->w, korean ? "일" : "日");
+        phrase_add(s->w, korean ? "일" : "日");
         return;
     }
     if (s->tongue == EN) {
-        words_say(s->w, s->t->months[month - 1]);
+        phrase_say(s->w, s->t->months[month - 1]);
         say_day(s, day);
-        words_add(s->w, ",");
-        words_say(s->w, "");
-        words_add(s->w, " ");
+        phrase_add(s->w, ",");
+        phrase_add(s->w, " ");
         spell_year(s, year);
         return;
     }
     say_day(s, day);
-    words_say(s->w, s->t->month_of);
-    words_say(s->w, s->t->months[month - 1]);
-    words_say(s->w, s->t->month_of);
-    words_add(s->w, " ");
+    phrase_say(s->w, s->t->month_of);
+    phrase_say(s->w, s->t->months[month - 1]);
+    phrase_say(s->w, s->t->month_of);
+    phrase_add(s->w, " ");
     if (s->tongue == RU) {
         numeral_ordinal(s->w, RU, year, MASCULINE, "го");
-        words_say(s->w, "года");
+        phrase_say(s->w, "года");
     } else {
         spell_year(s, year);
     }
@@ -203,7 +197,7 @@ static size_t spell_russian_year(const struct spot *s, size_t at)
         return 0;
     }
     numeral_ordinal(s->w, RU, year, MASCULINE, "го");
-    words_say(s->w, "года");
+    phrase_say(s->w, "года");
     return blank + digits + word;
 }
 
@@ -226,14 +220,14 @@ static size_t spell_day(const struct spot *s)
     if (month == 0 || (s->tongue == DE && dot == 0) || (*s->t->month_of && of == 0)) {
         return 0;
     }
-    words_say(s->w, s->tongue == EN && !spot_behind(s, s->at, "the") ? "the" : "");
+    phrase_say(s->w, s->tongue == EN && !spot_behind(s, s->at, "the") ? "the" : "");
     say_day(s, day);
-    words_say(s->w, s->tongue == EN ? "of" : "");
+    phrase_say(s->w, s->tongue == EN ? "of" : "");
     if (s->tongue != RU) {
         return digits + dot;
     }
     size_t end = at + blank + strlen(s->t->months[month - 1]);
-    words_say(s->w, s->t->months[month - 1]);
+    phrase_say(s->w, s->t->months[month - 1]);
     return end + spell_russian_year(s, end) - s->at;
 }
 
@@ -253,7 +247,7 @@ static size_t spell_year_case(const struct spot *s)
                                                                       : endings[i];
             numeral_ordinal(s->w, RU, year, MASCULINE, i == 2 ? "" : ending);
             if (i == 4) {
-                words_say(s->w, spot_behind(s, s->at, "в") ? "году" : "года");
+                phrase_say(s->w, spot_behind(s, s->at, "в") ? "году" : "года");
             }
             return digits + (i == 4 ? blank + n : 0);
         }
@@ -280,20 +274,20 @@ static void say_counted_noun(const struct spot *s, unsigned n, const char *name)
     char form[64];
     numeral_cardinal(s->w, s->tongue, n, table_gender(name));
     table_form(name, s->tongue, n, form, sizeof form);
-    words_say(s->w, form);
+    phrase_say(s->w, form);
 }
 
 static void say_english_time(const struct spot *s, const struct clock *c)
 {
     numeral_cardinal(s->w, EN, c->hour, COUNTING);
     if (c->minute == 0 && !c->has_second) {
-        words_say(s->w, c->half ? "" : c->hour > 12 || c->hour == 0 ? "hundred" : "o'clock");
+        phrase_say(s->w, c->half ? "" : c->hour > 12 || c->hour == 0 ? "hundred" : "o'clock");
         return;
     }
-    words_say(s->w, c->minute < 10 ? "oh" : "");
+    phrase_say(s->w, c->minute < 10 ? "oh" : "");
     numeral_cardinal(s->w, EN, c->minute, COUNTING);
     if (c->has_second) {
-        words_say(s->w, "and");
+        phrase_say(s->w, "and");
         say_counted_noun(s, c->second, "m:second|seconds");
     }
 }
@@ -304,20 +298,20 @@ static void say_wide_time(const struct spot *s, const struct clock *c)
     if (korean && c->hour > 0 && c->hour <= 12) {
         numeral_korean_native(s->w, c->hour);
     } else if (chinese && c->hour == 2) {
-        words_add(s->w, "两");
+        phrase_add(s->w, "两");
     } else {
         numeral_cardinal(s->w, s->tongue, c->hour, COUNTING);
     }
-    words_add(s->w, korean ? " 시" : chinese ? "点" : "時");
+    phrase_add(s->w, korean ? " 시" : chinese ? "点" : "時");
     if (c->minute > 0 || c->has_second) {
-        words_add(s->w, korean ? " " : chinese && c->minute < 10 && c->minute > 0 ? "零" : "");
+        phrase_add(s->w, korean ? " " : chinese && c->minute < 10 && c->minute > 0 ? "零" : "");
         numeral_cardinal(s->w, s->tongue, c->minute, COUNTING);
-        words_add(s->w, korean ? " 분" : "分");
+        phrase_add(s->w, korean ? " 분" : "分");
     }
     if (c->has_second) {
-        words_add(s->w, korean ? " " : "");
+        phrase_add(s->w, korean ? " " : "");
         numeral_cardinal(s->w, s->tongue, c->second, COUNTING);
-        words_add(s->w, korean ? " 초" : "秒");
+        phrase_add(s->w, korean ? " 초" : "秒");
     }
 }
 
@@ -342,11 +336,11 @@ static void say_time(const struct spot *s, const struct clock *c)
     }
     if ((s->tongue == ES || s->tongue == IT) && minutes) {
         numeral_cardinal(s->w, s->tongue, c->hour, FEMININE);
-        words_say(s->w, s->tongue == IT ? "e" : "y");
+        phrase_say(s->w, s->tongue == IT ? "e" : "y");
         numeral_cardinal(s->w, s->tongue, c->minute, COUNTING);
     } else {
         say_counted_noun(s, c->hour, hours[s->tongue]);
-        words_say(s->w, minutes && s->tongue == PT ? "e" : "");
+        phrase_say(s->w, minutes && s->tongue == PT ? "e" : "");
         if (minutes && s->tongue == RU) {
             say_counted_noun(s, c->minute, "f:минута|минуты|минут");
         } else if (minutes) {
@@ -354,10 +348,10 @@ static void say_time(const struct spot *s, const struct clock *c)
         }
     }
     if (c->has_second) {
-        words_say(s->w, s->tongue == DE || s->tongue == FR ? ""
-                        : s->tongue == RU                  ? ""
-                        : s->tongue == ES                  ? "y"
-                                                           : "e");
+        phrase_say(s->w, s->tongue == DE || s->tongue == FR ? ""
+                         : s->tongue == RU                  ? ""
+                         : s->tongue == ES                  ? "y"
+                                                            : "e");
         say_counted_noun(s, c->second, seconds[s->tongue]);
     }
 }
@@ -427,7 +421,7 @@ size_t spell_time(const struct spot *s)
         return 0;
     }
     say_time(s, &c);
-    words_add(s->w, c.half && !spot_blank(s, at) ? " " : "");
+    phrase_add(s->w, c.half && !spot_blank(s, at) ? " " : "");
     return at + (colon || word ? time_word(s, at) : 0) - s->at;
 }
 
@@ -459,7 +453,7 @@ size_t spell_phone(const struct spot *s)
         return 0;
     }
     if (plus) {
-        words_say(s->w, s->t->plus);
+        phrase_say(s->w, s->t->plus);
     }
     for (size_t i = at, n; i < end; i += n) {
         for (n = 0; i + n < end && is_digit(s->text[i + n]); n++) {
@@ -468,12 +462,11 @@ size_t spell_phone(const struct spot *s)
             n = 1;
             continue;
         }
-        words_add(s->w, i > at && s->w->out->n ? s->tongue == ZH   ? "，"
-                                                 : s->tongue == JA ? "、"
-                                                                   : ","
-                                               : "");
-        words_say(s->w, "");
-        words_add(s->w, i > at && s->tongue == KO ? " " : "");
+        phrase_add(s->w, i > at && s->w->out->n ? s->tongue == ZH   ? "，"
+                                                  : s->tongue == JA ? "、"
+                                                                    : ","
+                                                : "");
+        phrase_add(s->w, i > at && s->tongue == KO ? " " : "");
         numeral_digits(s->w, s->tongue, s->text + i, n);
     }
     return end - s->at;

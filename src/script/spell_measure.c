@@ -17,9 +17,9 @@ static bool no_blanks(const struct spot *s)
 static void say_noun(const struct spot *s, const char *noun)
 {
     if (no_blanks(s)) {
-        words_add(s->w, noun);
+        phrase_add(s->w, noun);
     } else {
-        words_say(s->w, noun);
+        phrase_say(s->w, noun);
     }
 }
 
@@ -98,7 +98,7 @@ static void say_money(const struct spot *s, const struct currency *c, const stru
     }
     number_say(s, &whole, table_gender(name));
     if (*scale) {
-        words_say(s->w, scale);
+        phrase_say(s->w, scale);
         table_form(name, s->tongue, 2, form, sizeof form);
         say_noun(s, form);
     } else {
@@ -106,15 +106,15 @@ static void say_money(const struct spot *s, const struct currency *c, const stru
             whole.plain && whole.n_decimals == 0 && whole.value > 0 && whole.value % 1000000 == 0;
         table_form(name, s->tongue, 2, form, sizeof form);
         const char *of = million ? million_of(s, form) : "";
-        words_say(s->w, of);
+        phrase_say(s->w, of);
         if (strcmp(of, "d'") == 0) {
-            words_add(s->w, form);
+            phrase_add(s->w, form);
         } else {
             say_form(s, name, &whole);
         }
     }
     if (small > 0) {
-        words_say(s->w, and[s->tongue]);
+        phrase_say(s->w, and[s->tongue]);
         say_small_coin(s, c, small);
     }
 }
@@ -161,19 +161,19 @@ size_t spell_money(const struct spot *s)
 static size_t say_percent(const struct spot *s, const struct number *number, size_t at, bool negative)
 {
     size_t blank = spot_blank(s, at), n = spot_has(s, at + blank, "%");
-    n = n ? n : spot_has(s, at + blank, "\xef\xbc\x85");
+    n = n ? n : spot_has(s, at + blank, "％");
     if (n == 0) {
         return 0;
     }
     say_noun(s, negative ? s->t->minus : "");
     if (s->tongue == ZH) {
-        words_add(s->w, s->t->percent);
+        phrase_add(s->w, s->t->percent);
         number_say(s, number, COUNTING);
         return blank + n;
     }
     number_say(s, number, table_gender(s->t->percent));
     if (s->tongue == KO) {
-        words_say(s->w, s->t->percent);
+        phrase_say(s->w, s->t->percent);
     } else {
         say_form(s, s->t->percent, number);
     }

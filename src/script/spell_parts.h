@@ -10,10 +10,15 @@
 struct spot {
     enum tongue tongue;
     const struct tongue_words *t;
-    const char *text;
+    const char *text; /* [n], of which text[at] is the place */
     size_t n, at;
-    struct words *w;
+    struct phrase *w; /* takes what is said there */
 };
+
+static inline bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 
 /* A number as it is written, without its sign. */
 struct number {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/minmax.h"
+#include "script/letters.h"
 #include "script/script_parts.h"
 #include "script/spell.h"
 #include "script/xml.h"
@@ -17,7 +19,7 @@ struct element {
     const char *name; /* of the source */
     size_t name_n, at;
     struct script_style style; /* to go back to */
-    enum manner manner;        /* that held outside */
+    enum manner manner;        /* the same */
 };
 
 struct reader {
@@ -26,7 +28,8 @@ struct reader {
     struct element stack[MOST_DEPTH];
     int depth;
     enum manner manner;
-    bool ended, rooted; /* behind </speak>; there was one */
+    bool rooted; /* there was a <speak> */
+    bool ended;  /* and its end */
     /* REPLACED and SAID_AS: the words, by whom, and from where to where in the source. */
     char as[MOST_VALUE], format[MOST_VALUE];
     struct chars inside;
@@ -114,7 +117,7 @@ static utter_status end_words(struct reader *r)
         status = spell_as(language, r->as, r->format, r->inside.at, r->inside.n, &words, r->error);
         if (status == UTTER_AGAIN) {
             script_add_note(r->s, "<say-as interpret-as=\"%.40s\"> was left out for \"%.*s\"", r->as,
-                (int)(r->inside.n < 40 ? r->inside.n : 40), r->inside.at);
+                (int)min(r->inside.n, 40), r->inside.at);
             words.n = 0;
             status = chars_add(&words, r->inside.at, r->inside.n, r->error);
         }
@@ -147,12 +150,12 @@ static utter_status take_break(struct reader *r, const struct xml_token *t)
     return span_pause(r->s, seconds, r->error);
 }
 
-static utter_status word_of(
-    struct reader *r, const struct xml_token *t, const char *name, const char **word)
+static utter_status name_of(
+    struct reader *r, const struct xml_token *t, const char *attribute, const char **name)
 {
     char value[MOST_VALUE];
-    if (value_of(t, name, value) && value[0]) {
-        return script_word(r->s, value, strlen(value), word, r->error);
+    if (value_of(t, attribute, value) && value[0]) {
+        return script_name(r->s, value, strlen(value), name, r->error);
     }
     return UTTER_OK;
 }
@@ -221,7 +224,7 @@ static utter_status note_unknown(struct reader *r, const struct xml_token *t)
     enum { MOST_NAMES = 200, MOST_NAME = 40 };
     char name[MOST_NAME + 4];
     struct chars *list = &r->s->unknown;
-    snprintf(name, sizeof name, "<%.*s>", (int)(t->n < MOST_NAME ? t->n : MOST_NAME), t->text);
+    snprintf(name, sizeof name, "<%.*s>", (int)min(t->n, MOST_NAME), t->text);
     utter_status status = chars_reserve(list, 1, r->error);
     if (status || list->n > MOST_NAMES ||
         (list->n > 0 && memmem(list->at, list->n, name, strlen(name)))) {
@@ -240,15 +243,15 @@ static utter_status take_known(struct reader *r, const struct xml_token *t, stru
         return take_break(r, t);
     }
     if (is_named(t, "voice")) {
-        status = word_of(r, t, "name", &style->voice);
-        return status ? status : word_of(r, t, "xml:lang", &style->language);
+        status = name_of(r, t, "name", &style->voice);
+        return status ? status : name_of(r, t, "xml:lang", &style->language);
     }
     bool paragraph = is_named(t, "p"), sentence = is_named(t, "s");
     if (paragraph || sentence || is_named(t, "lang") || is_named(t, "speak")) {
         status = paragraph  ? span_paragraph(r->s, source, r->error)
                  : sentence ? span_sentence(r->s, source, r->error)
                             : UTTER_OK;
-        return status ? status : word_of(r, t, "xml:lang", &style->language);
+        return status ? status : name_of(r, t, "xml:lang", &style->language);
     }
     if (is_named(t, "prosody")) {
         take_prosody(r, t, style);
@@ -317,8 +320,8 @@ static utter_status take_token(struct reader *r, const struct xml_token *t)
     const struct element *e = r->depth ? &r->stack[r->depth - 1] : NULL;
     if (!e || e->name_n != t->n || memcmp(e->name, t->text, t->n) != 0) {
         return xml_refuse(&r->xml, t->at, r->error, "</%.*s> ends what has not begun%s%.*s%s",
-            (int)(t->n < 40 ? t->n : 40), t->text, e ? " (<" : "",
-            e ? (int)(e->name_n < 40 ? e->name_n : 40) : 0, e ? e->name : "", e ? "> is open)" : "");
+            (int)min(t->n, 40), t->text, e ? " (<" : "", e ? (int)min(e->name_n, 40) : 0,
+            e ? e->name : "", e ? "> is open)" : "");
     }
     return leave(r);
 }
@@ -328,7 +331,7 @@ utter_status ssml_read(struct script *s, const char *text, size_t n, utter_error
     struct reader r = {.s = s, .xml = {.text = text, .n = n}, .error = error};
     struct xml_token t = {.kind = XML_TEXT};
     utter_status status = UTTER_OK;
-    r.xml.at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    r.xml.at = letters_byte_order(text, n);
     s->boundary = true;
     while (
         status == UTTER_OK && (status = xml_next(&r.xml, &t, error)) == UTTER_OK && t.kind != XML_END) {
@@ -336,8 +339,8 @@ utter_status ssml_read(struct script *s, const char *text, size_t n, utter_error
     }
     if (status == UTTER_OK && r.depth > 0) {
         const struct element *e = &r.stack[r.depth - 1];
-        status = xml_refuse(
-            &r.xml, e->at, error, "<%.*s> has no end", (int)(e->name_n < 40 ? e->name_n : 40), e->name);
+        status =
+            xml_refuse(&r.xml, e->at, error, "<%.*s> has no end", (int)min(e->name_n, 40), e->name);
     }
     chars_fini(&r.inside);
     return status;

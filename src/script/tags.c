@@ -59,7 +59,7 @@ static utter_status take_name(
 {
     bool none = t->value_n == 0 || (t->value_n == 7 && memcmp(t->value, "default", 7) == 0);
     *name = own;
-    return none ? UTTER_OK : script_word(s, t->value, t->value_n, name, error);
+    return none ? UTTER_OK : script_name(s, t->value, t->value_n, name, error);
 }
 
 static utter_status obey(struct script *s, const struct tag *t, size_t line, utter_error *error)
@@ -171,7 +171,7 @@ static utter_status set_speaker(struct script *s, const char *voice, utter_error
 {
     struct script_style style = s->style;
     const char *name = NULL;
-    utter_status status = voice ? script_word(s, voice, strlen(voice), &name, error) : UTTER_OK;
+    utter_status status = voice ? script_name(s, voice, strlen(voice), &name, error) : UTTER_OK;
     if (status) {
         return status;
     }
