@@ -9,10 +9,9 @@
 extern "C" {
 #endif
 
-/* Where a step runs. */
 struct cuda_queue {
     cudaStream_t stream;
-    bool overlaps;    /* struct cuda_device */
+    bool overlaps;    /* of struct cuda_arch: a kernel may begin before the one in front has ended */
     int block_shared; /* bytes that a block may have, once cuda_linear_open has run; 0: the static ones */
 };
 

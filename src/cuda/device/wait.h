@@ -9,8 +9,9 @@
 
 /* One wait on its way: naps and looks in turn, a nap first. */
 struct cuda_wait {
-    double begin, awake; /* of the clock below; when the nap through most of it was over, 0: not yet */
-    double first;        /* how long that one is, in seconds; 0: none */
+    double begin; /* on the clock */
+    double awake; /* when the first nap, through most of the wait, was over; 0: not yet */
+    double first; /* how long that nap is, in seconds; 0: there is none */
     int n_looks;
 };
 

@@ -108,9 +108,11 @@ static uint64_t kernel_plan(struct backend *b, const struct backend_options *o)
 
 /* Bytes that are free, and what they are for. */
 struct memory_plan {
-    uint64_t available, fixed; /* fixed: whatever the number of lanes */
-    uint64_t lane, page;       /* of a lane without cache; of a page of it */
-    uint64_t fit;              /* lanes with the least of cache */
+    uint64_t available;
+    uint64_t fixed; /* whatever the number of lanes */
+    uint64_t lane;  /* a lane without its cache */
+    uint64_t page;  /* a page of the cache */
+    uint64_t fit;   /* number of lanes with the least of cache */
 };
 
 /* Of a backend that knows its device and the shapes of its weights. */

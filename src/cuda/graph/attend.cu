@@ -106,8 +106,8 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
     ptx_let_next_begin();
     need_late(a);
     ptx_wait_for_earlier();
-    const int lane = lane_of(a, v);
-    if (lane < 0) {
+    const int lane_id = lane_of(a, v);
+    if (lane_id < 0) {
         return;
     }
     const int n_keys = position_of(a, v) + 1, n_pages = (n_keys + a.page_size - 1) / a.page_size;
@@ -129,7 +129,7 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
         place_all<DIMS>(
             task, v, kv_head, of, n, first == 0 ? n_placed : 0, angles, work[me / 32], q, N_WARPS);
         __syncthreads();
-        attend_pair<DIMS>(task, lane, kv_head, split, me / 32, n_keys, q, parts);
+        attend_pair<DIMS>(task, lane_id, kv_head, split, me / 32, n_keys, q, parts);
         __syncthreads();
         store_part(task, parts, v, of, n, split, n_parts);
     }

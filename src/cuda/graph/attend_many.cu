@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task
     const int group = task.n_heads / task.n_kv_heads;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    const int lane = lane_of(a, v);
-    if (lane < 0) {
+    const int lane_id = lane_of(a, v);
+    if (lane_id < 0) {
         return;
     }
     const int n_keys = position_of(a, v) + 1, n_pages = (n_keys + a.page_size - 1) / a.page_size;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task
         __syncthreads();
         for (int i = warp; i < n_parts * N_WARPS; i += WARPS) {
             attend_pair<DIMS>(
-                task, lane, kv_head, i / N_WARPS, i % N_WARPS, n_keys, s.q, s.parts[i / N_WARPS]);
+                task, lane_id, kv_head, i / N_WARPS, i % N_WARPS, n_keys, s.q, s.parts[i / N_WARPS]);
         }
         __syncthreads();
         join_all(task, s, v, of, n, n_parts);

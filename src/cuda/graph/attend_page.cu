@@ -92,7 +92,7 @@ __device__ __forceinline__ void turn(const struct page_task &task, const struct 
     }
     sum = warp_sum(sum);
     const float scale = norm_factor(sum, task.head, task.eps);
-    __syncwarp(); /* work[d + half] may be another lane's */
+    __syncwarp(); /* work[d + half] may be another warp lane's */
 #pragma unroll
     for (int i = 0; i < (DIMS + 1) / 2; i++) {
         const int d = i * 32 + lane;
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct page_task task)
     need_late(a);
     ptx_wait_for_earlier();
 
-    const int lane = a.lanes[v / a.each];
+    const int lane_id = a.lanes[v / a.each];
     load_piece(task, piece);
     float fresh[MAX_OWN] = {};
 #pragma unroll
@@ -217,10 +217,10 @@ __global__ void __launch_bounds__(N_THREADS) page_kernel(struct page_task task)
                                (int64_t)(task.n_heads + task.n_kv_heads + kv_head) * task.head + me];
         }
     }
-    if (lane < 0) {
+    if (lane_id < 0) {
         return;
     }
-    float *keys = a.cache + lane * (int64_t)a.page_floats +
+    float *keys = a.cache + lane_id * (int64_t)a.page_floats +
                   ((int64_t)a.layer * task.n_kv_heads + kv_head) * 2 * a.page_size * task.head;
     float4 old_keys[QUADS];
     float old_values[N_KEYS];

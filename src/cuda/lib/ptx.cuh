@@ -58,7 +58,7 @@ static __device__ __forceinline__ uint32_t ptx_shared_at(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-/* 16 bytes that are read once: past the L1 cache, and first to leave the L2 cache. */
+/* 16 bytes that nobody writes meanwhile and that are read once: they take no place in the L1 cache. */
 static __device__ __forceinline__ uint4 ptx_load_once(const void *at)
 {
     uint4 v;
@@ -127,7 +127,8 @@ static __device__ __forceinline__ int ptx_thread()
     return me;
 }
 
-/* One thread of a warp, all of which come here: the compiler knows that what follows is not done by two. */
+/* True in one thread of a warp, all of which come here; unlike a comparison with threadIdx.x it lets the compiler know
+ * that there is only one. */
 static __device__ __forceinline__ bool ptx_one()
 {
     uint32_t one;
@@ -135,7 +136,8 @@ static __device__ __forceinline__ bool ptx_one()
     return one != 0;
 }
 
-/* The warps of a team give registers away, or take more: at once, and all of them. Elsewhere nothing. */
+/* Each thread has N registers from here on: fewer, so that other warps can take them, or more. All four warps of a team
+ * call it together. Nothing where PTX_GROUPS is 0. */
 template <int N> static __device__ __forceinline__ void ptx_registers_less()
 {
 #if PTX_GROUPS

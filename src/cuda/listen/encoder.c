@@ -24,8 +24,9 @@ enum {
 struct encode_stage {
     struct listen_conv narrow, widen, down;
     int channels, rate;
-    int64_t capacity;                /* time steps of a piece */
-    float *plain, *in, *inner, *out; /* [capacity][channels]; inner [channels / compress] */
+    int64_t capacity;        /* time steps of a piece */
+    float *plain, *in, *out; /* [capacity][channels] */
+    float *inner;            /* [capacity][channels / compress] */
 };
 
 struct encode_layer {

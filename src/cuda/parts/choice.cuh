@@ -88,7 +88,8 @@ static __device__ __forceinline__ uint32_t choice_bits(const struct choice_rule 
     return id % 4 < 2 ? low : high;
 }
 
-/* What an id's score is less in the race of exponentials: whose score less this is largest has won. */
+/* What is taken from an id's score to choose by chance: the id with the largest difference is chosen, and each id with
+ * the probability that softmax gives its score (the Gumbel-max trick). `bits`: the id's random number. */
 static __device__ __forceinline__ double choice_handicap(uint32_t bits)
 {
     const double v = ((double)bits + 0.5) / 0x1p32;

@@ -29,10 +29,10 @@ __device__ __forceinline__ int position_of(const struct cuda_attend &a, int v)
 
 /* The keys of a page of one kv head; its values stand page_size * head floats behind. */
 __device__ __forceinline__ float *page_of(
-    const struct heads_task &task, int lane, int kv_head, int page)
+    const struct heads_task &task, int lane_id, int kv_head, int page)
 {
     const struct cuda_attend &a = task.a;
-    int64_t number = a.pages ? a.pages[(int64_t)lane * a.pages_stride + page] : lane;
+    int64_t number = a.pages ? a.pages[(int64_t)lane_id * a.pages_stride + page] : lane_id;
     int64_t head = ((int64_t)a.layer * task.n_kv_heads + kv_head) * 2 * a.page_size * task.head;
     return a.cache + number * (int64_t)a.page_floats + head;
 }

@@ -75,7 +75,7 @@ __device__ __forceinline__ void take_keys(struct running<DIMS> &r, const struct 
 /* What warp number `warp` of a split has: its keys of every page of the split, for the query heads in q. It goes to
  * parts[warp], [PAIR][head + 2] floats {largest, sum, out[head]}. */
 template <int DIMS>
-__device__ __forceinline__ void attend_pair(const struct heads_task &task, int lane, int kv_head,
+__device__ __forceinline__ void attend_pair(const struct heads_task &task, int lane_id, int kv_head,
     int split, int warp, int n_keys, const float *q, float *parts)
 {
     const int me = (int)threadIdx.x % 32, size = task.a.page_size;
@@ -90,7 +90,7 @@ __device__ __forceinline__ void attend_pair(const struct heads_task &task, int l
         }
     }
     for (int page = split; page * size < n_keys; page += task.n_splits) {
-        const float *keys = page_of(task, lane, kv_head, page);
+        const float *keys = page_of(task, lane_id, kv_head, page);
         int n = min(size, n_keys - page * size);
         for (int slot = warp * KEYS; slot < n; slot += N_WARPS * KEYS) {
             take_keys<DIMS>(r, task, keys, slot, n, q);

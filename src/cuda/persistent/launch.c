@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The host's side of the frame kernel: checks at open that all blocks are resident, what it keeps in device memory,
  * and the launch. */
-#include "base/minmax.h"
 #include "cuda/persistent/persistent.h"
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum {
-    FRAME_PATIENCE = 200000000, /* clocks: a tenth of a second */
-    FRAME_AHEAD = 3,            /* pieces on their way to a block at once */
+    FRAME_PATIENCE = 200000000, /* clocks: about a tenth of a second */
+    FRAME_AHEAD = 3,            /* slots of the ring that are being filled at once */
     FRAME_COPY_CLOCKS = 200,    /* clocks between two copies of 4 KB */
 };
 
@@ -17,7 +17,8 @@ struct frame_many {
     struct frame_build build;
     uint32_t *words, *parity;
     size_t shared_bytes;
-    int n_slots, n; /* lanes of the last launch */
+    int n_slots; /* of its ring */
+    int n;       /* lanes of its last launch; 0: none, or its words were cleared */
 };
 
 enum { MOST_BUILDS = 2 };
@@ -453,7 +454,7 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
             cudaMemcpy(errors, k->args.control.error, sizeof *errors, cudaMemcpyDeviceToHost),
             "a frame's end", error);
     }
-    if (!status && *errors) { /* marks are no longer the same in all blocks: begin again */
+    if (!status && *errors) { /* blocks no longer agree on the marks: all begin again from zero */
         cudaError_t result = cudaMemset(k->args.scratch.words, 0, k->build.exchange_bytes);
         result = result ? result : cudaMemset(k->args.scratch.totals, 0, frame_totals_bytes());
         result = result ? result : cudaMemset(k->args.scratch.parity, 0, FRAME_BLOCKS * 4);

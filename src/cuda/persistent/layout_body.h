@@ -65,7 +65,8 @@ enum {
 
 struct frame_shared {
     uint64_t full[FRAME_MAX_SLOTS], empty[FRAME_MAX_SLOTS];
-    uint64_t totals_read, totals_clear; /* of the layer before: by all blocks; for all blocks */
+    /* Barriers for the totals of the layer before: all blocks have read them; this block's share of them is zero. */
+    uint64_t totals_read, totals_clear;
     FRAME_ALIGNED float sums[2][FRAME_SUM_FLOATS];         /* of products in turns */
     FRAME_ALIGNED float placed[FRAME_PLACED][FRAME_GROUP]; /* q, q, k after norm and rotation, v */
     float cosine[FRAME_PLACED][64], sine[FRAME_PLACED][64];
@@ -80,8 +81,8 @@ struct frame_shared {
     FRAME_ALIGNED uint32_t settings[24];             /* struct lane_settings */
     uint32_t n_frames;                               /* of the lane, before this one */
     const uint16_t *code_table[FRAME_MAX_POSITIONS]; /* as many as there are codebooks at most */
-    int32_t chosen[FRAME_MAX_POSITIONS],
-        taken[FRAME_MAX_POSITIONS];          /* codes of this frame: as chosen; as the lane continues */
+    int32_t chosen[FRAME_MAX_POSITIONS];             /* codes of this frame, as sampling chose them */
+    int32_t taken[FRAME_MAX_POSITIONS];              /* the same, as the lane goes on with them */
     uint32_t dead;                           /* an exchange ran out of time: nothing waits any more */
     uint32_t lost;                           /* what was decided about the frame */
     uint32_t stop;                           /* FRAME_STOP_... */

@@ -48,15 +48,15 @@ __global__ void __launch_bounds__(READY_WARPS * 32) ready_kernel(struct heads_ta
     }
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    const int lane = lane_of(a, 0);
-    if (lane < 0) { /* nobody's prompt */
+    const int lane_id = lane_of(a, 0);
+    if (lane_id < 0) { /* nobody's prompt */
         return;
     }
     if (other >= 0) {
         const bool there = other < a.first_position;
         const int position = there ? other : other + a.n_vectors;
         for (int kv_head = warp; kv_head < task.n_kv_heads; kv_head += READY_WARPS) {
-            const float *keys = page_of(task, lane, kv_head, position / CUDA_PAGE);
+            const float *keys = page_of(task, lane_id, kv_head, position / CUDA_PAGE);
             ready_old_key(task, there ? keys : NULL, position, kv_head);
         }
         return;

@@ -135,11 +135,11 @@ __device__ __forceinline__ float find_scale(const struct layers_task &task, int 
 __device__ __forceinline__ void find_all_scales(
     const struct layers_task &task, struct state &b, bool gate, int phase)
 {
-    const int me = self() - (THREADS - SPARE * 32), n = task.attend.a.n_vectors;
+    const int me = self() - (THREADS - SCALE_WARPS * 32), n = task.attend.a.n_vectors;
     const uint32_t sign = task.arrivals_before + (uint32_t)phase;
     const struct grid grid = task.grids[gate ? OF_GATE : OF_HEADS];
     int turn = 0;
-    for (int v = (int)blockIdx.x + me / 32 * (int)gridDim.x; v < n; v += (int)gridDim.x * SPARE) {
+    for (int v = (int)blockIdx.x + me / 32 * (int)gridDim.x; v < n; v += (int)gridDim.x * SCALE_WARPS) {
         const float scale = phase == 1 ? task.scales[v] : find_scale(task, v);
         if (me % 32 == 0) {
             publish_scale(task.signals + v, sign, scale);
@@ -160,13 +160,13 @@ __device__ __forceinline__ void find_all_scales(
 __device__ __forceinline__ void split_old_keys(const struct layers_task &task, int l)
 {
     const struct heads_task &a = task.attend;
-    const int warp = (self() - (THREADS - SPARE * 32)) / 32, lane_id = a.a.lanes[0];
+    const int warp = (self() - (THREADS - SCALE_WARPS * 32)) / 32, lane_id = a.a.lanes[0];
     const int before = a.a.first_position, end = before + a.a.n_vectors;
     const int n = before + (end + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE - end;
     const int64_t layer_at = (int64_t)l * a.n_kv_heads * 2 * CUDA_PAGE * HEAD;
 #pragma unroll 1
-    for (int i = (int)blockIdx.x * SPARE + warp; i < n * a.n_kv_heads && lane_id >= 0;
-         i += (int)gridDim.x * SPARE) {
+    for (int i = (int)blockIdx.x * SCALE_WARPS + warp; i < n * a.n_kv_heads && lane_id >= 0;
+         i += (int)gridDim.x * SCALE_WARPS) {
         const int other = divide(i, task.kv_heads), kv_head = i - other * a.n_kv_heads;
         const int position = other < before ? other : other + a.a.n_vectors;
         const float *keys =
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         ptx_registers_more<REGISTERS>();
         multiply_all(task, b, slots);
     } else {
-        ptx_registers_less<LEFT>();
+        ptx_registers_less<OTHER_REGISTERS>();
         if (warp > MULTIPLIERS) {
             help_all(task, b);
         } else if (ptx_one()) {
@@ -278,12 +278,12 @@ static struct divisor divisor_of(int n)
 }
 
 /* What comes to the busiest block for a column of a product, in steps of 16 bytes: a tile of 16 rows is two of them,
- * four vectors one. A tile's beginning and end take as long as END of these. */
+ * four vectors one. A tile's beginning and end take as long as TILE_COST of these. */
 static int busiest(const struct grid &grid, int rows, int n_blocks)
 {
     const int rest = grid.n_whole % n_blocks;
-    return (grid.n_whole / n_blocks + (rest > 0)) * (2 * rows + grid.step + END) +
-           (grid.n > grid.n_whole ? 2 * rows + grid.first_half + END : 0);
+    return (grid.n_whole / n_blocks + (rest > 0)) * (2 * rows + grid.step + TILE_COST) +
+           (grid.n > grid.n_whole ? 2 * rows + grid.first_half + TILE_COST : 0);
 }
 
 template <class S>

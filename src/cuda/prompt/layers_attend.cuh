@@ -18,9 +18,11 @@ namespace {
 
 /* A block's task. Where blocks would be left over, the longest are two blocks': each takes two of the quarters. */
 struct rows_task {
-    int kv_head, first; /* of its rows */
+    int kv_head;
+    int first; /* row */
     int n_pages;
-    int number, part; /* of two; WHOLE */
+    int number; /* of the task */
+    int part;   /* 0 or 1: which half of the quarters; or ALL_QUARTERS */
 };
 
 /* Number i, from the longest on. */
@@ -31,7 +33,7 @@ __device__ __forceinline__ struct rows_task find_task(const struct layers_task &
     const int number = whole ? i - task.n_split : i / 2, before = divide(number, task.kv_heads);
     struct rows_task mine;
     mine.number = number;
-    mine.part = whole ? WHOLE : i % 2;
+    mine.part = whole ? ALL_QUARTERS : i % 2;
     mine.kv_head = number - before * a.n_kv_heads;
     mine.first = ((a.a.n_vectors + TASK_ROWS - 1) / TASK_ROWS - 1 - before) * TASK_ROWS;
     const int n_keys = a.a.first_position + min(a.a.n_vectors, mine.first + TASK_ROWS);
@@ -49,12 +51,12 @@ __device__ __forceinline__ int pages_of(const struct rows_task &task, int quarte
  * teams have their own. */
 __device__ __forceinline__ int quarter_of(const struct rows_task &task, int team, int pass)
 {
-    return task.part == WHOLE ? 2 * team + pass : 2 * task.part + team;
+    return task.part == ALL_QUARTERS ? 2 * team + pass : 2 * task.part + team;
 }
 
 __device__ __forceinline__ int passes_of(const struct rows_task &task)
 {
-    return task.part == WHOLE ? 2 : 1;
+    return task.part == ALL_QUARTERS ? 2 : 1;
 }
 
 __device__ __forceinline__ struct place next_pages(struct place at)
@@ -283,7 +285,7 @@ __device__ __forceinline__ void attend_task_rows(const struct layers_task &task,
     const struct heads_task &a = task.attend;
     const int warp = warp_of(), team = warp / TEAM_WARPS, of_team = warp % TEAM_WARPS;
     const int head = mine.kv_head * PAIR + of_team % PAIR, first = mine.first + of_team / PAIR * ROWS;
-    const bool whole = mine.part == WHOLE;
+    const bool whole = mine.part == ALL_QUARTERS;
     unsigned char *rooms = slots + PAGE_SLOTS * SLOT;
     struct left_over &one = ((struct team_room *)rooms)->rows[of_team],
                      &two = ((struct team_room *)(rooms + SLOT))->rows[of_team],

@@ -291,16 +291,16 @@ __device__ __forceinline__ void multiply_12x18(struct sums_12x18 &s, struct stat
         const uint32_t mine = (uint32_t)(warp / TEAM_WARPS * tile_8x9::GROUPS * GROUP_BYTES / 16);
         wait_for_stage(b, at);
 #pragma unroll 1
-        for (int step = 0; step < DEEP; step += FEW_AT_ONCE) {
-            uint4 weights[2][FEW_AT_ONCE];
+        for (int step = 0; step < DEEP; step += FEW_TILES_AT_ONCE) {
+            uint4 weights[2][FEW_TILES_AT_ONCE];
 #pragma unroll
-            for (int k = 0; k < FEW_AT_ONCE; k++) {
+            for (int k = 0; k < FEW_TILES_AT_ONCE; k++) {
                 weights[0][k] = own[k * TILE_PIECES];
                 weights[1][k] = rest[k * TILE_PIECES];
             }
             ptx_group_begin();
 #pragma unroll
-            for (int k = 0; k < FEW_AT_ONCE; k++) {
+            for (int k = 0; k < FEW_TILES_AT_ONCE; k++) {
                 const uint64_t tile = operand + (uint64_t)(k * GROUP_PIECES);
                 ptx_group_mma(s.own.now, weights[0][k], tile, step + k > 0);
                 ptx_group_mma(s.rest.now, weights[1][k], tile + mine, step + k > 0);
@@ -308,9 +308,9 @@ __device__ __forceinline__ void multiply_12x18(struct sums_12x18 &s, struct stat
             ptx_group_end();
             ptx_group_wait(s.own.now);
             ptx_group_wait(s.rest.now);
-            own += FEW_AT_ONCE * TILE_PIECES;
-            rest += FEW_AT_ONCE * TILE_PIECES;
-            operand += (uint64_t)(FEW_AT_ONCE * GROUP_PIECES);
+            own += FEW_TILES_AT_ONCE * TILE_PIECES;
+            rest += FEW_TILES_AT_ONCE * TILE_PIECES;
+            operand += (uint64_t)(FEW_TILES_AT_ONCE * GROUP_PIECES);
         }
         end_part(s.own); /* a stage is a part */
         end_part(s.rest);

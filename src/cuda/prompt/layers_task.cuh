@@ -12,16 +12,16 @@
 namespace {
 
 enum {
-    FEW_AT_ONCE = 2, /* tiles of columns that are multiplied at once, of tile_12x18 */
-    EACH = DEEP,     /* tiles of a part of the width */
+    FEW_TILES_AT_ONCE = 2, /* tiles of columns that are multiplied at once, of tile_12x18 */
+    EACH = DEEP,           /* tiles of a part of the width */
     TEAM_WARPS = 4,
     MULTIPLIERS = 8, /* warps that multiply and attend: the first of a block, two teams */
-    SPARE = 3,       /* warps that find factors of norms: the last */
-    THREADS = (MULTIPLIERS + 1 + SPARE) * 32, /* with the warp that brings */
-    BARRIER_THREADS = THREADS - 32,           /* that take part in barriers: all but that warp */
-    AT_ONCE = 3,                              /* groups of vectors that are stored together */
-    BESIDE = 3,                               /* heads that a warp makes side by side */
-    VECTORS = 72,                             /* of the widest tile */
+    SCALE_WARPS = 3, /* warps that find the factors of norms; a block's last */
+    THREADS = (MULTIPLIERS + 1 + SCALE_WARPS) * 32, /* with the warp that brings */
+    BARRIER_THREADS = THREADS - 32,                 /* that take part in barriers: all but that warp */
+    STORED_GROUPS = 3,                              /* groups of vectors that are stored together */
+    HEADS_AT_ONCE = 3,                              /* heads that a warp makes side by side */
+    VECTORS = 72,                                   /* of the widest tile */
     SLOT = VECTORS / CUDA_TILE_VECTORS * GROUP_BYTES,
     SLOTS = 6,
     LINES = 1024, /* bytes: slots begin at whole multiples */
@@ -29,10 +29,10 @@ enum {
     TASK_ROWS = 2 * ROWS,   /* rows of a task of attention, each of two heads */
     PAGE_SLOTS = SLOTS - 2, /* that hold pages of both teams; teams exchange results in the others */
     MANY_PAGES = 12,        /* from so many pages of the longest task on, two blocks share tasks */
-    WHOLE = -1,             /* the part of a task that one block has alone */
-    END = 12,               /* what the end of a tile takes, in the units of `busiest` (layers.cu) */
-    REGISTERS = 224,        /* of a thread that multiplies */
-    LEFT = 56,              /* of any other thread */
+    ALL_QUARTERS = -1,      /* the part of a task that one block has alone */
+    TILE_COST = 12,         /* a tile's beginning and end, in the units of `busiest` (layers.cu) */
+    REGISTERS = 224,        /* that a thread which multiplies has */
+    OTHER_REGISTERS = 56,   /* of any other thread */
     HEAD = MOST_HEAD,
 };
 static_assert(SLOT == VECTORS * HEAD * 4, "heads of all vectors stand in a slot");
@@ -41,8 +41,10 @@ static_assert(SLOT % LINES == 0 && 2 * sizeof(struct page) <= SLOT, "a slot has 
 /* A block's tile of a product: ROWS tiles of 16 rows by GROUPS groups of 4 vectors. How the two
  * teams share it: of 8 row tiles each team has 4, for all groups; of 4 row tiles each team has all,
  * for half of the groups; of 12 row tiles each team has 4 for all groups, and the last 4 for half of
- * the groups. A stage takes one, two or three slots of the ring: weights and operand together;
- * weights, operand; weights of the first 8 row tiles, operand, weights of the others. */
+ * the groups. The slots of the ring that a stage takes:
+ * - of 4 row tiles one: weights and operand together;
+ * - of 8 two: the weights, then the operand;
+ * - of 12 three: the weights of the first 8 row tiles, the operand, the other weights. */
 template <int ROWS_, int GROUPS_> struct tile {
     enum : int {
         ROWS = ROWS_,
@@ -66,7 +68,7 @@ struct layer {
     const float *q_norm, *k_norm;
 };
 
-/* Divides whole numbers below 2^16 by a number that the host knows, with a product instead of a
+/* Divides integers below 2^16 by a number that the host knows, with a product instead of a
  * division: the quotient is the upper half of number * reciprocal. */
 struct divisor {
     uint64_t reciprocal; /* 2^32 / divisor, rounded up */
@@ -145,10 +147,10 @@ __device__ __forceinline__ int divide(int number, const struct divisor &by)
     return (int)((uint64_t)(uint32_t)number * by.reciprocal >> 32);
 }
 
-/* A place in the ring, and whether it is used for an even or an odd time. */
+/* A place in the ring. */
 struct place {
     int slot;
-    uint32_t parity;
+    uint32_t parity; /* 0 where the slot is filled for the first, third ... time, else 1 */
 };
 
 __device__ __forceinline__ struct place behind(struct place at)
@@ -170,11 +172,14 @@ __device__ __forceinline__ struct place operand_of(struct place at, int takes)
     return takes > 1 ? behind(at) : at;
 }
 
-/* Tile number i of a product; those of a block are gridDim.x apart. */
+/* A tile of a product. */
 struct found {
-    int row, group, n_groups; /* among the blocks' rows; its first group and how many it may have */
+    int row;      /* in units of its rows */
+    int group;    /* of vectors, its first */
+    int n_groups; /* that it has at most */
 };
 
+/* Tile number i; those of a block are gridDim.x apart. */
 __device__ __forceinline__ struct found find_tile(const struct grid &grid, int i)
 {
     const int half = i - grid.n_whole, at = half < 0 ? i : grid.n_whole + half / 2;

@@ -144,11 +144,12 @@ __device__ __forceinline__ struct head_of take_head(const struct heads_tile &til
     return h;
 }
 
-/* Sums of squares of BESIDE heads, each as warp_sum has it: none waits for the others. */
-__device__ __forceinline__ void square_heads(float (&sum)[BESIDE], const struct head_of (&h)[BESIDE])
+/* Sums of squares of HEADS_AT_ONCE heads, each as warp_sum has it: none waits for the others. */
+__device__ __forceinline__ void square_heads(
+    float (&sum)[HEADS_AT_ONCE], const struct head_of (&h)[HEADS_AT_ONCE])
 {
 #pragma unroll
-    for (int k = 0; k < BESIDE; k++) {
+    for (int k = 0; k < HEADS_AT_ONCE; k++) {
         sum[k] = 0;
 #pragma unroll
         for (int d = 0; d < 4; d++) {
@@ -158,16 +159,16 @@ __device__ __forceinline__ void square_heads(float (&sum)[BESIDE], const struct 
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
 #pragma unroll
-        for (int k = 0; k < BESIDE; k++) {
+        for (int k = 0; k < HEADS_AT_ONCE; k++) {
             sum[k] += __shfl_xor_sync(0xffffffffu, sum[k], step);
         }
     }
 }
 
 /* Their factors, each by a third of the lanes. */
-__device__ __forceinline__ float scale_heads(const float (&sum)[BESIDE], float eps, int lane)
+__device__ __forceinline__ float scale_heads(const float (&sum)[HEADS_AT_ONCE], float eps, int lane)
 {
-    const float mine = lane % BESIDE == 0 ? sum[0] : lane % BESIDE == 1 ? sum[1] : sum[2];
+    const float mine = lane % HEADS_AT_ONCE == 0 ? sum[0] : lane % HEADS_AT_ONCE == 1 ? sum[1] : sum[2];
     return norm_factor(mine, HEAD, eps);
 }
 
@@ -191,31 +192,31 @@ __device__ __forceinline__ void store_head(const struct heads_task &a, const str
     }
 }
 
-/* All vectors of a tile, by each warp BESIDE at a time, while the next are on their way. */
+/* All vectors of a tile, by each warp HEADS_AT_ONCE at a time, while the next are on their way. */
 __device__ __forceinline__ void store_heads(const struct heads_task &a, const struct heads_tile &tile)
 {
     const int lane = self() % 32, begin = warp_of(), last = tile.n - 1;
-    struct head_of next[BESIDE];
+    struct head_of next[HEADS_AT_ONCE];
     if (last < 0) { /* half a tile, behind all vectors */
         return;
     }
 #pragma unroll
-    for (int k = 0; k < BESIDE; k++) {
+    for (int k = 0; k < HEADS_AT_ONCE; k++) {
         next[k] = take_head(tile, min(begin + k * MULTIPLIERS, last), lane);
     }
 #pragma unroll 1
-    for (int from = begin; from <= last; from += BESIDE * MULTIPLIERS) {
-        struct head_of h[BESIDE];
-        float sum[BESIDE];
+    for (int from = begin; from <= last; from += HEADS_AT_ONCE * MULTIPLIERS) {
+        struct head_of h[HEADS_AT_ONCE];
+        float sum[HEADS_AT_ONCE];
 #pragma unroll
-        for (int k = 0; k < BESIDE; k++) {
+        for (int k = 0; k < HEADS_AT_ONCE; k++) {
             h[k] = next[k];
-            next[k] = take_head(tile, min(from + (BESIDE + k) * MULTIPLIERS, last), lane);
+            next[k] = take_head(tile, min(from + (HEADS_AT_ONCE + k) * MULTIPLIERS, last), lane);
         }
         square_heads(sum, h);
         const float scale = scale_heads(sum, a.eps, lane);
 #pragma unroll
-        for (int k = 0; k < BESIDE; k++) {
+        for (int k = 0; k < HEADS_AT_ONCE; k++) {
             store_head(a, tile, h[k], __shfl_sync(0xffffffffu, scale, k), from + k * MULTIPLIERS, lane);
         }
     }
@@ -235,11 +236,11 @@ __device__ __forceinline__ void store_gate(const struct layers_task &task, const
     scales += lane % 4;
     int left = min(task.attend.a.n_vectors - first, n_groups * CUDA_TILE_VECTORS) - lane % 4;
 #pragma unroll 1
-    for (int from = 0; from < n_groups; from += AT_ONCE) {
-        float gate[AT_ONCE], below[AT_ONCE], up[AT_ONCE], value[AT_ONCE];
+    for (int from = 0; from < n_groups; from += STORED_GROUPS) {
+        float gate[STORED_GROUPS], below[STORED_GROUPS], up[STORED_GROUPS], value[STORED_GROUPS];
         bool plain = true;
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; j++) {
+        for (int j = 0; j < STORED_GROUPS; j++) {
             const float2 sum = mine[j * 32];
             const float scale = scales[j * CUDA_TILE_VECTORS];
             gate[j] = __fmul_rn(sum.x, scale);
@@ -250,12 +251,12 @@ __device__ __forceinline__ void store_gate(const struct layers_task &task, const
         }
         if (!__all_sync(0xffffffffu, plain)) {
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++) {
+            for (int j = 0; j < STORED_GROUPS; j++) {
                 value[j] = gate[j] / below[j];
             }
         }
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; j++) {
+        for (int j = 0; j < STORED_GROUPS; j++) {
             value[j] *= up[j];
             const float other = __shfl_xor_sync(0xffffffffu, value[j], 4);
             if (j * CUDA_TILE_VECTORS < left) {
@@ -263,10 +264,10 @@ __device__ __forceinline__ void store_gate(const struct layers_task &task, const
                     finish_part(odd ? other : value[j], odd ? value[j] : other, odd);
             }
         }
-        mine += AT_ONCE * 32;
-        scales += AT_ONCE * CUDA_TILE_VECTORS;
-        to += AT_ONCE * (GROUP_BYTES / 2);
-        left -= AT_ONCE * CUDA_TILE_VECTORS;
+        mine += STORED_GROUPS * 32;
+        scales += STORED_GROUPS * CUDA_TILE_VECTORS;
+        to += STORED_GROUPS * (GROUP_BYTES / 2);
+        left -= STORED_GROUPS * CUDA_TILE_VECTORS;
     }
 }
 

@@ -100,7 +100,8 @@ template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
 template <class S> struct bringer {
     const uint4 *weights[S::ROWS];       /* of the step at which they stand */
     const uint4 *operand[S::GROUPS / 2]; /* of the first */
-    int tile, slab;                      /* of columns: the step; pieces from slab to slab */
+    int tile;                            /* of columns: the number of the step */
+    int slab;                            /* pieces from one slab to the next */
 };
 
 /* Row tiles past the last are read as the last; their sums go nowhere. */

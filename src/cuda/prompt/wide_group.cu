@@ -58,9 +58,12 @@ struct barriers {
 /* What a block brings, and to whom. */
 struct bringer {
     const unsigned char *weights, *operand; /* of its first row tile and group of the first stage */
-    int64_t row_step, slab_step;            /* bytes to the next row tile; to the next stage's groups */
-    int rows, mine, groups; /* row tiles of the block, groups that this block brings, and all of them */
-    uint16_t beside, above; /* blocks with the same rows; with the same vectors */
+    int64_t row_step;                       /* bytes to the next row tile */
+    int64_t slab_step;                      /* bytes to the next stage's groups */
+    int rows;                               /* row tiles of the block */
+    int mine, groups;                       /* groups that this block brings, of how many */
+    uint16_t beside,
+        above; /* masks: the cluster's blocks with the same rows, and with the same vectors */
 };
 
 template <class S>

@@ -72,8 +72,9 @@ template <int WM, int WN> struct conv_place {
         STRIDE = 16 * WM + 4
     };
     int warp, lane, part, n_steps;
-    int n_subs;           /* warps beside each other */
-    int first, n_columns; /* of the block; of all */
+    int n_subs;    /* warps beside each other */
+    int first;     /* column of the block */
+    int n_columns; /* of all blocks */
     const unsigned char *w[WM];
 };
 

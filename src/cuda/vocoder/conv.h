@@ -83,7 +83,8 @@ struct conv_pack {
     const float *from; /* device */
     unsigned char *to; /* the product's w */
     int first_tile;    /* where this part of the outputs begins */
-    int n_out, n_in;   /* of a phase; all without padding */
+    int n_out;         /* outputs of a phase, without padding */
+    int n_in;          /* all inputs, without padding */
     int n_phases;
     int width; /* outputs of a phase, padded */
     int groups, taps, chunk;

@@ -143,7 +143,7 @@ static void load_tables(struct loader *l)
     for (int g = 0; !l->status && g < d->n_codebooks; g++) {
         for (int64_t e = 0; e < size; e++) {
             float usage = w->table_usage[g][e], *row = table + e * half;
-            usage = usage < usage_least ? usage_least : usage; /* not a number stays */
+            usage = usage < usage_least ? usage_least : usage; /* NaN stays */
             weight_row(&w->table_sum[g], e, row);
             for (int64_t i = 0; i < half; i++) {
                 row[i] /= usage;

@@ -84,7 +84,7 @@ struct cuda_vocoder {
     struct vocoder_past pre_past, first_past, last_past;
     int64_t cache_at[VOCODER_MAX_LAYERS][2]; /* keys, values */
     int cache_capacity;
-    int64_t past_bytes, lane_bytes; /* what a reset empties; all */
+    int64_t past_bytes, lane_bytes; /* of a lane: what a reset empties, and all of it */
     unsigned char *state;           /* [n_lanes][lane_bytes]: position first */
 
     unsigned char *gathered, *quantized, *latent, *x_ready, *mixed, *inner, *stacked, *last_ready,

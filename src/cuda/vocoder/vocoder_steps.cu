@@ -92,7 +92,8 @@ static __device__ __forceinline__ float attend_rotated(
 struct attend_place {
     int tid, kv, frame;
     int64_t begin, position, first; /* of the call, of this frame, of the oldest key that it sees */
-    int n_keys, n_old;              /* seen; of them of earlier calls */
+    int n_keys;                     /* that the frame sees */
+    int n_old;                      /* of them those of earlier calls */
     int64_t width;                  /* of a slot of the cache */
     float *keys, *values;           /* the cache of this head */
     const float *own;               /* the products of the call's first frame */
