@@ -8,6 +8,7 @@
 #include <utf8proc.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 void draft_fail(struct draft *d, const char *format, ...)
 {
@@ -116,7 +117,7 @@ void draft_text(struct draft *d, const char *text, size_t n)
 
 void draft_line(struct draft *d)
 {
-    d->gap = d->gap < GAP_LINE ? GAP_LINE : d->gap;
+    d->gap = max(d->gap, GAP_LINE);
 }
 
 void draft_paragraph(struct draft *d)

@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 extern char **environ;
 
@@ -82,8 +83,8 @@ static utter_status wait_for(pid_t pid, utter_error *error)
     return pid > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0
                ? UTTER_OK
                : error_set(error, UTTER_E_IO,
-                     "ffmpeg cannot make the m4b (what it says stands above; -o NAME.mp3 "
-                     "needs no ffmpeg)");
+                     "ffmpeg cannot make the m4b (what it says stands above; "
+                     "-o NAME.mp3 needs no ffmpeg)");
 }
 
 struct arguments {
@@ -153,7 +154,7 @@ utter_status encoder_write(struct encoder *e, const float *pcm, size_t n, utter_
     enum { BLOCK = 4096 };
     int16_t block[BLOCK];
     while (n > 0) {
-        size_t part = n < BLOCK ? n : BLOCK;
+        size_t part = min(n, BLOCK);
         for (size_t i = 0; i < part; i++) {
             float x = pcm[i] * 32768.0f;
             block[i] = (int16_t)lrintf(x > 32767 ? 32767 : x < -32768 ? -32768 : x);

@@ -79,10 +79,12 @@ utter_status identity_of_file(char hex[IDENTITY_SIZE], const char *path, utter_e
     return status;
 }
 
+/* Of a large file, what is hashed: a block at each step. */
+enum { BLOCK = 1 << 16, STEP = 1 << 24 };
+
 static utter_status add_folder(
     struct sha256_ctx *sha, const char *folder, bool inside, utter_error *error)
 {
-    enum { BLOCK = 1 << 16, STEP = 1 << 24 };
     struct dirent **names;
     int n = scandir(folder, &names, NULL, alphasort);
     utter_status status = n < 0 ? file_error(error, folder, "read", errno) : UTTER_OK;
@@ -107,7 +109,6 @@ static utter_status add_folder(
 
 utter_status identity_of_model(char hex[IDENTITY_SIZE], const char *path, utter_error *error)
 {
-    enum { BLOCK = 1 << 16, STEP = 1 << 24 };
     struct sha256_ctx sha;
     sha256_init(&sha);
     utter_status status = file_is_folder(path) ? add_folder(&sha, path, false, error)

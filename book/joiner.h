@@ -29,8 +29,9 @@ struct joiner {
     float *pcm; /* of a section */
     size_t n, room;
     /* What is told at the end. */
-    size_t n_quiet, n_late,
-        n_hurried; /* chapters; subtitles that began late, that were spoken faster */
+    size_t n_quiet;   /* chapters that stay below the loudness */
+    size_t n_late;    /* subtitles that begin late */
+    size_t n_hurried; /* subtitles that are spoken faster */
     double most_short_lu, most_late_s;
 };
 

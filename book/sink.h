@@ -9,8 +9,9 @@
 #include "utter.h"
 
 struct sink_settings {
-    const char *path, *format; /* format "m4b": by ffmpeg; NULL: by the name */
-    bool split;                /* a file for each chapter: NAME.mp3 gives NAME-0001.mp3 */
+    const char *path;
+    const char *format; /* "m4b": by ffmpeg; NULL: as the name of the file says */
+    bool split;         /* a file for each chapter: NAME.mp3 gives NAME-0001.mp3 */
     int rate;
     const char *folder; /* for what is made on the way */
 };

@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 
-/* What is being spoken. */
-struct voice_of {
+/* A lane, and the section that is spoken on it. */
+struct lane {
     size_t task;
     utter_reading *reading; /* NULL: nothing */
     utter_sound *sound;
@@ -26,7 +26,7 @@ struct speaker {
     struct task *tasks;
     size_t n_tasks, next;
     struct store *store;
-    struct voice_of *lanes;
+    struct lane *lanes;
     int n_lanes;
     pthread_t thread;
     pthread_mutex_t lock; /* of state and of the tasks' `ready` */
@@ -41,7 +41,7 @@ static void tell(struct speaker *s)
     }
 }
 
-static utter_status begin(struct speaker *s, struct voice_of *lane, utter_error *error)
+static utter_status begin(struct speaker *s, struct lane *lane, utter_error *error)
 {
     char path[PATH_MAX];
     struct task *task = &s->tasks[lane->task];
@@ -62,7 +62,7 @@ static utter_status begin(struct speaker *s, struct voice_of *lane, utter_error 
     return status ? status : utter_reading_finish(lane->reading, error);
 }
 
-static utter_status finish(struct speaker *s, struct voice_of *lane, utter_error *error)
+static utter_status finish(struct speaker *s, struct lane *lane, utter_error *error)
 {
     struct task *task = &s->tasks[lane->task];
     utter_reading_stats stats = {.size = sizeof stats};
@@ -91,7 +91,7 @@ static utter_status finish(struct speaker *s, struct voice_of *lane, utter_error
 }
 
 /* Takes what a reading has made; at its end, the lane is free. */
-static utter_status take(struct speaker *s, struct voice_of *lane, utter_error *error)
+static utter_status take(struct speaker *s, struct lane *lane, utter_error *error)
 {
     enum { BLOCK = 1920 };
     float pcm[BLOCK];
@@ -122,7 +122,7 @@ static utter_status speak(struct speaker *s, utter_error *error)
     for (bool busy = true; busy && status >= 0 && !atomic_load(&s->stop);) {
         busy = false;
         for (int i = 0; i < s->n_lanes && status >= 0; i++) {
-            struct voice_of *lane = &s->lanes[i];
+            struct lane *lane = &s->lanes[i];
             if (!lane->reading && (lane->task = next_task(s)) < s->n_tasks) {
                 status = begin(s, lane, error);
             }
@@ -161,7 +161,7 @@ utter_status speaker_start(struct speaker **speaker, const struct speaker_settin
     utter_model_get_info(settings->model, &info);
     int n_lanes = settings->lanes;
     struct speaker *s = memory_new(1, sizeof *s);
-    struct voice_of *lanes = memory_new((size_t)n_lanes, sizeof *lanes);
+    struct lane *lanes = memory_new((size_t)n_lanes, sizeof *lanes);
     if (!s || !lanes || pipe2(s->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         memory_free(s);
         memory_free(lanes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread that speaks sections, as many at a time as the model has lanes, each into its file of the store. Who waits
- * for sound can so write files, or end at once, whatever the model is doing. */
+ * A thread that speaks sections, as many at a time as the model has lanes, each into its file of the store. The
+ * caller's thread meanwhile writes the book's files, and can end at once whatever the model is doing. */
 #ifndef BOOK_SPEAKER_H
 #define BOOK_SPEAKER_H
 
@@ -16,8 +16,9 @@ struct task {
 
 struct speaker_state {
     size_t n_ready;
-    uint64_t ready_bytes, spoken_bytes; /* of the text: ready; of them those that this run has spoken */
-    double spoken_s;                    /* of sound, that this run has made */
+    uint64_t ready_bytes;  /* of the text, that are ready */
+    uint64_t spoken_bytes; /* of those, the ones that this run has spoken */
+    double spoken_s;       /* of sound, that this run has made */
     bool ended;
     utter_status status; /* why it ended before all were ready */
     utter_error error;
@@ -33,7 +34,8 @@ struct speaker_settings {
     int lanes; /* of the model, at most; each is a section that a killed run has lost */
 };
 
-/* The tasks and the store are the speaker's until it has ended, but for what speaker_is_ready has said is ready. */
+/* Until the speaker has ended, the caller leaves the store alone, and each task until speaker_is_ready says that it is
+ * ready. */
 utter_status speaker_start(struct speaker **speaker, const struct speaker_settings *settings,
     struct task *tasks, size_t n, struct store *store, utter_error *error);
 /* Can be read when something has changed since the last call of speaker_look. */

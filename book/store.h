@@ -27,7 +27,7 @@ struct store_about {
     const char *book, *model, *voice, *settings; /* hashes, and the settings as text */
 };
 
-/* Makes the folder, or finds what is in it. `fresh` drops that. UTTER_AGAIN: another run works there. */
+/* Makes the folder, or finds what is in it. `fresh` drops that. A failure where another run works there. */
 utter_status store_open(struct store *store, const char *folder, const struct store_about *about,
     bool fresh, utter_error *error);
 /* The entry of a section whose file is there and as it was; NULL: it is to be spoken. */

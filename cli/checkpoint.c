@@ -95,7 +95,7 @@ static void apply_sampling(utter_stream_options *options, const struct settings 
         if (s->greedy.given && p->greedy) {
             parameter_set(p, options, 0);
         } else if (typed->given) {
-            parameter_set(p, options, p->whole ? (double)typed->integer : typed->number);
+            parameter_set(p, options, p->integer ? (double)typed->integer : typed->number);
         }
     }
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/released.h"
 #include "commands.h"
 #include "options.h"
 #include "report.h"
@@ -15,7 +16,7 @@ static void put_choices(const struct option *option)
     }
 }
 
-/* Up to `stop`, so that a shell's quotes hold it. */
+/* A text between single quotes of a shell, without the quotes. */
 static void put_quoted(const char *text)
 {
     for (; *text; text++) {
@@ -24,6 +25,14 @@ static void put_quoted(const char *text)
         } else {
             putchar(*text);
         }
+    }
+}
+
+/* The short names of the released models, with blanks between them. */
+static void put_models(void)
+{
+    for (size_t i = 0; i < n_released; i++) {
+        printf("%s%s", i > 0 ? " " : "", released_table[i].name);
     }
 }
 
@@ -50,9 +59,10 @@ static void put_bash(void)
           "    case \"$command\" in\n"
           "    codec) COMPREPLY=($(compgen -W 'decode encode' -- \"$cur\")); return ;;\n"
           "    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n"
-          "    pull | use) options='0.6b 0.6b-base 1.7b 1.7b-base design ' ;;\n",
+          "    pull | use) options='",
         stdout);
-    fputs("    esac\n    case \"$command:$before\" in\n", stdout);
+    put_models();
+    fputs(" ' ;;\n    esac\n    case \"$command:$before\" in\n", stdout);
     for (size_t c = 0; c < n_commands; c++) {
         for (size_t i = 0; i < options_count(); i++) {
             const struct option option = option_at(i);
@@ -130,8 +140,10 @@ static void put_fish(void)
         }
     }
     fputs("complete -c utter -f -n __fish_use_subcommand -a codec -d 'codes and sound'\n"
-          "complete -c utter -f -n '__fish_seen_subcommand_from pull use' -a '0.6b 0.6b-base 1.7b "
-          "1.7b-base design'\n"
+          "complete -c utter -f -n '__fish_seen_subcommand_from pull use' -a '",
+        stdout);
+    put_models();
+    fputs("'\n"
           "complete -c utter -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n",
         stdout);
 }

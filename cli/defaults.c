@@ -100,14 +100,14 @@ int defaults_apply(struct invocation *invocation)
     int code = read_file(values);
     for (int i = 0; i < N_DEFAULTS && code == 0; i++) {
         struct setting *setting = (struct setting *)((char *)s + default_table[i].setting);
-        const char *typed = getenv(default_table[i].variable);
+        const char *chosen = getenv(default_table[i].variable);
         bool own_model = !s->model.given && (!s->model.rule || s->model.rule == defaults_file());
         bool of_file = values[i][0] && (setting != &s->voice || own_model);
         if (setting->given || !(is_use || takes(invocation->command, default_table[i].setting))) {
             continue;
         }
-        if (typed && typed[0]) {
-            setting->text = typed;
+        if (chosen && chosen[0]) {
+            setting->text = chosen;
             setting->rule = default_table[i].variable;
         } else if (of_file) {
             setting->text =

@@ -70,7 +70,8 @@ static utter_status take_text(void *user, const void *data, size_t bytes, utter_
     return UTTER_OK;
 }
 
-static utter_status again_or(utter_status status)
+/* A failure that may pass has lasted for all tries. */
+static utter_status end_tries(utter_status status)
 {
     return status == UTTER_AGAIN ? UTTER_E_DEVICE : status;
 }
@@ -94,7 +95,7 @@ static utter_status ask(struct pull *p, json_t **root, const char *what, utter_e
         status = *root ? UTTER_OK : error_set(error, UTTER_E_FILE, "%s: the answer is no JSON", url);
     }
     free(text.data);
-    return again_or(status);
+    return end_tries(status);
 }
 
 static bool is_hash(const char *text, size_t digits)
@@ -217,8 +218,9 @@ struct writing {
     const struct part *part;
     const char *path;
     int descriptor;
-    uint64_t asked, at; /* where the server was asked to begin; how many bytes are there */
-    uint64_t from;
+    uint64_t at;    /* how many bytes are there */
+    uint64_t asked; /* where the server was asked to begin */
+    uint64_t from;  /* where it does */
     struct digest digest;
 };
 
@@ -260,7 +262,7 @@ static utter_status take_bytes(void *user, const void *data, size_t bytes, utter
     return UTTER_OK;
 }
 
-/* What an earlier run has left: hashed, counted, to be gone on with. */
+/* Hashes and counts what an earlier run has left: the download goes on behind it. */
 static utter_status take_up(struct writing *w, utter_error *error)
 {
     static char piece[1 << 16];
@@ -308,8 +310,8 @@ static utter_status finish(struct writing *w, const char *blob, utter_error *err
     if (!digest_is(&w->digest, w->part->hash)) {
         unlink(w->path);
         return error_set(error, UTTER_E_FILE,
-            "%s: what came is not what the hub's list says: its hash is wrong (it was removed; run it "
-            "again)",
+            "%s: what came is not what the hub's list says: its hash is wrong (it was "
+            "removed; run it again)",
             w->part->path);
     }
     if (fsync(w->descriptor) != 0 || rename(w->path, blob) != 0) {

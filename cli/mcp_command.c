@@ -123,14 +123,14 @@ static const char *write_sound(struct sound *out, const float *pcm, size_t n, ut
 
 /* Completes it and says what has become of it: a list of blocks. NULL: *why is filled in. */
 static json_t *close_sound(struct sound *out, const struct session *s, const struct mcp_request *r,
-    const char *note_of, const char **why, utter_error *error)
+    const char *remark, const char **why, utter_error *error)
 {
     char said[256];
     snprintf(said, sizeof said, "%.1f s of speech%s%s", (double)out->n_samples / s->info.sample_rate,
         r->file   ? ", written"
         : r->play ? ", played"
                   : "",
-        note_of);
+        remark);
     json_t *content = mcp_texts(said);
     if (out->file && utter_sound_close(&out->file, error)) {
         *why = error->text;

@@ -5,8 +5,8 @@
 
 #include "options.h"
 
-/* Before a command runs: 0, or an exit code after a message where -o, --codes or --trace name a file of another
- * kind than what is written there, or one that the command reads, under whatever name, or one in a checkpoint's
+/* Before a command runs: 0, or an exit code after a message where -o, --codes, --times or --trace name a file of
+ * another kind than what is written there, or one that the command reads, under whatever name, or one in a checkpoint's
  * folder. Results appear by replacing the file of that name, so the input would be gone. */
 int overwrite_check(const struct invocation *invocation);
 /* Whether two names lead to one file, which need not be there yet: the same name in the same folder. */

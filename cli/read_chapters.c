@@ -76,9 +76,8 @@ static int list_json(const struct book *book, const struct settings *settings)
 
 int read_list(const struct book *book, const struct settings *settings)
 {
-    enum {
-        LETTERS_A_S = 15
-    }; /* of ordinary speech; of scripts with three bytes a letter, five of those */
+    /* Bytes of ordinary speech in a second: letters, or a third as many where each has three bytes. */
+    enum { BYTES_A_S = 15 };
     if (settings->json.given) {
         return list_json(book, settings);
     }
@@ -88,7 +87,7 @@ int read_list(const struct book *book, const struct settings *settings)
     }
     for (size_t i = 0; i < book->n_chapters; i++) {
         const struct chapter *c = &book->chapters[i];
-        size_t seconds = strlen(c->text) / LETTERS_A_S;
+        size_t seconds = strlen(c->text) / BYTES_A_S;
         if (read_chapters_have(settings, i)) {
             put_line("%4zu  about %zu:%02zu  %*s%.60s", i + 1, seconds / 60, seconds % 60,
                 2 * (c->level - 1), "", c->title[0] ? c->title : c->text);

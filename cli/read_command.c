@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "book/book.h"
 #include "book/loudness.h"
 #include "checkpoint.h"
@@ -137,7 +138,7 @@ static void show_progress(struct run *r, const struct speaker_state *state)
         return;
     }
     r->told_s = now;
-    size_t at = r->n_ready < r->plan.n_tasks ? r->n_ready : r->plan.n_tasks - 1;
+    size_t at = min(r->n_ready, r->plan.n_tasks - 1);
     size_t chapter = r->plan.tasks[at].section->chapter;
     double all = (double)r->plan.sections.bytes, part = 100 * (double)state->ready_bytes / all;
     if (state->spoken_bytes == 0) {
@@ -257,7 +258,7 @@ static int tell_end(struct run *r)
     if (code == 0 && first) {
         char words[48];
         const struct section *at = first->section;
-        error_quote(words, sizeof words, at->text, at->bytes < 40 ? at->bytes : 40);
+        error_quote(words, sizeof words, at->text, min(at->bytes, 40));
         code = fail(EXIT_NOT_WHOLE,
             "%llu of %llu pieces of the text may lack words, the first in chapter %zu, after \"%s\"",
             (unsigned long long)n_broken, (unsigned long long)n_pieces, at->chapter + 1, words);

@@ -171,8 +171,7 @@ static void write_settings(char *text, size_t size, const utter_model *model,
                    reading->lexicon ? reading->lexicon : "", NULL});
     snprintf(text, size,
         "weights %s, language %s, texts %.16s, layout %d, talker %s, predictor %s, seed %llu, "
-        "frames %d, guard "
-        "%d, retries %d, markup %d, spelled %d",
+        "frames %d, guard %d, retries %d, markup %d, spelled %d",
         info.weights, o->language ? o->language : "auto", texts, (int)o->layout, talker, predictor,
         (unsigned long long)o->seed, o->max_frames, o->guard, reading->retries, reading->markup,
         reading->spell_out);

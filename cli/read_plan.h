@@ -22,8 +22,9 @@ void read_place_fini(struct read_place *place);
 struct read_plan {
     struct sections sections;
     struct task *tasks; /* one for each section */
-    size_t n_tasks, n_found,
-        n_first; /* found: an earlier run has left them; first: so many from the beginning on */
+    size_t n_tasks;
+    size_t n_found; /* that an earlier run has left */
+    size_t n_first; /* of those, the ones before the first that is missing */
     struct store store;
 };
 

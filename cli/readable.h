@@ -5,7 +5,8 @@
 
 struct readable {
     const char *path;
-    char folder[64], made[512]; /* of a file that is taken away again; "" where there is none */
+    char folder[64]; /* made for the file, and taken away again; "": none was made */
+    char made[512];  /* what ffmpeg makes, in that folder */
 };
 
 /* 0, or an exit code after a message. Where ffmpeg is not to be had, the library says what it thinks of the file. */

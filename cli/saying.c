@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A reading, what becomes of its pieces, and the reports on it. */
 #include "saying.h"
+#include "base/minmax.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static size_t count_lines(const char *text, size_t n)
 static void drop_text(struct saying *s, uint64_t at)
 {
     size_t n = at > s->text_at ? (size_t)(at - s->text_at) : 0;
-    n = n < s->text_n ? n : s->text_n;
+    n = min(n, s->text_n);
     s->text_line += count_lines(s->text, n);
     s->text_at += n;
     s->text_n -= n;
@@ -69,7 +70,7 @@ static void drop_text(struct saying *s, uint64_t at)
 static void note_place(struct saying *s, size_t n)
 {
     char words[2 * sizeof s->last.words];
-    n = n < sizeof words ? n : sizeof words;
+    n = min(n, sizeof words);
     for (size_t i = 0; i < n; i++) {
         words[i] = s->text[i] == '\n' ? ' ' : s->text[i];
     }
@@ -99,7 +100,7 @@ static void on_piece(void *user, const utter_piece *piece)
 {
     struct saying *s = user;
     drop_text(s, piece->at);
-    note_place(s, piece->bytes < s->text_n ? (size_t)piece->bytes : s->text_n);
+    note_place(s, min((size_t)piece->bytes, s->text_n));
     if (s->codes.lines && piece->n_frames > 0) {
         note_codes(s, piece);
     }

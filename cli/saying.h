@@ -41,7 +41,8 @@ struct saying {
     uint64_t total;   /* bytes that the text will have; 0: not known */
     uint64_t n_given; /* that have come */
     uint64_t n_broken;
-    struct text_place broken, last; /* the first piece that lacks words, the last one */
+    struct text_place broken; /* the first piece that lacks words */
+    struct text_place last;   /* the last piece */
     utter_finish broken_finish;
     bool no_memory;                /* for codes */
     double begin_s, end_s, told_s; /* on the clock: the first text, the end, the last progress line */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/minmax.h"
 #include "times_file.h"
 
 enum { LINE_COLUMNS = 42, LINES = 2, LINE_BYTES = 4 * LINE_COLUMNS * LINES + 64 };
@@ -49,7 +50,7 @@ static size_t text_stop(const struct times_file *t, size_t i_word)
         return t->words[i_word].at + t->words[i_word].bytes;
     }
     size_t begin = text_begin(t, i_word + 1), end = text_end(t, i_word);
-    return begin < end ? begin : end;
+    return min(begin, end);
 }
 
 /* Columns on a screen: characters of East Asia take two. */

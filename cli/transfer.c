@@ -138,8 +138,7 @@ static utter_status judge(long code, const char *url, utter_error *error)
     if (code == 401 || code == 403) {
         return error_set(error, UTTER_E_FILE,
             "%s: the server wants to know who asks (%ld): put a token into HF_TOKEN, of somebody who "
-            "has "
-            "accepted the model's terms",
+            "has accepted the model's terms",
             url, code);
     }
     if (code == 404) {

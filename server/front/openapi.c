@@ -62,9 +62,9 @@ static json_t *field_json(const struct field_row *row)
 
 static json_t *parameter_json(const struct parameter *p)
 {
-    json_t *j = json_pack("{s:s,s:s+}", "type", p->whole ? "integer" : "number", "description",
+    json_t *j = json_pack("{s:s,s:s+}", "type", p->integer ? "integer" : "number", "description",
         p->predictor ? "Of the predictor: " : "", p->predictor ? "as that of the talker." : p->help);
-    put_range(j, p->least_json, p->most_asked, p->whole);
+    put_range(j, p->least_json, p->most_asked, p->integer);
     return j;
 }
 

@@ -25,19 +25,19 @@ struct part {
 
 TAILQ_HEAD(part_list, part);
 
-enum { PART_BYTES = 384 }; /* a part and its two blocks, beside its text */
+enum { PART_BYTES = 384 }; /* what a part takes besides its text: two allocations */
 
 struct session {
     struct conn *conn;
     struct fields config;
     bool configured, closing;
-    bool going_on; /* a speech that ends as it begins comes back to go_on */
-    bool deaf;     /* its utterance has ended before its text: what still comes of that is not said */
+    bool going_on; /* go_on runs: a speech that ends at once would call it again */
+    bool deaf; /* the utterance has ended before its text: what still comes of the text is not said */
     struct part_list parts; /* the first one is spoken, or waits for text */
     size_t waiting_bytes, n_parts;
     int utterance, sentence; /* of the part that text goes into next */
     struct speech *speech;   /* of the first part */
-    bool told_start;
+    bool told_start;         /* audio.start has been sent for it */
     size_t sound_bytes;
     struct heard heard; /* of the utterance that is spoken, or of the last one */
 };

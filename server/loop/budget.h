@@ -8,7 +8,8 @@
 
 /* Messages and bytes that may be read at once; negative: more have been read than there was room for. */
 struct budget {
-    double messages, bytes, at; /* at: when they were counted last, in seconds */
+    double messages, bytes;
+    double at; /* when they were counted last, in seconds */
 };
 
 void budget_begin(struct budget *b, double now);

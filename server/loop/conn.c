@@ -123,7 +123,7 @@ void conn_enter(struct conn *c, enum conn_state state)
 }
 
 /* The answer is complete: the connection waits for the next request, or closes. */
-void conn_turn(struct conn *c)
+void conn_answered(struct conn *c)
 {
     c->owner = NULL;
     free_request(c);

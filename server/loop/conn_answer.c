@@ -62,7 +62,7 @@ void conn_answer_more(
     if (n && !head_only) {
         evbuffer_add(out_of(c), body, n);
     }
-    conn_turn(c);
+    conn_answered(c);
 }
 
 void conn_answer(struct conn *c, int status, const char *type, const void *body, size_t n)
@@ -150,13 +150,13 @@ void conn_finish(struct conn *c, const char *trailer)
     if (c->chunked_answer) {
         evbuffer_add_printf(out_of(c), "0\r\n%s\r\n", trailer ? trailer : "");
     }
-    conn_turn(c);
+    conn_answered(c);
 }
 
 void conn_break(struct conn *c)
 {
     c->keep_alive = false;
-    conn_turn(c);
+    conn_answered(c);
 }
 
 /* ---- WebSocket ---- */

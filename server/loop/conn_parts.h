@@ -6,7 +6,7 @@
 #include "server/loop/conn.h"
 
 void conn_enter(struct conn *c, enum conn_state state);
-void conn_turn(struct conn *c);  /* the answer is complete */
-void conn_wrote(struct conn *c); /* something may have been written */
+void conn_answered(struct conn *c); /* the answer is complete */
+void conn_wrote(struct conn *c);    /* something may have been written */
 
 #endif

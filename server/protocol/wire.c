@@ -191,12 +191,12 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
 static void put_sampling(struct wire_out *w, const double *values)
 {
     for (int i = 0; i < parameter_count; i++) {
-        if (!parameter_table[i].whole) {
+        if (!parameter_table[i].integer) {
             wire_put_real(w, values[i]);
         }
     }
     for (int i = 0; i < parameter_count; i++) {
-        if (parameter_table[i].whole) {
+        if (parameter_table[i].integer) {
             put_int(w, (int)values[i]);
         }
     }
@@ -205,12 +205,12 @@ static void put_sampling(struct wire_out *w, const double *values)
 static void get_sampling(struct bytes *b, double *values)
 {
     for (int i = 0; i < parameter_count; i++) {
-        if (!parameter_table[i].whole) {
+        if (!parameter_table[i].integer) {
             values[i] = get_real(b);
         }
     }
     for (int i = 0; i < parameter_count; i++) {
-        if (parameter_table[i].whole) {
+        if (parameter_table[i].integer) {
             values[i] = get_int(b);
         }
     }

@@ -10,7 +10,8 @@
 /* A running speech: the text that has come, the sound that was made of it and is not heard yet. */
 struct admission_speech {
     size_t text_bytes;
-    double speed, made_s, in_hand_s; /* seconds as they are heard; speed: of hearing */
+    double speed;             /* of hearing: 2 is twice as fast as the model made it */
+    double made_s, in_hand_s; /* as they are heard */
 };
 
 /* What is so now, as speech.c sees it. */

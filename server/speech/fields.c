@@ -228,20 +228,20 @@ static void take_sound(struct reader *r, struct fields *f, const struct fields_m
 
 static double take_parameter(struct reader *r, const struct parameter *p)
 {
-    if (p->whole) {
+    if (p->integer) {
         return (double)take_integer_in(r, p->field, (long long)p->least_json, (long long)p->most_asked,
             (long long)parameter_own(p));
     }
     return take_number_in(r, p->field, p->least_json, p->most_asked, parameter_own(p));
 }
 
-/* Of several faults the first one is told: whole numbers are looked at last. */
+/* Of several faults the first one is told: integers are looked at last. */
 static void take_head(struct reader *r, struct fields *f, bool predictor)
 {
-    for (int whole = 0; whole <= 1; whole++) {
+    for (int integers = 0; integers <= 1; integers++) {
         for (int i = 0; i < parameter_count; i++) {
             const struct parameter *p = &parameter_table[i];
-            if (p->predictor == predictor && p->whole == whole) {
+            if (p->predictor == predictor && p->integer == integers) {
                 f->sampling[i] = take_parameter(r, p);
             }
         }

@@ -36,7 +36,8 @@ struct speech_request {
     double read_at;          /* when the request was there */
     struct account *account; /* of its key, or NULL */
     const char *id, *client; /* of the connection, for the log */
-    bool patient;            /* nobody hears it as it is made, or who does is in already: it may wait */
+    /* It may wait for its lane: nobody hears it while it is made, or its listener has heard what comes before it. */
+    bool patient;
 };
 
 /* Queues a speech, without text yet. NULL: refused, *refusal says why. */

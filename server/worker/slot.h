@@ -13,8 +13,8 @@ struct slot {
     bool live;              /* somebody hears it while it is made */
     bool paused;            /* the client does not read */
     bool starved;           /* the text has run out */
-    bool has_sound;         /* its first frame is out; of one that nobody hears: is made */
-    double due;             /* when all of it will have been heard; before that: when it came */
+    bool has_sound;         /* its first frame has left, or where nobody hears it: is made */
+    double due; /* when all that was made will have been heard; without sound: when the speech came */
     utter_reading_stats stats;
     /* Of the stats, what they were when the piece began that is spoken now. */
     uint64_t frames_before;

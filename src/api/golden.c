@@ -186,7 +186,7 @@ static utter_status find_tensors(
     c->prompt = golden_tensor(g, c->name, "prompt", -1);
     c->hidden = golden_tensor(g, c->name, "hidden", -1);
     c->logits = golden_tensor(g, c->name, "logits", -1);
-    c->sub_logits = golden_tensor(g, c->name, "sub_logits", -1);
+    c->predictor_logits = golden_tensor(g, c->name, "sub_logits", -1);
     c->samples = golden_tensor(g, c->name, "samples", -1);
     c->strided = golden_tensor(g, c->name, "strided", -1);
     c->samples_fp64 = golden_tensor(g, c->name, "samples_fp64", -1);

@@ -18,7 +18,7 @@ struct golden_case {
     const char *transcript; /* of a cloned voice; NULL: none */
     bool is_clone;
     bool ends; /* by the end token */
-    const struct tensor *ids, *codes, *margins, *prompt, *hidden, *logits, *sub_logits, *samples,
+    const struct tensor *ids, *codes, *margins, *prompt, *hidden, *logits, *predictor_logits, *samples,
         *strided, *samples_fp64, *strided_fp64, *vector, *reference;
     size_t n_samples; /* of the whole sound, 0: no sound in the case */
     size_t stride;    /* one sample in so many is in `strided` */

@@ -141,8 +141,8 @@ static void look(void *user, const char *name, int index, const float *data, int
         compare(v, STAGE_LOGITS, v->c.logits, v->frame, data, rows, cols);
     } else if (strcmp(name, "predictor.logits") == 0 && v->frame < v->c.n_frames) {
         int heads = api_config(v->model)->n_codebooks - 1;
-        compare(v, STAGE_SUB_LOGITS, v->c.sub_logits, (int64_t)v->frame * heads + index - 1, data, rows,
-            cols);
+        compare(v, STAGE_SUB_LOGITS, v->c.predictor_logits, (int64_t)v->frame * heads + index - 1, data,
+            rows, cols);
     }
 }
 

@@ -15,9 +15,10 @@ enum {
 };
 
 struct sound_limits {
-    size_t bytes;    /* of the file; 0: SOUND_MAX_BYTES */
-    double seconds;  /* 0: SOUND_MAX_SECONDS; enforced while it is decoded, whatever the header says */
-    double from, to; /* only this part is kept, and held to `seconds`; to 0: up to the end */
+    size_t bytes;   /* of the file; 0: SOUND_MAX_BYTES */
+    double seconds; /* 0: SOUND_MAX_SECONDS; enforced while it is decoded, whatever the header says */
+    double from,
+        to; /* only this part is kept, and held to `seconds`; `to` is 0 for the end of the file */
 };
 
 /* What was heard, before the rate was changed. */

@@ -13,7 +13,7 @@ const struct parameter parameter_table[] = {
         .high = 100, .most_asked = 100,
         .help =
             "0 is greedy (default of this and the next six: the checkpoint's generation_config.json)"},
-    {MEMBER(talker.top_k), .option = "top-k", .field = "top_k", .whole = true, .high = INFINITY,
+    {MEMBER(talker.top_k), .option = "top-k", .field = "top_k", .integer = true, .high = INFINITY,
         .most_asked = 1000000, .help = "choose among the N likeliest, 0 is off"},
     {MEMBER(talker.top_p), .option = "top-p", .field = "top_p", .above = true, .high = 1,
         .least_json = 1e-6, .most_asked = 1,
@@ -24,7 +24,7 @@ const struct parameter parameter_table[] = {
         .predictor = true, .greedy = true, .high = 100, .most_asked = 100,
         .help = "the same for the predictor, which makes the finer codes"},
     {MEMBER(predictor.top_k), .option = "sub-top-k", .field = "subtalker_top_k", .predictor = true,
-        .whole = true, .high = INFINITY, .most_asked = 1000000, .help = "the same"},
+        .integer = true, .high = INFINITY, .most_asked = 1000000, .help = "the same"},
     {MEMBER(predictor.top_p), .option = "sub-top-p", .field = "subtalker_top_p", .predictor = true,
         .above = true, .high = 1, .least_json = 1e-6, .most_asked = 1, .help = "the same"},
 };
@@ -34,21 +34,21 @@ _Static_assert(sizeof parameter_table / sizeof *parameter_table <= MOST_PARAMETE
 
 double parameter_own(const struct parameter *p)
 {
-    return p->whole ? -1 : NAN;
+    return p->integer ? -1 : NAN;
 }
 
 double parameter_get(const struct parameter *p, const utter_stream_options *options)
 {
     const void *at = (const char *)options + p->offset;
-    return p->whole ? *(const int *)at : (double)*(const float *)at;
+    return p->integer ? *(const int *)at : (double)*(const float *)at;
 }
 
 void parameter_set(const struct parameter *p, utter_stream_options *options, double value)
 {
     void *at = (char *)options + p->offset;
-    if (p->whole && value >= 0) {
+    if (p->integer && value >= 0) {
         *(int *)at = (int)value;
-    } else if (!p->whole && !isnan(value)) {
+    } else if (!p->integer && !isnan(value)) {
         *(float *)at = (float)value;
     }
 }

@@ -19,7 +19,7 @@ struct parameter {
     size_t offset;      /* of the member */
     bool predictor;     /* it is the predictor's, else the talker's */
     bool greedy;        /* 0 is the likeliest code, always: what --greedy sets */
-    bool whole;         /* an int, else a float */
+    bool integer;       /* an int, else a float */
     bool above;         /* `low` itself is not allowed */
     double low, high;   /* what the library takes; high INFINITY: no bound */
     double least_json;  /* what JSON may ask for is from here */
@@ -31,11 +31,11 @@ struct parameter {
 extern const struct parameter parameter_table[];
 extern const int parameter_count;
 
-/* What stands for the checkpoint's own where a value must be there: NAN, or -1 for a whole number. */
+/* What stands for the checkpoint's own where a value must be there: NAN, or -1 for an integer. */
 double parameter_own(const struct parameter *p);
 
 double parameter_get(const struct parameter *p, const utter_stream_options *options);
-/* Leaves the options as they are where the value is NAN, or a whole number that is negative. */
+/* Leaves the options as they are where the value is NAN, or a negative integer. */
 void parameter_set(const struct parameter *p, utter_stream_options *options, double value);
 
 /* Whether the library takes all of them; the first that it does not take is the error. */

@@ -36,7 +36,7 @@ struct stream_context {
 };
 
 struct utter_stream {
-    /* Whose stream it is: for who holds the stream, nothing here looks into it */
+    /* Whose stream it is, for the calls of utter.h: nothing here looks into it */
     struct engine *engine;
     struct stream_context *context;
     int lane; /* -1: it has ended and needs none */

@@ -11,7 +11,9 @@
 /* Follows the source while the text of the piece is gone through. */
 struct walk {
     const char *source, *text;
-    size_t source_bytes, text_bytes, at, to; /* in the source; in the text */
+    size_t source_bytes, text_bytes;
+    size_t at; /* in the source */
+    size_t to; /* the same place in the text */
 };
 
 static void skip_white(struct walk *w)

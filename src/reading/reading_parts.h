@@ -15,10 +15,11 @@ struct work {
     char *text;
     size_t text_bytes, units, length; /* length: whole_length */
     enum cut_end end;
-    bool only, last; /* the text is one piece; no other comes behind it */
-    int tries;       /* that have begun */
-    size_t n_fed;    /* bytes of the text that the stream has */
-    bool growing;    /* they are all that is known of it */
+    bool only;    /* the text is one piece */
+    bool last;    /* no other comes behind it */
+    int tries;    /* that have begun */
+    size_t n_fed; /* bytes of the text that the stream has */
+    bool growing; /* they are all that is known of it */
     utter_stream *stream;
     struct samples made; /* not live: its sound */
     bool begun;          /* the seam knows it */
@@ -79,7 +80,8 @@ struct utter_reading {
     /* Samples that were taken, and those up to the end of the last piece. */
     uint64_t n_given, n_told;
     bool held;
-    bool streams, random;        /* the layout; another seed gives other sound */
+    bool streams;                /* the layout is that of streams */
+    bool random;                 /* another seed gives other sound */
     int cancelled;               /* atomic: any thread may set it */
     utter_finish finish, broken; /* broken: why the last piece that was not whole ended */
     utter_error failure;

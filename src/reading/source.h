@@ -24,10 +24,11 @@ struct source {
     struct script *script; /* NULL: plain text */
     struct script_span span, next;
     bool has_span, has_next, finished;
-    double lead_s;         /* of the piece to come; 0: none */
-    struct chars unread;   /* bytes of a character that the script has not seen */
-    size_t n_checked;      /* bytes of the text that are known to be UTF-8 */
-    size_t n_given, n_cut; /* bytes that came; pieces that went out */
+    double lead_s;       /* of the piece to come; 0: none */
+    struct chars unread; /* bytes of a character that the script has not seen */
+    size_t n_checked;    /* bytes of the text that are known to be UTF-8 */
+    size_t n_given;      /* bytes that came */
+    size_t n_cut;        /* pieces that went out */
     size_t *origins;
     size_t origins_room;
 };

@@ -16,7 +16,8 @@ struct script {
     struct cast *cast;
     struct lexicon *lexicon;
     struct chars pending; /* source that no span holds yet */
-    size_t offset, line;  /* of pending.at[0] in the source; the line from 1 */
+    size_t offset;        /* of pending.at[0] in the source */
+    size_t line;          /* the same, from 1 */
 
     struct script_style style; /* of what comes now */
     struct script_span now;    /* the span that is being filled */

@@ -34,9 +34,10 @@ struct encoder_config {
     struct stack_config stack; /* LayerNorm, GELU; all keys are seen: its window is 0 (docs/model.md) */
     int filters;               /* channels after the first convolution; doubled by each stage */
     int first_taps, residual_taps, last_taps;
-    int compress;                         /* a residual unit is filters / compress wide inside */
-    int n_rates, rates[CONFIG_MAX_RATES]; /* in the order they are applied: 4, 5, 6, 8; then comes 2 */
-    int codebook_dim;                     /* width of a table row */
+    int compress; /* a residual unit is filters / compress wide inside */
+    int n_rates,
+        rates[CONFIG_MAX_RATES]; /* in the order they are applied: 4, 5, 6, 8, behind which comes 2 */
+    int codebook_dim;            /* width of a table row */
 };
 
 /* The speaker encoder (ECAPA-TDNN): log-mel features -> one vector. */

@@ -17,10 +17,11 @@ enum {
 
 /* Zero it, then path_init. */
 struct path {
-    int room, n;   /* frames; so many have come */
+    int room;      /* frames */
+    int n;         /* frames that have come */
     int32_t *base; /* [room]: the first place of the frame's band */
-    uint8_t (
-        *back)[PATH_BAND]; /* [room]: how many places the best way into each came over in this frame */
+    /* [room]: how many places the best way into each came over in this frame. */
+    uint8_t (*back)[PATH_BAND];
     uint8_t (*share)[PATH_BAND]; /* [room]: the attention that each got, of 255 */
     int32_t *place;              /* [room]: the best way */
     float score[PATH_BAND];      /* of the newest frame, logarithms; the best is 0 */

@@ -45,7 +45,7 @@ static void the_ends_of_a_range(void **state)
     (void)state;
     for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
-        double least = p->whole ? 1 : 1e-9;
+        double least = p->integer ? 1 : 1e-9;
         const struct {
             double value;
             bool good;
@@ -55,10 +55,10 @@ static void the_ends_of_a_range(void **state)
         for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
             utter_stream_options o = usual();
             utter_error error = {0};
-            if (isinf(asked[k].value) || (p->whole && isnan(asked[k].value))) {
+            if (isinf(asked[k].value) || (p->integer && isnan(asked[k].value))) {
                 continue; /* an int is never that */
             }
-            if (p->whole) {
+            if (p->integer) {
                 *(int *)(void *)((char *)&o + p->offset) = (int)asked[k].value;
             } else {
                 *(float *)(void *)((char *)&o + p->offset) = (float)asked[k].value;

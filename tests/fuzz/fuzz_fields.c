@@ -21,7 +21,7 @@ static void check(const struct fields *f)
                   f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES;
     for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
-        bool own = p->whole ? f->sampling[i] == -1 : isnan(f->sampling[i]);
+        bool own = p->integer ? f->sampling[i] == -1 : isnan(f->sampling[i]);
         ranged =
             ranged && (own || (f->sampling[i] >= p->least_json && f->sampling[i] <= p->most_asked));
     }

@@ -47,7 +47,7 @@ static float sum_of_squares(const float *x, int n)
 struct quantizer {
     const struct encoder_run *run;
     int dim, n_codebooks, n_frames;
-    float *table, *norms; /* of the codebook in use; kern_nearest's layout */
+    float *table, *norms; /* of the codebook in use, as struct kern_nearest has them */
     float *rows;          /* [codebook_size][dim], the same as rows */
     float *left;          /* [n_frames][dim]: what is to be coded */
     float *left_norm;     /* [n_frames] */

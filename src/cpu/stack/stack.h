@@ -47,7 +47,7 @@ void cpu_stack_fini(struct cpu_stack *stack);
 struct cpu_look {
     const struct talker_head *heads; /* [n_heads] */
     int n_heads;
-    int64_t begin, end; /* rows; those up to the column's own are told */
+    int64_t begin, end; /* rows, of which those up to the column's own are told */
     float *scores;      /* [n_heads][rows told], out: scaled products of query and key */
 };
 

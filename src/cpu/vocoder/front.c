@@ -139,7 +139,7 @@ static void run_pre_conv(
     job.conv.y = v->latent_rows, job.conv.y_stride = vocoder_stride(n), job.conv.n_t = n;
     vocoder_spread(
         v, pre_conv_part, &job, latent, VOCODER_GRAIN, latent * dim * (VOCODER_PRE_REACH + 1) * n);
-    vocoder_turn(y, v->latent_rows, job.conv.y_stride, latent, n);
+    vocoder_transpose(y, v->latent_rows, job.conv.y_stride, latent, n);
     if (tap->fn) {
         tap->fn(tap->user, "vocoder.pre_conv", 0, y, n, latent);
     }

@@ -47,7 +47,7 @@ struct kern_conv vocoder_conv_of(const struct vocoder_conv *conv, const float *x
         .dilation = conv->dilation};
 }
 
-void vocoder_turn(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols)
+void vocoder_transpose(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols)
 {
     for (int64_t t = 0; t < n_cols; t++) {
         for (int64_t c = 0; c < n_rows; c++) {
@@ -60,7 +60,7 @@ void vocoder_tap_rows(struct cpu_vocoder *v, const struct cpu_tap *tap, const ch
     const float *rows, int64_t stride, int64_t n_time_steps, int64_t n_channels)
 {
     if (tap->fn) {
-        vocoder_turn(v->tapped, rows, stride, n_channels, n_time_steps);
+        vocoder_transpose(v->tapped, rows, stride, n_channels, n_time_steps);
         tap->fn(tap->user, name, index, v->tapped, n_time_steps, n_channels);
     }
 }
@@ -153,7 +153,7 @@ static void lay_out(struct cpu_vocoder *v, struct vocoder_carver *c)
 static void turn_depthwise(struct cpu_vocoder *v, int i)
 {
     const float *w = v->model->vocoder.upsample[i].depthwise.w.data;
-    vocoder_turn(v->upsample[i].taps, w, VOCODER_REACH + 1, v->config->latent, VOCODER_REACH + 1);
+    vocoder_transpose(v->upsample[i].taps, w, VOCODER_REACH + 1, v->config->latent, VOCODER_REACH + 1);
 }
 
 /* Keys that a call may need at once: those that its first frame sees, and the call's own. */

@@ -144,7 +144,7 @@ void vocoder_snake_fill(struct vocoder_snake *snake, const struct snake_weights 
 struct kern_conv vocoder_conv_of(const struct vocoder_conv *conv, const float *x, int64_t x_stride);
 
 /* Transposes: rows [n_rows][n_cols] at stride x_stride -> columns y[n_cols][n_rows]. */
-void vocoder_turn(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols);
+void vocoder_transpose(float *y, const float *x, int64_t x_stride, int64_t n_rows, int64_t n_cols);
 
 /* Reports rows [n_channels][stride] as [n_time_steps][n_channels]; nothing when no tap is set. */
 void vocoder_tap_rows(struct cpu_vocoder *v, const struct cpu_tap *tap, const char *name, int index,
