@@ -401,7 +401,8 @@ tarball: ## dist/utter-VERSION-linux-MACHINE.tar.gz: the program and all it need
 deb: ## dist/*.deb: Debian's packages of the last commit
 	@packaging/deb dist
 # What builds programs or Python packages for this machine by itself (api, python, tools, style) has nothing to say here.
-ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ audio/ model/ prompt/ voice/ reading/ words/ fuzz/ maker/ hub/
+ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ script/ effects/ audio/ model/ prompt/ voice/ reading/ words/ book/ fuzz/ \
+              maker/ hub/ api/test_ server/test_ dialects/test_
 check-arm: checkpoints ## the checks of the CPU's code, compiled for 64-bit Arm and run by qemu; ONLY=cpu/test_packed is a sample
 	@packaging/sysroot arm64 build/sysroot/arm64 && $(MAKE) -s PORTABLE=arm64 CUDA=0 all test-programs
 	@packaging/arm tools/run_tests build/portable-arm64 $(or $(ONLY),$(ARM_CHECKS))

@@ -4,21 +4,34 @@
 #include <stdio.h>
 
 #include "checkpoint.h"
+#include "file_kind.h"
 #include "options.h"
 #include "report.h"
 
-/* Who chose the model. */
-static const char *rule_of(const struct settings *s)
+/* Who chose a setting that can be chosen ahead. */
+static const char *rule_of(const struct setting *setting, const char *option)
 {
-    return s->model.given ? "-m" : s->model.rule ? s->model.rule : "nobody chose";
+    return setting->given ? option : setting->rule ? setting->rule : "nobody chose";
 }
 
-static void print_info(const utter_model_info *i, const char *path, const char *rule)
+/* What utter quantize wrote: a file in place of a checkpoint's folder. */
+static bool is_packed(const char *path)
+{
+    return file_kind(path) == FILE_TENSORS;
+}
+
+/* What a checkpoint far smaller than the released ones says of its size is that of its ancestor. */
+static bool is_sized(const utter_model_info *i)
+{
+    return i->all_parameters > 400000000;
+}
+
+static void print_info(const utter_model_info *i, const char *path, const struct settings *s)
 {
     double million = 1e-6;
-    /* What a checkpoint far smaller than the released ones says of its size is that of its ancestor. */
-    bool sized = i->all_parameters > 400000000;
-    put_line("model        %s (%s)", path, rule);
+    bool sized = is_sized(i);
+    put_line("model        %s%s (%s)", path, is_packed(path) ? ", packed into one file" : "",
+        rule_of(&s->model, "-m"));
     put_line("kind         %s%s%s%s", i->kind_name, sized ? ", " : "", sized ? i->size_name : "",
         i->takes_instructions ? ", takes instructions" : "");
     printf("voices       %d, languages %d\n", i->n_voices, i->n_languages);
@@ -35,21 +48,23 @@ static void print_info(const utter_model_info *i, const char *path, const char *
     printf("memory       %.1f MB on top\n", million * (double)i->memory_bytes);
     printf("each frame   reads %.1f MB of weights, mostly %s\n", million * (double)i->frame_bytes,
         i->weights);
-    printf("device       %s, threads %d\n", i->device, i->n_threads);
+    put_line(
+        "device       %s, threads %d (%s)", i->device, i->n_threads, rule_of(&s->device, "--device"));
     printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
     if (i->most_lanes > 0) {
         printf("lanes        up to %d fit into the GPU's memory\n", i->most_lanes);
     }
 }
 
-static int print_info_json(const utter_model_info *i, const char *path, const char *rule)
+static int print_info_json(const utter_model_info *i, const char *path, const struct settings *s)
 {
-    json_t *object = json_pack("{s:o,s:s,s:s,s:s,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
-        "path", json_name(path), "chosen_by", rule, "kind", i->kind_name, "size", i->size_name,
-        "takes_instructions", i->takes_instructions, "voices", i->n_voices, "languages", i->n_languages,
-        "width", i->width, "layers", i->n_layers, "predictor_width", i->predictor_width,
-        "predictor_layers", i->predictor_layers, "codebooks", i->n_codebooks, "codebook_size",
-        i->codebook_size, "frame_samples", i->frame_samples, "sample_rate", i->sample_rate, "positions",
+    json_t *object = json_pack("{s:o,s:s,s:b,s:s,s:s?,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+        "path", json_name(path), "chosen_by", rule_of(&s->model, "-m"), "packed", is_packed(path),
+        "kind", i->kind_name, "size", is_sized(i) ? i->size_name : NULL, "takes_instructions",
+        i->takes_instructions, "voices", i->n_voices, "languages", i->n_languages, "width", i->width,
+        "layers", i->n_layers, "predictor_width", i->predictor_width, "predictor_layers",
+        i->predictor_layers, "codebooks", i->n_codebooks, "codebook_size", i->codebook_size,
+        "frame_samples", i->frame_samples, "sample_rate", i->sample_rate, "positions",
         i->max_positions);
     json_t *machine = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:i,s:s,s:s,s:i}",
         "talker_parameters", (json_int_t)i->talker_parameters, "predictor_parameters",
@@ -71,9 +86,9 @@ int command_info(const struct invocation *invocation)
     if (code == 0) {
         utter_model_info info = checkpoint_info(model);
         if (invocation->settings.json.given) {
-            code = print_info_json(&info, path, rule_of(&invocation->settings));
+            code = print_info_json(&info, path, &invocation->settings);
         } else {
-            print_info(&info, path, rule_of(&invocation->settings));
+            print_info(&info, path, &invocation->settings);
         }
     }
     utter_model_close(&model);

@@ -115,18 +115,18 @@ int voice_lookup(
     utter_error error = {0};
     utter_status status;
     bool has_presets = model && utter_model_voice_name(model, 0);
+    bool named = is_path(typed) || find_named(path, sizeof path, settings, typed);
     *voice = NULL;
+    /* Everybody's first try. */
+    if (!is_preset(model, typed) && (is_path(typed) || !named) && file_kind(typed) == FILE_SOUND) {
+        return fail(1,
+            "%s: a recording, and no voice yet (utter clone -m BASE %s -o NAME.voice makes one of it)",
+            typed, typed);
+    }
     /* What is neither is an unknown preset where the model has some: the message lists them. */
-    if (!is_path(typed) &&
-        (is_preset(model, typed) || (has_presets && !find_named(path, sizeof path, settings, typed)))) {
+    if (!is_path(typed) && (is_preset(model, typed) || (has_presets && !named))) {
         status = utter_voice_preset(voice, model, typed, &error);
     } else if (voice_file_path(path, sizeof path, settings, typed)) {
-        if (file_kind(path) == FILE_SOUND) {
-            return fail(1,
-                "%s: a recording, and no voice yet (utter clone -m BASE %s -o NAME.voice makes one of "
-                "it)",
-                path, path);
-        }
         status = utter_voice_load(voice, path, &error);
     } else {
         return 1;
