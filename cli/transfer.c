@@ -168,11 +168,12 @@ utter_status transfer_get(struct transfer *t, const char *url, uint64_t *from, t
     if (code == CURLE_ABORTED_BY_CALLBACK) {
         return error_set(error, UTTER_E_CANCELLED, "interrupted");
     }
-    long answer = answer_code(t);
-    if (answer >= 300 || code == CURLE_OK) {
-        return judge(answer, url, error);
-    }
     bool never = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT ||
                  code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_TOO_MANY_REDIRECTS;
+    long answer = answer_code(t);
+    /* A redirect that is not followed has an answer too, which says less than why. */
+    if (code == CURLE_OK || (answer >= 300 && !never)) {
+        return judge(answer, url, error);
+    }
     return error_set(error, never ? UTTER_E_FILE : UTTER_AGAIN, "%s: %s", url, t->strerror(code));
 }

@@ -19,11 +19,13 @@ class Hub(http.server.ThreadingHTTPServer):
     """`files` {path: bytes}; `mishap` is one of the words below, `asked` has paths and ranges of the requests."""
     daemon_threads = True
 
-    def __init__(self, files):
+    def __init__(self, files, name="me/mine"):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.mishap, self.asked, self.token, self.tokens = files, None, [], None, []
+        self.name = name
+        self.files, self.mishap, self.asked, self.token = files, None, [], None
+        self.tokens, self.hosts = [], []
         self.revision = "c0ffee" + "0" * 34
-        self.pace = 0.0
+        self.pace, self.patience = 0.0, threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.address = f"http://127.0.0.1:{self.server_port}"
 
@@ -63,6 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         hub, path = self.server, urllib.parse.urlsplit(self.path).path
         hub.asked.append((path, self.headers.get("Range")))
         hub.tokens.append(self.headers.get("Authorization"))
+        hub.hosts.append(self.headers.get("Host"))
         if hub.mishap == "401" or (hub.token and hub.tokens[-1] != f"Bearer {hub.token}" and "/cdn/" not in path):
             return self.answer(401, b"who are you?")
         if hub.mishap == "404":
@@ -70,18 +73,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if hub.mishap == "503":
             hub.mishap = None
             return self.answer(503)
-        if path == "/api/models/me/mine/revision/main":
+        if path == f"/api/models/{hub.name}/revision/main":
             return self.answer(200, json.dumps({"sha": hub.revision}).encode())
-        if path == f"/api/models/me/mine/tree/{hub.revision}":
+        if path == f"/api/models/{hub.name}/tree/{hub.revision}":
             return self.answer(200, b"[" if hub.mishap == "json" else json.dumps(list(hub.entries())).encode())
-        prefix = f"/me/mine/resolve/{hub.revision}/"
+        prefix = f"/{hub.name}/resolve/{hub.revision}/"
         if path.startswith(prefix):
-            host = f"http://localhost:{hub.server_port}"
-            return self.answer(302, Location=f"{host}/cdn/{path[len(prefix):]}")
+            return self.answer(302, Location=self.elsewhere(path, path[len(prefix):]))
         name = path[len("/cdn/"):]
         if not path.startswith("/cdn/") or name not in hub.files:
             return self.answer(404)
         return self.send_file(hub.files[name])
+
+    def elsewhere(self, path, name):
+        """Where a file is: on another host; small ones on this one, as the hub has it; or where no file can be."""
+        hub = self.server
+        strange = {"around": path, "to a file": "file:///etc/hostname"}
+        small = len(hub.files.get(name, b"")) <= 50000
+        return strange.get(hub.mishap) or ("" if small else f"http://localhost:{hub.server_port}") + f"/cdn/{name}"
 
     def send_file(self, data):
         """With a range where one is asked for, in pieces."""
@@ -102,6 +111,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for at in range(begin, min(end, len(data)), 16384):
             self.wfile.write(data[at:min(at + 16384, end)])
             time.sleep(hub.pace)
+            if hub.mishap == "stalls" and at > begin:
+                hub.mishap = None
+                hub.patience.wait(60)
+                self.close_connection = True
+                return None
         if end < len(data):
             self.close_connection = True
         return None
