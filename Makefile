@@ -139,7 +139,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb check-arm languages clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -406,6 +406,8 @@ tarball: ## dist/utter-VERSION-linux-MACHINE.tar.gz: the program and all it need
 	@packaging/tarball build/portable-$(MACHINE) $(MACHINE) dist
 deb: ## dist/*.deb: Debian's packages of the last commit
 	@packaging/deb dist
+deb-portable: tarball ## dist/utter_VERSION~portable_MACHINE.deb: what the archive holds, for any Debian and Ubuntu
+	@packaging/deb-portable dist
 # What builds programs or Python packages for this machine by itself (api, python, tools, style) has nothing to say here.
 ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ script/ effects/ audio/ model/ prompt/ voice/ reading/ words/ book/ fuzz/ \
               maker/ hub/ api/test_ server/test_ dialects/test_

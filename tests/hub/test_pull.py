@@ -133,7 +133,7 @@ class Pull(unittest.TestCase):
         self.whole()
 
     def test_redirects(self):
-        """To other hosts and other paths in every other test. Those that lead nowhere, or to this machine's files, end it."""
+        """To other hosts and paths in every other test. Those that lead nowhere, or to this machine's files, end it."""
         for mishap, said in (("around", "edirect"), ("to a file", "rotocol")):
             self.hub.mishap = mishap
             begin = time.monotonic()
