@@ -115,14 +115,15 @@ static void on_timer(evutil_socket_t socket, short what, void *user)
     steer(x);
 }
 
-/* Waits until half of what may be ahead has been heard, when there is too much of it. */
+/* Waits until a second of what is ahead has been heard, when there is too much of it. Not longer: Pipecat takes a
+ * context of which it hears nothing for 3 s for ended, and throws the rest away. */
 static void keep_pace(struct context *x)
 {
     double ahead = x->heard_until - clock_seconds();
     if (x->paced || ahead <= x->ahead_s) {
         return;
     }
-    double wait = ahead - x->ahead_s / 2;
+    double wait = ahead - x->ahead_s + 1;
     struct timeval time = {(time_t)wait, (suseconds_t)(1e6 * (wait - floor(wait)))};
     x->paced = event_add(x->timer, &time) == 0;
     steer(x);

@@ -16,6 +16,35 @@ static void expect_same(struct wire_out *out, const struct wire_message *m)
     }
 }
 
+/* Words that are read and written are read the same. */
+static void read_words(const struct wire_message *m)
+{
+    struct wire_words words, again;
+    struct wire_message other;
+    struct wire_out out = {0};
+    size_t used;
+    if (!wire_get_words(&words, m)) {
+        return;
+    }
+    utter_word *all = calloc(words.n + 1, sizeof *all);
+    for (size_t i = 0; i < words.n; i++) {
+        all[i] = wire_word(&words, i);
+    }
+    wire_put_words(&out, m->id, words.first, all, words.n, words.approximate);
+    if (wire_read(&other, out.bytes, out.n, &used) != WIRE_MESSAGE || used != out.n ||
+        !wire_get_words(&again, &other) || again.n != words.n || again.first != words.first) {
+        abort();
+    }
+    for (size_t i = 0; i < words.n; i++) {
+        const utter_word word = wire_word(&again, i);
+        if (word.at != all[i].at || word.end != all[i].end || word.final != all[i].final) {
+            abort();
+        }
+    }
+    free(all);
+    wire_fini(&out);
+}
+
 static void read_body(const struct wire_message *m)
 {
     struct wire_out out = {0};
@@ -25,7 +54,9 @@ static void read_body(const struct wire_message *m)
     struct wire_failed failed;
     struct wire_beat beat;
     static struct wire_ready ready;
-    if (m->kind == WIRE_HELLO && wire_get_hello(&hello, m)) {
+    if (m->kind == WIRE_WORDS) {
+        read_words(m);
+    } else if (m->kind == WIRE_HELLO && wire_get_hello(&hello, m)) {
         wire_put_hello(&out, &hello);
     } else if (m->kind == WIRE_OPEN && wire_get_open(&open, m)) {
         wire_put_open(&out, m->id, &open);

@@ -138,8 +138,14 @@ static void end_one(struct talk *x)
     }
 }
 
+/* The end of a turn; or, when that was told already, an interruption: Pipecat closes a context at both. */
 static void close_context(struct talk_context *t)
 {
+    if (t->closing) {
+        on_ended(t);
+        talk_drop(t);
+        return;
+    }
     t->markup.n_held = 0;
     context_drop_open(t->speaks); /* what was not flushed is not said */
     talk_end(t);
