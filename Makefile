@@ -139,7 +139,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients page check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -172,7 +172,7 @@ $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(CUDA_COMPILE) $(COUNTED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(R)/server/front/page.o: server/front/page.html server/front/docs.html
+$(R)/server/front/page.o: $(wildcard server/front/page/*)
 
 # The kernels' unrolled loops are five sixths of a build's time; a third of that is where their variables live.
 KERNEL_LEAN := $(shell $(CC) -fno-var-tracking -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fno-var-tracking)
@@ -367,9 +367,12 @@ build/checkpoints/layers-small: $(B)/tools/make_model
 build/checkpoints/wider-small: $(B)/tools/make_model
 	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 
+page: $(B)/utter checkpoints ## the pages at / and /docs in Chromium: what is heard, contrast, keyboard; pictures in build/page
+	@mkdir -p build/page && python3 tests/page/look.py $(B)/utter build/checkpoints build/page
+
 CLIENTS := build/clients/venv/bin/python
 OLDER   := build/clients/wyoming-1.7.2
-clients: $(B)/utter ## the server with clients of others, as PyPI has them, and curl, ffmpeg, Chromium
+clients: $(B)/utter ## the server with clients of others, as PyPI has them, and curl, ffmpeg
 	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
 	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
 	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pages at "/" and "/docs", built into the program. */
+ * The pages at "/" and "/docs" and what belongs to them (server/front/page/), built into the program. */
 #ifndef SERVER_PAGE_H
 #define SERVER_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-extern const char page_html[];
-size_t page_bytes(void);
-extern const char docs_html[];
-size_t docs_bytes(void);
+struct page_file {
+    const char *type; /* of media */
+    const char *bytes;
+    size_t n;
+};
+
+/* False: there is no file of this name. */
+bool page_find(struct page_file *found, const char *name);
 
 #endif

@@ -24,24 +24,35 @@
 #include "server/speech/voices.h"
 
 /* A page of ours: nothing from outside, and nobody may frame it. */
-static void answer_html(struct conn *c, const char *html, size_t n)
+static void answer_file(struct conn *c, const char *name)
 {
-    conn_answer_more(c, 200, "text/html; charset=utf-8",
-        "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
-        "'unsafe-inline'; "
+    struct page_file file;
+    if (!page_find(&file, name)) {
+        struct refusal r;
+        refuse(&r, 404, NULL, "no such path");
+        conn_refuse(c, &r);
+        return;
+    }
+    conn_answer_more(c, 200, file.type,
+        "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
         "connect-src 'self'; img-src data:; media-src blob:; frame-ancestors 'none'; "
         "base-uri 'none'; form-action 'none'\r\n",
-        html, n);
+        file.bytes, file.n);
 }
 
 static void answer_page(struct conn *c)
 {
-    answer_html(c, page_html, page_bytes());
+    answer_file(c, "index.html");
 }
 
 static void answer_docs(struct conn *c)
 {
-    answer_html(c, docs_html, docs_bytes());
+    answer_file(c, "docs.html");
+}
+
+static void answer_part(struct conn *c)
+{
+    answer_file(c, strrchr(c->head.path, '/') + 1);
 }
 
 static json_t *model_json(const struct server *s, const char *id, bool whole)
@@ -229,6 +240,8 @@ static const struct route own_routes[] = {
     {"GET", "/docs", ROUTE_OPEN, 0, answer_docs, false, NULL, "The same for people, with examples.",
         NULL, "text/html"},
     {"GET", "/", ROUTE_OPEN, 0, answer_page, false, NULL, "A page that speaks.", NULL, "text/html"},
+    {"GET", "/page/", ROUTE_OPEN, 0, answer_part, false, NULL, "What belongs to these two.", NULL,
+        "*/*"},
     {.method = NULL},
 };
 

@@ -269,6 +269,24 @@ void voices_close(struct server *s)
     s->voices = NULL;
 }
 
+/* Why the served model cannot speak with it; NULL: it can. */
+static const char *misfit_of(const struct server *s, const struct voice_entry *v)
+{
+    return strcmp(s->ready.kind_name, "base") != 0
+               ? "was made from a recording, which base models speak with"
+           : v->width != s->ready.width ? "was made for a model of another width (clone it again)"
+                                        : NULL;
+}
+
+static const struct voice_entry *first_fit(const struct server *s)
+{
+    const struct voice_entry *v = TAILQ_FIRST(&s->voices->entries);
+    while (v && misfit_of(s, v)) {
+        v = TAILQ_NEXT(v, entry);
+    }
+    return v;
+}
+
 static const char *preset_of(const struct server *s, const char *name)
 {
     for (int i = 0; i < s->ready.n_voices; i++) {
@@ -279,8 +297,13 @@ static const char *preset_of(const struct server *s, const char *name)
     return NULL;
 }
 
+/* `name`: NULL, where nobody has chosen one, and there is none. */
 static bool refuse_voice(const struct server *s, const char *name, struct refusal *r)
 {
+    if (!name) {
+        return refuse(
+            r, 400, "voice", "\"voice\": no voice is here yet (upload one with POST /v1/audio/voices)");
+    }
     char list[512] = "", hint[128];
     struct nearest nearest = nearest_begin(name);
     const struct voice_entry *v;
@@ -314,12 +337,16 @@ bool voices_find(
         return true;
     }
     const struct voice_entry *v = name ? voices_entry(s, name) : NULL;
-    if (v) {
-        snprintf(found->file, sizeof found->file, "%s", v->file);
-        return true;
+    v = v && misfit_of(s, v) && preset_of(s, name) ? NULL : v;
+    found->preset = v                   ? NULL
+                    : name              ? preset_of(s, name)
+                    : s->ready.n_voices ? s->ready.voices[0]
+                                        : NULL;
+    v = !v && !found->preset && name ? voice_of_file(s, name) : v;
+    if (v && misfit_of(s, v)) {
+        return refuse(refusal, 400, "voice", "\"voice\": '%.80s' %s", v->name, misfit_of(s, v));
     }
-    found->preset = name ? preset_of(s, name) : s->ready.n_voices ? s->ready.voices[0] : NULL;
-    if (!found->preset && name && (v = voice_of_file(s, name))) {
+    if (v) {
         snprintf(found->file, sizeof found->file, "%s", v->file);
         return true;
     }
@@ -328,10 +355,10 @@ bool voices_find(
     }
     if (!found->preset && (!name || alias_preset(name, &name, 1))) {
         /* A base model has no presets: the first voice stands for all names of OpenAI. */
-        v = TAILQ_FIRST(&s->voices->entries);
+        v = first_fit(s);
         snprintf(found->file, sizeof found->file, "%s", v ? v->file : "");
     }
-    return found->preset || found->file[0] ? true : refuse_voice(s, name ? name : "alloy", refusal);
+    return found->preset || found->file[0] ? true : refuse_voice(s, name, refusal);
 }
 
 json_t *voices_entry_json(const struct voice_entry *v)
@@ -362,12 +389,13 @@ json_t *voices_list(struct server *s, bool legacy)
     }
     TAILQ_FOREACH(v, &s->voices->entries, entry)
     {
-        add_name(voices, v->name, "uploaded", legacy);
+        if (!misfit_of(s, v)) {
+            add_name(voices, v->name, "uploaded", legacy);
+        }
         json_array_append_new(uploaded, voices_entry_json(v));
     }
     /* OpenAI's names stand for what is there; a base model without a voice has nothing that they could stand for. */
-    bool speaks =
-        s->was_ready && (strcmp(s->ready.kind_name, "base") != 0 || !TAILQ_EMPTY(&s->voices->entries));
+    bool speaks = s->was_ready && (strcmp(s->ready.kind_name, "base") != 0 || first_fit(s));
     for (int i = 0; speaks && !legacy && alias_voice(i); i++) {
         add_name(voices, alias_voice(i), "alias", legacy);
     }

@@ -1,13 +1,11 @@
 # Programs that others wrote, pointed at the server as they are. Usage: test_clients.py PROGRAM [WORDS of
-# the names of tests]; needs curl, ffmpeg and
-# chromium, and the packages of requirements.txt. Ends with `N passed, N failed`.
+# the names of tests]; needs curl, ffmpeg, and the packages of requirements.txt. Ends with `N passed, N failed`.
 import asyncio
 import importlib
 import importlib.util
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -157,9 +155,6 @@ def main():
         tests.append(livekit_stock_class)
     for module in ("elevenlabs_clients", "cartesia_clients", "deepgram_clients"):
         tests += importlib.import_module(module).TESTS
-    if shutil.which("chromium"):
-        from browser import TESTS
-        tests += TESTS
     for test in tests:
         if len(sys.argv) < 3 or any(word in test.__name__ for word in sys.argv[2:]):
             signal.alarm(150)  # what hangs has failed, also where its loop does not end

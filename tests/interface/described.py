@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import wave
 
+from client import Server, form
+
 root = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -82,7 +84,7 @@ def every_field_is_as_told(s):
 
 
 def examples():
-    text = (root / "server/front/docs.html").read_text()
+    text = (root / "server/front/page/docs.html").read_text()
     found = re.findall(r'<pre data-run="([a-z-]+)">(.*?)</pre>', text, re.S)
     return [(kind, html.unescape(body)) for kind, body in found]
 
@@ -129,3 +131,35 @@ def the_upload_of_the_documents_runs(s, sound):
         body = body.replace('"input"', '"max_new_tokens": 9, "input"')  # of a model with random weights
         run_example(s, "upload", body, ["sh", "-ec"], folder)
         assert os.path.getsize(os.path.join(folder, "anna-says.wav")) > 1000
+
+
+def a_voice_is_offered_where_it_can_speak(program, checkpoints, folder, sound):
+    def say(s, **fields):
+        status, _, body = s.speak(input="Hi.", max_new_tokens=1, **fields)
+        return status, "" if status == 200 else json.loads(body)["error"]["message"]
+
+    def served(model):
+        return Server(program, "--lanes", "1", "-q", "-m", os.path.join(checkpoints, model), "--voices", folder)
+
+    def names(s):
+        told = json.loads(s.ask("GET", "/v1/audio/voices")[2])
+        offered = [v["name"] for v in told["voices"] if v["kind"] == "uploaded"]
+        return offered, [v["name"] for v in told["uploaded_voices"]]
+
+    s = served("tiny06-base")
+    for name in ("anna", "ryan"):  # the second is a preset of the other model
+        s.ask("POST", "/v1/audio/voices", *form({"name": name, "overwrite": "true", "audio_sample": sound}))
+    assert names(s) == (["anna", "ryan"], ["anna", "ryan"]) and say(s)[0] == say(s, voice="Ryan")[0] == 200
+    s.stop()
+    s = served("tiny06-custom_voice")
+    assert names(s) == ([], ["anna", "ryan"]), names(s)
+    status, why = say(s, voice="anna")
+    assert status == 400 and "base models" in why, why
+    assert say(s, voice="ryan")[0] == say(s, voice="alloy")[0] == 200
+    s.stop()
+    for name in os.listdir(folder):
+        os.remove(os.path.join(folder, name))
+    s = served("tiny06-base")
+    assert say(s) == (400, '"voice": no voice is here yet (upload one with POST /v1/audio/voices)')
+    assert "no voice 'alloy'" in say(s, voice="alloy")[1]
+    s.stop()

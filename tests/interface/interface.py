@@ -30,6 +30,8 @@ def main():
         s = Server(program, "--lanes", "2", "-q", "-m", os.path.join(checkpoints, "tiny06-base"), "--voices", voices)
         checks.run("the_upload_of_the_documents_runs", described.the_upload_of_the_documents_runs, s, tone(2))
         s.stop()
+        checks.run("a_voice_is_offered_where_it_can_speak", described.a_voice_is_offered_where_it_can_speak, program,
+                   checkpoints, voices, tone(2))
     checks.run("wrong_files_are_told", told.wrong_files_are_told, program)
     checks.run("flags_win_then_variables_then_the_file", told.flags_win_then_variables_then_the_file, program)
     checks.run("the_environment_names_the_model", told.the_environment_names_the_model, program, checkpoints)
