@@ -103,8 +103,7 @@ endif
 
 # The kernels take longest to compile: they come first, so that none of them is left alone at the end.
 KERNELS := $(wildcard src/cpu/kernels/*.c)
-LIB_SRC := $(KERNELS) $(filter-out $(KERNELS),$(wildcard src/base/*.c src/weights/*.c src/text/*.c src/script/*.c src/effects/*.c src/reading/*.c src/audio/*.c \
-               src/model/*.c src/voice/*.c src/prompt/*.c src/words/*.c src/cpu/*/*.c src/engine/*.c src/api/*.c))
+LIB_SRC := $(KERNELS) $(filter-out $(KERNELS) src/cuda/%,$(wildcard src/*/*.c src/*/*/*.c))
 ifneq ($(GPU),)
 LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(if $(STRICT),,tests/cuda/host/strict/%),$(wildcard tests/cuda/host/*.c tests/cuda/host/*/*.c)))
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)

@@ -188,37 +188,34 @@ void draft_chapter(struct draft *d, const char *title, int level, const char *so
     }
 }
 
+/* The character at text[0..n), and its length; 0: it is not UTF-8. */
+static size_t character_at(const char *text, size_t n, utf8proc_int32_t *code)
+{
+    utf8proc_ssize_t bytes =
+        utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, code);
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
 bool text_speaks(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        utf8proc_int32_t c;
-        utf8proc_ssize_t bytes =
-            utf8proc_iterate((const utf8proc_uint8_t *)text + i, (utf8proc_ssize_t)(n - i), &c);
-        if (bytes <= 0) {
-            return false;
-        }
-        utf8proc_category_t kind = utf8proc_category(c);
+    utf8proc_int32_t code;
+    for (size_t i = 0, bytes; i < n && (bytes = character_at(text + i, n - i, &code)) > 0; i += bytes) {
+        utf8proc_category_t kind = utf8proc_category(code);
         if ((kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO) ||
             (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO)) {
             return true;
         }
-        i += (size_t)bytes;
     }
     return false;
 }
 
 size_t text_valid(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        utf8proc_int32_t c;
-        utf8proc_ssize_t bytes =
-            utf8proc_iterate((const utf8proc_uint8_t *)text + i, (utf8proc_ssize_t)(n - i), &c);
-        if (bytes <= 0) {
-            return i;
-        }
-        i += (size_t)bytes;
+    utf8proc_int32_t code;
+    size_t i = 0;
+    for (size_t bytes; i < n && (bytes = character_at(text + i, n - i, &code)) > 0; i += bytes) {
     }
-    return n;
+    return i;
 }
 
 static void chapter_free(struct chapter *c)

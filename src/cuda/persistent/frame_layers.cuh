@@ -13,8 +13,7 @@
  *
  * A warp waits for the words of its own columns, and a barrier stands behind each product: so behind a
  * product this block has words of all blocks. A norm's factor is applied behind the product, so that
- * the sum of squares needs no barrier.
- * */
+ * the sum of squares needs no barrier. */
 #ifndef CUDA_PERSISTENT_FRAME_LAYERS_CUH
 #define CUDA_PERSISTENT_FRAME_LAYERS_CUH
 
