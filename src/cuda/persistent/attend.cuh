@@ -112,7 +112,7 @@ DEV void attend_place(struct block &b, const struct attend_norm &norm, float eps
     }
 }
 
-/* The scores of a key, 4 dimensions a lane, for two query heads; all lanes get them. */
+/* The scores of a key, 4 dimensions a thread, for two query heads; all threads of the warp get them. */
 DEV void attend_dots(const float *q, const float (&k)[4], float (&score)[2])
 {
     for (int h = 0; h < 2; h++) {
@@ -286,7 +286,7 @@ DEV void attend_predictor(struct block &b, struct attend_kept &kept, const struc
 
 /* ---- Talker ---- */
 
-/* What one warp has seen of the keys, for the two query heads: running maximum, mass, 4 dimensions a lane. */
+/* What one warp has seen of the keys, for the two query heads: running maximum, mass, 4 dimensions a thread. */
 struct attend_part {
     float largest[2], mass[2], sum[2][4];
 };

@@ -345,7 +345,7 @@ DEV void totals_clear_all(struct block &b)
 
 /* ---- The vector of a product: each warp's own part ---- */
 
-/* A lane holds 4 neighbouring elements of every fourth unit: the first of them in chunk i. */
+/* A thread holds 4 neighbouring elements of every fourth unit: the first of them in chunk i. */
 DEV int vector_index(const struct block &b, int chunk)
 {
     return chunk * 1024 + b.lane / 8 * FRAME_UNIT_K + b.warp * 32 + b.lane % 8 * 4;
@@ -358,7 +358,7 @@ template <int COLUMNS> DEV unsigned char *vector_rows(const struct block &b, int
     return b.shared->vector + b.warp * (2 * COLUMNS * frame_row_bytes(units));
 }
 
-/* The largest magnitude of 4 numbers in each lane of the warp, as its bits; NaN is larger than all
+/* The largest magnitude of 4 numbers in each thread of the warp, as its bits; NaN is larger than all
  * others. */
 DEV uint32_t vector_largest(const float (&v)[4])
 {
@@ -370,13 +370,13 @@ DEV uint32_t vector_largest(const float (&v)[4])
     return dev_max(largest);
 }
 
-/* The unit in which this lane's elements of chunk i lie. */
+/* The unit in which this thread's elements of chunk i lie. */
 DEV int vector_unit(const struct block &b, int chunk)
 {
     return chunk * 4 + b.lane / 8;
 }
 
-/* This lane's 4 elements of a unit -> the rows of column c, in the order in which the product reads them;
+/* This thread's 4 elements of a unit -> the rows of column c, in the order in which the product reads them;
  * neighbouring 16 bytes are swapped in every other pair of units, which would have the same banks. PACKED: as 16-bit
  * numbers with a scale for what the warp has of four units; they stay below 127 * 256, so that both halves are
  * signed bytes. All lanes come here; those without an element say so, and theirs are no larger than others or 0. */

@@ -23,7 +23,7 @@ DEV int dev_block()
 }
 
 /* The block's memory, at an address that comes out of an instruction: else the compiler makes it anew wherever it is
- * used, with a special register that is waited for each time. By all lanes of a warp. */
+ * used, with a special register that is waited for each time. By all threads of a warp. */
 DEV unsigned char *dev_shared()
 {
     PTX_DYNAMIC_SHARED(unsigned char, frame_shared_bytes, 1024);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The steps of a layer, and behind them a stack, step by step. Between them the state x stands in
- * registers, the same in every block: lane l of warp w holds elements vector_index() and the three
+ * registers, the same in every block: warp lane l of warp w holds elements vector_index() and the three
  * behind it of each 1,024, in x[column][4 * chunk ..].
  *
  *   layer_qkv         reads x              writes FRAME_X_QKV    waits for nothing
@@ -45,7 +45,7 @@ DEV void layer_times(const float *e, const float *weight, float (&v)[4])
     }
 }
 
-/* x times the norm's weight -> the vector; this lane's sums of squares, which the product adds up. */
+/* x times the norm's weight -> the vector; this thread's sums of squares, which the product adds up. */
 template <bool PACKED, int W, int COLUMNS>
 DEV void layer_put_vector(struct block &b, const float (&x)[COLUMNS][LAYER_EACH(W)],
     const float (&weight)[LAYER_EACH(W)], float (&squares)[COLUMNS])
@@ -147,7 +147,7 @@ DEV void layer_qkv(struct block &b, struct held<S> &h, const float (&squares)[CO
     totals_release(b);
 }
 
-/* mixed: this thread's dimension, 32 * warp + lane, of the two heads of the block. */
+/* mixed: this thread's dimension, 32 * warp + warp lane, of the two heads of the block. */
 template <class S, int W, int COLUMNS>
 DEV void layer_o(struct block &b, struct held<S> &h, const float (&mixed)[COLUMNS])
 {
@@ -227,7 +227,7 @@ template <class S, int W, int I, int COLUMNS> DEV void layer_down(struct block &
     }
 }
 
-/* A head of 2,048 rows behind its norm: its words follow the blocks. What the first half of warp 0's lanes gave comes
+/* A head of 2,048 rows behind its norm: its words follow the blocks. What the first 16 threads of warp 0 gave comes
  * back, in the other half again. */
 template <class S>
 DEV float layer_head(struct block &b, struct held<S> &h, const float (&squares)[1], float eps)

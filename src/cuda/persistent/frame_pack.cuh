@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Weights of 8 bits for the frame kernel, made from the bf16 tiles that are in device memory: the codes and scales of
  * weights/pack.c, number for number, in units of 16 rows by 256 columns. A unit is
- *   codes   8 tiles of 16 rows by 32 columns, 512 bytes each, in the order of mma.m16n8k32's A operand: lane l of a
- *           warp finds in 16 bytes, with g = l / 4 and t = l % 4, columns 4 t .. 4 t + 3 of rows g and g + 8, then
- *           columns 16 + 4 t .. of both
+ *   codes   8 tiles of 16 rows by 32 columns, 512 bytes each, in the order of the A operand of mma.m16n8k32: warp lane
+ *           l finds in 16 bytes, with g = l / 4 and t = l % 4, columns 4 t .. 4 t + 3 of rows g and g + 8, then columns
+ *           16 + 4 t .. of both
  *   scales  bf16 [8 tiles][8 rows g][2]: rows g and g + 8
  * and a row tile's units follow each other. */
 #ifndef CUDA_PERSISTENT_FRAME_PACK_CUH

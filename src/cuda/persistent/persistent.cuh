@@ -63,7 +63,7 @@ DEV void frame_talker(struct block &b, float (&h)[1][LAYER_EACH(W)], float (&sco
 
 /* One pass of the predictor from inputs of talker width. The logits of the last column go to the
  * exchange, where every block takes all of them. Returned to warp 0 are the logits of this block's
- * 16 rows: lane l has that of row l % 16. */
+ * 16 rows: warp lane l has that of row l % 16. */
 template <int W, int COLUMNS, bool PACKED>
 DEV float frame_predict(struct block &b, const float (&input)[COLUMNS][LAYER_EACH(W)], int position)
 {

@@ -132,7 +132,7 @@ FRAME_FN int product_stride(int rows)
     return FRAME_WARPS * rows + 8;
 }
 
-/* Each lane's share of the columns' sums of squares, or NULL -> this warp's. */
+/* Each thread's share of the columns' sums of squares, or NULL -> this warp's. */
 template <int COLUMNS> DEV void product_squares(const struct block &b, const float *squares)
 {
     for (int c = 0; squares && c < COLUMNS; c++) {
@@ -145,7 +145,7 @@ template <int COLUMNS> DEV void product_squares(const struct block &b, const flo
 
 /* sums[column][warp][row of this block] of this warp's columns. rows: of a vector of `units` units, its part `half`
  * for the run that is cut. An instruction has room for 4 columns: more take several for the same weights. squares:
- * NULL, or each lane's share of the columns' sums, added up for product_scale in the shadow of the products. */
+ * NULL, or each thread's share of the columns' sums, added up for product_scale in the shadow of the products. */
 template <class S, int COLUMNS>
 DEV void product(struct block &b, struct held<S> &h, const unsigned char *rows, int units,
     const float *squares = NULL)

@@ -443,7 +443,7 @@ DEV int sample_choose(struct block &b, const struct choice_rule &rule, const flo
     return sample_race(b, rule, list, n);
 }
 
-/* One of this block's 16 scores of codebook j, in the first lanes of a warp: the row of the one that would win among
+/* One of this block's 16 scores of codebook j, in the first threads of a warp: the row of the one that would win among
  * them comes near, as it may win among all. */
 DEV void sample_foresee(const struct block &b, const struct choice_rule &rule, float score,
     const uint16_t *table, int row_bytes)

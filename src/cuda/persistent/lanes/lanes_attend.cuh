@@ -91,7 +91,7 @@ DEV bool lanes_produce_pages(
     return true;
 }
 
-/* What the warps of a block would have seen of a part's pages, for this warp's query head: lane l has maximum and
+/* What the warps of a block would have seen of a part's pages, for this warp's query head: warp lane l has maximum and
  * mass of warp l / 2 % 8, and of all of them 4 dimensions of their sums. */
 struct lanes_seen {
     float largest, mass, sum[FRAME_WARPS][4];
@@ -135,15 +135,15 @@ DEV uint32_t lanes_note_mark(int layer)
     return (uint32_t)(layer + 1) & 1;
 }
 
-/* A warp's own place behind the notes, for numbers that all its lanes want. */
+/* A warp's own place behind the notes, for numbers that all its threads want. */
 DEV float *lanes_shared(const struct block &b)
 {
     static_assert((LANES_NOTES + FRAME_WARPS * LANES_SHARED) * 4 <= FRAME_VECTOR_BYTES, "no room");
     return (float *)lanes_note_at(b, FRAME_KEY_PARTS) + b.warp * LANES_SHARED;
 }
 
-/* Each lane's share of 16 sums -> lane l has sum l / 2, added in the order of attend_dots: in each step but the last
- * a lane goes on with half of them. */
+/* Each warp lane's share of 16 sums -> warp lane l has sum l / 2, added in the order of attend_dots: in each step but
+ * the last a thread goes on with half of them. */
 DEV float lanes_scatter(const struct block &b, float (&v)[CUDA_PAGE])
 {
 #pragma unroll
@@ -161,11 +161,12 @@ DEV float lanes_scatter(const struct block &b, float (&v)[CUDA_PAGE])
     return v[0] + dev_xor(v[0], 1);
 }
 
-/* A page in a slot of the ring: this lane's dimensions of its first key, values LANES_VALUES_AT behind. n keys count;
- * of them `fresh`, where there is one, is that of this step, which stands in shared->placed. */
+/* A page in a slot of the ring. `keys`: this thread's dimensions of its first key; those of the values lie
+ * LANES_VALUES_AT behind. */
 struct lanes_page {
     const float *keys;
-    int n, fresh;
+    int n;     /* keys that count */
+    int fresh; /* the key of this step, which stands in shared->placed; CUDA_PAGE: it is on another page */
 };
 
 /* Key or value (kind 2 or 3, as placed) `key` of the page. */
@@ -179,7 +180,7 @@ DEV void lanes_page_read(
         to);
 }
 
-/* The scores of a page's keys for this warp's query head: lane l has key l / 2. */
+/* The scores of a page's keys for this warp's query head: warp lane l has key l / 2. */
 DEV float lanes_scores(const struct block &b, const struct lanes_page &page)
 {
     float q[4], share[CUDA_PAGE];
@@ -231,7 +232,7 @@ DEV void lanes_see(const struct block &b, struct lanes_seen &seen, const struct 
 }
 
 /* Four numbers of a note -> the block of this warp's head. */
-DEV void lanes_note(const struct block &b, uint32_t *mine, const float (&v)[4], uint32_t mark)
+DEV void lanes_send_four(const struct block &b, uint32_t *mine, const float (&v)[4], uint32_t mark)
 {
     uint32_t words[4];
     for (int i = 0; i < 4; i++) {
@@ -260,10 +261,10 @@ DEV void lanes_note_part(const struct block &b, const struct lanes_seen &seen, i
             sum[d] = fmaf(of, seen.sum[w][d], sum[d]);
         }
     }
-    lanes_note(b, lanes_note_at(b, part) + b.lane * 4, sum, mark);
+    lanes_send_four(b, lanes_note_at(b, part) + b.lane * 4, sum, mark);
     if (b.lane == 0) {
         const float about[4] = {largest, mass, 0, 0};
-        lanes_note(b, lanes_note_at(b, part) + FRAME_HEAD, about, mark);
+        lanes_send_four(b, lanes_note_at(b, part) + FRAME_HEAD, about, mark);
     }
     dev_bar_warp(); /* before what is shared is written again */
 }
@@ -305,7 +306,7 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
     }
 }
 
-/* The mean of all parts of a dimension; lane l of a warp has the largest score and the mass of part
+/* The mean of all parts of a dimension; warp lane l has the largest score and the mass of part
  * l % FRAME_KEY_PARTS. */
 DEV float lanes_mean(const float (&part)[FRAME_KEY_PARTS], float top, float weight)
 {
