@@ -214,18 +214,14 @@ static void on_end(void *user, const struct speech_end *e)
 static void on_gone(void *user)
 {
     struct answer *a = user;
-    if (a->speech) {
-        speech_cancel(a->speech);
-    }
+    speech_cancel(a->speech);
     answer_free(a);
 }
 
 static void on_drained(void *user)
 {
     struct answer *a = user;
-    if (a->speech) {
-        speech_hold(a->speech, false);
-    }
+    speech_hold(a->speech, false);
 }
 
 static const struct speech_sink sink = {on_bytes, on_end, on_words};

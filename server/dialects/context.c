@@ -102,9 +102,7 @@ static void tell_words(struct context *x, double within_s)
 
 static void steer(struct context *x)
 {
-    if (x->speech) {
-        speech_hold(x->speech, x->unread || x->paced);
-    }
+    speech_hold(x->speech, x->unread || x->paced);
 }
 
 static void on_timer(evutil_socket_t socket, short what, void *user)
@@ -134,10 +132,8 @@ static void keep_pace(struct context *x)
 
 void context_clear(struct context *x)
 {
-    if (x->speech) {
-        speech_cancel(x->speech);
-        x->speech = NULL;
-    }
+    speech_cancel(x->speech);
+    x->speech = NULL;
     for (struct piece *piece; (piece = TAILQ_FIRST(&x->pieces));) {
         drop_piece(x, piece);
     }

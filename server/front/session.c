@@ -418,10 +418,8 @@ static void take_cancel(struct session *x, const json_t *message)
     if (has_played && json_is_number(played) && played_ms >= 0) {
         tell_heard(x, said, played_ms / 1e3);
     }
-    if (x->speech) {
-        speech_cancel(x->speech);
-        x->speech = NULL;
-    }
+    speech_cancel(x->speech);
+    x->speech = NULL;
     const struct part *last = TAILQ_LAST(&x->parts, part_list);
     if (x->deaf || !last || !last->ended) { /* the index that this answer names is used up */
         next_utterance(x);
@@ -512,9 +510,7 @@ static void on_message(void *user, const struct websocket_event *event)
 static void on_gone(void *user)
 {
     struct session *x = user;
-    if (x->speech) {
-        speech_cancel(x->speech);
-    }
+    speech_cancel(x->speech);
     drop_all(x);
     heard_fini(&x->heard);
     fields_fini(&x->config);
@@ -524,9 +520,7 @@ static void on_gone(void *user)
 static void on_drained(void *user)
 {
     struct session *x = user;
-    if (x->speech) {
-        speech_hold(x->speech, false);
-    }
+    speech_hold(x->speech, false);
 }
 
 /* Too long without a word, or the server is about to stop. */

@@ -201,9 +201,7 @@ static void on_gone(void *user)
     struct batch *b = user;
     b->starting = true;
     for (int i = 0; i < b->n; i++) {
-        if (b->items[i].speech) {
-            speech_cancel(b->items[i].speech);
-        }
+        speech_cancel(b->items[i].speech);
     }
     batch_free(b);
 }

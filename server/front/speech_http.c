@@ -222,18 +222,14 @@ static void on_gone(void *user)
 {
     struct answer *a = user;
     voices_abandon(a->conn->server, a);
-    if (a->speech) {
-        speech_cancel(a->speech);
-    }
+    speech_cancel(a->speech);
     answer_free(a);
 }
 
 static void on_drained(void *user)
 {
     struct answer *a = user;
-    if (a->speech) {
-        speech_hold(a->speech, false);
-    }
+    speech_hold(a->speech, false);
 }
 
 static const struct speech_sink sink = {on_bytes, on_end, on_words};

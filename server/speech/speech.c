@@ -362,8 +362,10 @@ void speech_steer(struct speech *p)
 
 void speech_hold(struct speech *p, bool held)
 {
-    p->held = held;
-    speech_steer(p);
+    if (p) {
+        p->held = held;
+        speech_steer(p);
+    }
 }
 
 /* What a cancelled speech had is free for others. */
@@ -377,6 +379,9 @@ static void note_freed(struct speech *p, double seconds)
 
 void speech_cancel(struct speech *p)
 {
+    if (!p) {
+        return;
+    }
     struct server *s = p->server;
     enum metrics_stage stage = p->stage = p->queued               ? METRICS_QUEUED
                                           : p->first_samples <= 0 ? METRICS_FIRST

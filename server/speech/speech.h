@@ -45,8 +45,8 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
     const struct speech_sink *sink, void *user, struct refusal *refusal);
 void speech_text(struct speech *p, const char *text, size_t n);
 void speech_finish(struct speech *p);
-void speech_cancel(struct speech *p);
-/* The client does not read (or does again): the model makes no more for it. */
+void speech_cancel(struct speech *p); /* accepts NULL */
+/* The client does not read (or does again): the model makes no more for it. Accepts NULL. */
 void speech_hold(struct speech *p, bool held);
 int speech_rate(const struct speech *p);       /* of the encoded samples */
 double speech_seconds(const struct speech *p); /* of sound that the model has made, as it is heard */

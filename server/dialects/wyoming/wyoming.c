@@ -59,9 +59,7 @@ static void client_free(struct client *c)
 {
     TAILQ_REMOVE(&c->wyoming->clients, c, entry);
     c->wyoming->server->n_wyoming--;
-    if (c->speech) {
-        speech_cancel(c->speech);
-    }
+    speech_cancel(c->speech);
     if (c->resume) {
         event_free(c->resume);
     }
@@ -395,9 +393,7 @@ static void on_resume(evutil_socket_t socket, short what, void *user)
 static void on_write(struct bufferevent *bev, void *user)
 {
     struct client *c = user;
-    if (c->speech) {
-        speech_hold(c->speech, false);
-    }
+    speech_hold(c->speech, false);
     if (evbuffer_get_length(bufferevent_get_input(bev)) > 0 &&
         (bufferevent_get_enabled(bev) & EV_READ)) {
         on_read(bev, c);
