@@ -289,6 +289,7 @@ int command_mcp(const struct invocation *invocation)
     struct session s = {.settings = &invocation->settings};
     int code = checkpoint_open(&s.model, s.settings, 1);
     code = code ? code : checkpoint_stream_options(&s.options, &s.voice, s.model, s.settings);
+    s.options.plain = true; /* whatever an assistant is made to say */
     if (code == 0) {
         s.info = checkpoint_info(s.model);
         s.line = malloc(MOST_LINE);

@@ -211,6 +211,10 @@ static const struct option option_table[] = {
         "opens it again (0: never)"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
+    {SERVE, "Server", 0, "control-tokens", NULL, OPTION_FLAG, 0, 0, SERVES(control_tokens), NULL,
+        "what spells a control token in a request's texts is one, as for the official package; without "
+        "it "
+        "it is its characters"},
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, SERVES(insecure), NULL,
         "listen on any address without keys, under any name"},
 

@@ -64,6 +64,7 @@ static int open_speech(struct run *r)
     int code = checkpoint_open(
         &r->model, s, (int)s->reading_lanes.integer); /* 0: as many as suit the device */
     code = code ? code : checkpoint_stream_options(&r->options, &r->voice, r->model, s);
+    r->options.plain = true; /* whatever stands in a book */
     if (code) {
         return code;
     }

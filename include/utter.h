@@ -204,8 +204,7 @@ UTTER_API utter_status utter_model_step(utter_model *model, utter_error *error);
 /* The same where nobody listens: frames wait until several get their sound at once, which costs less. */
 UTTER_API utter_status utter_model_step_together(utter_model *model, utter_error *error);
 
-/* Token ids of a text, as the tokenizer gives them (control tokens in the text included). *ids is the
- * caller's, to be freed with utter_memory_free. */
+/* Token ids of a text (control tokens in it included); *ids is freed with utter_memory_free. */
 UTTER_API utter_status utter_model_tokenize(const utter_model *model, const char *text, size_t bytes,
     int32_t **ids, size_t *n_ids, utter_error *error);
 UTTER_API void utter_memory_free(void *memory);
@@ -340,6 +339,7 @@ typedef struct utter_stream_options {
     int max_frames;           /* at most this many frames, 80 ms each; default from the checkpoint */
     bool guard;               /* default true: end a stuck or endlessly silent stream; docs/model.md */
     bool words;               /* default false: tell when each word is heard, utter_stream_words */
+    bool plain; /* default false; true: control tokens in texts ("<|im_end|>") are characters */
 } utter_stream_options;
 
 /* Fills in the real defaults of this checkpoint. */

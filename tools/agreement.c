@@ -212,7 +212,8 @@ static struct prompt *open_prompt(struct agreement *a, const char *text, const c
     if (voice_name) {
         must(voice_new_preset(&voice, a->config, voice_name, &error), &error, "the voice");
     }
-    struct prompt_request request = {voice, "english", NULL, a->options.layout};
+    struct prompt_request request = {
+        .voice = voice, .language = "english", .instruct = NULL, .layout = a->options.layout};
     must(prompt_open(&prompt, a->config, m->tokenizer, &request, &error), &error, "the prompt");
     must(prompt_text(prompt, text, strlen(text), &error), &error, "the text");
     must(prompt_finish(prompt, &error), &error, "the text");

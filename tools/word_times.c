@@ -128,7 +128,8 @@ static struct prompt *open_prompt(
     utter_error error;
     struct prompt *prompt;
     const struct stream_context *m = &engine->context;
-    struct prompt_request request = {voice, NULL, NULL, line->layout};
+    struct prompt_request request = {
+        .voice = voice, .language = NULL, .instruct = NULL, .layout = line->layout};
     must(prompt_open(&prompt, m->model->config, m->tokenizer, &request, &error), &error);
     must(prompt_text(prompt, line->text, strlen(line->text), &error), &error);
     must(prompt_finish(prompt, &error), &error);

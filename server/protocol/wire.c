@@ -230,6 +230,7 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     put_int(w, o->live);
     put_int(w, o->markup);
     put_int(w, o->spell_out);
+    put_int(w, o->plain);
     put_int(w, o->words);
     wire_end(w);
 }
@@ -248,6 +249,7 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     o->live = get_int(&b) != 0;
     o->markup = get_int(&b);
     o->spell_out = get_int(&b) != 0;
+    o->plain = get_int(&b) != 0;
     o->words = get_int(&b) != 0;
     return is_all(&b);
 }

@@ -92,6 +92,7 @@ struct wire_open {
     bool live;      /* it is heard while it is made */
     int markup;     /* UTTER_MARKUP_ */
     bool spell_out;
+    bool plain; /* control tokens in its texts are characters */
     bool words; /* it is told which word is heard when */
 };
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);

@@ -222,7 +222,8 @@ struct fields_model speech_fields_model(const struct server *s)
     return m;
 }
 
-static void write_opening(struct speech *p, const struct fields *f, const struct voices_found *voice)
+static void write_opening(struct speech *p, const struct serve_options *options, const struct fields *f,
+    const struct voices_found *voice)
 {
     struct wire_open open = {.voice_name = voice->preset,
         .voice_file = voice->file[0] ? voice->file : NULL,
@@ -234,6 +235,7 @@ static void write_opening(struct speech *p, const struct fields *f, const struct
         .live = p->live,
         .markup = f->markup,
         .spell_out = f->spell_out,
+        .plain = !options->control_tokens,
         .words = f->words};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
@@ -252,7 +254,7 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
         p->encoder = encode_new(&fields->sound, s->ready.sample_rate);
         p->id = ++s->next_id;
         p->live = fields->streaming != FIELDS_WHOLE && request->endpoint != METRICS_BATCH;
-        write_opening(p, fields, &voice);
+        write_opening(p, s->options, fields, &voice);
     }
     if (!p || !p->encoder || p->opening.failed) {
         if (p) {

@@ -29,6 +29,7 @@ static void apply_settings(utter_stream_options *to, const struct wire_open *o)
     to->layout = (utter_layout)o->layout;
     to->seed = o->seed;
     to->words = o->words;
+    to->plain = o->plain;
     to->max_frames = max(min(o->max_frames, MOST_FRAMES), PIECE_FRAMES);
     for (int i = 0; i < parameter_count; i++) {
         parameter_set(&parameter_table[i], to, o->sampling[i]);

@@ -70,7 +70,7 @@ utter_status stream_open(utter_stream **stream, struct stream_context *context, 
     s->settings.predictor.repetition_penalty = 1; /* it has none */
     s->max_frames = min(o->max_frames, c->max_positions);
     s->use_guard = o->guard;
-    struct prompt_request request = {o->voice, o->language, o->instruct, o->layout};
+    struct prompt_request request = {o->voice, o->language, o->instruct, o->layout, o->plain};
     utter_status status;
     if ((status = stream_allocate(s, error)) || (o->words && (status = words_open(s, error))) ||
         (status = prompt_open(&s->prompt, c, context->tokenizer, &request, error)) ||

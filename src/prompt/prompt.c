@@ -33,6 +33,7 @@ struct prompt {
     int n_header;
     struct edges edges; /* what is dropped or held back at the ends of the text */
     struct token_feed *feed;
+    bool plain;     /* no control token in what the caller says */
     struct ids ids; /* opening, text, and once finished the closing */
     bool finished;
     struct row *rows; /* NULL until certain */
@@ -112,30 +113,36 @@ bool prompt_takes_instructions(const struct config *c)
            (c->kind == UTTER_MODEL_CUSTOM_VOICE && !strstr("0b6", c->size_name));
 }
 
-/* Appends the ids of head + text + tail, tokenised as one string. `what`: what the text is, for the message. */
-static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char *what,
+/* Appends the ids of head + text + tail, tokenised as one string; `plain`: with no control token in the text. `what`:
+ * what the text is, for the message. */
+static utter_status encode_wrapped(const struct tokenizer *tokenizer, const char *what, bool plain,
     const char *head, const char *text, const char *tail, struct ids *ids, utter_error *error)
 {
     bool bad;
     size_t n_text = strlen(text), n_valid = utf8_valid(text, n_text, &bad);
-    size_t bytes = strlen(head) + n_text + strlen(tail);
+    struct token_feed *feed;
     if (n_valid < n_text) {
         return error_set(error, UTTER_E_ARGUMENT, "%s is not UTF-8 at byte %zu", what, n_valid);
     }
-    char *wrapped = memory_new(bytes + 1, 1);
-    if (!wrapped) {
-        return error_memory(error, "prompt");
+    utter_status status = token_feed_open(&feed, tokenizer, error);
+    status = status ? status : token_feed_text(feed, head, strlen(head), ids, error);
+    if (status == UTTER_OK && plain) {
+        token_feed_literal(feed, true);
     }
-    snprintf(wrapped, bytes + 1, "%s%s%s", head, text, tail);
-    utter_status status = tokenizer_encode(tokenizer, wrapped, bytes, ids, error);
-    memory_free(wrapped);
+    status = status ? status : token_feed_text(feed, text, n_text, ids, error);
+    if (status == UTTER_OK && plain) {
+        token_feed_literal(feed, false);
+    }
+    status = status ? status : token_feed_text(feed, tail, strlen(tail), ids, error);
+    status = status ? status : token_feed_finish(feed, ids, error);
+    token_feed_close(&feed);
     return status;
 }
 
 utter_status prompt_wrap(
     const struct tokenizer *tokenizer, const char *text, struct ids *ids, utter_error *error)
 {
-    return encode_wrapped(tokenizer, "the text", OPENING, text, CLOSING, ids, error);
+    return encode_wrapped(tokenizer, "the text", false, OPENING, text, CLOSING, ids, error);
 }
 
 static utter_status encode_instruct(struct prompt *p, const char *instruct, utter_error *error)
@@ -147,7 +154,7 @@ static utter_status encode_instruct(struct prompt *p, const char *instruct, utte
         p->note = "this model takes no instructions; the instruction was left out";
         return UTTER_OK;
     }
-    return encode_wrapped(p->tokenizer, "the instruction", "<|im_start|>user\n", instruct,
+    return encode_wrapped(p->tokenizer, "the instruction", p->plain, "<|im_start|>user\n", instruct,
         "<|im_end|>\n", &p->instruct, error);
 }
 
@@ -158,7 +165,7 @@ static utter_status encode_reference(struct prompt *p, utter_error *error)
     if (!p->voice || p->voice->kind != VOICE_CONTEXT) {
         return UTTER_OK;
     }
-    utter_status status = encode_wrapped(p->tokenizer, "the transcript of the voice", OPENING,
+    utter_status status = encode_wrapped(p->tokenizer, "the transcript of the voice", p->plain, OPENING,
         p->voice->transcript, REFERENCE_END, ids, error);
     if (status) {
         return status;
@@ -184,6 +191,7 @@ utter_status prompt_open(struct prompt **prompt, const struct config *config,
     p->config = config;
     p->tokenizer = tokenizer;
     p->voice = voice_share(request->voice);
+    p->plain = request->plain;
     /* Preset and designed voices speak from the whole text, cloned ones step by step: the official defaults. */
     p->layout = request->layout != UTTER_LAYOUT_AUTO ? request->layout
                 : config->kind == UTTER_MODEL_BASE   ? UTTER_LAYOUT_STREAM
@@ -308,6 +316,9 @@ utter_status prompt_text(struct prompt *prompt, const char *text, size_t bytes, 
     while ((status = edges_next(&p->edges, &text, &bytes, &inner, &n, error)) == UTTER_OK && n > 0) {
         if (!begun) { /* the first of the text, behind its line breaks */
             token_feed_begin_offsets(p->feed, p->edges.n_dropped);
+            if (p->plain) {
+                token_feed_literal(p->feed, true);
+            }
             begun = true;
         }
         if ((status = token_feed_text(p->feed, inner, n, &p->ids, error))) {
@@ -333,6 +344,9 @@ utter_status prompt_finish(struct prompt *prompt, utter_error *error)
     }
     if (!edges_has_text(&p->edges)) {
         return error_set(error, UTTER_E_ARGUMENT, "the text is empty: there is nothing to say");
+    }
+    if (p->plain) {
+        token_feed_literal(p->feed, false);
     }
     utter_status status = token_feed_text(p->feed, CLOSING, sizeof CLOSING - 1, &p->ids, error);
     if (status || (status = token_feed_finish(p->feed, &p->ids, error))) {

@@ -15,6 +15,7 @@ struct prompt_request {
     const char *language;     /* NULL or "auto": none */
     const char *instruct;     /* NULL or "": none */
     utter_layout layout;
+    bool plain; /* control tokens in text, instruction and transcript are characters */
 };
 
 struct prompt;

@@ -34,6 +34,8 @@ struct token_feed {
     size_t n_patience;    /* bytes of normal below which it is not worth to look for words again */
     uint64_t n_gone;      /* bytes of the whole text before raw */
     uint64_t n_opening;   /* what offsets in errors are less than those in the whole text */
+    uint64_t literal_from,
+        literal_to; /* bytes of the whole text in which no added token begins or ends */
 };
 
 utter_status token_feed_open(
@@ -45,6 +47,7 @@ utter_status token_feed_open(
         return error_memory(error, "text");
     }
     f->tokenizer = tokenizer;
+    f->literal_from = UINT64_MAX;
     utter_status status = pretokens_match_new(&f->match, tokenizer->pretokens, error);
     if (status == UTTER_OK) {
         status = chars_reserve(&f->raw, 0, error);
@@ -83,6 +86,20 @@ static uint64_t place_of(const struct token_feed *f, uint64_t normal)
     return behind_opening(f, places_find(&f->places, normal));
 }
 
+/* How many of `n` bytes that begin at byte `at` of the whole text may be an added token; *final: none can grow into one
+ * by what comes behind them. */
+static size_t not_literal(const struct token_feed *f, uint64_t at, size_t n, bool *final)
+{
+    if (at >= f->literal_from) {
+        return at >= f->literal_to ? n : 0;
+    }
+    if (f->literal_from - at <= n) {
+        *final = true;
+        return (size_t)(f->literal_from - at);
+    }
+    return n;
+}
+
 /* The ids of the words in normal[*begin .. end); *begin becomes the beginning of the first word that is
  * not certain. `final`: a text ends at `end`. */
 static utter_status take_words(
@@ -118,7 +135,10 @@ static utter_status take_normal(struct token_feed *f, bool final, struct ids *id
         int32_t id;
         enum added_match match = ADDED_NONE;
         if (tree->begins[(uint8_t)*at]) {
-            match = added_match(tree, at, f->normal.n - f->n_searched, final, &length, &id);
+            bool ends = final;
+            size_t n = not_literal(f, places_find(&f->places, f->n_left + f->n_searched),
+                f->normal.n - f->n_searched, &ends);
+            match = n ? added_match(tree, at, n, ends, &length, &id) : ADDED_NONE;
         }
         if (match == ADDED_OPEN) {
             break;
@@ -169,7 +189,8 @@ static enum added_match match_added(const struct token_feed *f, bool final, size
     if (!tree->begins[(uint8_t)*at]) {
         return ADDED_NONE;
     }
-    return added_match(tree, at, f->n_valid - f->n_plain, final, length, id);
+    size_t n = not_literal(f, f->n_gone + f->n_plain, f->n_valid - f->n_plain, &final);
+    return n ? added_match(tree, at, n, final, length, id) : ADDED_NONE;
 }
 
 /* Moves what is certain from `raw` on. */
@@ -220,6 +241,13 @@ void token_feed_begin_offsets(struct token_feed *feed, size_t n_before)
     feed->n_opening = feed->n_gone + feed->raw.n - n_before; /* modulo 2^64, as what it is taken from */
 }
 
+void token_feed_literal(struct token_feed *feed, bool literal)
+{
+    uint64_t here = feed->n_gone + feed->raw.n;
+    feed->literal_from = literal ? here : feed->literal_from;
+    feed->literal_to = literal ? UINT64_MAX : here;
+}
+
 utter_status token_feed_text(
     struct token_feed *feed, const char *text, size_t bytes, struct ids *ids, utter_error *error)
 {
@@ -253,6 +281,7 @@ utter_status token_feed_finish(struct token_feed *feed, struct ids *ids, utter_e
     feed->n_gone = feed->n_left = 0;
     feed->places.n = 0;
     feed->n_opening = 0;
+    feed->literal_from = UINT64_MAX;
     return status;
 }
 

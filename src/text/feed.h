@@ -24,6 +24,10 @@ void token_feed_close(struct token_feed **feed); /* accepts a pointer to NULL */
  * it is byte n_before. */
 void token_feed_begin_offsets(struct token_feed *feed, size_t n_before);
 
+/* What comes from here on is its characters, also where it spells an added token; until it is called with false. Once a
+ * text. */
+void token_feed_literal(struct token_feed *feed, bool literal);
+
 /* The next piece, cut anywhere, also inside a character; appends the newly settled ids to *ids. Bytes
  * that cannot be UTF-8 are UTTER_E_ARGUMENT with their offset. After a failure the feed
  * can only be closed. */

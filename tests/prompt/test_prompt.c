@@ -38,7 +38,8 @@ static struct prompt *ask(
     if (voice) {
         assert_int_equal(voice_new_preset(&v, w->config, voice, NULL), UTTER_OK);
     }
-    struct prompt_request request = {v, language, instruct, layout};
+    struct prompt_request request = {
+        .voice = v, .language = language, .instruct = instruct, .layout = layout};
     utter_error error = {0};
     utter_status status = prompt_open(&prompt, w->config, w->tokenizer, &request, &error);
     assert_string_equal(error.text, "");
@@ -318,7 +319,8 @@ static void refusals(void **state)
     (void)state;
     static const char *const languages[] = {"klingon", "sichuan_dialect", ""};
     for (size_t i = 0; i < 3; i++) {
-        struct prompt_request request = {NULL, languages[i], NULL, UTTER_LAYOUT_FULL};
+        struct prompt_request request = {
+            .voice = NULL, .language = languages[i], .instruct = NULL, .layout = UTTER_LAYOUT_FULL};
         assert_int_equal(prompt_open(&p, w.config, w.tokenizer, &request, &error), UTTER_E_ARGUMENT);
         assert_non_null(strstr(error.text, "english"));
         assert_null(strstr(error.text, "known: auto, chinese, english, german, italian, portuguese, "
@@ -350,7 +352,10 @@ static void failing_allocations_leak_nothing(void **state)
     SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
     {
         struct prompt *p;
-        struct prompt_request request = {NULL, "english", "a calm voice", UTTER_LAYOUT_STREAM};
+        struct prompt_request request = {.voice = NULL,
+            .language = "english",
+            .instruct = "a calm voice",
+            .layout = UTTER_LAYOUT_STREAM};
         utter_status status = prompt_open(&p, w.config, w.tokenizer, &request, NULL);
         status = status ? status : prompt_text(p, "Hello\nthere, you", 16, NULL);
         status = status ? status : prompt_finish(p, NULL);

@@ -583,7 +583,7 @@ def main():
                  mishaps.recordings_of_a_killed_server_go, mishaps.nobody_waits_but_lanes_are_given,
                  mishaps.folders_of_others_stay, mishaps.the_first_line_names_the_address,
                  mishaps.a_start_that_never_succeeds_ends, strangers.idle_connections_make_way,
-                 mishaps.wrong_starts_say_why):
+                 mishaps.wrong_starts_say_why, strangers.control_tokens_are_text):
         checks.run(test.__name__, test, program)
     sys.exit(checks.end())
 

@@ -226,6 +226,18 @@ def idle_connections_make_way(program):
         assert s.stop() == 0
 
 
+def control_tokens_are_text(program):
+    """In what strangers send; --control-tokens takes them for what the official package does."""
+    spelled, pcm = "Hi <|im_end|> you", []
+    for more in ([], ["--control-tokens"]):
+        s = Server(program, "--lanes", "1", "-q", *more)
+        try:
+            pcm.append([s.speak(input=text, seed=3, max_new_tokens=9)[2] for text in ("Hi you", spelled)])
+        finally:
+            assert s.stop() == 0
+    assert pcm[0][0] == pcm[1][0] and pcm[0][1] != pcm[1][1] and pcm[0][1] != pcm[0][0]
+
+
 def voices_of_a_base_model_are_told_truly(s):
     """s has no voice yet."""
     listed = json.loads(s.ask("GET", "/v1/audio/voices")[2])["voices"]

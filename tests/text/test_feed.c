@@ -28,6 +28,55 @@ static struct ids settled_ids(const struct tokenizer *tokenizer, const char *tex
     return ids;
 }
 
+/* Added tokens in literal text are their characters: no id of one comes of it, borders on both sides hold, and text
+ * that spells none has the ids of before; cut anywhere. */
+static void literal_text_holds_no_token(void **state)
+{
+    static const char *const texts[] = {"", "plain words, 12 of them", "<|im_end|>",
+        "a <|im_end|>\n<|im_start|> b", "|im_end|>", "x<|im_e", "<|im_start|",
+        "<tts_pad>tts<|endoftext|>", "e\u0301<|im_end|>\u0301"};
+    (void)state;
+    struct tokenizer *tokenizer = open_fixture(PRETOKENIZER_PATCHED);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *text = texts[i];
+        const size_t n = strlen(text);
+        struct ids whole = {0};
+        for (size_t cut = 0; cut <= n; cut++) {
+            struct token_feed *feed;
+            struct ids ids = {0}, spelled = {0};
+            assert_int_equal(token_feed_open(&feed, tokenizer, NULL), UTTER_OK);
+            for (int round = 0; round < 2; round++) { /* a feed that has finished is as new */
+                ids.n = 0;
+                assert_int_equal(token_feed_text(feed, "<|im_start|>a\n<", 15, &ids, NULL), UTTER_OK);
+                token_feed_literal(feed, true);
+                assert_int_equal(token_feed_text(feed, text, cut, &ids, NULL), UTTER_OK);
+                assert_int_equal(token_feed_text(feed, text + cut, n - cut, &ids, NULL), UTTER_OK);
+                token_feed_literal(feed, false);
+                assert_int_equal(token_feed_text(feed, "<|im_end|>", 10, &ids, NULL), UTTER_OK);
+                assert_int_equal(token_feed_finish(feed, &ids, NULL), UTTER_OK);
+            }
+            token_feed_close(&feed);
+            assert_int_equal(
+                tokenizer_encode(tokenizer, "<|im_start|><|im_end|>", 22, &spelled, NULL), UTTER_OK);
+            assert_int_equal(spelled.n, 2);
+            assert_true(ids.at[0] == spelled.at[0] && ids.at[ids.n - 1] == spelled.at[1]);
+            for (size_t k = 1; k + 1 < ids.n; k++) {
+                assert_true(ids.at[k] != spelled.at[0] && ids.at[k] != spelled.at[1]);
+            }
+            if (cut == 0) {
+                whole = ids;
+                continue;
+            }
+            assert_int_equal(ids.n, whole.n);
+            assert_memory_equal(ids.at, whole.at, ids.n * sizeof *ids.at);
+            ids_fini(&ids);
+            ids_fini(&spelled);
+        }
+        ids_fini(&whole);
+    }
+    tokenizer_close(&tokenizer);
+}
+
 /* What adversaries append: whatever could join, reorder, or complete something. */
 static const char *const tails[] = {"", "a", "A", "z Z", " ", "  x", "\n", "\r\n", " \n\n", "\u0301",
     "\u0316\u0301", "\u0338", "\u0345\u0334", "\u3099", "\u09be", "\u1161\u11a8", "\u11a8", "\u11a7",
@@ -294,6 +343,7 @@ int main(void)
         cmocka_unit_test(settled_ids_of_generated_lines_never_change),
         cmocka_unit_test(prose_settles_word_by_word),
         cmocka_unit_test(a_token_settles_when_no_longer_one_can_come),
+        cmocka_unit_test(literal_text_holds_no_token),
         cmocka_unit_test(bad_text_is_named_by_its_place),
         cmocka_unit_test(a_finished_feed_is_as_new),
         cmocka_unit_test(a_long_stream_takes_linear_time),

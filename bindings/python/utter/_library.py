@@ -109,7 +109,7 @@ class StreamOptions(ctypes.Structure):
     """utter_stream_options"""
     _fields_ = [("size", c_size_t), ("voice", c_void_p), ("language", c_char_p), ("instruct", c_char_p),
                 ("layout", c_int), ("talker", Sampling), ("predictor", Sampling), ("seed", c_uint64),
-                ("max_frames", c_int), ("guard", c_bool), ("words", c_bool)]
+                ("max_frames", c_int), ("guard", c_bool), ("words", c_bool), ("plain", c_bool)]
 
 
 class StreamStats(ctypes.Structure):
