@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A WebSocket of another service: JSON messages in, contexts by name that speak at once, what the dialect makes of them
- * out. It may go, and so may each context, in the middle of a call: what is gone takes no more calls to heart, and is
+ * out. It may go, and so may each context, in the middle of a call: calls on what is gone do nothing, and it is
  * freed when the last of them has returned. */
 #ifndef SERVER_TALK_H
 #define SERVER_TALK_H
@@ -30,8 +30,8 @@ struct talk_dialect {
     void (*message)(struct talk *x, const json_t *message);
     void (*sound)(struct talk_context *t, const void *bytes, size_t n);
     void (*piece)(struct talk_context *t, const struct context_piece *piece);
-    void (*ended)(
-        struct talk_context *t); /* the last word of a context that was closed; it goes then */
+    /* The last word of a context that was closed; it goes then. */
+    void (*ended)(struct talk_context *t);
     void (*failed)(struct talk *x, const struct refusal *r, const char *name); /* of a context, or "" */
     void (*gone)(struct talk *x); /* frees what `own` owns; may be NULL */
     /* As of a context; may be NULL where the fields ask for no words. */

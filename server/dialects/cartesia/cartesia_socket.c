@@ -12,8 +12,8 @@
 #include "server/protocol/base64.h"
 
 enum { QUIET_S = 300 };
-static const double ahead_s =
-    6; /* of sound: a client that knows what it has heard loses nothing by more */
+/* Of sound: a client that knows what it has heard loses nothing by more. */
+static const double ahead_s = 6;
 
 /* ---- Back to the client ---- */
 

@@ -27,8 +27,7 @@ static bool set_format(json_t *fields, const char *name, struct refusal *r)
     if (!formats[i]) {
         return refuse(r, 400, "output_format",
             "the output format '%.40s' is not known (mp3_44100_128, pcm_24000, ulaw_8000, "
-            "opus_48000_64 "
-            "are)",
+            "opus_48000_64 are)",
             name);
     }
     size_t n = strcspn(name, "_");
@@ -49,7 +48,8 @@ static bool set_format(json_t *fields, const char *name, struct refusal *r)
 static bool set_seed(json_t *fields, const json_t *body, const char *query, struct refusal *r)
 {
     const json_t *seed = json_object_get(body, "seed");
-    char none[] = "", *behind = none;
+    char none[] = "",
+         *behind = none; /* what stands behind the number of a query: nothing, if it is one */
     long long value = json_is_integer(seed) ? json_integer_value(seed)
                       : query               ? strtoll(query, &behind, 10)
                                             : 0;
@@ -159,8 +159,8 @@ void elevenlabs_alignment_letter(
     struct elevenlabs_alignment *a = user;
     json_t *text = json_stringn(letter, bytes);
     double start = start_s - a->from_s, end = end_s - a->from_s;
-    json_array_append_new(
-        a->letters, text ? text : json_string("")); /* a part of a letter is no text */
+    /* A part of a letter is no text. */
+    json_array_append_new(a->letters, text ? text : json_string(""));
     if (a->of_socket) {
         /* Whole milliseconds that do not drift: each letter ends where the next one begins. */
         long long from = llround(1e3 * start), to = llround(1e3 * end);

@@ -10,14 +10,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "server/dialects/ask.h"
 #include "server/dialects/elevenlabs/elevenlabs_message.h"
 #include "server/dialects/talk.h"
 #include "server/protocol/base64.h"
 
 enum { QUIET_S = 20, MOST_QUIET_S = 180 };
-static const double ahead_s =
-    6; /* of sound: a client that knows what it has heard loses nothing by more */
+/* Of sound: a client that knows what it has heard loses nothing by more. */
+static const double ahead_s = 6;
 
 /* What stands in the path and the query. */
 struct asked {
@@ -203,7 +204,7 @@ const char *elevenlabs_voice(const struct conn *c, char *out, size_t size)
 {
     const char *name = strstr(c->head.path, "/text-to-speech/") + strlen("/text-to-speech/");
     size_t n = strcspn(name, "/");
-    n = n < size ? n : size - 1;
+    n = min(n, size - 1);
     memcpy(out, name, n);
     out[n] = 0;
     return out;

@@ -8,7 +8,7 @@
 /* Each takes the whole request, and answers it sooner or later. */
 void elevenlabs_socket_one(struct conn *c);
 void elevenlabs_socket_many(struct conn *c);
-/* The voice in the path, in out[size]; NULL: it does not fit. */
+/* The voice in the path, in out[size]; cut where it does not fit. */
 const char *elevenlabs_voice(const struct conn *c, char *out, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/languages.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 
 enum { VALUES = 10000 };
 
@@ -39,7 +40,7 @@ static bool merge(struct wyoming_event *e, const uint8_t *bytes, size_t n)
 
 enum wyoming_progress wyoming_read(struct wyoming_event *e, const uint8_t *in, size_t n, size_t *used)
 {
-    const uint8_t *feed = memchr(in, '\n', n < WYOMING_LINE ? n : WYOMING_LINE);
+    const uint8_t *feed = memchr(in, '\n', min(n, WYOMING_LINE));
     size_t data_bytes, line_bytes = feed ? (size_t)(feed - in) : 0;
     *e = (struct wyoming_event){.json = NULL};
     if (!feed) {
