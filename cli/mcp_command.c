@@ -140,7 +140,7 @@ static json_t *close_sound(struct sound *out, const struct session *s, const str
     player_close(out->player, true);
     out->player = NULL;
     if (out->wav.n) {
-        encode_true_sizes(ENCODE_WAV, out->wav.bytes, out->wav.n);
+        encode_true_sizes(ENCODE_WAV, out->wav.bytes, out->wav.n, 0);
         json_array_append_new(
             content, json_pack("{s:s,s:o,s:s}", "type", "audio", "data",
                          base64_write(out->wav.bytes, out->wav.n), "mimeType", "audio/wav"));

@@ -202,6 +202,7 @@ static void on_end(void *user, const struct speech_end *e)
         take_due(a, INFINITY, &all);
         json_t *json = a->dialect->end(&all);
         if (a->way == ANSWER_WHOLE) {
+            encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n, e->n_samples);
             conn_answer_base64(a->conn, NULL, a->dialect->sound_name, &a->whole, json);
         } else {
             send_json(a, json);

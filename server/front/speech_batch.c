@@ -62,7 +62,7 @@ static void set_failed(struct item *item, const struct refusal *r)
 static void set_good(struct item *item, const struct speech_end *e)
 {
     enum encode_format format = item->fields.sound.format;
-    encode_true_sizes(format, item->sound.bytes, item->sound.n);
+    encode_true_sizes(format, item->sound.bytes, item->sound.n, e->n_samples);
     json_t *result = json_pack("{s:i,s:s,s:o,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index,
         "status", "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
         encode_content_type(format), "finish_reason", speech_finish_reason(e->finish), "not_whole",

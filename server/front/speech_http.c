@@ -178,7 +178,7 @@ static void end_good(struct answer *a, const struct speech_end *e)
                          e->audio_s, "first_ms", 1e3 * e->first_s, "usage", usage_json(e)));
         conn_finish(a->conn, NULL);
     } else if (a->fields.streaming == FIELDS_WHOLE) {
-        encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n);
+        encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n, e->n_samples);
         if (a->fields.words) {
             answer_words(a, timing, e);
             return;

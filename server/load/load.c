@@ -185,8 +185,11 @@ static void take_sound(struct listener *x, const char *data, size_t n, double no
     } else if (now > x->last) {
         note_gap(x, now - x->last);
     }
-    if (now - x->heard_until > x->sample.starved_s) {
-        x->sample.starved_s = now - x->heard_until;
+    double starved = now - x->heard_until;
+    if (starved > 0) {
+        x->sample.n_starved++;
+        x->sample.starved_all_s += starved;
+        x->sample.starved_s = max(x->sample.starved_s, starved);
     }
     double starts = max(now, x->heard_until);
     listen_for_sound(x, (const uint8_t *)data, n, starts - (double)(x->n_bytes / 2) / RATE);

@@ -37,6 +37,8 @@ static double percentile(const double *sorted, int n, double share)
 
 struct sums {
     int n_good, n_refused, n_broken, n_underrun, n_within;
+    int n_pauses; /* in which listeners had nothing left, and how long in all */
+    double pauses_s;
     double audio_s;
 };
 
@@ -50,6 +52,8 @@ static struct sums sum_up(const struct load_options *o, const struct load_sample
         s.n_broken += x->outcome == LOAD_BROKEN;
         if (x->outcome == LOAD_GOOD) {
             s.n_underrun += x->starved_s > 0;
+            s.n_pauses += x->n_starved;
+            s.pauses_s += x->starved_all_s;
             s.n_within += x->starved_s <= 0 && 1e3 * x->audible_s <= o->limit_ms;
             s.audio_s += x->audio_s;
         }
@@ -117,14 +121,15 @@ void load_print(const struct load_options *o, const struct load_seen *seen)
     int n = seen->n;
     struct sums s = sum_up(o, seen->samples, n);
     double wall_s = seen->wall_s, *values = memory_new((size_t)n + 1, sizeof *values);
-    json_t *j = json_pack("{s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:i,s:f,s:f}", "requests", n, "good",
-        s.n_good, "refused", s.n_refused, "broken", s.n_broken, "underruns", s.n_underrun, "goodput",
-        n ? (double)s.n_within / n : 0, "limit_ms", o->limit_ms, "audio_seconds", s.audio_s,
-        "wall_seconds", wall_s, "most_at_once", seen->most_at_once, "rate", o->rate, "audio_per_second",
-        wall_s > 0 ? s.audio_s / wall_s : 0);
+    json_t *j = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:i,s:f,s:f}", "requests", n,
+        "good", s.n_good, "refused", s.n_refused, "broken", s.n_broken, "underruns", s.n_underrun,
+        "pauses", s.n_pauses, "pauses_seconds", s.pauses_s, "goodput", n ? (double)s.n_within / n : 0,
+        "limit_ms", o->limit_ms, "audio_seconds", s.audio_s, "wall_seconds", wall_s, "most_at_once",
+        seen->most_at_once, "rate", o->rate, "audio_per_second", wall_s > 0 ? s.audio_s / wall_s : 0);
     if (!o->json) {
-        printf("requests %d: %d good, %d refused, %d broken; %d with an underrun; at most %d at once\n",
-            n, s.n_good, s.n_refused, s.n_broken, s.n_underrun, seen->most_at_once);
+        printf("requests %d: %d good, %d refused, %d broken; at most %d at once\n", n, s.n_good,
+            s.n_refused, s.n_broken, seen->most_at_once);
+        printf("%d with an underrun: %d pauses, %.1f s in all\n", s.n_underrun, s.n_pauses, s.pauses_s);
         printf("goodput %.1f%% (audible within %.0f ms, no underrun); %.1f s of sound in %.1f s\n\n",
             n ? 100.0 * s.n_within / n : 0.0, o->limit_ms, s.audio_s, wall_s);
         printf("%-26s %10s %10s %10s %10s\n", "ms", "p50", "p95", "p99", "most");

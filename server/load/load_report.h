@@ -17,6 +17,8 @@ struct load_sample {
     double total_s, audio_s;
     double gap_s;     /* longest time between two arrivals */
     double starved_s; /* longest time in which the listener had nothing left */
+    int n_starved;    /* how often, and in all */
+    double starved_all_s;
 };
 
 /* Times between two pieces of an answer, over all answers, in bins of 0.1 ms; the last one holds what is longer. */

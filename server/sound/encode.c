@@ -33,12 +33,18 @@ struct encode {
     struct encode_settings settings;
     struct effects *effects;
     bool begun;
+    uint64_t n_samples;
     struct encode_coder *coder; /* NULL: samples as they are */
 };
 
 int encode_rate(const struct encode *e)
 {
     return effects_rate(e->effects);
+}
+
+uint64_t encode_samples(const struct encode *e)
+{
+    return e->n_samples;
 }
 
 double encode_delay(const struct encode *e)
@@ -82,9 +88,16 @@ void encode_free(struct encode *e)
     }
 }
 
-void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n)
+void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n, uint64_t n_samples)
 {
-    enum { HEADER = 44 };
+    /* "fLaC", the head of the first block, then STREAMINFO: its last 36 bits in front of the MD5 are the samples. */
+    enum { HEADER = 44, FLAC_SAMPLES = 4 + 4 + 13, FLAC_BITS = 36 };
+    if (format == ENCODE_FLAC && n > FLAC_SAMPLES + 5 && n_samples >> FLAC_BITS == 0) {
+        bytes[FLAC_SAMPLES] = (uint8_t)((bytes[FLAC_SAMPLES] & 0xF0) | n_samples >> 32);
+        for (int i = 1; i < 5; i++) {
+            bytes[FLAC_SAMPLES + i] = (uint8_t)(n_samples >> (32 - 8 * i));
+        }
+    }
     for (int i = 0; format == ENCODE_WAV && n >= HEADER && i < 4; i++) {
         bytes[4 + i] = (uint8_t)((n - 8) >> 8 * i);
         bytes[HEADER - 4 + i] = (uint8_t)((n - HEADER) >> 8 * i);
@@ -96,6 +109,7 @@ bool encode_feed(struct encode *e, float *pcm, size_t n, bool final, struct wire
     if (!effects_feed(e->effects, &pcm, &n, final)) {
         return false;
     }
+    e->n_samples += n;
     if (e->settings.format == ENCODE_WAV && !e->begun && (n > 0 || final)) {
         samples_put_wav(out, e->settings.samples, encode_rate(e));
         e->begun = true;

@@ -36,15 +36,18 @@ bool encode_check(const struct encode_settings *settings, char *why, size_t size
 
 struct encode;
 
-/* NULL when out of memory. A WAV header says that its length is not known; encode_true_sizes puts that right. */
+/* NULL when out of memory. */
 struct encode *encode_new(const struct encode_settings *settings, int model_rate);
-void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n);
+/* WAV and FLAC begin with a length, which a stream does not know: in the bytes of a whole sound it is put right.
+ * `n_samples`: encode_samples at its end, for FLAC. */
+void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n, uint64_t n_samples);
 /* Adds what n samples give to `out`; `final` flushes everything. False when out of memory. */
 bool encode_feed(struct encode *e, float *pcm, size_t n, bool final, struct wire_out *out);
 void encode_free(struct encode *e); /* accepts NULL */
 /* Whether the work is so small that it needs no thread of its own. */
 bool encode_is_light(const struct encode *e);
-int encode_rate(const struct encode *e); /* of the output */
+int encode_rate(const struct encode *e);         /* of the output */
+uint64_t encode_samples(const struct encode *e); /* of the output, so far */
 /* Seconds of silence that a decoder puts in front: how much later a sound is heard than it went in. */
 double encode_delay(const struct encode *e);
 

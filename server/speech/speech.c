@@ -103,6 +103,7 @@ void speech_tell_end(struct speech *p)
 {
     const struct speech_sink *sink = p->sink;
     p->end.total_s = clock_seconds() - p->read_at;
+    p->end.n_samples = encode_samples(p->encoder);
     p->sink = &no_sink;
     count_end(p->server, p);
     release_account(p); /* who asked may ask again at once */

@@ -17,6 +17,7 @@ struct speech_end {
     enum utter_finish finish;
     int n_frames, n_text_tokens;
     double queue_s, first_s, total_s, audio_s; /* first_s: the first encoded byte was handed over */
+    uint64_t n_samples;                        /* of the sound that left */
     double worst_gap_s;     /* longest time in which a listener had nothing to hear */
     struct wire_done model; /* times of the stages; pieces of the text, and those that are not whole */
 };

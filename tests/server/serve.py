@@ -41,6 +41,11 @@ def every_format_and_way(s):
     assert rate == 24000 and n * 2 + 44 == len(wav)
     pcm = s.speak(input=TEXT)[2]
     assert wav[44:] == pcm
+    # Where the length is known, a whole FLAC tells it: players show it, and play to the end.
+    for rate, speed in ((24000, 1), (16000, 1.25)):
+        whole = s.speak(input=TEXT, seed=3, response_format="flac", stream=False, sample_rate=rate, speed=speed)[2]
+        plain = s.speak(input=TEXT, seed=3, response_format="pcm", sample_rate=rate, speed=speed)[2]
+        assert int.from_bytes(whole[21:26], "big") & (1 << 36) - 1 == len(plain) // 2 > 0
     for kind, begin in (("mp3", b"\xff"), ("opus", b"OggS"), ("flac", b"fLaC"), ("aac", b"\xff"), ("wav", b"RIFF")):
         status, headers, sound = s.speak(input=TEXT, response_format=kind)
         assert status == 200 and sound.startswith(begin) and len(sound) > 2000, kind

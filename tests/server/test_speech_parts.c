@@ -282,7 +282,7 @@ static void a_whole_wav_has_true_sizes(void **state)
     (void)state;
     size_t n = encode_second(&settings, 1920, &out);
     assert_int_equal(out.bytes[40] & out.bytes[43], 0xFF);
-    encode_true_sizes(ENCODE_WAV, out.bytes, n);
+    encode_true_sizes(ENCODE_WAV, out.bytes, n, 24000);
     assert_int_equal(out.bytes[40] | out.bytes[41] << 8 | out.bytes[42] << 16, 48000);
     assert_int_equal(out.bytes[4] | out.bytes[5] << 8 | out.bytes[6] << 16, 48036);
     wire_fini(&out);
@@ -302,6 +302,7 @@ static void parameters_have_their_place_in_the_message(void **state)
                          .sampling = {0.5, 7, 0.25, 1.5, 0.75, 9, NAN},
                          .markup = 3,
                          .spell_out = true,
+                         .plain = true,
                          .words = true},
                      again;
     struct wire_out out = {0};
@@ -309,14 +310,15 @@ static void parameters_have_their_place_in_the_message(void **state)
     size_t used;
     (void)state;
     wire_put_open(&out, 5, &open);
-    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 5 * 4);
+    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 6 * 4);
     const uint8_t *at = out.bytes + WIRE_HEADER_BYTES + 4 * 4 + 4;
     assert_true(real_at(at) == 0.5 && real_at(at + 8) == 0.25 && real_at(at + 16) == 1.5);
     assert_true(real_at(at + 24) == 0.75 && isnan(real_at(at + 32)));
     assert_true(at[40] == 7 && at[44] == 9);
     assert_int_equal(wire_message_bytes(out.bytes), out.n);
     assert_int_equal(wire_read(&m, out.bytes, out.n, &used), WIRE_MESSAGE);
-    assert_true(wire_get_open(&again, &m) && again.markup == 3 && again.spell_out && again.words);
+    assert_true(wire_get_open(&again, &m) && again.markup == 3 && again.spell_out && again.plain &&
+                again.words);
     assert_memory_equal(again.sampling, open.sampling, (size_t)parameter_count * sizeof *open.sampling);
     wire_fini(&out);
 }
