@@ -24,7 +24,7 @@ def words_of(text):
 
 
 def aligned(sound):
-    """When each word of the text begins in the sound, in seconds, as an outside judge hears it."""
+    """When each word of the text begins and ends in the sound, in seconds, as an outside judge hears it."""
     from pocketsphinx import Decoder, get_model_path
     d = Decoder(lm=None, hmm=get_model_path("en-us/en-us"), dict=get_model_path("en-us/cmudict-en-us.dict"),
                 samprate=RATE, loglevel="FATAL")
@@ -32,9 +32,10 @@ def aligned(sound):
     d.start_utt()
     d.process_raw(sound, full_utt=True)
     d.end_utt()
-    starts = [s.start_frame / 100 for s in d.seg() if re.sub(r"\(\d\)", "", s.word) in words_of(TEXT)]
-    assert len(starts) == len(words_of(TEXT)), len(starts)
-    return starts
+    times = [(s.start_frame / 100, (s.end_frame + 1) / 100) for s in d.seg()
+             if re.sub(r"\(\d\)", "", s.word) in words_of(TEXT)]
+    assert len(times) == len(words_of(TEXT)), len(times)
+    return times
 
 
 def is_alike(part, whole):
@@ -244,21 +245,24 @@ def services(port):
 
 
 def measure(run, make, n_places):
-    """By how many words the context differs from what was heard, at each place."""
+    """By how many words the context differs from what was heard, at each place. A word of which a part was heard may be
+    there (Pipecat) or not (LiveKit)."""
     rand = random.Random(20)
     places = [rand.uniform(0.3, 9) for _ in range(n_places)]
     whole, *cut = asyncio.run(run(make, places))
-    starts = aligned(whole[0])
+    times = aligned(whole[0])
     assert words_of(whole[1]) == words_of(TEXT), whole[1]
     differences = []
     for sound, text, stalled in cut:
         n = len(words_of(text))
         assert words_of(text) == words_of(TEXT)[:n], text
         assert is_alike(sound, whole[0]), "the same text sounds otherwise"
-        differences.append(n - sum(s < len(sound) / 2 / RATE for s in starts))
+        seconds = len(sound) / 2 / RATE
+        begun, ended = sum(start < seconds for start, _ in times), sum(end <= seconds for _, end in times)
+        differences.append(max(n - begun, 0) or min(n - ended, 0))
         if "-v" in sys.argv:
-            print(f"{len(sound) / 2 / RATE:.2f} s, still for {stalled:.2f} s, '{text}', the judge's words from",
-                  max(n - 3, 0), starts[max(n - 3, 0):n + 3], flush=True)
+            print(f"{seconds:.2f} s, still for {stalled:.2f} s, '{text}', the judge's words from",
+                  max(n - 3, 0), times[max(n - 3, 0):n + 3], flush=True)
     return differences
 
 
