@@ -354,7 +354,7 @@ bool wire_get_done(struct wire_done *d, const struct wire_message *m)
            d->n_broken >= 0;
 }
 
-enum { WORD_BYTES = 4 * 8 + 8 + 1 };
+enum { WORD_BYTES = 4 * 8 + 8 + 2 };
 
 static void put_words(struct wire_out *w, uint32_t id, uint64_t first, const utter_word *words,
     size_t n, bool approximate)
@@ -369,6 +369,7 @@ static void put_words(struct wire_out *w, uint32_t id, uint64_t first, const utt
         wire_put_number(w, words[i].end, 8);
         wire_put_real(w, (double)words[i].certainty);
         wire_put_number(w, words[i].final, 1);
+        wire_put_number(w, words[i].skipped, 1);
     }
     wire_end(w);
 }
@@ -404,6 +405,7 @@ utter_word wire_word(const struct wire_words *words, size_t i)
     word.end = bytes_number(&b, 8);
     word.certainty = (float)get_real(&b);
     word.final = bytes_number(&b, 1) != 0;
+    word.skipped = bytes_number(&b, 1) != 0;
     return word;
 }
 

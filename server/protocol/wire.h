@@ -12,7 +12,7 @@
 #include "base/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 6, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 7, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */

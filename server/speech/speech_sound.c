@@ -114,7 +114,8 @@ void speech_take_words(struct speech *p, const struct wire_message *m)
             .start_s = delay_s + scale * (double)word.start,
             .end_s = delay_s + scale * (double)word.end,
             .certainty = word.certainty,
-            .final = word.final};
+            .final = word.final,
+            .skipped = word.skipped};
     }
     const struct speech_words words = {told.first, at, told.n, told.approximate};
     p->sink->words(p->user, &words);

@@ -65,10 +65,10 @@ static json_t *word_json(const struct speech_word *w, size_t index, const char *
 {
     size_t at = min(w->at, n), bytes = min(w->bytes, n - at);
     json_t *word = json_stringn(text + at, bytes);
-    return json_pack("{s:I,s:o,s:o,s:o,s:I,s:I,s:o,s:b}", "index", (json_int_t)index, "word",
+    return json_pack("{s:I,s:o,s:o,s:o,s:I,s:I,s:o,s:b,s:b}", "index", (json_int_t)index, "word",
         word ? word : json_string(""), "start", seconds_json(w->start_s), "end", seconds_json(w->end_s),
         "at", (json_int_t)at, "bytes", (json_int_t)bytes, "certainty",
-        json_real(round(1e3 * (double)w->certainty) / 1e3), "final", w->final);
+        json_real(round(1e3 * (double)w->certainty) / 1e3), "final", w->final, "skipped", w->skipped);
 }
 
 json_t *word_list_news(struct word_list *l, const char *text, size_t n, bool final)
@@ -110,7 +110,7 @@ size_t word_list_heard(const struct word_list *l, const char *text, size_t n, do
     size_t end = 0, next = n;
     for (size_t i = 0; i < l->n; i++) {
         const struct speech_word *w = &l->at[i];
-        if (w->start_s < heard_s && w->at <= n && w->bytes <= n - w->at) {
+        if (!w->skipped && w->start_s < heard_s && w->at <= n && w->bytes <= n - w->at) {
             end = max(end, w->at + w->bytes); /* what is said again stands before */
         }
     }

@@ -13,7 +13,8 @@ struct speech_word {
     size_t at, bytes;      /* in the text as the client gave it */
     double start_s, end_s; /* of the sound as it leaves */
     float certainty;
-    bool final; /* it changes no more */
+    bool final;   /* it changes no more */
+    bool skipped; /* nothing of the sound is known to say it */
 };
 
 /* From word `first` of the speech on, these are its words; what was told of later ones is no longer so. */
@@ -40,7 +41,7 @@ void word_list_take(struct word_list *l, const struct speech_words *words);
 /* The speech whose words came had so much text and sound; those of the next one follow. */
 void word_list_next(struct word_list *l, size_t bytes, double seconds);
 /* What the client does not know yet, each word when it begins and once more when it is final, as a list of {index,
- * word, start, end, at, bytes, certainty, final}; NULL: nothing. Only final ones where `final`. text[0..n): that of
+ * word, start, end, at, bytes, certainty, final, skipped}; NULL: nothing. Only final ones where `final`. text[0..n): that of
  * all speeches. */
 json_t *word_list_news(struct word_list *l, const char *text, size_t n, bool final);
 /* For who tells each word once: how many of those that the client does not know (from n_told on) it should know by

@@ -9,7 +9,7 @@
 static bool is_same(const utter_word *a, const utter_word *b)
 {
     return a->at == b->at && a->bytes == b->bytes && a->start == b->start && a->end == b->end &&
-           a->final == b->final;
+           a->final == b->final && a->skipped == b->skipped;
 }
 
 /* Without memory nothing counts as told, and comes again. */

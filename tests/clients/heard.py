@@ -32,6 +32,7 @@ def aligned(sound):
     d.start_utt()
     d.process_raw(sound, full_utt=True)
     d.end_utt()
+    assert d.seg(), "the judge does not find the text in the sound: is it whole?"
     times = [(s.start_frame / 100, (s.end_frame + 1) / 100) for s in d.seg()
              if re.sub(r"\(\d\)", "", s.word) in words_of(TEXT)]
     assert len(times) == len(words_of(TEXT)), len(times)
@@ -125,7 +126,7 @@ async def pipecat(make, places):
             was = -1
             while was != played.seconds:
                 was = played.seconds
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(4)
         else:
             while played.seconds < seconds:
                 await asyncio.sleep(0.005)

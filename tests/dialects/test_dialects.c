@@ -68,8 +68,8 @@ static void tell(void *user, const char *letter, size_t bytes, double start_s, d
 static void letters_have_times(void **state)
 {
     static const char text[] = "One t\xC3\xBCr.";
-    static const struct speech_word words[] = {
-        {0, 3, 0.1, 0.4, 1, true}, {4, 4, 0.5, 1.1, 1, true}, {90, 4, 0, 9, 1, true}};
+    static const struct speech_word words[] = {{0, 3, 0.1, 0.4, 1, true, false},
+        {4, 4, 0.5, 1.1, 1, true, false}, {90, 4, 0, 9, 1, true, false}};
     struct told t = {.n = 0};
     struct spoken s = {0};
     (void)state;
@@ -93,9 +93,9 @@ static void letters_have_times(void **state)
 static void messages_of_letters_add_up(void **state)
 {
     static const char text[] = "One two, three. ";
-    static const struct speech_word words[] = {{0, 3, 0.2, 0.5, 1, true}, {4, 3, 0.6, 0.9, 1, true},
-        {4, 3, 1.2, 1.4, 1, true}, /* said again */
-        {9, 5, 1.5, 2, 1, true}};
+    static const struct speech_word words[] = {{0, 3, 0.2, 0.5, 1, true, false},
+        {4, 3, 0.6, 0.9, 1, true, false}, {4, 3, 1.2, 1.4, 1, true, false}, /* said again */
+        {9, 5, 1.5, 2, 1, true, false}};
     struct spoken s = {0};
     double clock_s = 0;
     (void)state;
@@ -119,8 +119,9 @@ static void messages_of_letters_add_up(void **state)
 static void words_are_put_together(void **state)
 {
     static const char text[] = "It's e-mail, no?";
-    static const struct speech_word words[] = {{0, 4, 0, 0.2, 1, true}, {5, 1, 0.3, 0.4, 1, true},
-        {7, 4, 0.4, 0.7, 1, true}, {13, 2, 0.8, 1, 1, true}};
+    static const struct speech_word words[] = {{0, 4, 0, 0.2, 1, true, false},
+        {5, 1, 0.3, 0.4, 1, true, false}, {7, 4, 0.4, 0.7, 1, true, false},
+        {13, 2, 0.8, 1, 1, true, false}};
     struct spoken s = {0};
     struct cartesia_words w = {.from_s = 10};
     char all[200] = "";

@@ -39,7 +39,8 @@ static void strip_and_tell(const char *text, size_t n)
     }
     struct spoken s = {0};
     struct seen seen = {0};
-    struct speech_word words[2] = {{n / 3, n / 4, 0.5, 0.25, 1, true}, {n / 2, n, 1, 2, 1, true}};
+    struct speech_word words[2] = {
+        {n / 3, n / 4, 0.5, 0.25, 1, true, false}, {n / 2, n, 1, 2, 1, true, false}};
     spoken_words(&s, text, n, words, 1 + n % 2, n % 2 == 0, tell, &seen);
     spoken_rest(&s, text, n, 3, tell, &seen);
     if (seen.bytes < n || seen.bytes > n + 1 || words_share(text, n, 1, 2) > n) {

@@ -36,19 +36,20 @@ static bool next_words(const struct wire_out *out, size_t *at, struct wire_words
 
 static void words_go_over_the_wire(void **state)
 {
-    const utter_word two[] = {
-        word_of(3, 5, 1920, true), word_of(UINT64_MAX, 1, UINT64_MAX - 100, false)};
+    utter_word two[] = {word_of(3, 5, 1920, true), word_of(UINT64_MAX, 1, UINT64_MAX - 100, false)};
     struct wire_out out = {0};
     struct wire_words got;
     size_t at = 0;
     (void)state;
+    two[1].skipped = true;
     wire_put_words(&out, 7, 40, two, 2, true);
     assert_true(next_words(&out, &at, &got));
     assert_true(got.first == 40 && got.n == 2 && got.approximate && at == out.n);
     for (size_t i = 0; i < 2; i++) {
         const utter_word w = wire_word(&got, i);
         assert_true(w.at == two[i].at && w.bytes == two[i].bytes && w.start == two[i].start);
-        assert_true(w.end == two[i].end && w.final == two[i].final && w.certainty >= 0.5F);
+        assert_true(w.end == two[i].end && w.final == two[i].final && w.skipped == !two[i].final &&
+                    w.certainty >= 0.5F);
     }
     /* A body that is cut, or has a byte too many, is no message. */
     for (size_t n = 0; n <= out.n - WIRE_HEADER_BYTES + 1; n++) {
@@ -56,7 +57,7 @@ static void words_go_over_the_wire(void **state)
         memcpy(body, out.bytes + WIRE_HEADER_BYTES, out.n - WIRE_HEADER_BYTES);
         const struct wire_message m = {WIRE_WORDS, 7, body, n};
         size_t left = n - 9;
-        assert_int_equal(wire_get_words(&got, &m), n >= 9 && left % 41 == 0);
+        assert_int_equal(wire_get_words(&got, &m), n >= 9 && left % 42 == 0);
     }
     wire_fini(&out);
     /* So many that one message does not hold them. */
@@ -109,7 +110,7 @@ static const char text[] = "Hello there, my über-friend.";
 
 static struct speech_word said(size_t at, size_t bytes, double start_s, bool final)
 {
-    return (struct speech_word){at, bytes, start_s, start_s + 0.2, 1, final};
+    return (struct speech_word){at, bytes, start_s, start_s + 0.2, 1, final, false};
 }
 
 static void take(

@@ -173,7 +173,6 @@ json_t *deepgram_interrupted(
         }
         json_object_set_new(m, "text_spoken", json_stringn(text, (size_t)spoken));
         json_object_set_new(m, "text_remaining", json_stringn(text + rest, n - rest));
-        json_object_set_new(m, "approximate", json_true()); /* by the share of letters */
     }
     return m;
 }
