@@ -41,8 +41,8 @@ void word_list_take(struct word_list *l, const struct speech_words *words);
 /* The speech whose words came had so much text and sound; those of the next one follow. */
 void word_list_next(struct word_list *l, size_t bytes, double seconds);
 /* What the client does not know yet, each word when it begins and once more when it is final, as a list of {index,
- * word, start, end, at, bytes, certainty, final, skipped}; NULL: nothing. Only final ones where `final`. text[0..n): that of
- * all speeches. */
+ * word, start, end, at, bytes, certainty, final, skipped}; NULL: nothing. Only final ones where `final`. text[0..n):
+ * that of all speeches. */
 json_t *word_list_news(struct word_list *l, const char *text, size_t n, bool final);
 /* For who tells each word once: how many of those that the client does not know (from n_told on) it should know by
  * now. Final ones; and those that will have begun before until_s of the sound have been heard, when the next word shows
