@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads a text aloud as utter.h's readings do and tells what became of each piece, for the scripts of tools/quality.
  *
- *     read_pieces [-m MODEL] [-v VOICE] [-s SEED] [-l LANES] [-p LETTERS] [-t THREADS] [-L] TEXTFILE [SOUNDFILE]
+ *     read_pieces [-m MODEL] [-v VOICE] [-s SEED] [-l LANES] [-p LETTERS] [-t THREADS] [-L] [-w] TEXTFILE [SOUNDFILE]
  *
  * -l: so many pieces at a time; -p: the length of a piece; -L: live. SOUNDFILE gets 32-bit floats, 24 kHz, mono. Lines
- * of JSON on standard output: one for each piece as it ends, then one for the whole. */
+ * of JSON on standard output: one for each piece as it ends (-w: and one for each word, in samples and bytes of the
+ * text), then one for the whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct asked {
     const char *model, *voice, *text, *sound;
     unsigned long long seed;
     int lanes, letters, threads;
-    bool live;
+    bool live, words;
 };
 
 static void check(utter_status status, const utter_error *error)
@@ -41,7 +42,7 @@ static double seconds(clockid_t clock)
 static struct asked read_options(int argc, char **argv)
 {
     struct asked a = {.lanes = 1};
-    for (int option; (option = getopt(argc, argv, "m:v:s:l:p:t:L")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "m:v:s:l:p:t:Lw")) != -1;) {
         switch (option) {
         case 'm':
             a.model = optarg;
@@ -63,6 +64,9 @@ static struct asked read_options(int argc, char **argv)
             break;
         case 'L':
             a.live = true;
+            break;
+        case 'w':
+            a.words = true;
             break;
         default: /* getopt has said why */
             exit(1);
@@ -89,6 +93,20 @@ static void on_piece(void *user, const utter_piece *p)
     fflush(stdout);
 }
 
+/* Words that will not change any more; they come once. */
+static void print_words(utter_reading *reading)
+{
+    size_t n;
+    const utter_word *words = utter_reading_words(reading, NULL, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (words[i].final) {
+            printf("{\"word\":%llu,\"bytes\":%llu,\"start\":%llu,\"end\":%llu}\n",
+                (unsigned long long)words[i].at, (unsigned long long)words[i].bytes,
+                (unsigned long long)words[i].start, (unsigned long long)words[i].end);
+        }
+    }
+}
+
 /* Gives the text as it is wanted, so that little of it is in memory, and writes the sound. Returns its samples. */
 static unsigned long long read_all(utter_reading *reading, FILE *text, FILE *sound, double *first)
 {
@@ -101,6 +119,7 @@ static unsigned long long read_all(utter_reading *reading, FILE *text, FILE *sou
         size_t n = 0;
         status = utter_reading_read(reading, pcm, MOST_SAMPLES, &n, &error);
         check(status, &error);
+        print_words(reading);
         if (n > 0) {
             *first = *first > 0 ? *first : seconds(CLOCK_MONOTONIC);
             total += n;
@@ -146,6 +165,7 @@ int main(int argc, char **argv)
     }
     v.voice = voice;
     v.seed = a.seed;
+    v.words = a.words;
     o.lanes = a.lanes;
     o.live = a.live;
     o.piece_length = a.letters;

@@ -46,7 +46,7 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
     r->source.cutter.most = options->piece_length > 0 ? (size_t)options->piece_length
                             : small                   ? READING_SMALL_PIECE
                                                       : READING_PIECE;
-    r->seam.rate = c->codec.sample_rate;
+    r->seam.rate = r->seam.stress.rate = c->codec.sample_rate;
     /* What a limit leaves for a piece is known when those before have ended. */
     bool together = !options->live && options->max_frames == 0;
     r->random = voice->talker.temperature > 0 || voice->predictor.temperature > 0;

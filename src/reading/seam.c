@@ -75,6 +75,7 @@ void seam_begin(struct seam *seam, double pause_s, bool first)
     seam->onset.n = 0;
     seam->n_quiet = 0;
     seam->held.n = 0;
+    stress_begin(&seam->stress, !first);
 }
 
 void seam_exact(struct seam *seam, double pause_s, bool last)
@@ -149,6 +150,9 @@ static utter_status take_in(
     }
     seam->n_quiet = last_loud < n ? n - 1 - last_loud : seam->n_quiet + n;
     utter_status status = samples_add(&seam->held, pcm, n, error);
+    if (status == UTTER_OK) {
+        stress_take(&seam->stress, seam->held.at + seam->held.n - n, n);
+    }
     /* What is quiet beyond the pause waits: something loud may come behind it. */
     size_t wait = max(seam->n_quiet > seam->most_quiet ? seam->n_quiet - seam->most_quiet : 0,
         count_of(seam, fade_s));
@@ -197,6 +201,7 @@ utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_e
     size_t fade = count_of(seam, fade_s);
     utter_status status = seam->opening && seam->onset.n ? end_onset(seam, out, error) : UTTER_OK;
     seam->opening = false;
+    stress_end(&seam->stress);
     if (status) {
         return status;
     }

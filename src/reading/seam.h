@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Joins the sound of pieces: of the quiet between two of them as much is left, or added, as the pause is to last,
- * and what is cut off ends in a short fade. Samples in, samples out; what is loud passes as it is. */
+ * and what is cut off ends in a short fade. Samples in, samples out; what is loud passes, but for the stress of a
+ * beginning (stress.h). */
 #ifndef READING_SEAM_H
 #define READING_SEAM_H
 
 #include "base/error.h"
+#include "reading/stress.h"
 
 struct samples {
     float *at;
@@ -31,6 +33,7 @@ struct seam {
     /* The first samples of the piece, while it is open what they are. */
     bool opening;
     struct samples onset;
+    struct stress stress; /* its `rate` is set as well */
 };
 
 /* A piece begins, behind which a pause of pause_s comes. `first`: its beginning stays as it is. */

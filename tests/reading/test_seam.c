@@ -2,6 +2,8 @@
  * The quiet between two pieces. */
 #include "reading/seam.h"
 
+#include <math.h>
+
 #include "tests/support.h"
 
 enum { RATE = 24000, MS = RATE / 1000, N = 200 * MS };
@@ -67,11 +69,52 @@ static void speech_is_not_cut(void **state)
     }
 }
 
+/* A piece of six seconds, whose first half second is louder by db, goes through; its level there against the rest. */
+static double level_of_beginning(struct stress *stress, double db, bool even)
+{
+    enum { LENGTH = 6 * RATE, EARLY = RATE / 2, BLOCK = 700 };
+    static float pcm[LENGTH];
+    double early = 0, rest = 0;
+    for (int i = 0; i < LENGTH; i++) {
+        pcm[i] = 0.1f * (i % 3 == 0 ? 1 : -1) * (i < EARLY ? (float)pow(10, db / 20) : 1);
+    }
+    stress_begin(stress, even);
+    for (int i = 0; i < LENGTH; i += BLOCK) {
+        stress_take(stress, pcm + i, (size_t)(i + BLOCK > LENGTH ? LENGTH - i : BLOCK));
+    }
+    stress_end(stress);
+    for (int i = 0; i < LENGTH; i++) {
+        *(i < EARLY ? &early : &rest) +=
+            (double)pcm[i] * (double)pcm[i] / (i < EARLY ? EARLY : LENGTH - EARLY);
+    }
+    return 10 * log10(early / rest);
+}
+
+static void the_stress_of_beginnings_is_learned(void **state)
+{
+    (void)state;
+    struct stress plain = {.rate = RATE}, stressed = {.rate = RATE};
+    double before = level_of_beginning(&stressed, 2, false), level = 2;
+    assert_true(fabs(before - 2) < 0.01); /* the first piece stays as it is */
+    for (int i = 0; i < 20; i++) {
+        level = level_of_beginning(&stressed, 2, true);
+    }
+    assert_true(fabs(level) < 0.5);
+    for (int i = 0; i < 20; i++) { /* a soft beginning is not raised, and none is bent beyond 4 dB */
+        assert_true(fabs(level_of_beginning(&plain, -3, true) + 3) < 0.01);
+    }
+    for (int i = 0; i < 80; i++) {
+        level = level_of_beginning(&stressed, 20, true);
+    }
+    assert_true(level > 20 - 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tick_is_not_heard),
         cmocka_unit_test(speech_is_not_cut),
+        cmocka_unit_test(the_stress_of_beginnings_is_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

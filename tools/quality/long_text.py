@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -34,13 +35,13 @@ def join_sentences(sentences, letters, draw):
     return text.strip()
 
 
-def read(args, text, seed, sound=False):
-    """Its pieces, what became of all of it, and its samples if they are wanted."""
+def read(args, text, seed, sound=False, more=()):
+    """Its pieces (or words, as `more` asks), what became of all of it, and its samples if they are wanted."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = os.path.join(folder, "text"), os.path.join(folder, "sound")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        command = [args.program, "-m", args.model, "-v", args.voice, "-s", str(seed), "-t", "1", path]
+        command = [args.program, "-m", args.model, "-v", args.voice, "-s", str(seed), "-t", "1", *more, path]
         done = subprocess.run(command + [out] * sound, stdout=subprocess.PIPE, text=True, check=True)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         return lines[:-1], lines[-1], np.fromfile(out, np.float32) if sound else None
@@ -169,8 +170,17 @@ def about_pause(sound, a, b):
     return [round(float(20 * np.log10(max(x, 1e-6))), 2) for x in db]
 
 
+def ends_sentence(text, words, a, b):
+    """Whether the quiet [a, b) inside a piece lies behind a sentence: by the words on both sides of its middle."""
+    i = min(range(len(words) - 1), key=lambda k: abs(words[k]["end"] + words[k + 1]["start"] - a - b))
+    between = text[words[i]["word"] + words[i]["bytes"]:words[i + 1]["word"]]
+    return re.search(rb"[.!?]", between) is not None
+
+
 def seams_job(args, job):
-    pieces, whole, sound = read(args, job["text"], job["seed"], sound=True)
+    lines, whole, sound = read(args, job["text"], job["seed"], sound=True, more=["-w"])
+    pieces, words = ([line for line in lines if kind in line] for kind in ("piece", "word"))
+    text = job["text"].encode()
     borders = [p["end"] for p in pieces[:-1]]
     runs = quiet_runs(sound)
     result = dict(seams=[], inside=[], loud=0, not_whole=whole["not_whole"])
@@ -178,7 +188,8 @@ def seams_job(args, job):
         result["loud"] += not any(a <= border <= b + BLOCK for a, b in runs)
     for a, b in runs:
         is_seam = any(a <= border <= b + BLOCK for border in borders)
-        about = about_pause(sound, a, b) if is_seam or b - a >= PAUSE_S * RATE else None
+        inside = not is_seam and b - a >= PAUSE_S * RATE and ends_sentence(text, words, a, b)
+        about = about_pause(sound, a, b) if is_seam or inside else None
         if about:
             result["seams" if is_seam else "inside"].append(about)
     return result
@@ -186,8 +197,8 @@ def seams_job(args, job):
 
 def seams_report(results):
     seams, inside = (np.array([x for r in results for x in r[kind]]) for kind in ("seams", "inside"))
-    lines = [f"{len(seams)} seams, {total(results, 'loud')} not in a quiet place; {len(inside)} pauses inside "
-             f"pieces. In dB: median (1 - 99 %)"]
+    lines = [f"{len(seams)} seams, {total(results, 'loud')} not in a quiet place; {len(inside)} sentence ends "
+             f"inside pieces. In dB: median (1 - 99 %)"]
     names = ("largest step in the quiet", "level behind against before", "fall before", "rise behind")
     for i, name in enumerate(names):
         low, high = np.percentile(inside[:, i], [1, 99])
