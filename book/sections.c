@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paragraphs are gathered until there are enough; one that is far too long is cut behind a sentence. */
+ * Paragraphs are gathered until there are enough; one that is far too long is cut behind a sentence. Each section is a
+ * reading of its own, so tags that hold from the one before are said again in front of it. */
 #include "book/sections.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -61,9 +63,51 @@ static utter_status add(struct sections *s, struct section section, utter_error 
     return UTTER_OK;
 }
 
-utter_status sections_add(
-    struct sections *s, const struct chapter *chapter, size_t number, bool whole, utter_error *error)
+enum { N_TAGS = 4, MOST_TAG = 200 };
+static const char *const tag_names[N_TAGS] = {"voice", "lang", "rate", "volume"};
+
+/* The tags in force, as they stood; empty: none. */
+struct in_force {
+    char tags[N_TAGS][MOST_TAG + 1];
+};
+
+/* Follows the tags of text[n): [name:value] begins, [name:], [name:default] and [/name] end. */
+static void follow(struct in_force *now, const char *text, size_t n)
 {
+    for (size_t at = 0; at < n; at++) {
+        const char *end = text[at] == '[' && (at == 0 || text[at - 1] != '\\')
+                              ? memchr(text + at, ']', n - at < MOST_TAG ? n - at : MOST_TAG)
+                              : NULL;
+        size_t length = end ? (size_t)(end + 1 - text) - at : 0;
+        for (size_t i = 0; i < N_TAGS && end; i++) {
+            const char *name = text + at + 1 + (text[at + 1] == '/');
+            size_t name_n = strlen(tag_names[i]), value_n = (size_t)(end - name) - name_n;
+            if (name + name_n > end || memcmp(name, tag_names[i], name_n) != 0) {
+                continue;
+            }
+            const char *value = name + name_n;
+            bool ends = text[at + 1] == '/' || value_n <= 1 ||
+                        (value_n == 8 && memcmp(value, ":default", 8) == 0);
+            if (*value == ':' || *value == ']') {
+                snprintf(now->tags[i], sizeof now->tags[i], "%.*s", ends ? 0 : (int)length, text + at);
+            }
+        }
+    }
+}
+
+static utter_status put_prefix(struct section *section, const struct in_force *now, utter_error *error)
+{
+    char all[N_TAGS * MOST_TAG + 1];
+    snprintf(all, sizeof all, "%s%s%s%s", now->tags[0], now->tags[1], now->tags[2], now->tags[3]);
+    section->prefix = all[0] ? memory_string(all) : NULL;
+    return all[0] && !section->prefix ? error_memory(error, "the sections of a book") : UTTER_OK;
+}
+
+utter_status sections_add(struct sections *s, const struct chapter *chapter, size_t number,
+    struct sections_rules rules, utter_error *error)
+{
+    const bool whole = rules.whole;
+    struct in_force now = {0};
     utter_status status = UTTER_OK;
     const char *at = chapter->text, *end = at + strlen(at);
     size_t before = s->n;
@@ -88,7 +132,13 @@ utter_status sections_add(
         while (text_bytes > 0 && strchr(" \n", at[text_bytes - 1])) {
             text_bytes--;
         }
-        status = add(s, (struct section){number, at, text_bytes, how}, error);
+        struct section section = {number, NULL, at, text_bytes, how};
+        size_t n = s->n;
+        status = add(s, section, error);
+        if (status == UTTER_OK && rules.tags && !whole) {
+            status = s->n > n ? put_prefix(&s->at[n], &now, error) : UTTER_OK;
+            follow(&now, at, bytes);
+        }
         at += bytes;
     }
     if (s->n > before) {
@@ -99,6 +149,9 @@ utter_status sections_add(
 
 void sections_fini(struct sections *s)
 {
+    for (size_t i = 0; i < s->n; i++) {
+        memory_free(s->at[i].prefix);
+    }
     memory_free(s->at);
     *s = (struct sections){0};
 }

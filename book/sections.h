@@ -11,6 +11,7 @@ enum section_end { SECTION_SENTENCE, SECTION_PARAGRAPH, SECTION_CHAPTER };
 
 struct section {
     size_t chapter;
+    char *prefix;     /* tags that hold since before it, or NULL */
     const char *text; /* of the chapter's; no zero at its end */
     size_t bytes;
     enum section_end end;
@@ -22,9 +23,15 @@ struct sections {
     uint64_t bytes; /* of all texts */
 };
 
+/* How a chapter is cut. */
+struct sections_rules {
+    bool whole; /* not at all */
+    bool tags;  /* it holds tags (utter(1), MARKUP), which hold to its end */
+};
+
 /* Adds those of a chapter, whose text must stay. */
-utter_status sections_add(
-    struct sections *s, const struct chapter *chapter, size_t number, bool whole, utter_error *error);
+utter_status sections_add(struct sections *s, const struct chapter *chapter, size_t number,
+    struct sections_rules rules, utter_error *error);
 void sections_fini(struct sections *s);
 
 #endif

@@ -56,6 +56,10 @@ static utter_status begin(struct speaker *s, struct lane *lane, utter_error *err
     store_path(s->store, path, task->entry.key);
     lane->n_samples = 0;
     status = utter_sound_create(&lane->sound, path, "flac", UTTER_SAMPLE_S16, s->rate, error);
+    const char *prefix = task->section->prefix;
+    if (status == UTTER_OK && prefix) {
+        status = utter_reading_text(lane->reading, prefix, strlen(prefix), error);
+    }
     if (status == UTTER_OK) {
         status = utter_reading_text(lane->reading, task->section->text, task->section->bytes, error);
     }

@@ -10,8 +10,10 @@
 #include "base/languages.h"
 #include "base/memory.h"
 #include "checkpoint.h"
+#include "markup.h"
 #include "read_chapters.h"
 #include "report.h"
+#include "voice_lookup.h"
 
 /* ---- Where it goes ---- */
 
@@ -177,13 +179,63 @@ static void write_settings(char *text, size_t size, const utter_model *model,
         reading->spell_out);
 }
 
-static utter_status cut(struct read_plan *plan, const struct book *book,
+/* The files of voices that a section calls for by name: what is in them. */
+static utter_status add_voices(
+    char hex[IDENTITY_SIZE], const char *spoken, const struct settings *settings, utter_error *error)
+{
+    static const char tag[] = "[voice:";
+    char path[PATH_MAX], name[256], file[IDENTITY_SIZE];
+    utter_status status = UTTER_OK;
+    for (const char *at = spoken; status == UTTER_OK && (at = strstr(at, tag));) {
+        at += sizeof tag - 1;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "]\n"), at);
+        if (voice_file_find(path, sizeof path, settings, name)) {
+            status = identity_of_file(file, path, error);
+            identity_of_texts(hex, (const char *const[]){hex, name, file, NULL});
+        }
+    }
+    return status;
+}
+
+/* The text of a section with all that changes how it is said. */
+static utter_status text_identity(char hex[IDENTITY_SIZE], const struct section *section,
+    const utter_reading_options *reading, const struct settings *settings, utter_error *error)
+{
+    utter_reading_options o = *reading;
+    char *spoken = NULL;
+    identity_of_bytes(hex, section->text, section->bytes);
+    if (section->prefix) {
+        identity_of_texts(hex, (const char *const[]){hex, section->prefix, NULL});
+    }
+    if (o.markup == UTTER_MARKUP_NONE && !o.cast) {
+        return UTTER_OK;
+    }
+    o.spell_out = false;
+    o.lexicon = NULL;
+    utter_status status =
+        utter_text_spoken(&spoken, section->text, section->bytes, &o, NULL, NULL, NULL, NULL, error);
+    status = status ? status : add_voices(hex, spoken, settings, error);
+    status = status || !section->prefix ? status : add_voices(hex, section->prefix, settings, error);
+    utter_memory_free(spoken);
+    return status;
+}
+
+/* A text that begins as SSML is one document, which cannot be cut. */
+static bool is_document(const struct chapter *chapter, int markup)
+{
+    bool begins = markup_is_forgotten(chapter->text, strlen(chapter->text));
+    return markup == UTTER_MARKUP_SSML || (markup == UTTER_MARKUP_AUTO && begins);
+}
+
+static utter_status cut(struct read_plan *plan, const struct book *book, int markup,
     const struct settings *settings, utter_error *error)
 {
     utter_status status = UTTER_OK;
     for (size_t i = 0; i < book->n_chapters && status == UTTER_OK; i++) {
         if (read_chapters_have(settings, i)) {
-            status = sections_add(&plan->sections, &book->chapters[i], i, book->timed, error);
+            struct sections_rules rules = {
+                book->timed || is_document(&book->chapters[i], markup), markup != UTTER_MARKUP_NONE};
+            status = sections_add(&plan->sections, &book->chapters[i], i, rules, error);
         }
     }
     if (status == UTTER_OK && plan->sections.n == 0) {
@@ -201,7 +253,7 @@ utter_status read_plan_open(struct read_plan *plan, const struct book *book,
     char model_hash[IDENTITY_SIZE], voice[IDENTITY_SIZE], text[IDENTITY_SIZE], written[1024];
     *plan = (struct read_plan){.store.manifest = -1};
     const char *folder = checkpoint_folder(settings);
-    utter_status status = cut(plan, book, settings, error);
+    utter_status status = cut(plan, book, reading->markup, settings, error);
     status = status || !folder ? status : identity_of_model(model_hash, folder, error);
     if (status || !folder) {
         return status;
@@ -211,7 +263,9 @@ utter_status read_plan_open(struct read_plan *plan, const struct book *book,
     for (size_t i = 0; i < plan->n_tasks; i++) {
         struct task *task = &plan->tasks[i];
         task->section = &plan->sections.at[i];
-        identity_of_bytes(text, task->section->text, task->section->bytes);
+        if ((status = text_identity(text, task->section, reading, settings, error))) {
+            return status;
+        }
         identity_of_texts(task->entry.key,
             (const char *const[]){"section 1", text, model_hash, voice, written, NULL});
     }

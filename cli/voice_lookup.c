@@ -81,13 +81,19 @@ static bool is_path(const char *typed)
     return strchr(typed, '/') || ends_as_voice(typed);
 }
 
+bool voice_file_find(char *path, size_t size, const struct settings *settings, const char *typed)
+{
+    return (!is_path(typed) && find_named(path, size, settings, typed)) ||
+           (access(typed, F_OK) == 0 && snprintf(path, size, "%s", typed) < (int)size);
+}
+
 bool voice_file_path(char *path, size_t size, const struct settings *settings, const char *typed)
 {
     char folder[4096], hint[512];
-    if (!is_path(typed) && find_named(path, size, settings, typed)) {
+    if (voice_file_find(path, size, settings, typed)) {
         return true;
     }
-    if (is_path(typed) || access(typed, F_OK) == 0) {
+    if (is_path(typed)) {
         return snprintf(path, size, "%s", typed) < (int)size;
     }
     bool any = voice_folder(folder, sizeof folder, settings, 0);

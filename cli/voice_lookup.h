@@ -14,6 +14,9 @@ int voice_lookup(
 /* The folders in order: --voices, then the user's own. False behind the last. */
 bool voice_folder(char *folder, size_t size, const struct settings *settings, int index);
 
+/* The file that a name or path stands for, where there is one. */
+bool voice_file_find(char *path, size_t size, const struct settings *settings, const char *typed);
+
 /* The file that a name stands for, or the typed path itself; false after a message when there is none. */
 bool voice_file_path(char *path, size_t size, const struct settings *settings, const char *typed);
 

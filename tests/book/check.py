@@ -237,6 +237,25 @@ def check_markup():
         file.write("Hello there. [pause:3s] And on.\n")
     result = run("m.txt", "-o", "m.wav", "--markup", "tags", folder=folder)
     check("markup", result.returncode == 0 and frames(os.path.join(folder, "m.wav"))[0] > 4 * 24000, result.stderr)
+    # A chapter of two sections: a tag holds to its end, as if the other voice had been asked for.
+    words = "\n\n".join("The train left at noon. " * 20 for _ in range(3))
+    for name, tag, voice in (("a", "[voice:miles]", "clara"), ("b", "", "miles"), ("c", "", "clara")):
+        with open(os.path.join(folder, name + ".txt"), "w", encoding="utf-8") as file:
+            file.write(tag + words + "\n")
+        run(name + ".txt", "-o", name + ".wav", "-v", voice, "--markup", "tags", "--chapters", "1", folder=folder)
+    a, b, c = (read(folder, name + ".wav") for name in "abc")
+    check("a tag holds to the end of its chapter", a == b != c, len(a), len(b), len(c))
+    # What a voice file holds is part of what is kept (the file need not be one for that).
+    hashes = []
+    for content in "1", "2", "1":
+        with open(os.path.join(folder, "x.voice"), "w", encoding="utf-8") as file:
+            file.write(content)
+        with open(os.path.join(folder, "v.txt"), "w", encoding="utf-8") as file:
+            file.write("[voice:./x.voice]Hello.\n")
+        run("v.txt", "-o", "v.wav", "--markup", "tags", folder=folder)
+        lines = read(folder, "v.wav.parts/manifest.jsonl").decode().splitlines()
+        hashes.append(json.loads(lines[-1])["book"])
+    check("voices of a text are in the key", hashes[0] == hashes[2] != hashes[1], hashes)
 
 
 def check_subtitles():
