@@ -37,3 +37,5 @@ PYTHON
 export -f taken
 run 'taken "utter serve --port \$port"'
 run 'env -u MAKEFLAGS -u MAKELEVEL make -s -C $ROOT CC="${CC:-cc} -nostdinc" all'
+# What the page of examples says is said.
+run 'sed -n "s/^    //p" $ROOT/examples/listen/README.md >page; mkdir page.d; cd page.d; bash -eu ../page && ls'
