@@ -84,7 +84,8 @@ CFLAGS  ?= -O2 -g
 ALL_CFLAGS  = -std=c11 $(WARN) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Iinclude -Isrc -I. -fvisibility=hidden -fPIC -pthread \
               -ffp-contract=off -fno-math-errno $(CFLAGS) $(if $(SAN),-fno-omit-frame-pointer -g1 $(if $(findstring fuzzer,$(SAN)),-O2,-O1) $(WATCH))
 WATCH    = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
-ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsanitize=$(SAN))
+# A build id would be a hash of debug information too, which is not given away and knows the folder.
+ALL_LDFLAGS := -pthread $(LDFLAGS) $(if $(PORTABLE),-Wl$(comma)--build-id=none) $(if $(COVERAGE),--coverage) $(if $(SAN),-fsanitize=$(SAN))
 
 # Debian's archives where it ships them for the machine that is compiled for; the rest by name.
 static   = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
