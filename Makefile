@@ -141,7 +141,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients page check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients day page check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -369,11 +369,15 @@ build/checkpoints/layers-small: $(B)/tools/make_model
 build/checkpoints/wider-small: $(B)/tools/make_model
 	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 
+day: $(B)/utter ## 24 hours' worth of turns through every dialect, 1,000 contexts opened and dropped: nothing grows, no lane is left
+	@python3 tests/dialects/day.py $(B)/utter
+
 page: $(B)/utter checkpoints ## the pages at / and /docs in Chromium: what is heard, contrast, keyboard; pictures in build/page
 	@mkdir -p build/page && python3 tests/page/look.py $(B)/utter build/checkpoints build/page
 
 CLIENTS := build/clients/venv/bin/python
 OLDER   := build/clients/wyoming-1.7.2
+OLD_OPENAI := build/clients/openai-1.40
 clients: $(B)/utter ## the server with clients of others, as PyPI has them, and curl, ffmpeg
 	@[ -x $(CLIENTS) ] || python3 -m venv build/clients/venv
 	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
@@ -381,6 +385,8 @@ clients: $(B)/utter ## the server with clients of others, as PyPI has them, and 
 	@$(CLIENTS) -W ignore tests/clients/heard.py $(B)/utter 5 2>/dev/null # 20: minutes
 	@[ -x $(OLDER)/bin/python ] || { python3 -m venv $(OLDER) && $(OLDER)/bin/pip install -q wyoming==1.7.2; }
 	@$(OLDER)/bin/python tests/clients/wyoming_clients.py $(B)/utter # as Home Assistant pins it
+	@[ -x $(OLD_OPENAI)/bin/python ] || { python3 -m venv $(OLD_OPENAI) && $(OLD_OPENAI)/bin/pip install -q openai==1.40.0 'httpx<0.28'; }
+	@$(OLD_OPENAI)/bin/python tests/clients/openai_clients.py $(B)/utter # the oldest that many still have
 
 languages: $(SHARED) ## the examples in Rust, Go and for Node: installs the tools, builds them, compares with C
 	@tools/packages languages && tests/languages/run $(B)

@@ -13,7 +13,8 @@ import tempfile
 import wave
 
 root = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root / "tests/server"))
+sys.path[:0] = [str(root / "tests/server"), str(root / "tests/interface")]
+import described  # noqa: E402
 from client import Checks, Server  # noqa: E402
 
 TEXT = "Hello there, how are you today?"
@@ -38,27 +39,6 @@ def curl_uploads_with_continue(s):
         answer = subprocess.run(["curl", "-sS", "-F", "name=x", "-F", f"audio_sample=@{f.name}", "-m", "5",
                                  f"http://127.0.0.1:{s.port}/v1/audio/voices"], check=True, capture_output=True)
     assert "only a base model" in json.loads(answer.stdout)["error"]["message"], answer
-
-
-def openai_speaks_all_formats(s):
-    import openai
-    client = openai.OpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="none")
-    assert "tts-1" in [m.id for m in client.models.list()]
-    for voice in ("alloy", "ash", "ballad", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer", "verse",
-                  "marin", "cedar"):
-        with client.audio.speech.with_streaming_response.create(
-                model="gpt-4o-mini-tts", voice=voice, input="Hi.", response_format="pcm") as answer:
-            assert sum(len(piece) for piece in answer.iter_bytes(24000)) > 3000
-    for kind in ("mp3", "opus", "aac", "flac", "wav", "pcm"):
-        sound = client.audio.speech.create(model="tts-1", voice="nova", input=TEXT, response_format=kind).content
-        assert len(sound) > 5000, kind
-    for wrong, kind in (({"voice": "nobody"}, openai.BadRequestError), ({"model": "x"}, openai.NotFoundError),
-                        ({"speed": 9}, openai.BadRequestError)):
-        try:
-            client.audio.speech.create(**{"model": "tts-1", "voice": "nova", "input": TEXT, **wrong})
-            raise AssertionError(wrong)
-        except kind as e:
-            assert e.body["param"] in wrong and e.request_id, e.body
 
 
 def websockets_cancels_and_goes_on(s):
@@ -141,6 +121,15 @@ def the_agent_of_the_examples(s):
             assert w.getnframes() / w.getframerate() > 4
 
 
+def the_description_is_openapi(s):
+    import openapi_spec_validator
+    openapi_spec_validator.validate(described.schemas(s))
+
+
+def examples_of_the_documents_run(s):
+    described.examples_run(s, {"openai": [sys.executable, "-c"], "websockets": [sys.executable, "-c"]})
+
+
 def give_up(signum, frame):
     raise TimeoutError
 
@@ -148,12 +137,13 @@ def give_up(signum, frame):
 def main():
     signal.signal(signal.SIGALRM, give_up)
     checks, s = Checks(), Server(sys.argv[1])
-    tests = [curl_and_ffmpeg, curl_uploads_with_continue, openai_speaks_all_formats, websockets_cancels_and_goes_on]
+    tests = [curl_and_ffmpeg, curl_uploads_with_continue, websockets_cancels_and_goes_on,
+             the_description_is_openapi, examples_of_the_documents_run]
     if importlib.util.find_spec("pipecat"):
         tests += [pipecat_stock_class, the_agent_of_the_examples]
     if importlib.util.find_spec("livekit.plugins.openai"):
         tests.append(livekit_stock_class)
-    for module in ("elevenlabs_clients", "cartesia_clients", "deepgram_clients"):
+    for module in ("openai_clients", "elevenlabs_clients", "cartesia_clients", "deepgram_clients"):
         tests += importlib.import_module(module).TESTS
     for test in tests:
         if len(sys.argv) < 3 or any(word in test.__name__ for word in sys.argv[2:]):

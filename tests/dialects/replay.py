@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 import cartesia  # noqa: E402
+import day  # noqa: E402
 import deepgram  # noqa: E402
 import elevenlabs  # noqa: E402
 import mcp_replay  # noqa: E402
@@ -39,6 +40,8 @@ def main():
     wyoming_replay.run(checks, program, sys.argv[2])
     for test in mcp_replay.TESTS:
         checks.run(test.__name__, test, program)
+    if "/san-" not in program:
+        day.run(checks, program, 80, 20)
     sys.exit(checks.end())
 
 
