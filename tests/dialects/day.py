@@ -159,7 +159,9 @@ def a_day(s, port, turns):
           f"{states[-1]} at the end")
     assert not faults, (collections.Counter((f[1], f[3], f[4][:60]) for f in faults), faults[:3])
     (front, worker), (front_end, worker_end) = states[1], states[-1]
-    assert front_end[1] <= front[1] + 1 and front_end[2] == front[2] and worker_end[1:] == worker[1:], states
+    # A connection that is being closed; a thread of the worker that begins when it is first needed.
+    assert front_end[1] <= front[1] + 1 and front_end[2] == front[2], states
+    assert worker_end[1] == worker[1] and worker_end[2] <= worker[2] + 1, states
     # A short day is still warming up.
     assert front_end[0] - front[0] < (1500 if turns > 1000 else 4000) and worker_end[0] - worker[0] < 4000, states
     assert s.metric("worker_deaths_total") == 0
@@ -179,12 +181,12 @@ def drop_contexts(s, n):
 
 
 def contexts_that_are_dropped(s, n):
-    drop_contexts(s, n // 2)
-    half = state(s)
-    drop_contexts(s, n // 2)
+    drop_contexts(s, n)  # buffers grow to what so many texts at once need, and stay
+    warm = state(s)
+    drop_contexts(s, n)
     end = state(s)
-    print(f"{n} contexts opened and dropped: {half} after the first half, {end} at the end")
-    assert end[0][1] <= half[0][1] + 1 and end[0][2] == half[0][2] and end[0][0] - half[0][0] < 2000, (half, end)
+    print(f"twice {n} contexts opened and dropped: {warm} after the first, {end} at the end")
+    assert end[0][1] <= warm[0][1] + 1 and end[0][2] == warm[0][2] and end[0][0] - warm[0][0] < 3000, (warm, end)
 
 
 def run(checks, program, turns, contexts):
