@@ -65,6 +65,7 @@ static void set_thread(struct block *b, int i)
     t->cluster = b->of->cluster;
     b->fibers[i].of = b;
     b->fibers[i].barrier = -1;
+    b->fibers[i].state = &b->states[i];
     b->fibers[i].stack = stack_take();
 }
 
@@ -89,6 +90,7 @@ struct block *block_new(struct run *r, struct cluster *cluster, int rank)
     b->index = (int)(b->id.x + grid->x * (b->id.y + grid->y * b->id.z));
     b->n_left = r->n_threads;
     b->fibers = calloc((size_t)r->n_threads, sizeof *b->fibers);
+    b->states = calloc((size_t)r->n_threads, sizeof *b->states);
     b->warps = calloc((size_t)r->n_warps, sizeof *b->warps);
     b->teams = calloc((size_t)(r->n_warps + 3) / 4, sizeof *b->teams);
     for (int i = 0; i < r->n_threads; i++) {
@@ -126,6 +128,8 @@ void block_free(struct block *b)
     free(b->dynamic);
     free(b->teams);
     free(b->warps);
+    free(b->asks);
+    free(b->states);
     free(b->fibers);
     free(b);
 }

@@ -16,6 +16,7 @@ enum {
     MOST_TURNS = 48,   /* of a block before another one has its turn */
     CLOCK_A_TURN = 32, /* clocks */
     ASKS_AGAIN = 8,    /* turns of a block, of which one is for threads that only ask again */
+    ALL_ASK = 32,      /* such turns, in one of which those that rest ask too */
     IDLE_BEFORE_HASTE = 64,
     CLOCK_OF_HASTE = 1000000, /* a launch that only asks gets old fast: its own patience ends it */
     KERNELS = 4096
@@ -99,13 +100,13 @@ uint32_t run_chance(struct run *r, uint32_t n)
 void fiber_leave(enum fiber_state state)
 {
     struct fiber *f = fiber_now;
-    f->state = state;
+    *f->state = (unsigned char)state;
     fiber_switch(&f->place, scheduler);
 }
 
 void fiber_wake(struct fiber *f)
 {
-    f->state = FIBER_RUNS;
+    *f->state = FIBER_RUNS;
 }
 
 static void fiber_body(void)
@@ -125,20 +126,25 @@ static size_t apart(const struct fiber *f)
     return (size_t)(f->thread.thread + 7 * f->of->index) % PLACES * STEP;
 }
 
+static bool only_asks(const struct fiber *f)
+{
+    return *f->state == FIBER_YIELDS || *f->state == FIBER_RESTS;
+}
+
 static void fiber_run(struct fiber *f)
 {
     struct run *r = f->of->of;
     if (!f->place) {
         f->place = fiber_new(f->stack, FIBER_STACK - apart(f), fiber_body);
     }
-    f->state = FIBER_RUNS;
+    *f->state = FIBER_RUNS;
     fiber_now = f;
     host_now = &f->thread;
     strict_thread(r->grid, f->of->index, f->thread.thread);
     fiber_switch(&scheduler, f->place);
     strict_thread(NULL, 0, 0);
-    r->progress |= f->state != FIBER_YIELDS;
-    if (f->state == FIBER_ENDED) {
+    r->progress |= !only_asks(f);
+    if (*f->state == FIBER_ENDED) {
         f->of->n_left--;
     }
     host_now = NULL;
@@ -208,16 +214,26 @@ void host_let_next_begin(void)
 
 static bool is_ready(struct fiber *f)
 {
-    if (f->state == FIBER_WAITS) {
-        host_now = &f->thread;
-        fiber_now = f;
-        if (f->ready(f->what)) {
-            f->state = FIBER_RUNS;
+    host_now = &f->thread;
+    fiber_now = f;
+    const bool ready = f->ready(f->what);
+    host_now = NULL;
+    fiber_now = NULL;
+    return ready;
+}
+
+/* Threads that rest ask again: a warp of which one has news, since its lanes go round their loop together, or all. */
+static void rests_end(struct block *b, bool all)
+{
+    for (int i = 0; i < b->of->n_threads; i++) {
+        if (b->states[i] != FIBER_RESTS || (!all && !ask_has_news(&b->fibers[i]))) {
+            continue;
         }
-        host_now = NULL;
-        fiber_now = NULL;
+        const int warp = i - i % HOST_WARP;
+        for (int t = warp; t < warp + HOST_WARP && t < b->of->n_threads; t++) {
+            b->states[t] = b->states[t] == FIBER_RESTS ? FIBER_YIELDS : b->states[t];
+        }
     }
-    return f->state == FIBER_RUNS;
 }
 
 /* Lets each thread of the block that can run do so once, from a warp of any number on; those that only ask again for
@@ -227,12 +243,18 @@ static bool threads_run(struct block *b, int first, bool again)
     struct run *r = b->of;
     const int n = r->n_threads;
     bool any = false;
+    if (again) {
+        rests_end(b, run_chance(r, ALL_ASK) == 0);
+    }
     for (int i = 0; i < n && !r->failed; i++) {
-        struct fiber *f = &b->fibers[i + first < n ? i + first : i + first - n];
-        if (is_ready(f) || (again && f->state == FIBER_YIELDS)) {
+        const int which = i + first < n ? i + first : i + first - n;
+        const enum fiber_state state = b->states[which];
+        struct fiber *f = &b->fibers[which];
+        if (state == FIBER_RUNS || (state == FIBER_WAITS && is_ready(f)) ||
+            (state == FIBER_YIELDS && again)) {
             int before = host_findings();
             fiber_run(f);
-            any |= f->state != FIBER_YIELDS;
+            any |= !only_asks(f);
             r->failed |= host_findings() != before;
         }
     }
@@ -333,9 +355,8 @@ static bool hasten(struct run *r)
         struct block *b = r->resident[i];
         late |= b->n_late > 0;
         block_stores(b, true);
-        for (int t = 0; t < r->n_threads && !asks; t++) {
-            asks = b->fibers[t].state == FIBER_YIELDS;
-        }
+        rests_end(b, true);
+        asks = asks || memchr(b->states, FIBER_YIELDS, (size_t)r->n_threads);
     }
     if (++r->idle > IDLE_BEFORE_HASTE) {
         r->extra_clock += CLOCK_OF_HASTE;
@@ -351,7 +372,7 @@ static void tell_stuck(const struct run *r)
         const struct block *b = r->resident[i];
         for (int t = 0; t < r->n_threads && told < 8; t++) {
             const struct fiber *f = &b->fibers[t];
-            if (f->state == FIBER_MEETS || f->state == FIBER_WAITS) {
+            if (*f->state == FIBER_MEETS || *f->state == FIBER_WAITS) {
                 fprintf(stderr, "  %s: block %d thread %d waits for %s\n", r->facts->name, b->index, t,
                     f->waits_for ? f->waits_for : "?");
                 told++;

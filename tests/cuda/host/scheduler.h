@@ -17,6 +17,7 @@ enum {
 enum fiber_state {
     FIBER_RUNS,
     FIBER_YIELDS, /* runs too, but has done nothing since it last ran */
+    FIBER_RESTS,  /* the same until what it asks for changes (asks.c) */
     FIBER_MEETS,  /* until who comes last wakes it */
     FIBER_WAITS,  /* until ready(what) */
     FIBER_ENDED
@@ -34,7 +35,7 @@ struct fiber {
     struct block *of;
     fiber_place place;
     void *stack;
-    enum fiber_state state;
+    unsigned char *state;  /* enum fiber_state, in the block's states */
     const char *waits_for; /* what a finding calls it */
     bool (*ready)(const void *what);
     const void *what;
@@ -76,7 +77,9 @@ struct block {
     int index, rank;
     struct host_dim id;
     struct cluster *cluster;
-    struct fiber *fibers; /* of->n_threads */
+    struct fiber *fibers;  /* of->n_threads */
+    unsigned char *states; /* theirs, beside each other: they are looked at in every turn */
+    struct asks *asks;     /* theirs; NULL: nobody has asked for a word */
     struct warp *warps;
     struct barrier barriers[N_BARRIERS];
     struct team *teams;
@@ -154,6 +157,9 @@ void block_free(struct block *b);
 /* Brings the block's static shared memory to where the code finds it. */
 void block_stand(struct block *b);
 void block_forget_standing(void);
+
+/* Whether a word that a thread which rests asks for has changed (asks.c). */
+bool ask_has_news(const struct fiber *f);
 
 /* Stores that nobody sees yet (late.c). */
 void block_stores(struct block *b, bool all);

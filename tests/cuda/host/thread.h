@@ -36,6 +36,11 @@ extern struct host_thread *host_now;
 
 /* Lets others run. Every loop that waits for memory calls it each time round. */
 void host_yield(void);
+/* Before a load of a word, which may stand in a loop that waits: lets others run now and then, and a thread that asked
+ * for it before, until it or another word of the loop has changed. */
+void host_ask(const void *at, size_t bytes);
+/* The same of one that was just looked at in vain. */
+void host_rest_until_changed(const void *at, size_t bytes);
 /* Returns when ready(what) holds: the engine asks whenever others have run. `name` stands in the finding if the
  * launch is stuck. ready() changes nothing and makes no call of the engine's. */
 void host_wait_until(bool (*ready)(const void *what), const void *what, const char *name);

@@ -218,7 +218,7 @@ bool host_barrier_try(uint32_t barrier, uint32_t parity)
     struct barrier b = find(barrier, "mbarrier.try_wait", &word);
     if (!has_ended(&b, parity)) {
         const int phase = b.phase;
-        host_yield();
+        host_rest_until_changed(word, sizeof *word);
         b = find(barrier, "mbarrier.try_wait", &word);
         if ((b.phase - phase + PHASES) % PHASES > 1) {
             host_finding("mbarrier at %08x ran over: %d phases ended while a thread waited for one",

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Before a load, which may stand in a loop that waits. Not always: the load behind such a loop comes at once, too. */
-static void let_others_run(void)
-{
-    if (host_chance(4) > 0) {
-        host_yield();
-    }
-}
-
 /* ---- Words in another block's shared memory ---- */
 
 /* Such a store is late like others, but where it goes to may move meanwhile, so it is work of the engine's that goes
@@ -102,7 +94,7 @@ uint32_t host_cluster_load(const uint32_t *mine)
     uint32_t v;
     needs_clusters();
     land_now(false, host_shared_map(host_shared_address(mine), host_now->rank));
-    let_others_run();
+    host_ask(mine, sizeof v);
     strict_read(mine, sizeof v, STRICT_RELAXED, STRICT_CLUSTER);
     host_load(mine, &v, sizeof v);
     return v;
@@ -132,7 +124,7 @@ void host_store_word(void *at, const void *value, size_t bytes)
 void host_load_words(const void *at, void *value, size_t bytes, size_t word)
 {
     check_place(at, bytes, "ld.relaxed.gpu.global");
-    let_others_run();
+    host_ask(at, bytes);
     for (size_t i = 0; i < bytes; i += word) {
         strict_read((const unsigned char *)at + i, word, STRICT_RELAXED, STRICT_GPU);
         host_load((const unsigned char *)at + i, (unsigned char *)value + i, word);
@@ -151,7 +143,7 @@ uint32_t host_load_acquire(const uint32_t *at)
 {
     uint32_t v;
     check_place(at, 4, "ld.acquire.gpu.global");
-    let_others_run();
+    host_ask(at, 4);
     strict_read(at, 4, STRICT_ACQUIRE, STRICT_GPU);
     host_load(at, &v, 4);
     return v;
