@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "defaults.h"
 #include "hub_place.h"
 #include "report.h"
 #include "voice_lookup.h"
@@ -58,6 +59,7 @@ int checkpoint_open_folder(
     options.n_lanes = n_lanes;
     options.weights = checkpoint_weights(settings);
     options.snapshot_bytes = settings->snapshots.integer << 20;
+    options.cache = defaults_cache();
     options.log = settings->quiet.given ? NULL : note_from_library;
     if (settings->pretokenizer.text && strcmp(settings->pretokenizer.text, "native") == 0) {
         options.pretokenizer = UTTER_PRETOKENIZER_NATIVE;

@@ -110,6 +110,16 @@ const struct command command_table[] = {
         {"utter quantize -m models/custom --weights q8 -o custom-q8.safetensors",
             "utter say -m custom-q8.safetensors \"Hello there.\""},
         0, 0, command_quantize},
+    {COMMAND_ALIGN_HEADS, "align-heads", "find out which heads of a model follow the text, for --times",
+        "[-m DIR] [-v VOICE] [options] [TEXT...]",
+        "The model speaks TEXT, or sentences of the program's own, while all heads of its talker are\n"
+        "watched. Those that follow the text are kept in utter under $XDG_CACHE_HOME or ~/.cache, and\n"
+        "words of this model are timed by them from then on. Without it the first speeches whose "
+        "words\n"
+        "are asked for do the same. The exit code is 1 where no head does: times stay approximate.\n",
+        {"utter align-heads -m models/custom",
+            "utter align-heads -m models/custom -o models/custom/alignment_heads.json"},
+        0, INT_MAX, command_align_heads},
     {COMMAND_BENCH, "bench", "measure the speed of a model on this machine", "[-m DIR] [options]",
         "One row for each length and number of lanes, in ms: ttfc, from the text to the first "
         "samples;\n"

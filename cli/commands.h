@@ -20,11 +20,12 @@ enum {
     COMMAND_LOAD = 1 << 17,
     COMMAND_QUANTIZE = 1 << 18,
     COMMAND_MCP = 1 << 19,
+    COMMAND_ALIGN_HEADS = 1 << 20,
     COMMAND_MODELS = 1 << 24,
     COMMAND_PULL = 1 << 25,
     COMMAND_USE = 1 << 26,
     COMMAND_COMPLETION = 1 << 27,
-    COMMAND_ALL = 4095 | COMMAND_SERVE | COMMAND_MCP, /* that open a model */
+    COMMAND_ALL = 4095 | COMMAND_SERVE | COMMAND_MCP | COMMAND_ALIGN_HEADS, /* that open a model */
 };
 
 struct invocation;
@@ -41,6 +42,7 @@ int command_voices(const struct invocation *invocation);
 int command_info(const struct invocation *invocation);
 int command_verify(const struct invocation *invocation);
 int command_quantize(const struct invocation *invocation);
+int command_align_heads(const struct invocation *invocation);
 int command_bench(const struct invocation *invocation);
 int command_serve(const struct invocation *invocation);
 int command_load(const struct invocation *invocation);

@@ -28,6 +28,16 @@ const char *defaults_file(void)
     return n >= 0 && n < (int)sizeof path ? path : NULL;
 }
 
+const char *defaults_cache(void)
+{
+    static char path[MOST_PATH];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = cache && cache[0] == '/' ? snprintf(path, sizeof path, "%s/utter", cache)
+            : home && home[0] == '/' ? snprintf(path, sizeof path, "%s/.cache/utter", home)
+                                     : -1;
+    return n >= 0 && n < (int)sizeof path ? path : NULL;
+}
+
 char *defaults_trim(char *text)
 {
     text += strspn(text, " \t");

@@ -20,6 +20,8 @@ int defaults_apply(struct invocation *invocation);
 
 /* The text without blanks around it; changes it. */
 char *defaults_trim(char *text);
+/* The program's folder for what it has learnt, whether it is there or not; NULL: no folder is named. */
+const char *defaults_cache(void);
 
 /* The file, whether it is there or not; NULL: no folder is named. */
 const char *defaults_file(void);

@@ -28,6 +28,7 @@ enum {
     MODELS = COMMAND_MODELS,
     PULL = COMMAND_PULL,
     USE = COMMAND_USE,
+    ALIGN = COMMAND_ALIGN_HEADS,
     ALL = COMMAND_ALL,
 };
 
@@ -44,17 +45,17 @@ static const struct option option_table[] = {
         "how text is cut before the merges: as the official package does, or as the language models "
         "do"},
 
-    {SAY | READ | BENCH | USE | MCP, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0, AT(voice),
-        NULL, "a voice of the model, a voice file, or its name (utter voices lists them)"},
-    {SAY | READ | BENCH | VOICES | MIX | MCP, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0,
+    {SAY | READ | BENCH | USE | MCP | ALIGN, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0,
+        AT(voice), NULL, "a voice of the model, a voice file, or its name (utter voices lists them)"},
+    {SAY | READ | BENCH | VOICES | MIX | MCP | ALIGN, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0,
         AT(voices), NULL,
         "look for voice files here first (then in utter/voices under $XDG_DATA_HOME or "
         "~/.local/share)"},
-    {SAY | READ | BENCH | CLONE | DESIGN | MCP, "Speech", 'l', "language", "NAME", OPTION_TEXT, 0, 0,
-        AT(language), "auto",
+    {SAY | READ | BENCH | CLONE | DESIGN | MCP | ALIGN, "Speech", 'l', "language", "NAME", OPTION_TEXT,
+        0, 0, AT(language), "auto",
         "the language of the text: a name (english), a code (en, pt-BR), or auto"},
-    {SAY | READ | DESIGN | MCP, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0, AT(instruct), NULL,
-        "how to speak; for a voice-design model, the voice in words"},
+    {SAY | READ | DESIGN | MCP | ALIGN, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0,
+        AT(instruct), NULL, "how to speak; for a voice-design model, the voice in words"},
     {CLONE | DESIGN, "Speech", 0, "text", "TEXT", OPTION_TEXT, 0, 0, AT(text), NULL,
         "what the recording says, word for word (design: what it will say; default two sentences)"},
     {CLONE, "Speech", 0, "from", "TIME", OPTION_TEXT, 0, 0, AT(from), NULL,
@@ -85,7 +86,8 @@ static const struct option option_table[] = {
         "write numbers, dates, times, units, money and phone numbers in words before they are spoken"},
     {SAY, "Text", 0, "print-text", NULL, OPTION_FLAG, 0, 0, AT(print_text), NULL,
         "write the text as it would be spoken on standard output, and speak nothing"},
-    {SAY | READ, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout), "auto",
+    {SAY | READ | ALIGN, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout),
+        "auto",
         "full: the whole text stands before the speech; stream: it goes in while the model speaks; "
         "auto: as the official package does for this kind of voice"},
 
@@ -94,6 +96,8 @@ static const struct option option_table[] = {
         "utter.wav"},
     {QUANTIZE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
         "the file to write"},
+    {ALIGN, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
+        "the file to write instead; as alignment_heads.json it belongs to the checkpoint's folder"},
     {CLONE | DESIGN | MIX, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
         "the voice file, NAME.voice"},
     {ENCODE, "Output", 'o', "output", "FILE", OPTION_TEXT, 0, 0, AT(output), NULL,
@@ -123,10 +127,12 @@ static const struct option option_table[] = {
 
     {SAY | READ, "Sampling", 0, "greedy", NULL, OPTION_FLAG, 0, 0, AT(greedy), NULL,
         "always the likeliest code, in both models"},
-    {SAY | READ | BENCH | DESIGN | MCP, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0,
+    {SAY | READ | BENCH | DESIGN | MCP | ALIGN, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0,
         18446744073709551615.0, AT(seed), "0", "the same seed gives the same samples"},
     {SAY | READ | MCP, "Sampling", .kind = OPTION_PARAMETERS},
 
+    {ALIGN, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
+        "at most N frames of each text (default: from the checkpoint)"},
     {SAY, "Length", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames of 80 ms in all (default: none; of a piece, from the checkpoint)"},
     {SAY | READ, "Length", 0, "retries", "N", OPTION_INTEGER, 0, 100, AT(retries), "2",
@@ -241,8 +247,8 @@ static const struct option option_table[] = {
         "say on stderr how the speech ended and what took how long"},
     {((ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE)) | MODELS, "Report", 0, "json", NULL,
         OPTION_FLAG, 0, 0, AT(json), NULL, "the result as JSON on standard output"},
-    {SAY | READ | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL, "Report", 'q',
-        "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
+    {SAY | READ | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL | ALIGN, "Report",
+        'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
     {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, SERVES(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
     {ALL | LOAD | QUANTIZE | MODELS | PULL | USE | COMMAND_COMPLETION, "Report", 'h', "help", NULL,

@@ -56,12 +56,13 @@ static enum file_kind kind_written(const struct invocation *invocation, const st
 {
     const struct settings *s = &invocation->settings;
     const unsigned voices = COMMAND_CLONE | COMMAND_DESIGN | COMMAND_VOICES_MIX | COMMAND_QUANTIZE;
+    const unsigned texts = COMMAND_CODEC_ENCODE | COMMAND_ALIGN_HEADS;
     const char *dot = strrchr(output->text, '.');
     bool is_raw = s->format.text ? strcmp(s->format.text, "raw") == 0 : dot && strcmp(dot, ".raw") == 0;
-    return output != &s->output || (invocation->command->bit & COMMAND_CODEC_ENCODE) ? FILE_TEXT
-           : (invocation->command->bit & voices)                                     ? FILE_TENSORS
-           : is_raw                                                                  ? FILE_OTHER
-                                                                                     : FILE_SOUND;
+    return output != &s->output || (invocation->command->bit & texts) ? FILE_TEXT
+           : (invocation->command->bit & voices)                      ? FILE_TENSORS
+           : is_raw                                                   ? FILE_OTHER
+                                                                      : FILE_SOUND;
 }
 
 static int check_kind(const struct invocation *invocation, const struct setting *output)

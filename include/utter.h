@@ -72,11 +72,9 @@ typedef enum utter_status {
     UTTER_E_INTERNAL = -9,  /* a fault of this library; please report it */
 } utter_status;
 
-/* A short static name for a status, never NULL. */
-UTTER_API const char *utter_status_text(utter_status status);
+UTTER_API const char *utter_status_text(utter_status status); /* a short static name, never NULL */
 
-/* Why a call failed: one sentence, what and why and where possible what to do. */
-typedef struct utter_error {
+typedef struct utter_error { /* why a call failed: one sentence, and where possible what to do */
     utter_status code;
     char text[4096];
 } utter_error;
@@ -89,9 +87,8 @@ typedef enum utter_pretokenizer {
     UTTER_PRETOKENIZER_NATIVE = 1,   /* the pattern of the Qwen2 language models */
 } utter_pretokenizer;
 
-/* How the weights that every frame reads are held: 8 and 4 bits are less to read, at a small loss
- * (docs/quality.md); beside a packed talker a CPU's vocoder works with 16 bits. Embeddings and encoders stay as
- * the checkpoint has them. */
+/* How the weights that every frame reads are held: 8 and 4 bits are less to read, at a small loss (docs/quality.md);
+ * beside a packed talker a CPU's vocoder works with 16 bits. Embeddings and encoders stay as they are. */
 typedef enum utter_weights {
     UTTER_WEIGHTS_STORED = 0, /* as the file has them */
     UTTER_WEIGHTS_Q8 = 1,
@@ -114,14 +111,14 @@ typedef struct utter_model_options {
     const char *cpu_kernels;         /* NULL: the best here; else the name of a set, see info */
     utter_log_fn *log;               /* default NULL: notes are dropped */
     void *log_user;
-    /* Most memory, beside the lanes, for what utterances of one voice have in common, a clone's recording
-     * above all: it is computed once and kept, the least recently used is dropped. The samples do not
-     * depend on it. 0: off; default 256 MiB. */
+    /* Most memory, beside the lanes, for what utterances of one voice have in common, a clone's recording above all: it
+     * is computed once and kept, the least recently used is dropped. Changes no sample. 0: off; default 256 MiB. */
     uint64_t snapshot_bytes;
     utter_weights weights; /* default as stored; else packed while opening */
     /* Of a stream's prompt, utter_model_step reads at once what takes about so many seconds, so that the others wait
      * no longer for their frames. The samples do not depend on it. 0 (default): the whole prompt. */
     double prompt_seconds;
+    const char *cache; /* a folder for what is learnt of a model's heads; default NULL: none */
 } utter_model_options;
 UTTER_API void utter_model_options_init_sized(utter_model_options *options, size_t size);
 static inline void utter_model_options_init(utter_model_options *options)
@@ -179,8 +176,7 @@ typedef struct utter_model_info {
     uint64_t memory_bytes; /* taken on top of the files */
     /* Weights read to make one frame: talker once, predictor for each code, vocoder */
     uint64_t frame_bytes;
-    /* The type that most of them are held in: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's in 8
-     * bits, the talker's as stored. */
+    /* How most of them are held: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's alone in 8 bits. */
     const char *weights;
     int n_snapshots; /* kept now, see utter_model_options.snapshot_bytes */
     uint64_t snapshot_bytes;
@@ -219,9 +215,8 @@ UTTER_API utter_status utter_voice_preset(
 /* Told how much of a long piece of work is done, 0 to 1; false stops it (UTTER_E_CANCELLED). */
 typedef bool utter_progress_fn(void *user, double done);
 
-/* What was heard in a recording, before anything was changed. */
-typedef struct utter_recording {
-    size_t size; /* set by the caller to sizeof *recording */
+typedef struct utter_recording { /* what was heard in one, before anything was changed */
+    size_t size;                 /* set by the caller to sizeof *recording */
     int sample_rate, channels;
     double seconds;
     double peak;    /* full scale is 1 */
@@ -375,8 +370,7 @@ UTTER_API utter_status utter_stream_take(
  * streams come next. What was made can be read, utter_stream_read gives UTTER_AGAIN after it. Streams begin let go. */
 UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
 
-/* The codes of the frames whose sound there is: *n_frames frames of n_codebooks each, frame after frame. Borrowed
- * from the stream; valid until the next call on it. */
+/* The codes of the frames whose sound there is: *n_frames times n_codebooks. Valid until the next call on it. */
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
 
 typedef struct utter_word {
@@ -432,6 +426,19 @@ typedef struct utter_stream_stats {
 
 UTTER_API utter_status utter_stream_get_stats(const utter_stream *stream, utter_stream_stats *stats);
 
+typedef struct utter_head {
+    int layer, head; /* of the talker */
+    bool follows;    /* words are timed by it */
+    double score;    /* 0 .. 1: how well a way through the text explains what it looks at */
+} utter_head;
+
+/* Speaks n texts with `options` (NULL: the defaults), ranks all heads of the talker, and times words by those that
+ * follow the text from now on; they are kept in the file `path` (NULL: the cache). *heads, the best first, is the
+ * caller's, to be freed with utter_memory_free. Where none follows, times stay approximate. No stream may be open. */
+UTTER_API utter_status utter_model_align_heads(utter_model *model, const utter_stream_options *options,
+    const char *const *texts, size_t n, const char *path, utter_head **heads, size_t *n_heads,
+    utter_error *error);
+
 /* ---- Reading ------------------------------------------------------------------------------- */
 /* Text of any length, from a sentence to a book: cut where a reader breathes, spoken piece after piece as streams, and
  * joined with the pauses that its punctuation asks for. It takes what a stream takes, and memory that does not grow
@@ -444,8 +451,7 @@ enum { UTTER_MARKUP_NONE, UTTER_MARKUP_AUTO, UTTER_MARKUP_TAGS, UTTER_MARKUP_SSM
 typedef utter_status utter_find_voice_fn(
     void *user, const char *name, utter_voice **voice, utter_error *error);
 
-/* What became of a piece of the text. */
-typedef struct utter_piece {
+typedef struct utter_piece { /* what became of a piece of the text */
     size_t size;
     uint64_t index;     /* 0, 1, ... */
     uint64_t at, bytes; /* of the source */
@@ -513,8 +519,7 @@ UTTER_API void utter_reading_free(utter_reading **reading);
 
 typedef struct utter_reading_stats {
     size_t size; /* set by the caller to sizeof *stats */
-    /* Of the whole: UTTER_FINISH_EOS, or why its last piece that was not whole ended; of one that left words out,
-     * silence. */
+    /* UTTER_FINISH_EOS, or why its last piece that was not whole ended; of one that left words out, silence. */
     utter_finish finish;
     uint64_t n_pieces, n_retries, n_broken; /* pieces that ended; said again; not whole in the end */
     uint64_t at, bytes; /* of the source: the piece that is spoken, or the last one */
@@ -537,8 +542,8 @@ UTTER_API utter_status utter_text_spoken(char **spoken, const char *text, size_t
     void *log_user, utter_error *error);
 
 /* ---- One call ------------------------------------------------------------------------------ */
-/* Takes samples as they are made; false stops. */
-typedef bool utter_sink_fn(void *user, const float *pcm, size_t n);
+typedef bool utter_sink_fn(
+    void *user, const float *pcm, size_t n); /* samples as they are made; false stops */
 
 /* Speaks `text` to the end. `options` may be NULL. */
 UTTER_API utter_status utter_say(utter_model *model, const char *text,
@@ -550,8 +555,7 @@ typedef enum utter_codec_rule {
     UTTER_CODEC_OFFICIAL_CHUNKS = 1, /* the official 300-frame chunks with 25 frames of context */
 } utter_codec_rule;
 
-/* Decodes `n_frames` frames of n_codebooks codes; takes a lane while it runs. `chunk` is the number of
- * frames decoded in one call (0: the library's choice); it does not change the samples. */
+/* Decodes `n_frames` frames of codes, `chunk` (0: the library's choice) at a time; takes a lane while it runs. */
 UTTER_API utter_status utter_codec_decode(utter_model *model, const int32_t *codes, size_t n_frames,
     utter_codec_rule rule, int chunk, utter_sink_fn *sink, void *user, utter_error *error);
 
@@ -577,9 +581,8 @@ UTTER_API utter_status utter_sound_close(utter_sound **sound, utter_error *error
 UTTER_API void utter_sound_abort(utter_sound **sound);
 
 /* ---- Proof --------------------------------------------------------------------------------- */
-/* One line of a verification: how a stage agrees with the golden file. */
-typedef struct utter_check {
-    const char *stage; /* "tokens", "prompt", "talker", "codes", "samples" ... */
+typedef struct utter_check { /* how a stage agrees with the golden file */
+    const char *stage;       /* "tokens", "prompt", "talker", "codes", "samples" ... */
     bool passed;
     double value, limit; /* share of equal codes, or the largest difference, and what is allowed */
     const char *detail;  /* one line for people */
@@ -587,8 +590,7 @@ typedef struct utter_check {
 
 typedef void utter_check_fn(void *user, const utter_check *check);
 
-/* Runs what a golden file (tools/oracle) holds on this model and reports stage by stage. UTTER_OK when
- * all stages ran, whether they passed or not. */
+/* Runs what a golden file (tools/oracle) holds on this model, stage by stage. UTTER_OK: all ran, passed or not. */
 UTTER_API utter_status utter_model_verify(utter_model *model, const char *golden_path,
     utter_check_fn *report, void *user, utter_error *error);
 

@@ -226,6 +226,7 @@ utter_status utter_model_open(
     how.backend.weights = o.weights;
     how.snapshot_bytes = o.snapshot_bytes;
     how.prompt_s = o.prompt_seconds;
+    how.cache = o.cache;
     how.native_pretokenizer = o.pretokenizer == UTTER_PRETOKENIZER_NATIVE;
     utter_model *m = memory_new(1, sizeof *m);
     if (!m) {

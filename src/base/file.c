@@ -165,6 +165,29 @@ bool file_is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+utter_status file_make_folder(const char *path, utter_error *error)
+{
+    char *part = memory_string(path);
+    if (!part) {
+        return error_memory(error, path);
+    }
+    bool made = true;
+    for (char *at = part + 1; made && *part; at++) {
+        const char here = *at;
+        if (here == '/' || here == 0) {
+            *at = 0;
+            made = mkdir(part, 0777) == 0 || errno == EEXIST;
+            *at = here;
+        }
+        if (here == 0) {
+            break;
+        }
+    }
+    int reason = errno;
+    memory_free(part);
+    return made ? UTTER_OK : file_error(error, path, "make the folder", reason);
+}
+
 utter_status file_join(char *out, size_t size, const char *folder, const char *name, utter_error *error)
 {
     size_t n = strlen(folder);

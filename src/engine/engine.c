@@ -127,6 +127,11 @@ utter_status engine_open(
         engine_close(e);
         return status;
     }
+    e->context.learning = (struct learning){.ops = ops,
+        .backend = e->context.backend,
+        .model = model,
+        .heads = &e->context.heads,
+        .folder = options->cache ? memory_string(options->cache) : NULL};
     e->context.snapshots = (struct snapshot_store){.ops = ops,
         .backend = e->context.backend,
         .config = model->config,
@@ -138,6 +143,7 @@ utter_status engine_open(
 void engine_close(struct engine *e)
 {
     snapshot_store_clear(&e->context.snapshots);
+    learn_fini(&e->context.learning);
     if (e->context.backend) {
         e->context.ops->close(&e->context.backend);
     }
@@ -188,6 +194,15 @@ int engine_free_lane(const struct engine *e)
     return -1;
 }
 
+bool engine_is_idle(const struct engine *e)
+{
+    bool idle = true;
+    for (int i = 0; i < e->n_lanes; i++) {
+        idle = idle && !e->streams[i] && !e->reserved[i];
+    }
+    return idle;
+}
+
 utter_status engine_open_stream(
     utter_stream **stream, struct engine *e, const utter_stream_options *options, utter_error *error)
 {
@@ -222,6 +237,9 @@ void engine_note_stream(const utter_stream *s)
 
 void engine_release_lane(utter_stream *s)
 {
+    if (stream_learnt(s)) {
+        engine_log(s->engine, s->context->learning.note);
+    }
     if (s->lane >= 0) { /* what the lane held others may need */
         s->engine->streams[s->lane] = NULL;
         s->context->ops->lane_reset(s->context->backend, s->lane, &s->settings, NULL);

@@ -27,6 +27,7 @@ struct engine_options {
     const struct backend_ops *ops;
     struct backend_options backend; /* n_lanes 0: as many as suit */
     const char *heads;              /* a file (words/heads.h); NULL: what the checkpoint brings */
+    const char *cache;              /* a folder for what is learnt of models; NULL: none */
     uint64_t snapshot_bytes;        /* most that kept beginnings may take */
     bool native_pretokenizer;       /* instead of what the official package takes */
     double prompt_s; /* most that a step spends on one stream's prompt; 0: as long as it takes */
@@ -52,6 +53,8 @@ void engine_log(const struct engine *engine, const char *line);
 
 /* A free lane, or -1. */
 int engine_free_lane(const struct engine *engine);
+
+bool engine_is_idle(const struct engine *engine); /* no lane is taken */
 
 /* A stream on a free lane; UTTER_AGAIN when all are taken. */
 utter_status engine_open_stream(utter_stream **stream, struct engine *engine,

@@ -44,11 +44,18 @@ static utter_status stream_allocate(utter_stream *s, utter_error *error)
     return s->codes && s->ring ? UTTER_OK : error_memory(error, "stream");
 }
 
+/* Heads that become known while the stream speaks are for later ones. */
 static utter_status words_open(utter_stream *s, utter_error *error)
 {
+    static const struct heads none = {.n = 0};
     const struct config *c = s->context->model->config;
+    utter_status status = learn_begin(&s->context->learning, s, error);
+    const struct heads *heads = s->context->heads.n > 0 ? &s->context->heads : &none;
+    if (status) {
+        return status;
+    }
     s->words = memory_new(1, sizeof *s->words);
-    return s->words ? words_init(s->words, &s->context->heads, c->max_positions, s->max_frames,
+    return s->words ? words_init(s->words, heads, c->max_positions, s->max_frames,
                           c->codec.frame_samples, c->codec.sample_rate, error)
                     : error_memory(error, "words");
 }
@@ -81,10 +88,17 @@ utter_status stream_open(utter_stream **stream, struct stream_context *context, 
     return status;
 }
 
+bool stream_learnt(const utter_stream *s)
+{
+    int n_tokens = s->prompt ? prompt_text_tokens(s->prompt) : 0;
+    return learn_end(&s->context->learning, s, n_tokens, s->finish);
+}
+
 void stream_free(utter_stream **stream)
 {
     utter_stream *s = *stream;
     if (s) {
+        stream_learnt(s);
         prompt_close(&s->prompt);
         voice_free(&s->voice);
         if (s->words) {
@@ -198,15 +212,22 @@ static struct words_tokens tokens_of(const utter_stream *s)
         prompt_token_begins(s->prompt), prompt_text_tokens(s->prompt), prompt_finished(s->prompt)};
 }
 
+/* Whether the heads that are watched tell something of this stream. */
+static bool is_watched(const utter_stream *s)
+{
+    return s->words && (!words_approximate(s->words) || s->context->learning.by == s);
+}
+
 /* The lane looks at the rows of the text: all of them, and the end behind it; in the stream layout as many as there can
  * be frames. */
 static utter_status look_at_text(utter_stream *s, utter_error *error)
 {
     int begin = prompt_text_position(s->prompt), positions = s->context->model->config->max_positions;
-    int n = prompt_streams(s->prompt) ? s->max_frames + 1 : prompt_text_tokens(s->prompt) + 1;
-    return s->words && s->context->heads.n > 0 ? s->context->ops->look(s->context->backend, s->lane,
-                                                     begin, begin + min(n, positions - begin), error)
-                                               : UTTER_OK;
+    int most = s->context->learning.by == s ? min(s->max_frames, RANK_FRAMES) : s->max_frames;
+    int n = prompt_streams(s->prompt) ? most + 1 : prompt_text_tokens(s->prompt) + 1;
+    return is_watched(s) ? s->context->ops->look(s->context->backend, s->lane, begin,
+                               begin + min(n, positions - begin), error)
+                         : UTTER_OK;
 }
 
 /* What the lane can have without computing rows: a kept beginning, or the sound of the recording. */
@@ -347,6 +368,10 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
         if (s->words) {
             const struct words_tokens tokens = tokens_of(s);
             words_frame(s->words, out->scores, out->n_scores, &tokens);
+            if (s->context->learning.by == s) {
+                learn_frame(
+                    &s->context->learning, out->scores, out->n_scores, tokens.n, tokens.finished);
+            }
         }
     }
     if (s->n_made == s->n_frames) {

@@ -5,6 +5,7 @@
 #define ENGINE_STREAM_H
 
 #include "engine/guard.h"
+#include "engine/learn.h"
 #include "engine/pace.h"
 #include "engine/snapshot.h"
 #include "model/backend.h"
@@ -31,7 +32,8 @@ struct stream_context {
     struct tokenizer *tokenizer;
     struct snapshot_store snapshots;
     struct prompt_clock prompt_clock;
-    struct heads heads; /* that the backend watches for streams with words */
+    struct heads heads; /* that the backend watches for streams with words; n 0: none are known */
+    struct learning learning;
     int n_together; /* frames of a stream that wait for their sound together, at most, in this step */
 };
 
@@ -101,6 +103,9 @@ int stream_sound_due(const utter_stream *s, bool urgent);
 /* Takes in the sound of that many. */
 void stream_take_sound(utter_stream *s, const struct lane_out *out);
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
+
+/* What this stream has shown of the model's heads is used. True: context->learning.note says what it was. */
+bool stream_learnt(const utter_stream *s);
 
 /* The words so far, or NULL. */
 const utter_word *stream_words(utter_stream *s, size_t *n_words);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "base/numeric.h"
 #include "model/model_parts.h"
 
@@ -251,6 +252,20 @@ utter_status model_open(struct model **model, const char *folder, utter_error *e
         XXH64(table->data, (size_t)(table->rows * table->cols) * dtype_bytes(table->type), 0);
     *model = m;
     return UTTER_OK;
+}
+
+uint64_t model_heads_fingerprint(const struct model *model)
+{
+    enum { MOST_BYTES = 1 << 16 }; /* of a matrix: training changes all of it */
+    const struct stack_weights *stack = &model->talker.stack;
+    uint64_t hash = 0;
+    for (int i = 0; i < model->config->talker.n_layers; i++) {
+        const struct weight *of[] = {&stack->layers[i].q, &stack->layers[i].k};
+        for (int j = 0; j < 2; j++) {
+            hash = XXH64(of[j]->data, min(matrix_bytes(of[j]), (size_t)MOST_BYTES), hash);
+        }
+    }
+    return hash;
 }
 
 void model_close(struct model **model)

@@ -158,6 +158,9 @@ bool model_file_is(const char *path);
 /* True when a file under the mapping has changed its size: what was computed since cannot be trusted. */
 bool model_damaged(const struct model *model);
 
+/* Of the talker's queries and keys, as they are held: two models whose heads look alike have the same. */
+uint64_t model_heads_fingerprint(const struct model *model);
+
 /* Lets the vocoder work with 16 bits, before a backend is opened. */
 void model_shorten_sound(struct model *model);
 /* The matrices that may be packed, in the order a frame reads them; the first n_narrow take the type asked

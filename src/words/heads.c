@@ -2,6 +2,9 @@
  * The file of heads -> checked heads. */
 #include "words/heads.h"
 
+#include <stdio.h>
+
+#include "base/file.h"
 #include "weights/checkpoint.h"
 
 enum { FILE_BYTES = 64 << 10 };
@@ -46,4 +49,21 @@ utter_status heads_read(
     json_decref(root);
     heads->n = fields.status ? 0 : heads->n;
     return fields.status;
+}
+
+utter_status heads_write(const struct heads *heads, const char *path, utter_error *error)
+{
+    char text[64 + 32 * HEADS_MOST];
+    int n = snprintf(text, sizeof text, "{\"alignment_heads\": [");
+    for (int i = 0; i < heads->n; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s[%d, %d]", i ? ", " : "",
+            heads->at[i].layer, heads->at[i].head);
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "], \"lead_ms\": %g}\n", heads->lead_ms);
+    struct file_out *out;
+    utter_status status = file_out_open(&out, path, error);
+    if (!status && (status = file_out_write(out, text, (size_t)n, error))) {
+        file_out_abort(&out);
+    }
+    return status ? status : file_out_close(&out, error);
 }

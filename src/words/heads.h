@@ -20,5 +20,6 @@ struct heads {
 /* Reads {"alignment_heads": [[layer, head], ...], "lead_ms": L} from a path as checkpoints have them. */
 utter_status heads_read(
     struct heads *heads, const struct config *config, const char *path, utter_error *error);
+utter_status heads_write(const struct heads *heads, const char *path, utter_error *error);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "words/shares.h"
 #include "words/words_parts.h"
 
 enum { WINDOWS = 8 }; /* of loudness, in a frame: 10 ms each */
@@ -85,21 +86,6 @@ utter_status words_finish(struct words *w, utter_error *error)
 }
 
 /* ---- Attention ---- */
-
-/* Adds what one head gives to each of n places. */
-static void add_shares(float *shares, const float *scores, int n, float part)
-{
-    float most = scores[0], sum = 0;
-    for (int i = 1; i < n; i++) {
-        most = max(most, scores[i]);
-    }
-    for (int i = 0; i < n; i++) {
-        sum += expf(scores[i] - most);
-    }
-    for (int i = 0; i < n; i++) {
-        shares[i] += part * expf(scores[i] - most) / sum;
-    }
-}
 
 /* The places of the way: the tokens, and behind the last one the end of the text. */
 static int count_places(const struct words_tokens *tokens)
@@ -227,11 +213,9 @@ void words_frame(struct words *w, const float *scores, int n_scores, const struc
     if (n_heads == 0 || !scores || n < 1 || w->path.n >= w->path.room) {
         return;
     }
-    for (int i = 0; i < n; i++) {
-        w->shares[i] = 0;
-    }
+    shares_clear(w->shares, n);
     for (int h = 0; h < n_heads; h++) {
-        add_shares(w->shares, scores + (ptrdiff_t)h * n_scores, n, 1 / (float)n_heads);
+        shares_add(w->shares, scores + (ptrdiff_t)h * n_scores, n, 1 / (float)n_heads);
     }
     path_step(&w->path, w->shares, n);
     tell(w, tokens);

@@ -162,6 +162,55 @@ static void test_same_codes(void **state)
     model_close(&model);
 }
 
+/* The planted heads of the checkpoint look LAG rows back (tools/maker/craft.c): of every lane at every frame the
+ * largest score is there, whoever shares the pass. */
+static void test_planted(void **state)
+{
+    (void)state;
+    enum { LAG = 6, MOST = 64, ROWS = 20 };
+    struct model *model = open_model("build/checkpoints/follows");
+    const struct config *c = model->config;
+    const int last = c->talker.n_layers - 1;
+    const struct talker_head heads[] = {{0, 1}, {last, c->talker.n_heads - 1}};
+    static const int n_lanes[] = {1, 7, MOST};
+    for (size_t k = 0; k < sizeof n_lanes / sizeof *n_lanes - SUPPORT_SANITIZED; k++) {
+        struct backend *b = open_backend(model, n_lanes[k], 2);
+        assert_int_equal(cpu->watch(b, heads, 2, NULL), UTTER_OK);
+        for (int lane = 0; lane < n_lanes[k]; lane++) {
+            struct row rows[ROWS];
+            for (int i = 0; i < ROWS; i++) {
+                rows[i] = (struct row){.text = (lane * 5 + i * 3) % 200, .codec = ROW_NONE};
+            }
+            assert_int_equal(cpu->lane_reset(b, lane, &SETTINGS, NULL), UTTER_OK);
+            assert_int_equal(cpu->look(b, lane, 2, ROWS + N_FRAMES, NULL), UTTER_OK);
+            assert_int_equal(cpu->prefill(b, lane, rows, ROWS - lane % 5, NULL), UTTER_OK);
+        }
+        for (int t = 0; t < N_FRAMES; t++) {
+            struct frame_in in[MOST];
+            for (int lane = 0; lane < n_lanes[k]; lane++) {
+                in[lane] = (struct frame_in){lane, 7 + t, NULL};
+            }
+            assert_int_equal(cpu->frame(b, in, n_lanes[k], NULL), UTTER_OK);
+            for (int lane = 0; lane < n_lanes[k]; lane++) {
+                struct lane_out out;
+                assert_int_equal(cpu->collect(b, lane, &out, NULL), UTTER_OK);
+                const int position = ROWS - lane % 5 - 1 + t;
+                assert_int_equal(out.n_scores, position + 1 - 2);
+                for (int h = 0; h < 2; h++) {
+                    const float *scores = out.scores + h * out.n_scores;
+                    int best = 0;
+                    for (int i = 1; i < out.n_scores; i++) {
+                        best = scores[i] > scores[best] ? i : best;
+                    }
+                    assert_int_equal(best + 2, position - LAG);
+                }
+            }
+        }
+        cpu->close(&b);
+    }
+    model_close(&model);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -183,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_same_codes),
+        cmocka_unit_test(test_planted),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

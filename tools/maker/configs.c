@@ -81,7 +81,7 @@ static json_t *stack_config(const struct stack *s)
         "attention_bias", 0, "attention_dropout", 0, "head_dim", s->head_dim, "hidden_act", "silu",
         "hidden_size", s->width, "initializer_range", 0.02, "intermediate_size", s->inner,
         "num_attention_heads", s->heads, "num_hidden_layers", s->layers, "num_key_value_heads",
-        s->kv_heads, "rms_norm_eps", 1e-6, "rope_theta", 1000000, "sliding_window",
+        s->kv_heads, "rms_norm_eps", 1e-6, "rope_theta", MAKER_ROPE_THETA, "sliding_window",
         "use_sliding_window", 0, "use_cache", 1);
 }
 

@@ -134,6 +134,23 @@ static void loop(struct scene *s)
     }
 }
 
+/* Heads whose query and key are the same at every position but for the rotation: they look FOLLOWS_LAG rows back. */
+static void follows(struct scene *s)
+{
+    const struct stack *t = &s->request->shape.talker;
+    const int layers[] = {0, t->layers - 1}, heads[] = {1, t->heads - 1};
+    constant_channel(s);
+    for (int i = 0; i < 2; i++) {
+        int64_t kv = heads[i] / (t->heads / t->kv_heads);
+        change(s->model,
+            (struct change){CHANGE_TURN, (int64_t)heads[i] * t->head_dim, t->head_dim, 0, 0},
+            "talker.model.layers.%d.self_attn.q_proj.weight", layers[i]);
+        change(s->model, (struct change){CHANGE_TURN, kv * t->head_dim, t->head_dim, 0, FOLLOWS_LAG},
+            "talker.model.layers.%d.self_attn.k_proj.weight", layers[i]);
+        change(s->model, scale_all(12), "talker.model.layers.%d.self_attn.q_norm.weight", layers[i]);
+    }
+}
+
 static void nan_scores(struct scene *s)
 {
     change(s->model, set_row(7, -1, NAN), "talker.codec_head.weight");
@@ -214,6 +231,7 @@ static const struct {
     {"negative-scores", "all scores of the talker are negative", negative_scores},
     {"ties", "every score comes twice, at ids 2n and 2n + 1", ties},
     {"loop", "every frame has the same codes", loop},
+    {"follows", "two heads, of the first layer and the last, look six rows back", follows},
     {"nan-scores", "one score of the talker is not a number", nan_scores},
     {"nan-sound", "no sample is a number", nan_sound},
     {"snake", "exp(beta) is as small as the 1e-9 that Snake adds to it", snake},

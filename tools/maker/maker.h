@@ -58,7 +58,10 @@ struct vocabulary { /* vocabulary.c */
 void vocabulary_read(struct vocabulary *vocabulary);
 void vocabulary_copy(const struct vocabulary *vocabulary, const char *folder);
 
-enum { MAX_CRAFTS = 8 };
+enum { MAX_CRAFTS = 8, FOLLOWS_LAG = 6 };
+
+/* Of the talker and the predictor. */
+#define MAKER_ROPE_THETA 1000000
 
 struct request {
     struct shape shape;
@@ -79,7 +82,14 @@ enum fill { FILL_NORMAL, FILL_UNIFORM }; /* mean + scale * N(0,1); mean + scale 
 
 /* A change to part of a tensor, seen as a matrix of dims[0] rows: elements in rows `row`, `row` + `row_step`, ... and
  * column `column` (-1: all). */
-enum change_kind { CHANGE_SET, CHANGE_SCALE, CHANGE_REPEAT /* the row before it */ };
+enum change_kind {
+    CHANGE_SET,
+    CHANGE_SCALE,
+    CHANGE_REPEAT, /* the row before it */
+    /* The rows of a head, `row_step` from `row` on: `column` alone says something, and turns by so much as `value`
+     * positions turn it. */
+    CHANGE_TURN
+};
 struct change {
     enum change_kind kind;
     int64_t row, row_step; /* row_step 0: that row only */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random values that any machine and any number of threads make alike: Philox4x32-10 with the tensor's name as key
  * and (element / 2, seed) as counter, integer arithmetic, then one float product and one float sum. */
+#include <math.h>
 #include <string.h>
 
 #include "base/numeric.h"
@@ -51,11 +52,25 @@ static bool touches(const struct change *c, int64_t row, int64_t column)
     return in_row && (c->column < 0 || c->column == column);
 }
 
+/* A head that is one in the first half of its dimensions, turned by the rotary angles of a position. */
+static float turned(int64_t row, int64_t head, float position)
+{
+    int64_t half = head / 2, pair = row % half;
+    double angle = (double)position * pow(MAKER_ROPE_THETA, -(double)pair / (double)half);
+    return (float)(row < half ? cos(angle) : sin(angle));
+}
+
 static void apply(const struct planned *t, uint64_t seed, const struct change *c, int64_t begin,
     int64_t n, float *out)
 {
     int64_t columns = planned_count(t) / t->dims[0];
     for (int64_t i = 0; i < n; i++) {
+        int64_t row = (begin + i) / columns - c->row;
+        if (c->kind == CHANGE_TURN && row >= 0 && row < c->row_step) {
+            out[i] = (begin + i) % columns == c->column ? turned(row, c->row_step, c->value) : 0;
+        }
+    }
+    for (int64_t i = 0; i < n && c->kind != CHANGE_TURN; i++) {
         if (!touches(c, (begin + i) / columns, (begin + i) % columns)) {
             continue;
         }

@@ -192,9 +192,8 @@ def judged_begins(path, text, scratch):
     words = spoken.words(text)
     with open(scratch + ".gram", "w", encoding="utf-8") as file:
         file.write("#JSGF V1.0;\ngrammar text;\npublic <text> = " + " ".join(words) + " ;\n")
-    subprocess.run(["sox", path, "-r", "16000", "-b", "16", "-c", "1", scratch + ".wav"], check=True)
     command = [ALIGNER, "-hmm", os.path.join(MODEL, "en-us"), "-dict", os.path.join(MODEL, "cmudict-en-us.dict"),
-               "-jsgf", scratch + ".gram", "-infile", scratch + ".wav", "-time", "yes", "-remove_silence", "no",
+               "-jsgf", scratch + ".gram", "-infile", path, "-time", "yes", "-remove_silence", "no",
                "-remove_noise", "no", "-bestpath", "no", "-logfn", os.devnull]
     heard = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     rows = [line.split() for line in heard]
@@ -213,7 +212,8 @@ def judged(args):
         for layout in ("full", "stream"):
             sound, times = scratch + ".own.wav", scratch + ".json"
             subprocess.run([os.path.join(TREE, "build", "release", "utter"), "say", "-m", args.model, "--voice", preset,
-                            "--layout", layout, "--seed", str(i), "--times", times, "-o", sound, "--overwrite", text],
+                            "--layout", layout, "--seed", str(i), "--rate", str(TEACHER_RATE), "--times", times,
+                            "-o", sound, text],
                            check=True, stderr=subprocess.DEVNULL)
             heard = judged_begins(sound, text, scratch)
             with open(times, encoding="utf-8") as file:
