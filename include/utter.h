@@ -52,8 +52,7 @@ extern "C" {
 
 /* major * 1,000,000 + minor * 1,000 + patch of the library that runs. */
 UTTER_API uint32_t utter_version_number(void);
-/* The same as text, "0.1.0"; static. */
-UTTER_API const char *utter_version_text(void);
+UTTER_API const char *utter_version_text(void); /* the same as text, "0.1.0"; static */
 
 /* ---- Status -------------------------------------------------------------------------------- */
 /* Zero is success, positive values are ordinary outcomes, negative ones are failures. */

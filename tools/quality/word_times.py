@@ -197,7 +197,8 @@ def judged_begins(path, text, scratch):
                "-remove_noise", "no", "-bestpath", "no", "-logfn", os.devnull]
     heard = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     rows = [line.split() for line in heard]
-    rows = [(re.sub(r"\(\d+\)", "", r[0]), float(r[1])) for r in rows if len(r) == 4 and r[0][0] not in "<["]
+    rows = [(re.sub(r"\(\d+\)", "", r[0]), float(r[1])) for r in rows
+            if len(r) == 4 and r[0][0] not in "<[" and re.fullmatch(r"[\d.]+", r[1])]
     return [begin for _, begin in rows] if [word for word, _ in rows] == words else None
 
 
