@@ -13,12 +13,12 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "book/draft.h"
-#include "book/epub.h"
-#include "book/jail.h"
-#include "book/library.h"
-#include "book/page.h"
-#include "book/plain.h"
+#include "book/parser/draft.h"
+#include "book/parser/epub.h"
+#include "book/parser/jail.h"
+#include "book/parser/library.h"
+#include "book/parser/page.h"
+#include "book/parser/plain.h"
 
 enum { MOST_FILE = 1 << 30, MOST_TEXT = 1 << 26 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "book/library.h"
+#include "book/parser/library.h"
 
 struct loudness {
     ebur128_state *state;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "book/draft.h"
+#include "book/parser/draft.h"
 
 /* In bytes. A reading judges the pace of a piece by those before it, and so needs some; what is lost when a run is
  * killed is a section for each lane. */

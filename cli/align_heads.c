@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "checkpoint.h"
-#include "defaults.h"
-#include "options.h"
-#include "overwrite.h"
-#include "report.h"
+#include "cli/defaults.h"
+#include "cli/model/checkpoint.h"
+#include "cli/options.h"
+#include "cli/overwrite.h"
+#include "cli/report.h"
 
 /* Of the heads that do not follow, so many are shown. */
 enum { SHOWN = 5 };

@@ -2,7 +2,7 @@
  * The commands, as data, in the order of the help. */
 #include <limits.h>
 
-#include "options.h"
+#include "cli/options.h"
 
 const struct command command_table[] = {
     {COMMAND_SAY, "say", "speak a text", "[-m DIR] [-v VOICE] [-o FILE] [options] TEXT...",

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/released.h"
-#include "commands.h"
-#include "options.h"
-#include "report.h"
+#include "base/tables/released.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/report.h"
 
 /* The words of a choice, "a|b|c", with blanks between them; "" for other options. */
 static void put_choices(const struct option *option)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lines `key = value` and the environment -> settings. */
-#include "defaults.h"
+#include "cli/defaults.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
 
 enum { MOST_PATH = 4096, MOST_LINE = MOST_PATH + 64 };
 

@@ -3,7 +3,7 @@
 #ifndef CLI_DEFAULTS_H
 #define CLI_DEFAULTS_H
 
-#include "options.h"
+#include "cli/options.h"
 
 /* What may be chosen ahead, with its variable and its key in the file. */
 struct default_choice {

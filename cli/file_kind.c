@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The beginnings of files that this program reads and writes. */
-#include "file_kind.h"
+#include "cli/file_kind.h"
 
 #include <stdbool.h>
 #include <stdio.h>

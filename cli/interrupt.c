@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A signal sets a flag, cancels the reading, and wakes a poll through a pipe. */
-#include "interrupt.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>

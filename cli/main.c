@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "defaults.h"
-#include "options.h"
-#include "overwrite.h"
-#include "report.h"
+#include "cli/defaults.h"
+#include "cli/options.h"
+#include "cli/overwrite.h"
+#include "cli/report.h"
 #include "server/front/serve.h"
 #include "utter.h"
 

@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/languages.h"
-#include "checkpoint.h"
-#include "options.h"
-#include "player.h"
-#include "report.h"
+#include "base/tables/languages.h"
+#include "cli/model/checkpoint.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/speak/player.h"
+#include "cli/voice/voice_lookup.h"
 #include "server/dialects/mcp/mcp_message.h"
 #include "server/protocol/base64.h"
 #include "server/sound/encode.h"
-#include "voice_lookup.h"
 
 enum { MOST_LINE = 1 << 20, MOST_BYTES = 64 << 20 }; /* MOST_BYTES: of sound in an answer, 20 minutes */
 

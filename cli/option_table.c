@@ -2,7 +2,7 @@
  * All options of all commands, as data, in the order of the help. */
 #include <float.h>
 
-#include "options.h"
+#include "cli/options.h"
 
 #define AT(field) offsetof(struct settings, field)
 #define SERVES(member) AT(plain.serve.member)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the command line by the table and prints the help from the same table. */
-#include "options.h"
+#include "cli/options.h"
 
 #include <errno.h>
 #include <float.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "report.h"
-#include "serve_defaults.h"
+#include "cli/report.h"
+#include "cli/serve_defaults.h"
 
 enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/parameters.h"
-#include "commands.h"
+#include "base/tables/parameters.h"
+#include "cli/commands.h"
 #include "server/front/serve.h"
 #include "server/load/load.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Refuses to replace a file of another kind than the new one, and compares outputs with everything else that
  * was typed and is a file. Which options name files need not be known: a word that names no file equals none. */
-#include "overwrite.h"
+#include "cli/overwrite.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "commands.h"
-#include "file_kind.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/file_kind.h"
+#include "cli/report.h"
 
 enum { MOST_PATH = 4096 };
 

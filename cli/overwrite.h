@@ -3,7 +3,7 @@
 #ifndef CLI_OVERWRITE_H
 #define CLI_OVERWRITE_H
 
-#include "options.h"
+#include "cli/options.h"
 
 /* Before a command runs: 0, or an exit code after a message where -o, --codes, --times or --trace name a file of
  * another kind than what is written there, or one that the command reads, under whatever name, or one in a checkpoint's

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lines for people, on stderr and stdout. */
-#include "report.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
  * utter serve and utter load: from options to the server and to its measurement. */
 #include <stdio.h>
 
-#include "checkpoint.h"
-#include "options.h"
-#include "report.h"
+#include "cli/model/checkpoint.h"
+#include "cli/options.h"
+#include "cli/report.h"
 
 int command_serve(const struct invocation *invocation)
 {

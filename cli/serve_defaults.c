@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * serve.conf and UTTER_SERVE_... -> settings of `utter serve`. */
-#include "serve_defaults.h"
+#include "cli/serve_defaults.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "defaults.h"
-#include "report.h"
+#include "cli/defaults.h"
+#include "cli/report.h"
 
 enum { MOST_PATH = 4096, MOST_LINES = 256, MOST_LINE = MOST_PATH + 64 };
 static const char of_the_system[] = "/etc/utter/serve.conf", prefix[] = "UTTER_SERVE_";

@@ -3,7 +3,7 @@
 #ifndef CLI_SERVE_DEFAULTS_H
 #define CLI_SERVE_DEFAULTS_H
 
-#include "options.h"
+#include "cli/options.h"
 
 /* Before the command line is read, which may change any of them; its arguments say which file. False after a message
  * on stderr. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gathers a text in memory, and writes it as a file that appears when it is complete. */
-#include "text_file.h"
+#include "cli/text_file.h"
 
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "report.h"
+#include "cli/report.h"
 
 int text_file_open(struct text_file *file, const char *path)
 {

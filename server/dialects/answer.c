@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "server/dialects/ask.h"
-#include "server/loop/conn_base64.h"
+#include "server/loop/conn/conn_base64.h"
 
 struct answer {
     struct server *server;

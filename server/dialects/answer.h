@@ -5,7 +5,7 @@
 #define SERVER_ANSWER_H
 
 #include "server/dialects/spoken.h"
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 #include "server/speech/speech.h"
 
 enum answer_way {

@@ -3,7 +3,7 @@
 #ifndef SERVER_ASK_H
 #define SERVER_ASK_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 #include "server/speech/fields.h"
 
 /* `object` (taken over; NULL: *refusal is filled in already) becomes *fields, spoken by the voice that the client calls

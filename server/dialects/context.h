@@ -7,7 +7,7 @@
 #ifndef SERVER_CONTEXT_H
 #define SERVER_CONTEXT_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 #include "server/speech/speech.h"
 #include "server/speech/words.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 
 enum { MOST_CONTEXTS = 16 };
 

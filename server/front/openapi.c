@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parameters.h"
+#include "base/tables/parameters.h"
 #include "server/speech/field_table.h"
 #include "utter.h"
 

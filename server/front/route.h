@@ -3,7 +3,7 @@
 #ifndef SERVER_ROUTE_H
 #define SERVER_ROUTE_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 
 extern const struct conn_service route_service;
 

@@ -23,7 +23,7 @@
 #include "server/front/keys.h"
 #include "server/front/route.h"
 #include "server/loop/address.h"
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 #include "server/loop/jobs.h"
 #include "server/loop/link.h"
 #include "server/loop/log.h"

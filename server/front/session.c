@@ -10,7 +10,7 @@
 #include "base/minmax.h"
 #include "server/front/heard.h"
 #include "server/front/sentence.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 

@@ -3,7 +3,7 @@
 #ifndef SERVER_SESSION_H
 #define SERVER_SESSION_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 
 /* Takes the whole request, and answers it sooner or later. */
 void session_request(struct conn *c);

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "server/loop/account.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
 #include "server/speech/words.h"

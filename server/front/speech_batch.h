@@ -3,7 +3,7 @@
 #ifndef SERVER_SPEECH_BATCH_H
 #define SERVER_SPEECH_BATCH_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 
 /* Takes the whole request, and answers it sooner or later. */
 void speech_batch_request(struct conn *c);

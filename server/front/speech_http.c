@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "server/loop/body.h"
-#include "server/loop/conn_base64.h"
+#include "server/loop/conn/body.h"
+#include "server/loop/conn/conn_base64.h"
 #include "server/protocol/base64.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 #include "server/protocol/base64.h"
 #include "server/protocol/multipart.h"
 #include "server/protocol/websocket.h"

@@ -3,7 +3,7 @@
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 
 enum route_access { ROUTE_OPEN, ROUTE_KEY, ROUTE_KEY_AND_MODEL };
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/parameters.h"
+#include "base/tables/parameters.h"
 #include "utter.h"
 
 enum { WIRE_VERSION = 7, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };

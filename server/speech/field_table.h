@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fields of a speech request, as data: fields.c checks requests by this table, and /openapi.json is written from
- * it. The sampling parameters are fields, too, with a table of their own (base/parameters.h). */
+ * it. The sampling parameters are fields, too, with a table of their own (base/tables/parameters.h). */
 #ifndef SERVER_FIELD_TABLE_H
 #define SERVER_FIELD_TABLE_H
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/parameters.h"
+#include "base/tables/parameters.h"
 #include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
 #include "server/speech/field_table.h"

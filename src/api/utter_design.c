@@ -6,8 +6,8 @@
 
 #include "api/api.h"
 #include "audio/sound_read.h"
-#include "base/languages.h"
 #include "base/memory.h"
+#include "base/tables/languages.h"
 #include "voice/clone.h"
 
 /* What a reference says when the caller does not care: 5 to 10 seconds of plain statements and a question, so that the

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "base/released.h"
+#include "base/tables/released.h"
 
 /* ---- The voice that comes with the library ---- */
 

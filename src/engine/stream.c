@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/minmax.h"
-#include "base/parameters.h"
+#include "base/tables/parameters.h"
 
 /* Frames before which no utterance ends: the official package's min_new_tokens. */
 enum { LEAST_FRAMES = 2 };

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/languages.h"
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "base/nearest.h"
+#include "base/tables/languages.h"
 #include "prompt/edges.h"
 #include "text/chars.h"
 

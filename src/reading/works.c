@@ -2,9 +2,9 @@
  * Which pieces of the text are being made, and on which lanes. */
 #include <string.h>
 
-#include "base/languages.h"
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "base/tables/languages.h"
 #include "reading/reading_parts.h"
 
 double works_pause(const utter_reading *r, enum cut_end end)

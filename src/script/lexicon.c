@@ -7,8 +7,8 @@
 #include <strings.h>
 #include <utf8proc.h>
 
-#include "base/languages.h"
 #include "base/memory.h"
+#include "base/tables/languages.h"
 #include "script/letters.h"
 #include "text/chars.h"
 

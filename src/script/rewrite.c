@@ -6,7 +6,7 @@
 #include "base/minmax.h"
 #include "script/letters.h"
 #include "script/script_parts.h"
-#include "script/spell.h"
+#include "script/spell/spell.h"
 
 struct pen {
     const struct script *script;

@@ -7,7 +7,7 @@
 #include "base/minmax.h"
 #include "script/letters.h"
 #include "script/script_parts.h"
-#include "script/spell.h"
+#include "script/spell/spell.h"
 #include "script/xml.h"
 
 enum { MOST_DEPTH = 64, MOST_VALUE = 1024 };

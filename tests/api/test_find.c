@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/released.h"
+#include "base/tables/released.h"
 #include "utter.h"
 
 static char cache[] = "/tmp/utter-find-XXXXXX";

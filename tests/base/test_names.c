@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/languages.h"
 #include "base/nearest.h"
+#include "base/tables/languages.h"
 
 static void codes_are_languages(void **state)
 {

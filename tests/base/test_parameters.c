@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parameters.h"
+#include "base/tables/parameters.h"
 
 static utter_stream_options usual(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The process without rights: what it can do, and what it cannot. */
-#include "book/jail.h"
+#include "book/parser/jail.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "server/dialects/cartesia/cartesia_message.h"
 #include "server/dialects/cartesia/cartesia_socket.h"
 #include "server/dialects/markup.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 #include "server/protocol/base64.h"
 
 static const char *context_of(const struct answer_said *said)

@@ -6,7 +6,7 @@
 #include "server/dialects/deepgram/deepgram_message.h"
 #include "server/dialects/deepgram/deepgram_socket.h"
 #include "server/dialects/markup.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 
 bool deepgram_ask(struct fields *fields, struct conn *c, const json_t *body, struct refusal *r)
 {

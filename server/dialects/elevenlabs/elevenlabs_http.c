@@ -8,7 +8,7 @@
 #include "server/dialects/elevenlabs/elevenlabs_message.h"
 #include "server/dialects/elevenlabs/elevenlabs_socket.h"
 #include "server/dialects/markup.h"
-#include "server/loop/body.h"
+#include "server/loop/conn/body.h"
 #include "server/protocol/base64.h"
 #include "server/speech/voices.h"
 

@@ -3,7 +3,7 @@
 #ifndef SERVER_ELEVENLABS_SOCKET_H
 #define SERVER_ELEVENLABS_SOCKET_H
 
-#include "server/loop/conn.h"
+#include "server/loop/conn/conn.h"
 
 /* Each takes the whole request, and answers it sooner or later. */
 void elevenlabs_socket_one(struct conn *c);

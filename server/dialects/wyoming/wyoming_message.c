@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/languages.h"
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "base/tables/languages.h"
 
 enum { VALUES = 10000 };
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of languages. Columns: Chinese, English, Japanese, Korean, German, French, Russian, Portuguese, Spanish,
+ * Italian. */
+#include "script/spell/spell_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+const struct tongue_words tongue_table[N_TONGUES] = {
+    [ZH] = {"chinese", '.', ",", true, "点", "负", "正", "到", "百分之", false,
+        {"一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"}, ""},
+    [EN] = {"english", '.', ",", false, "point", "minus", "plus", "to", "percent", false,
+        {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+            "November", "December"}, ""},
+    [JA] = {"japanese", '.', ",", true, "点", "マイナス", "プラス", "から", "パーセント", false,
+        {"一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"}, ""},
+    [KO] = {"korean", '.', ",", false, "점", "마이너스", "플러스", "에서", "퍼센트", false,
+        {"일월", "이월", "삼월", "사월", "오월", "유월", "칠월", "팔월", "구월", "시월", "십일월", "십이월"}, ""},
+    [DE] = {"german", ',', ".", false, "Komma", "minus", "plus", "bis", "Prozent", true,
+        {"Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober",
+            "November", "Dezember"}, ""},
+    [FR] = {"french", ',', "", false, "virgule", "moins", "plus", "à", "pour cent", true,
+        {"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre",
+            "novembre", "décembre"}, ""},
+    [RU] = {"russian", ',', "", false, "запятая", "минус", "плюс", "до", "m:процент|процента|процентов", true,
+        {"января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября",
+            "ноября", "декабря"}, ""},
+    [PT] = {"portuguese", ',', ".", false, "vírgula", "menos", "mais", "a", "por cento", true,
+        {"janeiro", "fevereiro", "março", "abril", "maio", "junho", "julho", "agosto", "setembro", "outubro",
+            "novembro", "dezembro"}, "de"},
+    [ES] = {"spanish", ',', ".", false, "coma", "menos", "más", "a", "por ciento", true,
+        {"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre",
+            "noviembre", "diciembre"}, "de"},
+    [IT] = {"italian", ',', ".", false, "virgola", "meno", "più", "a", "per cento", true,
+        {"gennaio", "febbraio", "marzo", "aprile", "maggio", "giugno", "luglio", "agosto", "settembre", "ottobre",
+            "novembre", "dicembre"}, ""},
+};
+
+const struct unit unit_table[] = {
+    {"km/h", {"公里每小时", "kilometer per hour|kilometers per hour", "キロメートル毎時", "킬로미터 퍼 아워",
+        "m:Kilometer pro Stunde", "m:kilomètre à l'heure|kilomètres à l'heure",
+        "m:километр в час|километра в час|километров в час", "m:quilômetro por hora|quilômetros por hora",
+        "m:kilómetro por hora|kilómetros por hora", "m:chilometro all'ora|chilometri all'ora"}},
+    {"mph", {"英里每小时", "mile per hour|miles per hour", "マイル毎時", "마일 퍼 아워", "f:Meile pro Stunde|Meilen pro Stunde",
+        "m:mile à l'heure|miles à l'heure", "f:миля в час|мили в час|миль в час", "f:milha por hora|milhas por hora",
+        "f:milla por hora|millas por hora", "m:miglio all'ora|miglia all'ora"}},
+    {"m/s", {"米每秒", "meter per second|meters per second", "メートル毎秒", "미터 퍼 세컨드", "m:Meter pro Sekunde",
+        "m:mètre par seconde|mètres par seconde", "m:метр в секунду|метра в секунду|метров в секунду",
+        "m:metro por segundo|metros por segundo", "m:metro por segundo|metros por segundo",
+        "m:metro al secondo|metri al secondo"}},
+    {"km²", {"平方公里", "square kilometer|square kilometers", "平方キロメートル", "제곱킬로미터", "m:Quadratkilometer",
+        "m:kilomètre carré|kilomètres carrés", "m:квадратный километр|квадратных километра|квадратных километров",
+        "m:quilômetro quadrado|quilômetros quadrados", "m:kilómetro cuadrado|kilómetros cuadrados",
+        "m:chilometro quadrato|chilometri quadrati"}},
+    {"m²", {"平方米", "square meter|square meters", "平方メートル", "제곱미터", "m:Quadratmeter", "m:mètre carré|mètres carrés",
+        "m:квадратный метр|квадратных метра|квадратных метров", "m:metro quadrado|metros quadrados",
+        "m:metro cuadrado|metros cuadrados", "m:metro quadrato|metri quadrati"}},
+    {"m³", {"立方米", "cubic meter|cubic meters", "立方メートル", "세제곱미터", "m:Kubikmeter", "m:mètre cube|mètres cubes",
+        "m:кубический метр|кубических метра|кубических метров", "m:metro cúbico|metros cúbicos",
+        "m:metro cúbico|metros cúbicos", "m:metro cubo|metri cubi"}},
+    {"km", {"公里", "kilometer|kilometers", "キロメートル", "킬로미터", "m:Kilometer", "m:kilomètre|kilomètres",
+        "m:километр|километра|километров", "m:quilômetro|quilômetros", "m:kilómetro|kilómetros",
+        "m:chilometro|chilometri"}},
+    {"cm", {"厘米", "centimeter|centimeters", "センチメートル", "센티미터", "m:Zentimeter", "m:centimètre|centimètres",
+        "m:сантиметр|сантиметра|сантиметров", "m:centímetro|centímetros", "m:centímetro|centímetros",
+        "m:centimetro|centimetri"}},
+    {"mm", {"毫米", "millimeter|millimeters", "ミリメートル", "밀리미터", "m:Millimeter", "m:millimètre|millimètres",
+        "m:миллиметр|миллиметра|миллиметров", "m:milímetro|milímetros", "m:milímetro|milímetros",
+        "m:millimetro|millimetri"}},
+    {"m", {"米", "meter|meters", "メートル", "미터", "m:Meter", "m:mètre|mètres", "m:метр|метра|метров", "m:metro|metros",
+        "m:metro|metros", "m:metro|metri"}},
+    {"kg", {"公斤", "kilogram|kilograms", "キログラム", "킬로그램", "n:Kilogramm", "m:kilogramme|kilogrammes",
+        "m:килограмм|килограмма|килограммов", "m:quilograma|quilogramas", "m:kilogramo|kilogramos",
+        "m:chilogrammo|chilogrammi"}},
+    {"mg", {"毫克", "milligram|milligrams", "ミリグラム", "밀리그램", "n:Milligramm", "m:milligramme|milligrammes",
+        "m:миллиграмм|миллиграмма|миллиграммов", "m:miligrama|miligramas", "m:miligramo|miligramos",
+        "m:milligrammo|milligrammi"}},
+    {"g", {"克", "gram|grams", "グラム", "그램", "n:Gramm", "m:gramme|grammes", "m:грамм|грамма|граммов", "m:grama|gramas",
+        "m:gramo|gramos", "m:grammo|grammi"}},
+    {"ml", {"毫升", "milliliter|milliliters", "ミリリットル", "밀리리터", "m:Milliliter", "m:millilitre|millilitres",
+        "m:миллилитр|миллилитра|миллилитров", "m:mililitro|mililitros", "m:mililitro|mililitros",
+        "m:millilitro|millilitri"}},
+    {"l", {"升", "liter|liters", "リットル", "리터", "m:Liter", "m:litre|litres", "m:литр|литра|литров", "m:litro|litros",
+        "m:litro|litros", "m:litro|litri"}},
+    {"°C", {"摄氏度", "degree Celsius|degrees Celsius", "度", "도", "m:Grad Celsius", "m:degré Celsius|degrés Celsius",
+        "m:градус Цельсия|градуса Цельсия|градусов Цельсия", "m:grau Celsius|graus Celsius",
+        "m:grado Celsius|grados Celsius", "m:grado Celsius|gradi Celsius"}},
+    {"°F", {"华氏度", "degree Fahrenheit|degrees Fahrenheit", "華氏度", "화씨", "m:Grad Fahrenheit",
+        "m:degré Fahrenheit|degrés Fahrenheit", "m:градус Фаренгейта|градуса Фаренгейта|градусов Фаренгейта",
+        "m:grau Fahrenheit|graus Fahrenheit", "m:grado Fahrenheit|grados Fahrenheit",
+        "m:grado Fahrenheit|gradi Fahrenheit"}},
+    {"°", {"度", "degree|degrees", "度", "도", "m:Grad", "m:degré|degrés", "m:градус|градуса|градусов", "m:grau|graus",
+        "m:grado|grados", "m:grado|gradi"}},
+    {"ms", {"毫秒", "millisecond|milliseconds", "ミリ秒", "밀리초", "f:Millisekunde|Millisekunden",
+        "f:milliseconde|millisecondes", "f:миллисекунда|миллисекунды|миллисекунд", "m:milissegundo|milissegundos",
+        "m:milisegundo|milisegundos", "m:millisecondo|millisecondi"}},
+    {"min", {"分钟", "minute|minutes", "分", "분", "f:Minute|Minuten", "f:minute|minutes", "f:минута|минуты|минут",
+        "m:minuto|minutos", "m:minuto|minutos", "m:minuto|minuti"}},
+    {"GB", {"GB", "gigabyte|gigabytes", "ギガバイト", "기가바이트", "n:Gigabyte", "m:gigaoctet|gigaoctets",
+        "m:гигабайт|гигабайта|гигабайт", "m:gigabyte|gigabytes", "m:gigabyte|gigabytes", "m:gigabyte"}},
+    {"MB", {"MB", "megabyte|megabytes", "メガバイト", "메가바이트", "n:Megabyte", "m:mégaoctet|mégaoctets",
+        "m:мегабайт|мегабайта|мегабайт", "m:megabyte|megabytes", "m:megabyte|megabytes", "m:megabyte"}},
+    {"kHz", {"千赫兹", "kilohertz", "キロヘルツ", "킬로헤르츠", "n:Kilohertz", "m:kilohertz", "m:килогерц|килогерца|килогерц",
+        "m:quilohertz", "m:kilohercio|kilohercios", "m:chilohertz"}},
+    {"MHz", {"兆赫", "megahertz", "メガヘルツ", "메가헤르츠", "n:Megahertz", "m:mégahertz", "m:мегагерц|мегагерца|мегагерц",
+        "m:megahertz", "m:megahercio|megahercios", "m:megahertz"}},
+    {"GHz", {"吉赫", "gigahertz", "ギガヘルツ", "기가헤르츠", "n:Gigahertz", "m:gigahertz", "m:гигагерц|гигагерца|гигагерц",
+        "m:gigahertz", "m:gigahercio|gigahercios", "m:gigahertz"}},
+    {"Hz", {"赫兹", "hertz", "ヘルツ", "헤르츠", "n:Hertz", "m:hertz", "m:герц|герца|герц", "m:hertz", "m:hercio|hercios",
+        "m:hertz"}},
+    {"kW", {"千瓦", "kilowatt|kilowatts", "キロワット", "킬로와트", "n:Kilowatt", "m:kilowatt|kilowatts",
+        "m:киловатт|киловатта|киловатт", "m:quilowatt|quilowatts", "m:kilovatio|kilovatios", "m:chilowatt"}},
+    {"W", {"瓦", "watt|watts", "ワット", "와트", "n:Watt", "m:watt|watts", "m:ватт|ватта|ватт", "m:watt|watts",
+        "m:vatio|vatios", "m:watt"}},
+    {"км/ч", {NULL, NULL, NULL, NULL, NULL, NULL, "m:километр в час|километра в час|километров в час",
+        NULL, NULL, NULL}},
+    {"км", {NULL, NULL, NULL, NULL, NULL, NULL, "m:километр|километра|километров", NULL, NULL, NULL}},
+    {"см", {NULL, NULL, NULL, NULL, NULL, NULL, "m:сантиметр|сантиметра|сантиметров", NULL, NULL, NULL}},
+    {"мм", {NULL, NULL, NULL, NULL, NULL, NULL, "m:миллиметр|миллиметра|миллиметров", NULL, NULL, NULL}},
+    {"м", {NULL, NULL, NULL, NULL, NULL, NULL, "m:метр|метра|метров", NULL, NULL, NULL}},
+    {"кг", {NULL, NULL, NULL, NULL, NULL, NULL, "m:килограмм|килограмма|килограммов", NULL, NULL, NULL}},
+    {"г", {NULL, NULL, NULL, NULL, NULL, NULL, "m:грамм|грамма|граммов", NULL, NULL, NULL}},
+    {"л", {NULL, NULL, NULL, NULL, NULL, NULL, "m:литр|литра|литров", NULL, NULL, NULL}},
+    {"мин", {NULL, NULL, NULL, NULL, NULL, NULL, "f:минута|минуты|минут", NULL, NULL, NULL}},
+};
+const size_t unit_count = sizeof unit_table / sizeof *unit_table;
+
+const struct currency currency_table[] = {
+    {"US$ USD $", 2,
+        {"美元", "dollar|dollars", "ドル", "달러", "m:Dollar", "m:dollar|dollars", "m:доллар|доллара|долларов",
+            "m:dólar|dólares", "m:dólar|dólares", "m:dollaro|dollari"},
+        {"美分", "cent|cents", "セント", "센트", "m:Cent", "m:cent|cents", "m:цент|цента|центов", "m:centavo|centavos",
+            "m:centavo|centavos", "m:centesimo|centesimi"}},
+    {"€ EUR", 2,
+        {"欧元", "euro|euros", "ユーロ", "유로", "m:Euro", "m:euro|euros", "m:евро|евро|евро", "m:euro|euros",
+            "m:euro|euros", "m:euro"},
+        {"欧分", "cent|cents", "セント", "센트", "m:Cent", "m:centime|centimes", "m:цент|цента|центов", "m:cêntimo|cêntimos",
+            "m:céntimo|céntimos", "m:centesimo|centesimi"}},
+    {"£ GBP", 2,
+        {"英镑", "pound|pounds", "ポンド", "파운드", "n:Pfund", "f:livre|livres", "m:фунт|фунта|фунтов", "f:libra|libras",
+            "f:libra|libras", "f:sterlina|sterline"},
+        {"便士", "penny|pence", "ペンス", "펜스", "m:Penny|Pence", "m:penny|pence", "m:пенс|пенса|пенсов", "m:pêni|pence",
+            "m:penique|peniques", "m:penny|pence"}},
+    {"₽ RUB руб. руб р.", 2,
+        {"卢布", "ruble|rubles", "ルーブル", "루블", "m:Rubel", "m:rouble|roubles", "m:рубль|рубля|рублей", "m:rublo|rublos",
+            "m:rublo|rublos", "m:rublo|rubli"},
+        {"戈比", "kopek|kopeks", "コペイカ", "코페이카", "f:Kopeke|Kopeken", "m:kopeck|kopecks", "f:копейка|копейки|копеек",
+            "m:copeque|copeques", "m:kopek|kopeks", "m:copeco|copechi"}},
+    {"R$ BRL", 2,
+        {"雷亚尔", "real|reais", "レアル", "헤알", "m:Real|Reais", "m:réal|réaux", "m:реал|реала|реалов", "m:real|reais",
+            "m:real|reales", "m:real|reais"},
+        {"分", "centavo|centavos", "センターボ", "센타부", "m:Centavo|Centavos", "m:centavo|centavos",
+            "m:сентаво|сентаво|сентаво", "m:centavo|centavos", "m:centavo|centavos", "m:centavo|centavos"}},
+    {"₩ KRW", 0,
+        {"韩元", "won", "ウォン", "원", "m:Won", "m:won|wons", "f:вона|воны|вон", "m:won|wons", "m:won|wones",
+        "m:won"}, {NULL}},
+    {"CN¥ CNY RMB", 2,
+        {"元", "yuan", "元", "위안", "m:Yuan", "m:yuan|yuans", "m:юань|юаня|юаней", "m:yuan|yuans", "m:yuan|yuanes",
+        "m:yuan"},
+        {"分", "fen", "分", "펀", "m:Fen", "m:fen", "m:фэнь|фэня|фэней", "m:fen", "m:fen", "m:fen"}},
+    {"¥ ￥ JPY", 0,
+        {"元", "yen", "円", "엔", "m:Yen", "m:yen|yens", "f:иена|иены|иен", "m:iene|ienes", "m:yen|yenes",
+        "m:yen"}, {NULL}},
+    {"CHF", 2,
+        {"瑞士法郎", "Swiss franc|Swiss francs", "スイスフラン", "스위스 프랑", "m:Schweizer Franken",
+        "m:franc suisse|francs suisses",
+            "m:швейцарский франк|швейцарских франка|швейцарских франков", "m:franco suíço|francos suíços",
+            "m:franco suizo|francos suizos", "m:franco svizzero|franchi svizzeri"},
+        {"生丁", "centime|centimes", "サンチーム", "상팀", "m:Rappen", "m:centime|centimes", "m:сантим|сантима|сантимов",
+            "m:cêntimo|cêntimos", "m:céntimo|céntimos", "m:centesimo|centesimi"}},
+};
+const size_t currency_count = sizeof currency_table / sizeof *currency_table;
+/* clang-format on */
+
+enum gender table_gender(const char *name)
+{
+    return name[0] && name[1] == ':' ? name[0] == 'f'   ? FEMININE
+                                       : name[0] == 'n' ? NEUTER
+                                                        : MASCULINE
+                                     : MASCULINE;
+}
+
+void table_form(const char *name, enum tongue tongue, uint64_t n, char *out, size_t size)
+{
+    const char *at = name[0] && name[1] == ':' ? name + 2 : name;
+    for (int form = numeral_form(tongue, n); form > 0; form--) {
+        const char *bar = strchr(at, '|');
+        at = bar ? bar + 1 : at;
+    }
+    snprintf(out, size, "%.*s", (int)strcspn(at, "|"), at);
+}
