@@ -63,6 +63,7 @@ static void literal_text_holds_no_token(void **state)
             for (size_t k = 1; k + 1 < ids.n; k++) {
                 assert_true(ids.at[k] != spelled.at[0] && ids.at[k] != spelled.at[1]);
             }
+            ids_fini(&spelled);
             if (cut == 0) {
                 whole = ids;
                 continue;
@@ -70,7 +71,6 @@ static void literal_text_holds_no_token(void **state)
             assert_int_equal(ids.n, whole.n);
             assert_memory_equal(ids.at, whole.at, ids.n * sizeof *ids.at);
             ids_fini(&ids);
-            ids_fini(&spelled);
         }
         ids_fini(&whole);
     }
