@@ -44,11 +44,9 @@ utter_finish guard_look(
     return consumed && guard->n_frames >= ceiling ? UTTER_FINISH_CEILING : UTTER_FINISH_NONE;
 }
 
-utter_finish guard_follow(struct guard *guard, int place, bool said)
+utter_finish guard_follow(int n_there, bool said)
 {
-    guard->n_there = place > guard->place ? 1 : guard->n_there + 1;
-    guard->place = place > guard->place ? place : guard->place;
-    return said && guard->n_there >= GUARD_SAID_FRAMES     ? UTTER_FINISH_SAID
-           : !said && guard->n_there >= GUARD_STUCK_FRAMES ? UTTER_FINISH_STUCK
-                                                           : UTTER_FINISH_NONE;
+    return said && n_there >= GUARD_SAID_FRAMES     ? UTTER_FINISH_SAID
+           : !said && n_there >= GUARD_STUCK_FRAMES ? UTTER_FINISH_STUCK
+                                                    : UTTER_FINISH_NONE;
 }

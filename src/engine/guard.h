@@ -30,8 +30,6 @@ struct guard {
     int repeats[GUARD_LOOP_PERIOD]; /* [period - 1]: frames in a row that equal the one a period ago */
     int n_frames;
     int n_silent; /* frames in a row */
-    int place;    /* the furthest token that a frame was at */
-    int n_there;  /* frames since then */
 };
 
 /* Looks at one frame: its code 0 and its samples. `consumed`: all text has gone in. n_tokens: tokens of the
@@ -39,7 +37,8 @@ struct guard {
 utter_finish guard_look(
     struct guard *guard, int32_t code, const float *pcm, size_t n_samples, bool consumed, int n_tokens);
 
-/* Looks at where a frame was in the text: a token, or `said`, behind the last one. NONE, or the reason to end. */
-utter_finish guard_follow(struct guard *guard, int place, bool said);
+/* Looks at how many frames the speech has been at its token, or where it is `said` behind the last one. NONE, or the
+ * reason to end. */
+utter_finish guard_follow(int n_there, bool said);
 
 #endif

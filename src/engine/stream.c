@@ -352,6 +352,17 @@ static void take_end(utter_stream *s)
     }
 }
 
+/* Where the newest frame is in the text. What the guard says to it holds once that frame has its sound, which may come
+ * together with that of others: so the end does not depend on when it comes. */
+static void follow(utter_stream *s, const struct words_tokens *tokens)
+{
+    if (s->use_guard && s->strayed == UTTER_FINISH_NONE) {
+        bool said = tokens->finished && words_place(s->words) >= tokens->n;
+        s->strayed = guard_follow(words_there(s->words), said);
+        s->strayed_at = s->n_made;
+    }
+}
+
 void stream_take_codes(utter_stream *s, const struct lane_out *out)
 {
     size_t n_codes = (size_t)n_codebooks(s);
@@ -368,6 +379,7 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
         if (s->words) {
             const struct words_tokens tokens = tokens_of(s);
             words_frame(s->words, out->scores, out->n_scores, &tokens);
+            follow(s, &tokens);
             if (s->context->learning.by == s) {
                 learn_frame(
                     &s->context->learning, out->scores, out->n_scores, tokens.n, tokens.finished);
@@ -430,16 +442,13 @@ static void note_sound(utter_stream *s)
     }
 }
 
-/* What the guard says to the newest frame, of its sound and where it was in the text. */
+/* What the guard says to the newest frame with sound. */
 static utter_finish guard_frame(utter_stream *s, const float *pcm, size_t n)
 {
     int32_t code = s->codes[(ptrdiff_t)(s->n_frames - 1) * n_codebooks(s)];
-    int n_tokens = prompt_text_tokens(s->prompt), place = s->words ? words_place(s->words) : -1;
-    utter_finish finish =
-        guard_look(&s->guard, code, pcm, n, prompt_consumed(s->prompt, s->n_frames - 1), n_tokens);
-    return finish || place < 0
-               ? finish
-               : guard_follow(&s->guard, place, prompt_finished(s->prompt) && place >= n_tokens);
+    utter_finish finish = guard_look(&s->guard, code, pcm, n,
+        prompt_consumed(s->prompt, s->n_frames - 1), prompt_text_tokens(s->prompt));
+    return finish || s->n_frames < s->strayed_at ? finish : s->strayed;
 }
 
 void stream_take_sound(utter_stream *s, const struct lane_out *out)

@@ -54,9 +54,11 @@ struct utter_stream {
     int n_piece;    /* rows that the last call of stream_prefill has read */
     double piece_s; /* which that call took */
     struct guard guard;
-    struct words *words; /* NULL: nobody asked */
-    int cancelled;       /* atomic: any thread may set it */
-    bool held;           /* passed over by the step */
+    utter_finish strayed; /* what the guard says to where the speech is in the text, or NONE */
+    int strayed_at;       /* frames by then */
+    struct words *words;  /* NULL: nobody asked */
+    int cancelled;        /* atomic: any thread may set it */
+    bool held;            /* passed over by the step */
 
     int32_t *codes;      /* [max_frames][n_codebooks] */
     int n_frames;        /* whose sound there is */

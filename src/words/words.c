@@ -237,6 +237,16 @@ int words_place(const struct words *w)
     return w->path.n > 0 ? w->path.place[w->path.n - 1] : -1;
 }
 
+int words_there(const struct words *w)
+{
+    const struct path *p = &w->path;
+    int n = 0;
+    while (n < p->n && p->place[p->n - 1 - n] == p->place[p->n - 1]) {
+        n++;
+    }
+    return n;
+}
+
 size_t words_skipped(const struct words *w)
 {
     size_t n = 0;

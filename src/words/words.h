@@ -47,6 +47,9 @@ void words_sound(
     struct words *w, const float *pcm, size_t n_samples, const struct words_tokens *tokens);
 /* The token that the newest frame was at, tokens->n where it was behind them all; -1: not known. */
 int words_place(const struct words *w);
+/* Frames that it has been there, by the way that explains all frames best: one that strays and is taken back does not
+ * count. 0: not known. */
+int words_there(const struct words *w);
 /* Words that the speech went past without saying them, of those that are final. Known heads alone tell. */
 size_t words_skipped(const struct words *w);
 /* No more sound. `whole`: the speech ended by itself, so that words not heard yet are told, too. */

@@ -322,6 +322,44 @@ static void bf16_halves_the_vocoder(void **state)
         utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, NULL), UTTER_E_ARGUMENT);
 }
 
+/* A head that follows nothing: the guard ends the speech on the same frame whether its sound comes at once, or that of
+ * several frames together. */
+static void what_the_guard_follows_ends_on_one_frame(void **state)
+{
+    utter_stream_stats stats[2] = {{.size = sizeof *stats}, {.size = sizeof *stats}};
+    (void)state;
+    for (int together = 0; together < 2; together++) {
+        utter_model *model = open_tiny("build/checkpoints/tiny17-custom_voice");
+        struct stream_context *m = &model->engine.context;
+        m->heads = (struct heads){.at = {{0, 0}}, .n = 1};
+        assert_int_equal(m->ops->watch(m->backend, m->heads.at, m->heads.n, NULL), UTTER_OK);
+        utter_stream_options o;
+        utter_stream *stream;
+        utter_stream_options_init(&o, model);
+        o.words = true;
+        o.max_frames = 350;
+        assert_int_equal(utter_stream_open(&stream, model, &o, NULL), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, "Hello there, friend.", 20, NULL), UTTER_OK);
+        assert_int_equal(utter_stream_finish(stream, NULL), UTTER_OK);
+        float pcm[1920];
+        size_t n;
+        utter_status status = UTTER_OK;
+        while (status != UTTER_END) {
+            status = together ? utter_model_step_together(model, NULL) : utter_model_step(model, NULL);
+            assert_true(status >= 0);
+            do {
+                status = utter_stream_take(stream, pcm, 1920, &n, NULL);
+            } while (status == UTTER_OK);
+        }
+        utter_stream_get_stats(stream, &stats[together]);
+        utter_stream_free(&stream);
+        utter_model_close(&model);
+    }
+    assert_true(stats[0].finish == UTTER_FINISH_SAID || stats[0].finish == UTTER_FINISH_STUCK);
+    assert_int_equal(stats[1].finish, stats[0].finish);
+    assert_int_equal(stats[1].n_frames, stats[0].n_frames);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_freed_stream_gives_back_its_lane),
         cmocka_unit_test(narrow_weights_of_the_device_are_told),
         cmocka_unit_test(bf16_halves_the_vocoder),
+        cmocka_unit_test(what_the_guard_follows_ends_on_one_frame),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

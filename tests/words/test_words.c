@@ -114,6 +114,27 @@ static void test_skipped(void **state)
     words_fini(&w);
 }
 
+/* One frame that looks at the end of the text does not begin the time that speech is there. */
+static void test_there(void **state)
+{
+    (void)state;
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    int places[N_FRAMES];
+    memcpy(places, PLACES, sizeof places);
+    places[22] = N_TOKENS;
+    const struct planted strays = {places, 23, 0, 23, false}, returned = {places, 27, 0, 27, false},
+                         ends = {places, N_FRAMES, 0, N_FRAMES, false};
+    const struct planted *all[] = {&strays, &returned, &ends};
+    static const int there[][2] = {{N_TOKENS, 1}, {5, 7}, {N_TOKENS, 4}};
+    for (int i = 0; i < 3; i++) {
+        struct words w = {0};
+        speak(&w, &heads, all[i]);
+        assert_int_equal(words_place(&w), there[i][0]);
+        assert_int_equal(words_there(&w), there[i][1]);
+        words_fini(&w);
+    }
+}
+
 /* Speech that ends early: what was not heard is told at the end. */
 static void test_unheard(void **state)
 {
@@ -194,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_there),
         cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_guess),
         cmocka_unit_test(test_small_frames),
