@@ -3,6 +3,7 @@
  * reading of its own, so tags that hold from the one before are said again in front of it. */
 #include "book/sections.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +72,8 @@ struct in_force {
     char tags[N_TAGS][MOST_TAG + 1];
 };
 
-/* Follows the tags of text[n): [name:value] begins, [name:], [name:default] and [/name] end. */
+/* Follows the tags of text[n): [name:value] begins, [name:], [name:default] and [/name] end. As for the reading,
+ * "[voice]" and "[voice: of the sea]" are words. */
 static void follow(struct in_force *now, const char *text, size_t n)
 {
     for (size_t at = 0; at < n; at++) {
@@ -86,9 +88,9 @@ static void follow(struct in_force *now, const char *text, size_t n)
                 continue;
             }
             const char *value = name + name_n;
-            bool ends = text[at + 1] == '/' || value_n <= 1 ||
-                        (value_n == 8 && memcmp(value, ":default", 8) == 0);
-            if (*value == ':' || *value == ']') {
+            bool slash = text[at + 1] == '/', words = *value == ':' && isspace((unsigned char)value[1]);
+            bool ends = slash || value_n <= 1 || (value_n == 8 && memcmp(value, ":default", 8) == 0);
+            if (*value == (slash ? ']' : ':') && !words && !memchr(value, '\n', value_n)) {
                 snprintf(now->tags[i], sizeof now->tags[i], "%.*s", ends ? 0 : (int)length, text + at);
             }
         }

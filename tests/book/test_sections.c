@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tags that hold from one section of a chapter to the next, and brackets that are words. */
+#include "book/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support.h"
+
+/* What stands in front of the second section of a chapter that begins with `words`. */
+static void prefix_behind(char prefix[64], const char *words)
+{
+    static const char line[] = "The train left at noon. ";
+    char text[4096];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", words);
+    for (int i = 0; i < 120; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", line, i % 20 == 19 ? "\n\n" : "");
+    }
+    const struct chapter chapter = {.text = text};
+    struct sections s = {0};
+    assert_int_equal(
+        sections_add(&s, &chapter, 0, (struct sections_rules){.tags = true}, NULL), UTTER_OK);
+    assert_true(s.n >= 2);
+    assert_null(s.at[0].prefix);
+    snprintf(prefix, 64, "%s", s.at[1].prefix ? s.at[1].prefix : "");
+    sections_fini(&s);
+}
+
+static void test_prefix(void **state)
+{
+    static const char *const cases[][2] = {
+        {"No tags. ", ""},
+        {"[lang:german] [voice:miles] ", "[voice:miles][lang:german]"},
+        {"[voice:miles] [/voice] ", ""},
+        {"[voice:miles] [voice:] ", ""},
+        {"[voice:miles] [voice:default] ", ""},
+        {"[rate:1.2] [rate:0.9] ", "[rate:0.9]"},
+        {"\\[voice:miles] ", ""},
+        {"[voice: of the sea] ", ""},
+        {"[voice:miles] [voice] ", "[voice:miles]"},
+        {"[voice:of\nthe sea] ", ""},
+        {"[voice ", ""},
+        {"[/] [/voice ", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char prefix[64];
+        prefix_behind(prefix, cases[i][0]);
+        assert_string_equal(prefix, cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefix)};
+    return cmocka_run_group_tests_name("book sections", tests, NULL, NULL);
+}
