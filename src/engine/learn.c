@@ -41,12 +41,14 @@ utter_status learn_begin(struct learning *l, const utter_stream *s, utter_error 
         l->begun = true;
         read_cache(l);
         status = l->heads->n > 0 ? watch(l, l->heads->at, l->heads->n, error) : UTTER_OK;
+        l->heads->n = status ? 0 : l->heads->n;
     }
     if (status || l->over) {
         return status;
     }
     if (l->rank.n == 0 && ((status = rank_init(&l->rank, l->model->config, error)) ||
                               (status = watch(l, l->rank.heads, l->rank.n, error)))) {
+        rank_fini(&l->rank); /* what is not watched is begun again */
         return status;
     }
     l->by = s;
@@ -102,8 +104,8 @@ bool learn_end(struct learning *l, const utter_stream *s, int n_tokens, utter_fi
     }
     l->by = NULL;
     bool whole = finish == UTTER_FINISH_EOS || (l->listens && finish == UTTER_FINISH_MAX_FRAMES);
+    l->n_tried += l->rank.paths[0].n > 0; /* one that did not speak tells nothing */
     rank_end(&l->rank, n_tokens, whole);
-    l->n_tried++;
     if (l->listens || (!rank_enough(&l->rank) && l->n_tried < LEARN_MOST_UTTERANCES)) {
         return false;
     }

@@ -360,6 +360,24 @@ static void what_the_guard_follows_ends_on_one_frame(void **state)
     assert_int_equal(stats[1].n_frames, stats[0].n_frames);
 }
 
+/* Streams that are freed before they speak do not end the search for heads. */
+static void what_did_not_speak_teaches_nothing(void **state)
+{
+    utter_model *model = open_tiny("build/checkpoints/tiny17-custom_voice");
+    utter_stream_options o;
+    (void)state;
+    utter_stream_options_init(&o, model);
+    o.words = true;
+    for (int i = 0; i <= LEARN_MOST_UTTERANCES; i++) {
+        utter_stream *stream;
+        assert_int_equal(utter_stream_open(&stream, model, &o, NULL), UTTER_OK);
+        assert_ptr_equal(model->engine.context.learning.by, stream);
+        utter_stream_free(&stream);
+    }
+    assert_false(model->engine.context.learning.over);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +391,7 @@ int main(void)
         cmocka_unit_test(narrow_weights_of_the_device_are_told),
         cmocka_unit_test(bf16_halves_the_vocoder),
         cmocka_unit_test(what_the_guard_follows_ends_on_one_frame),
+        cmocka_unit_test(what_did_not_speak_teaches_nothing),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }
