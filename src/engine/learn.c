@@ -135,7 +135,9 @@ utter_status learn_finish(struct learning *l, const char *path, utter_error *err
 {
     l->listens = false;
     utter_status status = decide(l, error);
-    return status ? status : keep(l, path, error);
+    bool known =
+        path || rank_enough(&l->rank); /* for other runs: too little tells nothing of the model */
+    return status || !known ? status : keep(l, path, error);
 }
 
 void learn_fini(struct learning *l)

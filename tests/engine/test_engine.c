@@ -378,6 +378,30 @@ static void what_did_not_speak_teaches_nothing(void **state)
     utter_model_close(&model);
 }
 
+/* From too little no other run is to learn that no head follows the text. */
+static void what_tells_too_little_is_not_kept(void **state)
+{
+    char folder[] = "/tmp/utter-heads-XXXXXX";
+    const char *text = "Hi.";
+    utter_model *model;
+    utter_model_options o;
+    utter_head *heads;
+    size_t n;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    utter_model_options_init(&o);
+    o.cache = folder;
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, NULL), 0);
+    utter_stream_options voice;
+    utter_stream_options_init(&voice, model);
+    voice.max_frames = 20;
+    assert_int_equal(utter_model_align_heads(model, &voice, &text, 1, NULL, &heads, &n, NULL), 0);
+    assert_true(n > 0 && !heads[0].follows);
+    utter_memory_free(heads);
+    utter_model_close(&model);
+    assert_int_equal(rmdir(folder), 0); /* it is empty */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +416,7 @@ int main(void)
         cmocka_unit_test(bf16_halves_the_vocoder),
         cmocka_unit_test(what_the_guard_follows_ends_on_one_frame),
         cmocka_unit_test(what_did_not_speak_teaches_nothing),
+        cmocka_unit_test(what_tells_too_little_is_not_kept),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }
