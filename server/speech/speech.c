@@ -103,7 +103,7 @@ void speech_tell_end(struct speech *p)
 {
     const struct speech_sink *sink = p->sink;
     p->end.total_s = clock_seconds() - p->read_at;
-    p->end.n_samples = encode_samples(p->encoder);
+    p->end.n_samples = p->end.good ? encode_samples(p->encoder) : 0; /* else it may be at work */
     p->sink = &no_sink;
     count_end(p->server, p);
     release_account(p); /* who asked may ask again at once */
@@ -237,7 +237,7 @@ static void write_opening(struct speech *p, const struct serve_options *options,
         .markup = f->markup,
         .spell_out = f->spell_out,
         .plain = !options->control_tokens,
-        .words = f->words};
+        .words = p->words};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
     wire_put_open(&p->opening, p->id, &open);
 }
@@ -255,6 +255,7 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
         p->encoder = encode_new(&fields->sound, s->ready.sample_rate);
         p->id = ++s->next_id;
         p->live = fields->streaming != FIELDS_WHOLE && request->endpoint != METRICS_BATCH;
+        p->words = fields->words && sink->words;
         write_opening(p, s->options, fields, &voice);
     }
     if (!p || !p->encoder || p->opening.failed) {

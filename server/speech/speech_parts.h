@@ -15,6 +15,7 @@ struct speech {
     bool queued;
     bool patient; /* waits for its lane; see admission.h */
     bool live;    /* it is heard while it is made */
+    bool words;   /* who asked wants to know which word is heard when */
     bool held;    /* the client does not read */
     bool behind;  /* the encoder has more than it takes */
     bool paused;  /* the worker was told to wait, for one of these two reasons */

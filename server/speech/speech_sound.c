@@ -94,7 +94,7 @@ void speech_samples(struct speech *p, const struct wire_message *m)
 void speech_take_words(struct speech *p, const struct wire_message *m)
 {
     struct wire_words told;
-    if (!speech_is_wanted(p) || !p->sink->words) {
+    if (!speech_is_wanted(p) || !p->words) {
         return;
     }
     if (!wire_get_words(&told, m)) {

@@ -44,7 +44,9 @@ static void answer(int socket, const struct wire_message *m)
         for (uint32_t i = 0; i < m->bytes; i++) {
             wire_message(&out, WIRE_PCM, m->id, pcm, sizeof pcm);
         }
-    } else if (m->kind == WIRE_FINISH) { /* as if a frame had been lost */
+        const utter_word word = {.bytes = 4};
+        wire_put_words(&out, m->id, 0, &word, 1, false); /* nobody has asked for them */
+    } else if (m->kind == WIRE_FINISH) {                 /* as if a frame had been lost */
         wire_put_kernels(&out, "graph");
     } else if (m->kind == WIRE_PAUSE) { /* to be seen from outside */
         struct wire_beat beat = {0, 0, LANES, 0};
@@ -110,7 +112,13 @@ static void on_end(void *user, const struct speech_end *end)
     }
 }
 
-static const struct speech_sink sink = {on_bytes, on_end, NULL};
+static void on_words(void *user, const struct speech_words *words)
+{
+    (void)user, (void)words;
+    fail_msg("words that nobody has asked for");
+}
+
+static const struct speech_sink sink = {on_bytes, on_end, on_words};
 
 static void on_ready(struct server *s, bool first)
 {
