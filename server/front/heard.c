@@ -34,18 +34,18 @@ static void set_text(json_t *answer, const char *name, const void *text, size_t 
     json_object_set_new(answer, name, json ? json : json_string(""));
 }
 
-void heard_split(struct heard *h, json_t *answer, double played_s, const struct heard_sound *sound,
-    const struct wire_out *rest)
+void heard_split(
+    struct heard *h, json_t *answer, double played_s, double seconds, const struct wire_out *rest)
 {
     const char *text = (const char *)h->text.bytes;
     size_t n = h->text.n;
-    size_t spoken = sound->has_words ? word_list_heard(&h->words, text, n, played_s)
-                                     : words_share(text, n, played_s, sound->seconds);
+    size_t spoken = h->has_words ? word_list_heard(&h->words, text, n, played_s)
+                                 : words_share(text, n, played_s, seconds);
     json_object_set_new(answer, "heard_utterance_index", json_integer(h->utterance));
     set_text(answer, "text_spoken", text, spoken);
     wire_put(&h->text, rest->bytes, rest->n);
     set_text(
         answer, "text_remaining", h->text.bytes ? h->text.bytes + spoken : NULL, h->text.n - spoken);
     h->text.n = n;
-    json_object_set_new(answer, "approximate", json_boolean(!sound->has_words || h->words.approximate));
+    json_object_set_new(answer, "approximate", json_boolean(!h->has_words || h->words.approximate));
 }

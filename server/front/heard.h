@@ -9,6 +9,7 @@
 /* Zero it before the first utterance. */
 struct heard {
     int utterance;
+    bool has_words;       /* they were asked for: where each is heard is known */
     struct wire_out text; /* that was given to its speeches */
     struct word_list words;
 };
@@ -22,14 +23,10 @@ size_t heard_size(const struct heard *h);
 /* The message with the words that the client does not know yet, or NULL. */
 json_t *heard_news(struct heard *h);
 
-/* How much sound there is of the text: exactly, or what is expected of a speech that goes on. */
-struct heard_sound {
-    double seconds;
-    bool has_words; /* they were asked for: where each is heard is known */
-};
 /* Adds to the answer of a cancelled utterance what was heard when played_s of its sound had been: text_spoken, and
- * text_remaining with `rest` behind it, which was not given to a speech. */
-void heard_split(struct heard *h, json_t *answer, double played_s, const struct heard_sound *sound,
-    const struct wire_out *rest);
+ * text_remaining with `rest` behind it, which was not given to a speech. `seconds`: how much sound there is of the
+ * text, exactly, or what is expected of a speech that goes on. */
+void heard_split(
+    struct heard *h, json_t *answer, double played_s, double seconds, const struct wire_out *rest);
 
 #endif

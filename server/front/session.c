@@ -142,6 +142,7 @@ static void speak(struct session *x, const struct part *part)
     if (part->utterance != x->heard.utterance) {
         heard_begin(&x->heard, part->utterance);
     }
+    x->heard.has_words = x->config.words;
     feed(x, (const char *)part->text.bytes, part->text.n);
     if (x->speech && part->ended) {
         speech_finish(x->speech);
@@ -392,17 +393,16 @@ static void tell_heard(struct session *x, json_t *answer, double played_s)
 {
     const struct part *part = TAILQ_FIRST(&x->parts);
     struct wire_out rest = {0};
-    struct heard_sound sound = {x->heard.words.s_before, x->config.words};
+    double seconds = x->heard.words.s_before;
     if (x->speech) {
         double a_byte = x->conn->server->admission.seconds_a_byte;
-        sound.seconds =
-            max(sound.seconds + speech_seconds(x->speech), a_byte * (double)x->heard.text.n);
+        seconds = max(seconds + speech_seconds(x->speech), a_byte * (double)x->heard.text.n);
         part = TAILQ_NEXT(part, entry);
     }
     for (; part && part->utterance == x->heard.utterance; part = TAILQ_NEXT(part, entry)) {
         wire_put(&rest, part->text.bytes, part->text.n);
     }
-    heard_split(&x->heard, answer, played_s, &sound, &rest);
+    heard_split(&x->heard, answer, played_s, seconds, &rest);
     wire_fini(&rest);
 }
 

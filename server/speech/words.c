@@ -30,8 +30,12 @@ static bool make_room(struct word_list *l, size_t n)
 void word_list_take(struct word_list *l, const struct speech_words *words)
 {
     size_t from = l->n_before + (size_t)words->first, skip = l->first > from ? l->first - from : 0;
-    if (l->failed || skip > words->n || from > l->first + l->n) {
-        return; /* of words that are forgotten; or there is a gap, which a worker does not make */
+    if (l->failed || from > l->first + l->n) {
+        return; /* there is a gap, which a worker does not make */
+    }
+    if (skip > words->n) { /* they end among those that are forgotten */
+        l->n = 0;
+        return;
     }
     from = from + skip - l->first;
     if (!make_room(l, from + words->n - skip)) {

@@ -176,6 +176,10 @@ static void a_word_is_told_when_it_begins_and_when_it_is_final(void **state)
     once.n_told = 2;
     word_list_forget(&once, 2);
     assert_int_equal(word_list_due(&once, 1.1), 1);
+    take(&once, 0, words, 1, false); /* they end among those that are forgotten: nothing is left */
+    assert_int_equal(once.n, 0);
+    take(&once, 0, words, 4, false);
+    assert_true(once.first == 2 && once.n == 2 && once.at[0].at == 13);
     word_list_fini(&once);
 }
 
@@ -221,7 +225,6 @@ static void an_utterance_is_split(void **state)
     const struct speech_word words[] = {said(0, 5, 0.1, true), said(6, 5, 0.5, true)};
     struct wire_out rest = {0};
     struct heard h = {0};
-    const struct heard_sound exact = {1, true}, shared = {1, false};
     (void)state;
     heard_begin(&h, 4);
     wire_put(&h.text, "Hello there. ", 13);
@@ -229,7 +232,8 @@ static void an_utterance_is_split(void **state)
     take(&h.words, 0, words, 2, false);
     for (int i = 0; i < 2; i++) {
         json_t *answer = json_object();
-        heard_split(&h, answer, 0.2, i ? &shared : &exact, &rest);
+        h.has_words = i == 0;
+        heard_split(&h, answer, 0.2, 1, &rest);
         assert_string_equal(json_string_value(json_object_get(answer, "text_spoken")), "Hello");
         assert_string_equal(
             json_string_value(json_object_get(answer, "text_remaining")), " there. And more.");

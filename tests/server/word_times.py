@@ -193,6 +193,11 @@ def what_was_heard_is_told(s):
     m = w.receive()
     assert m["approximate"] is True and m["text_spoken"] + m["text_remaining"] == TEXT
     assert 2 < len(m["text_spoken"].split()) < 8, m
+    w.send({"type": "session.config", "seed": 3, "word_timestamps": True})  # of what comes, not of what was said
+    w.receive()
+    w.send({"type": "input.cancel", "played_ms": 1500})
+    again = w.receive()
+    assert all(again[name] == m[name] for name in ("text_spoken", "text_remaining", "approximate")), again
     w.close()
 
 
