@@ -258,6 +258,7 @@ static void rest(struct server *s)
 
 void link_want(struct server *s)
 {
+    s->link->worked_at = clock_seconds(); /* it may be over before the next tick */
     if (s->is_resting) {
         s->is_resting = false;
         s->is_waking = true;

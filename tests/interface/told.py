@@ -122,6 +122,7 @@ def wrong_files_are_told(program):
                                       ("port\n", {}, "line 1: is not OPTION = VALUE"),
                                       ("config = x\n", {}, "'config' cannot stand in a file"),
                                       ("host =\n", {}, "line 1: host: the value is empty"),
+                                      ("# " + "x" * 4157 + "lanes = 2\n", {}, "line 1: is longer than 4158 bytes"),
                                       ("# x\n" * 300, {}, "has more than 256 lines"),
                                       ("", {"UTTER_SERVE_PORT": "99999"}, "UTTER_SERVE_PORT: '99999' is not")):
             with open(path, "w") as f:
