@@ -208,8 +208,8 @@ class Pull(unittest.TestCase):
             mkdir "$HOME/disk" && mount -t tmpfs -o size=3m disk "$HOME/disk" || exit 77
             export HF_HUB_CACHE=$HOME/disk
             head -c 1500000 /dev/zero >"$HOME/disk/other"; "$0" pull me/mine; echo "exit $?" >&2
-            rm "$HOME/disk/other"; "$0" pull me/mine & sleep 0.7
-            cat /dev/zero >"$HOME/disk/other" 2>/dev/null; wait %1; echo "exit $?" >&2
+            rm "$HOME/disk/other"; "$0" pull me/mine & pull=$!; sleep 0.7
+            cat /dev/zero >"$HOME/disk/other" 2>/dev/null; wait $pull; echo "exit $?" >&2
             ls "$HOME/disk/models--me--mine"; rm "$HOME/disk/other"; "$0" pull me/mine && "$0" voices -m me/mine"""
         self.hub.pace = 0.03
         done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, UTTER],
