@@ -87,8 +87,9 @@ void told_sweep(const char *voice)
     char path[MAX_PATH], kept[MAX_PATH];
     const char *slash = strrchr(voice, '/'), *stem = slash ? slash + 1 : voice;
     const int folder = (int)(stem - voice);
-    if (told_path(kept, sizeof kept, voice, voice, NULL) != UTTER_OK) {
-        kept[0] = 0;
+    kept[0] = 0;
+    if (file_exists(voice) && told_path(kept, sizeof kept, voice, voice, NULL) != UTTER_OK) {
+        return; /* it is there and cannot be read now: whose the words are is not known */
     }
     snprintf(path, sizeof path, "%.*s", folder ? folder : 1, folder ? voice : ".");
     DIR *all = opendir(path);

@@ -158,6 +158,21 @@ static bool is_being_made(const struct server *s, const char *name)
     return u != NULL;
 }
 
+/* Names are hashed to file names, and two may be made to meet. */
+static bool place_is_anothers(const struct server *s, const char *name)
+{
+    char path[sizeof((struct upload *)0)->out];
+    const struct voice_entry *v;
+    write_path(s, path, sizeof path, name);
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        if (strcmp(v->file, path) == 0) {
+            return strcasecmp(v->name, name) != 0;
+        }
+    }
+    return false;
+}
+
 /* Whose a voice is that is there already: only who has uploaded it may put another in its place. */
 static bool check_name_is_free(struct server *s, const struct voices_upload *v, struct refusal *r)
 {
@@ -168,6 +183,10 @@ static bool check_name_is_free(struct server *s, const struct voices_upload *v, 
     }
     if (old && !voices_may_change(old, v->account, r)) {
         return false;
+    }
+    if (place_is_anothers(s, v->name)) {
+        return refuse(r, 409, "name",
+            "the file of '%.80s' would be another voice's (choose another name)", v->name);
     }
     return !is_being_made(s, v->name) ||
            refuse(

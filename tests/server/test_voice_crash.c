@@ -430,6 +430,15 @@ static void old_words_do_not_pass_on(void **state)
     save(&(struct told_voice){0.25F, NULL}, path, told, scratch);
     assert_true(is_this(folder, &(struct told_voice){0.25F, NULL}));
     assert_false(file_exists(old));
+    /* A voice that cannot be read at the moment keeps its words. */
+    write_whole(told, "{\"consent\":\"yes\"}", 17);
+    save(&(struct told_voice){0.75F, "yes"}, path, told, scratch);
+    assert_int_equal(rename(path, old), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    told_sweep(path);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rename(old, path), 0);
+    assert_true(is_this(folder, &(struct told_voice){0.75F, "yes"}));
     empty_folder(folder);
     assert_int_equal(rmdir(folder), 0);
 }
