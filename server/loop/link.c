@@ -28,7 +28,6 @@ struct link {
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
     double lost_at;                    /* when there was one last */
-    double worked_at;                  /* when there was something to do last */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
     double step_s;                     /* of the worker's last step */
     bool broken;                       /* a message to it was lost: the loop will end it */
@@ -258,7 +257,7 @@ static void rest(struct server *s)
 
 void link_want(struct server *s)
 {
-    s->link->worked_at = clock_seconds(); /* it may be over before the next tick */
+    s->worked_at = clock_seconds(); /* it may be over before the next tick */
     if (s->is_resting) {
         s->is_resting = false;
         s->is_waking = true;
@@ -336,8 +335,8 @@ void link_tick(struct server *s, double now)
         lose_worker(s, "the worker does not answer");
     }
     if (!s->is_ready || s->n_running + s->n_queued > 0) {
-        link->worked_at = now;
-    } else if (s->options->idle_minutes > 0 && now - link->worked_at > 60 * s->options->idle_minutes) {
+        s->worked_at = now;
+    } else if (s->options->idle_minutes > 0 && now - s->worked_at > 60 * s->options->idle_minutes) {
         rest(s);
     }
 }

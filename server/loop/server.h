@@ -84,6 +84,7 @@ struct server {
     bool was_ready;    /* some worker has been */
     bool is_ready;     /* the worker is, now */
     bool is_resting;   /* there is none, because nobody asked for long; the next speech brings one */
+    double worked_at;  /* when there was something to do last */
     bool is_waking;    /* that one opens the model: what waits for it is not late yet */
     char kernels[352]; /* that make the frames now; a GPU may go on with others after a fault */
     char model_id[128];
