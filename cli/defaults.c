@@ -18,24 +18,27 @@ const struct default_choice default_table[N_DEFAULTS] = {
     {"UTTER_DEVICE", "device", offsetof(struct settings, device)},
 };
 
+/* The path of `name` in the folder of the variable, or else in `usual` of the home folder; NULL: there is none. */
+static const char *user_path(
+    char path[MOST_PATH], const char *variable, const char *usual, const char *name)
+{
+    const char *folder = getenv(variable), *home = getenv("HOME");
+    int n = folder && folder[0] == '/' ? snprintf(path, MOST_PATH, "%s/%s", folder, name)
+            : home && home[0] == '/'   ? snprintf(path, MOST_PATH, "%s/%s/%s", home, usual, name)
+                                       : -1;
+    return n >= 0 && n < MOST_PATH ? path : NULL;
+}
+
 const char *defaults_file(void)
 {
     static char path[MOST_PATH];
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int n = config && config[0] == '/' ? snprintf(path, sizeof path, "%s/utter/config", config)
-            : home && home[0] == '/'   ? snprintf(path, sizeof path, "%s/.config/utter/config", home)
-                                       : -1;
-    return n >= 0 && n < (int)sizeof path ? path : NULL;
+    return user_path(path, "XDG_CONFIG_HOME", ".config", "utter/config");
 }
 
 const char *defaults_cache(void)
 {
     static char path[MOST_PATH];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = cache && cache[0] == '/' ? snprintf(path, sizeof path, "%s/utter", cache)
-            : home && home[0] == '/' ? snprintf(path, sizeof path, "%s/.cache/utter", home)
-                                     : -1;
-    return n >= 0 && n < (int)sizeof path ? path : NULL;
+    return user_path(path, "XDG_CACHE_HOME", ".cache", "utter");
 }
 
 char *defaults_trim(char *text)
