@@ -2,6 +2,7 @@
  * utter serve and utter load: from options to the server and to its measurement. */
 #include <stdio.h>
 
+#include "cli/defaults.h"
 #include "cli/model/checkpoint.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -16,6 +17,7 @@ int command_serve(const struct invocation *invocation)
     options.weights = (int)checkpoint_weights(s);
     options.threads = (int)s->threads.integer;
     options.snapshot_bytes = s->snapshots.integer << 20;
+    options.cache = defaults_cache();
     options.paced = options.lanes == 0;
     return options.model ? serve_run(&options) : 1;
 }

@@ -161,7 +161,7 @@ static struct wire_hello hello_of(const struct server *s)
 {
     const struct serve_options *o = s->options;
     struct wire_hello hello = {WIRE_VERSION, o->model, o->device, o->kernels, o->threads, o->lanes,
-        o->weights, o->snapshot_bytes};
+        o->weights, o->snapshot_bytes, o->cache};
     if (s->was_ready && s->ready.lanes > 0 && s->link->n_failed_starts < SAME_STARTS) {
         hello.lanes = s->ready.lanes;
         hello.device = strcmp(o->device, "auto") == 0 ? s->ready.device : o->device;

@@ -13,6 +13,7 @@ struct serve_options {
     bool paced;      /* no more speeches at once than can be made as fast as they are heard */
     int weights;     /* utter_weights */
     uint64_t snapshot_bytes;
+    const char *cache;     /* folder for what is learnt of models, or NULL */
     const char *voices;    /* folder of voice files, or NULL */
     const char *key_file;  /* or NULL: no keys */
     const char *voice_map; /* file of names that clients of other services use, or NULL */

@@ -170,6 +170,7 @@ void wire_put_hello(struct wire_out *w, const struct wire_hello *h)
     put_int(w, h->lanes);
     put_int(w, h->weights);
     wire_put_number(w, h->snapshot_bytes, 8);
+    wire_put_string(w, h->cache);
     wire_end(w);
 }
 
@@ -184,6 +185,7 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
     h->lanes = get_int(&b);
     h->weights = get_int(&b);
     h->snapshot_bytes = bytes_number(&b, 8);
+    h->cache = get_string(&b);
     return is_all(&b) && h->model && h->device;
 }
 

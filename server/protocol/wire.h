@@ -12,7 +12,7 @@
 #include "base/tables/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 7, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 8, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -76,6 +76,7 @@ struct wire_hello {
     int lanes;   /* 0: as many as suit */
     int weights; /* utter_weights */
     uint64_t snapshot_bytes;
+    const char *cache; /* a folder for what is learnt of models, or NULL */
 };
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
 bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);

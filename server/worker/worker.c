@@ -420,6 +420,7 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     options.n_lanes = hello->lanes;
     options.weights = (utter_weights)hello->weights;
     options.snapshot_bytes = hello->snapshot_bytes;
+    options.cache = hello->cache;
     options.prompt_seconds = piece_s;
     utter_status status = utter_model_open(&w->model, hello->model, &options, error);
     if (status) {

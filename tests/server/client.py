@@ -17,12 +17,12 @@ import wave
 
 
 class Server:
-    def __init__(self, program, *options, held=False, files=None):
+    def __init__(self, program, *options, held=False, files=None, env=None):
         """held: the worker is stopped while it opens the model; resume() lets it go on. files: as many may be open."""
         self.port = free_port() if held else 0
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([program, "serve", "--port", str(self.port), *options], stdout=subprocess.PIPE,
-                                        stderr=self.log, preexec_fn=files and (
+                                        stderr=self.log, env=env, preexec_fn=files and (
                                             lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
         if held:
             self.hold_worker()

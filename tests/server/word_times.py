@@ -4,6 +4,8 @@ import base64
 import json
 import os
 import socket
+import subprocess
+import tempfile
 
 from client import Server, Socket
 
@@ -239,6 +241,21 @@ def without_heads_times_are_approximate(program, model):
         assert s.stop() == 0
 
 
+def heads_that_were_learnt_before_are_known(program, model):
+    """What `utter align-heads` has left in the cache holds for a server from its first speech on."""
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "XDG_CACHE_HOME": cache}
+        text = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi"
+        subprocess.run([program, "align-heads", "-q", "-m", model, "--layout", "stream", "--max-frames", "57",
+                        text, text, text], env=env, check=True, stdout=subprocess.DEVNULL)
+        s = Server(program, "-m", model, "--lanes", "1", env=env)
+        try:
+            answer = json.loads(s.speak(input=TEXT, stream=False, word_timestamps=True, max_new_tokens=8)[2])
+            assert answer["approximate"] is False, answer["words"]
+        finally:
+            assert s.stop() == 0
+
+
 def run(checks, program, checkpoints):
     s = Server(program, "--lanes", "4")
     for test in (words_stand_beside_the_sound, an_answer_without_room_is_refused,
@@ -252,4 +269,6 @@ def run(checks, program, checkpoints):
     checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("without_heads_times_are_approximate", without_heads_times_are_approximate, program,
                os.path.join(checkpoints, "tiny06-custom_voice"))
+    checks.run("heads_that_were_learnt_before_are_known", heads_that_were_learnt_before_are_known, program,
+               os.path.join(checkpoints, "follows"))
     return checks
