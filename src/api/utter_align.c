@@ -62,8 +62,13 @@ utter_status utter_model_align_heads(utter_model *model, const utter_stream_opti
     struct stream_context *m = &model->engine.context;
     *heads = NULL;
     *n_heads = 0;
-    if (options && (status = api_copy_sized(
-                        &o, sizeof o, options, options->size, "utter_stream_options", error))) {
+    for (size_t i = 0; i < n && !status; i++) {
+        status = api_need(texts[i], "a text", error);
+    }
+    if (!status && options) {
+        status = api_copy_sized(&o, sizeof o, options, options->size, "utter_stream_options", error);
+    }
+    if (status) {
         return status;
     }
     o.size = sizeof o;

@@ -382,7 +382,7 @@ static void what_did_not_speak_teaches_nothing(void **state)
 static void what_tells_too_little_is_not_kept(void **state)
 {
     char folder[] = "/tmp/utter-heads-XXXXXX";
-    const char *text = "Hi.";
+    const char *text = "Hi.", *none[] = {text, NULL};
     utter_model *model;
     utter_model_options o;
     utter_head *heads;
@@ -395,6 +395,8 @@ static void what_tells_too_little_is_not_kept(void **state)
     utter_stream_options voice;
     utter_stream_options_init(&voice, model);
     voice.max_frames = 20;
+    assert_int_equal(
+        utter_model_align_heads(model, &voice, none, 2, NULL, &heads, &n, NULL), UTTER_E_ARGUMENT);
     assert_int_equal(utter_model_align_heads(model, &voice, &text, 1, NULL, &heads, &n, NULL), 0);
     assert_true(n > 0 && !heads[0].follows);
     utter_memory_free(heads);
