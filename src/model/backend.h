@@ -57,7 +57,7 @@ struct lane_out {
     size_t n_samples;
     /* After frame, of a lane that looks at rows: [heads watched][n_scores], of the position that chose this frame, the
      * scaled product of query and key (what softmax takes) with each row from the first on that is looked at. NULL: it
-     * looks at none. */
+     * looks at none; or this is its first frame, whose position a backend may have passed as a row of the prompt. */
     const float *scores;
     int n_scores;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */

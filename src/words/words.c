@@ -205,17 +205,21 @@ static void tell(struct words *w, const struct words_tokens *t)
     w->n_told = i;
 }
 
+/* A frame without scores, as the first one on a GPU is, has a place too: all are as likely. */
 void words_frame(struct words *w, const float *scores, int n_scores, const struct words_tokens *tokens)
 {
     int n = count_places(tokens), n_heads = w->heads->n;
-    n = min(n, n_scores);
+    n = scores ? min(n, n_scores) : n;
     n = min(n, w->n_shares);
-    if (n_heads == 0 || !scores || n < 1 || w->path.n >= w->path.room) {
+    if (n_heads == 0 || n < 1 || w->path.n >= w->path.room) {
         return;
     }
     shares_clear(w->shares, n);
-    for (int h = 0; h < n_heads; h++) {
+    for (int h = 0; h < n_heads && scores; h++) {
         shares_add(w->shares, scores + (ptrdiff_t)h * n_scores, n, 1 / (float)n_heads);
+    }
+    for (int i = 0; i < n && !scores; i++) {
+        w->shares[i] = 1 / (float)n;
     }
     path_step(&w->path, w->shares, n);
     tell(w, tokens);

@@ -22,6 +22,7 @@ struct planted {
     const int *places;         /* [n] */
     int n, loud_from, loud_to; /* frames with sound */
     bool slips;                /* some frames look somewhere else */
+    bool blind;                /* of the first one it is not known where it looks */
 };
 
 static void scores_of(float *scores, const struct planted *p, int frame)
@@ -48,7 +49,8 @@ static void speak(struct words *w, const struct heads *heads, const struct plant
         utter_word before[8];
         memcpy(before, w->at, n_final * sizeof *before);
         scores_of(scores, p, f);
-        words_frame(w, scores, N_TOKENS + 1, &tokens);
+        const bool blind = p->blind && f == 0;
+        words_frame(w, blind ? NULL : scores, blind ? 0 : N_TOKENS + 1, &tokens);
         for (int i = 0; i < FRAME; i++) {
             bool loud = f >= p->loud_from && f < p->loud_to;
             pcm[i] = loud ? 0.3f * (float)sin(0.1 * i) : 0;
@@ -71,13 +73,13 @@ static void in_order(const struct words *w)
     }
 }
 
-/* Within a frame's half of what was planted, with slips and without. */
+/* Within a frame's half of what was planted, with slips and without, with the first frame's scores and without. */
 static void test_planted(void **state)
 {
     (void)state;
     const struct heads heads = {.at = {{0, 0}}, .n = 1};
-    for (int slips = 0; slips < 2; slips++) {
-        const struct planted p = {PLACES, N_FRAMES, 2, 38, slips};
+    for (int i_case = 0; i_case < 4; i_case++) {
+        const struct planted p = {PLACES, N_FRAMES, 2, 38, i_case % 2 != 0, i_case / 2 != 0};
         static const int starts[] = {2, 10, 20, 28};
         struct words w = {0};
         speak(&w, &heads, &p);
@@ -102,7 +104,7 @@ static void test_skipped(void **state)
     for (int i = 0; i < N_FRAMES; i++) {
         places[i] = places[i] == 3 ? 2 : places[i];
     }
-    const struct planted p = {places, N_FRAMES, 0, N_FRAMES, false};
+    const struct planted p = {places, N_FRAMES, 0, N_FRAMES, false, false};
     struct words w = {0};
     speak(&w, &heads, &p);
     in_order(&w);
@@ -122,8 +124,9 @@ static void test_there(void **state)
     int places[N_FRAMES];
     memcpy(places, PLACES, sizeof places);
     places[22] = N_TOKENS;
-    const struct planted strays = {places, 23, 0, 23, false}, returned = {places, 27, 0, 27, false},
-                         ends = {places, N_FRAMES, 0, N_FRAMES, false};
+    const struct planted strays = {places, 23, 0, 23, false, false},
+                         returned = {places, 27, 0, 27, false, false},
+                         ends = {places, N_FRAMES, 0, N_FRAMES, false, false};
     const struct planted *all[] = {&strays, &returned, &ends};
     static const int there[][2] = {{N_TOKENS, 1}, {5, 7}, {N_TOKENS, 4}};
     for (int i = 0; i < 3; i++) {
@@ -140,7 +143,7 @@ static void test_unheard(void **state)
 {
     (void)state;
     const struct heads heads = {.at = {{0, 0}}, .n = 1};
-    const struct planted p = {PLACES, 15, 0, 15, false};
+    const struct planted p = {PLACES, 15, 0, 15, false, false};
     struct words w = {0};
     speak(&w, &heads, &p);
     in_order(&w);
@@ -155,7 +158,7 @@ static void test_guess(void **state)
 {
     (void)state;
     const struct heads none = {.n = 0};
-    const struct planted p = {PLACES, N_FRAMES, 4, 36, false};
+    const struct planted p = {PLACES, N_FRAMES, 4, 36, false, false};
     struct words w = {0};
     speak(&w, &none, &p);
     assert_true(words_approximate(&w));
