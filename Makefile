@@ -322,7 +322,7 @@ HOST_CHECKS := $(basename $(addprefix $(B)/,$(if $(filter host%,$(CUDA)),$(wildc
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS) $(HOST_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
-check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/layers ## the GPU backend against the CPU backend; needs a GPU
+check-cuda: $(CUDA_CHECKS) checkpoints $(addprefix build/checkpoints/,wide layers follows-small) ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
 	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder --frames 110 build/checkpoints/tiny06-base
@@ -333,6 +333,8 @@ check-cuda: $(CUDA_CHECKS) checkpoints build/checkpoints/wide build/checkpoints/
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
+	for n in 1 2 9 64; do $(B)/tests/cuda/check_look -l $$n -n 12 -r 300 -t build/checkpoints/follows || exit 1; done
+	for n in 1 2 5 8 9; do $(B)/tests/cuda/check_look -w frame -l $$n -n 12 -r 300 -t build/checkpoints/follows-small || exit 1; done
 check-primitives: $(B)/tests/cuda/check_primitives ## each instruction of the GPU's code against plain C; needs a GPU
 	$<
 # What watches accesses to memory, checked by itself.
@@ -342,7 +344,7 @@ $(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h test
 	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
 host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
-check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small)
+check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small follows-small)
 	@$(MAKE) -s CUDA=host host-programs
 	$(if $(COVERAGE),@find build/host-coverage -name '*.gcda' -delete)
 	@tools/check_host $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage) $(ONLY)
@@ -364,6 +366,8 @@ build/checkpoints/layers: $(B)/tools/make_model
 SMALL_CODEC := --codebooks 3 --vocoder-width 32 --vocoder-inner 48 --vocoder-layers 2 --latent 48 --code-width 32 --conv-width 64
 build/checkpoints/wide-small: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
+build/checkpoints/follows-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 2 --predictor-layers 2 --text-rows 2000 --craft follows $(SMALL_CODEC)
 build/checkpoints/layers-small: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 build/checkpoints/wider-small: $(B)/tools/make_model

@@ -27,9 +27,13 @@ utter_status request_watch(
     for (int i = 0; good && i < n; i++) {
         good = heads[i].layer >= 0 && heads[i].layer < t->n_layers && heads[i].head >= 0 &&
                heads[i].head < t->n_heads;
+        for (int k = 0; good && k < i; k++) {
+            good = heads[k].layer != heads[i].layer || heads[k].head != heads[i].head;
+        }
     }
     return good ? UTTER_OK
-                : error_set(error, UTTER_E_ARGUMENT, "heads to watch: the talker has %d layers of %d",
+                : error_set(error, UTTER_E_ARGUMENT,
+                      "heads to watch: the talker has %d layers of %d, and each is told once",
                       t->n_layers, t->n_heads);
 }
 

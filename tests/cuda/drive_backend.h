@@ -54,7 +54,8 @@ static inline bool open_run(
     return said(ops->open(&r->b, model, &options, &error), &error, "open");
 }
 
-static bool start(struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)
+static inline bool start(
+    struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)
 {
     utter_error error;
     struct row rows[N_ROWS];

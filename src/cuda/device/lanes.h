@@ -5,6 +5,7 @@
 #ifndef CUDA_DEVICE_LANES_H
 #define CUDA_DEVICE_LANES_H
 
+#include "base/numeric.h"
 #include "cuda/device/pages.h"
 #include "cuda/device/weights.h"
 #include "model/backend.h"
@@ -30,6 +31,19 @@ struct cuda_frame_out {
     int32_t failed;
     uint64_t sequence;
 };
+
+/* Rows that a lane looks at while a frame is made, and where what the watched heads score of them goes. */
+struct cuda_look {
+    int32_t begin, end; /* equal: none */
+    float *scores;      /* mapped: [heads watched][cuda_look_rows] */
+};
+
+/* How many of the rows the lane has when `position` is its last. */
+NUMERIC_FN int cuda_look_rows(const struct cuda_look *look, int position)
+{
+    const int end = look->end <= position ? look->end : position + 1;
+    return end > look->begin ? end - look->begin : 0;
+}
 
 /* Pointers into device memory; index lane first. Strides are in elements. */
 struct cuda_lanes {

@@ -10,7 +10,6 @@
 #include "cuda/door/backend_parts.h"
 #include "cuda/parts/steps.h"
 #include "cuda/persistent/persistent.h"
-#include "model/request.h"
 
 /* ---- Waiting ---- */
 
@@ -75,7 +74,11 @@ static utter_status cuda_reset(
     if (l->grew == b->round && (status = backend_settle(b, error))) {
         return status;
     }
-    *l = (struct lane){.codes = l->codes, .sent = l->sent};
+    *l = (struct lane){.codes = l->codes,
+        .sent = l->sent,
+        .look.scores = l->look.scores,
+        .scores = l->scores,
+        .scores_room = l->scores_room};
     cuda_lanes_empty(&b->pages, lane);
     b->busy = true;
     b->primed = false; /* by a prompt that failed */
@@ -91,7 +94,7 @@ utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_er
     return cuda_lanes_grow(&b->pages, lane, n_positions, b->stream, error);
 }
 
-static struct request_lane standing(const struct backend *b, const struct lane *l)
+struct request_lane backend_standing(const struct backend *b, const struct lane *l)
 {
     int64_t room = (int64_t)b->lanes.pages_stride * CUDA_PAGE;
     return (struct request_lane){l->position, room, (uint32_t)l->n_frames, l->ready, l->ended};
@@ -125,7 +128,7 @@ static utter_status cuda_prefill(
         return status;
     }
     struct lane *l = &b->of[lane];
-    const struct request_lane at = standing(b, l);
+    const struct request_lane at = backend_standing(b, l);
     if ((status = request_rows(b->model->config, &at, rows, n, error))) {
         return status;
     }
@@ -157,7 +160,7 @@ static utter_status check_frame(struct backend *b, const struct frame_in *in, ut
     if (status) {
         return status;
     }
-    const struct request_lane at = standing(b, &b->of[in->lane]);
+    const struct request_lane at = backend_standing(b, &b->of[in->lane]);
     status = request_frame(b->model->config, &at, in, error);
     return status ? status : cuda_room(b, in->lane, error);
 }
@@ -179,7 +182,7 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
         for (int i = 0; i < n; i++) {
             const struct lane *l = &b->of[in[i].lane];
             if (l->ready == (kind == 0)) {
-                b->in[at++] = (struct cuda_frame_in){&in[i], !l->ready, l->position};
+                b->in[at++] = (struct cuda_frame_in){&in[i], !l->ready, l->position, l->look};
             }
         }
     }
@@ -190,13 +193,16 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
     nvtxRangePop();
     for (int i = 0; i < n && !status; i++) {
         struct lane *l = &b->of[in[i].lane];
-        l->position += !l->ready;
-        l->ready = false;
         l->framed = true;
         l->vocoded = false;
         l->n_frames++;
         l->n_waiting = 1;
         l->out = (struct lane_out){.codes = l->codes};
+        if (!l->ready) {
+            backend_tell_scores(l);
+        }
+        l->position += !l->ready;
+        l->ready = false;
     }
     return status;
 }
@@ -477,6 +483,8 @@ const struct backend_ops cuda_backend = {
     .lane_keep = backend_lane_keep,
     .lane_resume = backend_lane_resume,
     .snapshot_free = backend_snapshot_free,
+    .watch = backend_watch,
+    .look = backend_look,
     .encode = cuda_encode_call,
     .speaker = cuda_speaker_call,
     .tap = cuda_tap_set,

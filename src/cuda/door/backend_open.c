@@ -10,7 +10,6 @@
 #include "cuda/door/backend_parts.h"
 #include "cuda/parts/steps.h"
 #include "cuda/persistent/persistent.h"
-#include "model/request.h"
 
 void backend_close(struct backend **at)
 {
@@ -35,6 +34,7 @@ void backend_close(struct backend **at)
     cuda_pinned_close(b->bad);
     for (int i = 0; b->of && i < b->lanes.n; i++) {
         memory_free(b->of[i].codes);
+        cuda_pinned_close(b->of[i].scores);
     }
     memory_free(b->of);
     for (int i = 0; i < 2; i++) {

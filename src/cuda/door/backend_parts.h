@@ -7,6 +7,7 @@
 #include "cuda/listen/encoder.h"
 #include "cuda/listen/speaker.h"
 #include "cuda/vocoder/vocoder.h"
+#include "model/request.h"
 
 /* The host's side of a lane. */
 struct lane {
@@ -20,6 +21,9 @@ struct lane {
     unsigned sent; /* the round in which its pinned codes were sent */
     unsigned grew; /* the round in which its pinned table of pages was sent */
     bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
+    struct cuda_look look;
+    float *scores;      /* look.scores, as the host sees them */
+    size_t scores_room; /* floats */
     struct lane_out out;
     int32_t *codes; /* [BACKEND_MAX_FEED][n_codebooks]: what collect hands out */
 };
@@ -49,6 +53,7 @@ struct backend {
     int32_t *fed;           /* pinned: [n_lanes][BACKEND_MAX_FEED][n_codebooks] */
     float *pcm, *pcm_at;    /* mapped: [n_lanes][BACKEND_MAX_FEED * frame_samples] */
     uint32_t *bad, *bad_at; /* mapped: [n_lanes], a sample was no number */
+    int n_watched;          /* heads */
     bool busy;              /* something is queued since the last wait */
     unsigned round;         /* one more after each wait; from 1 on */
     char name[340];         /* of the device and its kernels */
@@ -80,8 +85,18 @@ utter_status backend_enter(struct backend *b, int lane, utter_error *error);
  * */
 utter_status backend_settle(struct backend *b, utter_error *error);
 
+/* Where a lane stands, for checks of what is asked of it. */
+struct request_lane backend_standing(const struct backend *b, const struct lane *lane);
+
 /* Pages for so many positions of a lane; what is new of its table is on its way then. */
 utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_error *error);
+
+/* Watched heads, as in the door. */
+utter_status backend_watch(
+    struct backend *b, const struct talker_head *heads, int n, utter_error *error);
+utter_status backend_look(struct backend *b, int lane, int begin, int end, utter_error *error);
+/* What a lane scores in the frame that has been queued, which took a step, comes out with it. */
+void backend_tell_scores(struct lane *lane);
 
 /* Snapshots, as in the door. */
 utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,

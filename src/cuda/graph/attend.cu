@@ -4,6 +4,7 @@
  * blocks. Its four warps take four neighbouring keys each. Keys and values are fp32, as in the CPU's cache. */
 #include "cuda/graph/attend_many.h"
 #include "cuda/graph/attend_page.h"
+#include "cuda/parts/look.cuh"
 #include "cuda/parts/softmax.cuh"
 
 namespace {
@@ -91,7 +92,9 @@ __device__ __forceinline__ void need_late(const struct cuda_attend &a)
     ptx_need(a.arrived);
 }
 
-template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(struct heads_task task)
+/* LOOKS: heads of the layer are watched. */
+template <int DIMS, bool LOOKS>
+__global__ void __launch_bounds__(N_THREADS) attend_kernel(struct heads_task task)
 {
     constexpr int HEAD = DIMS * 32;
     __shared__ float q[PAIR * HEAD], work[N_WARPS][HEAD], angles[2 * HEAD];
@@ -132,6 +135,9 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
         attend_pair<DIMS>(task, lane_id, kv_head, split, me / 32, n_keys, q, parts);
         __syncthreads();
         store_part(task, parts, v, of, n, split, n_parts);
+        if (LOOKS) {
+            look_pair<DIMS>(task, v, kv_head, of, n, split, me / 32, n_keys, q);
+        }
     }
     if (n_parts > 1 && last_to_arrive(a.arrived + v * task.n_kv_heads + kv_head, n_parts)) {
         join_splits(task, v, kv_head, n_parts);
@@ -142,10 +148,11 @@ template <int DIMS> __global__ void __launch_bounds__(N_THREADS) attend_kernel(s
 
 cudaError_t cuda_attend_open(void)
 {
-    const void *const kernels[] = {ptx_kernel(attend_kernel<4>), ptx_kernel(attend_kernel<8>),
-        ptx_kernel(place_kernel<4>), ptx_kernel(place_kernel<8>)};
+    const void *const kernels[] = {ptx_kernel(attend_kernel<4, false>),
+        ptx_kernel(attend_kernel<8, false>), ptx_kernel(attend_kernel<4, true>),
+        ptx_kernel(attend_kernel<8, true>), ptx_kernel(place_kernel<4>), ptx_kernel(place_kernel<8>)};
     cudaError_t result = cudaSuccess;
-    for (int i = 0; i < 4 && result == cudaSuccess; i++) {
+    for (int i = 0; i < 6 && result == cudaSuccess; i++) {
         result = prefer_shared(kernels[i]);
     }
     result = result ? result : cuda_attend_many_open();
@@ -155,6 +162,14 @@ cudaError_t cuda_attend_open(void)
 uint64_t cuda_attend_floats(const struct cuda_stack *stack, int n_vectors)
 {
     return (uint64_t)n_vectors * (uint64_t)stack->n_heads * CUDA_SPLITS * (uint64_t)(stack->head + 2);
+}
+
+template <int DIMS, bool LOOKS>
+static cudaError_t launch_attend(
+    const struct cuda_queue *queue, const struct heads_task &task, int n_vectors)
+{
+    dim3 grid((unsigned)(task.n_kv_heads * task.n_splits), (unsigned)n_vectors);
+    return launch(attend_kernel<DIMS, LOOKS>, grid, N_THREADS, queue->overlaps, queue->stream, task);
 }
 
 cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
@@ -177,7 +192,9 @@ cudaError_t cuda_attend_queue(const struct cuda_queue *queue, const struct cuda_
             return result;
         }
     }
-    dim3 grid((unsigned)(s->n_kv_heads * task.n_splits), (unsigned)attend->n_vectors);
-    return narrow ? launch(attend_kernel<4>, grid, N_THREADS, queue->overlaps, queue->stream, task)
-                  : launch(attend_kernel<8>, grid, N_THREADS, queue->overlaps, queue->stream, task);
+    const int n = attend->n_vectors;
+    if (attend->watched) {
+        return narrow ? launch_attend<4, true>(queue, task, n) : launch_attend<8, true>(queue, task, n);
+    }
+    return narrow ? launch_attend<4, false>(queue, task, n) : launch_attend<8, false>(queue, task, n);
 }

@@ -3,6 +3,7 @@
  * enough vectors to fill the device, so no two blocks have to wait for each other; its warps do in
  * turn what the warps of all splits do in attend.cu. */
 #include "cuda/graph/attend_many.h"
+#include "cuda/parts/look.cuh"
 #include "cuda/parts/softmax.cuh"
 
 namespace {
@@ -54,7 +55,8 @@ __device__ __forceinline__ void join_all(
     }
 }
 
-__global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task)
+/* LOOKS: heads of the layer are watched. */
+template <bool LOOKS> __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task)
 {
     __shared__ struct shared s;
     const struct cuda_attend &a = task.a;
@@ -80,6 +82,9 @@ __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task
         }
         __syncthreads();
         join_all(task, s, v, of, n, n_parts);
+        for (int i = warp; LOOKS && i < n_parts * N_WARPS; i += WARPS) {
+            look_pair<DIMS>(task, v, kv_head, of, n, i / N_WARPS, i % N_WARPS, n_keys, s.q);
+        }
     }
 }
 
@@ -87,7 +92,8 @@ __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task
 
 cudaError_t cuda_attend_many_open(void)
 {
-    return prefer_shared(ptx_kernel(many_kernel));
+    cudaError_t result = prefer_shared(ptx_kernel(many_kernel<false>));
+    return result ? result : prefer_shared(ptx_kernel(many_kernel<true>));
 }
 
 bool cuda_attend_many_suits(const struct cuda_attend *a)
@@ -95,9 +101,15 @@ bool cuda_attend_many_suits(const struct cuda_attend *a)
     return !a->prompt && a->each == 1 && a->partial && a->n_vectors >= MANY && a->stack->head <= HEAD;
 }
 
-cudaError_t cuda_attend_many_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
+template <bool LOOKS>
+static cudaError_t launch_many(const struct cuda_queue *queue, const struct cuda_attend *attend)
 {
     dim3 grid((unsigned)attend->stack->n_kv_heads, (unsigned)attend->n_vectors);
-    return launch(
-        many_kernel, grid, THREADS, queue->overlaps, queue->stream, task_of(attend, CUDA_SPLITS));
+    return launch(many_kernel<LOOKS>, grid, THREADS, queue->overlaps, queue->stream,
+        task_of(attend, CUDA_SPLITS));
+}
+
+cudaError_t cuda_attend_many_queue(const struct cuda_queue *queue, const struct cuda_attend *attend)
+{
+    return attend->watched ? launch_many<true>(queue, attend) : launch_many<false>(queue, attend);
 }

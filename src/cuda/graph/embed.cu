@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin
     ptx_wait_for_earlier();
     const struct cuda_order *o = p.order;
     struct cuda_slots *s = p.slots;
-    const int n = o->n, its_lane = o->slots[i].lane, its_step = o->slots[i].step,
+    const int n = o->n, looks = o->looks, its_lane = o->slots[i].lane, its_step = o->slots[i].step,
               position = o->slots[i].position, text = o->slots[i].text, forced = o->slots[i].forced;
     const uint64_t sequence = o->sequence;
     const bool used = i < n, step = used && its_step;
@@ -85,6 +85,7 @@ __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin
     s->text[i] = used ? text : -1;
     s->forced[i] = used ? forced : 0;
     s->bad[i] = 0;
+    s->look[i] = used && looks ? o->slots[i].look : (struct cuda_look){0, 0, NULL};
     for (int j = 0; used && forced && j < CONFIG_MAX_CODEBOOKS; j++) {
         s->given[i][j] = o->slots[i].codes[j];
     }

@@ -63,6 +63,7 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
     b->arrived = cuda_arena_take(arena, n * (uint64_t)t->n_kv_heads * sizeof *b->arrived);
+    b->watched = cuda_arena_take(arena, (uint64_t)(t->n_layers * t->n_heads) * sizeof *b->watched);
 }
 
 uint64_t cuda_frame_plan(const struct model *model)
@@ -249,6 +250,27 @@ static utter_status open_graphs(struct cuda_frame *f, utter_error *error)
     return status ? status : warm_up(f, error);
 }
 
+/* The talker's graphs once more, because what they are to do has changed; nothing is queued. Attention of few vectors
+ * and of many runs once before, without any lane, as in open_graphs. */
+static utter_status renew_talkers(struct cuda_frame *f, utter_error *error)
+{
+    f->orders[0].n = 0;
+    utter_status status = frame_queue_begin(f, &f->orders_at[0], error);
+    for (int i = 0; i < CUDA_WARM_SIZES && f->talker[i] && !status; i += 4) {
+        status = frame_queue_talker(f, 1 << i, error);
+    }
+    status = status ? status : cuda_wait_stream(f->device, f->queue.stream, "heads to watch", error);
+    for (int i = 0; i < FRAME_SIZES && f->talker[i] && !status; i++) {
+        cudaGraphExec_t exec = NULL;
+        status = capture(f, frame_queue_talker, 1 << i, &exec, error);
+        if (!status) {
+            cudaGraphExecDestroy(f->talker[i]);
+            f->talker[i] = exec;
+        }
+    }
+    return status;
+}
+
 /* ---- Opening ---- */
 
 utter_status cuda_frame_open(struct cuda_frame **at, const struct cuda_weights *weights,
@@ -332,16 +354,51 @@ utter_status cuda_frame_renew(
     return check(f, cuda_renew_queue(&f->queue, &renew), "empty a lane", error);
 }
 
+utter_status cuda_frame_watch(
+    struct cuda_frame *f, const struct talker_head *heads, int n, utter_error *error)
+{
+    const struct stack_config *t = &f->model->config->talker;
+    const size_t all = (size_t)t->n_layers * (size_t)t->n_heads;
+    int16_t *watched = memory_new(all, sizeof *watched);
+    if (!watched) {
+        return error_memory(error, "heads to watch");
+    }
+    memset(watched, 0xff, all * sizeof *watched); /* -1 everywhere */
+    memset(f->watches, 0, sizeof f->watches);
+    for (int i = 0; i < n; i++) {
+        watched[heads[i].layer * t->n_heads + heads[i].head] = (int16_t)i;
+        f->watches[heads[i].layer] = true;
+    }
+    utter_status status =
+        check(f, cudaMemcpy(f->b.watched, watched, all * sizeof *watched, cudaMemcpyHostToDevice),
+            "heads to watch", error);
+    if (!status) { /* it may still be on its way, and other streams do not wait for it */
+        status = check(f, cudaDeviceSynchronize(), "heads to watch", error);
+    }
+    memory_free(watched);
+    if (f->kernel) {
+        frame_kernel_watch(f->kernel, f->b.watched);
+    }
+    backend_tap_fn *tap = f->tap;
+    f->tap = NULL; /* which waits, and a capture must not */
+    status = status ? status : renew_talkers(f, error);
+    f->tap = tap;
+    return status;
+}
+
 static void fill_order(
     struct cuda_frame *f, struct cuda_order *o, const struct cuda_frame_in *in, int n)
 {
     o->n = n;
+    o->looks = 0;
     o->sequence = ++f->sequence;
     for (int i = 0; i < n; i++) {
         o->slots[i].lane = in[i].in->lane;
         o->slots[i].text = in[i].in->text;
         o->slots[i].position = in[i].position;
         o->slots[i].step = in[i].step;
+        o->slots[i].look = in[i].look;
+        o->looks |= in[i].look.end > in[i].look.begin;
         o->slots[i].forced = in[i].in->forced != NULL;
         if (in[i].in->forced) {
             memcpy(

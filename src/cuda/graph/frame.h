@@ -46,7 +46,12 @@ struct cuda_frame_in {
     const struct frame_in *in;
     bool step; /* a talker step at `position` comes first */
     int position;
+    struct cuda_look look; /* of the step */
 };
+
+/* Which heads of the talker frames score rows with from now on, where lanes look at some; n 0: none. Behind a wait. */
+utter_status cuda_frame_watch(
+    struct cuda_frame *frame, const struct talker_head *heads, int n, utter_error *error);
 
 /* Queues one frame of n <= CUDA_MAX_SLOTS lanes. */
 utter_status cuda_frame_run(

@@ -72,6 +72,7 @@ static utter_status run_group(
                            : f->b.text + (size_t)l * width,
             .forced = in[l].in->forced ? at->slots[i + l].codes : NULL,
             .out = f->out_at + in[l].in->lane,
+            .look = in[l].look,
         };
     }
     utter_status status = UTTER_OK;
@@ -213,7 +214,8 @@ static utter_status try_frames(struct cuda_frame *f, int n, struct trial *trial,
     for (int t = 0; t < KERNEL_WARM + KERNEL_TIMED && !status; t++) {
         double talker, predictor;
         for (int i = 0; i < n; i++) {
-            in[i] = (struct cuda_frame_in){&of[i], t > 0, KERNEL_ROWS + t - (t > 0)};
+            in[i] = (struct cuda_frame_in){
+                .in = &of[i], .step = t > 0, .position = KERNEL_ROWS + t - (t > 0)};
         }
         if ((status = cuda_frame_run(f, in, n, error)) ||
             (status = cuda_wait_stream(f->device, f->queue.stream, "a frame", error))) {

@@ -37,6 +37,7 @@ struct frame_buffers {
     float *logits;      /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
     float *partial;     /* parts of the talker's attention, which the last block joins */
     uint32_t *arrived;  /* how many of these parts are there; zero between launches */
+    int16_t *watched;   /* [n_layers][n_heads] of the talker: which of the watched heads it is, or -1 */
     int qkv_stride, mixed_stride, gate_stride;
 };
 
@@ -75,6 +76,7 @@ struct cuda_frame {
     struct frame_stage stages[FRAME_STAGES];
     struct cuda_frame_out *out, *out_at; /* [n_lanes], mapped */
     uint64_t sequence;
+    bool watches[CUDA_MAX_LAYERS]; /* heads of this layer of the talker */
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
     struct frame_kernel *kernel;           /* NULL: the graphs alone */
     enum frame_packed packed;              /* what it reads, and nothing else does */

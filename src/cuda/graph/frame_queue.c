@@ -119,6 +119,8 @@ static utter_status run_attention(struct cuda_frame *f, struct pass *p, int laye
         .y_stride = s->width_padded,
     };
     p->attend.layer = layer;
+    p->attend.watched =
+        p->attend.looks && f->watches[layer] ? f->b.watched + (ptrdiff_t)layer * s->n_heads : NULL;
     utter_status status = frame_product(f, &qkv, error);
     return status ? status : frame_attended(f, &p->attend, &o, l->post_norm, error);
 }
@@ -259,6 +261,7 @@ utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *
     struct pass pass = {&f->weights->talker, f->b.x, n_slots, talker_attend(f), "talker.layer", 0};
     pass.attend.lanes = f->b.slots->step_lane;
     pass.attend.positions = f->b.slots->step_position;
+    pass.attend.looks = f->b.slots->look;
     utter_status status = embed(f, &e, error);
     if (status || (status = run_layers(f, &pass, error))) {
         return status;

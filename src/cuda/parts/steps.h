@@ -73,6 +73,9 @@ struct cuda_attend {
     int pages_stride;
     float *partial; /* scratch of cuda_attend_floats; NULL where one block takes all pages of a head */
     uint32_t *arrived; /* [n_vectors][n_kv_heads], zeros before and after */
+    /* [n_heads]: which of those that are watched a head is, or -1; NULL: none is. */
+    const int16_t *watched;
+    const struct cuda_look *looks; /* [n_vectors], where heads are watched */
 };
 /* Once for a device: the same shares of the L1 cache as the products have, for a multiprocessor
  * changes them only when it is empty, and no two kernels would overlap. */
@@ -89,9 +92,11 @@ cudaError_t cuda_attend_rows_queue(const struct cuda_queue *queue, const struct 
 
 /* What the host asks for, in mapped memory. */
 struct cuda_order {
-    int32_t n; /* slots in use */
+    int32_t n;     /* slots in use */
+    int32_t looks; /* one of them looks at rows */
     uint64_t sequence;
     struct {
+        struct cuda_look look;
         int32_t lane, text;
         int32_t position; /* the talker's next */
         int32_t step;     /* takes a talker step first */
@@ -111,6 +116,7 @@ struct cuda_slots {
     int32_t bad[CUDA_MAX_SLOTS];                         /* a logit was NaN, or none was finite */
     int32_t given[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS]; /* the caller's codes, where forced */
     int32_t codes[CUDA_MAX_SLOTS][CONFIG_MAX_CODEBOOKS]; /* as chosen */
+    struct cuda_look look[CUDA_MAX_SLOTS];
     uint64_t sequence;
 };
 

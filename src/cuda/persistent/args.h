@@ -37,6 +37,7 @@ struct frame_state {
     const int32_t *pages; /* of this lane */
     float *sum;     /* [talker width]: embeddings of the last frame's codes, added in their order */
     int32_t *codes; /* [n_codebooks] as the vocoder gets them, or NULL */
+    struct cuda_look look;
 };
 
 struct frame_args {
@@ -80,6 +81,8 @@ struct frame_args {
         uint32_t *error;            /* bits; 0: all went well */
         uint64_t patience;          /* clocks after which a wait is an error */
         uint64_t *trace; /* [FRAME_TRACE]: where a build with FRAME_TRACED notes clocks, or NULL */
+        /* [n_talker][2 FRAME_KV_HEADS]: which of the watched heads a head is, or -1; where lanes look at rows */
+        const int16_t *watched;
         float *predictor_logits; /* [n_codebooks][predictor_vocabulary], for comparisons, or NULL */
     } control;
 };

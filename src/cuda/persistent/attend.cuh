@@ -462,6 +462,38 @@ template <int N> DEV float attend_join_all(struct block &b, const uint32_t *word
     return dev_divide(sum, mass);
 }
 
+/* What watched heads score of the rows that the lane looks at, of this block's pages; queries and the key of
+ * `position` stand in shared->placed. Nobody in the kernel waits for it. */
+DEV void attend_look(const struct block &b, const struct frame_state &state, int layer, int position)
+{
+    const struct cuda_look &look = state.look;
+    const int n = cuda_look_rows(&look, position);
+    if (n == 0) {
+        return;
+    }
+    const int16_t *watched = b.args->control.watched + (layer * FRAME_KV_HEADS + b.kv_head) * 2;
+    const int at = watched[b.lane % 2]; /* of the head that this warp lane tells of */
+    if (!dev_ballot(at >= 0)) {
+        return;
+    }
+    for (int page = b.part; page * CUDA_PAGE < look.begin + n; page += FRAME_KEY_PARTS) {
+        float *in_cache = attend_page(state, page);
+        for (int i = 0; i < 2; i++) {
+            const int key = attend_key_of(b, page, i), row = key - look.begin;
+            if (row >= 0 && row < n) {
+                float k[4], score[2];
+                block_read4(key == position ? &b.shared->placed[0][256 + b.lane * 4]
+                                            : attend_slot_in(b, in_cache, layer, key),
+                    k);
+                attend_dots(&b.shared->placed[0][b.lane * 4], k, score);
+                if (b.lane < 2 && at >= 0) {
+                    look.scores[(int64_t)at * n + row] = b.lane == 0 ? score[0] : score[1];
+                }
+            }
+        }
+    }
+}
+
 /* `first`: this block's first page in the cache, of which keys and values have been asked for. */
 DEV float attend_talker(struct block &b, float *first, const struct attend_norm &norm,
     const uint32_t *words, uint32_t mark, int layer, int position)
@@ -490,7 +522,8 @@ DEV float attend_talker(struct block &b, float *first, const struct attend_norm 
     attend_note(b, part, all); /* without any key too: words must not stay behind their kind */
     dev_bar();
     attend_put_split(b, all, exchange_at<FRAME_X_SPLIT>(b) + b.index * 2 * FRAME_SPLIT, split_mark);
-    dev_bar(); /* before the memory is a vector again */
+    attend_look(b, b.args->state, layer, position); /* while others' parts are on their way */
+    dev_bar();                                      /* before the memory is a vector again */
     const uint32_t *parts =
         exchange_at<FRAME_X_SPLIT>(b) + b.kv_head * FRAME_KEY_PARTS * 2 * FRAME_SPLIT;
     const float mixed = position < FRAME_KEY_PARTS / 2 * CUDA_PAGE

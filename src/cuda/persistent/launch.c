@@ -361,13 +361,13 @@ int frame_kernel_lanes(const struct frame_kernel *k)
     return k->n_many > 0 ? k->many[k->n_many - 1].build.n_lanes : 1;
 }
 
-static struct frame_state state_of(const struct frame_kernel *k, int lane)
+static struct frame_state state_of(const struct frame_kernel *k, const struct frame_ask *ask)
 {
     const struct cuda_lanes *l = k->lanes;
     const struct cuda_weights *w = k->weights;
-    const size_t at = (size_t)lane;
+    const size_t at = (size_t)ask->lane;
     return (struct frame_state){
-        .lane = l->state + lane,
+        .lane = l->state + at,
         .hidden = l->hidden + at * (size_t)w->talker.width_padded,
         .logits = l->logits + at * (size_t)w->codec_vocabulary,
         .seen = l->seen + at * (size_t)w->codec_vocabulary,
@@ -376,6 +376,7 @@ static struct frame_state state_of(const struct frame_kernel *k, int lane)
         .cache = l->cache,
         .page_floats = l->page_floats,
         .pages = l->pages + at * (size_t)l->pages_stride,
+        .look = ask->look,
     };
 }
 
@@ -415,7 +416,7 @@ static utter_status run_many(struct frame_kernel *k, struct frame_many *m, const
     a.frame.control.n_slots = m->n_slots;
     a.frame.control.n_ahead = min(k->args.control.n_ahead, m->n_slots);
     for (int i = 0; i < n; i++) {
-        a.lane[i].state = state_of(k, asks[i].lane);
+        a.lane[i].state = state_of(k, &asks[i]);
         a.lane[i].position = asks[i].position;
         a.lane[i].text = asks[i].text;
         a.lane[i].forced = asks[i].forced;
@@ -436,7 +437,7 @@ utter_status frame_kernel_run(struct frame_kernel *k, const struct frame_ask *as
             return run_many(k, &k->many[i], asks, n, error);
         }
     }
-    a->state = state_of(k, asks->lane);
+    a->state = state_of(k, asks);
     a->control.position = asks->position;
     a->control.text = asks->text;
     a->control.forced = asks->forced;
@@ -465,6 +466,11 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
         }
     }
     return status;
+}
+
+void frame_kernel_watch(struct frame_kernel *k, const int16_t *watched)
+{
+    k->args.control.watched = watched;
 }
 
 void frame_kernel_tap(struct frame_kernel *k, float *predictor_logits)

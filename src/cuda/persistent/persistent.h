@@ -46,6 +46,7 @@ struct frame_ask {
     const float *text;          /* [talker width] in device memory, NULL: none */
     const int32_t *forced;      /* codes in device memory, or NULL */
     struct cuda_frame_out *out; /* mapped memory, the device's side */
+    struct cuda_look look;      /* none without frame_kernel_watch */
 };
 
 /* The most lanes of one launch. */
@@ -58,6 +59,9 @@ utter_status frame_kernel_run(struct frame_kernel *kernel, const struct frame_as
 /* FRAME_LATE when a wait took too long since the last call, or 0; waits for the stream. Not 0: lanes are not to be
  * used any more, the kernel itself is as new. */
 utter_status frame_kernel_errors(struct frame_kernel *kernel, uint32_t *errors, utter_error *error);
+
+/* In device memory: [n_layers][n_heads] of the talker, which of the watched heads a head is, or -1. */
+void frame_kernel_watch(struct frame_kernel *kernel, const int16_t *watched);
 
 /* Where predictor logits of the next launches go: NULL, or [n_codebooks][predictor_vocabulary] in device memory. */
 void frame_kernel_tap(struct frame_kernel *kernel, float *predictor_logits);

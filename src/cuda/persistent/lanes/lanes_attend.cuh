@@ -165,6 +165,7 @@ DEV float lanes_scatter(const struct block &b, float (&v)[CUDA_PAGE])
  * LANES_VALUES_AT behind. */
 struct lanes_page {
     const float *keys;
+    int first; /* its first key's position */
     int n;     /* keys that count */
     int fresh; /* the key of this step, which stands in shared->placed; CUDA_PAGE: it is on another page */
 };
@@ -194,11 +195,32 @@ DEV float lanes_scores(const struct block &b, const struct lanes_page &page)
     return dev_mul(lanes_scatter(b, share), ATTEND_SCALE);
 }
 
-/* The keys of a page join as attend_key has them, key i after key i - 8. What stands behind them, whatever it is,
- * counts for nothing. */
-DEV void lanes_see(const struct block &b, struct lanes_seen &seen, const struct lanes_page &page)
+/* Where among the scores of its lane those of this warp's head begin; -1: it is not watched, or the lane looks at
+ * nothing. */
+DEV int lanes_look_at(const struct block &b, const struct cuda_look &look, int layer, int position)
 {
-    const float own = lanes_scores(b, page), other = dev_xor(own, 16);
+    const int n = cuda_look_rows(&look, position);
+    const int at =
+        n > 0 ? b.args->control.watched[(layer * FRAME_KV_HEADS + b.kv_head) * 2 + lanes_head(b)] : -1;
+    return at < 0 ? -1 : at * n;
+}
+
+/* The scores of a page's keys, as lanes_scores has them -> the lane's, from `at` on. */
+DEV void lanes_tell(const struct block &b, const struct cuda_look &look, int at,
+    const struct lanes_page &page, float score)
+{
+    const int key = b.lane / 2, position = page.first + key;
+    if (b.lane % 2 == 0 && key < page.n && position >= look.begin && position < look.end) {
+        look.scores[at + position - look.begin] = score;
+    }
+}
+
+/* The keys of a page, of which `own` are the scores, join as attend_key has them, key i after key i - 8. What stands
+ * behind them, whatever it is, counts for nothing. */
+DEV void lanes_see(
+    const struct block &b, struct lanes_seen &seen, const struct lanes_page &page, float own)
+{
+    const float other = dev_xor(own, 16);
     const int key = b.lane / 2, second = b.lane / 16;
     float keep[2], p[2], *shared = lanes_shared(b);
 #pragma unroll
@@ -282,7 +304,8 @@ DEV void lanes_keep_fresh(const struct block &b, float *slot)
 /* This block's pages of its lane, each read by one warp for each query head -> notes of parts that have keys. */
 DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int layer, int position)
 {
-    const int n_pages = lanes_n_pages(b, position), last = position / CUDA_PAGE;
+    const int n_pages = lanes_n_pages(b, position), last = position / CUDA_PAGE,
+              look_at = lanes_look_at(b, state.look, layer, position);
     struct lanes_seen seen = lanes_nothing();
     for (int i = n_pages > 0 ? 0 : -1; i >= 0; i = lanes_page_after(i, n_pages)) {
         const int page = b.part % 2 + 2 * i;
@@ -293,9 +316,14 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
         }
         const int fresh = page == last ? position % CUDA_PAGE : CUDA_PAGE;
         seen = i < LANES_PARTS ? lanes_nothing() : seen;
-        lanes_see(b, seen,
-            {(const float *)(b.ring + b.slot * b.args->control.slot_bytes) + b.lane * 4,
-                page == last ? fresh + 1 : CUDA_PAGE, fresh});
+        const struct lanes_page of = {
+            (const float *)(b.ring + b.slot * b.args->control.slot_bytes) + b.lane * 4,
+            page * CUDA_PAGE, page == last ? fresh + 1 : CUDA_PAGE, fresh};
+        const float own = lanes_scores(b, of);
+        if (look_at >= 0) {
+            lanes_tell(b, state.look, look_at, of, own);
+        }
+        lanes_see(b, seen, of, own);
         ring_leave(b);
         if (i + LANES_PARTS >= n_pages) {
             lanes_note_part(b, seen, page % FRAME_KEY_PARTS, lanes_note_mark(layer));
