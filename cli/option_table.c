@@ -215,6 +215,9 @@ static const struct option option_table[] = {
         "after so long without a speech give back all memory of the model, also a GPU's; the next "
         "speech "
         "opens it again (0: never)"},
+    {SERVE, "Server", 0, "opening", "SECONDS", OPTION_INTEGER, 0, 86400, SERVES(opening_s), "600",
+        "a worker that has not opened the model by then is replaced, and speeches that wait for it are "
+        "refused (0: it may take any time)"},
     {SERVE, "Server", 0, "drain", "SECONDS", OPTION_INTEGER, 0, 3600, SERVES(drain_s), "30",
         "how long speeches may go on after SIGTERM; a second one ends them at once"},
     {SERVE, "Server", 0, "control-tokens", NULL, OPTION_FLAG, 0, 0, SERVES(control_tokens), NULL,

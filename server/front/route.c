@@ -128,10 +128,14 @@ static void answer_health(struct conn *c)
 static void answer_ready(struct conn *c)
 {
     const struct server *s = c->server;
-    bool full = s->is_ready && speech_is_full(s), silent = s->is_ready && link_is_silent(s),
-         good = (s->is_ready || s->is_resting) && !s->draining && !full && !silent;
+    /* What is asked for while the model rests or wakes is queued, and spoken: a balancer that left such a server alone
+     * would never wake it. */
+    bool up = s->is_ready || s->is_resting || s->is_waking, full = up && speech_is_full(s),
+         silent = s->is_ready && link_is_silent(s), good = up && !s->draining && !full && !silent;
     json_t *said = json_pack("{s:s}", "status",
-        good          ? (s->is_resting ? "resting" : "ready")
+        good          ? (s->is_resting     ? "resting"
+                            : s->is_waking ? "waking"
+                                           : "ready")
         : s->draining ? "stopping"
         : full        ? "full"
         : silent      ? "the worker does not answer"

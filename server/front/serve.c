@@ -311,7 +311,7 @@ static void server_fini(struct server *s)
     wyoming_close(s);
     link_close(s);
     /* Without a worker no lane is left: those that nobody wants are freed here. */
-    speech_worker_lost(s);
+    speech_worker_lost(s, NULL);
     jobs_free(s->jobs);
     voices_close(s);
     keys_free(s);

@@ -214,7 +214,7 @@ static void lose_worker(struct server *s, const char *why)
     }
     link->out.n = 0;
     link->out.failed = false;
-    bool was_ready = s->is_ready;
+    bool was_ready = s->is_ready, was_waking = s->is_waking;
     s->is_ready = s->is_waking = false;
     s->capacity = 0;
     if (link->closing) {
@@ -228,13 +228,15 @@ static void lose_worker(struct server *s, const char *why)
     log_event(s, "worker_lost", json_pack("{s:i,s:s}", "pid", (int)link->pid, "why", why));
     if (!s->was_ready && i >= MAX_FIRST_STARTS && s->exit_code == 0) {
         fprintf(stderr,
-            "utter: the model has never been open: %d workers died as they opened it (is there memory "
-            "enough?)\n",
+            "utter: the model has never been open: %d workers died as they opened it, or took too long "
+            "(is there memory enough?)\n",
             i);
         s->exit_code = 2;
         event_base_loopbreak(s->base);
     }
-    link->owner->lost(s);
+    char unopened[96];
+    snprintf(unopened, sizeof unopened, "the model could not be opened: %s", why);
+    link->owner->lost(s, was_waking ? unopened : NULL);
     if (s->was_ready && i == 0) {
         link_tick(s, clock_seconds());
     }
@@ -333,6 +335,9 @@ void link_tick(struct server *s, double now)
     /* It beats several times a second, but for long prefills and while it opens the model. */
     if (link->socket && s->is_ready && now - link->heard > SILENT_S) {
         lose_worker(s, "the worker does not answer");
+    } else if (link->socket && !s->is_ready && s->options->opening_s > 0 &&
+               now - link->started > s->options->opening_s) {
+        lose_worker(s, "it took too long");
     }
     if (!s->is_ready || s->n_running + s->n_queued > 0) {
         s->worked_at = now;

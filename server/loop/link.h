@@ -16,7 +16,9 @@ struct link_owner {
         struct server *s, bool first); /* the model is open: the first time, or in a new worker */
     void (*beat)(struct server *s); /* it is alive, and s->capacity may be another: lanes may be free */
     void (*message)(struct server *s, const struct wire_message *m); /* about a speech */
-    void (*lost)(struct server *s); /* there is no worker now, and what it had is lost */
+    /* There is no worker now, and what it had is lost. `unopened`: why the model that others wait for was not opened;
+     * NULL: it was open, or nobody had asked for it. */
+    void (*lost)(struct server *s, const char *unopened);
 };
 
 /* Starts the worker; `owner` must stay. False when that is impossible (a message is on stderr). */

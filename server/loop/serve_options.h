@@ -20,6 +20,7 @@ struct serve_options {
     const char *format;    /* response_format of those who name none */
     const char *wyoming;   /* tcp://HOST:PORT, or NULL: not served */
     double idle_minutes;   /* without a speech, until the model's memory is given back; 0: never */
+    int opening_s;         /* a worker that has not opened the model by then is replaced; 0: never */
     bool control_tokens;   /* what spells one in a text is one; else its characters */
     int drain_s;
     bool insecure; /* may listen on any address without keys */

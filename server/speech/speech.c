@@ -503,7 +503,28 @@ void speech_message(struct server *s, const struct wire_message *m)
     server_check_drained(s);
 }
 
-void speech_worker_lost(struct server *s)
+static struct speech *find_queued(const struct server *s, uint32_t last)
+{
+    struct speech *p = TAILQ_FIRST(&s->queued);
+    while (p && (int32_t)(p->id - last) > 0) {
+        p = TAILQ_NEXT(p, entry);
+    }
+    return p;
+}
+
+/* Those that wait now, not what their ends may start. */
+static void fail_queued(struct server *s, const char *why)
+{
+    struct speech *p;
+    const uint32_t last = s->next_id;
+    while ((p = find_queued(s, last))) {
+        s->metrics.rejected[METRICS_NOT_READY]++;
+        leave_queue(p);
+        speech_fail(p, 503, why);
+    }
+}
+
+void speech_worker_lost(struct server *s, const char *unopened)
 {
     struct speech *p, *after;
     struct speech_list lost = TAILQ_HEAD_INITIALIZER(lost);
@@ -523,6 +544,9 @@ void speech_worker_lost(struct server *s)
         } else {
             speech_fail(p, 503, "the worker ended while it spoke (ask again)");
         }
+    }
+    if (unopened) {
+        fail_queued(s, unopened);
     }
 }
 
@@ -564,7 +588,10 @@ void speech_tick(struct server *s, double now)
         bool cut = p->text.failed;
         s->metrics.rejected[METRICS_QUEUE_FULL] += !cut;
         leave_queue(p);
-        speech_fail(p, 503, cut ? "out of memory" : "no lane became free in time");
+        speech_fail(p, 503,
+            cut            ? "out of memory"
+            : !s->is_ready ? "the model is being opened"
+                           : "no lane became free in time");
     }
     while ((p = find_slow(s, now))) {
         s->metrics.dropped_stalled++;

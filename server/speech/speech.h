@@ -62,8 +62,8 @@ const char *speech_finish_reason(enum utter_finish finish);
 struct fields_model speech_fields_model(const struct server *s);
 
 /* From the link. */
-void speech_dispatch(struct server *s); /* lanes may be free */
-void speech_worker_lost(struct server *s);
+void speech_dispatch(struct server *s);                          /* lanes may be free */
+void speech_worker_lost(struct server *s, const char *unopened); /* as of the link's owner */
 void speech_message(struct server *s, const struct wire_message *m);
 /* Ends those that have waited too long; called a few times a second. */
 void speech_tick(struct server *s, double now);

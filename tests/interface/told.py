@@ -113,6 +113,37 @@ def a_model_that_has_gone_meanwhile_is_told(program, checkpoints):
             assert s.stop() == 0
 
 
+def a_model_that_is_not_opened_in_time_is_told(program):
+    s = Server(program, "--lanes", "2", "--opening", "1", held=True)  # the second worker opens it
+    try:
+        s.read_line()
+        assert "ready" in s.ready and s.metric("worker_deaths_total") == 1, (s.ready, s.said())
+    finally:
+        assert s.stop() == 0
+    s = Server(program, "--lanes", "2", "--opening", "2", "--idle", "0.02")
+    ready = lambda: (lambda answer: (answer[0], json.loads(answer[2])["status"]))(s.ask("GET", "/ready"))  # noqa: E731
+    try:
+        x = Socket(s)
+        x.send({"type": "session.config"})
+        assert x.receive()["type"] == "session.created" and wait_for(lambda: not s.workers(), 20)
+        x.send({"type": "input.text", "text": TEXT})
+        s.hold_worker()
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            asked = [pool.submit(s.speak, input=TEXT, max_new_tokens=3) for _ in range(3)]
+            assert wait_for(lambda: s.metric("requests_queued") == 4) and ready() == (200, "waking"), ready()
+            assert s.ask("GET", "/health")[0] == 200
+            for answer in asked:
+                status, headers, body = answer.result()
+                assert status == 503 and int(headers["Retry-After"]) > 0, (status, body)
+                assert b"could not be opened: it took too long" in body, body
+        messages, sound = x.until("session.done")
+        assert any(m["type"] == "error" and "took too long" in m["message"] for m in messages) and not sound, messages
+        assert wait_for(lambda: s.speak(input=TEXT, max_new_tokens=3)[0] == 200, 20, 0.05)
+        assert s.metric("worker_deaths_total") == 1 and '"it took too long"' in s.said()
+    finally:
+        assert s.stop() == 0
+
+
 def wrong_files_are_told(program):
     with tempfile.TemporaryDirectory() as home:
         path = f"{home}/serve.conf"

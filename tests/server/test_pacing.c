@@ -213,7 +213,7 @@ static void begin(struct server *s)
 static void end(struct server *s)
 {
     link_close(s);
-    speech_worker_lost(s);
+    speech_worker_lost(s, NULL);
     jobs_free(s->jobs);
     memory_free(s->ready_bytes);
     event_base_free(s->base);
