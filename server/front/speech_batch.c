@@ -8,13 +8,12 @@
 #include "base/memory.h"
 #include "server/loop/account.h"
 #include "server/loop/conn/body.h"
-#include "server/protocol/base64.h"
+#include "server/loop/conn/conn_base64.h"
 #include "server/speech/speech.h"
 #include "server/speech/words.h"
 
 enum {
     AT_ONCE = 4, /* items of one batch in the queue or on lanes: others are served between them */
-    COPIES = 4,  /* of a sound, while the answer is written: itself, and three times in base64 */
 };
 
 struct batch;
@@ -26,11 +25,14 @@ struct item {
     struct fields fields;
     struct wire_out sound;
     struct word_list words;
+    char *result; /* of its end, as JSON; where it is good the sound comes first */
+    bool good;
 };
 
 struct batch {
     struct conn *conn;
-    json_t *body, *results;
+    struct server *server;
+    json_t *body;
     int n, next, n_running, n_good;
     double read_at;
     size_t held;   /* of the server's unsent bytes */
@@ -44,11 +46,19 @@ static void batch_free(struct batch *b)
         fields_fini(&b->items[i].fields);
         wire_fini(&b->items[i].sound);
         word_list_fini(&b->items[i].words);
+        memory_plain_free(b->items[i].result);
     }
-    b->conn->server->unsent_bytes -= b->held;
+    b->server->unsent_bytes -= b->held;
     json_decref(b->body);
-    json_decref(b->results);
     memory_free(b);
+}
+
+static void set_result(struct item *item, bool good, json_t *result)
+{
+    item->result = result ? json_dumps(result, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    item->good = good;
+    item->batch->n_good += good;
+    json_decref(result);
 }
 
 static void set_failed(struct item *item, const struct refusal *r)
@@ -56,26 +66,25 @@ static void set_failed(struct item *item, const struct refusal *r)
     json_t *result = refusal_json(r);
     json_object_set_new(result, "index", json_integer(item->index));
     json_object_set_new(result, "status", json_string("error"));
-    json_array_set_new(item->batch->results, (size_t)item->index, result);
+    set_result(item, false, result);
 }
 
 static void set_good(struct item *item, const struct speech_end *e)
 {
     enum encode_format format = item->fields.sound.format;
     encode_true_sizes(format, item->sound.bytes, item->sound.n, e->n_samples);
-    json_t *result = json_pack("{s:i,s:s,s:o,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index,
-        "status", "success", "audio_data", base64_write(item->sound.bytes, item->sound.n), "media_type",
-        encode_content_type(format), "finish_reason", speech_finish_reason(e->finish), "not_whole",
-        e->model.n_broken, "audio_seconds", e->audio_s, "usage", "input_tokens", e->n_text_tokens,
-        "output_tokens", e->n_frames, "total_tokens", e->n_text_tokens + e->n_frames);
+    json_t *result = json_pack("{s:i,s:s,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index,
+        "status", "success", "media_type", encode_content_type(format), "finish_reason",
+        speech_finish_reason(e->finish), "not_whole", e->model.n_broken, "audio_seconds", e->audio_s,
+        "usage", "input_tokens", e->n_text_tokens, "output_tokens", e->n_frames, "total_tokens",
+        e->n_text_tokens + e->n_frames);
     if (result && item->fields.words) {
         const char *text = item->fields.input;
         json_t *words = word_list_news(&item->words, text, strlen(text), true);
         json_object_set_new(result, "words", words ? words : json_array());
         json_object_set_new(result, "approximate", json_boolean(item->words.approximate));
     }
-    json_array_set_new(item->batch->results, (size_t)item->index, result);
-    item->batch->n_good++;
+    set_result(item, true, result);
 }
 
 static void go_on(struct batch *b);
@@ -84,8 +93,8 @@ static void go_on(struct batch *b);
 static void drop_sound(struct item *item)
 {
     struct batch *b = item->batch;
-    b->held -= COPIES * item->sound.n;
-    b->conn->server->unsent_bytes -= COPIES * item->sound.n;
+    b->held -= item->sound.n;
+    b->server->unsent_bytes -= item->sound.n;
     wire_fini(&item->sound);
 }
 
@@ -93,7 +102,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct item *item = user;
     struct batch *b = item->batch;
-    struct server *s = b->conn->server;
+    struct server *s = b->server;
     if (s->unsent_bytes > LIMIT_UNSENT_ALL && b->held > LIMIT_WHOLE_SMALL) {
         struct refusal r;
         refuse(&r, 503, NULL, "too much sound waits for its end (ask for fewer items)");
@@ -105,9 +114,10 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         go_on(b);
         return;
     }
+    size_t before = item->sound.n;
     wire_put(&item->sound, bytes, n);
-    b->held += COPIES * n;
-    s->unsent_bytes += COPIES * n;
+    b->held += item->sound.n - before;
+    s->unsent_bytes += item->sound.n - before;
 }
 
 static void on_words(void *user, const struct speech_words *words)
@@ -132,7 +142,6 @@ static void on_end(void *user, const struct speech_end *e)
         set_failed(item, &r);
         drop_sound(item);
     }
-    wire_fini(&item->sound);
     word_list_fini(&item->words);
     go_on(item->batch);
 }
@@ -174,6 +183,34 @@ static bool key_is_full(const struct batch *b)
     return a && a->most_speeches > 0 && a->n_speeches >= a->most_speeches && b->n_running > 0;
 }
 
+/* Sounds are written while the client takes them. */
+static void answer(struct batch *b)
+{
+    struct base64_part parts[LIMIT_BATCH + 1] = {{.sound = {0}}};
+    char text[160];
+    snprintf(text, sizeof text, "{\"id\":\"speech-batch-%s\",\"results\":[", b->conn->request_id);
+    base64_part_put(&parts[0], text);
+    for (int i = 0; i < b->n; i++) {
+        struct item *item = &b->items[i];
+        base64_part_put(&parts[i], i > 0 ? "," : "");
+        if (item->good) {
+            base64_part_put(&parts[i], "{\"audio_data\":\"");
+            parts[i].sound = item->sound;
+            b->held -= item->sound.n;
+            item->sound = (struct wire_out){0};
+            base64_part_put(&parts[i + 1], "\",");
+        }
+        parts[i + 1].text.failed |= !item->result;
+        base64_part_put(&parts[i + 1], item->result ? item->result + item->good : "");
+    }
+    snprintf(text, sizeof text, "],\"total\":%d,\"succeeded\":%d,\"failed\":%d}", b->n, b->n_good,
+        b->n - b->n_good);
+    base64_part_put(&parts[b->n], text);
+    b->conn->owner_bytes = 0;
+    conn_answer_parts(b->conn, NULL, parts, (size_t)b->n + 1);
+    batch_free(b);
+}
+
 static void go_on(struct batch *b)
 {
     if (b->starting) {
@@ -184,16 +221,9 @@ static void go_on(struct batch *b)
         start_item(&b->items[b->next++]);
     }
     b->starting = false;
-    if (b->n_running > 0 || b->next < b->n) {
-        return;
+    if (b->n_running == 0 && b->next == b->n) {
+        answer(b);
     }
-    char id[64];
-    b->conn->owner_bytes = 0;
-    snprintf(id, sizeof id, "speech-batch-%s", b->conn->request_id);
-    conn_answer_json(b->conn, 200,
-        json_pack("{s:s,s:O,s:i,s:i,s:i}", "id", id, "results", b->results, "total", b->n, "succeeded",
-            b->n_good, "failed", b->n - b->n_good));
-    batch_free(b);
 }
 
 static void on_gone(void *user)
@@ -226,15 +256,14 @@ void speech_batch_request(struct conn *c)
         return;
     }
     b->conn = c;
+    b->server = c->server;
     b->body = body;
-    b->results = json_array();
     b->n = (int)n;
     b->read_at = c->read_at;
     c->owner_bytes = evbuffer_get_length(c->body); /* the strings of its JSON stay */
     for (int i = 0; i < b->n; i++) {
         b->items[i].batch = b;
         b->items[i].index = i;
-        json_array_append_new(b->results, json_null());
     }
     conn_own(c, &owner, b);
     go_on(b);

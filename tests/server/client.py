@@ -100,6 +100,11 @@ class Server:
         s.close()
         return got
 
+    def memory_kb(self):
+        """Of the front end, as it is now."""
+        with open(f"/proc/{self.process.pid}/status") as f:
+            return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
+
     def metric(self, name):
         text = self.ask("GET", "/metrics")[2].decode()
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("tts_" + name))

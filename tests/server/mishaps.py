@@ -222,6 +222,23 @@ def an_utterance_that_ends_early_is_over(s):
     w.close()
 
 
+def a_long_batch_is_written_as_it_is_read(s):
+    """The front end holds each sound once, not the whole answer in base64 beside it."""
+    text = "The quick brown fox jumps over the lazy dog near the river bank. " * 4
+    fields = {"input": text, "response_format": "pcm", "sample_rate": 48000, "sample_format": "f32", "seed": 2}
+    before = s.memory_kb()
+    c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=100)
+    c.request("POST", "/v1/audio/speech/batch", json.dumps({"items": [fields] * 4 + [{"input": ""}]}),
+              {"Content-Type": "application/json"})
+    answer = c.getresponse()  # its head: all sounds are there
+    most = s.memory_kb()
+    results = json.loads(answer.read())["results"]
+    sounds = [base64.b64decode(r["audio_data"]) for r in results[:4]]
+    assert len(set(sounds)) == 1 and len(sounds[0]) > 1500000 and results[4]["status"] == "error", results[4]
+    assert most - before < 3 * 4 * len(sounds[0]) / 1024, (before, most, len(sounds[0]))  # blocks double as they grow
+    c.close()
+
+
 def nobody_waits_but_lanes_are_given(program):
     s = Server(program, "--lanes", "1", "--queue", "0", "-q")
     try:

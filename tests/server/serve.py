@@ -415,11 +415,6 @@ def keys_have_limits(s, path):
     assert s.ask("GET", "/health")[0] == 200 and ask(three)[0] == 429
 
 
-def memory_kb(s):
-    with open(f"/proc/{s.process.pid}/status") as f:
-        return int(next(x for x in f if x.startswith("VmRSS")).split()[1])
-
-
 def who_sends_too_much_is_refused(s):
     head = b"POST /v1/audio/voices HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
     senders = []
@@ -446,13 +441,13 @@ def who_sends_too_much_is_refused(s):
 
 
 def who_reads_nothing_costs_little(s):
-    before, page = memory_kb(s), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    before, page = s.memory_kb(), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     c = socket.create_connection(("127.0.0.1", s.port))
     c.settimeout(10)
     sender = threading.Thread(target=c.sendall, args=(page * 3000,))  # 45 MB of answers
     sender.start()
     time.sleep(0.5)
-    assert memory_kb(s) < before + 4096, (before, memory_kb(s))
+    assert s.memory_kb() < before + 4096, (before, s.memory_kb())
     got, tail = 0, b""
     while got < 3000:  # and nothing of it is lost
         tail += c.recv(1 << 20)
@@ -467,7 +462,7 @@ def who_reads_nothing_costs_little(s):
         w.s.sendall(with_ping)
     except OSError:
         pass
-    assert memory_kb(s) < before + 8192
+    assert s.memory_kb() < before + 8192
     w.close()
     assert s.speak(input=TEXT, max_new_tokens=1)[0] == 200
 
@@ -539,7 +534,8 @@ def main():
     s = Server(program, "--lanes", str(LANES), "--drain", "600")
     long_speech = (every_format_and_way, who_reads_nothing_costs_little, events_carry_the_same_sound, markup_is_obeyed,
                    alone_and_in_a_crowd_the_same, who_leaves_frees_the_lane, who_does_not_read_is_paused,
-                   a_dead_worker_is_replaced, *strangers.long_speech)
+                   a_dead_worker_is_replaced, mishaps.a_long_batch_is_written_as_it_is_read,
+                   *strangers.long_speech)
     for test in (speech_is_that_of_the_program, *long_speech, bad_fields_are_named, bad_bodies_are_refused,
                  bad_http_is_refused, who_sends_too_much_is_refused, chunks_pipelines_and_continue_work, drop_by_drop,
                  a_batch_answers_each_item, sessions_speak_while_text_arrives, sessions_cancel_and_cut,
