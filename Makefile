@@ -387,6 +387,7 @@ clients: $(B)/utter ## the server with clients of others, as PyPI has them, and 
 	@$(CLIENTS) -m pip install -q -r tests/clients/requirements.txt
 	@$(CLIENTS) tests/clients/test_clients.py $(B)/utter
 	@$(CLIENTS) -W ignore tests/clients/heard.py $(B)/utter 5 2>/dev/null # 20: minutes
+	@python3 tests/dialects/first_sound.py $(B)/utter
 	@[ -x $(OLDER)/bin/python ] || { python3 -m venv $(OLDER) && $(OLDER)/bin/pip install -q wyoming==1.7.2; }
 	@$(OLDER)/bin/python tests/clients/wyoming_clients.py $(B)/utter # as Home Assistant pins it
 	@[ -x $(OLD_OPENAI)/bin/python ] || { python3 -m venv $(OLD_OPENAI) && $(OLD_OPENAI)/bin/pip install -q openai==1.40.0 'httpx<0.28'; }
