@@ -33,6 +33,7 @@ def main():
         checks.run("a_voice_is_offered_where_it_can_speak", described.a_voice_is_offered_where_it_can_speak, program,
                    checkpoints, voices, tone(2))
     checks.run("wrong_files_are_told", told.wrong_files_are_told, program)
+    checks.run("the_unit_is_one_for_systemd", told.the_unit_is_one_for_systemd, program)
     checks.run("flags_win_then_variables_then_the_file", told.flags_win_then_variables_then_the_file, program)
     checks.run("the_environment_names_the_model", told.the_environment_names_the_model, program, checkpoints)
     checks.run("a_server_that_nobody_asks_gives_its_memory_back",

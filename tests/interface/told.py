@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -142,6 +143,29 @@ def a_model_that_is_not_opened_in_time_is_told(program):
         assert '"it took too long"' in s.said()
     finally:
         assert s.stop() == 0
+
+
+def the_unit_is_one_for_systemd(program):
+    """As it is, and as Debian's package has it (packaging/debian/rules); with this program as the installed one."""
+    if not shutil.which("systemd-analyze") or not shutil.which("man"):
+        print("SKIP server/the_unit_is_one_for_systemd: no systemd-analyze or no man here")
+        return
+    root = os.path.join(os.path.dirname(__file__), "../..")
+    with open(f"{root}/examples/service/utter.service") as f:
+        unit = f.read()
+    with open(f"{root}/packaging/debian/rules") as f:
+        edits = f.read().split("sed '")[1].split("'")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/man/man1")
+        shutil.copy(f"{root}/docs/utter.1", f"{folder}/man/man1")
+        for name, kept in ("utter", ""), ("utter-server", edits):
+            path = f"{folder}/{name}.service"
+            text = subprocess.run(["sed", kept], input=unit, capture_output=True, text=True, check=True).stdout
+            with open(path, "w") as f:
+                f.write(re.sub("ExecStart=[^ ]*", f"ExecStart={os.path.abspath(program)}", text))
+            said = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, timeout=60,
+                                  env={**os.environ, "MANPATH": f"{folder}/man:"})
+            assert said.returncode == 0 and not said.stdout + said.stderr, (name, said)
 
 
 def wrong_files_are_told(program):
