@@ -4,7 +4,8 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+tests = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(tests / "server"), str(tests / "dialects")]
 import described  # noqa: E402
 import told  # noqa: E402
 from client import Checks, Server, tone  # noqa: E402
@@ -34,6 +35,7 @@ def main():
                    checkpoints, voices, tone(2))
     checks.run("wrong_files_are_told", told.wrong_files_are_told, program)
     checks.run("the_unit_is_one_for_systemd", told.the_unit_is_one_for_systemd, program)
+    checks.run("the_container_for_home_assistant_speaks", told.the_container_for_home_assistant_speaks, program)
     checks.run("flags_win_then_variables_then_the_file", told.flags_win_then_variables_then_the_file, program)
     checks.run("the_environment_names_the_model", told.the_environment_names_the_model, program, checkpoints)
     checks.run("a_server_that_nobody_asks_gives_its_memory_back",

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
-from client import Server, Socket, wait_for
+import wyoming_replay
+from client import Server, Socket, free_port, wait_for
 
 TEXT = "Hello there."
 
@@ -166,6 +167,32 @@ def the_unit_is_one_for_systemd(program):
             said = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, timeout=60,
                                   env={**os.environ, "MANPATH": f"{folder}/man:"})
             assert said.returncode == 0 and not said.stdout + said.stderr, (name, said)
+
+
+def the_container_for_home_assistant_speaks(program):
+    """What it starts, with the words of its CMD, on free ports of this machine alone."""
+    service = os.path.join(os.path.dirname(__file__), "../../examples/service")
+    with open(f"{service}/wyoming.containerfile") as f:
+        words = json.loads(next(line for line in f if line.startswith("CMD "))[4:])
+    port = free_port()
+    words = [w.replace("0.0.0.0:10200", f"127.0.0.1:{port}") for w in words]
+    assert f"tcp://127.0.0.1:{port}" in words, words
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.abspath(program), f"{folder}/utter")
+        environment = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": folder}
+        s = subprocess.Popen([f"{service}/start", *words, "--host", "127.0.0.1", "--port", "0", "-q"], env=environment,
+                             stdout=subprocess.PIPE)
+        try:
+            assert b"ready on" in s.stdout.readline()
+            w = wyoming_replay.ask(port, "describe")
+            assert w.until("info")[-1][1]["tts"][0]["installed"]
+            w.send("synthesize", {"text": TEXT})
+            assert len(wyoming_replay.sound_of(w.until("audio-stop"))) > 20000
+            w.close()
+        finally:
+            s.terminate()
+            assert s.wait(20) == 0
+            s.stdout.close()
 
 
 def wrong_files_are_told(program):
