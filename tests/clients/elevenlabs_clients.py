@@ -2,6 +2,8 @@
 import base64
 import importlib.util
 
+from client import wait_for
+
 TEXT = "Hello there, how are you today?"
 VOICE = "21m00Tcm4TlvDq8ikWAM"  # theirs; stands for one of ours
 
@@ -50,6 +52,21 @@ def elevenlabs_tells_times_and_lists(s):
     assert {v.voice_id for v in client.voices.get_all().voices} >= {"clara", "miles"}
     assert client.models.list()[0].can_do_text_to_speech
     assert client.voices.get("clara").name == "clara"
+
+
+def elevenlabs_is_interrupted_and_goes_on(s):
+    client = client_of(s)
+    before = list(client.text_to_speech.stream(VOICE, text=TEXT, output_format="pcm_24000"))
+    for begin in (lambda: client.text_to_speech.stream(VOICE, text=TEXT * 40),
+                  lambda: client.text_to_speech.stream_with_timestamps(VOICE, text=TEXT * 40),
+                  lambda: client.text_to_speech.convert_realtime(VOICE, text=iter([TEXT * 40]), model_id="x")):
+        with OverPlainWebSocket():
+            pieces = begin()
+            assert next(pieces)
+            pieces.close()  # in the middle
+    assert wait_for(lambda: s.metric("requests_running") == 0)
+    again = list(client.text_to_speech.stream(VOICE, text=TEXT, output_format="pcm_24000"))
+    assert b"".join(again) == b"".join(before)
 
 
 class OverPlainWebSocket:
@@ -105,7 +122,8 @@ def livekit_elevenlabs(s):
                                                  voice_id=voice or VOICE, http_session=http))
 
 
-TESTS = [elevenlabs_speaks_all_formats, elevenlabs_tells_times_and_lists, elevenlabs_streams_text]
+TESTS = [elevenlabs_speaks_all_formats, elevenlabs_tells_times_and_lists, elevenlabs_streams_text,
+         elevenlabs_is_interrupted_and_goes_on]
 if importlib.util.find_spec("pipecat"):
     TESTS += [pipecat_elevenlabs, pipecat_elevenlabs_http]
 if importlib.util.find_spec("livekit.plugins.elevenlabs"):

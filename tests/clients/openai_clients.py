@@ -1,6 +1,7 @@
 # The package openai as it is, newest and 1.40: every format and voice, errors, an interruption, speech after it. By
 # itself: openai_clients.py PROGRAM.
 import asyncio
+import importlib.util
 import pathlib
 import sys
 
@@ -47,12 +48,32 @@ def openai_is_interrupted_and_goes_on(s):
     assert wait_for(lambda: s.metric("requests_running") == 0)
 
 
+def pipecat_openai(s):
+    from agents import pipecat_drive
+    from pipecat.services.openai.tts import OpenAITTSService
+    pipecat_drive(lambda voice: OpenAITTSService(
+        api_key="none", base_url=f"http://127.0.0.1:{s.port}/v1",
+        settings=OpenAITTSService.Settings(voice="nova", model="x" if voice else "tts-1")))  # it checks voices itself
+
+
+def livekit_openai(s):
+    from agents import livekit_drive
+    from livekit.plugins import openai as plugin
+    livekit_drive(lambda http, voice: plugin.TTS(
+        base_url=f"http://127.0.0.1:{s.port}/v1", api_key="none", voice=voice or "ash"))
+
+
 TESTS = [openai_speaks_all_formats, openai_is_interrupted_and_goes_on]
+ALONE = list(TESTS)  # also with the oldest version, which those below do not take
+if importlib.util.find_spec("pipecat"):
+    TESTS.append(pipecat_openai)
+if importlib.util.find_spec("livekit"):
+    TESTS.append(livekit_openai)
 
 if __name__ == "__main__":
     import openai
     checks, server = Checks(), Server(sys.argv[1], "-q")
-    for test in TESTS:
+    for test in ALONE:
         checks.run(f"{test.__name__} ({openai.__version__})", test, server)
     server.stop()
     sys.exit(checks.end())

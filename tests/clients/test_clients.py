@@ -66,51 +66,6 @@ def websockets_cancels_and_goes_on(s):
     asyncio.run(asyncio.wait_for(talk(), 30))
 
 
-def pipecat_stock_class(s):
-    from pipecat.frames.frames import EndFrame, ErrorFrame, TTSAudioRawFrame, TTSSpeakFrame
-    from pipecat.pipeline.pipeline import Pipeline
-    from pipecat.pipeline.runner import PipelineRunner
-    from pipecat.pipeline.task import PipelineTask
-    from pipecat.processors.frame_processor import FrameProcessor
-    from pipecat.services.openai.tts import OpenAITTSService
-
-    class Ear(FrameProcessor):
-        n_bytes = n_errors = 0
-
-        async def process_frame(self, frame, direction):
-            await super().process_frame(frame, direction)
-            self.n_bytes += len(frame.audio) if isinstance(frame, TTSAudioRawFrame) else 0
-            self.n_errors += isinstance(frame, ErrorFrame)
-            await self.push_frame(frame, direction)
-
-    async def talk():
-        ear = Ear()
-        service = OpenAITTSService(api_key="none", base_url=f"http://127.0.0.1:{s.port}/v1",
-                                   settings=OpenAITTSService.Settings(voice="nova"))
-        task = PipelineTask(Pipeline([service, ear]))
-        await task.queue_frames([TTSSpeakFrame(TEXT), TTSSpeakFrame("And again."), EndFrame()])
-        await PipelineRunner(handle_sigint=False).run(task)
-        assert ear.n_errors == 0 and ear.n_bytes > 100000, (ear.n_errors, ear.n_bytes)
-    asyncio.run(asyncio.wait_for(talk(), 60))
-
-
-def livekit_stock_class(s):
-    import aiohttp
-    from livekit.agents.utils import http_context
-    from livekit.plugins import openai as plugin
-
-    async def talk():
-        service = plugin.TTS(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="none", voice="ash")
-        seconds = 0
-        async with service.synthesize(TEXT) as stream:
-            async for piece in stream:
-                seconds += piece.frame.duration
-        await service.aclose()
-        assert 1 < seconds < 5, seconds
-    assert aiohttp and http_context
-    asyncio.run(asyncio.wait_for(talk(), 60))
-
-
 def the_agent_of_the_examples(s):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "agent.wav")
@@ -140,9 +95,7 @@ def main():
     tests = [curl_and_ffmpeg, curl_uploads_with_continue, websockets_cancels_and_goes_on,
              the_description_is_openapi, examples_of_the_documents_run]
     if importlib.util.find_spec("pipecat"):
-        tests += [pipecat_stock_class, the_agent_of_the_examples]
-    if importlib.util.find_spec("livekit.plugins.openai"):
-        tests.append(livekit_stock_class)
+        tests.append(the_agent_of_the_examples)
     for module in ("openai_clients", "elevenlabs_clients", "cartesia_clients", "deepgram_clients"):
         tests += importlib.import_module(module).TESTS
     for test in tests:
