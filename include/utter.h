@@ -376,7 +376,7 @@ typedef struct utter_word {
     uint64_t at, bytes;  /* where it stands in the text as it was given */
     uint64_t start, end; /* when it is heard, samples from the beginning of the sound */
     float certainty;     /* 0 .. 1: how surely the model was there; 0: not known */
-    bool final;          /* it changes no more */
+    bool final;          /* it changes no more, but for `skipped` when the speech has ended */
     bool skipped;        /* nothing of the sound is known to say it */
     uint64_t later[3];   /* 0: for what later versions tell, so that lists keep their stride */
 } utter_word;
@@ -457,7 +457,7 @@ typedef struct utter_piece { /* what became of a piece of the text */
     uint64_t seed;      /* that it was spoken with: each try takes the next */
     utter_finish finish;
     int tries;
-    /* False: the guard ended it, or it was far too short for its text, in the last try, too */
+    /* False: the guard ended it, it was far too short for its text or has skipped a word, in the last try, too */
     bool whole;
     double seconds;       /* of its own sound */
     const int32_t *codes; /* n_frames frames, valid during the call */
@@ -474,8 +474,8 @@ typedef void utter_piece_fn(void *user, const utter_piece *piece);
 
 typedef struct utter_reading_options {
     size_t size; /* set by _init */
-    /* So often is a piece said again, with the next seed, that the guard ended or that was far too short or
-     * long for its text; default 2 */
+    /* So often is a piece said again, with the next seed, that the guard ended, that was far too short or long for
+     * its text, or, where words are asked for, that has skipped one; default 2 */
     int retries;
     /* Default true: sound is given while it is made, and what is said again is heard again. False, for files: a
      * piece is given when it is whole, and what was not whole is not heard. */

@@ -7,6 +7,7 @@
  * LIST has a line for each utterance: recording, or - for the model's own speech; voice; full or stream; seed; text;
  * between them tabulators. Prints a line of JSON for each: the words as they were in the end, when each was first told
  * (`told`, in frames) and with which start (`first`); samples of recordings count from the recording's beginning. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,9 +150,35 @@ static void lead_frame(struct engine *engine, const struct prompt *prompt, struc
     must(m->ops->frame(m->backend, &in, 1, &error), &error);
     must(m->ops->collect(m->backend, lane, &out, &error), &error);
     words_frame(w, out.scores, out.n_scores, &tokens);
+    words_surprise(w, out.usual_log_p - out.log_p);
     must(m->ops->vocode(m->backend, &lane, 1, &error), &error);
     must(m->ops->collect(m->backend, lane, &out, &error), &error);
     words_sound(w, out.pcm, out.n_samples, &tokens);
+}
+
+/* Looks for a word that the codes do not say, as a stream does at its end. */
+static void look_for_missed(struct engine *engine, const struct prompt *prompt,
+    const utter_voice *voice, struct words *w, const int32_t *codes, int n_frames)
+{
+    utter_error error;
+    int64_t missed = -1;
+    const struct stream_context *m = &engine->context;
+    const struct words_tokens tokens = {prompt_token_begins(prompt), prompt_text_tokens(prompt), true};
+    struct lane_settings settings = {{.top_p = 1, .repetition_penalty = 1}, {.top_p = 1}, 0, 2};
+    const struct doubt_in in = {m->ops, m->backend, &engine->context.snapshots, m->model->config, 0,
+        &settings, voice, prompt, codes, n_frames};
+    struct doubt all = {.n = 1, .most = -INFINITY}; /* nothing is left out */
+    while (doubt_pending(&all)) {
+        must(doubt_step(&all, &in, m->model->config->max_positions, &missed, &error), &error);
+    }
+    struct doubt doubt = {.log_p = all.most};
+    doubt.n = words_doubts(w, &tokens, doubt.at);
+    while (doubt_pending(&doubt)) {
+        must(doubt_step(&doubt, &in, m->model->config->max_positions, &missed, &error), &error);
+    }
+    if (doubt.n > 0) {
+        words_weighed(w, missed);
+    }
 }
 
 static void lead(struct engine *engine, const struct line *line, const utter_voice *voice)
@@ -181,6 +208,8 @@ static void lead(struct engine *engine, const struct line *line, const utter_voi
         note(&first, &w, i - skipped);
     }
     const struct words_tokens tokens = {prompt_token_begins(prompt), n, true};
+    look_for_missed(engine, prompt, voice, &w, codes + (ptrdiff_t)skipped * c->n_codebooks,
+        (int)n_frames - skipped);
     words_end(&w, true, &tokens);
     note(&first, &w, (int)n_frames - skipped);
     print_words("led", &w, &first, (LEAD - skipped) * c->codec.frame_samples);

@@ -270,9 +270,13 @@ static int gather(struct engine *e, bool *moved)
         if (!s || !stream_ready(s)) {
             continue;
         }
-        utter_status status =
-            s->prefilled ? UTTER_OK : engine_keep_failure(e, stream_prefill(s, &error), &error);
-        if (!status && s->prefilled && e->context.ops->room) {
+        bool doubts = stream_doubts(s);
+        utter_status status = UTTER_OK;
+        if (doubts || !s->prefilled) {
+            status = doubts ? stream_doubt(s, &error) : stream_prefill(s, &error);
+            engine_keep_failure(e, status, &error);
+        }
+        if (!status && s->prefilled && !doubts && e->context.ops->room) {
             status =
                 engine_keep_failure(e, e->context.ops->room(e->context.backend, i, &error), &error);
         }
@@ -281,7 +285,7 @@ static int gather(struct engine *e, bool *moved)
             continue;
         }
         *moved = true;
-        if (!s->prefilled) {
+        if (!s->prefilled || doubts) {
             continue;
         }
         e->lanes[n] = i;

@@ -104,6 +104,7 @@ void stream_free(utter_stream **stream)
         if (s->words) {
             words_fini(s->words);
         }
+        doubt_fini(&s->doubt);
         memory_free(s->words);
         memory_free(s->codes);
         memory_free(s->ring);
@@ -174,8 +175,8 @@ bool stream_ready(utter_stream *s)
         s->finish = UTTER_FINISH_CANCELLED;
         return false;
     }
-    if (s->held) {
-        return false;
+    if (s->held || stream_doubts(s)) {
+        return !s->held;
     }
     s->finish = reached_bound(s); /* also of a stream that has no text for another frame */
     return s->finish == UTTER_FINISH_NONE && can_go_on(s);
@@ -345,11 +346,45 @@ static void fail_number(utter_stream *s, int frame)
 /* What comes behind the last frame, once it has its sound. */
 static void take_end(utter_stream *s)
 {
+    if (s->coming == UTTER_FINISH_EOS && s->words && s->use_guard && s->context->ops->weigh) {
+        const struct words_tokens tokens = tokens_of(s);
+        s->doubt.n = tokens.finished ? words_doubts(s->words, &tokens, s->doubt.at) : 0;
+    }
     if (s->coming == UTTER_FINISH_ERROR) {
         fail_number(s, s->n_made);
-    } else if (s->coming != UTTER_FINISH_NONE) {
+    } else if (s->coming != UTTER_FINISH_NONE && !stream_doubts(s)) {
         s->finish = s->coming;
     }
+}
+
+bool stream_doubts(const utter_stream *s)
+{
+    return doubt_pending(&s->doubt);
+}
+
+utter_status stream_doubt(utter_stream *s, utter_error *error)
+{
+    const struct stream_context *c = s->context;
+    const struct doubt_in in = {.ops = c->ops,
+        .backend = c->backend,
+        .snapshots = &s->context->snapshots,
+        .config = c->model->config,
+        .lane = s->lane,
+        .settings = &s->settings,
+        .voice = s->voice,
+        .prompt = s->prompt,
+        .codes = s->codes,
+        .n_frames = s->n_made};
+    int64_t missed;
+    double begin = clock_seconds();
+    int most = piece_of(&c->prompt_clock, c->model->config->max_positions);
+    utter_status status = doubt_step(&s->doubt, &in, most, &missed, error);
+    s->stats.prefill_s += clock_seconds() - begin;
+    if (status == UTTER_OK && !stream_doubts(s)) {
+        words_weighed(s->words, missed);
+        s->finish = s->coming;
+    }
+    return status;
 }
 
 /* Where the newest frame is in the text. What the guard says to it holds once that frame has its sound, which may come
@@ -369,6 +404,7 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
     s->stats.talker_s += out->talker_s;
     s->stats.predictor_s += out->predictor_s;
     s->stats.wait_s += out->wait_s;
+    s->doubt.log_p += (double)out->log_p;
     if (s->n_made == 0) {
         learn_prompt(s, out->prefill_s);
     }
@@ -379,6 +415,7 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
         if (s->words) {
             const struct words_tokens tokens = tokens_of(s);
             words_frame(s->words, out->scores, out->n_scores, &tokens);
+            words_surprise(s->words, out->usual_log_p - out->log_p);
             follow(s, &tokens);
             if (s->context->learning.by == s) {
                 learn_frame(

@@ -4,6 +4,7 @@
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
 
+#include "engine/doubt.h"
 #include "engine/guard.h"
 #include "engine/learn.h"
 #include "engine/pace.h"
@@ -57,8 +58,9 @@ struct utter_stream {
     utter_finish strayed; /* what the guard says to where the speech is in the text, or NONE */
     int strayed_at;       /* frames by then */
     struct words *words;  /* NULL: nobody asked */
-    int cancelled;        /* atomic: any thread may set it */
-    bool held;            /* passed over by the step */
+    struct doubt doubt;
+    int cancelled; /* atomic: any thread may set it */
+    bool held;     /* passed over by the step */
 
     int32_t *codes;      /* [max_frames][n_codebooks] */
     int n_frames;        /* whose sound there is */
@@ -105,6 +107,11 @@ int stream_sound_due(const utter_stream *s, bool urgent);
 /* Takes in the sound of that many. */
 void stream_take_sound(utter_stream *s, const struct lane_out *out);
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
+
+/* The speech has ended by itself, and words of it are looked at before that is told. */
+bool stream_doubts(const utter_stream *s);
+/* The next piece of that. */
+utter_status stream_doubt(utter_stream *s, utter_error *error);
 
 /* What this stream has shown of the model's heads is used. True: context->learning.note says what it was. */
 bool stream_learnt(const utter_stream *s);

@@ -60,6 +60,9 @@ struct lane_out {
      * looks at none; or this is its first frame, whose position a backend may have passed as a row of the prompt. */
     const float *scores;
     int n_scores;
+    /* With them: the logarithm of the likelihood of the code 0 that the lane goes on with, or of the end, by the logits
+     * as they are (no temperature, no penalty), and its mean over all that may be chosen. Both 0: not known. */
+    float log_p, usual_log_p;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
     /* Of a lane's first frame: the time of the prompt in front of it, where prefill only queues; -1 where that is not
      * known, for others' prompts came with it; 0 where prefill waits. Of later frames it means nothing. */
@@ -157,6 +160,11 @@ struct backend_ops {
     /* A lane that has no frame yet looks at its rows `begin` to `end`, those that it has by then, from its first frame
      * to its next reset. */
     utter_status (*look)(struct backend *b, int lane, int begin, int end, utter_error *error);
+    /* How well rows explain what was said: as prefill, of a lane without frames, and for each row i with codes[i] at
+     * least 0 the logarithm of the likelihood of that code 0 behind it (as log_p above) -> log_p[i]. The lane is then
+     * good for more of this, or a reset. NULL: the backend cannot tell. */
+    utter_status (*weigh)(struct backend *b, int lane, const struct row *rows, int n,
+        const int32_t *codes, float *log_p, utter_error *error);
 
     /* A recording at the codec's rate, n_samples (at least 1) finite samples, -> *n_frames frames of codes,
      * ceil(n_samples / frame_samples) of them; UTTER_E_ARGUMENT when that is more than `capacity_frames`, UTTER_E_MODEL

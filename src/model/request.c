@@ -92,6 +92,16 @@ utter_status request_rows(const struct config *config, const struct request_lane
     return UTTER_OK;
 }
 
+utter_status request_weigh(const struct config *config, const int32_t *codes, int n, utter_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        if (codes[i] >= config->codec_vocabulary) {
+            return error_set(error, UTTER_E_ARGUMENT, "the code behind row %d is outside its table", i);
+        }
+    }
+    return UTTER_OK;
+}
+
 bool request_codes_fit(const struct config *config, const int32_t *codes, int n_frames)
 {
     for (int i = 0; i < n_frames * config->n_codebooks; i++) {

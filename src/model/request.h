@@ -21,6 +21,9 @@ utter_status request_lane(int lane, int n_lanes, utter_error *error);
 utter_status request_watch(
     const struct config *config, const struct talker_head *heads, int n, utter_error *error);
 utter_status request_look(const struct request_lane *lane, int begin, int end, utter_error *error);
+/* The codes behind n rows, where they are not below 0. */
+utter_status request_weigh(
+    const struct config *config, const int32_t *codes, int n, utter_error *error);
 /* n more positions. */
 utter_status request_room(const struct request_lane *lane, int n, utter_error *error);
 utter_status request_rows(const struct config *config, const struct request_lane *lane,

@@ -366,6 +366,28 @@ const struct row *prompt_rows(const struct prompt *prompt, int *n_rows)
     return prompt->rows;
 }
 
+int prompt_rows_without(const struct prompt *p, int from, int to, const int32_t *codes, int n_frames,
+    struct row *rows, int *first)
+{
+    bool full = p->layout == UTTER_LAYOUT_FULL;
+    int begin = prompt_text_position(p), n = 0;
+    for (int i = 0; i < p->n_rows + n_frames; i++) {
+        int frame = i - p->n_rows; /* whose codes the row has, behind those of the prompt */
+        struct row row = frame < 0 ? p->rows[i]
+                                   : (struct row){.text = prompt_trailing(p, frame),
+                                         .codec = ROW_CODES,
+                                         .codes = codes + (ptrdiff_t)frame * p->config->n_codebooks};
+        if (!full && i >= begin + from) { /* what comes behind the tokens moves up */
+            row.text = list_id(p, (int)p->reference.n + i - begin + to - from);
+        }
+        if (!full || i < begin + from || i >= begin + to) {
+            rows[n++] = row;
+        }
+    }
+    *first = n - n_frames - 1;
+    return n;
+}
+
 int prompt_fixed_rows(const struct prompt *p)
 {
     /* In the stream layout the text is laid over the frames of a voice from the transcript's end on; in the full layout

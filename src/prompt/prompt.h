@@ -40,6 +40,12 @@ utter_status prompt_finish(struct prompt *prompt, utter_error *error);
 /* The rows to prefill, or NULL while they still depend on text to come. */
 const struct row *prompt_rows(const struct prompt *prompt, int *n_rows);
 
+/* The rows that the talker would have read by the end of n_frames frames, codes[n_frames][n_codebooks], had the text
+ * not had its tokens `from` to `to` -> rows, at most those of the prompt and n_frames; how many. Frame f was chosen
+ * behind row *first + f. They borrow of the prompt and the codes. For a prompt that is finished. */
+int prompt_rows_without(const struct prompt *prompt, int from, int to, const int32_t *codes,
+    int n_frames, struct row *rows, int *first);
+
 bool prompt_streams(const struct prompt *prompt); /* the layout is that of streams */
 
 /* How many of the first rows do not depend on the text: the same voice, language, instruction and layout give the same

@@ -56,8 +56,11 @@ double whole_seconds(const struct utter_reading *r, const struct work *w)
 
 bool whole_is(const struct utter_reading *r, const struct work *w)
 {
-    if (w->stream->finish != UTTER_FINISH_EOS || w->only) {
-        return w->stream->finish == UTTER_FINISH_EOS;
+    size_t n_words;
+    stream_words(w->stream, &n_words); /* they are what they will be, now that it has ended */
+    bool said = !w->stream->words || words_skipped(w->stream->words) == 0;
+    if (w->stream->finish != UTTER_FINISH_EOS || w->only || !said) {
+        return w->stream->finish == UTTER_FINISH_EOS && said;
     }
     double seconds = whole_seconds(r, w), pace_s = pace_of(&r->pace);
     bool sure = r->pace.n >= PACE_SURE;

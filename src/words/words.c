@@ -27,7 +27,9 @@ utter_status words_init(struct words *w, const struct heads *heads, int n_tokens
         return status;
     }
     w->shares = memory_new((size_t)n_tokens, sizeof *w->shares);
-    status = w->shares ? path_init(&w->path, n_frames, error) : error_memory(error, "words");
+    w->surprise = memory_new((size_t)n_frames, sizeof *w->surprise);
+    status =
+        w->shares && w->surprise ? path_init(&w->path, n_frames, error) : error_memory(error, "words");
     return status;
 }
 
@@ -37,6 +39,7 @@ void words_fini(struct words *w)
     path_fini(&w->path);
     loudness_fini(&w->loudness);
     memory_free(w->shares);
+    memory_free(w->surprise);
     memory_free(w->at);
     memory_free(w->places);
     *w = (struct words){0};
@@ -271,6 +274,9 @@ void words_end(struct words *w, bool whole, const struct words_tokens *tokens)
         return;
     }
     tell(w, tokens);
+    for (size_t i = 0; w->weighed && i < w->n_told; i++) { /* final ones, too */
+        w->at[i].skipped = (int64_t)i == w->missed;
+    }
     for (size_t i = w->n_told; whole && i < w->segmenter.n; i++) { /* nothing of it was heard */
         const struct segment *s = &w->segmenter.at[i];
         uint64_t end = (uint64_t)w->n_samples;
@@ -281,5 +287,6 @@ void words_end(struct words *w, bool whole, const struct words_tokens *tokens)
     for (size_t i = w->n_final; i < w->n_told; i++) {
         w->at[i].final = true;
     }
+
     w->n_final = w->n_told;
 }

@@ -19,6 +19,9 @@ struct words {
     struct loudness loudness;
     float *shares; /* [n_shares], scratch: the attention on each token */
     int n_shares;
+    float *surprise;            /* [path.room]: of each frame, in nats */
+    bool weighed;               /* it is known better than by attention which word was not said: */
+    int64_t missed;             /* this one, -1: none */
     int64_t n_samples;          /* that have come */
     utter_word *at;             /* [n_told], room for all words of the text so far */
     struct words_place *places; /* the same */
@@ -43,6 +46,8 @@ utter_status words_text(struct words *w, const char *text, size_t bytes, utter_e
 utter_status words_finish(struct words *w, utter_error *error);
 /* A frame was chosen: [heads][n_scores] of the backend. Nothing is allocated, here and below. */
 void words_frame(struct words *w, const float *scores, int n_scores, const struct words_tokens *tokens);
+/* How much less likely than usual the newest frame's code was to the model, in nats. */
+void words_surprise(struct words *w, float nats);
 void words_sound(
     struct words *w, const float *pcm, size_t n_samples, const struct words_tokens *tokens);
 /* The token that the newest frame was at, tokens->n where it was behind them all; -1: not known. */
@@ -52,6 +57,17 @@ int words_place(const struct words *w);
 int words_there(const struct words *w);
 /* Words that the speech went past without saying them, of those that are final. Known heads alone tell. */
 size_t words_skipped(const struct words *w);
+/* Words that may not have been said: the way passes them over, or their frames surprise. Those that surprise most, and
+ * first -> at[WORDS_DOUBTS]; how many. For speech that has ended by itself. */
+enum { WORDS_DOUBTS = 3 };
+struct words_doubt {
+    size_t word;
+    int from, to; /* its tokens */
+    double surprise;
+};
+int words_doubts(const struct words *w, const struct words_tokens *tokens, struct words_doubt *at);
+/* All doubts were looked into: which of the words that the speech went past was not said, or -1. Before words_end. */
+void words_weighed(struct words *w, int64_t missed);
 /* No more sound. `whole`: the speech ended by itself, so that words not heard yet are told, too. */
 void words_end(struct words *w, bool whole, const struct words_tokens *tokens);
 

@@ -162,6 +162,91 @@ static void test_same_codes(void **state)
     model_close(&model);
 }
 
+struct logits {
+    const float *at; /* of the newest position */
+    int64_t n;
+};
+
+static void keep_logits(
+    void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols)
+{
+    struct logits *logits = user;
+    if (strcmp(name, "talker.logits") == 0) {
+        *logits = (struct logits){data, cols};
+    }
+    (void)index;
+    (void)rows;
+}
+
+/* By the definition, in doubles. */
+static double log_p_of(const struct config *c, const struct logits *logits, int32_t code, double *usual)
+{
+    double sum = 0, mean = 0;
+    for (int i = 0; i < logits->n; i++) {
+        bool may_be_chosen = i < config_suppress_from(c) || i == c->codec_eos;
+        sum += may_be_chosen ? exp((double)logits->at[i]) : 0;
+        mean += may_be_chosen ? exp((double)logits->at[i]) * (double)logits->at[i] : 0;
+    }
+    *usual = mean / sum - log(sum);
+    return (double)logits->at[code] - log(sum);
+}
+
+/* How likely each code was is what the logits say; the same codes read as rows, in pieces, are as likely. */
+static void test_weighed(void **state)
+{
+    (void)state;
+    struct model *model = open_model(MODEL);
+    const struct config *c = model->config;
+    const struct talker_head head = {0, 0};
+    struct backend *b = open_backend(model, 1, 2);
+    struct row rows[N_ROWS + N_FRAMES];
+    int32_t codes[N_FRAMES * MAX_CODEBOOKS], behind[N_ROWS + N_FRAMES];
+    float made[N_FRAMES], weighed[N_ROWS + N_FRAMES];
+    struct logits logits;
+    make_rows(c, 0, rows, N_ROWS);
+    cpu->tap(b, keep_logits, &logits);
+    assert_int_equal(cpu->watch(b, &head, 1, NULL), UTTER_OK);
+    assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
+    assert_int_equal(cpu->look(b, 0, BEGIN, END, NULL), UTTER_OK);
+    assert_int_equal(cpu->prefill(b, 0, rows, N_ROWS, NULL), UTTER_OK);
+    for (int t = 0; t < N_FRAMES; t++) {
+        struct lane_out out;
+        double usual;
+        int32_t *own = codes + (ptrdiff_t)t * c->n_codebooks;
+        frame(b, c, t, &out);
+        memcpy(own, out.codes, (size_t)c->n_codebooks * sizeof *own);
+        made[t] = out.log_p;
+        assert_true(fabs((double)out.log_p - log_p_of(c, &logits, own[0], &usual)) < 1e-4);
+        assert_true(fabs((double)out.usual_log_p - usual) < 1e-4);
+        if (t + 1 < N_FRAMES) {
+            rows[N_ROWS + t] =
+                (struct row){.text = text_of(c, 0, t + 1), .codec = ROW_CODES, .codes = own};
+        }
+    }
+    const int n = N_ROWS + N_FRAMES - 1;
+    for (int i = 0; i < n; i++) {
+        int t = i - (N_ROWS - 1); /* chosen behind this row */
+        behind[i] = t < 0 || t % 3 == 1 ? -1 : codes[(ptrdiff_t)t * c->n_codebooks];
+        weighed[i] = 7;
+    }
+    assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
+    for (int done = 0, some; done < n; done += some) {
+        some = n - done < 20 ? n - done : 20;
+        assert_int_equal(
+            cpu->weigh(b, 0, rows + done, some, behind + done, weighed + done, NULL), UTTER_OK);
+    }
+    for (int i = 0; i < n; i++) {
+        double wanted = behind[i] < 0 ? 7 : (double)made[i - (N_ROWS - 1)];
+        assert_true(fabs((double)weighed[i] - wanted) < 1e-4);
+    }
+    behind[0] = c->codec_vocabulary;
+    assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
+    assert_int_equal(cpu->weigh(b, 0, rows, 1, behind, weighed, NULL), UTTER_E_ARGUMENT);
+    assert_int_equal(cpu->weigh(b, 1, rows, 1, behind + 1, weighed, NULL), UTTER_E_ARGUMENT);
+    cpu->close(&b);
+    model_close(&model);
+}
+
 /* The planted heads of the checkpoint look LAG rows back (tools/maker/craft.c): of every lane at every frame the
  * largest score is there, whoever shares the pass. */
 static void test_planted(void **state)
@@ -232,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_same_codes),
+        cmocka_unit_test(test_weighed),
         cmocka_unit_test(test_planted),
         cmocka_unit_test(test_refused),
     };

@@ -176,15 +176,16 @@ def skipped(args):
             cases.append((*planted(text, words, random_of), preset, path))
     for layout in ("full", "stream"):
         answers = run_tool(args, [(c[3], c[2], layout, 0, c[0]) for c in cases])
-        found = wrong = n_planted = n_said = 0
+        found = other = n_planted = wrong = n_said = 0
         for (text, at, _, _), answer in zip(cases, answers):
-            for i, word in enumerate(answer["words"]):
-                if i == at:
-                    n_planted, found = n_planted + 1, found + word["skipped"]
-                elif at is None:
-                    n_said, wrong = n_said + 1, wrong + word["skipped"]
-        print(f"{layout}: found {found} of {n_planted} ({100 * found / n_planted:.1f}%), "
-              f"false alarms {wrong} of {n_said} words ({100 * wrong / n_said:.2f}%)", flush=True)
+            told = [i for i, word in enumerate(answer["words"]) if word["skipped"]]
+            if at is None:
+                n_said, wrong = n_said + len(answer["words"]), wrong + len(told)
+            else:
+                n_planted, found, other = n_planted + 1, found + (told == [at]), other + (told not in ([at], []))
+        print(f"{layout}: found {found} of {n_planted} ({100 * found / n_planted:.1f}%), another word {other}; "
+              f"false alarms {wrong} of {n_said} words ({100 * wrong / n_said:.2f}%), "
+              f"of {len(cases) - n_planted} utterances at most as many", flush=True)
 
 
 def judged_begins(path, text, scratch):

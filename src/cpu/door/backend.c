@@ -277,6 +277,22 @@ static utter_status cpu_look_call(struct backend *b, int lane, int begin, int en
         &b->lanes[lane], b->heads, b->n_heads, begin, b->n_heads > 0 ? end : begin, error);
 }
 
+static utter_status cpu_weigh(struct backend *b, int lane, const struct row *rows, int n,
+    const int32_t *codes, float *log_p, utter_error *error)
+{
+    utter_status status = request_lane(lane, b->n_lanes, error);
+    if (status) {
+        return status;
+    }
+    const struct request_lane at = standing(&b->lanes[lane]);
+    if ((status = request_rows(b->model->config, &at, rows, n, error)) ||
+        (status = request_weigh(b->model->config, codes, n, error))) {
+        return status;
+    }
+    cpu_frame_weigh(&b->frame, &b->lanes[lane], rows, n, codes, log_p);
+    return UTTER_OK;
+}
+
 /* ---- Snapshots ---- */
 
 static utter_status cpu_keep(struct backend *b, int lane, int n_rows, bool vocoder,
@@ -375,6 +391,7 @@ const struct backend_ops cpu_backend = {
     .prime = cpu_prime,
     .watch = cpu_watch,
     .look = cpu_look_call,
+    .weigh = cpu_weigh,
     .lane_keep = cpu_keep,
     .lane_resume = cpu_resume,
     .snapshot_free = cpu_snapshot_release,

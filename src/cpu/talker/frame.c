@@ -104,23 +104,66 @@ static const struct cpu_look *look_of(const struct cpu_lane *lane)
     return lane->look.end > lane->look.begin ? &lane->look : NULL;
 }
 
+/* At most n_columns rows, of which `done` of the prompt were read before. `look`: what the last one looks at, or
+ * NULL. */
+static void read_rows(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n,
+    int done, const struct cpu_look *look)
+{
+    cpu_embed_rows(&f->embed, rows, n, f->x);
+    tap(f, "prompt", done, f->x, n, f->model->config->talker.width);
+    for (int i = 0; i < n; i++) {
+        f->columns[i] = (struct cpu_column){&lane->talker, lane->position++, i == n - 1 ? look : NULL};
+    }
+    cpu_stack_run(&f->talker, f->x, f->columns, n, f->scratch, &f->tap, "talker.layer");
+}
+
 void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n)
 {
-    int64_t width = f->model->config->talker.width;
     int last = 0;
     for (int done = 0; done < n; done += last) {
         last = min(n - done, f->n_columns);
-        cpu_embed_rows(&f->embed, rows + done, last, f->x);
-        tap(f, "prompt", done, f->x, last, width);
-        for (int i = 0; i < last; i++) {
-            bool is_last = done + i + 1 == n; /* it may choose the first frame */
-            f->columns[i] =
-                (struct cpu_column){&lane->talker, lane->position++, is_last ? look_of(lane) : NULL};
-        }
-        cpu_stack_run(&f->talker, f->x, f->columns, last, f->scratch, &f->tap, "talker.layer");
+        bool is_end = done + last == n; /* its last row may choose the first frame */
+        read_rows(f, lane, rows + done, last, done, is_end ? look_of(lane) : NULL);
     }
     if (n > 0) {
-        finish_talker(f, &lane, f->x + (last - 1) * width, 1);
+        finish_talker(f, &lane, f->x + (last - 1) * f->model->config->talker.width, 1);
+    }
+}
+
+/* Of n rows that were read: log_p of those that have a code. */
+static void weigh_rows(struct cpu_frame *f, int n, const int32_t *codes, float *log_p)
+{
+    const struct config *c = f->model->config;
+    const struct talker_weights *w = &f->model->talker;
+    int64_t width = c->talker.width, vocabulary = c->codec_vocabulary;
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        if (codes[i] >= 0) {
+            f->kern->norm(
+                f->normed + m++ * width, f->x + i * width, w->stack.norm, width, c->talker.norm_eps);
+        }
+    }
+    if (m > 0) {
+        kern_matmul(f->kern, f->pool, f->logits, vocabulary, &w->head, f->normed, width, m,
+            cpu_scratch_rounded(f->scratch));
+    }
+    m = 0;
+    for (int i = 0; i < n; i++) {
+        if (codes[i] >= 0) {
+            float usual;
+            log_p[i] = sample_log_p(f->logits + m++ * vocabulary, c->codec_vocabulary,
+                config_suppress_from(c), c->codec_eos, codes[i], &usual);
+        }
+    }
+}
+
+void cpu_frame_weigh(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n,
+    const int32_t *codes, float *log_p)
+{
+    for (int done = 0, some; done < n; done += some) {
+        some = min(n - done, f->n_columns);
+        read_rows(f, lane, rows + done, some, done, NULL);
+        weigh_rows(f, some, codes + done, log_p + done);
     }
 }
 
@@ -161,13 +204,16 @@ static int32_t choose(struct cpu_frame *f, struct cpu_lane *lane, int codebook, 
 /* Code 0. A forced lane goes on whatever was chosen; another one ends with the end token. */
 static void choose_first(struct cpu_frame *f, struct cpu_lane *lane, const int32_t *forced)
 {
+    const struct config *c = f->model->config;
+    int32_t code = choose(f, lane, 0, lane->logits);
     if (look_of(lane)) {
         lane->out.scores = lane->look.scores;
         lane->out.n_scores = cpu_look_rows(&lane->look, lane->position - 1);
+        lane->out.log_p = sample_log_p(lane->logits, c->codec_vocabulary, config_suppress_from(c),
+            c->codec_eos, forced ? forced[0] : code, &lane->out.usual_log_p);
     }
-    int32_t code = choose(f, lane, 0, lane->logits);
     lane->ready = false;
-    lane->out.end = code == f->model->config->codec_eos && !forced;
+    lane->out.end = code == c->codec_eos && !forced;
     lane->codes[0] = code;
     lane->taken[0] = forced ? forced[0] : code;
     if (!lane->out.end) {

@@ -34,6 +34,10 @@ void cpu_frame_fini(struct cpu_frame *f);
 /* Rows through the talker; the caller has checked that they fit the tables and the lane. */
 void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n);
 
+/* The same, and how likely the codes are that come behind them (backend.h, weigh). */
+void cpu_frame_weigh(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n,
+    const int32_t *codes, float *log_p);
+
 /* One frame for each lane; in[i] belongs to lanes[i] and was checked. */
 void cpu_frame_run(
     struct cpu_frame *f, struct cpu_lane *const *lanes, const struct frame_in *in, int n);

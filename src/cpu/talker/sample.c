@@ -178,6 +178,24 @@ int sample_choose(const struct sample_in *in, float *scores, int32_t *order, boo
     return race(in, scores, order, narrow(in->sampling, scores, order, field.n));
 }
 
+float sample_log_p(const float *logits, int n, int suppress_from, int keep, int32_t code, float *usual)
+{
+    double sum = 0, weighed = 0;
+    float largest = logits[keep];
+    for (int i = 0; i < suppress_from; i++) {
+        largest = logits[i] > largest ? logits[i] : largest;
+    }
+    for (int i = 0; i < n; i++) {
+        if (i < suppress_from || i == keep) {
+            float below = logits[i] - largest, p = expf(below);
+            sum += (double)p;
+            weighed += (double)(p * below);
+        }
+    }
+    *usual = (float)(weighed / sum - log(sum));
+    return (float)((double)(logits[code] - largest) - log(sum));
+}
+
 void sample_probabilities(const struct sample_in *in, float *scores, int32_t *order, double *out)
 {
     bool bad = false;
