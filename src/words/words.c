@@ -277,11 +277,12 @@ void words_end(struct words *w, bool whole, const struct words_tokens *tokens)
     for (size_t i = 0; w->weighed && i < w->n_told; i++) { /* final ones, too */
         w->at[i].skipped = (int64_t)i == w->missed;
     }
+    bool late = w->weighed && w->missed >= 0; /* the way is, behind a word that was not said */
     for (size_t i = w->n_told; whole && i < w->segmenter.n; i++) { /* nothing of it was heard */
         const struct segment *s = &w->segmenter.at[i];
         uint64_t end = (uint64_t)w->n_samples;
         w->at[i] =
-            (utter_word){.at = s->at, .bytes = s->bytes, .start = end, .end = end, .skipped = true};
+            (utter_word){.at = s->at, .bytes = s->bytes, .start = end, .end = end, .skipped = !late};
         w->n_told = i + 1;
     }
     for (size_t i = w->n_final; i < w->n_told; i++) {

@@ -59,7 +59,7 @@ int words_there(const struct words *w);
 size_t words_skipped(const struct words *w);
 /* Words that may not have been said: the way passes them over, or their frames surprise. Those that surprise most, and
  * first -> at[WORDS_DOUBTS]; how many. For speech that has ended by itself. */
-enum { WORDS_DOUBTS = 3 };
+enum { WORDS_DOUBTS = 4 };
 struct words_doubt {
     size_t word;
     int from, to; /* its tokens */
