@@ -216,7 +216,7 @@ static void announce(const struct server *s)
 
 static void on_ready(struct server *s, bool first)
 {
-    if (first) {
+    if (first && !s->draining) { /* else nobody can come any more */
         announce(s);
     }
     speech_dispatch(s);
