@@ -70,7 +70,8 @@ static const char *fault_of(
     const struct server *s, bool patient, const struct admission_now *now, double *wait)
 {
     const double patience = 1e-3 * s->options->patience_ms;
-    int n_free = s->is_ready ? admission_free(s, now->promised) : 0,
+    /* Who wakes a worker that rests will have one of its lanes, also where nobody may wait. */
+    int n_free = s->is_ready ? admission_free(s, now->promised) : s->is_resting,
         n_ahead = now->n_before + 1 - n_free;
     *wait = wait_of(s, n_ahead);
     if (s->n_queued + 1 - n_free > s->options->queue) {
