@@ -52,7 +52,9 @@ void samples_put(struct wire_out *out, enum samples samples, const float *pcm, s
 {
     for (size_t i = 0; i < n && !out->failed; i++) {
         int16_t s16 = samples_s16(pcm[i]);
-        uint8_t byte = samples == SAMPLES_ULAW ? samples_ulaw(s16) : samples_alaw(s16);
+        uint8_t byte = samples == SAMPLES_ULAW   ? samples_ulaw(s16)
+                       : samples == SAMPLES_ALAW ? samples_alaw(s16)
+                                                 : 0;
         float f32 = isnan(pcm[i]) ? 0 : pcm[i];
         const void *value = samples == SAMPLES_S16   ? (const void *)&s16
                             : samples == SAMPLES_F32 ? (const void *)&f32
