@@ -33,6 +33,7 @@ struct worker {
     struct schedule_speech *choices; /* [n_lanes] */
     int n_lanes;
     struct schedule_clock clock;
+    int capacity; /* what the clock said after the last step */
     uint8_t *in;
     size_t in_n, in_room;
     struct wire_out out; /* what the step gives, then the outbox's */
@@ -239,7 +240,10 @@ static void harvest(struct worker *w, struct slot *slot, double now, struct slot
 static void beat(struct worker *w, double now, int n_stepped, double step_s)
 {
     double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
-    struct wire_beat beat = {0, n_stepped, schedule_capacity(&w->clock, w->n_lanes, frame_s), step_s};
+    if (n_stepped > 0 || w->capacity == 0) {
+        w->capacity = schedule_capacity(&w->clock, w->n_lanes, frame_s);
+    }
+    struct wire_beat beat = {0, n_stepped, w->capacity, step_s};
     for (int i = 0; i < w->n_lanes; i++) {
         beat.n_open += w->slots[i].reading != NULL;
     }
