@@ -141,7 +141,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients day page check-cuda frame-tools mutants mutants-cuda fuzz test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
+.PHONY: FORCE all help bench-kernels check check-book chosen clients day page check-cuda frame-tools mutants mutants-cuda fuzz simulate test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -297,16 +297,29 @@ fuzz: $(FUZZERS) ## looks for inputs that break a parser; FUZZ_SECONDS=60 for ea
 	        -artifact_prefix=build/fuzz/$$name- build/fuzz/$$name tests/fuzz/corpus/$$name || exit 1; \
 	done
 
+# The front end, its worker and libevent in a world that a seed decides: what they call the system for, the linker gives them
+# from tests/sim; and a library that makes sound without a model.
+SIMULATED := clock_gettime gettimeofday getrandom epoll_create1 epoll_ctl epoll_wait read write readv writev recv send poll close socketpair \
+             pipe2 socket bind listen accept4 getsockname setsockopt shutdown fcntl ioctl prctl signal pthread_sigmask pthread_create \
+             pthread_join pthread_cond_wait pthread_cond_broadcast kill waitpid spawn_program link_open link_close
+SIM_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/sim/*.c))
+$(B)/tests/sim/simulate: ALL_LDFLAGS += $(foreach f,$(SIMULATED),-Wl$(comma)--wrap=$(f))
+$(B)/tests/sim/simulate: $(SIM_OBJ) $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ)) $(B)/server.a
+	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+
+simulate: $(B)/tests/sim/simulate ## lives of the server in a simulated world; SEEDS=1000000, FROM=1 (tests/sim)
+	@$< --from $(or $(FROM),1) --seeds $(or $(SEEDS),10000)
+
 # What the transcripts of the program play on.
 $(B)/tests/cli/libportaudio.so.2: $(B)/tests/cli/portaudio.o
 	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
 
-test-programs: $(TESTS) $(REPLAYS) $(B)/tests/cli/libportaudio.so.2
+test-programs: $(TESTS) $(REPLAYS) $(B)/tests/sim/simulate $(B)/tests/cli/libportaudio.so.2
 
 # With ONLY, just the programs that have one of its words in their path.
 named  = $(if $(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),$(1))
 CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(program)),$(program)))
-chosen: all $(CHOSEN) $(B)/tests/cli/libportaudio.so.2
+chosen: all $(CHOSEN) $(B)/tests/sim/simulate $(B)/tests/cli/libportaudio.so.2
 check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
 

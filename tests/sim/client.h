@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Clients of every kind: those who listen, those who leave, those who do not read, those who send nonsense. Each must
+ * be told what becomes of what it asked, within its time. */
+#ifndef SIM_CLIENT_H
+#define SIM_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum client_kind {
+    CLIENT_RAW,
+    CLIENT_WHOLE,
+    CLIENT_EVENTS,
+    CLIENT_SESSION, /* a WebSocket */
+    CLIENT_ASKS,    /* for what is no speech */
+    CLIENT_BAD,     /* a request in which bytes are wrong */
+    CLIENT_HALF,    /* a request that stops coming */
+    CLIENT_SILENT,
+    CLIENT_KINDS
+};
+
+enum client_reading { READS_AT_ONCE, READS_AS_HEARD, READS_SLOWLY, READS_NO_MORE };
+
+struct client_plan {
+    enum client_kind kind;
+    enum client_reading reading;
+    int n_requests;
+    size_t least_bytes, most_bytes; /* of a text */
+    double leaves_s;                /* after so long, < 0: never */
+    double send_s;                  /* so long its request takes to come */
+    int key;                        /* -1: none, -2: one that is none */
+    uint32_t address;
+    bool must_be_served;
+};
+
+/* What all clients of a life have seen. */
+struct clients_seen {
+    uint64_t n_clients, n_asked;                             /* asked: speeches, whole requests */
+    uint64_t n_whole, n_broken, n_refused, n_left, n_closed; /* of those */
+    uint64_t n_speech_refused[600];                          /* by status */
+    uint64_t n_good;                                         /* audible in time and without a gap */
+    uint64_t n_with_gaps;
+    double longest_bound_s; /* of all that were told: the longest wait */
+    double *firsts_s;       /* first audible of each that was */
+    size_t n_firsts, firsts_room;
+    double refused_s; /* the longest that a refusal took */
+    double sound_s;
+};
+extern struct clients_seen seen;
+
+/* `slowness`: seconds that the server may take for one of sound. */
+void clients_begin(double patience_s, bool has_keys, double slowness);
+/* A client comes. */
+void client_new(const struct client_plan *plan);
+int clients_count(void);
+/* The server is about to stop, or has stopped: connections may be refused and closed. */
+void clients_know_of_end(void);
+void clients_end(void);
+
+#endif

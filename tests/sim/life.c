@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a seed draws: the options, the model, who comes and when, what fails; and what must be so at each moment. */
+#include "tests/sim/life.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/front/serve.h"
+#include "server/loop/link.h"
+#include "server/loop/server.h"
+#include "server/worker/worker.h"
+#include "tests/sim/client.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/model.h"
+
+enum { N_KEYS = 4 };
+
+static struct {
+    struct serve_options options;
+    struct server *server;
+    double arrivals_s, faults_s; /* means between two; 0: none */
+    double ends_at;
+    double stopped_at; /* 0: it was not told to stop */
+    bool storms;       /* it is stopped while it is at work */
+    bool quiet;        /* nothing is drawn any more: all is well and must be served */
+    int n_probes;
+    struct alarm arrival, fault, end, second;
+    char key_file[64];
+} life;
+
+struct server *life_server(void)
+{
+    return life.server;
+}
+
+/* ---- What must be so ---- */
+
+bool __real_link_open(struct server *s, const struct link_owner *owner);
+bool __wrap_link_open(struct server *s, const struct link_owner *owner);
+bool __wrap_link_open(struct server *s, const struct link_owner *owner)
+{
+    life.server = s;
+    return __real_link_open(s, owner);
+}
+
+/* Every speech has ended in one way, and was counted once. */
+static void look_at_counts(const struct server *s)
+{
+    const struct metrics *m = &s->metrics;
+    uint64_t n[METRICS_N_OUTCOMES] = {0}, n_cancelled = 0;
+    for (int i = 0; i < METRICS_N_ENDPOINTS; i++) {
+        for (int k = 0; k < METRICS_N_OUTCOMES; k++) {
+            n[k] += m->requests[i][k];
+        }
+    }
+    for (int i = 0; i < METRICS_N_STAGES; i++) {
+        n_cancelled += m->cancelled[i];
+    }
+    if (n[METRICS_OK] + n[METRICS_ERROR] + n[METRICS_CANCELLED] != s->next_id ||
+        n_cancelled != n[METRICS_CANCELLED]) {
+        world_fail("of %u speeches %llu were counted as good, %llu as failed, %llu (%llu by stage) as "
+                   "cancelled",
+            s->next_id, (unsigned long long)n[METRICS_OK], (unsigned long long)n[METRICS_ERROR],
+            (unsigned long long)n[METRICS_CANCELLED], (unsigned long long)n_cancelled);
+    }
+    if (n[METRICS_OK] < seen.n_whole) {
+        world_fail("%llu answers were whole, %llu are counted", (unsigned long long)seen.n_whole,
+            (unsigned long long)n[METRICS_OK]);
+    }
+    if (s->n_conns != 0 || s->held_bytes != 0 || s->unsent_bytes != 0 || s->n_lingering != 0) {
+        world_fail("without a connection, %d connections, %zu and %zu bytes, %d lingering are counted",
+            s->n_conns, s->held_bytes, s->unsent_bytes, s->n_lingering);
+    }
+}
+
+void __real_link_close(struct server *s);
+void __wrap_link_close(struct server *s);
+void __wrap_link_close(struct server *s)
+{
+    look_at_counts(s);
+    if (life.stopped_at <= 0 && (s->was_ready || s->exit_code == 0)) {
+        world_fail("the server has ended, and nobody told it to");
+    }
+    if (life.stopped_at > 0 && s->was_ready && s->exit_code != 0) {
+        world_fail("told to stop, the server ends with %d", s->exit_code);
+    }
+    __real_link_close(s);
+    clients_know_of_end();
+    life.server = NULL;
+}
+
+/* Whenever the front end has nothing to do. */
+static void look(void)
+{
+    struct server *s = life.server;
+    if (!s) {
+        return;
+    }
+    if (s->n_running > s->ready.lanes || s->n_running < 0 || s->n_queued < 0 ||
+        s->n_queued > s->options->queue + s->ready.lanes) {
+        world_fail("%d run on %d lanes, %d wait", s->n_running, s->ready.lanes, s->n_queued);
+    }
+    int room = s->options->paced && s->capacity > 0 && s->capacity < s->ready.lanes ? s->capacity
+                                                                                    : s->ready.lanes;
+    if (s->n_queued > 0 && link_out(s) && s->n_running < room) {
+        world_fail("%d wait, and only %d of %d lanes are taken", s->n_queued, s->n_running, room);
+    }
+    if (s->held_bytes > LIMIT_HELD + (size_t)s->n_conns * LIMIT_HELD_SMALL + (8 << 20) ||
+        s->unsent_bytes > LIMIT_UNSENT_ALL + (size_t)s->n_conns * 2 * LIMIT_UNSENT) {
+        world_fail("clients hold %zu bytes, and have not taken %zu", s->held_bytes, s->unsent_bytes);
+    }
+}
+
+/* ---- The end ---- */
+
+static void not_ended(void *user)
+{
+    (void)user;
+    world_fail("told to stop at %.3f s, with %d s for those who speak, it still runs", life.stopped_at,
+        life.options.drain_s);
+}
+
+static void stop(void *user)
+{
+    bool again = user != NULL;
+    clients_know_of_end();
+    life.stopped_at = world_now();
+    alarm_clear(&life.arrival);
+    alarm_clear(&life.fault);
+    alarm_set(&life.end, again ? 0.3 : life.options.drain_s + 1, not_ended, NULL);
+    if (!again && draw_chance(0.2)) {
+        alarm_set(&life.second, draw_between(0, life.options.drain_s), stop, &life);
+    }
+    raise(draw_chance(0.5) ? SIGTERM : SIGINT);
+}
+
+static void probe(void *user);
+
+/* All who came have been told: lanes, queue and connections are as at the beginning. */
+static void wait_for_quiet(void *user)
+{
+    const struct server *s = life.server;
+    (void)user;
+    bool well = s->is_ready || s->is_resting;
+    if (clients_count() > 0 || !well || world_now() < life.ends_at + 5) {
+        if (world_now() > life.ends_at + 30000) {
+            world_fail("long after the last fault, %d clients are left and the worker is %s",
+                clients_count(), s->is_ready ? "ready" : "not ready");
+        }
+        alarm_set(&life.end, 1, wait_for_quiet, NULL);
+        return;
+    }
+    if (s->n_running != 0 || s->n_queued != 0 || model_open_speeches() != 0) {
+        world_fail("nobody is here, and %d speeches run, %d wait, the worker has %d", s->n_running,
+            s->n_queued, model_open_speeches());
+    }
+    life.n_probes = life.options.key_file ? N_KEYS : 1;
+    probe(NULL);
+}
+
+/* Now each key's speech must be made. */
+static void probe(void *user)
+{
+    (void)user;
+    if (life.n_probes == 0 && clients_count() == 0) {
+        stop(NULL);
+        return;
+    }
+    if (clients_count() == 0) {
+        life.n_probes--;
+        client_new(&(struct client_plan){.kind = CLIENT_RAW,
+            .n_requests = 1,
+            .least_bytes = 20,
+            .most_bytes = 40,
+            .leaves_s = -1,
+            .key = life.options.key_file ? life.n_probes : -1,
+            .must_be_served = true});
+    }
+    alarm_set(&life.end, 1, probe, NULL);
+}
+
+static void end_arrivals(void *user)
+{
+    (void)user;
+    alarm_clear(&life.arrival);
+    alarm_clear(&life.fault);
+    if (life.storms) {
+        stop(NULL);
+        return;
+    }
+    life.quiet = true;
+    model_plan.does_not_open = model_plan.breaks = 0;
+    if (kernel_worker_is_frozen()) {
+        kernel_kill_worker();
+    }
+    wait_for_quiet(NULL);
+}
+
+/* ---- What comes ---- */
+
+static void draw_client(struct client_plan *p)
+{
+    static const int usual[] = {CLIENT_RAW, CLIENT_RAW, CLIENT_RAW, CLIENT_RAW, CLIENT_WHOLE,
+        CLIENT_EVENTS, CLIENT_EVENTS, CLIENT_SESSION, CLIENT_SESSION, CLIENT_ASKS, CLIENT_BAD,
+        CLIENT_HALF, CLIENT_SILENT};
+    *p = (struct client_plan){.kind = (enum client_kind)usual[draw_below(sizeof usual / sizeof *usual)],
+        .n_requests = draw_chance(0.7) ? 1 : 1 + draw_below(5),
+        .least_bytes = 12,
+        .most_bytes = draw_chance(0.85)  ? 50
+                      : draw_chance(0.9) ? 250
+                      : draw_chance(0.9) ? 1000
+                                         : 6000,
+        .leaves_s = draw_chance(0.3) ? draw_wait(draw_chance(0.5) ? 0.1 : 5) : -1,
+        .send_s = draw_chance(0.2) ? draw_between(0, 3) : 0,
+        .key = -1,
+        .address = 0x0A000000u + (uint32_t)draw_below(8)};
+    int reading = draw_below(20);
+    p->reading = reading == 0   ? READS_AS_HEARD
+                 : reading == 1 ? READS_SLOWLY
+                 : reading == 2 ? READS_NO_MORE
+                                : READS_AT_ONCE;
+    if (life.options.key_file) {
+        p->key = draw_chance(0.9) ? draw_below(N_KEYS) : -1 - draw_below(2);
+    }
+}
+
+static void arrive(void *user)
+{
+    struct client_plan p;
+    (void)user;
+    int n = draw_chance(0.95) ? 1 : 1 + draw_below(20);
+    for (int i = 0; i < n; i++) {
+        draw_client(&p);
+        client_new(&p);
+    }
+    alarm_set(&life.arrival, draw_wait(life.arrivals_s), arrive, NULL);
+}
+
+static void go_wrong(void *user)
+{
+    (void)user;
+    switch (draw_below(5)) {
+    case 0:
+    case 1:
+        kernel_kill_worker();
+        break;
+    case 2: /* not while it opens the model: nobody gives such a worker up */
+        if (life.server && life.server->is_ready) {
+            kernel_freeze_worker();
+        }
+        break;
+    case 3:
+        raise(SIGHUP);
+        break;
+    default:
+        kernel_move_wall(draw_between(-1e6, 1e6));
+    }
+    alarm_set(&life.fault, draw_wait(life.faults_s), go_wrong, NULL);
+}
+
+/* ---- A life ---- */
+
+static void write_keys(void)
+{
+    static bool written;
+    life.options.key_file = life.key_file;
+    snprintf(life.key_file, sizeof life.key_file, "/tmp/sim-keys-%d", (int)getpid());
+    if (written) {
+        return;
+    }
+    FILE *f = fopen(life.key_file, "w");
+    if (!f) {
+        world_fail("cannot write %s", life.key_file);
+    }
+    fprintf(f, "key0\nkey1 speeches=1\nkey2 speeches=3 per-minute=600\nkey3 per-minute=30\n");
+    fclose(f);
+    written = true;
+}
+
+static void draw_model(void)
+{
+    static const int rates[] = {8000, 8000, 8000, 8000, 8000, 8000, 8000, 8000, 16000, 24000};
+    int rate = rates[draw_below(10)];
+    bool bad = draw_chance(0.3);
+    model_plan = (struct model_plan){.shape = &model_shapes[draw_below(MODEL_SHAPES)],
+        .lanes = draw_chance(0.05) ? 0 : 24, /* a wide model is slow to simulate */
+        .sample_rate = rate,
+        .frame_samples = rate * 8 / 100,
+        .unsteady = draw_between(0, 0.5),
+        .fails = bad ? 0.05 : 0,
+        .empty = bad ? 0.02 : 0,
+        .does_not_open = draw_chance(0.2) ? 0.3 : 0,
+        .breaks = draw_chance(0.1) ? 1e-3 : 0};
+}
+
+static void draw_options(void)
+{
+    static const double long_s[] = {20, 20, 60, 60, 200, 600, 3600};
+    double most_s = long_s[draw_below(7)], n_clients = 1 + draw_wait(draw_chance(0.9) ? 5 : 40);
+    bool paced = draw_chance(0.8);
+    life.options = (struct serve_options){.model = "simulated",
+        .host = "127.0.0.1",
+        .device = "auto",
+        .port = 8080,
+        .threads = 2,
+        .lanes = paced ? 0 : 1 + draw_below(8),
+        .queue = draw_chance(0.1) ? 0 : 1 + draw_below(64),
+        .patience_ms = draw_chance(0.7) ? 300 : 20 + draw_below(3000),
+        .paced = paced,
+        .snapshot_bytes = 0,
+        .format = "pcm",
+        .idle_minutes = draw_chance(0.3) ? draw_between(0.1, 2) : 0,
+        .drain_s = 1 + draw_below(30),
+        .quiet = true};
+    if (draw_chance(0.3)) {
+        write_keys();
+    }
+    double duration = draw_between(1, most_s);
+    life.arrivals_s = duration / n_clients;
+    life.faults_s = draw_chance(0.5) ? duration / draw_between(0.5, 6) : 0;
+    life.storms = draw_chance(0.5);
+    life.ends_at = world_now() + duration;
+    alarm_set(&life.end, duration, end_arrivals, NULL);
+    alarm_set(&life.arrival, draw_wait(life.arrivals_s), arrive, NULL);
+    if (life.faults_s > 0) {
+        alarm_set(&life.fault, draw_wait(life.faults_s), go_wrong, NULL);
+    }
+}
+
+/* The allocator keeps some of what was freed, so only what grows from one 500 lives to the next is told. */
+static void look_for_leaks(void)
+{
+    enum { EVERY = 500, GROWS = 96 << 10 };
+    static size_t before;
+    static int n_lives;
+    if (++n_lives % EVERY == 0) {
+        size_t now = mallinfo2().uordblks;
+        if (n_lives > EVERY && now > before + GROWS) {
+            world_fail("%zu bytes in use, %zu of them since %d lives", now, now - before, EVERY);
+        }
+        before = now;
+    }
+}
+
+/* Until the server has ended, and all that it has left behind. */
+static void serve(void)
+{
+    serve_run(&life.options);
+    clients_know_of_end();
+    clients_end();
+    alarm_clear(&life.arrival);
+    alarm_clear(&life.fault);
+    alarm_clear(&life.end);
+    alarm_clear(&life.second);
+    while (task_count() > 0) { /* what was killed goes to its end */
+        task_wait_until(world_now_ns() + 1000);
+    }
+}
+
+double life_run(uint64_t seed)
+{
+    memset(&life, 0, sizeof life);
+    world_begin(seed);
+    kernel_begin();
+    kernel_worker_is(worker_main);
+    kernel_on_idle(look);
+    double began = world_now();
+    draw_model();
+    draw_options();
+    clients_begin(1e-3 * life.options.patience_ms, life.options.key_file != NULL,
+        model_slowness(life.options.lanes));
+    serve();
+    kernel_end();
+    clients_begin(0, false, 0);
+    look_for_leaks();
+    return world_now() - began;
+}
