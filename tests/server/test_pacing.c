@@ -176,10 +176,10 @@ static void wait_until_ready(struct server *s)
     assert_int_equal(s->capacity, 1);
 }
 
-/* Lanes that they make room for are given away too. */
-static void wait_for_bytes(struct server *s, const struct listener *l)
+/* Of so many letters of "sound". Lanes that they make room for are given away too. */
+static void wait_for_sound(struct server *s, const struct listener *l, size_t n_letters)
 {
-    for (int i = 0; i < 500 && l->n_bytes == 0; i++) {
+    for (int i = 0; i < 500 && l->n_bytes < n_letters * SOUND_S * RATE * 2; i++) {
         run_for(s, 0.01);
     }
     run_for(s, 0.01);
@@ -237,7 +237,7 @@ static void who_waited_long_counts_like_others(void **state)
     assert_int_equal(s.n_running, 1);
     /* The first has so much sound in hand that it needs little more: a place for one, not for two. */
     speech_text(speeches[0], "soun", 4);
-    wait_for_bytes(&s, &listeners[0]);
+    wait_for_sound(&s, &listeners[0], 4);
     assert_int_equal(listeners[0].n_bytes, 4 * SOUND_S * RATE * 2);
     assert_int_equal(s.n_running, 2);
     assert_int_equal(s.n_queued, 1);
@@ -329,8 +329,8 @@ static void who_listens_too_slowly_is_ended(void **state)
     double began = clock_seconds();
     speech_text(held, "so", 2); /* four seconds of sound */
     speech_text(other, "s", 1);
-    wait_for_bytes(&s, &listeners[0]);
-    wait_for_bytes(&s, &listeners[1]);
+    wait_for_sound(&s, &listeners[0], 2);
+    wait_for_sound(&s, &listeners[1], 1);
     speech_hold(held, true);
     speech_tick(&s, began + SLOW_S + 4 * SOUND_S - 0.1);
     assert_int_equal(listeners[0].n_ends, 0);
@@ -370,7 +370,7 @@ static void a_worker_is_lost_behind_whoever_notices(void **state)
         speeches[i] = start(&s, ENCODE_PCM, &listeners[i]);
     }
     speech_text(speeches[0], "soun", 4);
-    wait_for_bytes(&s, &listeners[0]);
+    wait_for_sound(&s, &listeners[0], 4);
     assert_int_equal(s.n_running, 2);
     break_link(&s);
     speech_text(speeches[0], "more", 4);
@@ -438,7 +438,7 @@ static void other_kernels_are_known(void **state)
     assert_string_equal(s.kernels, "frame");
     struct speech *p = start(&s, ENCODE_PCM, &l);
     speech_text(p, "s", 1);
-    wait_for_bytes(&s, &l);
+    wait_for_sound(&s, &l, 1);
     speech_finish(p);
     for (int i = 0; i < 500 && strcmp(s.kernels, "graph") != 0; i++) {
         run_for(&s, 0.01);
