@@ -71,16 +71,44 @@ static int take_line(char values[N_DEFAULTS][MOST_LINE], char *line, const char 
         1, "%s, line %d: is not \"model = NAME\", \"voice = NAME\" or \"device = NAME\"", path, number);
 }
 
-static int read_file(char values[N_DEFAULTS][MOST_LINE])
+/* What does not fit would be taken for a line of its own. */
+bool defaults_whole(const char *line, size_t size, const char *path, int number)
+{
+    bool whole = strlen(line) < size - 1 || line[size - 2] == '\n';
+    if (!whole) {
+        fail(1, "%s, line %d: is longer than %zu bytes", path, number, size - 2);
+    }
+    return whole;
+}
+
+/* A file that this user may not read is another's, as where HOME is: it chooses nothing, and that is told once. */
+static FILE *open_file(const char *path, bool quiet, int *code)
+{
+    static bool told;
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (path && !file && errno == EACCES) {
+        if (!quiet && !told) {
+            told = true;
+            note("%s: cannot read: %s (it chooses no model, voice or device)", path, strerror(errno));
+        }
+    } else if (path && !file && errno != ENOENT && errno != ENOTDIR) {
+        *code = fail(1, "%s: cannot read: %s", path, strerror(errno));
+    }
+    return file;
+}
+
+static int read_file(char values[N_DEFAULTS][MOST_LINE], bool quiet)
 {
     char line[MOST_LINE];
     const char *path = defaults_file();
-    FILE *file = path ? fopen(path, "r") : NULL;
-    int code = path && !file && errno != ENOENT && errno != ENOTDIR
-                   ? fail(1, "%s: cannot read: %s", path, strerror(errno))
-                   : 0;
+    int code = 0;
+    FILE *file = open_file(path, quiet, &code);
     for (int number = 1; file && code == 0 && fgets(line, sizeof line, file); number++) {
-        code = take_line(values, line, path, number);
+        code =
+            defaults_whole(line, sizeof line, path, number) ? take_line(values, line, path, number) : 1;
+    }
+    if (file && code == 0 && ferror(file)) {
+        code = fail(1, "%s: cannot read: %s", path, strerror(errno));
     }
     if (file) {
         fclose(file);
@@ -110,7 +138,7 @@ int defaults_apply(struct invocation *invocation)
         (is_use && (invocation->n_words || s->voice.given || s->device.given))) {
         return 0;
     }
-    int code = read_file(values);
+    int code = read_file(values, s->quiet.given);
     for (int i = 0; i < N_DEFAULTS && code == 0; i++) {
         struct setting *setting = (struct setting *)((char *)s + default_table[i].setting);
         const char *chosen = getenv(default_table[i].variable);

@@ -20,6 +20,8 @@ int defaults_apply(struct invocation *invocation);
 
 /* The text without blanks around it; changes it. */
 char *defaults_trim(char *text);
+/* Whether `line`, as fgets reads it into size bytes, is a whole one of the file; false after a message. */
+bool defaults_whole(const char *line, size_t size, const char *path, int number);
 /* The program's folder for what it has learnt, whether it is there or not; NULL: no folder is named. */
 const char *defaults_cache(void);
 

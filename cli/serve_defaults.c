@@ -78,16 +78,6 @@ static bool take_line(struct invocation *invocation, char *line, const char *pat
     return is_named_for_all(key) || options_take(invocation, key, defaults_trim(equals + 1), called);
 }
 
-/* What does not fit would be taken for a line of its own. */
-static bool is_whole(const char *line, const char *path, int number)
-{
-    bool whole = strlen(line) < MOST_LINE - 1 || line[MOST_LINE - 2] == '\n';
-    if (!whole) {
-        fail(1, "%s, line %d: is longer than %d bytes", path, number, MOST_LINE - 2);
-    }
-    return whole;
-}
-
 /* The settings point into the lines, which stay. */
 static bool read_config(struct invocation *invocation, const char *path)
 {
@@ -100,7 +90,8 @@ static bool read_config(struct invocation *invocation, const char *path)
     bool good = true;
     int i = 0;
     for (; good && i < MOST_LINES && fgets(lines[i], sizeof lines[i], file); i++) {
-        good = is_whole(lines[i], path, i + 1) && take_line(invocation, lines[i], path, i + 1);
+        good = defaults_whole(lines[i], sizeof lines[i], path, i + 1) &&
+               take_line(invocation, lines[i], path, i + 1);
     }
     if (good && i == MOST_LINES && fgetc(file) != EOF) {
         good = false;

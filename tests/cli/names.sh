@@ -27,6 +27,12 @@ run 'UTTER_VOICE=nobody utter say --max-frames 2 -o a.wav Hi.'
 run 'UTTER_VOICE=nobody utter say -v ryan --max-frames 2 -o a.wav Hi.'
 run 'UTTER_DEVICE=tpu utter say --max-frames 2 -o a.wav Hi.'
 run 'echo "modle = x" >>$XDG_CONFIG_HOME/utter/config; utter voices'
+run 'head -c 5000 /dev/zero | tr "\\0" x >$XDG_CONFIG_HOME/utter/config; utter voices'
+run 'rm $XDG_CONFIG_HOME/utter/config; mkdir $XDG_CONFIG_HOME/utter/config; utter voices; rmdir $XDG_CONFIG_HOME/utter/config'
+# A root who may not read everything is like any other user.
+bounded() { if [ "$(id -u)" -eq 0 ]; then setpriv --bounding-set=-dac_override,-dac_read_search "$@"; else "$@"; fi; }
+export -f bounded
+run 'chmod 0 $XDG_CONFIG_HOME/utter; bounded utter voices | head -1; bounded utter say -q --max-frames 2 -o a.wav Hi.; bounded utter models 2>&1 >/dev/null; bounded utter use me/mine; chmod 755 $XDG_CONFIG_HOME/utter'
 run 'utter use nothing-here; utter use 1.7b'
 run 'utter use $M && cat $XDG_CONFIG_HOME/utter/config'
 run 'utter use builtin && utter voices | head -2; rm -r $XDG_CONFIG_HOME/utter'
