@@ -138,10 +138,15 @@ UTTER_API utter_status utter_model_open(
 UTTER_API utter_status utter_model_find(
     char *path, size_t size, const char *name, const char *cache, utter_error *error);
 
+/* Told how much of a long work is done, 0 to 1; false stops it (UTTER_E_CANCELLED). May be NULL. */
+typedef bool utter_progress_fn(void *user, double done);
+
 /* Packs a checkpoint folder into one file, which utter_model_open takes in its place: packed weights (Q8 or Q4), the
  * vocoder's matrices in F16, every other tensor as it was, configs and vocabulary, and a hash over all. */
 UTTER_API utter_status utter_model_quantize(
     const char *path, utter_weights weights, const char *file, utter_error *error);
+UTTER_API utter_status utter_model_quantize_told(const char *path, utter_weights weights,
+    const char *file, utter_progress_fn *progress, void *user, utter_error *error);
 
 /* Frees the model and clears the handle. Streams of the model must have been freed before. */
 UTTER_API void utter_model_close(utter_model **model);
@@ -210,9 +215,6 @@ typedef struct utter_voice utter_voice;
 /* A preset voice of a custom-voice model, by name (any case). Unknown: the error lists the known. */
 UTTER_API utter_status utter_voice_preset(
     utter_voice **voice, const utter_model *model, const char *name, utter_error *error);
-
-/* Told how much of a long piece of work is done, 0 to 1; false stops it (UTTER_E_CANCELLED). */
-typedef bool utter_progress_fn(void *user, double done);
 
 typedef struct utter_recording { /* what was heard in one, before anything was changed */
     size_t size;                 /* set by the caller to sizeof *recording */
@@ -457,8 +459,7 @@ typedef struct utter_piece { /* what became of a piece of the text */
     uint64_t seed;      /* that it was spoken with: each try takes the next */
     utter_finish finish;
     int tries;
-    /* False: the guard ended it, it was far too short for its text or has skipped a word, in the last try, too */
-    bool whole;
+    bool whole;           /* false: the last try was ended by the guard, too short, or skipped a word */
     double seconds;       /* of its own sound */
     const int32_t *codes; /* n_frames frames, valid during the call */
     size_t n_frames;
@@ -596,5 +597,4 @@ UTTER_API utter_status utter_model_verify(utter_model *model, const char *golden
 #ifdef __cplusplus
 }
 #endif
-
 #endif

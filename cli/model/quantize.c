@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/speak/output.h"
+#include "cli/voice/long_work.h"
 
 int command_quantize(const struct invocation *invocation)
 {
@@ -26,14 +27,15 @@ int command_quantize(const struct invocation *invocation)
     if (code) {
         return code;
     }
-    utter_error error = {0};
-    if (!s->quiet.given && progress_shown()) {
-        progress("packing %s ...", folder);
+    struct long_work work;
+    if ((code = long_work_begin(&work, "packing", s))) {
+        return code;
     }
-    utter_status status = utter_model_quantize(folder, weights, s->output.text, &error);
-    progress_clear();
-    if (status) {
-        return fail_status(status, &error);
+    utter_error error = {0};
+    utter_status status =
+        utter_model_quantize_told(folder, weights, s->output.text, long_work_progress, &work, &error);
+    if ((code = long_work_end(status, &error))) {
+        return code;
     }
     struct stat about;
     if (!s->quiet.given && stat(s->output.text, &about) == 0) {

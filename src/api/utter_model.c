@@ -252,6 +252,13 @@ utter_status utter_model_open(
 utter_status utter_model_quantize(
     const char *path, utter_weights weights, const char *file, utter_error *error)
 {
+    return utter_model_quantize_told(path, weights, file, NULL, NULL, error);
+}
+
+utter_status utter_model_quantize_told(const char *path, utter_weights weights, const char *file,
+    utter_progress_fn *progress, void *user, utter_error *error)
+{
+    struct progress told = {.tell = progress, .user = user, .what = "the packing"};
     char found[PATH_MAX];
     struct model *model = NULL;
     utter_status status = find_checkpoint(found, sizeof found, path, error);
@@ -262,7 +269,7 @@ utter_status utter_model_quantize(
         return status;
     }
     enum dtype type = weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4;
-    status = model_file_write(model, path, type, file, error);
+    status = model_file_write(model, path, type, file, &told, error);
     model_close(&model);
     return status;
 }

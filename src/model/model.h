@@ -4,6 +4,7 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
+#include "base/progress.h"
 #include "weights/bind.h"
 #include "weights/config.h"
 #include "weights/pack.h"
@@ -170,13 +171,17 @@ utter_status model_packable(
 /* Packs them (DTYPE_Q8 or DTYPE_Q4), before a backend is opened. Nothing to do when the file has them so;
  * UTTER_E_ARGUMENT when it has them packed otherwise. n_threads 0: one for each core. */
 utter_status model_pack(struct model *model, enum dtype type, int n_threads, utter_error *error);
-/* The same for the predictor's matrices alone. */
+/* The same, a first stage of the work that `progress` (may be NULL) tells of; a model whose packing was stopped can
+ * only be closed. */
+utter_status model_pack_told(
+    struct model *model, enum dtype type, int n_threads, struct progress *progress, utter_error *error);
+/* The same as model_pack for the predictor's matrices alone. */
 utter_status model_pack_predictor(
     struct model *model, enum dtype type, int n_threads, utter_error *error);
 /* Packs the model and writes all of it, and the configs and the vocabulary of its folder, into one sealed file, which
- * model_open takes in place of a folder. The model can only be closed after that. */
-utter_status model_file_write(
-    struct model *model, const char *folder, enum dtype type, const char *path, utter_error *error);
+ * model_open takes in place of a folder. The model can only be closed after that. `progress` (may be NULL) is told. */
+utter_status model_file_write(struct model *model, const char *folder, enum dtype type,
+    const char *path, struct progress *progress, utter_error *error);
 /* "bf16", "f16", "f32", "q8" or "q4"; and what the predictor's matrices alone in 8 bits are called. */
 const char *weights_name(enum dtype type);
 extern const char WEIGHTS_PREDICTOR[];

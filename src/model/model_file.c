@@ -156,7 +156,8 @@ static bool is_listed(const struct tensor *tensors, size_t n, const char *name)
 
 /* Packs the model; the packed matrices come first, in the order in which they are read, then those in 16 bits, then all
  * the rest. */
-static utter_status add_tensors(struct writing *w, struct model *m, enum dtype type, utter_error *error)
+static utter_status add_tensors(
+    struct writing *w, struct model *m, enum dtype type, struct progress *progress, utter_error *error)
 {
     struct weight **list;
     int n, n_narrow;
@@ -164,7 +165,7 @@ static utter_status add_tensors(struct writing *w, struct model *m, enum dtype t
     for (int i = 0; !status && i < n; i++) {
         w->tensors[i].name = tensor_of(m->tensors, list[i])->name;
     }
-    if (status || (status = model_pack(m, type, 0, error))) {
+    if (status || (status = model_pack_told(m, type, 0, progress, error))) {
         memory_free(list);
         return status;
     }
@@ -195,8 +196,8 @@ static utter_status add_tensors(struct writing *w, struct model *m, enum dtype t
     return UTTER_OK;
 }
 
-utter_status model_file_write(
-    struct model *m, const char *folder, enum dtype type, const char *path, utter_error *error)
+utter_status model_file_write(struct model *m, const char *folder, enum dtype type, const char *path,
+    struct progress *progress, utter_error *error)
 {
     struct writing w = {0};
     char version[16];
@@ -207,15 +208,15 @@ utter_status model_file_write(
     }
     snprintf(version, sizeof version, "%d", VERSION);
     w.tensors = memory_new(most, sizeof *w.tensors);
-    utter_status status =
-        w.tensors ? add_tensors(&w, m, type, error) : error_memory(error, "the list of tensors");
+    utter_status status = w.tensors ? add_tensors(&w, m, type, progress, error)
+                                    : error_memory(error, "the list of tensors");
     if (!status) {
         status = add_members(&w, folder, error);
     }
     if (!status) {
         const char *const metadata[] = {"format", FORMAT, "version", version, "weights",
             weights_name(type), SEAL_KEY, SEAL_EMPTY, NULL};
-        status = tensor_file_write(path, w.tensors, w.n, metadata, error);
+        status = tensor_file_write_told(path, w.tensors, w.n, metadata, progress, error);
     }
     for (int i = 0; i < N_MEMBERS; i++) {
         memory_free(w.texts[i]);

@@ -5,6 +5,7 @@
 #define WEIGHTS_SAFETENSORS_H
 
 #include "base/error.h"
+#include "base/progress.h"
 
 enum dtype {
     DTYPE_F32,
@@ -71,5 +72,8 @@ void tensor_set_rest(const struct tensor_set *set, const void *data, size_t byte
  * SEAL_KEY among the keys the file is sealed (weights/seal.h). */
 utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
     const char *const *metadata, utter_error *error);
+/* The same, with `progress` (may be NULL) told of its last stage. */
+utter_status tensor_file_write_told(const char *path, const struct tensor *tensors, size_t n,
+    const char *const *metadata, struct progress *progress, utter_error *error);
 
 #endif

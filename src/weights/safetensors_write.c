@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/minmax.h"
 #include "weights/safetensors_file.h"
 #include "weights/seal.h"
 
@@ -137,8 +138,42 @@ static utter_status header_write(
     return status;
 }
 
+/* A part at a time, so that the work is told of, and stopped, also within a large tensor. */
+static utter_status tensor_write(
+    struct sealed_out *out, const struct tensor *t, struct progress *progress, utter_error *error)
+{
+    enum { MOST_AT_ONCE = 8 << 20 };
+    utter_status status = UTTER_OK;
+    for (size_t at = 0; at < t->bytes && !status; at += MOST_AT_ONCE) {
+        size_t bytes = min(t->bytes - at, (size_t)MOST_AT_ONCE);
+        status = sealed_write(out, (const char *)t->data + at, bytes, error);
+        if (!status) {
+            status = progress_add(progress, (double)bytes, error);
+        }
+    }
+    return status;
+}
+
+/* The stage of the work that is left. */
+static void begin_writing(struct progress *progress, const struct tensor *tensors, size_t n)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += (double)tensors[i].bytes;
+    }
+    if (progress) {
+        progress_begin(progress, 1 - progress->from - progress->share, bytes);
+    }
+}
+
 utter_status tensor_file_write(const char *path, const struct tensor *tensors, size_t n,
     const char *const *metadata, utter_error *error)
+{
+    return tensor_file_write_told(path, tensors, n, metadata, NULL, error);
+}
+
+utter_status tensor_file_write_told(const char *path, const struct tensor *tensors, size_t n,
+    const char *const *metadata, struct progress *progress, utter_error *error)
 {
     struct sealed_out out = {0};
     bool sealed = false;
@@ -155,10 +190,11 @@ utter_status tensor_file_write(const char *path, const struct tensor *tensors, s
     if (status == UTTER_OK) {
         status = header_write(&out, header, sealed, error);
     }
+    begin_writing(progress, tensors, n);
     for (int s = 0; s < N_ELEMENT_SIZES; s++) {
         for (size_t i = 0; i < n && status == UTTER_OK; i++) {
             if (dtype_bytes(tensors[i].type) == element_sizes[s]) {
-                status = sealed_write(&out, tensors[i].data, tensors[i].bytes, error);
+                status = tensor_write(&out, &tensors[i], progress, error);
             }
         }
     }

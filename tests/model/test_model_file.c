@@ -23,8 +23,62 @@ static void write_file(enum dtype type)
     struct model *model;
     assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
     snprintf(path, sizeof path, "%s", support_path("model.safetensors"));
-    assert_int_equal(model_file_write(model, CHECKPOINT, type, path, NULL), UTTER_OK);
+    assert_int_equal(model_file_write(model, CHECKPOINT, type, path, NULL, NULL), UTTER_OK);
     model_close(&model);
+}
+
+/* Who is told: what was said last, how often, and after how many times it wants no more (0: never). */
+struct told {
+    double last;
+    int n, most;
+};
+
+static bool tell(void *user, double done)
+{
+    struct told *told = user;
+    assert_true(done >= told->last && done <= 1);
+    told->last = done;
+    return ++told->n != told->most;
+}
+
+/* Writes the file anew, as one who asks to be told. */
+static utter_status write_told(struct told *told)
+{
+    struct model *model;
+    utter_error error = {0};
+    struct progress progress = {.tell = tell, .user = told, .what = "the packing"};
+    unlink(path);
+    assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
+    utter_status status = model_file_write(model, CHECKPOINT, DTYPE_Q8, path, &progress, &error);
+    model_close(&model);
+    assert_true(!status || strcmp(error.text, "the packing was stopped") == 0);
+    return status;
+}
+
+/* Each stage is told of, in order and to the end, and the file is that of a work nobody asks about. Wherever it is
+ * stopped, no file is left, nor a part of one. */
+static void packing_is_told(void **state)
+{
+    (void)state;
+    size_t bytes, n_again;
+    write_file(DTYPE_Q8);
+    char *plain = support_read_file(path, &bytes);
+    struct told whole = {0};
+    assert_int_equal(write_told(&whole), UTTER_OK);
+    assert_true(whole.last > 0.999 && whole.n > 100);
+    char *again = support_read_file(path, &n_again);
+    assert_int_equal(n_again, bytes);
+    assert_memory_equal(again, plain, bytes);
+    free(plain);
+    free(again);
+    unlink(path);
+    int n_files = support_count_files(support_folder());
+    for (int most = 1; most <= whole.n; most += most < 4 ? 1 : 7) {
+        struct told told = {.most = most};
+        assert_int_equal(write_told(&told), UTTER_E_CANCELLED);
+        assert_int_equal(told.n, most);
+        assert_int_equal(support_count_files(support_folder()), n_files);
+    }
 }
 
 static void same_weight(const struct weight *a, const struct weight *b)
@@ -89,7 +143,7 @@ static void file_equals_folder(void **state)
         memory_free(b);
         model_close(&folder);
         assert_int_equal(
-            model_file_write(file, path, type, support_path("again"), NULL), UTTER_E_ARGUMENT);
+            model_file_write(file, path, type, support_path("again"), NULL, NULL), UTTER_E_ARGUMENT);
         model_close(&file);
     }
 }
@@ -131,7 +185,7 @@ static void file_has_the_sampling_of_its_folder(void **state)
         folder_with(folder, texts[i]);
         snprintf(path, sizeof path, "%s", support_path("sampling.safetensors"));
         assert_int_equal(model_open(&from, folder, NULL), UTTER_OK);
-        assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL), UTTER_OK);
+        assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL, NULL), UTTER_OK);
         assert_int_equal(model_open(&file, path, NULL), UTTER_OK);
         const struct config *a = from->config, *b = file->config;
         assert_int_equal(b->max_new_tokens, i == 0 ? 33 : 2048);
@@ -171,7 +225,7 @@ static void empty_tensors_are_not_taken_for_others(void **state)
     free(names);
     snprintf(path, sizeof path, "%s", support_path("empty.safetensors"));
     assert_int_equal(model_open(&from, folder, NULL), UTTER_OK);
-    assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL), UTTER_OK);
+    assert_int_equal(model_file_write(from, folder, DTYPE_Q8, path, NULL, NULL), UTTER_OK);
     assert_int_equal(model_open(&file, path, NULL), UTTER_OK);
     for (int i = 0; i < file->config->talker.n_layers; i++) {
         assert_int_equal(file->talker.stack.layers[i].q.type, DTYPE_Q8);
@@ -244,7 +298,7 @@ static void weights_of_another_model_are_refused(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct model *model;
         assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
-        assert_int_equal(model_file_write(model, others[i], DTYPE_Q4, path, NULL), UTTER_OK);
+        assert_int_equal(model_file_write(model, others[i], DTYPE_Q4, path, NULL, NULL), UTTER_OK);
         model_close(&model);
         refused("tensors do not fit");
     }
@@ -304,7 +358,7 @@ static void no_memory_and_no_disk(void **state)
             struct model *model;
             assert_int_equal(model_open(&model, CHECKPOINT, NULL), UTTER_OK);
             support_fail_at(calls[i], n);
-            utter_status status = model_file_write(model, CHECKPOINT, DTYPE_Q8, out, NULL);
+            utter_status status = model_file_write(model, CHECKPOINT, DTYPE_Q8, out, NULL, NULL);
             bool failed = support_failed();
             support_fail_off();
             assert_true(status == UTTER_OK || failed);
@@ -320,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_equals_folder),
+        cmocka_unit_test(packing_is_told),
         cmocka_unit_test(file_has_the_sampling_of_its_folder),
         cmocka_unit_test(empty_tensors_are_not_taken_for_others),
         cmocka_unit_test(bad_files_are_refused),
