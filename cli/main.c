@@ -71,6 +71,8 @@ static int fail_command(int n, char **arguments)
     for (size_t i = 0; i < n_commands; i++) {
         names[i] = command_table[i].name;
     }
+    names[n_commands] = "--version";
+    names[n_commands + 1] = "--help";
     char typed[256];
     bool two = strcmp(arguments[0], "codec") == 0 && n > 1 && arguments[1][0] != '-';
     snprintf(typed, sizeof typed, "%s%s%s", arguments[0], two ? " " : "", two ? arguments[1] : "");
@@ -78,7 +80,7 @@ static int fail_command(int n, char **arguments)
         return fail(
             1, "codec: what should it do? (utter codec decode --help, utter codec encode --help)");
     }
-    const char *near = nearest_name(typed, names, n_commands);
+    const char *near = nearest_name(typed, names, n_commands + 2);
     if (near) {
         return fail(
             1, "no %s '%s' (did you mean %s?)", typed[0] == '-' ? "option" : "command", typed, near);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/tables/released.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
@@ -246,6 +247,21 @@ static bool tell(void *user, const char *file, uint64_t done, uint64_t all)
     return interrupt_signal() == 0;
 }
 
+/* An address holds the name of its repository; else a short name may be near. */
+static int fail_name(const char *typed)
+{
+    const char *host = strstr(typed, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+    struct nearest nearest = nearest_begin(typed);
+    char hint[300];
+    for (size_t i = 0; i < n_released; i++) {
+        nearest_offer(&nearest, released_table[i].name);
+    }
+    nearest.name = path && released_is_repository(path + 1) ? path + 1 : nearest.name;
+    return fail(1,
+        "pull: '%s' is no model (%sutter models lists the released ones; others are OWNER/NAME)", typed,
+        nearest_hint(&nearest, hint, sizeof hint));
+}
+
 int command_pull(const struct invocation *invocation)
 {
     const char *typed = invocation->words[0], *cache = hub_folder();
@@ -255,9 +271,7 @@ int command_pull(const struct invocation *invocation)
     uint64_t bytes = 0;
     utter_error error = {0};
     if (!released_is_repository(repository)) {
-        return fail(1,
-            "pull: '%s' is no model (utter models lists the released ones; others are OWNER/NAME)",
-            typed);
+        return fail_name(typed);
     }
     if (!cache) {
         return fail(1, "pull: no folder to put it (HF_HUB_CACHE names one)");

@@ -36,7 +36,7 @@ run 'chmod 0 $XDG_CONFIG_HOME/utter; bounded utter voices | head -1; bounded utt
 run 'utter use nothing-here; utter use 1.7b'
 run 'utter use $M && cat $XDG_CONFIG_HOME/utter/config'
 run 'utter use builtin && utter voices | head -2; rm -r $XDG_CONFIG_HOME/utter'
-run 'utter pull nothing'
+run 'utter pull nothing; utter pull 0.6; utter pull https://huggingface.co/Qwen/Qwen3-TTS-12Hz-0.6B-Base'
 run 'utter pull'
 # No result in place of what is read, or of a file of another kind.
 run 'utter say -m $M -v ryan --max-frames 30 -o hello.wav Hello.'
