@@ -10,12 +10,15 @@
 static const double full = 0.8, memory = 0.97;
 /* Of the line, in steps: so many of just as many lanes count as much. */
 static const double line_weight = 0.5;
+/* What a width has cost is forgotten slowly where it is not made again: else one that does not pay would be tried, and
+ * promised, every few steps. */
+static const double long_memory = 0.9995;
 enum { OLDEST_EACH = 4 }; /* steps */
 
 /* What is left of the weight that steps of so many lanes had when they were counted last. */
 static double left_of(const struct schedule_clock *c, int n_lanes)
 {
-    return pow(memory, c->n_steps - c->by_lanes[n_lanes].step);
+    return pow(long_memory, c->n_steps - c->by_lanes[n_lanes].step);
 }
 
 void schedule_learn(
@@ -26,7 +29,7 @@ void schedule_learn(
         return;
     }
     if (n_lanes <= SCHEDULE_MOST_LANES) {
-        double left = left_of(c, n_lanes);
+        double left = memory * left_of(c, n_lanes);
         c->by_lanes[n_lanes].seconds = c->by_lanes[n_lanes].seconds * left + seconds;
         c->by_lanes[n_lanes].weight = c->by_lanes[n_lanes].weight * left + 1;
         c->by_lanes[n_lanes].step = c->n_steps;
@@ -130,7 +133,8 @@ int schedule_choose(
                 !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1)))) {
             break;
         }
-        if (n_chosen > 0 && !s->has_sound && !fits(clock, n_chosen + 1, prompt + s->prompt)) {
+        if (n_chosen > 0 && !s->has_sound &&
+            !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1))) {
             with_first = false; /* its prompt is for the next step; a frame of others may still fit */
             continue;
         }

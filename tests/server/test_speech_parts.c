@@ -83,6 +83,12 @@ static void few_lanes_that_are_fast_are_used(void **state)
     assert_int_equal(schedule_choose(s, 12, 10, &c), 8);
     assert_true(s[0].chosen && s[7].chosen && !s[8].chosen);
     assert_in_range(schedule_capacity(&c, 256, 0.008), 30, 41); /* 9 if the line alone counted */
+    for (int i = 0; i < 200; i++) { /* what does not pay is not forgotten for not being made */
+        int n = 1 + i % 8;
+        schedule_learn(&c, n, 0.001 + 0.00003 * n, 0, 0);
+    }
+    assert_int_equal(schedule_choose(s, 12, 10, &c), 8);
+    assert_in_range(schedule_capacity(&c, 256, 0.008), 30, 41);
 }
 
 /* A page that was asked for first does not hold up a sentence, and is read in every fourth step nonetheless. */
