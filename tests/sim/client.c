@@ -18,10 +18,16 @@ static struct {
     int n;
 } all;
 
+void clients_forget(void)
+{
+    free(seen.firsts_s.at);
+    free(seen.refused_s.at);
+    seen = (struct clients_seen){0};
+}
+
 void clients_begin(double patience_s, bool has_keys, double slowness)
 {
-    free(seen.firsts_s);
-    seen = (struct clients_seen){0};
+    clients_forget();
     TAILQ_INIT(&all.list);
     all.next_id = 0;
     all.patience_s = patience_s;
@@ -76,13 +82,29 @@ void clients_end(void)
     }
 }
 
-static void keep_first(double seconds)
+static void series_put(struct series *s, double seconds)
 {
-    if (seen.n_firsts == seen.firsts_room) {
-        seen.firsts_room = 2 * seen.firsts_room + 256;
-        seen.firsts_s = realloc(seen.firsts_s, seen.firsts_room * sizeof *seen.firsts_s);
+    if (s->n == s->room) {
+        s->room = 2 * s->room + 256;
+        s->at = realloc(s->at, s->room * sizeof *s->at);
     }
-    seen.firsts_s[seen.n_firsts++] = seconds;
+    s->at[s->n++] = seconds;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double series_percentile(struct series *s, double of_hundred)
+{
+    if (s->n == 0) {
+        return 0;
+    }
+    qsort(s->at, s->n, sizeof *s->at, compare);
+    size_t i = (size_t)(of_hundred / 100 * (double)s->n);
+    return s->at[i < s->n ? i : s->n - 1];
 }
 
 /* What a listener makes of a speech that it has heard to its end. */
@@ -93,7 +115,7 @@ void client_count_sound(struct client *c, const struct heard_sound *s)
     seen.n_whole++;
     seen.sound_s += (double)s->n_samples / model_plan.sample_rate;
     if (attentive && c->plan.kind != CLIENT_WHOLE && s->n_samples > 0) {
-        keep_first(first);
+        series_put(&seen.firsts_s, first);
         seen.n_with_gaps += s->n_gaps > 0;
         seen.n_good += s->n_gaps == 0 && first <= all.patience_s;
     }
@@ -299,7 +321,7 @@ static void count_answer(struct client *c)
     } else if (a->status > 0) {
         seen.n_refused++;
         seen.n_speech_refused[a->status]++;
-        seen.refused_s = took > seen.refused_s && a->status != 500 ? took : seen.refused_s;
+        series_put(&seen.refused_s, took);
     } else {
         seen.n_closed++;
     }

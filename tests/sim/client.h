@@ -34,6 +34,14 @@ struct client_plan {
     bool must_be_served;
 };
 
+/* Times, in the order in which they came. */
+struct series {
+    double *at;
+    size_t n, room;
+};
+/* Of all, so many of a hundred are at most that; sorts them. */
+double series_percentile(struct series *s, double of_hundred);
+
 /* What all clients of a life have seen. */
 struct clients_seen {
     uint64_t n_clients, n_asked;                             /* asked: speeches, whole requests */
@@ -41,16 +49,17 @@ struct clients_seen {
     uint64_t n_speech_refused[600];                          /* by status */
     uint64_t n_good;                                         /* audible in time and without a gap */
     uint64_t n_with_gaps;
-    double longest_bound_s; /* of all that were told: the longest wait */
-    double *firsts_s;       /* first audible of each that was */
-    size_t n_firsts, firsts_room;
-    double refused_s; /* the longest that a refusal took */
+    double longest_bound_s;  /* of all that were told: the longest wait */
+    struct series firsts_s;  /* first audible of each that was */
+    struct series refused_s; /* until a refusal was there */
     double sound_s;
 };
 extern struct clients_seen seen;
 
 /* `slowness`: seconds that the server may take for one of sound. */
 void clients_begin(double patience_s, bool has_keys, double slowness);
+/* What was seen until now is forgotten. */
+void clients_forget(void);
 /* A client comes. */
 void client_new(const struct client_plan *plan);
 int clients_count(void);

@@ -12,6 +12,7 @@
 #include "server/front/serve.h"
 #include "server/loop/link.h"
 #include "server/loop/server.h"
+#include "server/speech/speech_parts.h"
 #include "server/worker/worker.h"
 #include "tests/sim/client.h"
 #include "tests/sim/kernel.h"
@@ -109,6 +110,13 @@ static void look(void)
     if (s->n_queued > 0 && link_out(s) && s->n_running < room) {
         world_fail("%d wait, and only %d of %d lanes are taken", s->n_queued, s->n_running, room);
     }
+    const struct speech *p;
+    TAILQ_FOREACH(p, &s->queued, entry)
+    {
+        if (!speech_is_wanted(p)) {
+            world_fail("speech %u waits for a lane, and nobody wants it any more", p->id);
+        }
+    }
     if (s->held_bytes > LIMIT_HELD + (size_t)s->n_conns * LIMIT_HELD_SMALL + (8 << 20) ||
         s->unsent_bytes > LIMIT_UNSENT_ALL + (size_t)s->n_conns * 2 * LIMIT_UNSENT) {
         world_fail("clients hold %zu bytes, and have not taken %zu", s->held_bytes, s->unsent_bytes);
@@ -136,6 +144,12 @@ static void stop(void *user)
         alarm_set(&life.second, draw_between(0, life.options.drain_s), stop, &life);
     }
     raise(draw_chance(0.5) ? SIGTERM : SIGINT);
+}
+
+static void stop_now(void *user)
+{
+    (void)user;
+    raise(SIGTERM);
 }
 
 static void probe(void *user);
@@ -223,6 +237,11 @@ static void draw_client(struct client_plan *p)
                  : reading == 1 ? READS_SLOWLY
                  : reading == 2 ? READS_NO_MORE
                                 : READS_AT_ONCE;
+    if (reading < 2 && draw_chance(0.25)) { /* more than what may wait unsent */
+        p->least_bytes = 500;
+        p->most_bytes = 1500;
+        p->leaves_s = -1;
+    }
     if (life.options.key_file) {
         p->key = draw_chance(0.9) ? draw_below(N_KEYS) : -1 - draw_below(2);
     }
@@ -297,12 +316,13 @@ static void draw_model(void)
         .breaks = draw_chance(0.1) ? 1e-3 : 0};
 }
 
-static void draw_options(void)
+static void draw_life(struct serve_options *options)
 {
+    draw_model();
     static const double long_s[] = {20, 20, 60, 60, 200, 600, 3600};
     double most_s = long_s[draw_below(7)], n_clients = 1 + draw_wait(draw_chance(0.9) ? 5 : 40);
     bool paced = draw_chance(0.8);
-    life.options = (struct serve_options){.model = "simulated",
+    *options = (struct serve_options){.model = "simulated",
         .host = "127.0.0.1",
         .device = "auto",
         .port = 8080,
@@ -361,7 +381,7 @@ static void serve(void)
     }
 }
 
-double life_run(uint64_t seed)
+double life_live(uint64_t seed, void (*prepare)(struct serve_options *options))
 {
     memset(&life, 0, sizeof life);
     world_begin(seed);
@@ -369,13 +389,26 @@ double life_run(uint64_t seed)
     kernel_worker_is(worker_main);
     kernel_on_idle(look);
     double began = world_now();
-    draw_model();
-    draw_options();
+    prepare(&life.options);
     clients_begin(1e-3 * life.options.patience_ms, life.options.key_file != NULL,
         model_slowness(life.options.lanes));
     serve();
     kernel_end();
+    return world_now() - began;
+}
+
+double life_run(uint64_t seed)
+{
+    double lived_s = life_live(seed, draw_life);
     clients_begin(0, false, 0);
     look_for_leaks();
-    return world_now() - began;
+    return lived_s;
+}
+
+void life_stop(void)
+{
+    life.stopped_at = world_now();
+    clients_know_of_end();
+    raise(SIGTERM);
+    alarm_set(&life.second, 0.01, stop_now, NULL);
 }

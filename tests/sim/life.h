@@ -6,10 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/loop/serve_options.h"
+
 struct server;
 
 /* The server that runs, or NULL. */
 struct server *life_server(void);
+/* A life that `prepare` gives options, a model and alarms; returns its seconds. */
+double life_live(uint64_t seed, void (*prepare)(struct serve_options *options));
+/* Ends one that nothing else ends: all who are there are cut off. */
+void life_stop(void);
 /* Any life; returns its seconds. Fails, with the command that repeats it, when a promise is broken. */
 double life_run(uint64_t seed);
 

@@ -2,7 +2,8 @@
  * The front end, its worker and libevent in a world without a clock: each seed is a life of the server.
  *
  *     simulate [--from SEED] [--seeds N] [--seconds S]    lives, one seed after the other
- *     simulate --seed SEED                                one, twice: both must be the same */
+ *     simulate --seed SEED                                one, twice: both must be the same
+ *     simulate --overload [MODEL [TIMES]]                 goodput when more comes than fits */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "tests/sim/kernel.h"
 #include "tests/sim/life.h"
+#include "tests/sim/overload.h"
 #include "tests/sim/world.h"
 
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
@@ -67,6 +69,9 @@ int main(int n, char **arguments)
     world_open();
     for (int i = 1; i < n; i++) {
         const char *value = i + 1 < n ? arguments[i + 1] : "";
+        if (strcmp(arguments[i], "--overload") == 0) {
+            return overload_run(value[0] ? atoi(value) : -1, i + 2 < n ? atof(arguments[i + 2]) : 0);
+        }
         if (strcmp(arguments[i], "--seed") == 0) {
             live_twice(strtoull(value, NULL, 10));
             world_say("seed %s: nothing found\n", value);
