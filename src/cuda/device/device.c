@@ -36,6 +36,15 @@ static void describe(struct cuda_device *d, const struct cudaDeviceProp *p)
     d->bytes_per_s = 2 * clock * (double)p->memoryBusWidth / 8; /* two transfers a clock */
 }
 
+/* Where there is no driver at all, too, the runtime says that it is too old. */
+static const char *why_none(cudaError_t result)
+{
+    return result == cudaSuccess ? "there is none"
+           : result == cudaErrorInsufficientDriver
+               ? "NVIDIA's driver is not here or too old; containers get the host's by --gpus all"
+               : cudaGetErrorString(result);
+}
+
 utter_status cuda_device_open(struct cuda_device *d, int index, utter_error *error)
 {
     return cuda_device_open_as(d, index, NULL, error);
@@ -50,8 +59,8 @@ utter_status cuda_device_open_as(
     cudaError_t result = cudaGetDeviceCount(&n);
     if (result != cudaSuccess || n == 0) {
         cudaGetLastError();
-        return error_set(error, UTTER_E_DEVICE, "cuda: no usable GPU: %s (device cpu needs none)",
-            result == cudaSuccess ? "there is none" : cudaGetErrorString(result));
+        return error_set(
+            error, UTTER_E_DEVICE, "cuda: no usable GPU: %s (device cpu needs none)", why_none(result));
     }
     if (index < 0 || index >= n) {
         return error_set(
