@@ -3,7 +3,6 @@
 #include "book/joiner.h"
 
 #include <math.h>
-#include <sndfile.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -27,45 +26,45 @@ size_t joiner_reach(const struct joiner *j, size_t n_ready)
 
 /* ---- A section's samples ---- */
 
-static utter_status load(struct joiner *j, size_t i, utter_error *error)
+enum { BLOCK = 4800 };
+
+/* Of its file, what is written: the quiet ends are cut. */
+struct part {
+    sf_count_t from, n;
+};
+
+static utter_status broken(const char *path, utter_error *error)
 {
-    char path[PATH_MAX];
-    SF_INFO info = {0};
-    store_path(j->store, path, j->tasks[i].entry.key);
-    SNDFILE *file = sf_open(path, SFM_READ, &info);
-    if (!file || info.channels != 1 || info.samplerate != j->settings.rate || info.frames < 0) {
-        sf_close(file);
-        return error_set(error, UTTER_E_FILE,
-            "%s: a section that was spoken cannot be read (--fresh begins anew)", path);
-    }
-    size_t n = (size_t)info.frames;
-    if (n > j->room) {
-        float *grown = memory_resize(j->pcm, j->room, n, sizeof *grown);
-        if (!grown) {
-            sf_close(file);
-            return error_memory(error, "a section's sound");
-        }
-        j->pcm = grown;
-        j->room = n;
-    }
-    j->n = (size_t)max((sf_count_t)0, sf_read_float(file, j->pcm, info.frames));
-    sf_close(file);
-    return UTTER_OK;
+    return error_set(error, UTTER_E_FILE,
+        "%s: a section that was spoken cannot be read (--fresh begins anew)", path);
 }
 
-/* Cuts the quiet ends of what was loaded; returns where the rest begins. */
-static float *trim(struct joiner *j)
+/* Opens the file of section i and goes to where its part begins. However long it is, a block is in memory: what is quiet
+ * is found in a first pass. */
+static utter_status load(struct joiner *j, size_t i, struct part *part, utter_error *error)
 {
-    size_t edge = (size_t)(edge_s * j->settings.rate), first = 0, last = j->n;
-    while (first < j->n && fabsf(j->pcm[first]) < quiet) {
-        first++;
+    char path[PATH_MAX];
+    float block[BLOCK];
+    SF_INFO info = {0};
+    sf_count_t edge = (sf_count_t)(edge_s * j->settings.rate), at = 0, first = -1, end = 0, n;
+    store_path(j->store, path, j->tasks[i].entry.key);
+    sf_close(j->file);
+    j->file = sf_open(path, SFM_READ, &info);
+    if (!j->file || info.channels != 1 || info.samplerate != j->settings.rate || info.frames < 0) {
+        return broken(path, error);
     }
-    while (last > first && fabsf(j->pcm[last - 1]) < quiet) {
-        last--;
+    for (; (n = sf_read_float(j->file, block, BLOCK)) > 0; at += n) {
+        for (sf_count_t k = 0; k < n; k++) {
+            if (fabsf(block[k]) >= quiet) {
+                first = first < 0 ? at + k : first;
+                end = at + k + 1;
+            }
+        }
     }
-    first -= min(first, edge);
-    j->n = min(j->n, last + edge) - first;
-    return j->pcm + first;
+    first = first < 0 ? at : first;
+    part->from = max(0, first - edge);
+    part->n = min(at, max(end, first) + edge) - part->from;
+    return sf_seek(j->file, part->from, SEEK_SET) == part->from ? UTTER_OK : broken(path, error);
 }
 
 /* ---- Out ---- */
@@ -81,36 +80,34 @@ static utter_status put(struct joiner *j, float *pcm, size_t n, utter_error *err
     return sink_write(j->sink, pcm, n, error);
 }
 
-/* Through the effects, a part after the other; pcm NULL is silence. */
-static utter_status emit(struct joiner *j, const float *pcm, size_t n, bool final, utter_error *error)
+/* Through the effects, a block after the other, of the section's file or of silence. */
+static utter_status emit(struct joiner *j, SNDFILE *file, sf_count_t n, bool final, utter_error *error)
 {
-    enum { BLOCK = 4800 };
     float block[BLOCK];
     utter_status status = UTTER_OK;
     do {
         if (j->stop()) {
             return UTTER_AGAIN;
         }
-        size_t part = min(n, BLOCK);
+        size_t here = (size_t)min(n, BLOCK);
         float *out = block;
-        if (pcm) {
-            memcpy(block, pcm, part * sizeof *block);
-            pcm += part;
-        } else {
-            memset(block, 0, sizeof block);
+        memset(block, 0, sizeof block);
+        if (file && sf_read_float(file, block, (sf_count_t)here) != (sf_count_t)here) {
+            return error_set(
+                error, UTTER_E_FILE, "a section that was spoken cannot be read (--fresh begins anew)");
         }
-        n -= part;
-        if (!effects_feed(j->effects, &out, &part, final && n == 0)) {
+        n -= (sf_count_t)here;
+        if (!effects_feed(j->effects, &out, &here, final && n == 0)) {
             return error_memory(error, "speed and rate");
         }
-        status = put(j, out, part, error);
+        status = put(j, out, here, error);
     } while (n > 0 && status == UTTER_OK);
     return status;
 }
 
-static size_t samples_of(const struct joiner *j, double seconds)
+static sf_count_t samples_of(const struct joiner *j, double seconds)
 {
-    return (size_t)llround(seconds * j->settings.rate);
+    return (sf_count_t)llround(seconds * j->settings.rate);
 }
 
 static utter_status begin_effects(struct joiner *j, double speed, utter_error *error)
@@ -132,15 +129,15 @@ static bool begins_chapter(const struct joiner *j, size_t i)
 static utter_status write_section(struct joiner *j, size_t i, utter_error *error)
 {
     enum section_end end = j->tasks[i].section->end;
-    utter_status status = load(j, i, error);
+    struct part part;
+    utter_status status = load(j, i, &part, error);
     if (status == UTTER_OK && begins_chapter(j, i)) {
         status = begin_effects(j, 1, error);
         status =
             status || j->meter ? status : sink_chapter(j->sink, j->tasks[i].section->chapter, error);
     }
     if (status == UTTER_OK) {
-        float *pcm = trim(j);
-        status = emit(j, pcm, j->n, false, error);
+        status = emit(j, j->file, part.n, false, error);
     }
     bool last = i + 1 == j->n_tasks || j->sink->settings.split;
     double pause_s = (end == SECTION_CHAPTER && last ? 0.5 : pauses_s[end]) - 2 * edge_s;
@@ -198,7 +195,8 @@ static utter_status write_subtitle(struct joiner *j, size_t i, utter_error *erro
     const struct chapter *c = &j->book->chapters[j->tasks[i].section->chapter];
     int rate = j->settings.effects.sample_rate ? j->settings.effects.sample_rate : j->settings.rate;
     double end_s = i + 1 < j->n_tasks ? j->book->chapters[j->tasks[i + 1].section->chapter].begin_s : 0;
-    utter_status status = load(j, i, error);
+    struct part part;
+    utter_status status = load(j, i, &part, error);
     if (status) {
         return status;
     }
@@ -208,8 +206,7 @@ static utter_status write_subtitle(struct joiner *j, size_t i, utter_error *erro
         return status;
     }
     double at_s = j->sink->settings.split ? c->begin_s : (double)j->sink->n_samples / rate;
-    float *pcm = trim(j);
-    double length_s = (double)j->n / j->settings.rate / j->settings.effects.speed;
+    double length_s = (double)part.n / j->settings.rate / j->settings.effects.speed;
     double room_s = max(end_s, c->end_s) - at_s,
            speed = room_s > 0 ? length_s / room_s : j->settings.fit;
     speed = max(1.0, min(speed, j->settings.fit));
@@ -217,7 +214,7 @@ static utter_status write_subtitle(struct joiner *j, size_t i, utter_error *erro
     j->most_late_s = max(j->most_late_s, at_s - c->begin_s);
     j->n_hurried += speed > 1.005;
     status = begin_effects(j, speed, error);
-    return status ? status : emit(j, pcm, j->n, true, error);
+    return status ? status : emit(j, j->file, part.n, true, error);
 }
 
 utter_status joiner_move(struct joiner *j, utter_error *error)
@@ -236,6 +233,6 @@ void joiner_fini(struct joiner *j)
 {
     loudness_free(j->meter);
     effects_free(j->effects);
-    memory_free(j->pcm);
+    sf_close(j->file);
     *j = (struct joiner){0};
 }

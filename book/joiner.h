@@ -4,6 +4,8 @@
 #ifndef BOOK_JOINER_H
 #define BOOK_JOINER_H
 
+#include <sndfile.h>
+
 #include "book/sink.h"
 #include "book/speaker.h"
 #include "effects/effects.h"
@@ -26,8 +28,7 @@ struct joiner {
     struct effects *effects;
     struct loudness *meter; /* while it is measured: nothing is written */
     double gain;
-    float *pcm; /* of a section */
-    size_t n, room;
+    SNDFILE *file; /* the section's, while it is written */
     /* What is told at the end. */
     size_t n_quiet;   /* chapters that stay below the loudness */
     size_t n_late;    /* subtitles that begin late */

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gathers a text in memory, and writes it as a file that appears when it is complete. */
+ * A stream of C whose bytes go to a file of base/file. */
 #include "cli/text_file.h"
 
-#include <stdlib.h>
+#include <stdio_ext.h>
 
 #include "base/file.h"
 #include "cli/report.h"
+
+/* Of fopencookie. The file keeps why it failed, and says it when it is closed. */
+static ssize_t write_out(void *out, const char *text, size_t n)
+{
+    return file_out_write(out, text, n, NULL) == UTTER_OK ? (ssize_t)n : 0;
+}
 
 int text_file_open(struct text_file *file, const char *path)
 {
@@ -15,7 +21,7 @@ int text_file_open(struct text_file *file, const char *path)
     if (status) {
         return fail_output(status, &error);
     }
-    file->lines = open_memstream(&file->text, &file->bytes);
+    file->lines = fopencookie(file->out, "w", (cookie_io_functions_t){.write = write_out});
     if (!file->lines) {
         text_file_abort(file);
         return fail(2, "out of memory");
@@ -26,24 +32,18 @@ int text_file_open(struct text_file *file, const char *path)
 int text_file_close(struct text_file *file)
 {
     utter_error error = {0};
-    bool complete = ferror(file->lines) == 0;
-    complete = fclose(file->lines) == 0 && complete;
+    (void)fclose(file->lines);
     file->lines = NULL;
-    utter_status status =
-        complete ? file_out_write(file->out, file->text, file->bytes, &error) : UTTER_E_MEMORY;
-    if (status == UTTER_OK) {
-        status = file_out_close(&file->out, &error);
-    }
-    text_file_abort(file);
+    utter_status status = file_out_close(&file->out, &error);
     return status ? fail_output(status, &error) : 0;
 }
 
 void text_file_abort(struct text_file *file)
 {
     if (file->lines) {
-        fclose(file->lines);
+        __fpurge(file->lines); /* standard output has enough of what failed */
+        (void)fclose(file->lines);
     }
     file_out_abort(&file->out);
-    free(file->text);
     *file = (struct text_file){0};
 }

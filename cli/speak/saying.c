@@ -105,6 +105,7 @@ static void on_piece(void *user, const utter_piece *piece)
         note_codes(s, piece);
     }
     drop_text(s, piece->at + piece->bytes);
+    times_file_piece(&s->times, piece->at + piece->bytes);
     bool asked = piece->finish == UTTER_FINISH_CANCELLED ||
                  (piece->finish == UTTER_FINISH_MAX_FRAMES && s->settings->max_frames.given);
     if (piece->whole || asked) {

@@ -12,9 +12,9 @@ enum { LINE_COLUMNS = 42, LINES = 2, LINE_BYTES = 4 * LINE_COLUMNS * LINES + 64 
 
 static const double pause_s = 0.8, longest_s = 7, shortest_s = 0.9, gap_s = 0.04;
 
-/* Words first .. last, and their text up to the next word. */
+/* Words first .. last, and their text up to the next word; word `seen` is the last by which that was found. */
 struct cue {
-    size_t first, last;
+    size_t first, last, seen;
 };
 
 static size_t text_end(const struct times_file *t, size_t i_word)
@@ -124,15 +124,16 @@ static bool fits(const struct times_file *t, const struct cue *cue)
 /* The cue that begins with word `first`: as long as it fits, then back to the best place of its second half. */
 static struct cue next_cue(const struct times_file *t, size_t first)
 {
-    struct cue cue = {first, first};
+    struct cue cue = {first, first, first};
     bool full = false, ended = rank_of(t, first) == 2;
     while (!ended && !full && cue.last + 1 < t->n) {
-        struct cue longer = {first, cue.last + 1};
+        struct cue longer = {first, cue.last + 1, cue.last + 1};
         const struct timed_word *w = &t->words[longer.last];
         bool again = goes_back(t, longer.last);
         bool pause = w->start_s - t->words[cue.last].end_s > pause_s;
         full = !again && (!fits(t, &longer) || w->end_s - t->words[first].start_s > longest_s);
         ended = again || pause;
+        cue.seen = longer.seen;
         if (!full && !ended) {
             cue = longer;
             ended = rank_of(t, cue.last) == 2;
@@ -244,10 +245,9 @@ static void put_cue(FILE *out, const struct times_file *t, const struct cue *cue
     fputs(t->kind == TIMES_ASS ? "\n" : "\n\n", out);
 }
 
-void subtitles_write(const struct times_file *t)
+void subtitles_begin(const struct times_file *t)
 {
     FILE *out = t->file.lines;
-    size_t number = 1;
     if (t->kind == TIMES_VTT) {
         fputs("WEBVTT\n\n", out);
     } else if (t->kind == TIMES_ASS) {
@@ -261,9 +261,17 @@ void subtitles_write(const struct times_file *t)
               "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n",
             out);
     }
-    for (size_t at = 0; at < t->n; number++) {
-        struct cue cue = next_cue(t, at);
-        put_cue(out, t, &cue, number);
-        at = cue.last + 1;
+}
+
+void subtitles_write(struct times_file *t, bool all)
+{
+    while (t->n_written < (all ? t->n : t->n_settled)) {
+        struct cue cue = next_cue(t, t->n_written);
+        /* The text of a word ends where the next one begins. */
+        if (!all && cue.seen + 1 >= t->n_settled) {
+            break;
+        }
+        put_cue(t->file.lines, t, &cue, (size_t)++t->n_items);
+        t->n_written = cue.last + 1;
     }
 }

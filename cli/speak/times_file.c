@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Words as they come -> a file when all have come. */
+ * Words as they come -> a file. What the reading no longer tells is settled. */
 #include "cli/speak/times_file.h"
 
 #include <jansson.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/minmax.h"
 #include "cli/report.h"
 
 bool times_kind_of(const char *path, enum times_kind *kind)
@@ -30,13 +31,19 @@ int times_file_open(struct times_file *t, const char *path, int rate, double spe
 {
     times_kind_of(path, &t->kind);
     t->scale = 1 / (rate * speed);
-    return text_file_open(&t->file, path);
+    int code = text_file_open(&t->file, path);
+    if (code == 0 && t->kind == TIMES_JSON) {
+        fputs("{\"words\":[", t->file.lines);
+    } else if (code == 0) {
+        subtitles_begin(t);
+    }
+    return code;
 }
 
 void times_file_text(struct times_file *t, const char *text, size_t bytes)
 {
     if (t->n_text + bytes > t->text_room) {
-        size_t room = t->n_text + bytes + t->text_room;
+        size_t room = t->n_text + bytes + t->text_room / 2;
         char *grown = realloc(t->text, room);
         t->no_memory |= !grown;
         if (!grown) {
@@ -49,14 +56,70 @@ void times_file_text(struct times_file *t, const char *text, size_t bytes)
     t->n_text += bytes;
 }
 
+void times_file_piece(struct times_file *t, uint64_t at)
+{
+    t->spoken_at = at;
+}
+
+/* Forgets words that are in the file, but the last one, by which the next begins, and the text in front of what is kept
+ * and of pieces that may be said again. */
+static void forget(struct times_file *t)
+{
+    if (t->n_written == 0) {
+        return;
+    }
+    size_t n = t->n_written - 1;
+    t->n -= n;
+    t->n_written -= n;
+    t->n_settled -= n;
+    t->first += n;
+    memmove(t->words, t->words + n, t->n * sizeof *t->words);
+    size_t from = min(t->n_text, (size_t)(max(t->spoken_at, t->text_at) - t->text_at));
+    for (size_t i = 0; i < t->n; i++) {
+        from = min(from, t->words[i].at);
+    }
+    t->n_text -= from;
+    t->text_at += from;
+    memmove(t->text, t->text + from, t->n_text);
+    for (size_t i = 0; i < t->n; i++) {
+        t->words[i].at -= from;
+    }
+}
+
+static void write_word(struct times_file *t, const struct timed_word *w)
+{
+    FILE *out = t->file.lines;
+    json_t *text = json_stringn(t->text + w->at, w->bytes);
+    fputs(t->n_items++ ? ",\n{\"text\":" : "\n{\"text\":", out);
+    json_dumpf(text, out, JSON_ENCODE_ANY);
+    fprintf(out,
+        ",\"at\":%llu,\"bytes\":%zu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"skipped\":%s,"
+        "\"final\":%s}",
+        (unsigned long long)(t->text_at + w->at), w->bytes, w->start_s, w->end_s, (double)w->certainty,
+        w->skipped ? "true" : "false", w->final ? "true" : "false");
+    json_decref(text);
+}
+
+/* What can be written by now, or with `all` the rest. */
+static void write_words(struct times_file *t, bool all)
+{
+    if (t->kind != TIMES_JSON) {
+        subtitles_write(t, all);
+        return;
+    }
+    for (size_t end = all ? t->n : t->n_settled; t->n_written < end; t->n_written++) {
+        write_word(t, &t->words[t->n_written]);
+    }
+}
+
 void times_file_note(struct times_file *t, utter_reading *reading)
 {
     uint64_t first;
     size_t n;
     const utter_word *words = utter_reading_words(reading, &first, &n);
-    size_t all = (size_t)first + n;
-    if (all > t->room) {
-        size_t room = all + t->room + 64;
+    t->n_settled = t->no_memory ? 0 : (size_t)(first - t->first);
+    if (t->n_settled + n > t->room) {
+        size_t room = t->n_settled + n + t->room / 2 + 64;
         struct timed_word *grown = realloc(t->words, room * sizeof *grown);
         t->no_memory |= !grown;
         if (!grown) {
@@ -65,36 +128,21 @@ void times_file_note(struct times_file *t, utter_reading *reading)
         t->words = grown;
         t->room = room;
     }
+    t->n = t->n_settled + n;
     for (size_t i = 0; i < n; i++) {
-        t->words[first + i] = (struct timed_word){.at = (size_t)words[i].at,
-            .bytes = (size_t)words[i].bytes,
-            .start_s = (double)words[i].start * t->scale,
-            .end_s = (double)words[i].end * t->scale,
-            .certainty = words[i].certainty,
-            .skipped = words[i].skipped,
-            .final = words[i].final};
+        t->words[t->n_settled + i] =
+            (struct timed_word){.at = (size_t)(max(words[i].at, t->text_at) - t->text_at),
+                .bytes = (size_t)words[i].bytes,
+                .start_s = (double)words[i].start * t->scale,
+                .end_s = (double)words[i].end * t->scale,
+                .certainty = words[i].certainty,
+                .skipped = words[i].skipped,
+                .final = words[i].final};
     }
-    t->n = all;
-}
-
-static void write_json(const struct times_file *t, bool approximate)
-{
-    FILE *out = t->file.lines;
-    fputs("{\"words\":[", out);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct timed_word *w = &t->words[i];
-        json_t *text = json_stringn(t->text + w->at, w->bytes);
-        fputs(i ? ",\n{\"text\":" : "\n{\"text\":", out);
-        json_dumpf(text, out, JSON_ENCODE_ANY);
-        fprintf(out,
-            ",\"at\":%zu,\"bytes\":%zu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"skipped\":%"
-            "s,\"final\":%"
-            "s}",
-            w->at, w->bytes, w->start_s, w->end_s, (double)w->certainty, w->skipped ? "true" : "false",
-            w->final ? "true" : "false");
-        json_decref(text);
+    if (!t->no_memory) {
+        write_words(t, false);
+        forget(t);
     }
-    fprintf(out, "],\"approximate\":%s}\n", approximate ? "true" : "false");
 }
 
 int times_file_finish(struct times_file *t, bool approximate)
@@ -102,10 +150,9 @@ int times_file_finish(struct times_file *t, bool approximate)
     if (t->no_memory) {
         return fail(2, "out of memory");
     }
+    write_words(t, true);
     if (t->kind == TIMES_JSON) {
-        write_json(t, approximate);
-    } else {
-        subtitles_write(t);
+        fprintf(t->file.lines, "],\"approximate\":%s}\n", approximate ? "true" : "false");
     }
     return text_file_close(&t->file);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When each word is heard, as a file: JSON, or subtitles. Gathers the text and its words while they come. */
+ * When each word is heard, as a file: JSON, or subtitles. It is written while words come: of a text of any length, only
+ * those that may still change, or stand in a subtitle that is not full, are kept, and the text from there on. */
 #ifndef CLI_TIMES_FILE_H
 #define CLI_TIMES_FILE_H
 
@@ -8,7 +9,7 @@
 
 enum times_kind { TIMES_JSON, TIMES_SRT, TIMES_VTT, TIMES_ASS };
 
-/* A word in the text, and when it is heard: seconds of the sound that leaves. */
+/* A word in the text that is kept, and when it is heard: seconds of the sound that leaves. */
 struct timed_word {
     size_t at, bytes;
     double start_s, end_s;
@@ -21,10 +22,18 @@ struct times_file {
     struct text_file file;
     enum times_kind kind;
     double scale; /* seconds a sample */
-    char *text;   /* [n_text], all of it */
+    /* [n_text], from byte text_at of the source on */
+    char *text;
     size_t n_text, text_room;
-    struct timed_word *words; /* [n] */
-    size_t n, room;
+    uint64_t text_at;
+    uint64_t
+        spoken_at; /* pieces before this byte of the source are done with, whatever is said again */
+    /* [n], from word `first` of the reading on; the first n_written of them, one at most, are in the file, the first
+     * n_settled stay as they are. */
+    struct timed_word *words;
+    size_t n, room, n_written, n_settled;
+    uint64_t first;
+    uint64_t n_items; /* words, or subtitles, in the file */
     bool no_memory;
 };
 
@@ -34,12 +43,16 @@ bool times_kind_of(const char *path, enum times_kind *kind);
  * message. */
 int times_file_open(struct times_file *t, const char *path, int rate, double speed);
 void times_file_text(struct times_file *t, const char *text, size_t bytes);
+/* The pieces of the source before byte `at` have ended, and none of them is said again. */
+void times_file_piece(struct times_file *t, uint64_t at);
 /* Takes what the reading tells. */
 void times_file_note(struct times_file *t, utter_reading *reading);
 int times_file_finish(struct times_file *t, bool approximate);
 void times_file_abort(struct times_file *t); /* accepts a zeroed one */
 
-/* Writes subtitles: cues of at most two lines, of at most 42 columns each, broken where people pause. (subtitles.c) */
-void subtitles_write(const struct times_file *t);
+/* Subtitles: cues of at most two lines, of at most 42 columns each, broken where people pause. What stands in front of
+ * them; those that can be told from the words that are settled, or with `all` the rest. (subtitles.c) */
+void subtitles_begin(const struct times_file *t);
+void subtitles_write(struct times_file *t, bool all);
 
 #endif
