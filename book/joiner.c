@@ -39,8 +39,8 @@ static utter_status broken(const char *path, utter_error *error)
         "%s: a section that was spoken cannot be read (--fresh begins anew)", path);
 }
 
-/* Opens the file of section i and goes to where its part begins. However long it is, a block is in memory: what is quiet
- * is found in a first pass. */
+/* Opens the file of section i and goes to where its part begins; what is quiet is found in a first pass, so that no more
+ * than a block is in memory. */
 static utter_status load(struct joiner *j, size_t i, struct part *part, utter_error *error)
 {
     char path[PATH_MAX];

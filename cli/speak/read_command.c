@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/minmax.h"
 #include "book/book.h"
 #include "book/loudness.h"
@@ -61,6 +62,7 @@ static int check_settings(const struct settings *s)
 static int open_speech(struct run *r)
 {
     const struct settings *s = r->settings;
+    memory_keep_little();
     int code = checkpoint_open(
         &r->model, s, (int)s->reading_lanes.integer); /* 0: as many as suit the device */
     code = code ? code : checkpoint_stream_options(&r->options, &r->voice, r->model, s);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "cli/interrupt.h"
 #include "cli/model/checkpoint.h"
 #include "cli/overwrite.h"
@@ -85,6 +86,7 @@ static int say_open(struct say *say, const struct invocation *invocation)
 {
     const struct settings *settings = &invocation->settings;
     *say = (struct say){.invocation = invocation, .source.descriptor = -1};
+    memory_keep_little();
     int code = check_outputs(settings);
     if (code || (code = text_source_open(&say->source, invocation)) ||
         (code = checkpoint_open(&say->model, settings, lanes_of(settings, &say->source))) ||

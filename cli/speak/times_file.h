@@ -26,8 +26,8 @@ struct times_file {
     char *text;
     size_t n_text, text_room;
     uint64_t text_at;
-    uint64_t
-        spoken_at; /* pieces before this byte of the source are done with, whatever is said again */
+    /* Pieces before this byte of the source are done with, whatever is said again. */
+    uint64_t spoken_at;
     /* [n], from word `first` of the reading on; the first n_written of them, one at most, are in the file, the first
      * n_settled stay as they are. */
     struct timed_word *words;

@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "server/dialects/ask.h"
 #include "server/loop/conn/conn_base64.h"
+#include "server/speech/admission.h"
 
 struct answer {
-    struct server *server;
     struct conn *conn;
     struct speech *speech; /* NULL after its end */
     struct fields fields;
@@ -19,7 +19,7 @@ struct answer {
     enum answer_way way;
     const struct answer_dialect *dialect;
     bool begun;
-    struct wire_out whole; /* ANSWER_WHOLE: all of the sound */
+    struct conn_whole whole; /* ANSWER_WHOLE: all of the sound */
     struct word_list words;
     struct spoken spoken;
     double begun_at; /* when its sound began to leave: it is heard from then on */
@@ -31,10 +31,9 @@ static const double soon_s = 0.5;
 
 static void answer_free(struct answer *a)
 {
-    a->server->unsent_bytes -= a->whole.n;
     fields_fini(&a->fields);
     json_decref(a->asked);
-    wire_fini(&a->whole);
+    conn_whole_fini(&a->whole);
     word_list_fini(&a->words);
     memory_free(a->own);
     memory_free(a);
@@ -125,22 +124,14 @@ static void on_words(void *user, const struct speech_words *words)
     tell_words(a);
 }
 
-/* All whole answers have a bound together. */
 static void collect(struct answer *a, const void *bytes, size_t n)
 {
-    struct server *s = a->server;
-    if (s->unsent_bytes + n > LIMIT_UNSENT_ALL && a->whole.n + n > LIMIT_WHOLE_SMALL) {
-        struct refusal r;
-        refuse(&r, 503, NULL, "too much sound waits for its end (ask for a stream)");
-        r.retry_ms = RETRY_MS;
+    struct refusal r;
+    if (!conn_whole_put(&a->whole, bytes, n, &r)) {
         speech_cancel(a->speech);
         conn_refuse(a->conn, &r);
         answer_free(a);
-        return;
     }
-    size_t before = a->whole.n;
-    wire_put(&a->whole, bytes, n);
-    s->unsent_bytes += a->whole.n - before;
 }
 
 static void on_bytes(void *user, const void *bytes, size_t n)
@@ -188,7 +179,7 @@ static void on_end(void *user, const struct speech_end *e)
     struct answer *a = user;
     struct refusal r = e->refusal;
     a->speech = NULL;
-    bool good = e->good && !a->whole.failed && !a->words.failed;
+    bool good = e->good && !a->words.failed;
     if (e->good && !good) {
         refuse(&r, 503, NULL, "out of memory");
     }
@@ -202,7 +193,7 @@ static void on_end(void *user, const struct speech_end *e)
         take_due(a, INFINITY, &all);
         json_t *json = a->dialect->end(&all);
         if (a->way == ANSWER_WHOLE) {
-            encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n, e->n_samples);
+            encode_true_sizes(a->fields.sound.format, a->whole.memory.bytes, a->whole.n, e->n_samples);
             conn_answer_base64(a->conn, NULL, a->dialect->sound_name, &a->whole, json);
         } else {
             send_json(a, json);
@@ -240,8 +231,7 @@ void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum an
         conn_refuse(c, &r);
         return;
     }
-    *a = (struct answer){.server = c->server,
-        .conn = c,
+    *a = (struct answer){.conn = c,
         .fields = *fields,
         .asked = json_incref(asked),
         .way = way,
@@ -249,7 +239,9 @@ void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum an
         .own = own};
     struct speech_request request = {
         &a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id, c->address, false};
-    a->speech = speech_start(c->server, &request, &sink, a, &r);
+    double bytes = admission_bytes(c->server, &a->fields);
+    bool room = way != ANSWER_WHOLE || conn_whole_begin(&a->whole, c->server, bytes, &r);
+    a->speech = room ? speech_start(c->server, &request, &sink, a, &r) : NULL;
     if (!a->speech) {
         ask_refuse(c, &r);
         answer_free(a);

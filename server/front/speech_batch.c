@@ -9,6 +9,7 @@
 #include "server/loop/account.h"
 #include "server/loop/conn/body.h"
 #include "server/loop/conn/conn_base64.h"
+#include "server/speech/admission.h"
 #include "server/speech/speech.h"
 #include "server/speech/words.h"
 
@@ -23,7 +24,7 @@ struct item {
     int index;
     struct speech *speech;
     struct fields fields;
-    struct wire_out sound;
+    struct conn_whole sound;
     struct word_list words;
     char *result; /* of its end, as JSON; where it is good the sound comes first */
     bool good;
@@ -31,11 +32,9 @@ struct item {
 
 struct batch {
     struct conn *conn;
-    struct server *server;
     json_t *body;
     int n, next, n_running, n_good;
     double read_at;
-    size_t held;   /* of the server's unsent bytes */
     bool starting; /* items that end at once must not start others */
     struct item items[LIMIT_BATCH];
 };
@@ -44,11 +43,10 @@ static void batch_free(struct batch *b)
 {
     for (int i = 0; i < b->n; i++) {
         fields_fini(&b->items[i].fields);
-        wire_fini(&b->items[i].sound);
+        conn_whole_fini(&b->items[i].sound);
         word_list_fini(&b->items[i].words);
         memory_plain_free(b->items[i].result);
     }
-    b->server->unsent_bytes -= b->held;
     json_decref(b->body);
     memory_free(b);
 }
@@ -72,7 +70,7 @@ static void set_failed(struct item *item, const struct refusal *r)
 static void set_good(struct item *item, const struct speech_end *e)
 {
     enum encode_format format = item->fields.sound.format;
-    encode_true_sizes(format, item->sound.bytes, item->sound.n, e->n_samples);
+    encode_true_sizes(format, item->sound.memory.bytes, item->sound.n, e->n_samples);
     json_t *result = json_pack("{s:i,s:s,s:s,s:s,s:i,s:f,s:{s:i,s:i,s:i}}", "index", item->index,
         "status", "success", "media_type", encode_content_type(format), "finish_reason",
         speech_finish_reason(e->finish), "not_whole", e->model.n_broken, "audio_seconds", e->audio_s,
@@ -89,35 +87,19 @@ static void set_good(struct item *item, const struct speech_end *e)
 
 static void go_on(struct batch *b);
 
-/* An item that has failed gives its sound back. */
-static void drop_sound(struct item *item)
-{
-    struct batch *b = item->batch;
-    b->held -= item->sound.n;
-    b->server->unsent_bytes -= item->sound.n;
-    wire_fini(&item->sound);
-}
-
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct item *item = user;
     struct batch *b = item->batch;
-    struct server *s = b->server;
-    if (s->unsent_bytes > LIMIT_UNSENT_ALL && b->held > LIMIT_WHOLE_SMALL) {
-        struct refusal r;
-        refuse(&r, 503, NULL, "too much sound waits for its end (ask for fewer items)");
+    struct refusal r;
+    if (!conn_whole_put(&item->sound, bytes, n, &r)) {
         speech_cancel(item->speech);
         item->speech = NULL;
         b->n_running--;
         set_failed(item, &r);
-        drop_sound(item);
+        conn_whole_fini(&item->sound);
         go_on(b);
-        return;
     }
-    size_t before = item->sound.n;
-    wire_put(&item->sound, bytes, n);
-    b->held += item->sound.n - before;
-    s->unsent_bytes += item->sound.n - before;
 }
 
 static void on_words(void *user, const struct speech_words *words)
@@ -132,7 +114,7 @@ static void on_end(void *user, const struct speech_end *e)
     struct refusal r = e->refusal;
     item->speech = NULL;
     item->batch->n_running--;
-    bool failed = item->sound.failed || item->words.failed;
+    bool failed = item->words.failed;
     if (e->good && !failed) {
         set_good(item, e);
     } else {
@@ -140,7 +122,7 @@ static void on_end(void *user, const struct speech_end *e)
             refuse(&r, 503, NULL, "out of memory");
         }
         set_failed(item, &r);
-        drop_sound(item);
+        conn_whole_fini(&item->sound);
     }
     word_list_fini(&item->words);
     go_on(item->batch);
@@ -159,7 +141,8 @@ static void start_item(struct item *item)
         good = refuse(
             &r, 400, "ref_audio", "\"ref_audio\" is not taken in a batch (upload the voice first)");
     }
-    if (good) {
+    double bytes = good ? admission_bytes(b->conn->server, &item->fields) : 0;
+    if (good && conn_whole_begin(&item->sound, b->conn->server, bytes, &r)) {
         const struct conn *c = b->conn;
         struct speech_request request = {
             &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address, true};
@@ -186,7 +169,7 @@ static bool key_is_full(const struct batch *b)
 /* Sounds are written while the client takes them. */
 static void answer(struct batch *b)
 {
-    struct base64_part parts[LIMIT_BATCH + 1] = {{.sound = {0}}};
+    struct base64_part parts[LIMIT_BATCH + 1] = {{.sound = {.n = 0}}};
     char text[160];
     snprintf(text, sizeof text, "{\"id\":\"speech-batch-%s\",\"results\":[", b->conn->request_id);
     base64_part_put(&parts[0], text);
@@ -196,8 +179,7 @@ static void answer(struct batch *b)
         if (item->good) {
             base64_part_put(&parts[i], "{\"audio_data\":\"");
             parts[i].sound = item->sound;
-            b->held -= item->sound.n;
-            item->sound = (struct wire_out){0};
+            item->sound = (struct conn_whole){.n = 0};
             base64_part_put(&parts[i + 1], "\",");
         }
         parts[i + 1].text.failed |= !item->result;
@@ -256,7 +238,6 @@ void speech_batch_request(struct conn *c)
         return;
     }
     b->conn = c;
-    b->server = c->server;
     b->body = body;
     b->n = (int)n;
     b->read_at = c->read_at;

@@ -10,19 +10,19 @@
 #include "server/loop/conn/body.h"
 #include "server/loop/conn/conn_base64.h"
 #include "server/protocol/base64.h"
+#include "server/speech/admission.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 #include "server/speech/words.h"
 
 struct answer {
-    struct server *server;
     struct conn *conn;
     struct speech *speech; /* NULL: while its voice is made, and after its end */
     struct fields fields;
     bool begun;
     int rate; /* of the sound */
     double read_at;
-    struct wire_out whole; /* FIELDS_WHOLE: all of it */
+    struct conn_whole whole; /* FIELDS_WHOLE: all of it */
     struct word_list words;
     char voice_file[4096]; /* of this request alone, or "" */
 };
@@ -33,8 +33,7 @@ static void answer_free(struct answer *a)
         unlink(a->voice_file);
     }
     fields_fini(&a->fields);
-    a->server->unsent_bytes -= a->whole.n;
-    wire_fini(&a->whole);
+    conn_whole_fini(&a->whole);
     word_list_fini(&a->words);
     memory_free(a);
 }
@@ -83,22 +82,14 @@ static void send_event(struct conn *c, json_t *json)
     json_decref(json);
 }
 
-/* A whole answer grows in memory; all of them have a bound together. */
 static void collect(struct answer *a, const void *bytes, size_t n)
 {
-    struct server *s = a->server;
-    if (s->unsent_bytes + n > LIMIT_UNSENT_ALL && a->whole.n + n > LIMIT_WHOLE_SMALL) {
-        struct refusal r;
-        refuse(&r, 503, "stream", "too much sound waits for its end (ask for a stream)");
-        r.retry_ms = 1000;
+    struct refusal r;
+    if (!conn_whole_put(&a->whole, bytes, n, &r)) {
         speech_cancel(a->speech);
         conn_refuse(a->conn, &r);
         answer_free(a);
-        return;
     }
-    size_t before = a->whole.n;
-    wire_put(&a->whole, bytes, n);
-    s->unsent_bytes += a->whole.n - before;
 }
 
 /* `final`: of the whole, each word once. */
@@ -178,13 +169,12 @@ static void end_good(struct answer *a, const struct speech_end *e)
                          e->audio_s, "first_ms", 1e3 * e->first_s, "usage", usage_json(e)));
         conn_finish(a->conn, NULL);
     } else if (a->fields.streaming == FIELDS_WHOLE) {
-        encode_true_sizes(a->fields.sound.format, a->whole.bytes, a->whole.n, e->n_samples);
+        encode_true_sizes(a->fields.sound.format, a->whole.memory.bytes, a->whole.n, e->n_samples);
         if (a->fields.words) {
             answer_words(a, timing, e);
             return;
         }
-        conn_answer_more(a->conn, 200, encode_content_type(a->fields.sound.format), timing,
-            a->whole.bytes, a->whole.n);
+        conn_answer_whole(a->conn, encode_content_type(a->fields.sound.format), timing, &a->whole);
     } else {
         conn_finish(a->conn, timing);
     }
@@ -195,7 +185,7 @@ static void on_end(void *user, const struct speech_end *e)
     struct answer *a = user;
     struct conn *c = a->conn;
     a->speech = NULL;
-    bool failed = a->whole.failed || a->words.failed, good = e->good && !failed;
+    bool failed = a->words.failed, good = e->good && !failed;
     struct refusal r = e->refusal;
     if (failed) {
         refuse(&r, 500, NULL, "out of memory");
@@ -248,7 +238,10 @@ static void speak(struct answer *a)
     struct conn *c = a->conn;
     struct speech_request request = {
         &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address, false};
-    a->speech = speech_start(c->server, &request, &sink, a, &r);
+    double bytes = admission_bytes(c->server, &a->fields);
+    bool room =
+        a->fields.streaming != FIELDS_WHOLE || conn_whole_begin(&a->whole, c->server, bytes, &r);
+    a->speech = room ? speech_start(c->server, &request, &sink, a, &r) : NULL;
     if (!a->speech) {
         refuse_answer(a, &r);
         return;
@@ -313,7 +306,6 @@ void speech_http_request(struct conn *c)
         conn_refuse(c, &r);
         return;
     }
-    a->server = c->server;
     a->conn = c;
     a->read_at = c->read_at;
     bool good = fields_parse(&a->fields, json, NULL, FIELDS_FOR_SPEECH, &model, &r);

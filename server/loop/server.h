@@ -30,7 +30,8 @@ enum {
     LIMIT_VOICES = 1000,
     LIMIT_UNSENT = 192 << 10,     /* bytes for one client; 4 s of samples */
     LIMIT_UNSENT_ALL = 128 << 20, /* for all, with whole answers that are being put together */
-    LIMIT_WHOLE_SMALL = 1 << 20,  /* of such an answer, that may be there even then */
+    LIMIT_WHOLE = 8 << 20,        /* of such an answer, in memory: the rest goes to a file */
+    LIMIT_WHOLE_SMALL = 1 << 20,  /* that may be there even when all memory is taken */
     HEAD_S = 5,
     BODY_S = 30,
     IDLE_S = 60,
@@ -41,6 +42,9 @@ enum {
     LINGER_S = 1,
     RETRY_MS = 1000,
 };
+
+/* Bytes of whole answers in files. */
+static const size_t LIMIT_FILED = (size_t)8 << 30;
 
 /* What the loop does first: sound for those who hear. Everything else (new connections, requests, deadlines) comes when
  * none of it waits. */
@@ -73,6 +77,7 @@ struct server {
     struct conn_list conns;
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */
+    size_t filed_bytes;                   /* of whole answers, in files */
     double spread;                        /* of deadlines, 0 to 1 */
     double full_told;                     /* when it was logged that all connections are taken */
     uint64_t n_requests;

@@ -6,6 +6,8 @@
  * is left, so it needs left / (left + in hand). The sum of this is what is promised. */
 #include "server/speech/admission.h"
 
+#include <string.h>
+
 #include "base/minmax.h"
 
 /* A speech is never taken to be nearer to its end than this, in seconds: how long it will be is an estimate. */
@@ -18,6 +20,8 @@ static const double slack = 0.25;
 static const double quiet_s = 1;
 /* Who is patient waits so long, and who is not a little longer than was promised. */
 static const double patient_s = 30, grace_s = 1;
+/* So much more than the mean a text may be. */
+static const double margin = 1.25;
 /* Of English read aloud, until the model has spoken; and the weight of a new speech in the means. */
 static const double first_seconds_a_byte = 1 / 14.0, first_speech_s = 4, weight = 0.1;
 
@@ -41,6 +45,19 @@ double admission_need(const struct server *s, const struct admission_speech *p)
     double expected = (double)p->text_bytes * s->admission.seconds_a_byte / p->speed;
     double left = min(max(expected - p->made_s, least_left_s), most_left_s);
     return left / (left + max(p->in_hand_s, 0.0));
+}
+
+double admission_bytes(const struct server *s, const struct fields *f)
+{
+    enum { CODED = 16000 }; /* bytes a second, at most, of the formats that lose something */
+    const struct encode_settings *sound = &f->sound;
+    int rate = sound->sample_rate ? sound->sample_rate : s->ready.sample_rate;
+    bool plain = sound->format == ENCODE_WAV || sound->format == ENCODE_PCM;
+    double a_second = plain                          ? (double)rate * samples_bytes(sound->samples)
+                      : sound->format == ENCODE_FLAC ? 2.0 * rate
+                      : sound->bit_rate > 0          ? sound->bit_rate / 8.0
+                                                     : CODED;
+    return margin * (double)strlen(f->input) * s->admission.seconds_a_byte / sound->speed * a_second;
 }
 
 /* Lanes that the server can promise in all. */

@@ -6,6 +6,7 @@
 
 #include "server/loop/server.h"
 #include "server/protocol/refusal.h"
+#include "server/speech/fields.h"
 
 /* A running speech: the text that has come, the sound that was made of it and is not heard yet. */
 struct admission_speech {
@@ -37,6 +38,8 @@ bool admission_is_full(const struct server *s, const struct admission_now *now);
 double admission_most_wait(const struct server *s, bool patient);
 /* A speech of so many bytes of text was made to its end. */
 void admission_learn(struct server *s, size_t text_bytes, double seconds);
+/* How long the sound of a speech will be about, in bytes; rather more than it is. */
+double admission_bytes(const struct server *s, const struct fields *fields);
 /* Called a few times a second. */
 void admission_tick(struct server *s, const struct admission_now *now);
 

@@ -4,6 +4,7 @@
  * it is used. The pointer to the calloc block lies just before the aligned address. */
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -82,6 +83,11 @@ void memory_free(void *block)
         memcpy(&base, (char *)block - sizeof base, sizeof base);
         free(base);
     }
+}
+
+void memory_keep_little(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
 }
 
 void *memory_plain_new(size_t bytes)

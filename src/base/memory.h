@@ -19,6 +19,10 @@ void memory_free(void *block); /* accepts NULL */
 void *memory_plain_new(size_t bytes);
 void memory_plain_free(void *block); /* accepts NULL */
 
+/* From now on the pages of a freed block of 128 KiB or more are the system's again, for what runs long and shall not
+ * grow; else the heap may keep them, and of blocks of ever other sizes it keeps many. */
+void memory_keep_little(void);
+
 /* Address space that takes real memory only where it is touched (zeroed), for caches whose final size
  * is not known. NULL when refused. memory_rest gives the real memory back, the addresses stay. */
 void *memory_reserve(size_t bytes);

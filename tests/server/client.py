@@ -77,8 +77,8 @@ class Server:
         finally:
             c.close()
 
-    def speak(self, **fields):
-        return self.ask("POST", "/v1/audio/speech", {"response_format": "pcm", **fields})
+    def speak(self, timeout=30, **fields):
+        return self.ask("POST", "/v1/audio/speech", {"response_format": "pcm", **fields}, timeout=timeout)
 
     def words(self, **fields):
         """Which word is heard when, of the whole answer."""

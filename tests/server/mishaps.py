@@ -462,6 +462,48 @@ def a_voice_has_one_file(program, s, folder):
         assert again.stop() == 0 and "Sanitizer" not in again.said()
 
 
+def long_answers_wait_in_a_file(program):
+    """Beyond 8 MiB; without a place for files in memory, and what has no room there is refused before it is made."""
+    fields = {"input": "Seven boats came home late, and nobody asked why. " * 10, "seed": 1,
+              "sample_rate": 48000, "speed": 0.25}
+    whole = {**fields, "response_format": "wav", "stream": False}
+    with tempfile.TemporaryDirectory() as folder:
+        for place in (folder, "/nowhere"):
+            s = Server(program, "--lanes", "4", env={**os.environ, "TMPDIR": place})
+            try:
+                fds = f"/proc/{s.process.pid}/fd"
+
+                def files():
+                    return [to for fd in os.listdir(fds) if (to := os.readlink(f"{fds}/{fd}")).startswith(folder)]
+                answers, seen = [], 0
+                asker = threading.Thread(target=lambda: answers.append(s.speak(timeout=200, **whole)))
+                asker.start()
+                while asker.is_alive():
+                    seen = max(seen, len(files()))
+                    asker.join(0.05)
+                status, headers, wav = answers[0]
+                assert status == 200 and len(wav) > 9 << 20 and headers["X-Finish-Reason"] == "stop", headers
+                assert int(headers["Content-Length"]) == len(wav)
+                sizes = int.from_bytes(wav[4:8], "little"), int.from_bytes(wav[40:44], "little")
+                assert sizes == (len(wav) - 8, len(wav) - 44), sizes
+                assert seen == (place == folder) and not files() and os.listdir(folder) == []
+                if place == folder:
+                    assert s.speak(timeout=200, **fields)[2] == wav[44:]
+                    told = json.loads(s.speak(timeout=200, word_timestamps=True, **whole)[2])
+                    assert base64.b64decode(told["audio_data"]) == wav and len(told["words"]) == 9 * 10
+                else:
+                    began = s.metric("requests_total")
+                    status, headers, answer = s.speak(**{**whole, "input": "A long way. " * 8000})
+                    error = json.loads(answer)["error"]
+                    assert status == 503 and "stream" in error["message"] and headers["retry-after"], answer
+                    status, _, answer = s.ask("POST", "/v1/audio/speech/batch", {"items": [
+                        {**whole, "input": "A long way. " * 8000}, {**fields, "input": TEXT}]})
+                    assert [r["status"] for r in json.loads(answer)["results"]] == ["error", "success"], answer[:300]
+                    assert s.metric("requests_total") == began + 1
+            finally:
+                assert s.stop() == 0 and "Sanitizer" not in s.said()
+
+
 def wrong_starts_say_why(program):
     taken = socket.create_server(("127.0.0.1", 0))
     taken_port = taken.getsockname()[1]

@@ -586,6 +586,8 @@ def main():
                  mishaps.a_start_that_never_succeeds_ends, strangers.idle_connections_make_way,
                  mishaps.wrong_starts_say_why, strangers.control_tokens_are_text):
         checks.run(test.__name__, test, program)
+    if "/san-" not in program:
+        checks.run("long_answers_wait_in_a_file", mishaps.long_answers_wait_in_a_file, program)
     sys.exit(checks.end())
 
 

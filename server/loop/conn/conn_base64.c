@@ -12,54 +12,63 @@ enum { CHUNK = 48 << 10 }; /* bytes of sound; a multiple of three, so that piece
 
 struct long_answer {
     struct conn *conn;
-    struct server *server;
+    bool plain;  /* sounds are sent as they are */
     size_t n, i; /* parts: all, and those that have been written */
     size_t at;   /* in the sound of part i, whose text has been written when `told` */
     bool told;
     struct base64_part parts[];
 };
 
-static void free_parts(struct server *s, struct base64_part *parts, size_t n)
+static void free_parts(struct base64_part *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        s->unsent_bytes -= parts[i].sound.n;
         wire_fini(&parts[i].text);
-        wire_fini(&parts[i].sound);
+        conn_whole_fini(&parts[i].sound);
     }
 }
 
 static void long_answer_free(struct long_answer *a)
 {
-    free_parts(a->server, a->parts, a->n);
+    free_parts(a->parts, a->n);
     memory_free(a);
 }
 
-/* The text of the next part, or a piece of its sound. */
-static void put_next(struct long_answer *a)
+/* The text of the next part, or a piece of its sound. False: that is lost. */
+static bool put_next(struct long_answer *a)
 {
     const struct base64_part *part = &a->parts[a->i];
     char text[BASE64_ENCODE_RAW_LENGTH(CHUNK)];
+    uint8_t bytes[CHUNK];
     size_t n = min(part->sound.n - a->at, CHUNK);
     if (!a->told) {
         conn_piece(a->conn, part->text.bytes, part->text.n);
         a->told = true;
     } else if (n > 0) {
-        base64_encode_raw(text, n, part->sound.bytes + a->at);
-        conn_piece(a->conn, text, BASE64_ENCODE_RAW_LENGTH(n));
+        if (!conn_whole_take(&part->sound, a->at, bytes, n)) {
+            return false;
+        }
+        base64_encode_raw(text, a->plain ? 0 : n, bytes);
+        conn_piece(
+            a->conn, a->plain ? (char *)bytes : text, a->plain ? n : BASE64_ENCODE_RAW_LENGTH(n));
         a->at += n;
     } else {
         a->i++;
         a->at = 0;
         a->told = false;
     }
+    return true;
 }
 
 static void go_on(struct long_answer *a)
 {
-    while (a->i < a->n && conn_unsent(a->conn) < LIMIT_UNSENT) {
-        put_next(a);
+    bool good = true;
+    while (good && a->i < a->n && conn_unsent(a->conn) < LIMIT_UNSENT) {
+        good = put_next(a);
     }
-    if (a->i == a->n) {
+    if (!good) {
+        conn_break(a->conn);
+        long_answer_free(a);
+    } else if (a->i == a->n) {
         conn_finish(a->conn, NULL);
         long_answer_free(a);
     }
@@ -77,28 +86,43 @@ static void on_gone(void *user)
 
 static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
 
-void conn_answer_parts(struct conn *c, const char *more, struct base64_part *parts, size_t n)
+/* `type`: that of one sound, which is sent as it is; NULL: JSON, with sounds in base64. */
+static void answer(
+    struct conn *c, const char *type, const char *more, struct base64_part *parts, size_t n)
 {
     struct long_answer *a = memory_new(1, sizeof *a + n * sizeof *parts);
     size_t bytes = 0;
     bool good = a != NULL;
     for (size_t i = 0; i < n; i++) {
         good = good && !parts[i].text.failed;
-        bytes += parts[i].text.n + BASE64_ENCODE_RAW_LENGTH(parts[i].sound.n);
+        size_t sound = parts[i].sound.n;
+        bytes += parts[i].text.n + (type ? sound : BASE64_ENCODE_RAW_LENGTH(sound));
     }
     if (!good) {
         memory_free(a);
-        free_parts(c->server, parts, n);
+        free_parts(parts, n);
         conn_answer(c, 503, "application/json", "{}", 2);
         return;
     }
     a->conn = c;
-    a->server = c->server;
+    a->plain = type != NULL;
     a->n = n;
     memcpy(a->parts, parts, n * sizeof *parts);
-    conn_begin_whole(c, 200, "application/json", more, bytes);
+    conn_begin_whole(c, 200, type ? type : "application/json", more, bytes);
     conn_own(c, &owner, a);
     go_on(a);
+}
+
+void conn_answer_parts(struct conn *c, const char *more, struct base64_part *parts, size_t n)
+{
+    answer(c, NULL, more, parts, n);
+}
+
+void conn_answer_whole(struct conn *c, const char *type, const char *more, struct conn_whole *sound)
+{
+    struct base64_part part = {.sound = *sound};
+    *sound = (struct conn_whole){.n = 0};
+    answer(c, type, more, &part, 1);
 }
 
 void base64_part_put(struct base64_part *part, const char *text)
@@ -107,12 +131,12 @@ void base64_part_put(struct base64_part *part, const char *text)
 }
 
 void conn_answer_base64(
-    struct conn *c, const char *more, const char *name, struct wire_out *sound, json_t *json)
+    struct conn *c, const char *more, const char *name, struct conn_whole *sound, json_t *json)
 {
-    struct base64_part parts[2] = {{.sound = *sound}, {.sound = {0}}};
+    struct base64_part parts[2] = {{.sound = *sound}, {.sound = {.n = 0}}};
     char *rest = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
-    *sound = (struct wire_out){0};
+    *sound = (struct conn_whole){.n = 0};
     base64_part_put(&parts[0], "{\"");
     base64_part_put(&parts[0], name);
     base64_part_put(&parts[0], "\":\"");
