@@ -39,7 +39,7 @@ static utter_status broken(const char *path, utter_error *error)
         "%s: a section that was spoken cannot be read (--fresh begins anew)", path);
 }
 
-/* Opens the file of section i and goes to where its part begins; what is quiet is found in a first pass, so that no more
+/* Opens the file of section i and goes to where its part begins. The quiet is found in a first pass, so that never more
  * than a block is in memory. */
 static utter_status load(struct joiner *j, size_t i, struct part *part, utter_error *error)
 {
