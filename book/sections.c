@@ -67,40 +67,106 @@ static utter_status add(struct sections *s, struct section section, utter_error 
 enum { N_TAGS = 4, MOST_TAG = 200 };
 static const char *const tag_names[N_TAGS] = {"voice", "lang", "rate", "volume"};
 
-/* The tags in force, as they stood; empty: none. */
+/* What is in force, as it stood; empty: nothing. */
 struct in_force {
     char tags[N_TAGS][MOST_TAG + 1];
+    char speaker[MOST_TAG + 1]; /* "NAME:" */
 };
 
-/* Follows the tags of text[n): [name:value] begins, [name:], [name:default] and [/name] end. As for the reading,
- * "[voice]" and "[voice: of the sea]" are words. */
-static void follow(struct in_force *now, const char *text, size_t n)
+static void note_left_out(void *user, const char *note)
+{
+    (void)note;
+    *(bool *)user = true;
+}
+
+/* What a reading with tags or a cast makes of a few words, to be freed with utter_memory_free; NULL without memory. */
+static char *spoken_of(const char *text, size_t n, const struct sections_rules *rules, bool *left_out)
+{
+    char *spoken = NULL;
+    utter_reading_options o;
+    utter_reading_options_init(&o);
+    o.markup = rules->tags ? UTTER_MARKUP_TAGS : UTTER_MARKUP_NONE;
+    o.cast = rules->cast;
+    *left_out = false;
+    utter_text_spoken(&spoken, text, n, &o, NULL, NULL, note_left_out, left_out, NULL);
+    return spoken;
+}
+
+/* A tag whose value is none is left out, and what was in force stays so. */
+static bool is_obeyed(const char *tag, size_t n, const struct sections_rules *rules)
+{
+    bool left_out;
+    utter_memory_free(spoken_of(tag, n, rules, &left_out));
+    return !left_out;
+}
+
+/* Bytes of "NAME:" in front of a line that one of the cast speaks, else 0: of them nothing is spoken. */
+static size_t speaker_bytes(const char *line, size_t n, const struct sections_rules *rules)
+{
+    bool ignored;
+    const char *colon = memchr(line, ':', n < MOST_TAG ? n : MOST_TAG);
+    size_t bytes = colon ? (size_t)(colon + 1 - line) : 0;
+    bool name = text_speaks(line, bytes) && !memchr(line, '\n', bytes) && !memchr(line, '[', bytes);
+    char *spoken = name ? spoken_of(line, bytes, rules, &ignored) : NULL;
+    bool is = spoken && !text_speaks(spoken, strcspn(spoken, "["));
+    utter_memory_free(spoken);
+    return is ? bytes : 0;
+}
+
+/* A line begins: a speaker speaks to the next one, or to an empty line, and begins with the own voice. */
+static void follow_line(
+    struct in_force *now, const char *line, size_t n, const struct sections_rules *rules)
+{
+    size_t bytes = speaker_bytes(line, n, rules);
+    bool empty = n > 0 && line[0] == '\n' && now->speaker[0];
+    if (bytes > 0 || empty) {
+        snprintf(now->speaker, sizeof now->speaker, "%.*s", (int)bytes, line);
+        now->tags[0][0] = 0;
+    }
+}
+
+/* A tag that may begin at `tag`, n bytes before the text ends: [name:value] begins, [name:], [name:default] and [/name]
+ * end. As for the reading, "[voice]" and "[voice: of the sea]" are words. */
+static void follow_tag(
+    struct in_force *now, const char *tag, size_t n, const struct sections_rules *rules)
+{
+    const char *end = memchr(tag, ']', n < MOST_TAG ? n : MOST_TAG);
+    size_t length = end ? (size_t)(end + 1 - tag) : 0;
+    for (size_t i = 0; i < N_TAGS && end; i++) {
+        const char *name = tag + 1 + (tag[1] == '/');
+        size_t name_n = strlen(tag_names[i]), value_n = (size_t)(end - name) - name_n;
+        if (name + name_n > end || memcmp(name, tag_names[i], name_n) != 0) {
+            continue;
+        }
+        const char *value = name + name_n;
+        bool slash = tag[1] == '/', words = *value == ':' && isspace((unsigned char)value[1]);
+        bool ends = slash || value_n <= 1 || (value_n == 8 && memcmp(value, ":default", 8) == 0);
+        if (*value == (slash ? ']' : ':') && !words && !memchr(value, '\n', value_n) &&
+            (ends || is_obeyed(tag, length, rules))) {
+            snprintf(now->tags[i], sizeof now->tags[i], "%.*s", ends ? 0 : (int)length, tag);
+        }
+    }
+}
+
+/* Follows text[n), in front of which `line_begins`. */
+static void follow(struct in_force *now, const char *text, size_t n, bool line_begins,
+    const struct sections_rules *rules)
 {
     for (size_t at = 0; at < n; at++) {
-        const char *end = text[at] == '[' && (at == 0 || text[at - 1] != '\\')
-                              ? memchr(text + at, ']', n - at < MOST_TAG ? n - at : MOST_TAG)
-                              : NULL;
-        size_t length = end ? (size_t)(end + 1 - text) - at : 0;
-        for (size_t i = 0; i < N_TAGS && end; i++) {
-            const char *name = text + at + 1 + (text[at + 1] == '/');
-            size_t name_n = strlen(tag_names[i]), value_n = (size_t)(end - name) - name_n;
-            if (name + name_n > end || memcmp(name, tag_names[i], name_n) != 0) {
-                continue;
-            }
-            const char *value = name + name_n;
-            bool slash = text[at + 1] == '/', words = *value == ':' && isspace((unsigned char)value[1]);
-            bool ends = slash || value_n <= 1 || (value_n == 8 && memcmp(value, ":default", 8) == 0);
-            if (*value == (slash ? ']' : ':') && !words && !memchr(value, '\n', value_n)) {
-                snprintf(now->tags[i], sizeof now->tags[i], "%.*s", ends ? 0 : (int)length, text + at);
-            }
+        if (rules->cast && (at > 0 ? text[at - 1] == '\n' : line_begins)) {
+            follow_line(now, text + at, n - at, rules);
+        }
+        if (rules->tags && text[at] == '[' && (at == 0 || text[at - 1] != '\\')) {
+            follow_tag(now, text + at, n - at, rules);
         }
     }
 }
 
 static utter_status put_prefix(struct section *section, const struct in_force *now, utter_error *error)
 {
-    char all[N_TAGS * MOST_TAG + 1];
-    snprintf(all, sizeof all, "%s%s%s%s", now->tags[0], now->tags[1], now->tags[2], now->tags[3]);
+    char all[(N_TAGS + 1) * MOST_TAG + 2];
+    snprintf(all, sizeof all, "%s%s%s%s%s%s", now->speaker, now->speaker[0] ? " " : "", now->tags[0],
+        now->tags[1], now->tags[2], now->tags[3]);
     section->prefix = all[0] ? memory_string(all) : NULL;
     return all[0] && !section->prefix ? error_memory(error, "the sections of a book") : UTTER_OK;
 }
@@ -137,9 +203,9 @@ utter_status sections_add(struct sections *s, const struct chapter *chapter, siz
         struct section section = {number, NULL, at, text_bytes, how};
         size_t n = s->n;
         status = add(s, section, error);
-        if (status == UTTER_OK && rules.tags && !whole) {
+        if (status == UTTER_OK && (rules.tags || rules.cast) && !whole) {
             status = s->n > n ? put_prefix(&s->at[n], &now, error) : UTTER_OK;
-            follow(&now, at, bytes);
+            follow(&now, at, bytes, at == chapter->text || at[-1] == '\n', &rules);
         }
         at += bytes;
     }

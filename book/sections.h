@@ -25,8 +25,9 @@ struct sections {
 
 /* How a chapter is cut. */
 struct sections_rules {
-    bool whole; /* not at all */
-    bool tags;  /* it holds tags (utter(1), MARKUP), which hold to its end */
+    bool whole;       /* not at all */
+    bool tags;        /* it holds tags (utter(1), MARKUP), which hold to its end */
+    const char *cast; /* whose lines begin with names, as of utter_reading_options; or NULL */
 };
 
 /* Adds those of a chapter, whose text must stay. */

@@ -84,6 +84,8 @@ static const struct option option_table[] = {
         "how words are spelled to be said right: a line WORD = RESPELLING for each"},
     {SAY | READ, "Text", 0, "spell-out", NULL, OPTION_FLAG, 0, 0, AT(spell_out), NULL,
         "write numbers, dates, times, units, money and phone numbers in words before they are spoken"},
+    {SAY | READ, "Speech", 0, "carry", NULL, OPTION_FLAG, 0, 0, AT(carry), NULL,
+        "each piece of a long text goes on from the one before; for voices cloned with a transcript"},
     {SAY, "Text", 0, "print-text", NULL, OPTION_FLAG, 0, 0, AT(print_text), NULL,
         "write the text as it would be spoken on standard output, and speak nothing"},
     {SAY | READ | ALIGN, "Speech", 0, "layout", "auto|full|stream", OPTION_CHOICE, 0, 0, AT(layout),

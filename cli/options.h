@@ -28,7 +28,7 @@ struct settings {
     struct setting help;
     struct setting model, device, threads, kernels, weights;
     struct setting voice, language, instruct, file, layout;
-    struct setting markup, cast, lexicon, spell_out, print_text;
+    struct setting markup, cast, lexicon, spell_out, print_text, carry;
     struct setting output, format, sample, codes, times;
     struct setting speed, volume, rate;
     struct setting list, chapters, split, loudness, fit, fresh, reading_lanes;

@@ -475,8 +475,7 @@ typedef void utter_piece_fn(void *user, const utter_piece *piece);
 
 typedef struct utter_reading_options {
     size_t size; /* set by _init */
-    /* So often is a piece said again, with the next seed, that the guard ended, that was far too short or long for
-     * its text, or, where words are asked for, that has skipped one; default 2 */
+    /* A piece that the guard ended, whose length is wrong, or (of words) one is left out, is said again so often; 2 */
     int retries;
     /* Default true: sound is given while it is made, and what is said again is heard again. False, for files: a
      * piece is given when it is whole, and what was not whole is not heard. */
@@ -493,6 +492,7 @@ typedef struct utter_reading_options {
     bool spell_out;      /* numbers, dates and the like in words */
     utter_find_voice_fn *find_voice; /* NULL: the presets of the model */
     void *find_voice_user;
+    bool carry; /* each piece goes on from the one before: a voice cloned with its transcript */
 } utter_reading_options;
 UTTER_API void utter_reading_options_init_sized(utter_reading_options *options, size_t size);
 static inline void utter_reading_options_init(utter_reading_options *options)

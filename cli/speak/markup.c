@@ -52,6 +52,7 @@ int markup_open(struct markup *m, utter_reading_options *options, const struct s
     options->cast = m->cast;
     options->lexicon = m->lexicon;
     options->spell_out = s->spell_out.given;
+    options->carry = s->carry.given;
     options->find_voice = find_voice;
     options->find_voice_user = m;
     return code;

@@ -173,11 +173,15 @@ static void write_settings(char *text, size_t size, const utter_model *model,
                    reading->lexicon ? reading->lexicon : "", NULL});
     snprintf(text, size,
         "weights %s, language %s, texts %.16s, layout %d, talker %s, predictor %s, seed %llu, "
-        "frames %d, guard %d, retries %d, markup %d, spelled %d",
+        "frames %d, guard %d, retries %d, markup %d, spelled %d, carry %d",
         info.weights, o->language ? o->language : "auto", texts, (int)o->layout, talker, predictor,
         (unsigned long long)o->seed, o->max_frames, o->guard, reading->retries, reading->markup,
-        reading->spell_out);
+        reading->spell_out, reading->carry);
 }
+
+/* Counted up by whoever changes what sound a section has of the same codes (src/reading: seam, stress): a book that is
+ * gone on with is then spoken anew, instead of half by either rule. */
+static const char sound_rule[] = "section 2";
 
 /* The files of voices that a section calls for by name: what is in them. */
 static utter_status add_voices(
@@ -203,19 +207,26 @@ static utter_status text_identity(char hex[IDENTITY_SIZE], const struct section 
 {
     utter_reading_options o = *reading;
     char *spoken = NULL;
+    const char *prefix = section->prefix ? section->prefix : "";
+    size_t before = strlen(prefix), bytes = before + section->bytes;
     identity_of_bytes(hex, section->text, section->bytes);
     if (section->prefix) {
-        identity_of_texts(hex, (const char *const[]){hex, section->prefix, NULL});
+        identity_of_texts(hex, (const char *const[]){hex, prefix, NULL});
     }
     if (o.markup == UTTER_MARKUP_NONE && !o.cast) {
         return UTTER_OK;
     }
+    char *text = memory_new(bytes + 1, 1);
+    if (!text) {
+        return error_memory(error, "a section");
+    }
+    memcpy(text, prefix, before);
+    memcpy(text + before, section->text, section->bytes);
     o.spell_out = false;
     o.lexicon = NULL;
-    utter_status status =
-        utter_text_spoken(&spoken, section->text, section->bytes, &o, NULL, NULL, NULL, NULL, error);
+    utter_status status = utter_text_spoken(&spoken, text, bytes, &o, NULL, NULL, NULL, NULL, error);
+    memory_free(text);
     status = status ? status : add_voices(hex, spoken, settings, error);
-    status = status || !section->prefix ? status : add_voices(hex, section->prefix, settings, error);
     utter_memory_free(spoken);
     return status;
 }
@@ -227,14 +238,14 @@ static bool is_document(const struct chapter *chapter, int markup)
     return markup == UTTER_MARKUP_SSML || (markup == UTTER_MARKUP_AUTO && begins);
 }
 
-static utter_status cut(struct read_plan *plan, const struct book *book, int markup,
+static utter_status cut(struct read_plan *plan, const struct book *book, int markup, const char *cast,
     const struct settings *settings, utter_error *error)
 {
     utter_status status = UTTER_OK;
     for (size_t i = 0; i < book->n_chapters && status == UTTER_OK; i++) {
         if (read_chapters_have(settings, i)) {
-            struct sections_rules rules = {
-                book->timed || is_document(&book->chapters[i], markup), markup != UTTER_MARKUP_NONE};
+            struct sections_rules rules = {book->timed || is_document(&book->chapters[i], markup),
+                markup != UTTER_MARKUP_NONE, cast};
             status = sections_add(&plan->sections, &book->chapters[i], i, rules, error);
         }
     }
@@ -253,7 +264,7 @@ utter_status read_plan_open(struct read_plan *plan, const struct book *book,
     char model_hash[IDENTITY_SIZE], voice[IDENTITY_SIZE], text[IDENTITY_SIZE], written[1024];
     *plan = (struct read_plan){.store.manifest = -1};
     const char *folder = checkpoint_folder(settings);
-    utter_status status = cut(plan, book, reading->markup, settings, error);
+    utter_status status = cut(plan, book, reading->markup, reading->cast, settings, error);
     status = status || !folder ? status : identity_of_model(model_hash, folder, error);
     if (status || !folder) {
         return status;
@@ -266,8 +277,8 @@ utter_status read_plan_open(struct read_plan *plan, const struct book *book,
         if ((status = text_identity(text, task->section, reading, settings, error))) {
             return status;
         }
-        identity_of_texts(task->entry.key,
-            (const char *const[]){"section 1", text, model_hash, voice, written, NULL});
+        identity_of_texts(
+            task->entry.key, (const char *const[]){sound_rule, text, model_hash, voice, written, NULL});
     }
     const char **keys = memory_new(plan->n_tasks + 1, sizeof *keys);
     for (size_t i = 0; keys && i < plan->n_tasks; i++) {

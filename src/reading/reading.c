@@ -47,8 +47,8 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
                             : small                   ? READING_SMALL_PIECE
                                                       : READING_PIECE;
     r->seam.rate = r->seam.stress.rate = c->codec.sample_rate;
-    /* What a limit leaves for a piece is known when those before have ended. */
-    bool together = !options->live && options->max_frames == 0;
+    /* What a limit leaves for a piece, and what it goes on from, is known when those before have ended. */
+    bool together = !options->live && options->max_frames == 0 && !options->carry;
     r->random = voice->talker.temperature > 0 || voice->predictor.temperature > 0;
     r->n_lanes = together ? min(min(options->lanes, engine->n_lanes), MOST_LANES) : 1;
     r->n_room = r->n_lanes > 1 ? 2 * r->n_lanes : 1;
@@ -61,6 +61,7 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
         .spell_out = options->spell_out,
         .language = voice->language,
         .voice = voice->voice ? voice->voice->name : NULL};
+    status = status ? status : carry_check(r, error);
     status = status ? status : source_open(&r->source, &script, error);
     if (status || (status = works_open_stream(r, &r->spare, NULL, r->voice.seed, error))) {
         reading_free(&r);
@@ -80,6 +81,7 @@ void reading_free(utter_reading **reading)
             works_drop(&r->works[i]);
         }
         engine_free_stream(&r->spare);
+        carry_drop(r);
         voice_free((utter_voice **)&r->voice.voice);
         memory_free(r->language);
         memory_free(r->instruct);
@@ -363,7 +365,8 @@ static utter_status end_piece(utter_reading *r, utter_error *error)
         r->finish = w->stream->finish;
     }
     note_piece(r, w, whole);
-    return go_on(r, error);
+    status = carry_piece(r, w, whole, error);
+    return status ? status : go_on(r, error);
 }
 
 static size_t give(utter_reading *r, float *pcm, size_t capacity)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A reading as its own files see it: pieces on their lanes (works.c), what becomes of their
- * sound (reading.c), whether they are whole (whole.c). */
+ * sound (reading.c), whether they are whole (whole.c), what they go on from (carry.c). */
 #ifndef READING_PARTS_H
 #define READING_PARTS_H
 
@@ -87,6 +87,9 @@ struct utter_reading {
     utter_error failure;
     struct pace_seen pace;
     uint64_t n_cut;
+    /* options.carry: what the next piece goes on from, if it is spoken by carried_from; NULL: it begins anew */
+    utter_voice *carried;
+    const utter_voice *carried_from;
     utter_reading_stats stats;
 };
 
@@ -107,6 +110,14 @@ utter_status works_grow(struct utter_reading *r, utter_error *error);
 /* Makes streams of the next pieces of the text, as many as there are lanes; what is said again comes first. */
 utter_status works_start_pieces(struct utter_reading *r, utter_error *error);
 void works_drop(struct work *w);
+
+/* Of options.carry. A voice that cannot be carried is refused. */
+utter_status carry_check(const struct utter_reading *r, utter_error *error);
+/* The voice that a piece goes on with; NULL: its own. */
+const utter_voice *carry_voice(const struct utter_reading *r, const struct work *w);
+/* A piece has ended in its last try: the next goes on from it. */
+utter_status carry_piece(struct utter_reading *r, const struct work *w, bool whole, utter_error *error);
+void carry_drop(struct utter_reading *r);
 
 /* How long a text takes to say, pauses among its words included, in letters. */
 size_t whole_length(const char *text, size_t n);

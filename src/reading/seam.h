@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Joins the sound of pieces: of the quiet between two of them as much is left, or added, as the pause is to last,
  * and what is cut off ends in a short fade. Samples in, samples out; what is loud passes, but for the stress of a
- * beginning (stress.h). */
+ * beginning (stress.h). Who changes what comes out counts up sound_rule (cli/speak/read_plan.c). */
 #ifndef READING_SEAM_H
 #define READING_SEAM_H
 

@@ -20,7 +20,8 @@ utter_status works_open_stream(
 {
     utter_stream_options o = r->voice;
     o.seed = seed;
-    o.voice = w && w->voice ? w->voice : o.voice;
+    const utter_voice *carried = w ? carry_voice(r, w) : NULL;
+    o.voice = carried ? carried : w && w->voice ? w->voice : o.voice;
     o.language = w && w->language ? w->language : o.language;
     if (r->options.max_frames > 0) {
         o.max_frames =
@@ -39,7 +40,7 @@ static utter_status begin_try(utter_reading *r, struct work *w, utter_error *err
     uint64_t seed = r->voice.seed + (uint64_t)w->tries;
     utter_status status = UTTER_OK;
     w->n_fed = 0;
-    if (r->spare && w->tries == 0 && !w->voice && !w->language) {
+    if (r->spare && w->tries == 0 && !w->voice && !w->language && !carry_voice(r, w)) {
         w->stream = r->spare;
         r->spare = NULL;
     } else {

@@ -28,6 +28,12 @@ for name in ("UTTER_MODEL", "UTTER_VOICE", "UTTER_DEVICE"):
     environment.pop(name, None)
 
 
+def processor_s():
+    """Of all children that have ended: what others do on the machine is not in it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def check(name, good, *shown):
     counts["passed" if good else "failed"] += 1
     if not good:
@@ -155,11 +161,11 @@ def check_parser():
         about,
     )
     for name, why in REFUSED.items():
-        begin = time.monotonic()
+        begin = processor_s()
         result = run("--list", book(name))
         lines = result.stderr.strip().split("\n")
         check("refuse " + name, result.returncode == 1 and len(lines) == 1 and why in lines[0], result.stderr)
-        check("time of " + name, time.monotonic() - begin < (120 if sanitized else 30), time.monotonic() - begin)
+        check("time of " + name, processor_s() - begin < (120 if sanitized else 30), processor_s() - begin)
     for name in ("many.epub", "many-in-one.epub"):
         got = chapters(name)
         n = int(os.environ.get("CHAPTERS", 5000))

@@ -35,6 +35,8 @@ static void test_prefix(void **state)
         {"[voice:miles] [voice:] ", ""},
         {"[voice:miles] [voice:default] ", ""},
         {"[rate:1.2] [rate:0.9] ", "[rate:0.9]"},
+        {"[rate:1.2] [rate:x] ", "[rate:1.2]"},
+        {"[volume:soft] [volume:9000%] [volume: ] ", "[volume:soft]"},
         {"\\[voice:miles] ", ""},
         {"[voice: of the sea] ", ""},
         {"[voice:miles] [voice] ", "[voice:miles]"},
@@ -50,8 +52,42 @@ static void test_prefix(void **state)
     }
 }
 
+/* A paragraph of two sections, and one behind it; with a cast, and with tags too. */
+static void test_speaker(void **state)
+{
+    static const struct {
+        const char *begins, *prefix;
+        bool tags;
+    } cases[] = {{"Anna: ", "Anna: ", false}, {"BOB: No.\nANNA: ", "ANNA: ", false},
+        {"CARL: ", NULL, false}, {"Then: ", NULL, false}, {"ANNA: [rate:2] ", "ANNA: ", false},
+        {"ANNA: [rate:2] ", "ANNA: [rate:2]", true}, {"BOB: [voice:x] No.\nANNA: ", "ANNA: ", true},
+        {"[voice:x] : ", "[voice:x]", true}, {"ANNA: Yes.\n\nThen ", NULL, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        struct sections s = {0};
+        size_t n = (size_t)snprintf(text, sizeof text, "%s", cases[i].begins);
+        for (int k = 0; k < 120; k++) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", "The train left at noon. ",
+                k == 119 ? "\n\nEnd." : "");
+        }
+        const struct chapter chapter = {.text = text};
+        const struct sections_rules rules = {
+            .tags = cases[i].tags, .cast = "ANNA = clara\nBOB = miles\n"};
+        assert_int_equal(sections_add(&s, &chapter, 0, rules, NULL), UTTER_OK);
+        size_t cut = 0; /* the section that is cut inside a paragraph */
+        while (cut < s.n && s.at[cut].end != SECTION_SENTENCE) {
+            cut++;
+        }
+        assert_true(cut + 1 < s.n);
+        const char *prefix = s.at[cut + 1].prefix;
+        assert_string_equal(prefix ? prefix : "", cases[i].prefix ? cases[i].prefix : "");
+        sections_fini(&s);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefix)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefix), cmocka_unit_test(test_speaker)};
     return cmocka_run_group_tests_name("book sections", tests, NULL, NULL);
 }
