@@ -12,7 +12,8 @@ struct base64_part {
     struct conn_whole sound;
 };
 
-/* Answers with these parts, one behind the other. Takes over what is in them. `more`: as of conn_answer_more. A text that has failed: memory is out. */
+/* Answers with these parts, one behind the other, and takes over what is in them. `more`: as of conn_answer_more. A
+ * text that has failed: memory is out. */
 void conn_answer_parts(struct conn *c, const char *more, struct base64_part *parts, size_t n);
 void base64_part_put(struct base64_part *part, const char *text);
 
