@@ -4,9 +4,10 @@
  *
  *     word_times MODEL [HEADS] < LIST
  *
- * LIST has a line for each utterance: recording, or - for the model's own speech; voice; full or stream; seed; text;
- * between them tabulators. Prints a line of JSON for each: the words as they were in the end, when each was first told
- * (`told`, in frames) and with which start (`first`); samples of recordings count from the recording's beginning. */
+ * LIST has a line for each utterance: recording, or - for the model's own speech, or = for that with the text given
+ * byte by byte; voice; full or stream; seed; text; between them tabulators. Prints a line of JSON for each: the words
+ * as they were in the end, when each was first told (`told`, in frames) and with which start (`first`); samples of
+ * recordings count from the recording's beginning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +85,16 @@ static void speak(struct engine *engine, const struct line *line, const utter_vo
     o.guard = o.words = true;
     utter_stream *stream;
     must(engine_open_stream(&stream, engine, &o, &error), &error);
-    must(stream_text(stream, line->text, strlen(line->text), &error), &error);
-    must(stream_finish(stream, &error), &error);
     static float pcm[1 << 16];
+    size_t n_text = strlen(line->text), each = line->sound[0] == '=' ? 1 : n_text;
+    for (size_t at = 0; at < n_text; at += each) {
+        must(stream_text(stream, line->text + at, each, &error), &error);
+        if (each < n_text) { /* what can be said of it is */
+            must(engine_step(engine, false, &error), &error);
+            stream_drain(stream, pcm, sizeof pcm / sizeof *pcm);
+        }
+    }
+    must(stream_finish(stream, &error), &error);
     while (stream->finish == UTTER_FINISH_NONE && engine_step(engine, false, &error) == UTTER_OK) {
         note(&first, stream->words, stream->n_frames);
         stream_drain(stream, pcm, sizeof pcm / sizeof *pcm);
@@ -260,7 +268,7 @@ int main(int argc, char **argv)
             return 1;
         }
         must(voice_new_preset(&voice, engine.context.model->config, line.voice, &error), &error);
-        (strcmp(line.sound, "-") == 0 ? speak : lead)(&engine, &line, voice);
+        (line.sound[1] == 0 ? speak : lead)(&engine, &line, voice);
         voice_free(&voice);
     }
     engine_close(&engine);

@@ -171,6 +171,67 @@ static void stream_layout(void **state)
     close_world(&w);
 }
 
+static struct prompt *ask_of_clone(
+    struct world *w, const utter_voice *voice, const char *text, utter_layout layout)
+{
+    struct prompt *prompt;
+    struct prompt_request request = {.voice = voice, .layout = layout};
+    assert_int_equal(prompt_open(&prompt, w->config, w->tokenizer, &request, NULL), UTTER_OK);
+    say(prompt, text);
+    return prompt;
+}
+
+/* The same rows as when the text never had it, prompt and frames, in both layouts, behind a recording too. */
+static void a_text_can_be_without_a_word(void **state)
+{
+    enum { FRAMES = 30, RECORDED = 6, MOST = 128 };
+    static const char *const texts[] = {"Hello there, dear old friend.", "Hello there, old friend."};
+    struct world w = open_world("tiny06-base");
+    const struct config *c = w.config;
+    float *vector = calloc((size_t)c->talker.width, sizeof *vector);
+    int32_t *codes = calloc((size_t)((FRAMES + RECORDED) * c->n_codebooks), sizeof *codes);
+    utter_voice *voices[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(voice_new_clone(&voices[i], "v", vector, c->talker.width, i ? codes : NULL,
+                             i ? RECORDED : 0, c->n_codebooks, i ? "What it says." : NULL, NULL),
+            UTTER_OK);
+    }
+    for (int i = 0; i < 4; i++) {
+        const utter_layout layout = i % 2 ? UTTER_LAYOUT_FULL : UTTER_LAYOUT_STREAM;
+        struct prompt *with = ask_of_clone(&w, voices[i / 2], texts[0], layout),
+                      *without = ask_of_clone(&w, voices[i / 2], texts[1], layout);
+        struct row rows[MOST];
+        int from = 0, first, n_wanted, to;
+        const struct row *wanted = prompt_rows(without, &n_wanted);
+        while (prompt_token_begins(with)[from] < strlen("Hello there,")) {
+            from++;
+        }
+        to = from + prompt_text_tokens(with) - prompt_text_tokens(without);
+        assert_true(to > from);
+        const int n = prompt_rows_without(with, from, to, codes, FRAMES, rows, &first);
+        assert_int_equal(n, n_wanted + FRAMES);
+        assert_int_equal(first, n_wanted - 1);
+        for (int k = 0; k < n_wanted; k++) {
+            assert_memory_equal(&rows[k].codec, &wanted[k].codec, sizeof rows[k].codec);
+            assert_int_equal(rows[k].text, wanted[k].text);
+            assert_int_equal(rows[k].id, wanted[k].id);
+            assert_ptr_equal(rows[k].codes, wanted[k].codes);
+        }
+        for (int frame = 0; frame < FRAMES; frame++) {
+            assert_int_equal(rows[n_wanted + frame].text, prompt_trailing(without, frame));
+            assert_ptr_equal(rows[n_wanted + frame].codes, codes + (ptrdiff_t)frame * c->n_codebooks);
+        }
+        prompt_close(&with);
+        prompt_close(&without);
+    }
+    voice_free(&voices[0]);
+    voice_free(&voices[1]);
+    free(vector);
+    free(codes);
+    close_world(&w);
+}
+
 static void designed_voice_with_instruction(void **state)
 {
     struct world w = open_world("tiny17-voice_design");
@@ -370,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_layout),
         cmocka_unit_test(stream_layout),
+        cmocka_unit_test(a_text_can_be_without_a_word),
         cmocka_unit_test(designed_voice_with_instruction),
         cmocka_unit_test(dialects),
         cmocka_unit_test(instruction_for_a_small_model_is_left_out),

@@ -253,17 +253,29 @@ def fault_of(text, answer):
     return None
 
 
+def timed(word):
+    return [word[key] for key in ("at", "bytes", "start", "end", "skipped")]
+
+
 def whole(args):
     lines = [("-", ("clara", "miles")[i % 2], ("full", "stream")[i // 2 % 2], i, text) for i, text in texts_of(args)]
     lines += [("-", "clara", layout, 1, text) for text in NASTY for layout in ("full", "stream")]
-    faults = n_words = ended = 0
+    if args.bytes:
+        lines = [(how, *line[1:]) for line in lines for how in "-="]
+    faults = n_words = ended = n_skipped = 0
+    before = None
     for line, answer in zip(lines, run_tool(args, lines)):
         fault = fault_of(line[4], answer) if (answer["finish"] == "eos") else None
+        if line[0] == "=" and [timed(word) for word in answer["words"]] != before:
+            fault = "other words than with the whole text"
+        before = [timed(word) for word in answer["words"]]
         n_words, ended = n_words + len(answer["words"]), ended + (answer["finish"] == "eos")
+        n_skipped += sum(word["skipped"] for word in answer["words"]) if answer["finish"] == "eos" else 0
         if fault or answer["approximate"]:
             faults += 1
             print(f"{line[4][:60]!r} {line[2]}: {fault or 'approximate'}")
-    print(f"{len(lines)} utterances, {ended} ended by themselves, {n_words} words, {faults} utterances with a fault")
+    print(f"{len(lines)} utterances, {ended} ended by themselves, {n_words} words, {faults} utterances with a fault, "
+          f"{n_skipped} words told as skipped")
     return 1 if faults else 0
 
 
@@ -277,6 +289,7 @@ def main():
     options.add_argument("--part")
     options.add_argument("--but")
     options.add_argument("--limit", type=int, default=10 ** 9)
+    options.add_argument("--bytes", action="store_true", help="whole: also with the text given byte by byte, the same")
     options.add_argument("--letters", type=int, default=4, help="of a word that is planted, at least")
     args = options.parse_args()
     return {"teacher": teacher, "skipped": skipped, "judged": judged, "whole": whole}[args.measure](args)
