@@ -184,12 +184,12 @@ static void feed_lines(struct answer *a, const char *bytes, size_t n)
 
 static void feed_body(struct answer *a, const char *bytes, size_t n)
 {
-    if (a->status != 200) { /* kept to be shown */
+    if (n > 0 && a->status != 200) { /* kept to be shown */
         size_t kept = n < sizeof a->head - 1 - a->n_head ? n : sizeof a->head - 1 - a->n_head;
         memcpy(a->head + a->n_head, bytes, kept);
         a->head[a->n_head += kept] = 0;
     }
-    if (a->status != 200 || a->kind == ANSWER_ANY) {
+    if (n == 0 || a->status != 200 || a->kind == ANSWER_ANY) {
         return;
     }
     if (a->kind == ANSWER_EVENTS) {

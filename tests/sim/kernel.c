@@ -64,8 +64,10 @@ static size_t bytes_take(struct bytes *b, uint8_t *to, size_t n)
 {
     size_t have = b->n - b->at;
     n = n < have ? n : have;
-    memcpy(to, b->bytes + b->at, n);
-    b->at += n;
+    if (n > 0) {
+        memcpy(to, b->bytes + b->at, n);
+        b->at += n;
+    }
     return n;
 }
 
