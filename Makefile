@@ -357,7 +357,8 @@ $(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h test
 	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
 host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
-check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small follows-small)
+check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small follows-small ties-small ends-small \
+  least-small long-heads)
 	@$(MAKE) -s CUDA=host host-programs
 	$(if $(COVERAGE),@find build/host-coverage -name '*.gcda' -delete)
 	@tools/check_host $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage) $(ONLY)
@@ -385,6 +386,16 @@ build/checkpoints/layers-small: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 build/checkpoints/wider-small: $(B)/tools/make_model
 	$< 1.7b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
+build/checkpoints/ties-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 --craft ties $(SMALL_CODEC)
+build/checkpoints/ends-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 --craft eos-first $(SMALL_CODEC)
+build/checkpoints/long-heads: $(B)/tools/make_model
+	$< tiny06 custom_voice $@ --head-dim 256 --predictor-head-dim 192
+# The least that the kernel of all layers takes.
+build/checkpoints/least-small: $(B)/tools/make_model
+	$< 0.6b custom_voice $@ --layers 3 --inner 512 --heads 4 --kv-heads 2 --predictor-width 256 --predictor-inner 512 \
+	    --predictor-heads 4 --predictor-kv-heads 2 --predictor-layers 2 --text-rows 2000 $(SMALL_CODEC)
 
 day: $(B)/utter ## 24 hours' worth of turns through every dialect, 1,000 contexts opened and dropped: nothing grows, no lane is left
 	@python3 tests/dialects/day.py $(B)/utter

@@ -31,10 +31,10 @@ static inline void make_rows(const struct config *c, int kind, struct row *rows,
     }
 }
 
-/* The text that joins frame t: real text, then padding. */
+/* The text that joins frame t: real text with a gap in it, then padding. */
 static inline int32_t text_of(const struct config *c, int kind, int t)
 {
-    return t < 4 ? (t * 91 + kind) % c->text_vocabulary : c->tts_pad;
+    return t < 4 && t != 1 ? (t * 91 + kind) % c->text_vocabulary : c->tts_pad;
 }
 
 #endif

@@ -386,6 +386,7 @@ static void check_model(bool checks, int timed_lanes, int n_frames, int n_forced
         open_run(&cpu, &cpu_backend, model, 1)) {
         check_forced(&gpu, &cpu, 9);
         check_forced(&gpu, &cpu, N_ROWS);
+        check_forced(&gpu, &cpu, LONG_ROWS);
         check_heads(&gpu, &cpu, n_forced);
         check_free(&gpu, &cpu, "greedy", &GREEDY, n_frames);
         check_free(&gpu, &cpu, "sampled", &sampled, n_frames);

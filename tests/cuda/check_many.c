@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-r ROWS] [-w KERNELS] [-t MOST LANES]
- * [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a prompt; -c: with the CPU's codes too; -r: of the
- * prompt in pieces, 0: none; -w: graph or frame; -t: times, -T: only those. Ends with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-s] [-v LANES] [-p ROWS] [-r ROWS]
+ * [-w KERNELS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a prompt; -c: with the
+ * CPU's codes too; -s: every way to choose codes, in turn; -v: that have sound, from the compared one on; -p: of a
+ * lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame; -t: times, -T: only those. Ends
+ * with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,10 +32,10 @@ static const char *folder, *kernels;
 
 /* What is checked, and how much of it. */
 struct sizes {
-    int n_lanes, n_frames, n_chosen, n_rows;
-    bool beside_cpu;
+    int n_lanes, n_frames, n_chosen, n_prompt, n_rows, n_heard;
+    bool beside_cpu, all_ways;
 };
-static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 333, false};
+static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 10, 333, MOST_LANES, false, false};
 
 struct run {
     const struct backend_ops *ops;
@@ -121,7 +123,15 @@ struct speech {
     struct heads last;
 };
 
-static const struct lane_settings SAMPLED = {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 5, 1 << 20};
+/* Ways to choose codes: as usual; the most likely by their mass, of all and of a few; without chance; of more than are
+ * sorted, and where scores over the temperature are so large that what chance adds is lost. */
+static const struct lane_settings WAYS[] = {
+    {{0.9f, 50, 1, 1.05f}, {0.9f, 50, 1, 1}, 5, 1 << 20},
+    {{0.7f, 0, 0.8f, 1.3f}, {1.3f, 7, 0.9f, 1}, 5, 1 << 20},
+    {{0, 50, 1, 1.05f}, {0, 50, 1, 1}, 5, 1 << 20},
+    {{0.9f, 300, 0.9f, 1.05f}, {1e-19f, 50, 1, 1}, 5, 1 << 20},
+};
+enum { N_WAYS = sizeof WAYS / sizeof *WAYS };
 
 /* Taps are of the graphs, which a frame that is tapped is made by. */
 static bool has_taps(void)
@@ -133,7 +143,7 @@ static bool start(struct run *r, int lane, int kind, int n_rows)
 {
     static struct row rows[MOST_ROWS];
     utter_error error;
-    struct lane_settings s = SAMPLED;
+    struct lane_settings s = WAYS[sizes.all_ways ? kind % N_WAYS : 0];
     s.seed = (uint64_t)kind;
     make_rows(r->config, kind, rows, n_rows);
     return said(r->ops->lane_reset(r->b, lane, &s, &error), &error, "reset") &&
@@ -144,12 +154,14 @@ static bool keep_frame(struct run *r, int lane, int t, struct speech *to)
 {
     utter_error error;
     struct lane_out o;
-    if (!said(r->ops->collect(r->b, lane, &o, &error), &error, "collect") || !o.codes || !o.pcm) {
+    if (!said(r->ops->collect(r->b, lane, &o, &error), &error, "collect") || !o.codes) {
         return false;
     }
     memcpy(to->codes[t], o.codes, (size_t)r->config->n_codebooks * sizeof(int32_t));
     to->pcm = to->pcm ? to->pcm : calloc(N_FRAMES * 1920, sizeof(float));
-    memcpy(to->pcm + t * 1920, o.pcm, (o.n_samples < 1920 ? o.n_samples : 1920) * sizeof(float));
+    if (o.pcm) {
+        memcpy(to->pcm + t * 1920, o.pcm, (o.n_samples < 1920 ? o.n_samples : 1920) * sizeof(float));
+    }
     return true;
 }
 
@@ -158,13 +170,15 @@ static bool keep_frame(struct run *r, int lane, int t, struct speech *to)
 static bool speak(struct run *r, int lane, int kind, int n, int slot, struct speech *out)
 {
     struct frame_in in[MOST_LANES];
-    int lanes[MOST_LANES];
+    int lanes[MOST_LANES], heard[MOST_LANES];
     utter_error error;
+    const int n_heard = n < sizes.n_heard ? n : sizes.n_heard;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         lanes[i] = (lane + i) % r->n_lanes;
+        heard[i] = (lane + (slot + i) % n) % r->n_lanes;
         out[i].last = (struct heads){.slot = slot, .n_slots = n};
-        good = start(r, lanes[i], kind + i, 10 + (kind + i) % 17);
+        good = start(r, lanes[i], kind + i, sizes.n_prompt + (kind + i) % 17);
     }
     for (int t = 0; t < sizes.n_frames && good; t++) {
         for (int i = 0; i < n; i++) {
@@ -174,7 +188,7 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
         r->ops->tap(r->b, last && has_taps() ? keep_heads : NULL, &out[slot].last);
         good = said(r->ops->frame(r->b, in, n, &error), &error, "frame");
         r->ops->tap(r->b, NULL, NULL);
-        good = good && said(r->ops->vocode(r->b, lanes, n, &error), &error, "vocode");
+        good = good && said(r->ops->vocode(r->b, heard, n_heard, &error), &error, "vocode");
         for (int i = 0; i < n && good; i++) {
             good = keep_frame(r, lanes[i], t, &out[i]);
         }
@@ -217,24 +231,28 @@ static void check_lanes(struct run *r, struct run *cpu)
     uint64_t bits = 0xcbf29ce484222325u;
     for (int i = 0; i < chosen; i++) {
         const int slot = chosen > 1 ? i * (n - 1) / (chosen - 1) : n / 2;
+        const bool again = i == 0 || has_taps(); /* for the heads of one slot after the other */
         alone = of_cpu = (struct speech){0};
-        memset(together, 0, sizeof together);
-        if (!speak(r, 0, 1, n, slot, together) || !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone) ||
+        if ((again && !speak(r, 0, 1, n, slot, together)) ||
+            !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone) ||
             (cpu && !speak(cpu, 0, 1 + slot, 1, 0, &of_cpu))) {
             return;
         }
         same += same_speech(&together[slot], &alone);
         heads += same_heads(&together[slot].last, &alone.last);
         as_cpu += cpu && same_codes(&alone, &of_cpu);
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < n && again; k++) {
             bits = bits_of_speech(bits, &together[k]);
-            free(together[k].pcm);
         }
         forget(&together[slot].last);
         forget(&alone.last);
         forget(&of_cpu.last);
         free(alone.pcm);
         free(of_cpu.pcm);
+    }
+    for (int k = 0; k < n; k++) {
+        free(together[k].pcm);
+        together[k] = (struct speech){0};
     }
     result(same == chosen && (has_taps() ? heads == chosen : cuda_frame_persistent(r->b->frame)),
         "lanes next to %d others: %d of %d with the codes and samples, %d with the logits of a lane "
@@ -255,7 +273,7 @@ static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct 
     static struct row rows[MOST_ROWS];
     utter_error error;
     int done = 0;
-    bool good = said(r->ops->lane_reset(r->b, 0, &SAMPLED, &error), &error, "reset");
+    bool good = said(r->ops->lane_reset(r->b, 0, &WAYS[0], &error), &error, "reset");
     make_rows(r->config, 3, rows, MOST_ROWS);
     for (int i = 0; i < n_pieces && good; i++) {
         r->ops->tap(r->b, i == n_pieces - 1 ? keep_heads : NULL, heads);
@@ -270,7 +288,7 @@ static void check_pieces(struct run *r, int n_rows)
 {
     enum { USUAL = 333 };
     static const int cuts[N_CHOSEN][8] = {
-        {1, 332}, {300, 33}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1}, {17, 15, 1, 47, 100, 100, 50, 3}};
+        {300, 33}, {1, 332}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1}, {17, 15, 1, 47, 100, 100, 50, 3}};
     struct heads of_whole = {.n_slots = 1}, of_pieces = {.n_slots = 1};
     int same = 0, n = sizes.n_chosen;
     if (!prompt_heads(r, &n_rows, 1, &of_whole)) {
@@ -471,6 +489,8 @@ int main(int argc, char **argv)
             checks = false;
         } else if (strcmp(argv[i], "-c") == 0) {
             sizes.beside_cpu = true;
+        } else if (strcmp(argv[i], "-s") == 0) {
+            sizes.all_ways = true;
         } else if (argv[i][0] != '-') {
             folder = argv[i];
             check_model(checks, timed_lanes);
@@ -487,6 +507,12 @@ int main(int argc, char **argv)
                 break;
             case 'k':
                 sizes.n_chosen = within(number, 1, N_CHOSEN);
+                break;
+            case 'v':
+                sizes.n_heard = within(number, 1, MOST_LANES);
+                break;
+            case 'p':
+                sizes.n_prompt = within(number, 1, MOST_ROWS - 16);
                 break;
             case 'r':
                 sizes.n_rows = number == 0 ? 0 : within(number, LEAST_ROWS, MOST_ROWS);

@@ -4,6 +4,7 @@
  * failure. Usage: check_state [-p FRAMES] CHECKPOINT ...; -p: of the longest recording. Ends with `N
  * passed, N failed`. */
 #include <limits.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
@@ -144,6 +145,83 @@ static void check_errors(struct run *gpu)
     }
     result(status == UTTER_E_MODEL, "more rows than a lane holds: %s", status ? error.text : "taken");
     result(gpu->ops->collect(gpu->b, 0, &out, &error) == UTTER_OK, "and the lane goes on");
+}
+
+/* Of a prompt that was begun, more rows than it has; into a lane that has some. Frames of more lanes than there are. */
+static void check_snapshot_errors(struct run *gpu)
+{
+    enum { ROWS = 9 };
+    utter_error error;
+    struct backend_snapshot *snapshot = NULL;
+    struct frame_in in[N_LANES + 1] = {{0}};
+    bool refused =
+        start(gpu, 0, 1, &GREEDY, ROWS) &&
+        gpu->ops->lane_keep(gpu->b, 0, ROWS + 1, false, &snapshot, &error) == UTTER_E_ARGUMENT &&
+        !snapshot;
+    result(refused &&
+               said(gpu->ops->lane_keep(gpu->b, 0, 4, false, &snapshot, &error), &error, "keep") &&
+               gpu->ops->lane_resume(gpu->b, 0, snapshot, &error) == UTTER_E_ARGUMENT,
+        "a snapshot of more rows than there are, and into a lane that is not empty");
+    gpu->ops->snapshot_free(gpu->b, &snapshot);
+    result(
+        gpu->ops->frame(gpu->b, in, N_LANES + 1, &error) == UTTER_E_ARGUMENT, "more frames than lanes");
+}
+
+static bool never(void *user, double done)
+{
+    (void)user;
+    (void)done;
+    return false;
+}
+
+/* What the encoders give is looked at by check_listen; here, that they are behind the door, and what is no sound. */
+static void check_recording(struct run *gpu)
+{
+    enum { SAMPLES = 6000, FRAMES = 4, MELS = 8, BANDS = 128 };
+    static float pcm[SAMPLES], mels[MELS * BANDS], vector[8192];
+    int32_t codes[FRAMES * MAX_CODEBOOKS];
+    size_t n = 0;
+    utter_error error;
+    for (int i = 0; i < SAMPLES; i++) {
+        pcm[i] = (float)(i % 97) / 97 - 0.5f;
+    }
+    for (int i = 0; i < MELS * BANDS; i++) {
+        mels[i] = (float)(i % 31) / 31;
+    }
+    result(said(gpu->ops->encode(gpu->b, pcm, SAMPLES, codes, FRAMES, &n, NULL, NULL, &error), &error,
+               "encode") &&
+               n > 0,
+        "a recording has %d frames", (int)n);
+    result(gpu->ops->encode(gpu->b, pcm, SAMPLES, codes, FRAMES, &n, never, NULL, &error) ==
+               UTTER_E_CANCELLED,
+        "a recording that is stopped");
+    result(said(gpu->ops->speaker(gpu->b, mels, MELS, vector, &error), &error, "speaker") &&
+               isfinite(vector[0]),
+        "a speaker's vector");
+    pcm[100] = NAN;
+    mels[100] = NAN;
+    result(
+        gpu->ops->encode(gpu->b, pcm, SAMPLES, codes, FRAMES, &n, NULL, NULL, &error) == UTTER_E_NUMBER,
+        "a recording with a sample that is no number");
+    result(gpu->ops->speaker(gpu->b, mels, MELS, vector, &error) == UTTER_E_NUMBER,
+        "features of which one is no number");
+}
+
+/* Shapes that the kernels do not hold are refused when the model is opened. */
+static void check_shapes(struct model *model)
+{
+    static const struct backend_options options = {.n_lanes = 1, .lane_positions = POSITIONS};
+    struct config *own = model->config;
+    for (int i = 0; i < 3; i++) {
+        struct config odd = *own;
+        struct backend *b = NULL;
+        utter_error error = {0};
+        *(i == 0 ? &odd.talker.head : i == 1 ? &odd.codec_vocabulary : &odd.codec.stack.head) = 1 << 14;
+        model->config = &odd;
+        const utter_status status = cuda_backend.open(&b, model, &options, &error);
+        model->config = own;
+        result(status == UTTER_E_MODEL && !b, "refused: %s", error.text);
+    }
 }
 
 /* Said before anything is allocated. */
@@ -373,11 +451,16 @@ static void check_model(void)
         check_count(&gpu);
         check_reset_waits(&gpu);
         check_errors(&gpu);
+        check_snapshot_errors(&gpu);
+        if (model->has_encoder && model->has_speaker) {
+            check_recording(&gpu);
+        }
         gpu.ops->close(&gpu.b);
     }
     check_memory_bound(model);
     check_suiting_lanes(model);
     check_wanted(model);
+    check_shapes(model);
     check_asked_device();
     model_close(&model);
 }

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/device/pages.h"
 #include "tests/backend_rows.h"
 
 enum { N_LANES = 5, N_ROWS = 75, PIECE = 60, N_FRAMES = 8, POSITIONS = 800 };
+/* So long that each block of a lane's attention has more than one page. */
+enum { LONG_ROWS = CUDA_SPLITS * CUDA_PAGE + 22 };
 
 static int n_passed, n_failed;
 static const char *folder;
@@ -58,7 +61,7 @@ static inline bool start(
     struct run *r, int lane, int kind, const struct lane_settings *settings, int n_rows)
 {
     utter_error error;
-    struct row rows[N_ROWS];
+    struct row rows[LONG_ROWS];
     make_rows(r->config, kind, rows, n_rows);
     bool good = said(r->ops->lane_reset(r->b, lane, settings, &error), &error, "reset");
     for (int i = 0; i < n_rows && good; i += PIECE) { /* backends cut longer pieces as they like */
