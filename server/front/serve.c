@@ -286,21 +286,21 @@ static bool start_events(struct server *s)
     return s->jobs != NULL;
 }
 
-/* As many connections as there may be files. */
-static int allow_connections(void)
+/* As many connections and files of whole answers as there may be descriptors. */
+static void allow_files(struct server *s)
 {
     struct rlimit files;
-    const rlim_t wanted = LIMIT_CONNECTIONS + OTHER_FILES;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-        return LIMIT_CONNECTIONS / 16;
+    const rlim_t most = LIMIT_CONNECTIONS + LIMIT_FILES, wanted = most + OTHER_FILES;
+    int n = LIMIT_CONNECTIONS / 16;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        if (files.rlim_cur < wanted) {
+            files.rlim_cur = min(files.rlim_max, wanted);
+            setrlimit(RLIMIT_NOFILE, &files);
+        }
+        n = files.rlim_cur > OTHER_FILES + 16 ? (int)min(files.rlim_cur - OTHER_FILES, most) : 16;
     }
-    if (files.rlim_cur < wanted) {
-        files.rlim_cur = min(files.rlim_max, wanted);
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-    return files.rlim_cur >= wanted            ? LIMIT_CONNECTIONS
-           : files.rlim_cur > OTHER_FILES + 16 ? (int)files.rlim_cur - OTHER_FILES
-                                               : 16;
+    s->most_files = (int)(n * LIMIT_FILES / most);
+    s->most_conns = n - s->most_files;
 }
 
 static void server_fini(struct server *s)
@@ -352,7 +352,7 @@ int serve_run(const struct serve_options *options)
     }
     snprintf(s.boot, sizeof s.boot, "%08x", boot);
     name_model(&s);
-    s.most_conns = allow_connections();
+    allow_files(&s);
     s.exit_code = 0;
     if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s) ||
         !wyoming_open(&s)) {

@@ -150,6 +150,7 @@ static void start_item(struct item *item)
     }
     if (!item->speech) {
         set_failed(item, &r);
+        conn_whole_fini(&item->sound);
         return;
     }
     b->n_running++;

@@ -32,6 +32,7 @@ enum {
     LIMIT_UNSENT_ALL = 128 << 20, /* for all, with whole answers that are being put together */
     LIMIT_WHOLE = 8 << 20,        /* of such an answer, in memory: the rest goes to a file */
     LIMIT_WHOLE_SMALL = 1 << 20,  /* that may be there even when all memory is taken */
+    LIMIT_FILES = 512,            /* of whole answers */
     HEAD_S = 5,
     BODY_S = 30,
     IDLE_S = 60,
@@ -78,8 +79,9 @@ struct server {
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */
     size_t filed_bytes;                   /* of whole answers, in files */
-    double spread;                        /* of deadlines, 0 to 1 */
-    double full_told;                     /* when it was logged that all connections are taken */
+    int n_files, most_files;
+    double spread;    /* of deadlines, 0 to 1 */
+    double full_told; /* when it was logged that all connections are taken */
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 

@@ -584,7 +584,7 @@ def main():
                  mishaps.recordings_of_a_killed_server_go, mishaps.nobody_waits_but_lanes_are_given,
                  mishaps.folders_of_others_stay, mishaps.the_first_line_names_the_address,
                  mishaps.a_start_that_never_succeeds_ends, strangers.idle_connections_make_way,
-                 mishaps.wrong_starts_say_why, strangers.control_tokens_are_text):
+                 mishaps.long_answers_leave_room, mishaps.wrong_starts_say_why, strangers.control_tokens_are_text):
         checks.run(test.__name__, test, program)
     if "/san-" not in program:
         checks.run("long_answers_wait_in_a_file", mishaps.long_answers_wait_in_a_file, program)

@@ -204,7 +204,7 @@ def idle_connections_make_way(program):
     s = Server(program, "--lanes", "1", files=104)
     idle = []
     try:
-        for _ in range(60):  # of 40
+        for _ in range(60):  # of 36
             c = socket.create_connection(("127.0.0.1", s.port))
             c.sendall(b"GET /version HTTP/1.1\r\n" + HOST + b"\r\n")
             idle.append(c)

@@ -30,14 +30,16 @@ static bool open_file(struct conn_whole *w, double bytes)
 {
     struct statvfs about;
     const char *folder = getenv("TMPDIR");
-    bool fits = (double)w->server->filed_bytes + bytes <= (double)LIMIT_FILED;
+    struct server *s = w->server;
+    bool fits = s->n_files < s->most_files && (double)s->filed_bytes + bytes <= (double)LIMIT_FILED;
     w->file = fits ? open_nameless(folder && folder[0] ? folder : "/tmp") : -1;
-    w->has_file = w->file >= 0;
-    if (w->has_file && fstatvfs(w->file, &about) == 0 &&
+    if (w->file >= 0 && fstatvfs(w->file, &about) == 0 &&
         (double)about.f_bavail * (double)about.f_frsize < bytes) {
         close(w->file);
-        w->has_file = false;
+        w->file = -1;
     }
+    w->has_file = w->file >= 0;
+    s->n_files += w->has_file;
     return w->has_file;
 }
 
@@ -106,6 +108,7 @@ void conn_whole_fini(struct conn_whole *w)
     }
     if (w->has_file) {
         close(w->file);
+        w->server->n_files--;
     }
     wire_fini(&w->memory);
     *w = (struct conn_whole){0};
