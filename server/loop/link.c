@@ -29,6 +29,7 @@ struct link {
     double started, heard, restart_at; /* restart_at 0: not planned */
     double lost_at;                    /* when there was one last */
     int n_failed_starts;               /* workers in a row that ended before they were ready */
+    int n_unborn;                      /* tries in a row to start one that gave no process */
     double step_s;                     /* of the worker's last step */
     bool broken;                       /* a message to it was lost: the loop will end it */
     bool closing;
@@ -188,6 +189,7 @@ static bool start_worker(struct server *s)
         return false;
     }
     s->metrics.worker_starts++;
+    link->n_unborn = 0;
     link->broken = false;
     link->started = link->heard = clock_seconds();
     link->restart_at = 0;
@@ -324,13 +326,26 @@ void link_send(struct server *s)
     }
 }
 
+/* It will be tried again. Who waits is told when that fails, too: the loop calls then, not who is about to wait. */
+static void miss_worker(struct server *s, double now)
+{
+    struct link *link = s->link;
+    link->restart_at = now + 1;
+    if (link->n_unborn++ == 0) {
+        log_event(s, "worker_not_started", json_pack("{s:s}", "why", strerror(errno)));
+    } else if (s->is_waking) {
+        s->is_waking = false;
+        link->owner->lost(s, "the model could not be opened: no process could be started");
+    }
+}
+
 void link_tick(struct server *s, double now)
 {
     struct link *link = s->link;
     /* The memory of a GPU comes back with the end of the process that had it. */
     bool gone = link->pid <= 0 || now - link->lost_at > GONE_S;
     if (!link->socket && gone && link->restart_at > 0 && now >= link->restart_at && !start_worker(s)) {
-        link->restart_at = now + 1;
+        miss_worker(s, now);
     }
     /* It beats several times a second, but for long prefills and while it opens the model. */
     if (link->socket && s->is_ready && now - link->heard > SILENT_S) {

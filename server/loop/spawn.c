@@ -2,6 +2,7 @@
  * Starts this program again, with the signals and files of a fresh one. */
 #include "server/loop/spawn.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -30,10 +31,9 @@ pid_t spawn_program(char *const *arguments, int socket, int error_pipe)
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &usual);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ) != 0) {
-        pid = -1;
-    }
+    int fault = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    return pid;
+    errno = fault;
+    return fault ? -1 : pid;
 }

@@ -8,7 +8,7 @@
 enum { SPAWN_SOCKET = 3 };
 
 /* Starts this program again with the arguments; `socket`, or -1, stays open in it as SPAWN_SOCKET. stderr goes to
- * `error_pipe` unless -1. The id, or -1. */
+ * `error_pipe` unless -1. The id, or -1 and errno. */
 pid_t spawn_program(char *const *arguments, int socket, int error_pipe);
 
 #endif

@@ -40,6 +40,7 @@ def main():
     checks.run("the_environment_names_the_model", told.the_environment_names_the_model, program, checkpoints)
     checks.run("a_server_that_nobody_asks_gives_its_memory_back",
                told.a_server_that_nobody_asks_gives_its_memory_back, program)
+    checks.run("a_worker_that_cannot_be_started_is_told", told.a_worker_that_cannot_be_started_is_told, program)
     checks.run("a_model_that_is_not_opened_in_time_is_told", told.a_model_that_is_not_opened_in_time_is_told, program)
     checks.run("a_model_that_has_gone_meanwhile_is_told", told.a_model_that_has_gone_meanwhile_is_told, program,
                checkpoints)

@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -113,6 +114,23 @@ def a_model_that_has_gone_meanwhile_is_told(program, checkpoints):
             assert wait_for(lambda: s.speak(input=TEXT, max_new_tokens=3)[0] == 200, 20, 0.2)
         finally:
             assert s.stop() == 0
+
+
+def a_worker_that_cannot_be_started_is_told(program):
+    """No descriptor is left for it: who waits is told, and the next one is served when there are some again."""
+    s = Server(program, "--lanes", "2", "--idle", "0.01")
+    try:
+        assert wait_for(lambda: not s.workers(), 20)
+        most = resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE)
+        used = len(os.listdir(f"/proc/{s.process.pid}/fd"))
+        resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + 1, most[1]))
+        status, _, body = s.speak(input=TEXT, max_new_tokens=3, timeout=10)
+        assert status == 503 and b"no process" in body, (status, body)
+        resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, most)
+        assert wait_for(lambda: s.speak(input=TEXT, max_new_tokens=3)[0] == 200, 20, 0.2)
+        assert s.said().count('"worker_not_started"') == 1, s.said()
+    finally:
+        assert s.stop() == 0
 
 
 def a_model_that_is_not_opened_in_time_is_told(program):
