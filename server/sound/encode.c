@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/minmax.h"
 #include "effects/effects.h"
 #include "server/sound/encode_parts.h"
 
@@ -98,9 +99,10 @@ void encode_true_sizes(enum encode_format format, uint8_t *bytes, size_t n, uint
             bytes[FLAC_SAMPLES + i] = (uint8_t)(n_samples >> (32 - 8 * i));
         }
     }
+    /* What is longer than its header can tell goes on to the end, as in a stream. */
     for (int i = 0; format == ENCODE_WAV && n >= HEADER && i < 4; i++) {
-        bytes[4 + i] = (uint8_t)((n - 8) >> 8 * i);
-        bytes[HEADER - 4 + i] = (uint8_t)((n - HEADER) >> 8 * i);
+        bytes[4 + i] = (uint8_t)(min(n - 8, UINT32_MAX) >> 8 * i);
+        bytes[HEADER - 4 + i] = (uint8_t)(min(n - HEADER, UINT32_MAX) >> 8 * i);
     }
 }
 

@@ -508,16 +508,19 @@ def long_answers_leave_room(program):
     """Of 104 descriptors they have four, whoever asks for how many long sounds: who comes has a place."""
     long = {"input": "A long way home it was. " * 150, "response_format": "pcm"}
     s = Server(program, "--lanes", "2", "-q", files=104)
-    fds, batches = f"/proc/{s.process.pid}/fd", []
+    batches = []
     try:
         for items in ([{**long, "voice": "nobody"}] * 31 + [long], *[[long] * 4] * 3):
             c = http.client.HTTPConnection("127.0.0.1", s.port)
-            c.request("POST", "/v1/audio/speech/batch", json.dumps({"items": items}), {"Content-Type": "application/json"})
+            c.request("POST", "/v1/audio/speech/batch", json.dumps({"items": items}),
+                      {"Content-Type": "application/json"})
             batches.append(c)
-            assert wait_for(lambda: s.metric("requests_queued") + s.metric("requests_running") == len(batches) * 4 - 3)
-            files = [to for fd in os.listdir(fds) if (to := os.readlink(f"{fds}/{fd}")).endswith("(deleted)")]
+            n = len(batches) * 4 - 3
+            assert wait_for(lambda: s.metric("requests_queued") + s.metric("requests_running") == n)
+            files = [fd.path for fd in os.scandir(f"/proc/{s.process.pid}/fd")
+                     if os.path.islink(fd) and os.path.realpath(fd).endswith("(deleted)")]
             # one is the log; those that cannot be spoken keep none
-            assert len(files) == 1 + min(len(batches) * 4 - 3, 4), files
+            assert len(files) == 1 + min(n, 4), files
     finally:
         for c in batches:
             c.close()

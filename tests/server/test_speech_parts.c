@@ -291,6 +291,14 @@ static void a_whole_wav_has_true_sizes(void **state)
     encode_true_sizes(ENCODE_WAV, out.bytes, n, 24000);
     assert_int_equal(out.bytes[40] | out.bytes[41] << 8 | out.bytes[42] << 16, 48000);
     assert_int_equal(out.bytes[4] | out.bytes[5] << 8 | out.bytes[6] << 16, 48036);
+    /* Of more than its header can tell it says, as a stream does, that it goes on to the end. */
+    const size_t most = UINT32_MAX;
+    encode_true_sizes(ENCODE_WAV, out.bytes, most + 8, 24000);
+    assert_memory_equal(out.bytes + 4, "\xFF\xFF\xFF\xFF", 4);
+    assert_memory_equal(out.bytes + 40, "\xDB\xFF\xFF\xFF", 4);
+    encode_true_sizes(ENCODE_WAV, out.bytes, 5 * (most / 4), 24000);
+    assert_memory_equal(out.bytes + 4, "\xFF\xFF\xFF\xFF", 4);
+    assert_memory_equal(out.bytes + 40, "\xFF\xFF\xFF\xFF", 4);
     wire_fini(&out);
 }
 
