@@ -91,11 +91,13 @@ void jobs_free(struct jobs *jobs)
     }
     if (jobs->to[1] >= 0) {
         close(jobs->to[1]);
+        jobs->to[1] = -1;
     }
     for (int i = 0; i < jobs->n_threads; i++) {
         pthread_join(jobs->threads[i], NULL);
     }
     if (jobs->came_back) {
+        take_back(jobs->back[0], EV_READ, jobs);
         event_free(jobs->came_back);
     }
     for (int i = 0; i < 2; i++) {

@@ -17,7 +17,7 @@ struct jobs;
 struct jobs *jobs_new(struct event_base *base, int n_threads);
 /* The job and what it uses belong to the threads until its `done`. False when too many are waiting. */
 bool jobs_submit(struct jobs *jobs, struct job *job);
-/* Waits for the running jobs; their `done` is not called any more. Accepts NULL. */
+/* Waits for the jobs, and calls `done` of each; none is taken any more. Accepts NULL. */
 void jobs_free(struct jobs *jobs);
 
 #endif

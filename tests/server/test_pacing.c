@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "server/loop/conn/conn_whole.h"
 #include "server/loop/jobs.h"
 #include "server/loop/link.h"
 #include "server/speech/admission.h"
@@ -494,6 +495,44 @@ static void a_worker_may_be_lost_as_one_is_encoded(void **state)
     end(&s);
 }
 
+/* The loop only gives it away: to free it takes the system long. */
+static void a_long_file_is_freed_by_a_thread(void **state)
+{
+    enum { PIECES = 40 };
+    static char piece[1 << 20];
+    struct server s;
+    struct refusal r;
+    struct conn_whole whole;
+    struct job other = {keep_thread, thread_was_kept};
+    (void)state;
+    begin(&s);
+    s.most_files = 1;
+    thread_is_free = false;
+    assert_true(jobs_submit(s.jobs, &other));
+    assert_true(conn_whole_begin(&whole, &s, 0, &r));
+    for (int i = 0; i < PIECES; i++) {
+        assert_true(conn_whole_put(&whole, piece, sizeof piece, &r));
+    }
+    assert_int_equal(s.filed_bytes + s.unsent_bytes, PIECES * sizeof piece);
+    conn_whole_fini(&whole);
+    assert_true(s.n_files == 1 && s.filed_bytes == 0 && s.unsent_bytes == 0);
+    thread_is_free = true;
+    for (int i = 0; i < 1000 && s.n_files > 0; i++) {
+        run_for(&s, 0.01);
+    }
+    assert_int_equal(s.n_files, 0);
+    thread_is_free = false;
+    assert_true(jobs_submit(s.jobs, &other)); /* its end comes with that of the threads */
+    assert_true(conn_whole_begin(&whole, &s, 0, &r));
+    for (int i = 0; i < PIECES; i++) {
+        assert_true(conn_whole_put(&whole, piece, sizeof piece, &r));
+    }
+    conn_whole_fini(&whole);
+    thread_is_free = true;
+    end(&s);
+    assert_int_equal(s.n_files, 0);
+}
+
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
@@ -509,6 +548,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(the_next_worker_is_like_the_first),
         cmocka_unit_test(other_kernels_are_known),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
+        cmocka_unit_test(a_long_file_is_freed_by_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

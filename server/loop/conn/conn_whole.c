@@ -9,7 +9,51 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/minmax.h"
+#include "server/loop/jobs.h"
+
+enum { FREED_AT_ONCE = 16 << 20 }; /* bytes of a file: some milliseconds */
+
+/* A long file that nobody needs any more. It takes half a second to free a GiB, so a thread cuts off piece by piece. */
+struct unneeded {
+    struct job job;
+    struct server *server;
+    int file;
+    off_t left;
+};
+
+static void cut_off(struct job *job)
+{
+    struct unneeded *u = (struct unneeded *)(void *)job;
+    u->left -= FREED_AT_ONCE;
+    if (ftruncate(u->file, u->left) != 0) {
+        u->left = 0;
+    }
+}
+
+static void was_cut_off(struct job *job)
+{
+    struct unneeded *u = (struct unneeded *)(void *)job;
+    if (u->left <= FREED_AT_ONCE || !jobs_submit(u->server->jobs, job)) {
+        close(u->file);
+        u->server->n_files--;
+        memory_free(u);
+    }
+}
+
+static void end_file(struct server *s, int file, size_t bytes)
+{
+    struct unneeded *u = bytes > FREED_AT_ONCE ? memory_new(1, sizeof *u) : NULL;
+    if (u) {
+        *u = (struct unneeded){{cut_off, was_cut_off}, s, file, (off_t)bytes};
+    }
+    if (!u || !jobs_submit(s->jobs, &u->job)) {
+        close(file);
+        s->n_files--;
+        memory_free(u);
+    }
+}
 
 /* Who can do it gets a file that never has a name. */
 static int open_nameless(const char *folder)
@@ -107,8 +151,7 @@ void conn_whole_fini(struct conn_whole *w)
         w->server->filed_bytes -= w->n - w->memory.n;
     }
     if (w->has_file) {
-        close(w->file);
-        w->server->n_files--;
+        end_file(w->server, w->file, w->n - w->memory.n);
     }
     wire_fini(&w->memory);
     *w = (struct conn_whole){0};
