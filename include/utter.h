@@ -475,7 +475,7 @@ typedef void utter_piece_fn(void *user, const utter_piece *piece);
 
 typedef struct utter_reading_options {
     size_t size; /* set by _init */
-    /* What the guard ended, of wrong length or (words asked for) without one of its words, is said again; default 2 */
+    /* What the guard ended, of wrong length or (words asked for, on a CPU) lacking one, is said again; default 2 */
     int retries;
     /* Default true: sound is given while it is made, and what is said again is heard again. False, for files: a
      * piece is given when it is whole, and what was not whole is not heard. */

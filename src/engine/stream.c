@@ -346,7 +346,7 @@ static void fail_number(utter_stream *s, int frame)
 /* What comes behind the last frame, once it has its sound. */
 static void take_end(utter_stream *s)
 {
-    if (s->coming == UTTER_FINISH_EOS && s->words && s->use_guard && s->context->ops->weigh) {
+    if (s->coming == UTTER_FINISH_EOS && stream_weighs(s)) {
         const struct words_tokens tokens = tokens_of(s);
         s->doubt.n = tokens.finished ? words_doubts(s->words, &tokens, s->doubt.at) : 0;
     }
@@ -355,6 +355,11 @@ static void take_end(utter_stream *s)
     } else if (s->coming != UTTER_FINISH_NONE && !stream_doubts(s)) {
         s->finish = s->coming;
     }
+}
+
+bool stream_weighs(const utter_stream *s)
+{
+    return s->words && s->use_guard && s->context->ops->weigh;
 }
 
 bool stream_doubts(const utter_stream *s)

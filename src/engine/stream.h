@@ -108,6 +108,9 @@ int stream_sound_due(const utter_stream *s, bool urgent);
 void stream_take_sound(utter_stream *s, const struct lane_out *out);
 void stream_fail(utter_stream *s, utter_status status, const utter_error *error);
 
+/* What words it skips is known by its codes, once it has ended by itself; else attention alone tells, which is now and
+ * then wrong of what was said. */
+bool stream_weighs(const utter_stream *s);
 /* The speech has ended by itself, and words of it are looked at before that is told. */
 bool stream_doubts(const utter_stream *s);
 /* The next piece of that. */

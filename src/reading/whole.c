@@ -58,7 +58,7 @@ bool whole_is(const struct utter_reading *r, const struct work *w)
 {
     size_t n_words;
     stream_words(w->stream, &n_words); /* they are what they will be, now that it has ended */
-    bool said = !w->stream->words || words_skipped(w->stream->words) == 0;
+    bool said = !stream_weighs(w->stream) || words_skipped(w->stream->words) == 0;
     if (w->stream->finish != UTTER_FINISH_EOS || w->only || !said) {
         return w->stream->finish == UTTER_FINISH_EOS && said;
     }

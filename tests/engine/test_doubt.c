@@ -19,6 +19,7 @@ static struct {
     int n_frames, n_codebooks, frame, left;
     bool is_new; /* a frame has not been collected */
     bool weighs; /* it has been asked which text explains the codes */
+    bool strays; /* what it looks at leaves out words that are said */
 } planted;
 
 static utter_status reset(
@@ -41,9 +42,26 @@ static utter_status frame(struct backend *b, const struct frame_in *in, int n, u
     return cpu_backend.frame(b, &forced, n, error);
 }
 
+/* The scores of a way that is quick to go over some of the first tokens. */
+static const float *stray(int n_scores)
+{
+    enum { HEADS = 64, FROM = 1, TO = 8 };
+    static float scores[HEADS * MOST_FRAMES];
+    assert_true(n_scores <= MOST_FRAMES);
+    int place = (planted.frame - 1) * (n_scores - 1) / planted.n_frames;
+    place = place < FROM || place >= TO ? place : TO;
+    for (int i = 0; i < HEADS * n_scores; i++) {
+        scores[i] = i % n_scores == place ? 20 : 0;
+    }
+    return scores;
+}
+
 static utter_status collect(struct backend *b, int lane, struct lane_out *out, utter_error *error)
 {
     utter_status status = cpu_backend.collect(b, lane, out, error);
+    if (planted.strays && planted.is_new && out->scores) {
+        out->scores = stray(out->n_scores);
+    }
     if (planted.left > 0 && planted.is_new) {
         out->end = planted.frame > planted.n_frames;
         out->log_p = out->end ? 0 : out->log_p;
@@ -113,8 +131,11 @@ static utter_stream *say(
 static void plant(struct engine *engine, const utter_stream_options *o, int n)
 {
     utter_voice *voice;
+    bool strays = planted.strays;
     planted.left = 0;
+    planted.strays = false;
     utter_stream *stream = say(engine, SAID, o, &voice);
+    planted.strays = strays;
     planted.n_codebooks = engine->context.model->config->n_codebooks;
     planted.n_frames = stream->n_made;
     size_t bytes = (size_t)(planted.n_frames * planted.n_codebooks) * sizeof *planted.codes;
@@ -260,12 +281,42 @@ static void what_skips_a_word_is_said_again(void **state)
     planted.codes = NULL;
 }
 
+/* Where codes are not weighed (no such device, no guard), nothing is said again for the sake of attention. */
+static void attention_alone_repeats_nothing(void **state)
+{
+    (void)state;
+    struct engine *engine = open_faulty(0);
+    utter_stream_options o = options_of(engine, UTTER_LAYOUT_FULL);
+    utter_voice *voice;
+    size_t n, n_skipped = 0, n_samples;
+    faulty.weigh = NULL;
+    plant(engine, &o, 100);
+    planted.strays = true;
+    utter_stream *stream = say(engine, GIVEN, &o, &voice);
+    const utter_word *words = stream_words(stream, &n);
+    for (size_t i = 0; i < n; i++) {
+        n_skipped += words[i].skipped;
+    }
+    assert_true(n_skipped > 0);
+    engine_free_stream(&stream);
+    voice_free(&voice);
+    utter_reading_stats stats = read(engine, 100, 2, &n_samples);
+    assert_true(stats.n_pieces == 1 && stats.n_retries == 0 && stats.n_broken == 0);
+    assert_int_equal(stats.finish, UTTER_FINISH_EOS);
+    planted.strays = false;
+    engine_close(engine);
+    free(engine);
+    free(planted.codes);
+    planted.codes = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_word_that_is_not_said_is_found),
         cmocka_unit_test(doubts_can_be_left),
         cmocka_unit_test(what_skips_a_word_is_said_again),
+        cmocka_unit_test(attention_alone_repeats_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
