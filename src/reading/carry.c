@@ -52,12 +52,19 @@ static utter_status join(
     return status;
 }
 
+/* Half of the positions stay for the text and its speech. */
+static bool fits(const utter_reading *r, const utter_voice *v, const struct work *w)
+{
+    return v->n_frames + w->stream->n_frames <= r->engine->context.model->config->max_positions / 2;
+}
+
 utter_status carry_piece(utter_reading *r, const struct work *w, bool whole, utter_error *error)
 {
     const utter_voice *v = own_voice(r, w);
     carry_drop(r);
     /* Words that were left out would be taken for said. */
-    if (!r->options.carry || !whole || !v || v->kind != VOICE_CONTEXT || w->stream->n_frames == 0) {
+    if (!r->options.carry || !whole || !v || v->kind != VOICE_CONTEXT || w->stream->n_frames == 0 ||
+        !fits(r, v, w)) {
         return UTTER_OK;
     }
     utter_status status = join(&r->carried, v, w, error);

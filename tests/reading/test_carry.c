@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "api/api.h"
 #include "voice/voice.h"
 
 #define BASE "build/checkpoints/base-ends"
@@ -143,6 +144,27 @@ static void without_it_pieces_are_as_before(void **state)
     utter_model_close(&model);
 }
 
+/* Where the recording fits the positions, and the piece before behind it does not, each begins from the recording. */
+static void what_would_not_fit_is_left_out(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(BASE, 1, 4);
+    utter_voice *voice = voice_behind(NULL);
+    ((struct config *)model->engine.context.model->config)->max_positions = 46;
+    struct said *anew = read_all(model, voice, false, false),
+                *said = read_all(model, voice, true, false);
+    assert_int_equal(said->n, anew->n);
+    for (size_t i = 0; i < said->n; i++) {
+        const struct one *one = &said->at[i], *other = &anew->at[i];
+        assert_int_equal(one->n_frames, other->n_frames);
+        assert_memory_equal(one->codes, other->codes, one->n_frames * CODEBOOKS * sizeof *one->codes);
+    }
+    free(said);
+    free(anew);
+    utter_voice_free(&voice);
+    utter_model_close(&model);
+}
+
 static void what_has_no_transcript_is_refused(void **state)
 {
     (void)state;
@@ -170,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_piece_goes_on_from_the_one_before),
         cmocka_unit_test(without_it_pieces_are_as_before),
+        cmocka_unit_test(what_would_not_fit_is_left_out),
         cmocka_unit_test(what_has_no_transcript_is_refused)};
     return cmocka_run_group_tests_name("readings that go on", tests, NULL, NULL);
 }
