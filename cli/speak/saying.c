@@ -37,8 +37,8 @@ static const char *why(utter_finish finish)
         return "all was said, and it went on";
     case UTTER_FINISH_STUCK:
         return "it did not get on in its text";
-    case UTTER_FINISH_EOS:
-        return "its length does not fit its text";
+    case UTTER_FINISH_EOS: /* by its length, or by a word */
+        return "it does not fit its text";
     default:
         return "it reached the most frames of a piece";
     }
@@ -350,6 +350,8 @@ static int tell_whole(const struct saying *s, const utter_reading_stats *t)
         return fail(EXIT_NOT_WHOLE,
             "the speech was cut at the checkpoint's limit of %llu frames (--max-frames sets another)",
             (unsigned long long)t->n_frames);
+    case UTTER_FINISH_EOS:
+        return fail(EXIT_NOT_WHOLE, "words may be missing from the speech: %s", why(s->broken_finish));
     case UTTER_FINISH_CONTEXT:
         return fail(EXIT_NOT_WHOLE, "the speech was cut: the model's %d positions are used up",
             s->info.max_positions);

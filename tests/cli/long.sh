@@ -21,6 +21,7 @@ run 'utter say -f story -o b.wav --max-frames 10 -q; echo $?; stat -c %s b.wav; 
 # A voice that stops at once, and one that never does.
 run 'utter say -m $MODELS/eos-first -v ryan -f story -o b.wav'
 run 'utter say -m $MODELS/eos-first -v ryan -f story -o b.wav --retries 0 --seed 5 -q'
+run 'utter say -m $MODELS/eos-first -v ryan --markup tags -q -o b.wav "[rate:1.2]They looked at each other for a long while."; rm b.wav'
 run 'utter say -m $MODELS/loop -v ryan -o b.wav --retries 1 --stats "Hello there." 2>&1 | sed -n "4p;\$p"; rm b.wav'
 # A file for each line.
 run 'printf "One.\n\n  \nTwo, three.\r\nFour." | utter say --lines -o line.wav; ls line-*'
