@@ -34,9 +34,10 @@ int command_quantize(const struct invocation *invocation)
     utter_error error = {0};
     utter_status status =
         utter_model_quantize_told(folder, weights, s->output.text, long_work_progress, &work, &error);
-    if ((code = long_work_end(status, &error))) {
-        return code;
+    if (status) {
+        return long_work_end(status, &error);
     }
+    progress_clear(); /* a signal that came while the file got its name is too late */
     struct stat about;
     if (!s->quiet.given && stat(s->output.text, &about) == 0) {
         note("%s holds the model, %.1f MB (utter say -m %s ...); embeddings and encoders stay as they "

@@ -8,6 +8,8 @@ run 'utter voices -m $MODELS/tiny06-base'
 run 'utter info -m $M --threads 1'
 run 'utter info -m $MODELS/unusual --json --threads 1'
 run 'utter quantize -q -m $M --weights q8 -o packed && utter voices -m packed && utter say -m packed -v ryan --max-frames 3 -o x.wav hello; stat -c %s x.wav'
+# Ctrl-C while the file gets its name.
+run 'LD_PRELOAD=libportaudio.so.2 ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 utter quantize -m $M --weights q8 -o late; echo $?; cmp packed late; rm late'
 run 'utter quantize -m packed --weights q4 -o x'
 run 'utter bench -m $M --words 2 --lanes 1,2 --runs 1 --max-frames 4 --threads 1'
 run 'utter bench -m $M --words 2 --runs 2 --json'

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A sound device for the transcripts of the program: what is played goes to the file that $PLAYED names. Without
- * it there is no device. */
+ * it there is no device. Loaded in front of the system's functions, it interrupts who is about to name a file. */
 #include <portaudio.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 static FILE *played;
+
+EXPORT int fsync(int fd)
+{
+    static int n;
+    (void)fd;
+    return n++ == 0 ? raise(SIGINT) : 0;
+}
 
 EXPORT PaError Pa_Initialize(void)
 {
