@@ -208,7 +208,7 @@ static void end_arrivals(void *user)
         return;
     }
     life.quiet = true;
-    model_plan.does_not_open = model_plan.breaks = 0;
+    model_plan.does_not_open = model_plan.does_not_start = model_plan.breaks = 0;
     if (kernel_worker_is_frozen()) {
         kernel_kill_worker();
     }
@@ -268,8 +268,8 @@ static void go_wrong(void *user)
     case 1:
         kernel_kill_worker();
         break;
-    case 2: /* not while it opens the model: nobody gives such a worker up */
-        if (life.server && life.server->is_ready) {
+    case 2: /* while it opens the model only where such a worker is given up */
+        if (life.server && (life.server->is_ready || life.options.opening_s > 0)) {
             kernel_freeze_worker();
         }
         break;
@@ -313,6 +313,7 @@ static void draw_model(void)
         .fails = bad ? 0.05 : 0,
         .empty = bad ? 0.02 : 0,
         .does_not_open = draw_chance(0.2) ? 0.3 : 0,
+        .does_not_start = draw_chance(0.2) ? 0.3 : 0,
         .breaks = draw_chance(0.1) ? 1e-3 : 0};
 }
 
@@ -335,6 +336,7 @@ static void draw_life(struct serve_options *options)
         .format = "pcm",
         .idle_minutes = draw_chance(0.3) ? draw_between(0.1, 2) : 0,
         .drain_s = 1 + draw_below(30),
+        .opening_s = draw_chance(0.5) ? 30 + draw_below(30) : 0, /* longer than it takes */
         .quiet = true};
     if (draw_chance(0.3)) {
         write_keys();

@@ -30,11 +30,12 @@ struct model_plan {
     const struct model_shape *shape;
     int lanes; /* 0: as the shape has them */
     int sample_rate, frame_samples;
-    double unsteady;      /* of a step's time: how far it strays */
-    double fails;         /* of speeches: they end with an error somewhere */
-    double empty;         /* of speeches: they end before their first sound */
-    double does_not_open; /* of attempts */
-    double breaks;        /* of steps: the device is lost */
+    double unsteady;       /* of a step's time: how far it strays */
+    double fails;          /* of speeches: they end with an error somewhere */
+    double empty;          /* of speeches: they end before their first sound */
+    double does_not_start; /* of attempts: there is no process */
+    double does_not_open;  /* of attempts */
+    double breaks;         /* of steps: the device is lost */
     bool opens_for_ever;
 };
 extern struct model_plan model_plan;

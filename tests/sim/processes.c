@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include "tests/sim/kernel_parts.h"
+#include "tests/sim/model.h"
+#include "tests/sim/world.h"
 
 /* ---- Clocks, chance ---- */
 
@@ -181,6 +183,10 @@ CALL(pid_t, spawn_program, char *const *arguments, int socket, int error_pipe)
     (void)arguments, (void)error_pipe;
     if (kernel.worker) {
         world_fail("a second worker is started beside the first");
+    }
+    if (draw_chance(model_plan.does_not_start)) {
+        errno = EAGAIN;
+        return -1;
     }
     struct process *p = kernel.worker = calloc(1, sizeof *p);
     if (!p) {
