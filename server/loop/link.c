@@ -56,6 +56,7 @@ static void take_ready(struct server *s, const struct wire_message *m)
     memory_free(s->ready_bytes);
     s->ready_bytes = kept;
     s->ready = ready;
+    s->link->n_failed_starts = 0;
     s->is_ready = true;
     s->is_waking = false;
     snprintf(s->kernels, sizeof s->kernels, "%s", ready.kernels ? ready.kernels : "");

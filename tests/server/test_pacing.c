@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -410,6 +411,40 @@ static void who_begins_again_waits_anew(void **state)
     end(&s);
 }
 
+static void reap(struct server *s)
+{
+    int status;
+    pid_t pid = waitpid(-1, &status, 0);
+    assert_true(pid > 0);
+    link_reap(s, pid, status);
+}
+
+/* Openings that fail count in a row only: each of these is followed by one that succeeds. */
+static void a_rare_failure_leaves_the_choice_as_it_was(void **state)
+{
+    struct server s;
+    (void)state;
+    begin(&s);
+    struct serve_options options = *s.options;
+    s.options = &options;
+    for (int i = 0; i < 6; i++) {
+        options.idle_minutes = 1e-9;
+        s.worked_at = 0;
+        link_tick(&s, clock_seconds());
+        assert_true(s.is_resting);
+        reap(&s);
+        options.idle_minutes = 0;
+        options.opening_s = 1;
+        link_want(&s);
+        link_tick(&s, clock_seconds() + 2);
+        reap(&s);
+        assert_false(s.is_waking || s.is_ready);
+        wait_until_ready(&s);
+        assert_int_equal(s.ready.width, LANES);
+    }
+    end(&s);
+}
+
 /* What is free as a worker takes the place of another does not decide where it computes, and with how many lanes. */
 static void the_next_worker_is_like_the_first(void **state)
 {
@@ -546,6 +581,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
         cmocka_unit_test(who_begins_again_waits_anew),
         cmocka_unit_test(the_next_worker_is_like_the_first),
+        cmocka_unit_test(a_rare_failure_leaves_the_choice_as_it_was),
         cmocka_unit_test(other_kernels_are_known),
         cmocka_unit_test(a_worker_may_be_lost_as_one_is_encoded),
         cmocka_unit_test(a_long_file_is_freed_by_a_thread),
