@@ -29,6 +29,7 @@ static struct {
     double stopped_at; /* 0: it was not told to stop */
     bool storms;       /* it is stopped while it is at work */
     bool quiet;        /* nothing is drawn any more: all is well and must be served */
+    bool is_alone;     /* nobody was here when wait_for_quiet looked last */
     int n_probes;
     struct alarm arrival, fault, end, second;
     char key_file[64];
@@ -155,13 +156,16 @@ static void stop_now(void *user)
 
 static void probe(void *user);
 
-/* All who came have been told: lanes, queue and connections are as at the beginning. */
+/* All who came have been told: a second after the last has gone, lanes, queue and connections are as at first. */
 static void wait_for_quiet(void *user)
 {
     const struct server *s = life.server;
     (void)user;
-    bool well = s->is_ready || s->is_resting;
-    if (clients_count() > 0 || !well || world_now() < life.ends_at + 5) {
+    bool well = s->is_ready || s->is_resting,
+         alone = clients_count() == 0 && well && world_now() >= life.ends_at + 5;
+    bool since_a_second = alone && life.is_alone;
+    life.is_alone = alone;
+    if (!since_a_second) {
         if (world_now() > life.ends_at + 30000) {
             world_fail("long after the last fault, %d clients are left and the worker is %s",
                 clients_count(), s->is_ready ? "ready" : "not ready");
@@ -353,6 +357,16 @@ static void draw_life(struct serve_options *options)
     }
 }
 
+/* Bytes of the heap in use. */
+static size_t heap_used(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+    return mallinfo2().uordblks;
+#else
+    return (size_t)mallinfo().uordblks; /* right up to 2 GB */
+#endif
+}
+
 /* The allocator keeps some of what was freed, so only what grows from one 500 lives to the next is told. */
 static void look_for_leaks(void)
 {
@@ -360,7 +374,7 @@ static void look_for_leaks(void)
     static size_t before;
     static int n_lives;
     if (++n_lives % EVERY == 0) {
-        size_t now = mallinfo2().uordblks;
+        size_t now = heap_used();
         if (n_lives > EVERY && now > before + GROWS) {
             world_fail("%zu bytes in use, %zu of them since %d lives", now, now - before, EVERY);
         }

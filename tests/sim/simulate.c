@@ -77,9 +77,19 @@ int main(int n, char **arguments)
             world_say("seed %s: nothing found\n", value);
             return 0;
         }
-        from = strcmp(arguments[i], "--from") == 0 ? strtoull(value, NULL, 10) : from;
-        seeds = strcmp(arguments[i], "--seeds") == 0 ? strtoull(value, NULL, 10) : seeds;
-        seconds = strcmp(arguments[i], "--seconds") == 0 ? atof(value) : seconds;
+        if (strcmp(arguments[i], "--from") == 0) {
+            from = strtoull(value, NULL, 10);
+        } else if (strcmp(arguments[i], "--seeds") == 0) {
+            seeds = strtoull(value, NULL, 10);
+        } else if (strcmp(arguments[i], "--seconds") == 0) {
+            seconds = atof(value);
+        } else {
+            world_say(
+                "simulate: no option '%s'; it takes --from, --seeds, --seconds, --seed, --overload\n",
+                arguments[i]);
+            return 2;
+        }
+        i++;
     }
     return live_many(from, seeds, seconds);
 }
