@@ -78,7 +78,7 @@ static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
 int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_s)
 {
     int width = 1;
-    if (schedule_step_s(c, 1, 0) >= full * frame_s) {
+    if (schedule_step_s(c, 1, 0) >= frame_s) {
         return n_lanes;
     }
     while (width < n_lanes && fits(c, width + 1, 0) && pays(c, width + 1)) {

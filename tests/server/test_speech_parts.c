@@ -129,6 +129,8 @@ static void steps_are_foretold(void **state)
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
     c = clock_of(0.001, 0.050, 0); /* one stream at most */
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
+    c = clock_of(0.001, 0.072, 0); /* one, with nothing to spare: a busy moment does not let all in */
+    assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
     c = clock_of(0.001, 0.200, 0); /* not even one: they all take their time */
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
     for (int i = 0; i < 800; i++) { /* what was long ago is forgotten */
