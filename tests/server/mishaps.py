@@ -39,13 +39,10 @@ def who_comes_too_early_is_told(program):
 
 
 def recordings_of_a_killed_server_go(program):
-    def folders():
-        return {f for f in glob.glob("/tmp/utter-serve-??????") if os.stat(f).st_uid == os.geteuid()}
-
     def start():
-        before = folders()
         s = Server(program, "--lanes", "1", "-q")
-        folder, = folders() - before
+        held = [os.readlink(fd) for fd in glob.glob(f"/proc/{s.process.pid}/fd/*") if os.path.exists(fd)]
+        folder, = [f for f in held if f.startswith("/tmp/utter-serve-")]  # it is locked while its server lives
         return s, folder
     killed, left = start()
     alive, kept = start()
