@@ -2,9 +2,10 @@
  * Readings through utter.h, on the small checkpoints and with the built-in voice. */
 #include "tests/engine/speaking.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
+
+#include "tests/heap.h"
 
 #define BUILTIN "voice/builtin"
 
@@ -131,16 +132,6 @@ static void a_long_text_is_whole(void **state)
     }
     free(live.pcm);
     utter_model_close(&model);
-}
-
-/* Bytes of the heap in use. */
-static size_t heap_used(void)
-{
-#if __GLIBC_PREREQ(2, 33)
-    return mallinfo2().uordblks;
-#else
-    return (size_t)mallinfo().uordblks; /* right up to 2 GB */
-#endif
 }
 
 /* A hundred thousand words, given as they are asked for, take no more memory than the first thousands. */

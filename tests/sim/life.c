@@ -2,7 +2,6 @@
  * What a seed draws: the options, the model, who comes and when, what fails; and what must be so at each moment. */
 #include "tests/sim/life.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "server/loop/server.h"
 #include "server/speech/speech_parts.h"
 #include "server/worker/worker.h"
+#include "tests/heap.h"
 #include "tests/sim/client.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/model.h"
@@ -355,16 +355,6 @@ static void draw_life(struct serve_options *options)
     if (life.faults_s > 0) {
         alarm_set(&life.fault, draw_wait(life.faults_s), go_wrong, NULL);
     }
-}
-
-/* Bytes of the heap in use. */
-static size_t heap_used(void)
-{
-#if __GLIBC_PREREQ(2, 33)
-    return mallinfo2().uordblks;
-#else
-    return (size_t)mallinfo().uordblks; /* right up to 2 GB */
-#endif
 }
 
 /* The allocator keeps some of what was freed, so only what grows from one 500 lives to the next is told. */
