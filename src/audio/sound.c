@@ -330,8 +330,8 @@ static utter_status write_plain(utter_sound *sound, const float *pcm, size_t n, 
     size_t sample_bytes = sound->sample == UTTER_SAMPLE_F32 ? 4 : 2;
     if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out) &&
         (sound->n_samples + n) * sample_bytes > UINT32_MAX - WAV_F32_HEADER) {
-        return error_set(
-            error, UTTER_E_IO, "%s: a wav file holds at most 4 GB (use flac or raw)", sound->name);
+        return error_set(error, UTTER_E_ARGUMENT, "%s: a wav file holds at most 4 GB (use flac or raw)",
+            sound->name);
     }
     return file_out_write(sound->out, bytes, (size_t)(at - bytes), error);
 }

@@ -165,6 +165,16 @@ bool file_is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+int file_device_fault(const char *path)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return errno;
+    }
+    close(fd);
+    return 0;
+}
+
 utter_status file_make_folder(const char *path, utter_error *error)
 {
     char *part = memory_string(path);

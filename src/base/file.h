@@ -39,6 +39,8 @@ utter_status file_error(utter_error *error, const char *path, const char *action
 
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
+/* Why this process cannot open the device at `path` to read and write it: an errno; 0: it can. */
+int file_device_fault(const char *path);
 /* Makes the folder, and those above it that there are not. */
 utter_status file_make_folder(const char *path, utter_error *error);
 /* "folder/name" in out[size]; UTTER_E_FILE when too long. */

@@ -2,6 +2,7 @@
  * JSON text -> a jansson value, within the bounds of the header. */
 #include "base/json.h"
 
+#include <setjmp.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -9,20 +10,90 @@
 
 enum { MAX_DEPTH = 64 };
 
-/* jansson reports some failed allocations as faults of the text, and passes over others: a number may
- * lose a digit. So the hook takes note, for the thread that parses. */
-static _Thread_local bool allocation_failed;
+/* A parser of jansson (2.14) that finds no memory for a longer string writes past the end of what it has. So it never
+ * hears of that: the hook leaves it, and what it has taken until then is given back. For the thread that parses. */
+struct parse {
+    jmp_buf left;
+    void **taken;      /* every block since the parser began */
+    void **given_back; /* those of them that it wants no more; they stay until it has ended */
+    size_t n_taken, n_given_back, room;
+};
+/* A program that is linked with the library's archive may hold this file twice, but jansson has one hook for both. So
+ * they share what the hook looks at, by a name that the archive does not hide; the shared library does (utter.map). */
+struct json_thread {
+    struct parse *parse;
+    bool lacked; /* what puts values together passes over members for which it has no memory */
+};
+extern _Thread_local struct json_thread utter_json;
+__attribute__((weak, visibility("default"))) _Thread_local struct json_thread utter_json;
+
+/* Room for one block more in both lists: none is given back that was not taken. */
+static bool make_room(void)
+{
+    size_t room = 2 * utter_json.parse->room + 64;
+    void **taken = memory_plain_resize(utter_json.parse->taken, room * sizeof *taken);
+    utter_json.parse->taken = taken ? taken : utter_json.parse->taken;
+    void **given_back =
+        taken ? memory_plain_resize(utter_json.parse->given_back, room * sizeof *given_back) : NULL;
+    utter_json.parse->given_back = given_back ? given_back : utter_json.parse->given_back;
+    utter_json.parse->room = given_back ? room : utter_json.parse->room;
+    return given_back != NULL;
+}
 
 static void *json_allocate(size_t bytes)
 {
     void *block = memory_plain_new(bytes);
-    allocation_failed = allocation_failed || !block;
+    if (utter_json.parse &&
+        (!block || (utter_json.parse->n_taken == utter_json.parse->room && !make_room()))) {
+        memory_plain_free(block);
+        longjmp(utter_json.parse->left, 1);
+    }
+    if (utter_json.parse) {
+        utter_json.parse->taken[utter_json.parse->n_taken++] = block;
+    }
+    utter_json.lacked = utter_json.lacked || !block;
     return block;
+}
+
+static void json_give_back(void *block)
+{
+    if (utter_json.parse && block) {
+        utter_json.parse->given_back[utter_json.parse->n_given_back++] = block;
+    } else {
+        memory_plain_free(block);
+    }
 }
 
 __attribute__((constructor)) static void json_set_memory(void)
 {
-    json_set_alloc_funcs(json_allocate, memory_plain_free);
+    json_set_alloc_funcs(json_allocate, json_give_back);
+}
+
+/* False: the parser was left, for lack of memory. What changes meanwhile is the caller's, as C wants it of longjmp. */
+static bool run_parser(
+    struct parse *own, json_t **root, const char *text, size_t bytes, json_error_t *problem)
+{
+    if (setjmp(own->left) == 0) {
+        *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, problem);
+        return true;
+    }
+    return false;
+}
+
+/* False: memory is out. *root: NULL with a fault of the text. */
+static bool load(json_t **root, const char *text, size_t bytes, json_error_t *problem)
+{
+    struct parse own = {.room = 0};
+    utter_json.parse = &own;
+    bool good = run_parser(&own, root, text, bytes, problem);
+    utter_json.parse = NULL;
+    void **gone = good ? own.given_back : own.taken;
+    for (size_t i = 0; i < (good ? own.n_given_back : own.n_taken); i++) {
+        memory_plain_free(gone[i]);
+    }
+    memory_plain_free(own.taken);
+    memory_plain_free(own.given_back);
+    return good;
 }
 
 /* Where the string that begins in front of `at` ends: behind its closing quote, or at the end of the text. */
@@ -83,10 +154,7 @@ utter_status json_text(json_t **root, const char *text, size_t bytes, size_t mos
         return status;
     }
     json_error_t problem;
-    allocation_failed = false;
-    *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
-    if (allocation_failed) {
-        json_decref(*root);
+    if (!load(root, text, bytes, &problem)) {
         *root = NULL;
         return error_memory(error, name);
     }
@@ -96,6 +164,22 @@ utter_status json_text(json_t **root, const char *text, size_t bytes, size_t mos
     return error_set(error, UTTER_E_FILE, "%s: not usable JSON: line %d, column %d: %s", name,
         problem.line, problem.column,
         error_quote(reason, sizeof reason, problem.text, strlen(problem.text)));
+}
+
+char *json_text_write(const json_t *root, size_t flags)
+{
+    char *text = root ? json_dumps(root, flags) : NULL;
+    if (utter_json.lacked) {
+        memory_plain_free(text);
+        text = NULL;
+    }
+    utter_json.lacked = false;
+    return text;
+}
+
+void json_text_forget(void)
+{
+    utter_json.lacked = false;
 }
 
 utter_status json_file(

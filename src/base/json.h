@@ -23,6 +23,13 @@ utter_status json_text(json_t **root, const char *text, size_t bytes, size_t mos
 utter_status json_file(
     json_t **root, const char *path, size_t limit, size_t most_values, utter_error *error);
 
+/* The text of a value that was put together, freed with memory_plain_free; accepts NULL. NULL where memory was out for
+ * it or, since this thread wrote the last one, for a part of any: jansson passes over members for which it has
+ * no memory. */
+char *json_text_write(const json_t *root, size_t flags);
+/* What this thread has put together so far will not be written: what lacked for it is no loss of the next text. */
+void json_text_forget(void);
+
 /* A reader of one object's fields that collects the first problem and goes on, so that code reads like
  * a table. `where` is the path shown in errors ("config.json: talker_config"). */
 struct json_fields {

@@ -95,6 +95,11 @@ void *memory_plain_new(size_t bytes)
     return malloc(bytes);
 }
 
+void *memory_plain_resize(void *block, size_t bytes)
+{
+    return realloc(block, bytes);
+}
+
 void memory_plain_free(void *block)
 {
     free(block);

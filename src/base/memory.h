@@ -17,7 +17,8 @@ void memory_free(void *block); /* accepts NULL */
 
 /* Memory for a library that takes its own through hooks: neither zeroed nor aligned beyond malloc's. */
 void *memory_plain_new(size_t bytes);
-void memory_plain_free(void *block); /* accepts NULL */
+void *memory_plain_resize(void *block, size_t bytes); /* as realloc */
+void memory_plain_free(void *block);                  /* accepts NULL */
 
 /* From now on the pages of a freed block of 128 KiB or more are the system's again, for what runs long and shall not
  * grow; else the heap may keep them, and of blocks of ever other sizes it keeps many. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far one name is from another, letter by letter. */
+ * How far one name is from another, letter by letter, and whether they are the same but for their accents. */
 #include "base/nearest.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <utf8proc.h>
 
 #include "base/minmax.h"
 
@@ -72,4 +74,40 @@ const char *nearest_hint(const struct nearest *nearest, char *out, size_t size)
         snprintf(out, size, "did you mean %s? ", nearest->name);
     }
     return out;
+}
+
+/* ---- Accents, composed in a buffer of characters, so that no memory is asked for ---- */
+
+static bool is_ascii(const char *text)
+{
+    while (*text && (unsigned char)*text < 0x80) {
+        text++;
+    }
+    return !*text;
+}
+
+const char *name_composed(char *buffer, const char *name)
+{
+    utf8proc_int32_t all[NAME_COMPOSED / 4];
+    const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    const utf8proc_ssize_t room = NAME_COMPOSED / 4 - 1; /* and the zero behind the last one */
+    if (is_ascii(name) || strlen(name) > (size_t)room) {
+        return name;
+    }
+    utf8proc_ssize_t n = utf8proc_decompose(
+        (const utf8proc_uint8_t *)name, (utf8proc_ssize_t)strlen(name), all, room, options);
+    n = n > 0 && n <= room ? utf8proc_reencode(all, n, options) : -1; /* in its place, with a zero */
+    if (n <= 0) {
+        return name;
+    }
+    memcpy(buffer, all, (size_t)n + 1);
+    return buffer;
+}
+
+bool names_same(const char *one, const char *other)
+{
+    char composed[2][NAME_COMPOSED];
+    return strcasecmp(one, other) == 0 ||
+           (!is_ascii(one) && !is_ascii(other) &&
+               strcasecmp(name_composed(composed[0], one), name_composed(composed[1], other)) == 0);
 }

@@ -67,6 +67,8 @@ void effects_free(struct effects *e)
     }
 }
 
+enum { STRETCH_BYTES = 64 << 10 };
+
 static bool make_room(float **buffer, size_t *room, size_t n)
 {
     if (n > *room) {
@@ -83,6 +85,12 @@ static bool make_room(float **buffer, size_t *room, size_t n)
 /* pcm[n] -> e->stretched; *n becomes its length. */
 static bool stretch(struct effects *e, float **pcm, size_t *n, bool final)
 {
+    /* sonic goes on where it finds no memory, and reads what it has not got: it is not called without. */
+    void *spare = memory_plain_new(STRETCH_BYTES + 16 * *n * sizeof **pcm);
+    memory_plain_free(spare);
+    if (!spare) {
+        return false;
+    }
     if ((*n && !sonicWriteFloatToStream(e->speed, *pcm, (int)*n)) ||
         (final && !sonicFlushStream(e->speed))) {
         return false;

@@ -19,7 +19,8 @@ struct backend_options {
     /* What the user asked for. A backend that reads packed weights finds the model packed so (but a file may hold
      * packed weights whatever was asked); another one makes of them what it likes. */
     utter_weights weights;
-    int device; /* which one, where there are several: cuda:N */
+    int device;     /* which one, where there are several: cuda:N */
+    const char *as; /* NULL, or a lesser one by name that it is to be no more than, for measurements */
 };
 
 /* Whether talker and predictor stay as the model has them. */
@@ -47,6 +48,12 @@ struct talker_head {
     int layer, head;
 };
 
+/* Of a code 0, or the end, by the logits as they are (no temperature, no penalty): the logarithm of its likelihood, and
+ * the mean of that over all that may be chosen. Both 0: not known. */
+struct likelihood {
+    float log_p, usual_log_p;
+};
+
 /* What collect hands out; pointers are the lane's and valid until its next frame, vocode or reset. */
 struct lane_out {
     bool end;             /* the end token was chosen: no codes */
@@ -60,9 +67,8 @@ struct lane_out {
      * looks at none; or this is its first frame, whose position a backend may have passed as a row of the prompt. */
     const float *scores;
     int n_scores;
-    /* With them: the logarithm of the likelihood of the code 0 that the lane goes on with, or of the end, by the logits
-     * as they are (no temperature, no penalty), and its mean over all that may be chosen. Both 0: not known. */
-    float log_p, usual_log_p;
+    /* With them: of the code 0 that the lane goes on with, or of the end. A backend may leave that to weigh. */
+    struct likelihood likelihood;
     double talker_s, predictor_s, vocoder_s; /* time of this frame, where the backend knows it */
     /* Of a lane's first frame: the time of the prompt in front of it, where prefill only queues; -1 where that is not
      * known, for others' prompts came with it; 0 where prefill waits. Of later frames it means nothing. */
@@ -82,6 +88,8 @@ struct lane_out {
 typedef void backend_tap_fn(
     void *user, const char *name, int index, const float *data, int64_t rows, int64_t cols);
 
+enum { BACKEND_FORETOLD = 7 };
+
 struct backend_memory {
     uint64_t shared_bytes;   /* beside the mapped files */
     uint64_t lane_bytes;     /* fixed, each lane */
@@ -89,10 +97,8 @@ struct backend_memory {
     uint64_t kept_bytes;     /* of the vocoder's state in a snapshot */
     int most_lanes;          /* that the device's memory would hold; 0: no such bound */
     double bytes_per_s;      /* that the device's memory can give; 0: not known */
-    /* What frames read where the device has made narrow weights itself: a name as model_weights_name gives, and bytes
-     * of one frame. NULL: what the model has. */
-    const char *weights;
-    uint64_t talker_frame_bytes, predictor_frame_bytes;
+    /* Foretold: a frame and its sound of 1, 2, 4 .. lanes; 0: not known. */
+    double step_s[BACKEND_FORETOLD];
 };
 
 /* What lane_keep took out of a lane; each backend's own. */
@@ -103,7 +109,6 @@ typedef bool backend_progress_fn(void *user, double done);
 
 struct backend_ops {
     const char *name; /* "cpu" */
-    bool packs;       /* makes narrow weights of a model that is not packed itself; memory tells */
     /* Frames of a lane that are best vocoded together where nobody waits for their sound; feed takes them then.
      * 0: none. */
     int gathers;
@@ -161,10 +166,10 @@ struct backend_ops {
      * to its next reset. */
     utter_status (*look)(struct backend *b, int lane, int begin, int end, utter_error *error);
     /* How well rows explain what was said: as prefill, of a lane without frames, and for each row i with codes[i] at
-     * least 0 the logarithm of the likelihood of that code 0 behind it (as log_p above) -> log_p[i]. The lane is then
-     * good for more of this, or a reset. NULL: the backend cannot tell. */
+     * least 0 how likely that code 0 is behind it -> likelihoods[i]; waits for them. The lane is then good for more of
+     * this, or a reset. UTTER_E_MEMORY: there is no room for this lane. NULL: the backend cannot tell. */
     utter_status (*weigh)(struct backend *b, int lane, const struct row *rows, int n,
-        const int32_t *codes, float *log_p, utter_error *error);
+        const int32_t *codes, struct likelihood *likelihoods, utter_error *error);
 
     /* A recording at the codec's rate, n_samples (at least 1) finite samples, -> *n_frames frames of codes,
      * ceil(n_samples / frame_samples) of them; UTTER_E_ARGUMENT when that is more than `capacity_frames`, UTTER_E_MODEL

@@ -18,8 +18,10 @@ const size_t n_released = sizeof released_table / sizeof *released_table;
 const char *released_repository(const char *name)
 {
     for (size_t i = 0; i < n_released; i++) {
-        if (strcasecmp(name, released_table[i].name) == 0) {
-            return released_table[i].repository;
+        const char *repository = released_table[i].repository;
+        if (strcasecmp(name, released_table[i].name) == 0 ||
+            strcasecmp(name, strchr(repository, '/') + 1) == 0) {
+            return repository;
         }
     }
     return NULL;

@@ -15,7 +15,7 @@ struct released {
 extern const struct released released_table[];
 extern const size_t n_released;
 
-/* The repository of a short name, in any case; NULL: it is none. */
+/* The repository of a short name, or of its own name without the owner, in any case; NULL: it is none. */
 const char *released_repository(const char *name);
 /* Whether `name` may be a repository's: two words of letters, digits, '.', '-', '_' around one slash, none of them a
  * name that folders give themselves. */
