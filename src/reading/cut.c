@@ -431,6 +431,9 @@ bool cutter_next(struct cutter *c, struct cut_piece *piece)
     if (c->n_pieces > 0 || c->part) {
         skip_white(c);
     }
+    if (c->begin == c->text.n) { /* of no text there may be no memory, either */
+        return false;
+    }
     char *text = c->text.at + c->begin;
     size_t n = c->text.n - c->begin;
     n = c->ended ? n : whole_bytes(text, n);

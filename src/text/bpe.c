@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Merges one word: a linked list of symbols, and a heap of the merges that its neighbours could make. A
- * merge in the heap whose symbols have changed meanwhile is dropped when it comes up. */
+ * merge in the heap whose symbols have changed meanwhile is dropped when it comes up.
+ *
+ * The heap alone would cost log n a byte. So a long word is merged in windows of one size, of which each begins with
+ * the last token that was taken from the one before. Why the tokens are those of the whole word: as long as no merge
+ * crosses a place, both sides of it merge as each would alone, since the next merge of all is the next one of its
+ * side too. Hence (1) some tokens in a row are what their bytes alone become, and (2) tokens are those of the whole
+ * word if each two neighbours are what their bytes alone become: the first merge to cross a place between two would
+ * do so in these two alone. In one window (1) shows that of its neighbours, and where windows meet they share a token:
+ * its two neighbours are each in one window with it.
+ *
+ * Larger windows are tried for two reasons. Where two windows do not agree about the token they share, the end of one,
+ * which is none of the word, had reached back so far. Where a window gives a quarter of its bytes or less, as a token
+ * of more than a quarter of it may bring about, each byte would be merged in too many windows. So windows of w bytes
+ * cost log w a byte, and their sizes double from one try to the next: O(n log^2 n) at most. */
 #include "text/bpe.h"
 
 #include "base/memory.h"
+#include "base/minmax.h"
 
 struct bpe_symbol {
     int32_t id;          /* -1: merged into the one before */
@@ -30,7 +44,7 @@ static utter_status scratch_reserve(struct bpe_scratch *scratch, size_t n, utter
         return UTTER_OK;
     }
     if (n >= NONE / 2) {
-        return error_set(error, UTTER_E_ARGUMENT, "a word of %zu bytes is too long", n);
+        return error_set(error, UTTER_E_ARGUMENT, "a word of %zu bytes or more is too long", n);
     }
     size_t capacity = n + n / 2 + 64;
     bpe_scratch_fini(scratch);
@@ -111,8 +125,9 @@ static void merge_all(const struct bpe *bpe, struct bpe_scratch *s, size_t n_hea
     }
 }
 
-utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
-    size_t bytes, struct ids *ids, utter_error *error)
+/* Merges some bytes as if they were the whole word: what they become stands in the symbols. */
+static utter_status merge_window(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
+    size_t bytes, utter_error *error)
 {
     utter_status status = scratch_reserve(scratch, bytes, error);
     if (status != UTTER_OK) {
@@ -129,8 +144,52 @@ utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, cons
         wait_for(bpe, scratch, i, &n_heap);
     }
     merge_all(bpe, scratch, n_heap);
-    for (uint32_t i = 0; status == UTTER_OK && i != NONE; i = symbol[i].next) {
-        status = ids_add(ids, symbol[i].id, i, error);
+    return UTTER_OK;
+}
+
+/* Whether the token at `i` of a window is taken: the one behind it, which may be the first of the next window, ends
+ * within the first `taken_to` bytes. NONE: the word ends in this window, and all are. */
+static bool is_taken(const struct bpe_symbol *symbol, uint32_t i, uint32_t taken_to)
+{
+    const uint32_t next = symbol[i].next;
+    return taken_to == NONE || (next != NONE && symbol[next].next <= taken_to);
+}
+
+utter_status bpe_encode_by(const struct bpe *bpe, struct bpe_scratch *scratch, size_t window,
+    const char *word, size_t bytes, struct ids *ids, utter_error *error)
+{
+    const size_t n_before = ids->n;
+    size_t begin = 0;
+    /* Bytes of the token at `begin`, as the window before has it; 0: there is none. */
+    uint32_t shared = 0;
+    utter_status status = UTTER_OK;
+    while (status == UTTER_OK && begin < bytes) {
+        const size_t n = min(window, bytes - begin), quarter = n / 4;
+        /* The end of a window is likely to have changed its last tokens: its last quarter is left to the next one. */
+        const uint32_t taken_to = begin + n == bytes ? NONE : (uint32_t)(n - quarter);
+        status = merge_window(bpe, scratch, word + begin, n, error);
+        const struct bpe_symbol *symbol = scratch->symbol;
+        uint32_t i = 0;
+        const bool agrees = status == UTTER_OK && (shared == 0 || symbol[0].next == shared);
+        while (status == UTTER_OK && agrees && i != NONE && is_taken(symbol, i, taken_to)) {
+            status = ids_add(ids, symbol[i].id, begin + i, error);
+            i = symbol[i].next;
+        }
+        if (i <= quarter) { /* nothing, where windows do not agree */
+            ids->n = n_before;
+            begin = shared = 0;
+            window *= 2;
+        } else {
+            shared = i == NONE ? 0 : symbol[i].next - i;
+            begin = i == NONE ? bytes : begin + i;
+        }
     }
     return status;
+}
+
+utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
+    size_t bytes, struct ids *ids, utter_error *error)
+{
+    enum { WINDOW = 2048 };
+    return bpe_encode_by(bpe, scratch, WINDOW, word, bytes, ids, error);
 }

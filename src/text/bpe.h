@@ -40,7 +40,7 @@ static inline struct bpe_merge *bpe_find(const struct bpe *bpe, int32_t left, in
     return &bpe->slot[at];
 }
 
-/* Scratch of one user of bpe_encode; grows to what the longest word takes. Zero it before use. */
+/* Scratch of one user of bpe_encode; grows to what the largest window takes (bpe.c). Zero it before use. */
 struct bpe_scratch {
     struct bpe_symbol *symbol; /* [capacity] */
     struct bpe_waiting *heap;  /* [2 * capacity] */
@@ -48,9 +48,15 @@ struct bpe_scratch {
 };
 void bpe_scratch_fini(struct bpe_scratch *scratch);
 
-/* Appends the ids of one word to *ids; where they begin is counted from the beginning of the word. O(n log n) in its
- * length. */
+/* Appends the ids of one word to *ids; where they begin is counted from the beginning of the word. Linear in its
+ * length, but for merges that make tokens of a quarter of a window (bpe.c), or let the end of a word change tokens as
+ * far before it: O(n log^2 n) at most. */
 utter_status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
     size_t bytes, struct ids *ids, utter_error *error);
+
+/* The same by windows of this many bytes at first, at least 1: for tests, which choose small ones, or one window for
+ * the whole word. */
+utter_status bpe_encode_by(const struct bpe *bpe, struct bpe_scratch *scratch, size_t window,
+    const char *word, size_t bytes, struct ids *ids, utter_error *error);
 
 #endif

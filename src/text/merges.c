@@ -122,13 +122,24 @@ static utter_status read_lines(struct merges_reader *r, char *text, size_t bytes
     return UTTER_OK;
 }
 
-static utter_status make_slots(struct bpe *bpe, const char *text, size_t bytes, utter_error *error)
+/* How many merges there can be at most: one a line, and one for each place where a token of the vocabulary can be cut
+ * in two, since none may come twice. So a file of empty lines takes no memory. */
+static size_t most_merges(const struct vocabulary *vocabulary, const char *text, size_t bytes)
 {
-    size_t n_lines = 1, n_slots = 1024;
+    size_t n_lines = 1, n_cuts = 0;
     for (size_t i = 0; i < bytes; i++) {
         n_lines += text[i] == '\n';
     }
-    while (n_slots < n_lines + n_lines / 2) {
+    for (size_t i = 0; i < vocabulary->n; i++) {
+        n_cuts += vocabulary->entry[i].bytes - 1;
+    }
+    return min(n_lines, n_cuts);
+}
+
+static utter_status make_slots(struct bpe *bpe, size_t n_merges, utter_error *error)
+{
+    size_t n_slots = 1024;
+    while (n_slots < n_merges + n_merges / 2) {
         n_slots *= 2;
     }
     bpe->slot = memory_new(n_slots, sizeof *bpe->slot);
@@ -155,7 +166,7 @@ utter_status bpe_open(struct bpe *bpe, const struct vocabulary *vocabulary, cons
     size_t bytes = 0;
     utter_status status = read_file(path, FILE_LIMIT, &text, &bytes, error);
     if (status == UTTER_OK) {
-        status = make_slots(bpe, text, bytes, error);
+        status = make_slots(bpe, most_merges(vocabulary, text, bytes), error);
     }
     if (status == UTTER_OK) {
         status = read_lines(&r, text, bytes);
