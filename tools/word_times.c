@@ -2,7 +2,7 @@
  * When a model says each word: of its own speech, or led along recordings of the text (teacher-forced), for which the
  * times are known otherwise.
  *
- *     word_times MODEL [HEADS] < LIST
+ *     word_times [--cuda] MODEL [HEADS] < LIST
  *
  * LIST has a line for each utterance: recording, or - for the model's own speech, or = for that with the text given
  * byte by byte; voice; full or stream; seed; text; between them tabulators. Prints a line of JSON for each: the words
@@ -158,7 +158,6 @@ static void lead_frame(struct engine *engine, const struct prompt *prompt, struc
     must(m->ops->frame(m->backend, &in, 1, &error), &error);
     must(m->ops->collect(m->backend, lane, &out, &error), &error);
     words_frame(w, out.scores, out.n_scores, &tokens);
-    words_surprise(w, out.usual_log_p - out.log_p);
     must(m->ops->vocode(m->backend, &lane, 1, &error), &error);
     must(m->ops->collect(m->backend, lane, &out, &error), &error);
     words_sound(w, out.pcm, out.n_samples, &tokens);
@@ -169,24 +168,16 @@ static void look_for_missed(struct engine *engine, const struct prompt *prompt,
     const utter_voice *voice, struct words *w, const int32_t *codes, int n_frames)
 {
     utter_error error;
-    int64_t missed = -1;
     const struct stream_context *m = &engine->context;
-    const struct words_tokens tokens = {prompt_token_begins(prompt), prompt_text_tokens(prompt), true};
     struct lane_settings settings = {{.top_p = 1, .repetition_penalty = 1}, {.top_p = 1}, 0, 2};
     const struct doubt_in in = {m->ops, m->backend, &engine->context.snapshots, m->model->config, 0,
-        &settings, voice, prompt, codes, n_frames};
-    struct doubt all = {.n = 1, .most = -INFINITY}; /* nothing is left out */
-    while (doubt_pending(&all)) {
-        must(doubt_step(&all, &in, m->model->config->max_positions, &missed, &error), &error);
-    }
-    struct doubt doubt = {.log_p = all.most};
-    doubt.n = words_doubts(w, &tokens, doubt.at);
+        &settings, voice, prompt, w, codes, n_frames};
+    struct doubt doubt = {0};
+    doubt_begin(&doubt, &in);
     while (doubt_pending(&doubt)) {
-        must(doubt_step(&doubt, &in, m->model->config->max_positions, &missed, &error), &error);
+        must(doubt_step(&doubt, &in, m->model->config->max_positions, &error), &error);
     }
-    if (doubt.n > 0) {
-        words_weighed(w, missed);
-    }
+    doubt_fini(&doubt);
 }
 
 static void lead(struct engine *engine, const struct line *line, const utter_voice *voice)
@@ -253,12 +244,20 @@ int main(int argc, char **argv)
     static struct engine engine;
     static char text[MOST_LINE];
     utter_error error;
-    struct engine_options options = {.ops = &cpu_backend, .heads = argc > 2 ? argv[2] : NULL};
+    struct engine_options options = {.ops = &cpu_backend};
     options.backend.n_lanes = options.backend.n_threads = 1;
+#ifdef UTTER_CUDA
+    if (argc > 1 && strcmp(argv[1], "--cuda") == 0) {
+        options.ops = &cuda_backend;
+        argc--;
+        argv++;
+    }
+#endif
     if (argc < 2) {
-        fprintf(stderr, "word_times MODEL [HEADS] < LIST\n");
+        fprintf(stderr, "word_times [--cuda] MODEL [HEADS] < LIST\n");
         return 1;
     }
+    options.heads = argc > 2 ? argv[2] : NULL;
     must(engine_open(&engine, argv[1], &options, &error), &error);
     while (fgets(text, sizeof text, stdin)) {
         struct line line;

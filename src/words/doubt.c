@@ -56,10 +56,10 @@ int words_doubts(const struct words *w, const struct words_tokens *tokens, struc
     return n;
 }
 
-void words_surprise(struct words *w, float nats)
+void words_surprise(struct words *w, int frame, float nats)
 {
-    if (w->path.n > 0) {
-        w->surprise[w->path.n - 1] = nats;
+    if (frame < w->path.n) {
+        w->surprise[frame] = nats;
     }
 }
 

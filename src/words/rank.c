@@ -8,10 +8,6 @@
 #include "base/minmax.h"
 #include "words/shares.h"
 
-/* Heads beside the best one: those that are nearly as good, for their mean is steadier than one. */
-enum { MOST_CHOSEN = 4 };
-static const double near_best = 0.95;
-
 /* Speech reaches the end of its text late: a head that looks at the rows that come in is there long before. */
 static const double latest_end = 0.7;
 
@@ -121,10 +117,8 @@ utter_status rank_choose(const struct rank *r, struct heads *heads, utter_error 
         return error_memory(error, "heads to rank");
     }
     rank_order(r, at);
-    const double least = max(RANK_LEAST_SCORE, near_best * at[0].score);
-    while (rank_enough(r) && heads->n < min((int)MOST_CHOSEN, r->n) && at[heads->n].score >= least) {
-        heads->at[heads->n] = at[heads->n].head;
-        heads->n++;
+    if (rank_enough(r) && at[0].score >= RANK_LEAST_SCORE) {
+        *heads = (struct heads){.at = {at[0].head}, .n = 1};
     }
     memory_free(at);
     return UTTER_OK;

@@ -43,7 +43,8 @@ void rank_end(struct rank *r, int n_tokens, bool whole);
 bool rank_enough(const struct rank *r);
 /* All heads, the best first: at[n]. */
 void rank_order(const struct rank *r, struct ranked_head *at);
-/* The few best ones that explain enough; n 0: there are none. */
+/* The best one alone, where it explains enough; n 0: none does. Others that explain nearly as much may look ahead of it
+ * or behind, and the mean with them is off by that. */
 utter_status rank_choose(const struct rank *r, struct heads *heads, utter_error *error);
 
 #endif

@@ -187,7 +187,18 @@ static void tell_word(
         .skipped = certainty == 0};
 }
 
-/* The words that the way has entered, from the first that is not final on. */
+/* No frame that comes can move the beginning of word i_word, which is not the first: neither where the way enters it
+ * nor, where it shares a token with the word before, where the way leaves that. */
+static bool is_settled(const struct words *w, size_t i_word)
+{
+    const struct words_place *p = &w->places[i_word];
+    bool shares = p[-1].token == p->token;
+    int last = shares ? path_enter(&w->path, p->enter, p->token + 1) : p->enter;
+    return last + PATH_SETTLED < w->path.n && p->start + w->frame_samples < w->n_samples;
+}
+
+/* The words that the way has entered, from the first that is not final on. A word becomes final once nothing can change
+ * what is told of it, so that it does not matter when that is noticed. */
 static void tell(struct words *w, const struct words_tokens *t)
 {
     size_t i = w->n_final;
@@ -199,8 +210,7 @@ static void tell(struct words *w, const struct words_tokens *t)
         const struct words_place *next = &w->places[i + 1];
         int64_t end = found ? min(next->start, here) : here;
         tell_word(w, t, i, max(end, w->places[i].start), found ? next->enter : w->path.n);
-        if (found && i == w->n_final && next->enter + PATH_SETTLED < w->path.n &&
-            next->start + w->frame_samples < w->n_samples) {
+        if (found && i == w->n_final && is_settled(w, i + 1)) {
             w->at[i].final = true;
             w->n_final++;
         }

@@ -46,8 +46,8 @@ utter_status words_text(struct words *w, const char *text, size_t bytes, utter_e
 utter_status words_finish(struct words *w, utter_error *error);
 /* A frame was chosen: [heads][n_scores] of the backend. Nothing is allocated, here and below. */
 void words_frame(struct words *w, const float *scores, int n_scores, const struct words_tokens *tokens);
-/* How much less likely than usual the newest frame's code was to the model, in nats. */
-void words_surprise(struct words *w, float nats);
+/* How much less likely than usual the code of a frame was to the model, in nats. */
+void words_surprise(struct words *w, int frame, float nats);
 void words_sound(
     struct words *w, const float *pcm, size_t n_samples, const struct words_tokens *tokens);
 /* The token that the newest frame was at, tokens->n where it was behind them all; -1: not known. */

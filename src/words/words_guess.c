@@ -8,7 +8,7 @@ static const double letters_per_s = 15;
 
 static int64_t loud_windows(const struct loudness *l)
 {
-    float least = loudness_threshold(l);
+    float least = loudness_threshold(l, l->n);
     int64_t n = 0;
     for (int i = 0; i < l->n; i++) {
         n += l->at[i] >= least;
@@ -47,7 +47,7 @@ void words_guess(struct words *w)
     double windows_per_s = (double)w->sample_rate / l->window, loud = (double)loud_windows(l);
     double all = weight_of_all(&w->segmenter);
     double each = w->ended && all > 0 ? loud / all : windows_per_s / letters_per_s, begin = 0;
-    struct pass pass = {l, loudness_threshold(l), 0, 0};
+    struct pass pass = {l, loudness_threshold(l, l->n), 0, 0};
     w->n_told = 0;
     for (size_t i = 0; i < w->segmenter.n && (w->ended || begin <= loud); i++) {
         const struct segment *s = &w->segmenter.at[i];
