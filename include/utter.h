@@ -23,9 +23,8 @@
  * Determinism: the samples depend on the weights, the text, the settings and the seed; not on the number of threads,
  * on how the text arrived, on the size of the reads or on other streams.
  *
- * Versions: a program goes on with later libraries of one soname without being compiled again. Option and answer
- * structs carry the size that the program knows, and the library touches no more of them; where a call has a
- * `_sized` form, the plain one passes that size.
+ * Versions: a program goes on with later libraries of one soname. Option and answer structs carry the size that the
+ * program knows, and the library touches no more of them; where a call has a `_sized` form, the plain one passes it.
  *
  * Errors: every call that can fail returns a status. Where it takes an `utter_error *` (which may be NULL), the
  * reason is written there in one sentence. Strings are UTF-8.
@@ -53,7 +52,6 @@ extern "C" {
 /* major * 1,000,000 + minor * 1,000 + patch of the library that runs. */
 UTTER_API uint32_t utter_version_number(void);
 UTTER_API const char *utter_version_text(void); /* the same as text, "0.1.0"; static */
-
 /* ---- Status -------------------------------------------------------------------------------- */
 /* Zero is success, positive values are ordinary outcomes, negative ones are failures. */
 typedef enum utter_status {
@@ -101,8 +99,7 @@ typedef void utter_log_fn(void *user, const char *line);
 
 typedef struct utter_model_options {
     size_t size; /* set by _init */
-    /* "auto" (default): the first GPU where it can be used, else the CPU, and always the CPU with cpu_kernels or
-     * packed weights; "cpu"; "cuda", "cuda:N" */
+    /* "auto" (default): the first GPU that can be used; else, and with CPU kernels, the CPU. Or "cpu", "cuda:N" */
     const char *device;
     int n_threads; /* 0 (default): one for each core this process may use */
     int n_lanes;   /* streams that may be open at once; default 1; 0: as many as suit the device */
@@ -110,12 +107,12 @@ typedef struct utter_model_options {
     const char *cpu_kernels;         /* NULL: the best here; else the name of a set, see info */
     utter_log_fn *log;               /* default NULL: notes are dropped */
     void *log_user;
-    /* Most memory, beside the lanes, for what utterances of one voice have in common, a clone's recording above all: it
-     * is computed once and kept, the least recently used is dropped. Changes no sample. 0: off; default 256 MiB. */
+    /* Most memory, beside the lanes, to keep what utterances of one voice have in common, a clone's recording above
+     * all; the least recently used is dropped. Changes no sample. 0: off; default 256 MiB. */
     uint64_t snapshot_bytes;
     utter_weights weights; /* default as stored; else packed while opening */
-    /* Of a stream's prompt, utter_model_step reads at once what takes about so many seconds, so that the others wait
-     * no longer for their frames. The samples do not depend on it. 0 (default): the whole prompt. */
+    /* Of a prompt utter_model_step reads at once what takes about so long, so that others wait no longer for their
+     * frames. The samples do not depend on it. 0 (default): all of it. */
     double prompt_seconds;
     const char *cache; /* a folder for what is learnt of a model's heads; default NULL: none */
 } utter_model_options;
@@ -125,6 +122,9 @@ static inline void utter_model_options_init(utter_model_options *options)
     utter_model_options_init_sized(options, sizeof *options);
 }
 
+/* What GPU "cuda:INDEX" is called, in name[size]; false: CUDA can use no such GPU here, and name says why. */
+UTTER_API bool utter_gpu_name(char *name, size_t size, int index);
+
 /* Opens a checkpoint: a folder in the official layout, a file of utter_model_quantize, or a repository's folder in the
  * cache of the hub's client; NULL is the voice that comes with the library. `options` may be NULL. On success *model
  * is the caller's, to be closed with utter_model_close; on failure *model is NULL. */
@@ -133,8 +133,8 @@ UTTER_API utter_status utter_model_open(
 
 /* Where utter_model_open would find what people name, in path[size]. Besides what that takes, `name` is a repository,
  * "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice", or one of the short names of released models ("0.6b", "0.6b-base", "1.7b",
- * "1.7b-base", "design"), looked up in `cache`, a folder as the hub's client fills it (NULL: none). Nothing is
- * downloaded. A file or folder of that name comes first. */
+ * "1.7b-base", "design"), looked up in `cache`, a folder as the hub's client fills it (NULL: none); "builtin" is
+ * NULL. Nothing is downloaded. A file or folder of that name comes first. */
 UTTER_API utter_status utter_model_find(
     char *path, size_t size, const char *name, const char *cache, utter_error *error);
 
@@ -176,8 +176,7 @@ typedef struct utter_model_info {
     int predictor_width, predictor_layers;
     int max_positions; /* rows and frames of one utterance */
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
-    uint64_t file_bytes;   /* mapped checkpoint files */
-    uint64_t memory_bytes; /* taken on top of the files */
+    uint64_t file_bytes, memory_bytes; /* mapped checkpoint files; taken on top of them */
     /* Weights read to make one frame: talker once, predictor for each code, vocoder */
     uint64_t frame_bytes;
     /* How most of them are held: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's alone in 8 bits. */
@@ -188,6 +187,7 @@ typedef struct utter_model_info {
     double device_gb_per_s; /* 1e9 bytes a second that the memory of the GPU can give; 0: not known */
     /* The parts of frame_bytes. */
     uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes;
+    double step_s[7]; /* foretold of a GPU: a frame and its sound of 1, 2, 4 .. 64 lanes; 0: unknown */
 } utter_model_info;
 
 UTTER_API utter_status utter_model_get_info(const utter_model *model, utter_model_info *info);
@@ -433,8 +433,8 @@ typedef struct utter_head {
     double score;    /* 0 .. 1: how well a way through the text explains what it looks at */
 } utter_head;
 
-/* Speaks n texts with `options` (NULL: the defaults), ranks all heads of the talker, and times words by those that
- * follow the text from now on; they are kept in the file `path` (NULL: the cache). *heads, the best first, is the
+/* Speaks n texts with `options` (NULL: the defaults), ranks all heads of the talker, and times words by the one that
+ * follows the text best from now on; it is kept in the file `path` (NULL: the cache). *heads, the best first, is the
  * caller's, to be freed with utter_memory_free. Where none follows, times stay approximate. No stream may be open. */
 UTTER_API utter_status utter_model_align_heads(utter_model *model, const utter_stream_options *options,
     const char *const *texts, size_t n, const char *path, utter_head **heads, size_t *n_heads,

@@ -54,7 +54,14 @@ static utter_status find_builtin(char *path, size_t size, utter_error *error)
     char file[PATH_MAX];
     const char *slash = own_file(file, sizeof file) ? strrchr(file, '/') : NULL;
     for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++) {
-        if (try_builtin(path, size, file, (int)(slash - file), beside[i])) {
+        const char *place = beside[i];
+        int n = (int)(slash - file);
+        for (; strncmp(place, "/..", 3) == 0;
+             place += 3) { /* the file's path is real, and so is this */
+            while (n > 0 && file[--n] != '/') {
+            }
+        }
+        if (try_builtin(path, size, file, n, place)) {
             return UTTER_OK;
         }
     }
@@ -165,10 +172,13 @@ utter_status utter_model_find(
     char *path, size_t size, const char *name, const char *cache, utter_error *error)
 {
     utter_status status = api_need(path, "path", error);
-    const char *repository = name && !file_exists(name) ? released_repository(name) : NULL;
     if (status) {
         return status;
     }
+    if (name && strcmp(name, "builtin") == 0 && !file_exists(name)) {
+        return find_builtin(path, size, error);
+    }
+    const char *repository = name && !file_exists(name) ? released_repository(name) : NULL;
     if (name && !repository && !file_exists(name)) {
         repository = released_is_repository(name) ? name : NULL;
         status = repository ? UTTER_OK : check_unknown(name, error);

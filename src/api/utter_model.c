@@ -105,36 +105,58 @@ void utter_model_options_init_sized(utter_model_options *options, size_t size)
     api_init_sized(options, size, &all, sizeof all);
 }
 
+bool utter_gpu_name(char *name, size_t size, int index)
+{
+#ifdef UTTER_CUDA
+    return name && cuda_device_name(name, size, index);
+#else
+    (void)index;
+    if (name) {
+        snprintf(name, size, "this program was built without CUDA");
+    }
+    return false;
+#endif
+}
+
 /* What the `device` option asks for. */
 struct device_choice {
-    bool gpu, cpu; /* which may be taken. Where both may: the GPU if it can be used */
-    int index;     /* of the GPU */
+    bool gpu, cpu;  /* which may be taken. Where both may: the GPU if it can be used */
+    int index;      /* of the GPU */
+    const char *as; /* the card that it is posed as; NULL: itself */
 };
 
-static bool is_gpu(const char *device, int *index)
+/* "cuda", "cuda:N", and with " as CARD" behind, for measurements. */
+static bool is_gpu(const char *device, struct device_choice *choice)
 {
-    char end;
-    if (strcmp(device, "cuda") == 0) {
-        *index = 0;
-        return true;
+    static const char as[] = " as ";
+    choice->index = 0;
+    if (strncmp(device, "cuda", 4) != 0) {
+        return false;
     }
-    return strncmp(device, "cuda:", 5) == 0 && device[5] >= '0' && device[5] <= '9' &&
-           sscanf(device + 5, "%3d%c", index, &end) == 1;
+    const char *rest = device + 4;
+    if (*rest == ':') {
+        int n = 0;
+        if (rest[1] < '0' || rest[1] > '9' || sscanf(rest + 1, "%3d%n", &choice->index, &n) != 1) {
+            return false;
+        }
+        rest += 1 + n;
+    }
+    choice->as = strncmp(rest, as, strlen(as)) == 0 ? rest + strlen(as) : NULL;
+    return !*rest || choice->as;
 }
 
 static utter_status choose_device(
-    const char *path, const utter_model_options *o, struct device_choice *choice, utter_error *error)
+    const utter_model_options *o, struct device_choice *choice, utter_error *error)
 {
     const char *device = o->device;
     *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
-        /* CPU kernels by name, and packed weights, are for the CPU. */
-        bool packed = !backend_keeps_weights(o->weights) || model_file_is(path);
-        *choice = (struct device_choice){!o->cpu_kernels && !packed, true, 0};
+        /* CPU kernels by name are for the CPU. */
+        *choice = (struct device_choice){.gpu = !o->cpu_kernels, .cpu = true};
         return UTTER_OK;
     }
     choice->cpu = strcmp(device, "cpu") == 0;
-    choice->gpu = is_gpu(device, &choice->index);
+    choice->gpu = is_gpu(device, choice);
     if (choice->cpu || choice->gpu) {
         return UTTER_OK;
     }
@@ -143,6 +165,18 @@ static utter_status choose_device(
     return error_set(
         error, UTTER_E_ARGUMENT, "unknown device \"%s\" (known: auto, cpu, cuda, cuda:N)", quoted);
 }
+
+#ifndef UTTER_CUDA
+/* Whether the system has NVIDIA's driver: then there is a GPU that a program for it could use. */
+static bool has_driver(void)
+{
+    char *version = NULL;
+    size_t bytes;
+    const utter_status status = file_read_any("/sys/module/nvidia/version", 64, &version, &bytes, NULL);
+    memory_free(version);
+    return status == UTTER_OK;
+}
+#endif
 
 /* Opens on the GPU where the choice allows it. UTTER_AGAIN: the CPU's turn; *note says why where that is news. */
 static utter_status open_on_gpu(struct engine *engine, const char *path,
@@ -158,14 +192,11 @@ static utter_status open_on_gpu(struct engine *engine, const char *path,
     struct engine_options gpu = *options;
     gpu.ops = &cuda_backend;
     gpu.backend.device = choice->index;
-    if (choice->cpu && cuda_device_count() == 0) {
-        error_set(
-            note, UTTER_E_DEVICE, "no GPU that CUDA can use: the cpu speaks (--device cpu is quiet)");
-        return UTTER_AGAIN;
-    }
-    utter_status status = engine_open(engine, path, &gpu, &local);
+    gpu.backend.as = choice->as;
+    utter_status status = choice->cpu ? cuda_device_offered(&local) : UTTER_OK;
+    status = status ? status : engine_open(engine, path, &gpu, &local);
     if (status && choice->cpu && status != UTTER_E_FILE) {
-        error_set(note, status, "the GPU is not used: %s", local.text);
+        error_set(note, status, "the cpu speaks: %s; --device cpu is quiet", local.text);
         return UTTER_AGAIN;
     }
     if (status && error) {
@@ -174,6 +205,11 @@ static utter_status open_on_gpu(struct engine *engine, const char *path,
     return status;
 #else
     (void)engine, (void)path, (void)options;
+    if (choice->cpu && has_driver()) {
+        error_set(note, UTTER_E_DEVICE,
+            "the cpu speaks: this program was built without CUDA, though NVIDIA's driver is here; %s",
+            "--device cpu is quiet");
+    }
     return choice->cpu ? UTTER_AGAIN
                        : error_set(error, UTTER_E_DEVICE,
                              "device cuda: this program was built without it (make with nvcc, or take "
@@ -218,7 +254,7 @@ utter_status utter_model_open(
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, UTTER_WEIGHTS_BF16, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
-        (status = choose_device(path, &o, &choice, error))) {
+        (status = choose_device(&o, &choice, error))) {
         return status;
     }
     how.backend = (struct backend_options){
@@ -322,15 +358,15 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     full.all_parameters = m->all_parameters;
     full.file_bytes =
         tensor_set_bytes(m->tensors) + (m->packed_file ? 0 : tensor_set_bytes(m->codec_tensors));
-    full.talker_frame_bytes = memory.weights ? memory.talker_frame_bytes : m->talker_frame_bytes;
-    full.predictor_frame_bytes =
-        memory.weights ? memory.predictor_frame_bytes : m->predictor_frame_bytes;
+    full.talker_frame_bytes = m->talker_frame_bytes;
+    full.predictor_frame_bytes = m->predictor_frame_bytes;
     full.vocoder_frame_bytes = m->vocoder_frame_bytes;
     full.frame_bytes = full.talker_frame_bytes + full.predictor_frame_bytes + full.vocoder_frame_bytes;
-    full.weights = memory.weights ? memory.weights : model_weights_name(m);
+    full.weights = model_weights_name(m);
     full.n_snapshots = on->snapshots.n;
     full.snapshot_bytes = on->snapshots.used_bytes;
     full.most_lanes = memory.most_lanes;
+    memcpy(full.step_s, memory.step_s, sizeof full.step_s);
     full.device_gb_per_s = 1e-9 * memory.bytes_per_s;
     full.memory_bytes = memory.shared_bytes + (uint64_t)model->engine.n_lanes * memory.lane_bytes;
     return api_copy_sized(info, info->size, &full, sizeof full, "utter_model_info", NULL);

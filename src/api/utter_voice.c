@@ -114,6 +114,9 @@ utter_status utter_voice_clone(utter_voice **voice, utter_model *model, const ch
         status = clone_check_recording(sound_path, &h, error);
     }
     if (status == UTTER_OK) {
+        status = clone_check_speech(sound_path, pcm, n, api_config(model)->codec.sample_rate, error);
+    }
+    if (status == UTTER_OK) {
         clone_note_recording(&h, model->engine.log, model->engine.log_user);
         stem_of(name, sizeof name, sound_path);
         snprintf(provenance, sizeof provenance, "cloned from %s, %.2f s at %d Hz, by utter %s", name,

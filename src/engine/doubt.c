@@ -18,10 +18,10 @@ static void drop_rows(struct doubt *d)
 {
     memory_free(d->rows);
     memory_free(d->codes);
-    memory_free(d->log_ps);
+    memory_free(d->likelihoods);
     d->rows = NULL;
     d->codes = NULL;
-    d->log_ps = NULL;
+    d->likelihoods = NULL;
 }
 
 void doubt_fini(struct doubt *d)
@@ -30,24 +30,43 @@ void doubt_fini(struct doubt *d)
     *d = (struct doubt){0};
 }
 
+/* Words in doubt, once it is known how much each frame surprises. */
+static void find_doubts(struct doubt *d, const struct doubt_in *in)
+{
+    const struct words_tokens tokens = {
+        prompt_token_begins(in->prompt), prompt_text_tokens(in->prompt), prompt_finished(in->prompt)};
+    d->n_done = 0;
+    d->n = words_doubts(in->words, &tokens, d->at);
+}
+
+void doubt_begin(struct doubt *d, const struct doubt_in *in)
+{
+    if (d->log_p != 0) {
+        find_doubts(d, in);
+    } else if (!words_approximate(in->words)) {
+        d->at[0] = (struct words_doubt){0}; /* nothing is left out */
+        d->n = 1;
+    }
+}
+
 /* The rows without word n_done, and the lane ready for those that are not kept of other utterances. */
 static utter_status begin_word(struct doubt *d, const struct doubt_in *in, utter_error *error)
 {
     const struct words_doubt *doubt = &d->at[d->n_done];
-    int n_prompt, first;
+    int n_prompt;
     const struct row *rows = prompt_rows(in->prompt, &n_prompt);
     const struct beginning beginning = {in->voice, rows, prompt_fixed_rows(in->prompt)};
     size_t n = (size_t)n_prompt + (size_t)in->n_frames;
     d->rows = memory_new(n, sizeof *d->rows);
     d->codes = memory_new(n, sizeof *d->codes);
-    d->log_ps = memory_new(n, sizeof *d->log_ps);
-    if (!d->rows || !d->codes || !d->log_ps) {
+    d->likelihoods = memory_new(n, sizeof *d->likelihoods);
+    if (!d->rows || !d->codes || !d->likelihoods) {
         return error_memory(error, "a word in doubt");
     }
     d->n_rows = prompt_rows_without(
-        in->prompt, doubt->from, doubt->to, in->codes, in->n_frames, d->rows, &first);
+        in->prompt, doubt->from, doubt->to, in->codes, in->n_frames, d->rows, &d->first);
     for (int i = 0; i < d->n_rows; i++) {
-        int frame = i - first;
+        int frame = i - d->first;
         d->codes[i] = frame < 0               ? -1
                       : frame == in->n_frames ? in->config->codec_eos
                                               : in->codes[(ptrdiff_t)frame * in->config->n_codebooks];
@@ -59,22 +78,45 @@ static utter_status begin_word(struct doubt *d, const struct doubt_in *in, utter
     return status;
 }
 
-static void end_word(struct doubt *d)
+/* The whole text was read. */
+static void end_whole(struct doubt *d, const struct doubt_in *in, double log_p)
 {
-    double better = -d->log_p;
-    for (int i = 0; i < d->n_rows; i++) {
-        better += d->codes[i] >= 0 ? (double)d->log_ps[i] : 0;
+    for (int i = d->first; i < d->n_rows; i++) {
+        const struct likelihood *l = &d->likelihoods[i];
+        words_surprise(in->words, i - d->first, l->usual_log_p - l->log_p);
     }
+    d->log_p = log_p;
+    find_doubts(d, in);
+}
+
+static void end_word(struct doubt *d, double log_p)
+{
+    double better = log_p - d->log_p;
     if (better > d->most) {
         d->most = better;
         d->word = d->at[d->n_done].word;
     }
-    drop_rows(d);
     d->n_done++;
 }
 
-utter_status doubt_step(
-    struct doubt *d, const struct doubt_in *in, int n, int64_t *missed, utter_error *error)
+static void end_rows(struct doubt *d, const struct doubt_in *in)
+{
+    double log_p = 0;
+    for (int i = d->first; i < d->n_rows; i++) {
+        log_p += (double)d->likelihoods[i].log_p;
+    }
+    if (d->at[d->n_done].to == 0) {
+        end_whole(d, in, log_p);
+    } else {
+        end_word(d, log_p);
+    }
+    drop_rows(d);
+    if (d->n > 0 && !doubt_pending(d)) {
+        words_weighed(in->words, d->most > least_better ? (int64_t)d->word : -1);
+    }
+}
+
+utter_status doubt_step(struct doubt *d, const struct doubt_in *in, int n, utter_error *error)
 {
     utter_status status = d->rows ? UTTER_OK : begin_word(d, in, error);
     if (status) {
@@ -82,11 +124,10 @@ utter_status doubt_step(
     }
     n = min(n, d->n_rows - d->n_read);
     status = in->ops->weigh(in->backend, in->lane, d->rows + d->n_read, n, d->codes + d->n_read,
-        d->log_ps + d->n_read, error);
+        d->likelihoods + d->n_read, error);
     d->n_read += n;
     if (status == UTTER_OK && d->n_read == d->n_rows) {
-        end_word(d);
+        end_rows(d, in);
     }
-    *missed = d->most > least_better ? (int64_t)d->word : -1;
     return status;
 }

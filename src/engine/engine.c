@@ -51,9 +51,6 @@ static utter_status engine_pack(
 {
     enum dtype type = options->weights == UTTER_WEIGHTS_Q4 ? DTYPE_Q4 : DTYPE_Q8;
     bool stored = backend_keeps_weights(options->weights);
-    if (e->context.ops->packs && !e->context.model->packed_file) {
-        return UTTER_OK; /* or refused there */
-    }
     if (!e->context.ops->reads_packed && (e->context.model->packed_file || !stored)) {
         return error_set(error, UTTER_E_ARGUMENT,
             "weights of 8 or 4 bits: the device %s cannot use them (choose the cpu, or the checkpoint "
@@ -132,9 +129,13 @@ utter_status engine_open(
         .model = model,
         .heads = &e->context.heads,
         .folder = options->cache ? memory_string(options->cache) : NULL};
+    struct backend_memory memory;
+    ops->memory(e->context.backend, &memory);
     e->context.snapshots = (struct snapshot_store){.ops = ops,
         .backend = e->context.backend,
         .config = model->config,
+        .position_bytes = memory.position_bytes,
+        .kept_bytes = memory.kept_bytes,
         .limit_bytes = options->snapshot_bytes};
     e->context.prompt_clock.most_s = options->prompt_s;
     return UTTER_OK;

@@ -113,11 +113,9 @@ static void make_room(struct snapshot_store *store, uint64_t bytes)
 /* Bytes that a beginning takes, its rows included. */
 static uint64_t bytes_of(const struct snapshot_store *store, const struct beginning *b)
 {
-    struct backend_memory memory;
-    store->ops->memory(store->backend, &memory);
-    uint64_t each = sizeof(struct row) + memory.position_bytes;
+    uint64_t each = sizeof(struct row) + store->position_bytes;
     return sizeof(struct snapshot) + (uint64_t)b->n_rows * each +
-           (has_codes(b->voice) ? memory.kept_bytes : 0);
+           (has_codes(b->voice) ? store->kept_bytes : 0);
 }
 
 utter_status snapshot_keep(

@@ -15,7 +15,8 @@ struct snapshot_store {
     const struct backend_ops *ops;
     struct backend *backend;
     const struct config *config;
-    uint64_t limit_bytes; /* 0: nothing is kept */
+    uint64_t position_bytes, kept_bytes; /* of the backend's memory */
+    uint64_t limit_bytes;                /* 0: nothing is kept */
     uint64_t used_bytes;
     int n;
     struct snapshot *first; /* the most recently used */

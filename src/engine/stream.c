@@ -343,12 +343,29 @@ static void fail_number(utter_stream *s, int frame)
         &error);
 }
 
+/* What a stream that has ended by itself is asked for words that it has skipped. */
+static struct doubt_in doubt_of(utter_stream *s)
+{
+    struct stream_context *c = s->context;
+    return (struct doubt_in){.ops = c->ops,
+        .backend = c->backend,
+        .snapshots = &c->snapshots,
+        .config = c->model->config,
+        .lane = s->lane,
+        .settings = &s->settings,
+        .voice = s->voice,
+        .prompt = s->prompt,
+        .words = s->words,
+        .codes = s->codes,
+        .n_frames = s->n_made};
+}
+
 /* What comes behind the last frame, once it has its sound. */
 static void take_end(utter_stream *s)
 {
-    if (s->coming == UTTER_FINISH_EOS && stream_weighs(s)) {
-        const struct words_tokens tokens = tokens_of(s);
-        s->doubt.n = tokens.finished ? words_doubts(s->words, &tokens, s->doubt.at) : 0;
+    if (s->coming == UTTER_FINISH_EOS && stream_weighs(s) && prompt_finished(s->prompt)) {
+        const struct doubt_in in = doubt_of(s);
+        doubt_begin(&s->doubt, &in);
     }
     if (s->coming == UTTER_FINISH_ERROR) {
         fail_number(s, s->n_made);
@@ -367,26 +384,20 @@ bool stream_doubts(const utter_stream *s)
     return doubt_pending(&s->doubt);
 }
 
+/* Where others have taken the room of its rows meanwhile, what was said is not looked at. */
 utter_status stream_doubt(utter_stream *s, utter_error *error)
 {
-    const struct stream_context *c = s->context;
-    const struct doubt_in in = {.ops = c->ops,
-        .backend = c->backend,
-        .snapshots = &s->context->snapshots,
-        .config = c->model->config,
-        .lane = s->lane,
-        .settings = &s->settings,
-        .voice = s->voice,
-        .prompt = s->prompt,
-        .codes = s->codes,
-        .n_frames = s->n_made};
-    int64_t missed;
+    const struct doubt_in in = doubt_of(s);
     double begin = clock_seconds();
-    int most = piece_of(&c->prompt_clock, c->model->config->max_positions);
-    utter_status status = doubt_step(&s->doubt, &in, most, &missed, error);
+    int most = piece_of(&s->context->prompt_clock, s->context->model->config->max_positions);
+    utter_status status = doubt_step(&s->doubt, &in, most, error);
+    if (status == UTTER_E_MEMORY) {
+        doubt_fini(&s->doubt);
+        words_weighed(s->words, -1);
+        status = UTTER_OK;
+    }
     s->stats.prefill_s += clock_seconds() - begin;
     if (status == UTTER_OK && !stream_doubts(s)) {
-        words_weighed(s->words, missed);
         s->finish = s->coming;
     }
     return status;
@@ -409,7 +420,7 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
     s->stats.talker_s += out->talker_s;
     s->stats.predictor_s += out->predictor_s;
     s->stats.wait_s += out->wait_s;
-    s->doubt.log_p += (double)out->log_p;
+    s->doubt.log_p += (double)out->likelihood.log_p;
     if (s->n_made == 0) {
         learn_prompt(s, out->prefill_s);
     }
@@ -420,7 +431,8 @@ void stream_take_codes(utter_stream *s, const struct lane_out *out)
         if (s->words) {
             const struct words_tokens tokens = tokens_of(s);
             words_frame(s->words, out->scores, out->n_scores, &tokens);
-            words_surprise(s->words, out->usual_log_p - out->log_p);
+            words_surprise(
+                s->words, s->n_made - 1, out->likelihood.usual_log_p - out->likelihood.log_p);
             follow(s, &tokens);
             if (s->context->learning.by == s) {
                 learn_frame(

@@ -18,7 +18,10 @@ struct clone_request {
 /* UTTER_E_ARGUMENT with the reason when a recording holds no voice: too short, silent. `what` names it. */
 utter_status clone_check_recording(
     const char *what, const struct sound_heard *heard, utter_error *error);
-/* The same of samples that nobody has read from a file, which must be numbers and not too many. */
+/* The same when its level never changes as that of speech does: hiss, hum, a tone. pcm: mono, finite. */
+utter_status clone_check_speech(
+    const char *what, const float *pcm, size_t n_samples, int rate, utter_error *error);
+/* Both of samples that nobody has read from a file, which must be numbers and not too many. */
 utter_status clone_check_samples(
     const float *pcm, size_t n_samples, int rate, double most_seconds, utter_error *error);
 /* Says what might spoil a voice, a line a call. `log` may be NULL. */

@@ -3,6 +3,7 @@
  * bytes. */
 #include "weights/checkpoint.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -105,11 +106,22 @@ bool checkpoint_exists(const char *path)
     return exists;
 }
 
+utter_status checkpoint_missing(const char *path, utter_error *error)
+{
+    return error_set(error, UTTER_E_FILE,
+        "%s: is not there: a part of the model is missing (utter pull brings all of a released one)",
+        path);
+}
+
 utter_status checkpoint_read(
     const char *path, size_t limit, char **text, size_t *bytes, utter_error *error)
 {
     utter_status status = member_read(path, limit, text, bytes, error);
-    return status || *text ? status : file_read(path, limit, text, bytes, error);
+    if (status || *text) {
+        return status;
+    }
+    return file_exists(path) || errno != ENOENT ? file_read(path, limit, text, bytes, error)
+                                                : checkpoint_missing(path, error);
 }
 
 utter_status checkpoint_json(

@@ -11,6 +11,8 @@
 #define CHECKPOINT_FILE_PREFIX "file/"
 
 bool checkpoint_exists(const char *path);
+/* UTTER_E_FILE: the file of this path is not there, which is a part of the model. */
+utter_status checkpoint_missing(const char *path, utter_error *error);
 /* file_read, also of a file inside a safetensors file. */
 utter_status checkpoint_read(
     const char *path, size_t limit, char **text, size_t *bytes, utter_error *error);

@@ -353,10 +353,7 @@ static utter_status read_codec(struct config *c, const char *folder, utter_error
     json_t *root = NULL;
     utter_status status = file_join(path, sizeof path, folder, "speech_tokenizer/config.json", error);
     if (status == UTTER_OK && !checkpoint_exists(path)) {
-        return error_set(error, UTTER_E_FILE,
-            "%s: is not there: a part of the model is missing (utter pull brings all of a released "
-            "one)",
-            path);
+        return checkpoint_missing(path, error);
     }
     if (status || (status = checkpoint_json(&root, path, CONFIG_LIMIT, JSON_SMALL, error))) {
         return status;

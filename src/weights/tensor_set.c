@@ -245,8 +245,9 @@ utter_status tensor_set_open_folder(struct tensor_set **set, const char *folder,
     error_quote(shown, sizeof shown, folder, strlen(folder));
     if (!file_exists(path)) {
         return error_set(error, UTTER_E_FILE,
-            "%s: holds no model.safetensors and no model.safetensors.index.json (is it a checkpoint "
-            "folder?)",
+            "%s: holds no model.safetensors and no model.safetensors.index.json: a part of the model "
+            "is "
+            "missing (utter pull brings all of a released one)",
             shown);
     }
     json_t *index;

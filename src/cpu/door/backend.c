@@ -278,7 +278,7 @@ static utter_status cpu_look_call(struct backend *b, int lane, int begin, int en
 }
 
 static utter_status cpu_weigh(struct backend *b, int lane, const struct row *rows, int n,
-    const int32_t *codes, float *log_p, utter_error *error)
+    const int32_t *codes, struct likelihood *likelihoods, utter_error *error)
 {
     utter_status status = request_lane(lane, b->n_lanes, error);
     if (status) {
@@ -289,7 +289,7 @@ static utter_status cpu_weigh(struct backend *b, int lane, const struct row *row
         (status = request_weigh(b->model->config, codes, n, error))) {
         return status;
     }
-    cpu_frame_weigh(&b->frame, &b->lanes[lane], rows, n, codes, log_p);
+    cpu_frame_weigh(&b->frame, &b->lanes[lane], rows, n, codes, likelihoods);
     return UTTER_OK;
 }
 

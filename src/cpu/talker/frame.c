@@ -130,8 +130,8 @@ void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct 
     }
 }
 
-/* Of n rows that were read: log_p of those that have a code. */
-static void weigh_rows(struct cpu_frame *f, int n, const int32_t *codes, float *log_p)
+/* Of n rows that were read: likelihoods of those that have a code. */
+static void weigh_rows(struct cpu_frame *f, int n, const int32_t *codes, struct likelihood *likelihoods)
 {
     const struct config *c = f->model->config;
     const struct talker_weights *w = &f->model->talker;
@@ -150,20 +150,19 @@ static void weigh_rows(struct cpu_frame *f, int n, const int32_t *codes, float *
     m = 0;
     for (int i = 0; i < n; i++) {
         if (codes[i] >= 0) {
-            float usual;
-            log_p[i] = sample_log_p(f->logits + m++ * vocabulary, c->codec_vocabulary,
-                config_suppress_from(c), c->codec_eos, codes[i], &usual);
+            likelihoods[i] = sample_likelihood(f->logits + m++ * vocabulary, c->codec_vocabulary,
+                config_suppress_from(c), c->codec_eos, codes[i]);
         }
     }
 }
 
 void cpu_frame_weigh(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n,
-    const int32_t *codes, float *log_p)
+    const int32_t *codes, struct likelihood *likelihoods)
 {
     for (int done = 0, some; done < n; done += some) {
         some = min(n - done, f->n_columns);
         read_rows(f, lane, rows + done, some, done, NULL);
-        weigh_rows(f, some, codes + done, log_p + done);
+        weigh_rows(f, some, codes + done, likelihoods + done);
     }
 }
 
@@ -209,8 +208,8 @@ static void choose_first(struct cpu_frame *f, struct cpu_lane *lane, const int32
     if (look_of(lane)) {
         lane->out.scores = lane->look.scores;
         lane->out.n_scores = cpu_look_rows(&lane->look, lane->position - 1);
-        lane->out.log_p = sample_log_p(lane->logits, c->codec_vocabulary, config_suppress_from(c),
-            c->codec_eos, forced ? forced[0] : code, &lane->out.usual_log_p);
+        lane->out.likelihood = sample_likelihood(lane->logits, c->codec_vocabulary,
+            config_suppress_from(c), c->codec_eos, forced ? forced[0] : code);
     }
     lane->ready = false;
     lane->out.end = code == c->codec_eos && !forced;

@@ -36,7 +36,7 @@ void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct 
 
 /* The same, and how likely the codes are that come behind them (backend.h, weigh). */
 void cpu_frame_weigh(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n,
-    const int32_t *codes, float *log_p);
+    const int32_t *codes, struct likelihood *likelihoods);
 
 /* One frame for each lane; in[i] belongs to lanes[i] and was checked. */
 void cpu_frame_run(

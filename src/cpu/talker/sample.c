@@ -178,7 +178,8 @@ int sample_choose(const struct sample_in *in, float *scores, int32_t *order, boo
     return race(in, scores, order, narrow(in->sampling, scores, order, field.n));
 }
 
-float sample_log_p(const float *logits, int n, int suppress_from, int keep, int32_t code, float *usual)
+struct likelihood sample_likelihood(
+    const float *logits, int n, int suppress_from, int keep, int32_t code)
 {
     double sum = 0, weighed = 0;
     float largest = logits[keep];
@@ -192,8 +193,8 @@ float sample_log_p(const float *logits, int n, int suppress_from, int keep, int3
             weighed += (double)(p * below);
         }
     }
-    *usual = (float)(weighed / sum - log(sum));
-    return (float)((double)(logits[code] - largest) - log(sum));
+    return (struct likelihood){
+        (float)((double)(logits[code] - largest) - log(sum)), (float)(weighed / sum - log(sum))};
 }
 
 void sample_probabilities(const struct sample_in *in, float *scores, int32_t *order, double *out)

@@ -27,9 +27,9 @@ struct sample_in {
  * when nothing was left to choose from. */
 int sample_choose(const struct sample_in *in, float *scores, int32_t *order, bool *bad);
 
-/* The logarithm of the likelihood of `code` by n logits as they are, among those that may be chosen (suppress_from and
- * keep as above); *usual: its mean over them. */
-float sample_log_p(const float *logits, int n, int suppress_from, int keep, int32_t code, float *usual);
+/* How likely `code` is by n logits as they are, among those that may be chosen (suppress_from and keep as above). */
+struct likelihood sample_likelihood(
+    const float *logits, int n, int suppress_from, int keep, int32_t code);
 
 /* The probabilities that the draw follows (sum 1), for tests: out[n]. */
 void sample_probabilities(const struct sample_in *in, float *scores, int32_t *order, double *out);
