@@ -36,6 +36,9 @@ static void lay_out(struct cuda_lanes *l, struct cuda_arena *arena, const struct
     l->n_pages = n_pages;
     l->page_floats = page_floats(m);
     l->pages_stride = (lane_positions + CUDA_PAGE - 1) / CUDA_PAGE;
+    if (n_pages > 0) { /* no lane can hold more */
+        l->pages_stride = min(l->pages_stride, n_pages);
+    }
     l->predictor_floats = (uint64_t)p->n_layers * (uint64_t)p->n_kv_heads * 2 *
                           (uint64_t)c->n_codebooks * (uint64_t)p->head;
     l->state = cuda_arena_take(arena, lanes * sizeof *l->state);

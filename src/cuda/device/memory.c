@@ -18,22 +18,30 @@ void *cuda_arena_take(struct cuda_arena *arena, uint64_t bytes)
 utter_status cuda_arena_open(
     struct cuda_arena *arena, struct cuda_device *device, const char *what, utter_error *error)
 {
-    uint64_t available = cuda_device_free_bytes(device);
+    uint64_t available;
     void *base = NULL;
+    utter_status status = cuda_device_memory(device, &available, error);
+    if (status) {
+        return status;
+    }
     arena->size = arena->used;
     if (arena->size > available) {
-        return error_set(error, UTTER_E_MEMORY, "cuda:%d: %s: %.0f MB are needed, %.0f MB are free",
+        return error_set(error, UTTER_E_MEMORY,
+            "cuda:%d: %s: %.0f MB are needed, %.0f MB are free (end what else uses the GPU, or open "
+            "the "
+            "model with fewer lanes)",
             device->index, what, 1e-6 * (double)arena->size, 1e-6 * (double)available);
     }
     cudaError_t result = cudaMalloc(&base, arena->size ? arena->size : 1);
     if (result == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         return error_set(error, UTTER_E_MEMORY,
-            "cuda:%d: %s: %.0f MB could not be allocated (%.0f MB are free)", device->index, what,
-            1e-6 * (double)arena->size, 1e-6 * (double)available);
+            "cuda:%d: %s: %.0f MB could not be allocated, %.0f MB are free (end what else uses the "
+            "GPU, or "
+            "open the model with fewer lanes)",
+            device->index, what, 1e-6 * (double)arena->size, 1e-6 * (double)available);
     }
-    utter_status status = cuda_device_check(device, result, "allocate memory", error);
-    if (status) {
+    if ((status = cuda_device_check(device, result, "allocate memory", error))) {
         return status;
     }
     *arena = (struct cuda_arena){.base = base, .size = arena->size, .device = device};

@@ -6,6 +6,10 @@
 
 #include "base/clock.h"
 
+#ifndef CUDA_MOST_NAP_S /* a build for a device that goes on only while it is asked sets less */
+#define CUDA_MOST_NAP_S 1
+#endif
+
 static const double EARLY_S =
     0.00012; /* the first nap ends so long before the usual end; the kernel adds 60 us */
 static const double LOOKING_S = 0.0001; /* without naps, then */
@@ -13,10 +17,16 @@ static const double LOOKING_S = 0.0001; /* without naps, then */
  * shorter. Otherwise naps as long as the longest wait would make all waits that long. */
 static const double TOO_LONG = 0.75;
 static const double SHORT_NAP_S = 0.00001; /* the kernel makes 60 to 70 microseconds of it */
+/* A wait of known length: 2 s of 20, and 10 times as long as usual. The frame kernel, which says by itself that a frame
+ * is lost, counts clocks: a tenth of a second, and half of one on a GPU that is slowed down to its least clock. */
+static const double KNOWN_PART = 0.1, KNOWN_TIMES = 10;
 
 struct cuda_wait cuda_wait_begin(double usual_s)
 {
-    return (struct cuda_wait){clock_seconds(), 0, usual_s > EARLY_S ? usual_s - EARLY_S : 0, 0};
+    const double nap = usual_s > EARLY_S ? usual_s - EARLY_S : 0;
+    return (struct cuda_wait){.begin = clock_seconds(),
+        .first = nap < CUDA_MOST_NAP_S ? nap : CUDA_MOST_NAP_S,
+        .usual = usual_s};
 }
 
 static void sleep_for(double seconds)
@@ -44,15 +54,24 @@ double cuda_waited(const struct cuda_wait *wait)
     return clock_seconds() - wait->begin;
 }
 
-/* event NULL: all of the stream. */
+double cuda_wait_patience(const struct cuda_wait *wait, const struct cuda_device *device)
+{
+    const double known = KNOWN_PART * device->patience_s + KNOWN_TIMES * wait->usual;
+    return wait->usual > 0 && known < device->patience_s ? known : device->patience_s;
+}
+
+/* event NULL: all of the stream. The patience counts from here on: a frame may have been made again before. */
 static utter_status look_until(struct cuda_device *device, struct cuda_wait *wait, cudaEvent_t event,
     cudaStream_t stream, const char *what, utter_error *error)
 {
+    const double end = clock_seconds() + cuda_wait_patience(wait, device);
     cudaError_t result;
     do {
         cuda_wait_nap(wait);
+        const bool late =
+            clock_seconds() > end; /* before the GPU is asked: this thread may have stood still */
         result = event ? cudaEventQuery(event) : cudaStreamQuery(stream);
-        if (result == cudaErrorNotReady && cuda_waited(wait) > device->patience_s) {
+        if (result == cudaErrorNotReady && late) {
             return cuda_device_give_up(device, error);
         }
     } while (result == cudaErrorNotReady);
@@ -79,8 +98,17 @@ utter_status cuda_wait_stream(
     return look_until(device, &wait, NULL, stream, what, error);
 }
 
+void cuda_wait_refused(int i)
+{
+    static const double first = 0.002;
+    sleep_for(i == 0 ? first : 5 * first);
+}
+
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait)
 {
+    if (wait->n_looks == 0) { /* all had ended before: how long it takes was not seen */
+        return;
+    }
     double waited_s = cuda_waited(wait);
     if (wait->first > 0 && wait->n_looks == 1) {
         *usual_s *= TOO_LONG;

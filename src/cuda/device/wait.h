@@ -12,6 +12,7 @@ struct cuda_wait {
     double begin; /* on the clock */
     double awake; /* when the first nap, through most of the wait, was over; 0: not yet */
     double first; /* how long that nap is, in seconds; 0: there is none */
+    double usual; /* how long such a wait takes at least, in seconds; 0: not known */
     int n_looks;
 };
 
@@ -19,6 +20,9 @@ struct cuda_wait {
 struct cuda_wait cuda_wait_begin(double usual_s);
 void cuda_wait_nap(struct cuda_wait *wait);
 double cuda_waited(const struct cuda_wait *wait);
+/* How long the GPU may take for it before it is given up, in seconds: the device's patience where nothing is known, and
+ * a tenth of it beyond many times the usual length: whoever listens to a GPU that has stopped is told soon. */
+double cuda_wait_patience(const struct cuda_wait *wait, const struct cuda_device *device);
 
 /* Until the event has come, or the device's patience has ended: then it is given up. */
 utter_status cuda_wait_for(
@@ -30,7 +34,10 @@ utter_status cuda_wait_on(struct cuda_device *device, struct cuda_wait *wait, cu
 utter_status cuda_wait_stream(
     struct cuda_device *device, cudaStream_t stream, const char *what, utter_error *error);
 
-/* Keeps the least of the last waits in *usual_s; at the end of a wait. */
+/* Between two tries of what was refused or lost, the first with i = 0: others may hold what it needs for a while. */
+void cuda_wait_refused(int i);
+
+/* Keeps the least of the last waits in *usual_s; at the end of a wait. One without a look says nothing. */
 void cuda_wait_note(double *usual_s, const struct cuda_wait *wait);
 
 #endif

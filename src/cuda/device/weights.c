@@ -14,8 +14,10 @@ struct walk {
     struct cuda_arena *arena;
     struct cuda_upload *upload; /* NULL: nothing is copied */
     struct cuda_queue queue;
-    uint16_t *raw; /* device: room for the rows of one matrix */
+    unsigned char *raw; /* device: room for one matrix as the model has it */
     uint64_t raw_bytes;
+    /* In pinned memory; NULL: it is to be in device memory, or is being counted. */
+    const uint16_t *text_table;
     struct cuda_device *device;
     utter_status status;
     utter_error *error;
@@ -28,6 +30,29 @@ static utter_status check_type(const struct weight *w, const char *name, utter_e
     if (w->data && w->type != DTYPE_BF16) {
         return error_set(error, UTTER_E_MODEL,
             "%s is %s: the GPU takes bf16 weights (use --device cpu)", name, dtype_name(w->type));
+    }
+    return UTTER_OK;
+}
+
+/* The same of what may be packed. */
+static utter_status check_packable(const struct weight *w, const char *name, utter_error *error)
+{
+    return pack_is(w->type) ? UTTER_OK : check_type(w, name, error);
+}
+
+/* Those of a layer are packed alike. */
+static utter_status check_alike(
+    const struct weight *const *all, int n, const char *name, utter_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        utter_status status = check_packable(all[i], name, error);
+        if (status) {
+            return status;
+        }
+        if (all[i]->type != all[0]->type) {
+            return error_set(error, UTTER_E_MODEL, "%s has matrices in %s and %s (use --device cpu)",
+                name, weights_name(all[0]->type), weights_name(all[i]->type));
+        }
     }
     return UTTER_OK;
 }
@@ -45,11 +70,9 @@ static utter_status check_stack(
     for (int i = 0; i < c->n_layers; i++) {
         const struct layer_weights *l = &w->layers[i];
         const struct weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
-        for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
-            utter_status status = check_type(all[j], name, error);
-            if (status) {
-                return status;
-            }
+        utter_status status = check_alike(all, sizeof all / sizeof *all, name, error);
+        if (status) {
+            return status;
         }
     }
     return UTTER_OK;
@@ -66,13 +89,13 @@ utter_status cuda_weights_fit(const struct model *m, utter_error *error)
         (status = check_type(&t->text_fc1, "the text projection", error)) ||
         (status = check_type(&t->text_fc2, "the text projection", error)) ||
         (status = check_type(&t->codec_embedding, "the code table", error)) ||
-        (status = check_type(&t->head, "the talker's head", error)) ||
-        (status = check_type(&p->projection, "the predictor's projection", error))) {
+        (status = check_packable(&t->head, "the talker's head", error)) ||
+        (status = check_packable(&p->projection, "the predictor's projection", error))) {
         return status;
     }
     for (int j = 0; j < c->n_codebooks - 1; j++) {
         if ((status = check_type(&p->embedding[j], "a code table", error)) ||
-            (status = check_type(&p->head[j], "a head", error))) {
+            (status = check_packable(&p->head[j], "a head", error))) {
             return status;
         }
     }
@@ -105,38 +128,60 @@ static const uint16_t *table(struct walk *k, const struct weight *w)
     return at;
 }
 
-/* Matrices of the same width, one under the other, or the two halves of a gate_up. */
+static enum cuda_format format_of(enum dtype type)
+{
+    return type == DTYPE_Q8 ? CUDA_Q8 : type == DTYPE_Q4 ? CUDA_Q4 : CUDA_BF16;
+}
+
+/* What stands in `raw` -> the order of the device. */
+static utter_status arrange(struct walk *k, const struct cuda_matrix *m, void *tiles, int rows,
+    const struct weight *const *parts, int n, bool halves)
+{
+    const enum dtype type = parts[0]->type;
+    struct cuda_pack pack = {.raw = k->raw,
+        .rows = rows,
+        .cols = m->cols,
+        .halves = halves,
+        .tiles = tiles,
+        .n_row_tiles = m->n_row_tiles,
+        .n_k_tiles = m->n_k_tiles,
+        .format = (enum cuda_format)m->format};
+    if (pack.format != CUDA_BF16) {
+        pack.scale_bytes = (int)pack_scale_bytes(m->cols);
+        pack.block_bytes = (int)pack_block_bytes(type, m->cols);
+        for (int i = 0; i < n; i++) {
+            pack.part_rows[i] = (int)parts[i]->rows;
+        }
+    }
+    return cuda_device_check(k->device, cuda_pack_queue(&k->queue, &pack), "arrange weights", k->error);
+}
+
+/* Matrices of the same width and type, one under the other, or the two halves of a gate_up. */
 static struct cuda_matrix matrix(struct walk *k, const struct weight *const *parts, int n, bool halves)
 {
-    struct cuda_matrix m = {.cols = (int)parts[0]->cols};
+    struct cuda_matrix m = {.cols = (int)parts[0]->cols, .format = format_of(parts[0]->type)};
     uint64_t filled = 0;
     for (int i = 0; i < n; i++) {
         m.rows += (int)parts[i]->rows;
-        filled += (uint64_t)(parts[i]->rows * parts[i]->cols) * sizeof(uint16_t);
+        filled += matrix_bytes(parts[i]);
     }
     int pack_rows = halves ? m.rows / 2 : m.rows;
     m.rows = halves ? 2 * cuda_padded(pack_rows) : m.rows;
     m.n_row_tiles = cuda_padded(m.rows) / CUDA_TILE;
     m.n_k_tiles = cuda_padded(m.cols) / CUDA_TILE;
-    void *tiles =
-        cuda_arena_take(k->arena, (uint64_t)m.n_row_tiles * (uint64_t)m.n_k_tiles * CUDA_TILE_BYTES);
+    void *tiles = cuda_arena_take(k->arena,
+        (uint64_t)m.n_row_tiles * (uint64_t)cuda_row_bytes((enum cuda_format)m.format, m.n_k_tiles));
     m.tiles = tiles;
     k->raw_bytes = max(filled, k->raw_bytes);
     if (!k->upload || k->status) {
         return m;
     }
-    uint16_t *to = k->raw;
+    unsigned char *to = k->raw;
     for (int i = 0; i < n && !k->status; i++) {
-        uint64_t values = (uint64_t)(parts[i]->rows * parts[i]->cols);
-        k->status =
-            cuda_upload_copy(k->upload, to, parts[i]->data, values * sizeof(uint16_t), k->error);
-        to += values;
+        k->status = cuda_upload_copy(k->upload, to, parts[i]->data, matrix_bytes(parts[i]), k->error);
+        to += matrix_bytes(parts[i]);
     }
-    if (!k->status) {
-        struct cuda_pack pack = {k->raw, pack_rows, m.cols, halves, tiles, m.n_row_tiles, m.n_k_tiles};
-        k->status = cuda_device_check(
-            k->device, cuda_pack_queue(&k->queue, &pack), "arrange weights", k->error);
-    }
+    k->status = k->status ? k->status : arrange(k, &m, tiles, pack_rows, parts, n, halves);
     return m;
 }
 
@@ -186,6 +231,12 @@ static void walk_stack(
     }
 }
 
+/* Who packs the talker wants its memory: the table, of which a frame reads one row, is larger than 0.6B in 8 bits. */
+static bool leaves_text(const struct model *m)
+{
+    return pack_is(m->talker.stack.layers[0].q.type);
+}
+
 static void walk_all(struct walk *k, const struct model *m)
 {
     const struct config *c = m->config;
@@ -209,7 +260,7 @@ static void walk_all(struct walk *k, const struct model *m)
     }
     w->text_width = c->text_width;
     w->text_padded = cuda_padded(c->text_width);
-    w->text_table = table(k, &t->text_embedding);
+    w->text_table = leaves_text(m) ? k->text_table : table(k, &t->text_embedding);
     w->text_fc1 = single(k, &t->text_fc1);
     w->text_fc1_bias = floats(k, t->text_fc1_bias, c->text_width, w->text_padded);
     w->text_fc2 = single(k, &t->text_fc2);
@@ -252,7 +303,7 @@ static utter_status copy_all(
         k->status = cuda_upload_open(&k->upload, k->device, error);
     }
     if (!k->status) {
-        k->raw = (uint16_t *)raw.base;
+        k->raw = raw.base;
         k->queue.stream = cuda_upload_stream(k->upload);
         walk_all(k, model);
         utter_status status = cuda_upload_finish(k->upload, k->status ? NULL : error);
@@ -263,6 +314,19 @@ static utter_status copy_all(
     return k->status;
 }
 
+static utter_status copy_text(struct walk *k, const struct model *model, utter_error *error)
+{
+    const struct weight *from = &model->talker.text_embedding;
+    void *at;
+    utter_status status = cuda_pinned_open(k->device, matrix_bytes(from), &k->w->text_host, &at,
+        "pinned memory for the text table", error);
+    if (!status) {
+        memcpy(k->w->text_host, from->data, matrix_bytes(from));
+        k->text_table = at;
+    }
+    return status;
+}
+
 utter_status cuda_weights_open(
     struct cuda_weights *w, const struct model *model, struct cuda_device *device, utter_error *error)
 {
@@ -270,6 +334,9 @@ utter_status cuda_weights_open(
     walk_all(&k, model); /* counts */
     uint64_t raw_bytes = k.raw_bytes;
     utter_status status = cuda_arena_open(&w->arena, device, "the model's weights", error);
+    if (!status && leaves_text(model)) {
+        status = copy_text(&k, model, error);
+    }
     if (!status) {
         status = copy_all(&k, model, raw_bytes, error);
     }
@@ -282,5 +349,6 @@ utter_status cuda_weights_open(
 void cuda_weights_close(struct cuda_weights *w)
 {
     cuda_arena_close(&w->arena);
+    cuda_pinned_close(w->text_host);
     memset(w, 0, sizeof *w);
 }

@@ -20,7 +20,9 @@ enum {
 
 struct cuda_matrix {
     const void *tiles; /* NULL: there is none */
-    int rows, cols;
+    int rows : 24;
+    unsigned format : 8; /* enum cuda_format; kernels are told neither rows nor format by this */
+    int cols;
     int n_row_tiles, n_k_tiles;
 };
 
@@ -45,8 +47,7 @@ struct cuda_stack {
     const float *inv_freq; /* [head / 2] */
 };
 
-/* Which weights the persistent kernel reads in 8 bits. The graphs read all of them as they are stored: they cannot
- * make a frame that the kernel has lost, which is an error then. */
+/* Which weights the persistent kernel reads in 8 bits. */
 enum frame_packed { FRAME_PACKED_NONE, FRAME_PACKED_PREDICTOR, FRAME_PACKED_ALL };
 
 struct cuda_weights {
@@ -58,6 +59,7 @@ struct cuda_weights {
     struct cuda_matrix text_fc1, text_fc2;
     const float *text_fc1_bias, *text_fc2_bias;
     const uint16_t *text_table; /* [text_vocabulary][text_width] bf16, row-major */
+    void *text_host;            /* it, where a packed talker leaves it in pinned memory; else NULL */
     const uint16_t *code_table[CONFIG_MAX_CODEBOOKS]; /* [codes][talker width] bf16; 0 the talker's */
     int text_width, text_padded;
     int n_codebooks, codec_vocabulary, predictor_vocabulary, text_vocabulary;
@@ -69,9 +71,10 @@ struct cuda_weights {
  * anything is allocated. */
 void cuda_weights_shapes(struct cuda_weights *weights, const struct model *model);
 
-/* UTTER_E_MODEL when these kernels cannot hold the checkpoint: a type other than bf16, a shape past their limits. */
+/* UTTER_E_MODEL when these kernels cannot hold the checkpoint: a type other than bf16 and packed, a shape past their
+ * limits. */
 utter_status cuda_weights_fit(const struct model *model, utter_error *error);
-/* Bytes that cuda_weights_open allocates. */
+/* Bytes of device memory that cuda_weights_open allocates. */
 uint64_t cuda_weights_plan(const struct model *model);
 /* All-zero weights in. Copies and waits. */
 utter_status cuda_weights_open(struct cuda_weights *weights, const struct model *model,

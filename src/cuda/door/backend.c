@@ -21,14 +21,10 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
         return UTTER_OK;
     }
     struct cuda_wait wait = cuda_wait_begin(b->usual_index < 0 ? 0 : b->usual_s[b->usual_index]);
-    utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
-    if (status || (status = cuda_wait_on(&b->device, &wait, b->done, "a frame", error))) {
+    utter_status status = cuda_frame_settle(b->frame, error);
+    if (status || (status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error)) ||
+        (status = cuda_wait_on(&b->device, &wait, b->done, "a frame", error))) {
         return status;
-    }
-    if (cuda_frame_lost(b->frame)) {
-        return cuda_device_fail(&b->device,
-            "a prompt was lost: blocks of the kernel of its layers did not reach a barrier in time",
-            error);
     }
     *waited_s = cuda_waited(&wait);
     b->busy = false;
@@ -42,7 +38,8 @@ static utter_status wait_all(struct backend *b, double *waited_s, utter_error *e
 
 utter_status backend_settle(struct backend *b, utter_error *error)
 {
-    utter_status status = backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
+    utter_status status = cuda_frame_settle(b->frame, error);
+    status = status ? status : backend_check(b, cudaEventRecord(b->done, b->stream), "wait", error);
     return status ? status : cuda_wait_for(&b->device, b->done, "wait", error);
 }
 
@@ -96,8 +93,7 @@ utter_status backend_grow(struct backend *b, int lane, int n_positions, utter_er
 
 struct request_lane backend_standing(const struct backend *b, const struct lane *l)
 {
-    int64_t room = (int64_t)b->lanes.pages_stride * CUDA_PAGE;
-    return (struct request_lane){l->position, room, (uint32_t)l->n_frames, l->ready, l->ended};
+    return (struct request_lane){l->position, b->lane_room, (uint32_t)l->n_frames, l->ready, l->ended};
 }
 
 /* The clock of a prompt begins with its recording, where it has one. */
@@ -145,6 +141,31 @@ static utter_status cuda_prefill(
     return status;
 }
 
+/* As a prompt, but nobody's first frame comes behind it: the clock of prompts is left to those of others. */
+static utter_status cuda_weigh_call(struct backend *b, int lane, const struct row *rows, int n,
+    const int32_t *codes, struct likelihood *likelihoods, utter_error *error)
+{
+    utter_status status = backend_enter(b, lane, error);
+    if (status) {
+        return status;
+    }
+    double waited_s;
+    struct lane *l = &b->of[lane];
+    const struct request_lane at = backend_standing(b, l);
+    if ((status = request_rows(b->model->config, &at, rows, n, error)) ||
+        (status = request_weigh(b->model->config, codes, n, error)) ||
+        (status = backend_grow(b, lane, l->position + n, error))) {
+        return status;
+    }
+    b->busy = true;
+    b->usual_index = -1;
+    nvtxRangePushA("weigh");
+    status = cuda_frame_weigh(b->frame, lane, l->position, rows, n, codes, likelihoods, error);
+    nvtxRangePop();
+    l->position += n;
+    return status ? status : wait_all(b, &waited_s, error);
+}
+
 /* ---- Frames ---- */
 
 static utter_status cuda_room(struct backend *b, int lane, utter_error *error)
@@ -188,12 +209,14 @@ static utter_status frame_group(struct backend *b, const struct frame_in *in, in
     }
     b->usual_index = b->busy ? -1 : usual_index_of(n);
     b->busy = true;
+    const uint64_t behind = cuda_frame_sequence(b->frame);
     nvtxRangePushA("frame");
-    utter_status status = cuda_frame_run(b->frame, b->in, n, error);
+    utter_status status = cuda_frame_run(b->frame, b->in, n, b->usual_index >= 0, error);
     nvtxRangePop();
     for (int i = 0; i < n && !status; i++) {
         struct lane *l = &b->of[in[i].lane];
         l->framed = true;
+        l->behind = behind;
         l->vocoded = false;
         l->n_frames++;
         l->n_waiting = 1;
@@ -352,10 +375,14 @@ static double elapsed(cudaEvent_t between[2])
     return 1e-3 * (double)ms;
 }
 
-static void take_frame(struct backend *b, int lane)
+static utter_status take_frame(struct backend *b, int lane, utter_error *error)
 {
     struct lane *l = &b->of[lane];
     const struct cuda_frame_out *from = cuda_frame_result(b->frame, lane);
+    if (from->sequence <= l->behind) {
+        return error_set(error, UTTER_E_DEVICE,
+            "lane %d: the GPU has not made its frame (open the model again)", lane);
+    }
     l->out.end = l->ended = from->end != 0;
     l->out.not_a_number = from->not_a_number != 0;
     l->out.n_frames = !l->ended;
@@ -363,6 +390,7 @@ static void take_frame(struct backend *b, int lane)
     cuda_frame_times(b->frame, &l->out.talker_s, &l->out.predictor_s);
     l->out.prefill_s = l->prompted ? elapsed(b->prompt) : -1; /* of several prompts the last is timed */
     l->framed = l->prompted = false;
+    return UTTER_OK;
 }
 
 static void take_sound(struct backend *b, int lane)
@@ -386,8 +414,8 @@ static utter_status cuda_collect(struct backend *b, int lane, struct lane_out *o
         return status;
     }
     struct lane *l = &b->of[lane];
-    if (l->framed) {
-        take_frame(b, lane);
+    if (l->framed && (status = take_frame(b, lane, error))) {
+        return status;
     }
     if (l->vocoded) {
         take_sound(b, lane);
@@ -434,16 +462,6 @@ static void cuda_tap_set(struct backend *b, backend_tap_fn *fn, void *user)
     cuda_vocoder_tap(b->vocoder, fn, user);
 }
 
-/* The model has what is stored; in 8 bits it is only here. */
-static void fill_packed_bytes(const struct backend *b, struct backend_memory *memory)
-{
-    const struct frame_reads reads = frame_packed_reads(&b->weights);
-    const bool all = b->packed == FRAME_PACKED_ALL;
-    memory->weights = all ? weights_name(DTYPE_Q8) : WEIGHTS_PREDICTOR;
-    memory->talker_frame_bytes = all ? reads.talker_bytes : b->model->talker_frame_bytes;
-    memory->predictor_frame_bytes = reads.predictor_bytes;
-}
-
 static void cuda_memory(const struct backend *b, struct backend_memory *memory)
 {
     uint64_t cache = (uint64_t)b->lanes.n_pages * b->lanes.page_floats * sizeof(float);
@@ -459,15 +477,13 @@ static void cuda_memory(const struct backend *b, struct backend_memory *memory)
     memory->most_lanes =
         b->lanes.n + (int)(cuda_device_free_bytes(&b->device) / backend_least_lane_bytes(b->model));
     memory->position_bytes = b->lanes.page_floats * sizeof(float) / CUDA_PAGE;
-    if (b->packed != FRAME_PACKED_NONE) {
-        fill_packed_bytes(b, memory);
-    }
+    backend_foretell(b, memory);
 }
 
 const struct backend_ops cuda_backend = {
     .name = "cuda",
     .gathers = 8,
-    .packs = true,
+    .reads_packed = true,
     .suiting_lanes = backend_suiting_lanes,
     .open = backend_open,
     .close = backend_close,
@@ -485,6 +501,7 @@ const struct backend_ops cuda_backend = {
     .snapshot_free = backend_snapshot_free,
     .watch = backend_watch,
     .look = backend_look,
+    .weigh = cuda_weigh_call,
     .encode = cuda_encode_call,
     .speaker = cuda_speaker_call,
     .tap = cuda_tap_set,

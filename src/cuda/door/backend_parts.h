@@ -11,16 +11,17 @@
 
 /* The host's side of a lane. */
 struct lane {
-    int position;  /* the talker's next */
-    bool ready;    /* hidden and logits wait for the choice of code 0 */
-    bool ended;    /* the end token was chosen */
-    bool framed;   /* a frame was queued that collect has not handed out */
-    bool vocoded;  /* and its samples too */
-    int n_frames;  /* chosen so far */
-    int n_waiting; /* frames of codes that vocode has not seen */
-    unsigned sent; /* the round in which its pinned codes were sent */
-    unsigned grew; /* the round in which its pinned table of pages was sent */
-    bool prompted; /* its prompt is what b->prompt stands around, and has not been reported */
+    int position;    /* the talker's next */
+    bool ready;      /* hidden and logits wait for the choice of code 0 */
+    bool ended;      /* the end token was chosen */
+    bool framed;     /* a frame was queued that collect has not handed out */
+    bool vocoded;    /* and its samples too */
+    uint64_t behind; /* the order in front of that frame's */
+    int n_frames;    /* chosen so far */
+    int n_waiting;   /* frames of codes that vocode has not seen */
+    unsigned sent;   /* the round in which its pinned codes were sent */
+    unsigned grew;   /* the round in which its pinned table of pages was sent */
+    bool prompted;   /* its prompt is what b->prompt stands around, and has not been reported */
     struct cuda_look look;
     float *scores;      /* look.scores, as the host sees them */
     size_t scores_room; /* floats */
@@ -36,9 +37,9 @@ struct backend {
     struct cuda_weights weights;
     struct cuda_lanes lanes;
     struct cuda_pages pages;
+    int64_t lane_room; /* positions that a lane may ask for, whole pages */
     struct cuda_frame *frame;
-    enum frame_packed packed; /* what frames read in 8 bits */
-    uint64_t kernel_bytes;    /* that the persistent kernel keeps; 0: the graphs were chosen */
+    uint64_t kernel_bytes; /* that the persistent kernel keeps; 0: the graphs were chosen */
     struct cuda_vocoder *vocoder;
     cudaStream_t stream;
     cudaEvent_t done;      /* after all that was queued */
@@ -56,16 +57,21 @@ struct backend {
     int n_watched;          /* heads */
     bool busy;              /* something is queued since the last wait */
     unsigned round;         /* one more after each wait; from 1 on */
-    char name[340];         /* of the device and its kernels */
+    char name[420];         /* of the device and its kernels */
     char name_left[340];    /* once the graphs have taken over */
 };
 
+/* Bytes of device memory, whatever the number of lanes, without the persistent kernel's own. */
+uint64_t backend_fixed_bytes(const struct model *model);
+/* What prompts keep beside the cache, where a lane may hold so many pages of it. */
+uint64_t backend_rows_bytes(const struct model *model, int n_pages);
 /* Bytes of a lane, vocoder included, with the least of cache that makes sense: 512 positions, 40 seconds. */
+enum { CUDA_LEAST_PAGES = 512 / CUDA_PAGE };
 uint64_t backend_least_lane_bytes(const struct model *model);
-/* As many as take seven eighths of the memory that is free, each with CUDA_LANE_POSITIONS positions of cache: the
- * rest is for recordings, snapshots and other programs. Not more than a frame takes at once; not fewer than
- * CUDA_FEW_LANES, if so many can be opened at all. CUDA_FEW_LANES too where there is no such GPU: opening says why.
- * */
+/* As many as take seven eighths of the memory that is free, half of it where it is the system's too, each with
+ * CUDA_LANE_POSITIONS positions of cache: the rest is for recordings, snapshots and other programs. Not more than a
+ * frame takes at once; not fewer than CUDA_FEW_LANES, if so many can be opened at all. CUDA_FEW_LANES too where there
+ * is no such GPU: opening says why. */
 int backend_suiting_lanes(const struct model *model, const struct backend_options *options);
 enum { CUDA_FEW_LANES = 24 };
 utter_status backend_open(struct backend **b, const struct model *model,
@@ -97,6 +103,9 @@ utter_status backend_watch(
 utter_status backend_look(struct backend *b, int lane, int begin, int end, utter_error *error);
 /* What a lane scores in the frame that has been queued, which took a step, comes out with it. */
 void backend_tell_scores(struct lane *lane);
+
+/* Fills in step_s by the bytes of weights that are told, or the model's. */
+void backend_foretell(const struct backend *b, struct backend_memory *memory);
 
 /* Snapshots, as in the door. */
 utter_status backend_lane_keep(struct backend *b, int lane, int n_rows, bool vocoder,

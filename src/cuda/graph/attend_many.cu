@@ -55,9 +55,11 @@ __device__ __forceinline__ void join_all(
     }
 }
 
-/* LOOKS: heads of the layer are watched. */
-template <bool LOOKS> __global__ void __launch_bounds__(THREADS, 3) many_kernel(struct heads_task task)
+/* LOOKS: heads of the layer are watched. A multiprocessor of 100 KB has room for two blocks. */
+template <bool LOOKS>
+__global__ void __launch_bounds__(THREADS, PTX_100_KB ? 2 : 3) many_kernel(struct heads_task task)
 {
+    static_assert(sizeof(struct shared) * 3 > 100 << 10, "room for three");
     __shared__ struct shared s;
     const struct cuda_attend &a = task.a;
     const int warp = (int)threadIdx.x / 32, v = (int)blockIdx.y, kv_head = (int)blockIdx.x;

@@ -70,10 +70,11 @@ __global__ void __launch_bounds__(CUDA_MAX_SLOTS) begin_kernel(struct cuda_begin
     ptx_wait_for_earlier();
     const struct cuda_order *o = p.order;
     struct cuda_slots *s = p.slots;
-    const int n = o->n, looks = o->looks, its_lane = o->slots[i].lane, its_step = o->slots[i].step,
+    const uint32_t lost = *p.lost & CUDA_PROMPT_LOST;
+    const int asked = o->n, looks = o->looks, its_lane = o->slots[i].lane, its_step = o->slots[i].step,
               position = o->slots[i].position, text = o->slots[i].text, forced = o->slots[i].forced;
     const uint64_t sequence = o->sequence;
-    const bool used = i < n, step = used && its_step;
+    const bool used = !lost && i < asked, step = used && its_step;
     const int lane = used ? its_lane : -1;
     s->lane[i] = lane;
     s->alive[i] = lane;

@@ -50,7 +50,7 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
     b->gate = cuda_arena_take(arena, n * (uint64_t)b->gate_stride * size);
     const int widest =
         max(max(max(b->gate_stride, b->mixed_stride), p->width), max(t->width, c->text_width));
-    b->operand = cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, widest));
+    b->operand = cuda_arena_take(arena, cuda_wide_packed_bytes(CUDA_MAX_VECTORS, widest));
     b->inner =
         cuda_arena_take(arena, cuda_wide_bytes(CUDA_MAX_VECTORS, max(b->gate_stride, b->mixed_stride)));
     b->scales = cuda_arena_take(arena, n * size);
@@ -59,7 +59,9 @@ static void lay_out(struct frame_buffers *b, struct cuda_arena *arena, const str
     b->angles = cuda_arena_take(arena, n * (uint64_t)t->head * size);
     b->signals = cuda_arena_take(arena, 2 * n * sizeof *b->signals);
     b->arrivals = cuda_arena_take(arena, sizeof *b->arrivals);
-    b->logits = cuda_arena_take(arena, n * (uint64_t)c->predictor_vocabulary * size);
+    b->lost = cuda_arena_take(arena, sizeof *b->lost);
+    const uint64_t frames = CUDA_MAX_SLOTS * (uint64_t)c->predictor_vocabulary;
+    b->logits = cuda_arena_take(arena, max(frames, n * (uint64_t)c->codec_vocabulary) * size);
     struct cuda_stack talker = {.n_heads = t->n_heads, .head = t->head};
     b->partial = cuda_arena_take(arena, cuda_attend_floats(&talker, CUDA_MAX_VECTORS) * size);
     b->arrived = cuda_arena_take(arena, n * (uint64_t)t->n_kv_heads * sizeof *b->arrived);
@@ -103,7 +105,11 @@ static utter_status open_host(struct cuda_frame *f, utter_error *error)
         struct frame_stage *s = &f->stages[i];
         if ((status = pinned(f, n * sizeof *s->rows, (void **)&s->rows, (void **)&s->rows_at, error)) ||
             (status = pinned(
-                 f, n * width * sizeof(float), (void **)&s->vectors, (void **)&s->vectors_at, error))) {
+                 f, n * width * sizeof(float), (void **)&s->vectors, (void **)&s->vectors_at, error)) ||
+            (status = pinned(
+                 f, n * sizeof *s->codes, (void **)&s->codes, (void **)&s->codes_at, error)) ||
+            (status = pinned(f, n * sizeof *s->likelihoods, (void **)&s->likelihoods,
+                 (void **)&s->likelihoods_at, error))) {
             return status;
         }
         status = event(f, &s->taken, cudaEventDisableTiming, error);
@@ -143,6 +149,9 @@ static utter_status open_device(struct cuda_frame *f, utter_error *error)
     }
     if (!status) {
         status = check(f, cudaMemset(f->b.arrivals, 0, sizeof *f->b.arrivals), "upload", error);
+    }
+    if (!status) {
+        status = check(f, cudaMemset(f->b.lost, 0, sizeof *f->b.lost), "upload", error);
     }
     if (!status) { /* the copy may still be on its way, and other streams do not wait for it */
         status = check(f, cudaDeviceSynchronize(), "upload", error);
@@ -224,9 +233,12 @@ static utter_status warm_prompts(struct cuda_frame *f, utter_error *error)
         return status;
     }
     status = cuda_wait_for(f->device, f->stages[0].taken, "the first prompts", error);
-    if (!status && cuda_frame_lost(f)) { /* a GPU on which it does not work */
+    f->layers_unseen = false;
+    if (!status && frame_prompts_lost(f)) { /* a GPU on which it does not work */
         f->layer_blocks = 0;
         *f->layers_lost = 0;
+        status = check(f, cudaMemsetAsync(f->b.lost, 0, sizeof *f->b.lost, f->queue.stream),
+            "the first prompts", error);
     }
     return status;
 }
@@ -329,6 +341,8 @@ void cuda_frame_close(struct cuda_frame **at)
     for (int i = 0; i < FRAME_STAGES; i++) {
         cuda_pinned_close(f->stages[i].rows);
         cuda_pinned_close(f->stages[i].vectors);
+        cuda_pinned_close(f->stages[i].codes);
+        cuda_pinned_close(f->stages[i].likelihoods);
         close_event(f->stages[i].taken);
     }
     for (int i = 0; i < FRAME_ORDERS; i++) {
@@ -350,6 +364,9 @@ void cuda_frame_close(struct cuda_frame **at)
 utter_status cuda_frame_renew(
     struct cuda_frame *f, int lane, const struct lane_settings *settings, utter_error *error)
 {
+    for (int i = 0; i < FRAME_STAGES; i++) { /* what it was prompted with is not wanted any more */
+        f->stages[i].unsure = f->stages[i].unsure && f->stages[i].lane != lane;
+    }
     struct cuda_renew renew = {f->lanes, lane, f->weights->codec_vocabulary, *settings};
     return check(f, cuda_renew_queue(&f->queue, &renew), "empty a lane", error);
 }
@@ -453,28 +470,83 @@ static utter_status run_slots(
     return run_graphs(f, turn, size_of(n), any_step, any_text, error);
 }
 
-utter_status cuda_frame_run(
-    struct cuda_frame *f, const struct cuda_frame_in *in, int n, utter_error *error)
+/* Of a frame the last graph alone changes a lane; so a frame of which something was refused is tried again. */
+static utter_status try_slots(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, utter_error *error)
+{
+    utter_status status = UTTER_E_MEMORY;
+    for (int i = 0; i < CUDA_TRIES && status == UTTER_E_MEMORY; i++) {
+        status = run_slots(f, in, n, turn, error);
+        if (status == UTTER_E_MEMORY) { /* the next one writes the order that this one may still read */
+            const utter_status waited = cuda_wait_stream(f->device, f->queue.stream, "a frame", error);
+            status = waited ? waited : status;
+            cuda_wait_refused(i);
+        }
+    }
+    return status;
+}
+
+/* What is lost once may be lost to others that held the GPU for a while: the kernel tries again before the graphs take
+ * over. *n_left of the lanes in `left` are for these then, or all behind prompts that were lost. */
+static utter_status run_kernel(
+    struct cuda_frame *f, struct cuda_frame_in *left, int *n_left, int turn, utter_error *error)
+{
+    utter_status status = UTTER_OK;
+    for (int i = 0; i < CUDA_TRIES && *n_left && !status && !frame_prompts_lost(f); i++) {
+        if (i > 0) {
+            cuda_wait_refused(i - 1);
+            fill_order(f, &f->orders[turn], left, *n_left);
+        }
+        status = frame_run_kernel(f, left, *n_left, turn, left, n_left, error);
+        if (!status && *n_left > 0) {
+            status = frame_kernel_clear(f->kernel, error);
+            status = status ? status : cuda_wait_stream(f->device, f->queue.stream, "a frame", error);
+        }
+    }
+    return status || *n_left == 0 || frame_prompts_lost(f) ? status : frame_leave_kernel(f, error);
+}
+
+/* Lanes whose order is filled: by the persistent kernel, and by the graphs those that it does not make. */
+static utter_status run_lanes(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn, utter_error *error)
 {
     struct cuda_frame_in left[CUDA_MAX_SLOTS];
     int n_left = n;
+    if (!f->kernel || f->tap) {
+        return try_slots(f, in, n, turn, error);
+    }
+    memcpy(left, in, (size_t)n * sizeof *left);
+    utter_status status = run_kernel(f, left, &n_left, turn, error);
+    if (!status && n_left > 0 && !frame_prompts_lost(f)) {
+        fill_order(f, &f->orders[turn], left, n_left);
+        status = try_slots(f, left, n_left, turn, error);
+    }
+    return status;
+}
+
+utter_status cuda_frame_run(
+    struct cuda_frame *f, const struct cuda_frame_in *in, int n, bool alone, utter_error *error)
+{
     const int turn = (int)(f->next_order++ % FRAME_ORDERS);
-    utter_status status = cuda_wait_for(f->device, f->order_taken[turn], "a frame", error);
-    if (status) {
+    utter_status status = frame_prompts_lost(f) ? cuda_frame_settle(f, error) : UTTER_OK;
+    if (status || (status = cuda_wait_for(f->device, f->order_taken[turn], "a frame", error))) {
         return status;
     }
+    f->alone = alone;
     fill_order(f, &f->orders[turn], in, n);
     if ((status = check(f, cudaEventRecord(f->times[0], f->queue.stream), "a frame", error))) {
         return status;
     }
-    if (f->kernel && !f->tap) {
-        status = frame_run_kernel(f, in, n, turn, left, &n_left, error);
-        if (!status && n_left > 0) {
-            fill_order(f, &f->orders[turn], left, n_left);
-            status = run_slots(f, left, n_left, turn, error);
+    status = run_lanes(f, in, n, turn, error);
+    if (!status && f->layers_unseen) { /* the graphs are at work meanwhile; their sound waits */
+        status = frame_see_prompts(f, error);
+    }
+    if (!status && frame_prompts_lost(f)) { /* no lane has changed */
+        status = cuda_frame_settle(f, error);
+        if (!status) {
+            fill_order(f, &f->orders[turn], in, n);
+            status = run_lanes(f, in, n, turn, error);
         }
-    } else {
-        status = run_slots(f, in, n, turn, error);
     }
     if (!status) {
         status = check(f, cudaEventRecord(f->order_taken[turn], f->queue.stream), "a frame", error);
@@ -482,9 +554,9 @@ utter_status cuda_frame_run(
     return status ? status : check(f, cudaEventRecord(f->times[2], f->queue.stream), "a frame", error);
 }
 
-bool cuda_frame_lost(const struct cuda_frame *f)
+uint64_t cuda_frame_sequence(const struct cuda_frame *f)
 {
-    return *(const volatile uint32_t *)f->layers_lost != 0;
+    return f->sequence;
 }
 
 const struct cuda_frame_out *cuda_frame_result(const struct cuda_frame *f, int lane)

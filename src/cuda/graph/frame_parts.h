@@ -13,6 +13,7 @@ enum {
     FRAME_SIZES = 9,  /* graphs for 1, 2, 4 .. CUDA_MAX_SLOTS slots */
     FRAME_ORDERS = 4, /* that may wait for the device */
     FRAME_STAGES = 2, /* pieces of prompts that may wait for the device */
+    FRAME_WAYS = 6,   /* to bring weights to the persistent kernel */
 };
 
 /* Device memory of a frame; vectors of the predictor's first step are two for each slot. */
@@ -34,10 +35,11 @@ struct frame_buffers {
     float *angles;      /* [CUDA_MAX_VECTORS][head of the talker] */
     uint64_t *signals;  /* [2][CUDA_MAX_VECTORS]: struct cuda_layers (prompt/layers.h) */
     uint32_t *arrivals; /* struct cuda_layers: counts blocks, from launch to launch */
-    float *logits;      /* [CUDA_MAX_SLOTS][predictor_vocabulary] */
-    float *partial;     /* parts of the talker's attention, which the last block joins */
-    uint32_t *arrived;  /* how many of these parts are there; zero between launches */
-    int16_t *watched;   /* [n_layers][n_heads] of the talker: which of the watched heads it is, or -1 */
+    uint32_t *lost;     /* CUDA_PROMPT_LOST, FRAME_LATE: frames behind it change nothing */
+    float *logits; /* [CUDA_MAX_SLOTS][predictor_vocabulary], or [CUDA_MAX_VECTORS][codec_vocabulary] */
+    float *partial;    /* parts of the talker's attention, which the last block joins */
+    uint32_t *arrived; /* how many of these parts are there; zero between launches */
+    int16_t *watched;  /* [n_layers][n_heads] of the talker: which of the watched heads it is, or -1 */
     int qkv_stride, mixed_stride, gate_stride;
 };
 
@@ -51,8 +53,16 @@ struct frame_operand {
 
 /* Rows of a prompt on their way to the device. */
 struct frame_stage {
+    int lane, position, n; /* where the rows go */
+    int first_row;         /* in what was given at once */
+    bool last, weighs;     /* the last ones of a prompt; rows that are weighed */
+    /* These, or rows before them, came through the kernel of layers, and their end has not been seen. */
+    bool unsure;
     struct cuda_row *rows, *rows_at;
     float *vectors, *vectors_at;
+    int32_t *codes,
+        *codes_at; /* [CUDA_MAX_VECTORS]: of a prompt that is weighed, behind each row; -1: none */
+    struct likelihood *likelihoods, *likelihoods_at; /* [CUDA_MAX_VECTORS]: what comes back of these */
     cudaEvent_t taken;
 };
 
@@ -64,6 +74,9 @@ struct cuda_frame {
     struct cuda_queue queue;
     int layer_blocks;         /* cuda_layers_blocks; 0: each product is a kernel of its own */
     uint64_t layer_patience;  /* struct cuda_layers.patience */
+    int layer_losses;         /* prompts, or several at once, that this kernel has lost */
+    bool prompt_unseen;       /* a prompt has been queued since the end of one was seen */
+    bool layers_unseen;       /* and this kernel for one of them */
     uint32_t *layers_lost;    /* mapped: struct cuda_layers.lost, as the host sees it */
     uint32_t *layers_lost_at; /* and as the device does */
     uint32_t arrivals;        /* what b.arrivals stands at once all that is queued is done */
@@ -78,12 +91,13 @@ struct cuda_frame {
     uint64_t sequence;
     bool watches[CUDA_MAX_LAYERS]; /* heads of this layer of the talker */
     cudaGraphExec_t talker[FRAME_SIZES], predictor[FRAME_SIZES];
-    struct frame_kernel *kernel;           /* NULL: the graphs alone */
-    enum frame_packed packed;              /* what it reads, and nothing else does */
-    int kernel_way[4];                     /* of bringing weights to launches of 1, 2, 4 and 8 lanes */
-    double kernel_s[FRAME_MOST_LANES + 1]; /* a launch of so many lanes takes at least, 0: not known */
-    double waited_s;                       /* for launches since it was asked */
-    cudaEvent_t times[3];                  /* before, between, after */
+    struct frame_kernel *kernel; /* NULL: the graphs alone */
+    int kernel_way[4];           /* of bringing weights to launches of 1, 2, 4 and 8 lanes */
+    /* A launch of so many lanes takes at least, 0: not known; without the talker's step, and with it. */
+    double kernel_s[2][FRAME_MOST_LANES + 1];
+    double waited_s;      /* for launches since it was asked */
+    bool alone;           /* the frame that runs should take as long as those before it */
+    cudaEvent_t times[3]; /* before, between, after */
     backend_tap_fn *tap;
     void *tap_user;
     float *tap_memory; /* host */
@@ -110,12 +124,24 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
 utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *error);
 utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
     int position, int n, bool last, int first_row, utter_error *error);
+/* The same of rows that are weighed: with the likelihoods of the stage's codes. */
+utter_status frame_queue_weigh(struct cuda_frame *f, const struct frame_stage *stage, int lane,
+    int position, int n, int first_row, utter_error *error);
 utter_status frame_queue_predictor(struct cuda_frame *f, int n_slots, utter_error *error);
 
+/* Until the last prompt that was queued has ended; nothing where that has been seen. */
+utter_status frame_see_prompts(struct cuda_frame *f, utter_error *error);
+/* True once one is known to be lost that has not been read again: what was queued behind it has done nothing. */
+bool frame_prompts_lost(const struct cuda_frame *f);
+
 /* Lanes of a frame through the persistent kernel, in the order of orders[turn]; waits for them. *n_left > 0: these
- * are as before, and the kernel is gone. left: room for n. */
+ * are as before, and the kernel is to be cleared. left: room for n, and may be `in`. */
 utter_status frame_run_kernel(struct cuda_frame *f, const struct cuda_frame_in *in, int n, int turn,
     struct cuda_frame_in *left, int *n_left, utter_error *error);
+/* Where in kernel_way that of launches of n lanes stands. */
+int frame_way_at(int n);
+/* From now on without the persistent kernel. */
+utter_status frame_leave_kernel(struct cuda_frame *f, utter_error *error);
 
 /* Gives device data to the tap, if there is one. */
 utter_status frame_tap(struct cuda_frame *f, const char *name, int index, const float *at, int64_t rows,

@@ -38,7 +38,7 @@ utter_status frame_tap(struct cuda_frame *f, const char *name, int index, const 
 utter_status frame_queue_begin(
     struct cuda_frame *f, const struct cuda_order *order_at, utter_error *error)
 {
-    struct cuda_begin begin = {order_at, f->b.slots, f->lanes.state};
+    struct cuda_begin begin = {order_at, f->b.lost, f->b.slots, f->lanes.state};
     return check(f, cuda_begin_queue(&f->queue, &begin), error);
 }
 
@@ -200,12 +200,11 @@ static struct cuda_attend talker_attend(const struct cuda_frame *f)
     };
 }
 
-/* The final norm and the head for n vectors; results go to the lanes of `map`. */
-static utter_status run_head(
-    struct cuda_frame *f, const float *x, int n, const int32_t *map, utter_error *error)
+/* The final norm and the head for n vectors -> y. */
+static struct cuda_linear head_of(const struct cuda_frame *f, const float *x, int n, float *y)
 {
     const struct cuda_weights *w = f->weights;
-    struct cuda_linear head = {
+    return (struct cuda_linear){
         .matrix = w->talker_head,
         .kind = CUDA_STORE,
         .n_vectors = n,
@@ -213,12 +212,19 @@ static utter_status run_head(
         .x_stride = w->talker.width_padded,
         .norm = w->talker.norm,
         .eps = w->talker.norm_eps,
-        .y = f->lanes.logits,
+        .y = y,
         .y_stride = w->codec_vocabulary,
-        .map = map,
-        .normed = f->lanes.hidden,
-        .normed_stride = w->talker.width_padded,
     };
+}
+
+/* The same; results go to the lanes of `map`. */
+static utter_status run_head(
+    struct cuda_frame *f, const float *x, int n, const int32_t *map, utter_error *error)
+{
+    struct cuda_linear head = head_of(f, x, n, f->lanes.logits);
+    head.map = map;
+    head.normed = f->lanes.hidden;
+    head.normed_stride = f->weights->talker.width_padded;
     return frame_product(f, &head, error);
 }
 
@@ -282,8 +288,9 @@ utter_status frame_queue_talker(struct cuda_frame *f, int n_slots, utter_error *
     return status;
 }
 
-utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
-    int position, int n, bool last, int first_row, utter_error *error)
+/* Rows through all layers; `unused` as in struct pass. */
+static utter_status run_rows(struct cuda_frame *f, const struct frame_stage *stage, int lane,
+    int position, int n, int unused, int first_row, utter_error *error)
 {
     const int64_t width = f->weights->talker.width_padded;
     struct cuda_embed e = {.rows = stage->rows_at, .vectors = stage->vectors_at, .n_vectors = n};
@@ -292,18 +299,40 @@ utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *
     pass.attend.first_position = position;
     pass.attend.prompt = true;
     if (!f->tap && cuda_attend_rows_suits(pass.stack)) {
-        pass.unused = last ? n - 1 : n;
+        pass.unused = unused;
     }
     utter_status status =
         frame_queue_text(f, &stage->rows_at->text, sizeof(struct cuda_row), n, f->b.text, error);
     if (status || (status = embed(f, &e, error)) ||
         (status =
-                frame_tap(f, "prompt", first_row, f->b.x, n, f->weights->talker.width, width, error)) ||
-        (status = run_layers(f, &pass, error)) || !last) {
+                frame_tap(f, "prompt", first_row, f->b.x, n, f->weights->talker.width, width, error))) {
+        return status;
+    }
+    return run_layers(f, &pass, error);
+}
+
+utter_status frame_queue_prompt(struct cuda_frame *f, const struct frame_stage *stage, int lane,
+    int position, int n, bool last, int first_row, utter_error *error)
+{
+    const int64_t width = f->weights->talker.width_padded;
+    utter_status status = run_rows(f, stage, lane, position, n, last ? n - 1 : n, first_row, error);
+    if (status || !last) {
         return status;
     }
     status = run_head(f, f->b.x + (n - 1) * width, 1, f->b.lane_ids + lane, error);
     return status || !f->tap ? status : tap_head(f, lane, error);
+}
+
+utter_status frame_queue_weigh(struct cuda_frame *f, const struct frame_stage *stage, int lane,
+    int position, int n, int first_row, utter_error *error)
+{
+    const struct config *c = f->model->config;
+    const struct cuda_linear head = head_of(f, f->b.x, n, f->b.logits);
+    const struct cuda_weigh weigh = {f->b.logits, stage->codes_at, stage->likelihoods_at, n,
+        c->codec_vocabulary, config_suppress_from(c), c->codec_eos};
+    utter_status status = run_rows(f, stage, lane, position, n, 0, first_row, error);
+    status = status ? status : frame_product(f, &head, error);
+    return status ? status : check(f, cuda_weigh_queue(&f->queue, &weigh), error);
 }
 
 /* ---- Predictor ---- */

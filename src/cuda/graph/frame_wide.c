@@ -60,8 +60,10 @@ utter_status frame_product(struct cuda_frame *f, const struct cuda_linear *p, ut
 utter_status frame_gated(struct cuda_frame *f, const struct cuda_linear *gate,
     const struct cuda_linear *down, const float *next_norm, utter_error *error)
 {
-    /* The gate leaves the operand itself, unless its last tile of columns would stay unwritten in part. */
-    if (gate->n_vectors < CUDA_WIDE_FROM || down->matrix.cols % CUDA_TILE != 0) {
+    /* The gate leaves the operand itself, unless its last tile of columns would stay unwritten in part, or what is
+     * left must be rounded, for which no block has enough columns. */
+    if (gate->n_vectors < CUDA_WIDE_FROM || down->matrix.cols % CUDA_TILE != 0 ||
+        down->matrix.format != CUDA_BF16) {
         utter_status status = frame_product(f, gate, error);
         return status ? status : frame_product(f, down, error);
     }
@@ -93,7 +95,8 @@ utter_status frame_attended(struct cuda_frame *f, const struct cuda_attend *atte
     if (o->n_vectors == 0) {
         return run_attend(f, &a, error);
     }
-    if (o->n_vectors < CUDA_WIDE_FROM || o->matrix.cols % CUDA_TILE != 0) {
+    if (o->n_vectors < CUDA_WIDE_FROM || o->matrix.cols % CUDA_TILE != 0 ||
+        o->matrix.format != CUDA_BF16) {
         utter_status status = run_attend(f, &a, error);
         return status ? status : frame_product(f, o, error);
     }
@@ -132,13 +135,14 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
         .n_blocks = f->layer_blocks,
         .patience = f->layer_patience,
         .lost = f->layers_lost_at,
+        .lost_on_device = f->b.lost,
     };
     utter_status status = check(f, cuda_wide_prepare(&f->queue, &w), error);
     if (status) {
         return status;
     }
     cudaError_t result = cuda_layers_queue(&f->queue, &layers);
-    if (result == cudaErrorCooperativeLaunchTooLarge) {
+    if (cuda_device_refused(result)) {
         cudaGetLastError(); /* others hold a part of the GPU: without this kernel from now on */
         f->layer_blocks = 0;
         f->ready.x = NULL;
@@ -148,6 +152,7 @@ utter_status frame_layers(struct cuda_frame *f, const struct cuda_linear *first,
         return status;
     }
     *n_layers = layers.n_layers;
+    f->layers_unseen = true;
     f->arrivals += cuda_layers_counts(&layers);
     f->ready =
         (struct frame_operand){first->x, s->layers[layers.n_layers].input_norm, first->n_vectors};

@@ -15,12 +15,18 @@
 #include <cuda_host_plain.h>
 #else
 
-/* 1 in code for sm_90a alone: products by four warps together (wgmma), registers from warp to warp
- * (setmaxnreg). */
+/* 1 in code for sm_90a alone: products by four warps together (wgmma). */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define PTX_GROUPS 1
 #else
 #define PTX_GROUPS 0
+#endif
+
+/* 1 in that and in code for a family of later GPUs (100f, 110f, 120f): registers from warp to warp (setmaxnreg). */
+#if PTX_GROUPS || defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+#define PTX_MOVES 1
+#else
+#define PTX_MOVES 0
 #endif
 
 /* 1 in code for GPUs that copy in bulk and put blocks in clusters; and where launches are compiled. */
@@ -28,6 +34,32 @@
 #define PTX_BULK 1
 #else
 #define PTX_BULK 0
+#endif
+
+/* True in code for GPUs on which a kernel may begin before the one in front of it has ended. */
+#define PTX_OVERLAPS (PTX_BULK != 0)
+
+/* True in code for GPUs whose multiprocessors have 100 KB of shared memory (8.6, 8.9, 12.x). */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+#define PTX_100_KB true
+#else
+#define PTX_100_KB false
+#endif
+
+/* True in code for GPUs whose blocks have 99 KB of shared memory, and bulk copies (12.x): rings have slots of half the
+ * size (struct cuda_arch has the same). */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+#define PTX_HALF_SLOTS true
+#else
+#define PTX_HALF_SLOTS false
+#endif
+
+/* True in code for GPUs whose L2 cache may hold the weights of a stack (12.x). A B200's could too, but is two halves,
+ * and nobody has measured what such marks do there. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+#define PTX_KEEPS true
+#else
+#define PTX_KEEPS false
 #endif
 
 /* Of a kernel whose blocks go in clusters of two, where there are clusters; and in its body, for the bench. */
@@ -38,8 +70,9 @@
 #endif
 #define PTX_IN_PAIRS
 
-/* In the body of a kernel that has one only where PTX_GROUPS is 1: the bench knows by it. */
+/* In the body of a kernel that has one only where PTX_GROUPS, or PTX_MOVES, is 1: the bench knows by it. */
 #define PTX_NEEDS_GROUPS
+#define PTX_NEEDS_MOVES
 
 /* The block's dynamic shared memory as an array `name` of T at a multiple of `align`. */
 #define PTX_DYNAMIC_SHARED(T, name, align)                                                             \
@@ -137,17 +170,17 @@ static __device__ __forceinline__ bool ptx_one()
 }
 
 /* Each thread has N registers from here on: fewer, so that other warps can take them, or more. All four warps of a team
- * call it together. Nothing where PTX_GROUPS is 0. */
+ * call it together. Nothing where PTX_MOVES is 0. */
 template <int N> static __device__ __forceinline__ void ptx_registers_less()
 {
-#if PTX_GROUPS
+#if PTX_MOVES
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }
 
 template <int N> static __device__ __forceinline__ void ptx_registers_more()
 {
-#if PTX_GROUPS
+#if PTX_MOVES
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }

@@ -120,11 +120,12 @@ static __device__ __forceinline__ void ptx_wait(uint64_t *barrier, uint32_t pari
 
 /* ---- Copies in bulk: multiples of 16 bytes, from and to such places ---- */
 
-/* Bytes to this block, counted by its barrier; asked for by one thread. */
+/* Bytes to this block, counted by its barrier; asked for by one thread. To a place that could be another block's the
+ * code for sm_120f would call a routine of the driver's, and in a kernel that calls one setmaxnreg does nothing. */
 static __device__ __forceinline__ void ptx_bulk_copy(
     uint32_t to, const void *from, uint32_t bytes, uint32_t barrier)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+    asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(to),
                  "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
@@ -159,7 +160,7 @@ static __device__ __forceinline__ uint64_t ptx_policy(bool keep)
 static __device__ __forceinline__ void ptx_bulk_copy_by(
     void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint64_t policy)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+    asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint "
                  "[%0], [%1], %2, "
                  "[%3], %4;" ::"r"(ptx_shared_at(to)),
                  "l"(from), "r"(bytes), "r"(ptx_shared_at(barrier)), "l"(policy)

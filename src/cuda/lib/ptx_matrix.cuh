@@ -50,6 +50,29 @@ static __device__ __forceinline__ void ptx_mma_bytes(
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+/* Four signed bytes -> bf16, the first two in `low`. No float but the sum of 2^23, 128 and a byte has these bits. */
+static __device__ __forceinline__ void ptx_bytes_to_bf16(uint32_t bytes, uint32_t &low, uint32_t &high)
+{
+    const uint32_t from_0 = bytes ^ 0x80808080u, two_23 = 0x4b000000u;
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[i] = __uint_as_float(__byte_perm(from_0, two_23, 0x7440u + (uint32_t)i)) - 0x1.0001p23f;
+    }
+    low = __byte_perm(__float_as_uint(v[0]), __float_as_uint(v[1]), 0x7632);
+    high = __byte_perm(__float_as_uint(v[2]), __float_as_uint(v[3]), 0x7632);
+}
+
+/* The lowest four bits of both halves, less 8, as bf16. 128 and such a number are bf16 with these bits. */
+static __device__ __forceinline__ uint32_t ptx_nibbles_to_bf16(uint32_t two)
+{
+    uint32_t v;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(v)
+        : "r"((two & 0x000f000fu) | 0x43004300u), "r"(0x3f803f80u), "r"(0xc308c308u));
+    return v;
+}
+
 /* Four blocks of 8 x 8 bf16 from shared memory, as ptx_mma wants b0 and b1 of two operands; thread l points at row
  * l % 8 of block l / 8. */
 static __device__ __forceinline__ uint4 ptx_blocks(const uint4 *at)

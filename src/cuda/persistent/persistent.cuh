@@ -181,10 +181,10 @@ static __global__ void __launch_bounds__(FRAME_ALL_THREADS, 1)
         return;
     }
     if (b.warp < FRAME_WARPS) {
-        dev_more_registers();
+        dev_more_registers<false>();
         frame_consume<W, I, TALKER, PREDICTOR>(b);
     } else {
-        dev_fewer_registers();
+        dev_fewer_registers<false>();
         if (b.thread == FRAME_THREADS) {
             produce_frame<W, I, TALKER, PREDICTOR>(b);
         } else if (b.thread == FRAME_THREADS + 32) {

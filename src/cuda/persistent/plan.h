@@ -4,9 +4,10 @@
  * compute from the same lines. What depends on a build's number of lanes stands in layout_body.h.
  *
  * A matrix is cut into *units*: 16 rows by 256 columns, which lie together: 8 KB of bf16 in the layout of
- * device/tiles.h, or 4 KB of integers and 256 bytes of scales (frame_pack.cuh). The 8 warps that multiply share
+ * device/tiles.h, or eight of the units of 8 bits that it describes, 4,352 bytes. The 8 warps that multiply share
  * the columns of each unit, 32 neighbouring ones a warp, whatever the product: so a warp waits for its own part of a
- * vector alone. A slot of the ring holds 2 units of bf16 or 4 of integers. */
+ * vector alone. A slot of the ring holds 2 units of bf16 or 4 of integers; half of that in code for GPUs whose blocks
+ * have 99 KB (PTX_HALF_SLOTS): the more slots of a short ring are free, the less its copies wait. */
 #ifndef CUDA_PERSISTENT_PLAN_H
 #define CUDA_PERSISTENT_PLAN_H
 
@@ -29,13 +30,13 @@ enum {
     /* Parts of the talker's keys, summed apart and then joined: page p is in part p % FRAME_KEY_PARTS. */
     FRAME_KEY_PARTS = 16,
     FRAME_HEAD = 128,
-    FRAME_WARPS = 8,          /* that multiply */
-    FRAME_THREADS = 256,      /* of them */
-    FRAME_ALL_THREADS = 384,  /* with four more warps, the first of which brings the weights */
-    FRAME_UNIT_K = 256,       /* columns of a unit */
-    FRAME_UNIT_BYTES = 8192,  /* in bf16 */
-    FRAME_CODES_BYTES = 4096, /* of a unit in 8 bits, before its scales */
-    FRAME_PACKED_BYTES = 4352,
+    FRAME_WARPS = 8,           /* that multiply */
+    FRAME_THREADS = 256,       /* of them */
+    FRAME_ALL_THREADS = 384,   /* with four more warps, the first of which brings the weights */
+    FRAME_UNIT_K = 256,        /* columns of a unit */
+    FRAME_UNIT_BYTES = 8192,   /* in bf16 */
+    FRAME_PACKED_BYTES = 4352, /* in 8 bits */
+    FRAME_PACKED_EACH = 544,   /* of them a warp's: 512 of codes, and scales */
     FRAME_SLOT_UNITS = 2,
     FRAME_PACKED_UNITS = 4,
     FRAME_MIXED = 2048,       /* width of all query heads together */
@@ -137,17 +138,23 @@ FRAME_FN int frame_row_bytes(int units)
 /* The producer may end; and the watch too. */
 enum { FRAME_STOP_WEIGHTS = 1, FRAME_STOP_ALL };
 
-FRAME_FN size_t frame_slot_bytes(bool packed)
+/* Units that a slot of the ring holds. */
+FRAME_FN int frame_slot_units(bool packed, bool half)
 {
-    return packed ? FRAME_PACKED_UNITS * FRAME_PACKED_BYTES : FRAME_SLOT_UNITS * FRAME_UNIT_BYTES;
+    return (packed ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS) / (half ? 2 : 1);
 }
 
-/* Slots of the ring in a block's shared memory behind what a build keeps there (struct frame_build); at least 3 are
- * needed. */
-FRAME_FN int frame_n_slots(size_t block_shared, size_t ring_at, bool packed)
+FRAME_FN size_t frame_slot_bytes(bool packed, bool half)
 {
-    size_t n = block_shared < ring_at ? 0 : (block_shared - ring_at) / frame_slot_bytes(packed);
-    return n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : (int)n;
+    return (size_t)frame_slot_units(packed, half) * (packed ? FRAME_PACKED_BYTES : FRAME_UNIT_BYTES);
+}
+
+/* Slots of the ring in a block's shared memory behind what a build keeps there (struct frame_build); 0: fewer than
+ * are needed. */
+FRAME_FN int frame_n_slots(size_t block_shared, size_t ring_at, bool packed, bool half)
+{
+    size_t n = block_shared < ring_at ? 0 : (block_shared - ring_at) / frame_slot_bytes(packed, half);
+    return n > FRAME_MAX_SLOTS ? FRAME_MAX_SLOTS : n < (half ? 4 : 3) ? 0 : (int)n;
 }
 
 #endif

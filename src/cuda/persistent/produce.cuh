@@ -14,7 +14,7 @@ struct producer {
 };
 
 /* Waits until the next slot is free and no more than n_ahead are on their way. False when the block has no more use
- * for weights. */
+ * for weights: in a lost frame slots are free before their copies have come, and none begins over one under way. */
 DEV bool produce_slot(struct block &b, struct producer &p, uint32_t bytes)
 {
     while (!dev_mbar_try(&b.shared->empty[b.slot], b.phase ^ 1)) {
@@ -23,7 +23,11 @@ DEV bool produce_slot(struct block &b, struct producer &p, uint32_t bytes)
         }
     }
     if (p.n_begun >= b.args->control.n_ahead) {
-        ring_wait(b, b.shared->full, p.oldest, p.oldest_phase);
+        while (!dev_mbar_try(&b.shared->full[p.oldest], p.oldest_phase)) {
+            if (block_is_late(b)) {
+                return false;
+            }
+        }
         ring_next(b, p.oldest, p.oldest_phase);
     } else {
         p.n_begun++;
@@ -49,8 +53,8 @@ DEV bool produce(
     struct block &b, struct producer &p, enum frame_step step, const void *tiles, int rows, int cols)
 {
     constexpr int UNIT = PACKED ? FRAME_PACKED_BYTES : FRAME_UNIT_BYTES;
-    constexpr int PER_SLOT = PACKED ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS;
     constexpr int COPY = PACKED ? UNIT : UNIT / 2;
+    const int per_slot = frame_slot_units(PACKED, PTX_HALF_SLOTS);
     const int n_runs = frame_n_runs(step, rows / 16), k_units = cols / FRAME_UNIT_K;
     int left = 0, in_slot = 0;
     for (int i = 0; i < n_runs; i++) {
@@ -62,14 +66,14 @@ DEV bool produce(
             (const unsigned char *)tiles + ((size_t)run.row_tile * k_units + (size_t)run.unit) * UNIT;
         for (int j = 0; j < run.n_units; j++, from += UNIT) {
             if (in_slot == 0 &&
-                !produce_slot(b, p, (uint32_t)((left < PER_SLOT ? left : PER_SLOT) * UNIT))) {
+                !produce_slot(b, p, (uint32_t)((left < per_slot ? left : per_slot) * UNIT))) {
                 return false;
             }
             for (int at = 0; at < UNIT; at += COPY) {
                 produce_copy(b, p, in_slot * UNIT + at, from + at, COPY);
             }
             left--;
-            if (++in_slot == PER_SLOT || left == 0) {
+            if (++in_slot == per_slot || left == 0) {
                 in_slot = 0;
                 ring_next(b, b.slot, b.phase);
             }
@@ -86,6 +90,15 @@ DEV bool produce_layer(struct block &b, struct producer &p, int i, int width, in
            produce<PACKED>(b, p, FRAME_O, layer->o, width, FRAME_MIXED) &&
            produce<PACKED>(b, p, FRAME_GATE_UP, layer->gate_up, 2 * inner, width) &&
            produce<PACKED>(b, p, FRAME_DOWN, layer->down, width, inner);
+}
+
+/* What comes next is read `again` in this frame, or not: where the L2 cache holds all such weights they stay there, the
+ * others leave it first. */
+DEV void produce_again(const struct block &b, struct producer &p, bool again)
+{
+    if (PTX_KEEPS) {
+        p.policy = dev_policy(again && b.args->control.keeps);
+    }
 }
 
 /* Everything of a frame. */
@@ -105,6 +118,7 @@ DEV bool produce_all(struct block &b, struct producer &p)
     }
     for (int codebook = 1;
          !(flags & (FRAME_NO_HEAD | FRAME_NO_CODES)) && codebook < weights.n_codebooks; codebook++) {
+        produce_again(b, p, true);
         if (W != 1024 && !produce<PREDICTOR>(b, p, FRAME_PROJECT, weights.projection, 1024, W)) {
             return false;
         }
@@ -113,6 +127,7 @@ DEV bool produce_all(struct block &b, struct producer &p)
                 return false;
             }
         }
+        produce_again(b, p, false);
         if (!produce<PREDICTOR>(b, p, FRAME_HEAD_ROWS, weights.heads[codebook - 1], 2048, 1024)) {
             return false;
         }

@@ -17,7 +17,6 @@ template <bool IS_PACKED, int WHOLE_RUNS, int K_UNITS, int CUT_UNITS> struct sha
     static constexpr int WHOLE = WHOLE_RUNS, K = K_UNITS, CUT = CUT_UNITS;
     static constexpr int RUNS = WHOLE + (CUT > 0), ROWS = RUNS * 16, UNITS = WHOLE * K + CUT;
     static constexpr int HELD = UNITS < 12 ? UNITS : 12;
-    static constexpr int PER_SLOT = PACKED ? FRAME_PACKED_UNITS : FRAME_SLOT_UNITS;
     static constexpr bool ONE_SCALE = PACKED && K <= 4 && CUT == 0; /* of a warp's part of the vector */
     static constexpr int CHAINS = RUNS == 1  ? 4
                                   : RUNS < 6 ? 2
@@ -32,21 +31,22 @@ template <class S> struct held {
 
 template <class S, bool WAIT> DEV void product_load(struct block &b, struct held<S> &h, int u)
 {
-    const int in_slot = u % S::PER_SLOT, to = u % S::HELD;
+    const int per_slot = frame_slot_units(S::PACKED, PTX_HALF_SLOTS), in_slot = u % per_slot,
+              to = u % S::HELD;
     if (WAIT && in_slot == 0) {
         ring_wait(b, b.shared->full, b.slot, b.phase);
     }
     const unsigned char *at = b.ring + b.slot * b.args->control.slot_bytes;
     if constexpr (S::PACKED) {
-        at += in_slot * FRAME_PACKED_BYTES;
-        h.tile[to][0] = dev_load16(at + b.warp * 512 + b.lane * 16);
-        h.scale[to] = *(const uint32_t *)(at + FRAME_CODES_BYTES + b.warp * 32 + b.lane / 4 * 4);
+        at += in_slot * FRAME_PACKED_BYTES + b.warp * FRAME_PACKED_EACH;
+        h.tile[to][0] = dev_load16(at + b.lane * 16);
+        h.scale[to] = *(const uint32_t *)(at + 512 + b.lane / 4 * 4);
     } else {
         at += in_slot * FRAME_UNIT_BYTES + b.warp * 1024 + b.lane * 16;
         h.tile[to][0] = dev_load16(at);
         h.tile[to][1] = dev_load16(at + 512);
     }
-    if (in_slot == S::PER_SLOT - 1 || u == S::UNITS - 1) {
+    if (in_slot == per_slot - 1 || u == S::UNITS - 1) {
         ring_leave(b);
     }
 }
@@ -58,7 +58,7 @@ template <class S> DEV void product_hold(struct block &b, struct held<S> &h)
      * */
     int slot = b.slot;
     uint32_t phase = b.phase;
-    for (int u = 0; S::PACKED && u < S::HELD; u += S::PER_SLOT) {
+    for (int u = 0; S::PACKED && u < S::HELD; u += frame_slot_units(S::PACKED, PTX_HALF_SLOTS)) {
         ring_wait(b, b.shared->full, slot, phase);
         ring_next(b, slot, phase);
     }

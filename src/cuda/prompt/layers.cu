@@ -266,10 +266,10 @@ bool cuda_layers_suit(const struct cuda_stack *s)
             return false;
         }
     }
-    return s->head == HEAD && s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 &&
-           s->n_layers <= LAYERS_MOST && s->width % (tile_4x10::ROWS * CUDA_TILE) == 0 &&
-           s->inner % CUDA_TILE == 0 && 2 * s->inner % (tile_8x18::ROWS * CUDA_TILE) == 0 &&
-           n_k[0] == parts_of(n_k[0]) * EACH;
+    return s->layers[0].qkv.format == CUDA_BF16 && s->head == HEAD &&
+           s->n_heads == PAIR * s->n_kv_heads && s->n_layers > 1 && s->n_layers <= LAYERS_MOST &&
+           s->width % (tile_4x10::ROWS * CUDA_TILE) == 0 && s->inner % CUDA_TILE == 0 &&
+           2 * s->inner % (tile_8x18::ROWS * CUDA_TILE) == 0 && n_k[0] == parts_of(n_k[0]) * EACH;
 }
 
 static struct divisor divisor_of(int n)
@@ -376,6 +376,7 @@ cudaError_t cuda_layers_queue(const struct cuda_queue *queue, const struct cuda_
     task.arrivals = in->arrivals;
     task.arrivals_before = in->arrivals_before;
     task.lost = in->lost;
+    task.lost_on_device = in->lost_on_device;
     task.patience = in->patience;
     cudaLaunchAttribute attribute;
     attribute.id = cudaLaunchAttributeCooperative;

@@ -37,7 +37,9 @@ struct cuda_layers {
     uint32_t arrivals_before; /* what it stands at: a launch adds cuda_layers_counts */
     int n_blocks;             /* cuda_layers_blocks */
     uint64_t patience;        /* clocks; past them a block waits for no other */
-    uint32_t *lost; /* mapped: becomes 1 where a block did not wait: what was made is not to be used */
+    /* Mapped: becomes 1 where a block did not wait: what was made is not to be used; and in device memory, for the
+     * frames behind it: CUDA_PROMPT_LOST. */
+    uint32_t *lost, *lost_on_device;
 };
 
 /* Once for a device: blocks of a launch, all on the device at once; 0: the device or the build cannot. */

@@ -19,6 +19,7 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
     if (*late == 0 && (uint64_t)(clock64() - begin) > task.patience) {
         *late = 1;
         *(volatile uint32_t *)task.lost = 1;
+        *(volatile uint32_t *)task.lost_on_device = CUDA_PROMPT_LOST;
     }
     return *late != 0;
 }
@@ -29,9 +30,10 @@ __device__ __forceinline__ bool is_late(const struct layers_task &task, struct s
  * that and for nothing else. */
 
 /* Waits until all blocks have ended the phases before `phase`, and then opens it for this block's
- * warps. A block that is late (is_late) no longer waits for other blocks, but it still waits for its
- * own warps to have ended these phases: `open` is an mbarrier, whose parity tells a phase only from
- * the next one, not from the one after that. */
+ * warps. A block that is late (is_late) no longer waits for other blocks, and what it goes on to
+ * arrive at lets the others' counts reach their goals early. So either kind asks whether its own
+ * warps have ended these phases: `open` is an mbarrier, whose parity tells a phase only from the
+ * next one, not from the one after that. */
 __device__ __forceinline__ void wait_for_all(const struct layers_task &task, struct state &b, int phase)
 {
     const uint32_t goal = task.arrivals_before + (uint32_t)phase * gridDim.x;
@@ -40,7 +42,7 @@ __device__ __forceinline__ void wait_for_all(const struct layers_task &task, str
     uint32_t seen;
     do {
         seen = ptx_load_first(task.arrivals);
-    } while ((int32_t)(seen - goal) < 0 && !(is_late(task, b, begin) && *ended >= (uint32_t)phase));
+    } while (((int32_t)(seen - goal) < 0 && !is_late(task, b, begin)) || *ended < (uint32_t)phase);
     ptx_copies_see();
     ptx_arrive_at(ptx_shared_at(&b.open));
 }

@@ -112,7 +112,7 @@ struct layers_task {
     uint64_t *signals;
     uint32_t *arrivals;
     uint32_t arrivals_before;
-    uint32_t *lost;
+    uint32_t *lost, *lost_on_device;
     uint64_t patience;
 };
 

@@ -4,6 +4,7 @@
  * in the same order, whatever the shape of the tile. Each warp brings its own tiles of weights and
  * operand through its own ring in shared memory; warps reach a barrier only at the end. */
 #include "cuda/parts/norm.cuh"
+#include "cuda/parts/tile.cuh"
 #include "cuda/prompt/wide.cuh"
 
 namespace {
@@ -24,11 +25,11 @@ struct prepare {
 };
 
 /* The factor of the norm of one vector from the squares of its tiles, [tile][4], by the first threads of a block. */
-template <int N_WARPS>
+template <int FORMAT, int N_WARPS>
 __device__ float find_block_scale(const struct cuda_linear &p, const float *squares)
 {
     __shared__ float parts[N_WARPS];
-    const int me = (int)threadIdx.x, n_k = p.matrix.n_k_tiles, each = (n_k + N_WARPS - 1) / N_WARPS;
+    const int me = (int)threadIdx.x, n_k = p.matrix.n_k_tiles, each = tile_each<FORMAT>(n_k, N_WARPS);
     if (me < N_WARPS * 4) {
         const int begin = me / 4 * each, end = min(begin + each, n_k);
         float sum = 0;
@@ -49,33 +50,72 @@ __device__ float find_block_scale(const struct cuda_linear &p, const float *squa
     return norm_factor(sum, p.matrix.cols, p.eps);
 }
 
-/* One vector a block; a thread has columns 2t, 2t + 1, 2t + 8 and 2t + 9 of a tile. */
-template <int N_WARPS>
+/* Where the operand of packed weights has the scales of its vectors: [units][groups of vectors][CUDA_TILE_VECTORS]. */
+__device__ __forceinline__ int64_t scales_piece(int n_k_tiles, int n_groups)
+{
+    return (int64_t)((n_k_tiles + CUDA_WIDE_SLAB - 1) / CUDA_WIDE_SLAB) * n_groups * SLAB_PIECES;
+}
+
+/* Four columns of vector v, rounded; one of their eight threads has the scale to store. */
+template <int FORMAT>
+__device__ __forceinline__ void store_rounded(
+    const struct prepare &task, int v, int tile, int t, float2 x0, float2 x1)
+{
+    const int n_k = task.p.matrix.n_k_tiles;
+    const float scale = tile_round<FORMAT>(x0, x1);
+    uint32_t *to = (uint32_t *)((uint16_t *)task.operand +
+                                operand_place(task.n_groups, v, tile * CUDA_TILE + 2 * t));
+    if (tile / CUDA_UNIT_TILES * CUDA_UNIT_TILES >= n_k) {
+        return;
+    }
+    to[0] = tile_part<FORMAT>(x0.x, x0.y, false);
+    to[4] = tile_part<FORMAT>(x0.x, x0.y, true);
+    to[32] = tile_part<FORMAT>(x1.x, x1.y, false);
+    to[36] = tile_part<FORMAT>(x1.x, x1.y, true);
+    if (t == 0 && tile % CUDA_UNIT_TILES == 0) {
+        float *scales = (float *)((uint4 *)task.operand + scales_piece(n_k, task.n_groups));
+        scales[(int64_t)tile / CUDA_UNIT_TILES * task.n_groups * CUDA_TILE_VECTORS + v] = scale;
+    }
+}
+
+/* One vector a block; a thread has four columns of a tile (tile_format). Of packed weights all threads come to each
+ * step. */
+template <int FORMAT, int N_WARPS>
 __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare task)
 {
+    typedef tile_format<FORMAT> F;
     PTX_DYNAMIC_SHARED(float, squares, 4);
     const struct cuda_linear &p = task.p;
     const int v = (int)blockIdx.x, n_k = p.matrix.n_k_tiles;
     const float *x = p.x + v * p.x_stride;
     ptx_let_next_begin();
     ptx_wait_for_earlier();
-    for (int i = (int)threadIdx.x; i < n_k * 4; i += PREPARE_THREADS) {
-        const int col = i / 4 * CUDA_TILE + 2 * (i % 4);
-        float2 x0 = *(const float2 *)(x + col), x1 = *(const float2 *)(x + col + 8);
-        if (p.norm) {
-            squares[i] = norm_squares(x0, x1);
-            const float2 n0 = *(const float2 *)(p.norm + col), n1 = *(const float2 *)(p.norm + col + 8);
-            x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
-            x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
+    for (int i = (int)threadIdx.x; i - (F::PACKED ? (int)threadIdx.x : 0) < n_k * 4;
+         i += PREPARE_THREADS) {
+        const int col = i / 4 * CUDA_TILE + F::EACH * (i % 4);
+        float2 x0 = make_float2(0, 0), x1 = x0;
+        if (!F::PACKED || i < n_k * 4) {
+            x0 = *(const float2 *)(x + col), x1 = *(const float2 *)(x + col + F::OTHER);
+            if (p.norm) {
+                squares[i] = norm_squares(x0, x1);
+                const float2 n0 = *(const float2 *)(p.norm + col),
+                             n1 = *(const float2 *)(p.norm + col + F::OTHER);
+                x0 = make_float2(__fmul_rn(x0.x, n0.x), __fmul_rn(x0.y, n0.y));
+                x1 = make_float2(__fmul_rn(x1.x, n1.x), __fmul_rn(x1.y, n1.y));
+            }
         }
-        operand_store_two(task.operand, task.n_groups, v, col, x0.x, x0.y);
-        operand_store_two(task.operand, task.n_groups, v, col + 8, x1.x, x1.y);
+        if constexpr (F::PACKED) {
+            store_rounded<FORMAT>(task, v, i / 4, i % 4, x0, x1);
+        } else {
+            operand_store_two(task.operand, task.n_groups, v, col, x0.x, x0.y);
+            operand_store_two(task.operand, task.n_groups, v, col + 8, x1.x, x1.y);
+        }
     }
     if (!p.norm) {
         return;
     }
     __syncthreads();
-    const float scale = find_block_scale<N_WARPS>(p, squares);
+    const float scale = find_block_scale<FORMAT, N_WARPS>(p, squares);
     if (threadIdx.x == 0) {
         task.scales[v] = scale;
     }
@@ -87,21 +127,33 @@ __global__ void __launch_bounds__(PREPARE_THREADS) prepare_kernel(struct prepare
 
 /* ---- Products ---- */
 
-/* A block's tile: ROWS tiles of rows, GROUPS groups of vectors, WARPS parts of the columns. */
-template <int WARPS_, int ROWS_, int GROUPS_> struct tiling {
+/* A block's tile: ROWS tiles of rows, GROUPS groups of vectors, WARPS parts of the columns. A step is a unit of
+ * columns; packed: the scales of its vectors, a piece a group, stand behind all else. */
+template <int FORMAT, int WARPS_, int ROWS_, int GROUPS_> struct tiling {
+    typedef tile_format<FORMAT> F;
+    static constexpr int format = FORMAT;
     static constexpr int WARPS = WARPS_, ROWS = ROWS_, GROUPS = GROUPS_;
-    static constexpr int STAGES = WARPS == 8 ? 4 : 3; /* steps of 16 columns on their way */
-    static constexpr int PIECES = ROWS * TILE_PIECES + GROUPS * GROUP_PIECES; /* of a step */
+    static constexpr int STAGES = (WARPS == 8 ? 4 : 3) - F::PACKED; /* steps on their way */
+    static constexpr int EACH = F::TILES * GROUP_PIECES;            /* of a group in a step */
+    static constexpr int COPIES = GROUPS * EACH / 32;
+    static constexpr int SCALES_AT = ROWS * F::PIECES + GROUPS * EACH;
+    static constexpr int PIECES = SCALES_AT + (F::PACKED ? GROUPS : 0); /* of a step */
     static constexpr int SHARED = WARPS * STAGES * PIECES * 16;
+    /* A thread of 16 warps has 128 registers. Code for 8.x spilled some where the compiler brought all of a packed step
+     * forward; it brings nothing past a __syncwarp(), and so there is one behind so many rows and groups. */
+    static constexpr bool NARROW = F::PACKED && WARPS == 16 && !PTX_BULK;
+    static constexpr int ROWS_AT_ONCE = NARROW ? 2 : ROWS, GROUPS_AT_ONCE = NARROW ? 4 : GROUPS;
+    static_assert(ROWS % ROWS_AT_ONCE == 0, "rows at once are all of this tile");
     static_assert(STAGES * PIECES * 16 >= ROWS * GROUPS * 256, "the sums take the place of the ring");
 };
 
 /* Where this thread's pieces of a step come from. Found once: what is reckoned in a step delays its products. */
 template <class S> struct bringer {
-    const uint4 *weights[S::ROWS];       /* of the step at which they stand */
-    const uint4 *operand[S::GROUPS / 2]; /* of the first */
-    int tile;                            /* of columns: the number of the step */
-    int slab;                            /* pieces from one slab to the next */
+    const uint4 *weights[S::ROWS];   /* of the step at which they stand */
+    const uint4 *operand[S::COPIES]; /* of the first */
+    const uint4 *scales;             /* packed: of the first */
+    int tile;                        /* of columns: the first of the step */
+    int slab;                        /* pieces from one slab to the next */
 };
 
 /* Row tiles past the last are read as the last; their sums go nowhere. */
@@ -114,16 +166,19 @@ __device__ __forceinline__ void begin_bringer(
 #pragma unroll
     for (int r = 0; r < S::ROWS; r++) {
         const int row = min((int)blockIdx.y * S::ROWS + r, m.n_row_tiles - 1);
+        const int units = (m.n_k_tiles + S::F::TILES - 1) / S::F::TILES;
         b.weights[r] =
-            (const uint4 *)m.tiles + ((int64_t)row * m.n_k_tiles + begin) * TILE_PIECES + lane;
+            (const uint4 *)m.tiles + ((int64_t)row * units + begin / S::F::TILES) * S::F::PIECES + lane;
     }
 #pragma unroll
-    for (int e = 0; e < S::GROUPS / 2; e++) {
-        const int group = (int)blockIdx.x * S::GROUPS + 2 * e + lane / GROUP_PIECES;
-        b.operand[e] = task.operand + (int64_t)group * SLAB_PIECES + lane % GROUP_PIECES;
+    for (int e = 0; e < S::COPIES; e++) {
+        const int group = (int)blockIdx.x * S::GROUPS + 32 / S::EACH * e + lane / S::EACH;
+        b.operand[e] = task.operand + (int64_t)group * SLAB_PIECES + lane % S::EACH;
     }
     b.tile = begin;
     b.slab = task.n_groups * SLAB_PIECES;
+    b.scales =
+        task.operand + scales_piece(m.n_k_tiles, task.n_groups) + (int)blockIdx.x * S::GROUPS + lane;
 }
 
 /* The step `ahead` of the one at which the pointers stand, into a stage of this warp's ring. */
@@ -133,20 +188,31 @@ __device__ __forceinline__ void ask_for_weights(const struct bringer<S> &b, uint
     uint4 *to = stage + threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < S::ROWS; r++) {
-        ptx_copy(to + r * TILE_PIECES, b.weights[r] + ahead * TILE_PIECES, false);
+#pragma unroll
+        for (int piece = 0; piece < S::F::PIECES; piece += 32) {
+            if (piece + 32 <= S::F::PIECES || (int)threadIdx.x % 32 < S::F::PIECES - piece) {
+                ptx_copy(
+                    to + r * S::F::PIECES + piece, b.weights[r] + ahead * S::F::PIECES + piece, false);
+            }
+        }
     }
 }
 
 template <class S>
 __device__ __forceinline__ void ask_for_operand(const struct bringer<S> &b, uint4 *stage, int ahead)
 {
-    uint4 *to = stage + S::ROWS * TILE_PIECES + threadIdx.x % 32;
-    const int tile = b.tile + ahead;
+    uint4 *to = stage + S::ROWS * S::F::PIECES + threadIdx.x % 32;
+    const int tile = b.tile + ahead * S::F::TILES;
     const int64_t from =
         (int64_t)(tile / CUDA_WIDE_SLAB) * b.slab + tile % CUDA_WIDE_SLAB * GROUP_PIECES;
 #pragma unroll
-    for (int e = 0; e < S::GROUPS / 2; e++) {
+    for (int e = 0; e < S::COPIES; e++) {
         ptx_copy(to + e * 32, b.operand[e] + from, false);
+    }
+    if (S::F::PACKED && (int)threadIdx.x % 32 < S::GROUPS) {
+        const int n_groups = b.slab / SLAB_PIECES;
+        ptx_copy(stage + S::SCALES_AT + threadIdx.x % 32,
+            b.scales + (int64_t)(tile / S::F::TILES) * n_groups, false);
     }
 }
 
@@ -155,29 +221,57 @@ template <class S> __device__ __forceinline__ void move_on(struct bringer<S> &b)
 {
 #pragma unroll
     for (int r = 0; r < S::ROWS; r++) {
-        b.weights[r] += S::STAGES * TILE_PIECES;
+        b.weights[r] += S::STAGES * S::F::PIECES;
     }
-    b.tile += S::STAGES;
+    b.tile += S::STAGES * S::F::TILES;
+}
+
+/* Of a step, the products of the row tiles from `row` on with all vectors. */
+template <class S>
+__device__ __forceinline__ void multiply_rows(
+    float (&d)[S::ROWS][S::GROUPS][4], const uint4 *step, int row)
+{
+    const int lane = (int)threadIdx.x % 32;
+    tile_operand<S::format> weights[S::ROWS_AT_ONCE];
+#pragma unroll
+    for (int r = 0; r < S::ROWS_AT_ONCE; r++) {
+        weights[r] = tile_decode<S::format>(
+            tile_take<S::format, false>(step + (row + r) * S::F::PIECES + lane, lane));
+    }
+    const uint4 *vectors = step + S::ROWS * S::F::PIECES + lane;
+#pragma unroll
+    for (int j = 0; j < S::GROUPS; j += 32 / S::EACH) {
+        if (j > 0 && j % S::GROUPS_AT_ONCE == 0) {
+            __syncwarp();
+        }
+        const uint4 b = ptx_blocks(vectors + j * S::EACH);
+        if constexpr (S::F::PACKED) { /* both tiles of a group */
+            const float *scales = (const float *)(step + S::SCALES_AT);
+            const uint2 both[] = {make_uint2(b.x, b.y), make_uint2(b.z, b.w)};
+#pragma unroll
+            for (int r = 0; r < S::ROWS_AT_ONCE; r++) {
+                tile_multiply(
+                    d[row + r][j], weights[r], both, scales[j * CUDA_TILE_VECTORS + lane % 4]);
+            }
+        } else { /* a tile of two groups */
+#pragma unroll
+            for (int r = 0; r < S::ROWS_AT_ONCE; r++) {
+                ptx_mma(d[row + r][j], weights[r], b.x, b.y);
+                ptx_mma(d[row + r][j + 1], weights[r], b.z, b.w);
+            }
+        }
+    }
 }
 
 template <class S>
 __device__ __forceinline__ void multiply_step(float (&d)[S::ROWS][S::GROUPS][4], const uint4 *step)
 {
-    const int lane = (int)threadIdx.x % 32;
-    uint4 weights[S::ROWS];
 #pragma unroll
-    for (int r = 0; r < S::ROWS; r++) {
-        weights[r] = step[r * TILE_PIECES + lane];
-    }
-    const uint4 *vectors = step + S::ROWS * TILE_PIECES + lane;
-#pragma unroll
-    for (int j = 0; j < S::GROUPS; j += 2) {
-        const uint4 b = ptx_blocks(vectors + j * GROUP_PIECES);
-#pragma unroll
-        for (int r = 0; r < S::ROWS; r++) {
-            ptx_mma(d[r][j], weights[r], b.x, b.y);
-            ptx_mma(d[r][j + 1], weights[r], b.z, b.w);
+    for (int row = 0; row < S::ROWS; row += S::ROWS_AT_ONCE) {
+        if (row > 0) {
+            __syncwarp();
         }
+        multiply_rows<S>(d, step, row);
     }
 }
 
@@ -226,8 +320,9 @@ __global__ void __launch_bounds__(S::WARPS * 32, 1) wide_kernel(struct wide_task
 {
     PTX_DYNAMIC_SHARED(uint4, rings, 16);
     const struct cuda_matrix &m = task.p.matrix;
-    const int warp = (int)threadIdx.x / 32, each = (m.n_k_tiles + S::WARPS - 1) / S::WARPS;
-    const int begin = warp * each, n = min(each, max(m.n_k_tiles - begin, 0));
+    const int warp = (int)threadIdx.x / 32, each = tile_each<S::format>(m.n_k_tiles, S::WARPS);
+    const int begin = warp * each, n_tiles = min(each, max(m.n_k_tiles - begin, 0));
+    const int n = (n_tiles + S::F::TILES - 1) / S::F::TILES;
     uint4 *ring = rings + warp * S::STAGES * S::PIECES;
     struct bringer<S> bringer;
     begin_bringer<S>(bringer, task, begin);
@@ -294,7 +389,8 @@ template <class S> int64_t cost(const struct cuda_wide *w)
     if (S::SHARED > (int)w->arch->block_shared) {
         return INT64_MAX;
     }
-    return (blocks + w->arch->n_sms - 1) / w->arch->n_sms * (S::PIECES * 16 * (int64_t)m.n_k_tiles);
+    return (blocks + w->arch->n_sms - 1) / w->arch->n_sms *
+           (S::PIECES * 16 * (int64_t)m.n_k_tiles / S::F::TILES);
 }
 
 template <class A, class B, class C, class D>
@@ -315,6 +411,57 @@ cudaError_t start_best(
                        : start<D>(q, task);
 }
 
+template <int FORMAT, int WARPS, int A, int B, int C, int D, int E, int F, int G, int H>
+cudaError_t start_shape(
+    const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task)
+{
+    return start_best<tiling<FORMAT, WARPS, A, B>, tiling<FORMAT, WARPS, C, D>,
+        tiling<FORMAT, WARPS, E, F>, tiling<FORMAT, WARPS, G, H>>(q, w, task);
+}
+
+/* The shapes of a format's tiles. */
+template <int FORMAT>
+cudaError_t start_format(
+    const struct cuda_queue *q, const struct cuda_wide *w, const struct wide_task &task)
+{
+    return w->linear.matrix.n_k_tiles > MANY_TILES
+               ? start_shape<FORMAT, 16, 2, 2, 2, 4, 4, 4, 2, 8>(q, w, task)
+               : start_shape<FORMAT, 8, 2, 4, 4, 4, 2, 8, 4, 8>(q, w, task);
+}
+
+template <int FORMAT> cudaError_t open_format(int block_shared)
+{
+    cudaFuncAttributes seen; /* asking for them loads a kernel */
+    const cudaError_t results[] = {
+        cudaFuncGetAttributes(&seen, prepare_kernel<FORMAT, 8>),
+        cudaFuncGetAttributes(&seen, prepare_kernel<FORMAT, 16>),
+        allow<tiling<FORMAT, 8, 2, 4>>(block_shared),
+        allow<tiling<FORMAT, 8, 4, 4>>(block_shared),
+        allow<tiling<FORMAT, 8, 2, 8>>(block_shared),
+        allow<tiling<FORMAT, 8, 4, 8>>(block_shared),
+        allow<tiling<FORMAT, 16, 2, 4>>(block_shared),
+        allow<tiling<FORMAT, 16, 4, 4>>(block_shared),
+        allow<tiling<FORMAT, 16, 2, 8>>(block_shared),
+        allow<tiling<FORMAT, 16, 2, 2>>(block_shared),
+    };
+    for (cudaError_t result : results) {
+        if (result != cudaSuccess) {
+            return result;
+        }
+    }
+    return cudaSuccess;
+}
+
+template <int FORMAT> cudaError_t prepare_format(const struct cuda_queue *q, const struct prepare &task)
+{
+    const int n_k = task.p.matrix.n_k_tiles;
+    dim3 grid((unsigned)task.p.n_vectors);
+    return n_k > MANY_TILES ? launch(prepare_kernel<FORMAT, 16>, grid, PREPARE_THREADS, q->overlaps,
+                                  q->stream, task, n_k * 16)
+                            : launch(prepare_kernel<FORMAT, 8>, grid, PREPARE_THREADS, q->overlaps,
+                                  q->stream, task, n_k * 16);
+}
+
 } // namespace
 
 int cuda_wide_groups(int n_vectors)
@@ -329,41 +476,29 @@ uint64_t cuda_wide_bytes(int n_vectors, int cols)
     return (uint64_t)cuda_wide_groups(n_vectors) * CUDA_TILE_VECTORS * slabs * slab * 4;
 }
 
+uint64_t cuda_wide_packed_bytes(int n_vectors, int cols)
+{
+    const uint64_t bytes = cuda_wide_bytes(n_vectors, cols);
+    return bytes + bytes / (CUDA_TILE * CUDA_UNIT_TILES); /* 4 for as many columns as a unit has */
+}
+
 cudaError_t cuda_wide_open(const struct cuda_arch *arch)
 {
     const int block_shared = (int)arch->block_shared;
-    cudaFuncAttributes seen; /* asking for them loads a kernel */
-    cudaError_t results[] = {
-        wide_tall_open(block_shared),
-        wide_group_open(arch),
-        cudaFuncGetAttributes(&seen, prepare_kernel<8>),
-        cudaFuncGetAttributes(&seen, prepare_kernel<16>),
-        allow<tiling<8, 2, 4>>(block_shared),
-        allow<tiling<8, 4, 4>>(block_shared),
-        allow<tiling<8, 2, 8>>(block_shared),
-        allow<tiling<8, 4, 8>>(block_shared),
-        allow<tiling<16, 2, 4>>(block_shared),
-        allow<tiling<16, 4, 4>>(block_shared),
-        allow<tiling<16, 2, 8>>(block_shared),
-        allow<tiling<16, 2, 2>>(block_shared),
-    };
-    for (cudaError_t result : results) {
-        if (result != cudaSuccess) {
-            return result;
-        }
-    }
-    return cudaSuccess;
+    cudaError_t result = wide_tall_open(block_shared);
+    result = result ? result : wide_group_open(arch);
+    result = result ? result : open_format<CUDA_BF16>(block_shared);
+    result = result ? result : open_format<CUDA_Q8>(block_shared);
+    return result ? result : open_format<CUDA_Q4>(block_shared);
 }
 
 cudaError_t cuda_wide_prepare(const struct cuda_queue *q, const struct cuda_wide *w)
 {
     struct prepare task = {w->linear, w->operand, cuda_wide_groups(w->linear.n_vectors), w->scales};
-    const int n_k = w->linear.matrix.n_k_tiles;
-    dim3 grid((unsigned)w->linear.n_vectors);
-    return n_k > MANY_TILES ? launch(prepare_kernel<16>, grid, PREPARE_THREADS, q->overlaps, q->stream,
-                                  task, n_k * 16)
-                            : launch(prepare_kernel<8>, grid, PREPARE_THREADS, q->overlaps, q->stream,
-                                  task, n_k * 16);
+    const int format = (int)w->linear.matrix.format;
+    return format == CUDA_BF16 ? prepare_format<CUDA_BF16>(q, task)
+           : format == CUDA_Q8 ? prepare_format<CUDA_Q8>(q, task)
+                               : prepare_format<CUDA_Q4>(q, task);
 }
 
 /* Whether the tiles of wide_tall.cu are taken: where they nearly put two on every multiprocessor, as measured. */
@@ -375,7 +510,7 @@ static bool takes_tall(const struct cuda_wide *w)
 
 bool cuda_wide_by_teams(const struct cuda_wide *w)
 {
-    return w->shape < 0 && wide_group_best(w) >= 0;
+    return w->shape < 0 && w->linear.matrix.format == CUDA_BF16 && wide_group_best(w) >= 0;
 }
 
 cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wide *w)
@@ -383,6 +518,11 @@ cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wid
     struct wide_task task = {w->linear, w->linear.matrix.rows, (const uint4 *)w->operand, w->scales,
         w->next, w->next_k_tiles, cuda_wide_groups(w->linear.n_vectors), w->squares, w->next_norm,
         w->next_squares};
+    const int format = (int)w->linear.matrix.format;
+    if (format != CUDA_BF16) {
+        return format == CUDA_Q8 ? start_format<CUDA_Q8>(q, w, task)
+                                 : start_format<CUDA_Q4>(q, w, task);
+    }
     const int group = w->shape < 0 ? wide_group_best(w) : w->shape - SPLIT_SHAPES - 1;
     if (group >= 0) {
         return wide_group_start(q, w, task, group);
@@ -390,9 +530,5 @@ cudaError_t cuda_wide_multiply(const struct cuda_queue *q, const struct cuda_wid
     if (takes_tall(w) && wide_tall_suits(w)) {
         return wide_tall_start(q, task);
     }
-    return w->linear.matrix.n_k_tiles > MANY_TILES
-               ? start_best<tiling<16, 2, 2>, tiling<16, 2, 4>, tiling<16, 4, 4>, tiling<16, 2, 8>>(
-                     q, w, task)
-               : start_best<tiling<8, 2, 4>, tiling<8, 4, 4>, tiling<8, 2, 8>, tiling<8, 4, 8>>(
-                     q, w, task);
+    return start_format<CUDA_BF16>(q, w, task);
 }

@@ -6,6 +6,7 @@
 
 #include "cuda/lib/ptx_copy.cuh"
 #include "cuda/lib/ptx_matrix.cuh"
+#include "cuda/lib/ptx_order.cuh"
 #include "cuda/parts/operand.cuh"
 #include "cuda/prompt/wide.h"
 
@@ -97,7 +98,7 @@ __device__ __forceinline__ void store_results(const struct wide_task &task, int 
         float scale[N];
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            scale[i] = r.v[i] < p.n_vectors ? task.scales[r.v[i]] : 0.0f;
+            scale[i] = r.v[i] < p.n_vectors ? ptx_load_alike(task.scales + r.v[i]) : 0.0f;
         }
 #pragma unroll
         for (int i = 0; i < N; i++) {

@@ -46,6 +46,8 @@ cudaError_t cuda_wide_open(const struct cuda_arch *arch);
 int cuda_wide_groups(int n_vectors);
 /* Bytes of the operand of n vectors of `cols` columns. */
 uint64_t cuda_wide_bytes(int n_vectors, int cols);
+/* The same where weights are packed: with the scales behind it. */
+uint64_t cuda_wide_packed_bytes(int n_vectors, int cols);
 /* linear.x, normed where there is a norm, into operand order; and `normed`. */
 cudaError_t cuda_wide_prepare(const struct cuda_queue *queue, const struct cuda_wide *wide);
 /* Whether it is a product by teams. */

@@ -230,7 +230,7 @@ template <class S> __device__ __forceinline__ void find_scales(const struct wide
     for (int v = begin + (int)threadIdx.x / 32; v < end; v += S::WARPS) {
         const float sum = add_squares<0>(task.squares, v, n_k, parts, each, lane);
         if (lane == 0) {
-            task.scales[v] = norm_factor(sum, p.matrix.cols, p.eps);
+            ptx_store_alike(task.scales + v, norm_factor(sum, p.matrix.cols, p.eps));
         }
     }
 }

@@ -11,7 +11,6 @@ enum {
     THREADS = 32 * WARPS,
     TILES = 6, /* of 16 outputs: half of them for each of two rows of warps */
     WM = TILES / 2,
-    STAGES = 4,
     STEP_PIECES = CONV_STEP_BYTES / 16,
     PIECES = TILES * STEP_PIECES,
     TURNS = (PIECES + THREADS - 1) / THREADS, /* in which the threads bring the weights of a step */
@@ -19,7 +18,9 @@ enum {
     QUADS = TILES * 4,                        /* of outputs */
     BESIDE = THREADS / QUADS,                 /* columns that are handed on at once */
     TOGETHER = 4,                             /* columns whose residuals are on their way at once */
-    MANY = 75, /* blocks for 100 multiprocessors: from here on this kernel is taken */
+    MANY = 75,          /* blocks for 100 multiprocessors: from here on this kernel is taken */
+    FULL = 90,          /* and from here on, for each block that stands on one, the wide tile */
+    BLOCK_KEEPS = 1024, /* bytes of shared memory that a block takes beside its own */
 };
 
 /* WN: tiles of 8 columns of a warp. */
@@ -29,10 +30,15 @@ template <int WN> struct stage {
     uint4 columns[COLUMNS][4];
 };
 
-template <int WN> struct room {
+template <int COLUMN_TILES, int N_STAGES> struct room {
+    static constexpr int WN = COLUMN_TILES, STAGES = N_STAGES;
     struct stage<WN> stages[STAGES];
     float sums[stage<WN>::COLUMNS][STRIDE];
 };
+
+typedef room<2, 4> narrow;
+typedef room<4, 4> wide;
+typedef room<4, 3> wide_short; /* for blocks with 99 KB, of which a multiprocessor has one */
 
 /* What a thread brings of each step: its pieces of weights, and a quarter of the rows of C columns. All that
  * can be known before the steps is: with 8 warps that wait for each other, reckoning in a step costs all of them. */
@@ -191,10 +197,12 @@ __device__ __forceinline__ void store_sums(
     }
 }
 
-template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel(cuda_conv p)
+template <class R>
+__global__ __launch_bounds__(THREADS, R::STAGES == 4 ? 2 : 1) void conv_many_kernel(cuda_conv p)
 {
+    constexpr int WN = R::WN, STAGES = R::STAGES;
     PTX_DYNAMIC_SHARED(unsigned char, shared, 16);
-    struct room<WN> &all = *(struct room<WN> *)shared;
+    R &all = *(R *)shared;
     const int n_all = p.product.groups * p.product.taps, part = n_all / p.product.splits;
     struct bringer<WN / 2> bringer;
     begin_weights(bringer, p, n_all);
@@ -243,53 +251,72 @@ template <int WN> __global__ __launch_bounds__(THREADS, 2) void conv_many_kernel
     store_sums<WN>(p, all.sums, first, n_columns);
 }
 
-template <int WN> dim3 grid_of(const struct cuda_conv *conv, int n_columns)
+template <class R> dim3 grid_of(const struct cuda_conv *conv, int n_columns)
 {
     return dim3((unsigned)((conv->product.n_tiles + TILES - 1) / TILES),
-        (unsigned)((n_columns + stage<WN>::COLUMNS - 1) / stage<WN>::COLUMNS));
+        (unsigned)((n_columns + stage<R::WN>::COLUMNS - 1) / stage<R::WN>::COLUMNS));
 }
 
-template <int WN>
+template <class R> bool fits(const struct cuda_device *device)
+{
+    return sizeof(R) <= device->arch.block_shared;
+}
+
+/* percent: blocks for 100 multiprocessors. */
+template <class R>
 bool fills(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, int percent)
 {
-    const dim3 grid = grid_of<WN>(conv, n_columns);
-    return sizeof(struct room<WN>) <= device->arch.block_shared &&
-           (int64_t)grid.x * grid.y * 100 >= (int64_t)device->arch.n_sms * percent;
+    const dim3 grid = grid_of<R>(conv, n_columns);
+    return fits<R>(device) && (int64_t)grid.x * grid.y * 100 >= (int64_t)device->arch.n_sms * percent;
 }
 
-template <int WN> cudaError_t allow(const struct cuda_device *device)
+/* The same for as many blocks as stand on a multiprocessor at once, of which two are enough. */
+template <class R>
+bool fills_all(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device)
 {
-    return sizeof(struct room<WN>) > device->arch.block_shared
-               ? cudaSuccess
-               : cudaFuncSetAttribute(ptx_kernel(conv_many_kernel<WN>),
-                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(struct room<WN>));
+    const bool two = device->arch.sm_shared >= 2 * (sizeof(R) + BLOCK_KEEPS);
+    return fills<R>(conv, n_columns, device, two ? 2 * FULL : FULL);
 }
 
-template <int WN>
+template <class R> cudaError_t allow(const struct cuda_device *device)
+{
+    return fits<R>(device) ? cudaFuncSetAttribute(ptx_kernel(conv_many_kernel<R>),
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(R))
+                           : cudaSuccess;
+}
+
+template <class R>
 cudaError_t start(
     const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
 {
-    return launch(conv_many_kernel<WN>, grid_of<WN>(conv, n_columns), THREADS, device->arch.overlaps,
-        stream, *conv, (int)sizeof(struct room<WN>));
+    return launch(conv_many_kernel<R>, grid_of<R>(conv, n_columns), THREADS, device->arch.overlaps,
+        stream, *conv, (int)sizeof(R));
 }
 
 } // namespace
 
 bool cuda_conv_suits_many(const struct cuda_conv *conv, int n_columns, const struct cuda_device *device)
 {
-    return conv->norm_width == 0 && conv->after != CONV_GATE && fills<2>(conv, n_columns, device, MANY);
+    return conv->norm_width == 0 && conv->after != CONV_GATE &&
+           fills<narrow>(conv, n_columns, device, MANY);
 }
 
 cudaError_t cuda_conv_run_many(
     const struct cuda_conv *conv, int n_columns, const struct cuda_device *device, cudaStream_t stream)
 {
-    /* The wide tile where two of them stand on every multiprocessor. */
-    return fills<4>(conv, n_columns, device, 180) ? start<4>(conv, n_columns, device, stream)
-                                                  : start<2>(conv, n_columns, device, stream);
+    return fills_all<wide>(conv, n_columns, device) ? start<wide>(conv, n_columns, device, stream)
+           : !fits<wide>(device) && fills_all<wide_short>(conv, n_columns, device)
+               ? start<wide_short>(conv, n_columns, device, stream)
+               : start<narrow>(conv, n_columns, device, stream);
 }
 
 cudaError_t cuda_conv_prepare_many(const struct cuda_device *device)
 {
-    cudaError_t result = allow<2>(device);
-    return result ? result : allow<4>(device);
+    const cudaError_t results[] = {
+        allow<narrow>(device), allow<wide>(device), allow<wide_short>(device)};
+    cudaError_t result = cudaSuccess;
+    for (const cudaError_t one : results) {
+        result = result ? result : one;
+    }
+    return result;
 }

@@ -232,6 +232,11 @@ static cudaError_t run_lanes(struct cuda_vocoder *v, const struct cuda_vocoder_j
         call.codes = job->codes + (int64_t)done * v->config->n_codebooks;
         call.pcm = job->pcm + (int64_t)done * v->config->frame_samples;
         result = run_once(v, &call, step, reach, stream);
+        for (int i = 1; i < CUDA_TRIES && cuda_device_refused(result); i++) { /* no sound has begun */
+            cudaGetLastError();
+            cuda_wait_refused(i - 1);
+            result = run_once(v, &call, step, reach, stream);
+        }
         done += 1 << step;
     }
     return result;

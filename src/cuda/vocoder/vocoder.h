@@ -16,6 +16,9 @@ struct cuda_vocoder; /* prepared weights, and the state of n_lanes lanes */
 /* Bytes that cuda_vocoder_open will allocate: `shared` once and `lane` for each lane. */
 void cuda_vocoder_plan(const struct model *model, uint64_t *shared_bytes, uint64_t *lane_bytes);
 
+/* How many numbers the sound of one frame multiplies. */
+double cuda_vocoder_products(const struct cuda_vocoder *vocoder);
+
 utter_status cuda_vocoder_open(struct cuda_vocoder **vocoder, const struct model *model,
     struct cuda_device *device, int n_lanes, utter_error *error);
 void cuda_vocoder_close(struct cuda_vocoder **vocoder);

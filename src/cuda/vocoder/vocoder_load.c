@@ -43,6 +43,23 @@ static void load_snake(struct loader *l, struct vocoder_snake *to, const struct 
     memory_free(b);
 }
 
+/* As floats to the staging buffer: files of utter quantize have 16 bits. */
+static utter_status send_matrix(struct loader *l, const struct weight *w)
+{
+    const uint64_t bytes = (uint64_t)(w->rows * w->cols) * sizeof(float);
+    if (w->type == DTYPE_F32) {
+        return cuda_upload_copy(l->upload, l->staging.base, w->data, bytes, l->error);
+    }
+    float *values = memory_new((size_t)(w->rows * w->cols), sizeof *values);
+    for (int64_t r = 0; values && r < w->rows; r++) {
+        weight_row(w, r, values + r * w->cols);
+    }
+    utter_status status = values ? cuda_upload_copy(l->upload, l->staging.base, values, bytes, l->error)
+                                 : error_memory(l->error, "the vocoder");
+    memory_free(values);
+    return status;
+}
+
 /* One tensor to the staging buffer and from there to its steps. The caller has set the places of the elements. */
 static void load_pack(
     struct loader *l, const struct cuda_product *p, const struct weight *w, struct conv_pack pack)
@@ -51,8 +68,7 @@ static void load_pack(
         return;
     }
     struct cuda_device *device = l->v->device;
-    l->status = cuda_upload_copy(
-        l->upload, l->staging.base, w->data, (uint64_t)(w->rows * w->cols) * sizeof(float), l->error);
+    l->status = send_matrix(l, w);
     if (!l->status) {
         l->status = cuda_upload_finish(l->upload, l->error);
     }

@@ -143,6 +143,40 @@ utter_status vocoder_describe(struct cuda_vocoder *v, utter_error *error)
     return UTTER_OK;
 }
 
+static double numbers_of(const struct cuda_product *p, int columns)
+{
+    return 256.0 * p->n_tiles * p->groups * p->taps * columns; /* tiles of 16 outputs by 16 inputs */
+}
+
+double cuda_vocoder_products(const struct cuda_vocoder *v)
+{
+    const struct codec_config *d = v->config;
+    double n = numbers_of(&v->quantizer, 1) + numbers_of(&v->pre_conv, 1) +
+               numbers_of(&v->stack_in, 1) + numbers_of(&v->stack_out, 1);
+    int steps = 1;
+    for (int i = 0; i < d->stack.n_layers; i++) {
+        const struct vocoder_layer *l = &v->layers[i];
+        n += numbers_of(&l->qkv, 1) + numbers_of(&l->o, 1) + numbers_of(&l->gate_up, 1) +
+             numbers_of(&l->down, 1);
+    }
+    for (int i = 0; i < d->n_ratios; i++) { /* a transposed convolution's columns are its inputs */
+        const struct vocoder_up *u = &v->ups[i];
+        n += numbers_of(&u->up, steps) + numbers_of(&u->widen, u->time_steps) +
+             numbers_of(&u->narrow, u->time_steps);
+        steps = u->time_steps;
+    }
+    n += numbers_of(&v->first, steps);
+    for (int i = 0; i < d->n_rates; i++) {
+        const struct vocoder_block *block = &v->blocks[i];
+        n += numbers_of(&block->up, steps);
+        steps = block->time_steps;
+        for (int k = 0; k < VOCODER_UNITS; k++) {
+            n += numbers_of(&block->units[k].conv1, steps) + numbers_of(&block->units[k].conv2, steps);
+        }
+    }
+    return n;
+}
+
 /* ---- Memory ---- */
 
 static float *take_floats(struct cuda_arena *arena, int64_t n)

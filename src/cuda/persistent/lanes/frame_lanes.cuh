@@ -193,6 +193,8 @@ DEV void lanes_predict(struct block &b, const struct lanes_launch &lanes, uint32
         const int c = b.thread / 16, row = b.thread % 16;
         exchange_put(lanes_at<LANES_X_SCORES>(b) + c * 4096 + b.index * 16 + row,
             lanes_sum<16>(b, c, row) * product_scale(b, c, 1024, weights.predictor_eps), scores);
+        ptx_leads_to(
+            b.shared->squares); /* the next pass writes them with codes chosen by these scores */
     }
 }
 
@@ -429,10 +431,10 @@ static __global__ void PTX_PAIRS __launch_bounds__(FRAME_ALL_THREADS, 1)
         return;
     }
     if (b.warp < FRAME_WARPS) {
-        dev_more_registers();
+        dev_more_registers<true>();
         lanes_consume<W, I>(b, lanes);
     } else {
-        dev_fewer_registers();
+        dev_fewer_registers<true>();
         if (b.thread == FRAME_THREADS) {
             struct producer p = produce_begin();
             lanes_produce_all<W, I>(b, lanes, p);

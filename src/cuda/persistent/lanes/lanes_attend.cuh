@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of several lanes. That of the predictor is done by one block for each lane and kv head, the talker's by
  * two that are a cluster: one has the even pages and the first query head's result, the other one the odd pages and
- * the second head's. Keys and values come through the ring with the weights, a page a slot, so they are there when
- * the queries are. A lane's numbers are those of persistent/attend.cuh to the last bit: there each of 16 blocks has
- * a part of the pages and each of its warps two keys of a page; here a warp does for a query head what such a block
- * does for both, and keeps apart what its warps would have seen.
+ * the second head's. Keys and values come through the ring with the weights, a page in a slot or in two half ones, so
+ * they are there when the queries are. A lane's numbers are those of persistent/attend.cuh to the last bit: there each
+ * of 16 blocks has a part of the pages and each of its warps two keys of a page; here a warp does for a query head what
+ * such a block does for both, and keeps apart what its warps would have seen.
  * Reads: LANES_X_QKV, caches. Writes: caches, LANES_X_MIXED. */
 #ifndef CUDA_PERSISTENT_LANES_LANES_ATTEND_CUH
 #define CUDA_PERSISTENT_LANES_LANES_ATTEND_CUH
@@ -64,7 +64,33 @@ DEV void lanes_angles(struct block &b, const struct lanes_launch &lanes, const f
     }
 }
 
-/* Keys and values in front of the lane's position, a slot for each page that this block has. */
+/* Keys and values of a page, whose layer has them from `keys` on: in a slot, or in one each. */
+DEV bool lanes_produce_page(struct block &b, struct producer &p, const unsigned char *keys, int bytes)
+{
+    const unsigned char *values = keys + LANES_VALUES_AT;
+    if (!produce_slot(b, p, (PTX_HALF_SLOTS ? 1 : 2) * (uint32_t)bytes)) {
+        return false;
+    }
+    if (bytes > 0) { /* else its only key is the one of this step */
+        produce_copy(b, p, 0, keys, bytes);
+        if (!PTX_HALF_SLOTS) {
+            produce_copy(b, p, LANES_VALUES_AT, values, bytes);
+        }
+    }
+    ring_next(b, b.slot, b.phase);
+    if (PTX_HALF_SLOTS) {
+        if (!produce_slot(b, p, (uint32_t)bytes)) {
+            return false;
+        }
+        if (bytes > 0) {
+            produce_copy(b, p, 0, values, bytes);
+        }
+        ring_next(b, b.slot, b.phase);
+    }
+    return true;
+}
+
+/* Keys and values in front of the lane's position, of each page that this block has. */
 DEV bool lanes_produce_pages(
     struct block &b, const struct lanes_launch &lanes, struct producer &p, int layer)
 {
@@ -79,14 +105,9 @@ DEV bool lanes_produce_pages(
         const int bytes = n * FRAME_HEAD * (int)sizeof(float);
         const unsigned char *keys =
             (const unsigned char *)attend_heads_in(b, attend_page(lane.state, page), layer);
-        if (!produce_slot(b, p, 2 * (uint32_t)bytes)) {
+        if (!lanes_produce_page(b, p, keys, bytes)) {
             return false;
         }
-        if (n > 0) { /* else its only key is the one of this step */
-            produce_copy(b, p, 0, keys, bytes);
-            produce_copy(b, p, LANES_VALUES_AT, keys + LANES_VALUES_AT, bytes);
-        }
-        ring_next(b, b.slot, b.phase);
     }
     return true;
 }
@@ -161,10 +182,9 @@ DEV float lanes_scatter(const struct block &b, float (&v)[CUDA_PAGE])
     return v[0] + dev_xor(v[0], 1);
 }
 
-/* A page in a slot of the ring. `keys`: this thread's dimensions of its first key; those of the values lie
- * LANES_VALUES_AT behind. */
+/* A page in the ring. `keys`, `values`: this thread's dimensions of its first ones. */
 struct lanes_page {
-    const float *keys;
+    const float *keys, *values;
     int first; /* its first key's position */
     int n;     /* keys that count */
     int fresh; /* the key of this step, which stands in shared->placed; CUDA_PAGE: it is on another page */
@@ -175,10 +195,8 @@ DEV void lanes_page_read(
     const struct block &b, const struct lanes_page &page, int kind, int key, float (&to)[4])
 {
     const float *placed = &b.shared->placed[0][kind * FRAME_HEAD + b.lane * 4];
-    block_read4(key == page.fresh
-                    ? placed
-                    : page.keys + (kind == 3 ? LANES_VALUES_AT / 4 : 0) + key * FRAME_HEAD,
-        to);
+    block_read4(
+        key == page.fresh ? placed : (kind == 3 ? page.values : page.keys) + key * FRAME_HEAD, to);
 }
 
 /* The scores of a page's keys for this warp's query head: warp lane l has key l / 2. */
@@ -301,6 +319,30 @@ DEV void lanes_keep_fresh(const struct block &b, float *slot)
     }
 }
 
+/* Waits for the page that stands next in the ring: where its keys begin, and its values. */
+DEV void lanes_await_page(const struct block &b, const float *&keys, const float *&values)
+{
+    ring_wait(b, b.shared->full, b.slot, b.phase);
+    keys = (const float *)(b.ring + b.slot * b.args->control.slot_bytes);
+    values = keys + LANES_VALUES_AT / 4;
+    if (PTX_HALF_SLOTS) {
+        int slot = b.slot;
+        uint32_t phase = b.phase;
+        ring_next(b, slot, phase);
+        ring_wait(b, b.shared->full, slot, phase);
+        values = (const float *)(b.ring + slot * b.args->control.slot_bytes);
+    }
+}
+
+/* Goes on behind a page that has been waited for. */
+DEV void lanes_pass_page(struct block &b)
+{
+    ring_pass(b);
+    if (PTX_HALF_SLOTS) {
+        ring_pass(b);
+    }
+}
+
 /* This block's pages of its lane, each read by one warp for each query head -> notes of parts that have keys. */
 DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int layer, int position)
 {
@@ -309,22 +351,23 @@ DEV void lanes_read_pages(struct block &b, const struct frame_state &state, int 
     struct lanes_seen seen = lanes_nothing();
     for (int i = n_pages > 0 ? 0 : -1; i >= 0; i = lanes_page_after(i, n_pages)) {
         const int page = b.part % 2 + 2 * i;
-        ring_wait(b, b.shared->full, b.slot, b.phase);
+        const float *keys, *values;
+        lanes_await_page(b, keys, values);
         if (i % LANES_GROUPS != lanes_turn_of(b)) {
-            ring_pass(b);
+            lanes_pass_page(b);
             continue;
         }
         const int fresh = page == last ? position % CUDA_PAGE : CUDA_PAGE;
         seen = i < LANES_PARTS ? lanes_nothing() : seen;
-        const struct lanes_page of = {
-            (const float *)(b.ring + b.slot * b.args->control.slot_bytes) + b.lane * 4,
-            page * CUDA_PAGE, page == last ? fresh + 1 : CUDA_PAGE, fresh};
+        const struct lanes_page of = {keys + b.lane * 4, values + b.lane * 4, page * CUDA_PAGE,
+            page == last ? fresh + 1 : CUDA_PAGE, fresh};
         const float own = lanes_scores(b, of);
         if (look_at >= 0) {
             lanes_tell(b, state.look, look_at, of, own);
         }
         lanes_see(b, seen, of, own);
-        ring_leave(b);
+        dev_fence_copies(); /* as ring_leave */
+        lanes_pass_page(b);
         if (i + LANES_PARTS >= n_pages) {
             lanes_note_part(b, seen, page % FRAME_KEY_PARTS, lanes_note_mark(layer));
         }

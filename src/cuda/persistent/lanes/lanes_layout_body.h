@@ -66,7 +66,8 @@ FRAME_FN int lanes_kind_at(int kind)
     return at;
 }
 
-/* A page of the talker's cache, of one layer and kv head, in a slot of the ring: keys, and from here on values. */
+/* A page of the talker's cache, of one layer and kv head: keys, and from here on values, in a slot of the ring; where
+ * slots have half the size, in one each. */
 enum { LANES_VALUES_AT = FRAME_UNIT_BYTES };
 
 /* Pages of the talker's cache that a block has, by their number among its own, of which there are n, in the order in

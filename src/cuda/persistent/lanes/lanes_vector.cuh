@@ -212,6 +212,7 @@ DEV void lanes_squares(const struct block &b, const uint4 (&x)[LANES_FOURS][N + 
             sum += dev_xor(sum, mask);
         }
         if (b.lane % 8 == 0 && 4 * f + b.lane / 8 < LANES) {
+            ptx_follows(b.shared->squares);
             b.shared->squares[4 * f + b.lane / 8][b.warp] = sum;
         }
     }
