@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -75,12 +77,23 @@ static pid_t start(char *const *arguments, int input)
     return pid;
 }
 
-static utter_status wait_for(pid_t pid, utter_error *error)
+/* Until it has ended; or, where there is a `stop`, until that says so: then it is ended, UTTER_AGAIN. */
+static utter_status wait_for(pid_t pid, bool (*stop)(void), utter_error *error)
 {
+    static const struct timespec moment = {.tv_nsec = 5000000};
     int how = 0;
-    while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    bool stopped = false;
+    for (pid_t got = 0; pid > 0 && (got == 0 || (got < 0 && errno == EINTR));) {
+        got = waitpid(pid, &how, stop && !stopped ? WNOHANG : 0);
+        if (got == 0 && stop()) {
+            stopped = true;
+            kill(pid, SIGKILL);
+        } else if (got == 0) {
+            nanosleep(&moment, NULL);
+        }
     }
-    return pid > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0
+    return stopped ? UTTER_AGAIN
+           : pid > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0
                ? UTTER_OK
                : error_set(error, UTTER_E_IO,
                      "ffmpeg cannot make the m4b (what it says stands above; "
@@ -104,6 +117,41 @@ static void add(struct arguments *a, const char *const *words)
 /* Without -xerror ffmpeg says that all is well when a disk is full at the very end of a file. */
 #define OPTIONS "ffmpeg", "-hide_banner", "-loglevel", "error", "-xerror", "-y"
 
+/* ---- What the book is ---- */
+
+static void put_value(FILE *out, const char *key, const char *value)
+{
+    fprintf(out, "%s=", key);
+    for (const char *c = value; *c; c++) {
+        if (strchr("=;#\\\n", *c)) {
+            fputc('\\', out);
+        }
+        fputc(*c, out);
+    }
+    fputc('\n', out);
+}
+
+static bool write_about(
+    const struct encoder *e, const struct book *book, const struct encoder_mark *marks, size_t n)
+{
+    FILE *out = fopen(e->about, "we");
+    if (!out) {
+        return false;
+    }
+    fputs(";FFMETADATA1\n", out);
+    put_value(out, "title", book->title);
+    put_value(out, "album", book->title);
+    put_value(out, "artist", book->author);
+    put_value(out, "genre", "Audiobook");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "[CHAPTER]\nTIMEBASE=1/%d\nSTART=%llu\nEND=%llu\n", e->rate,
+            (unsigned long long)marks[i].begin, (unsigned long long)marks[i].end);
+        put_value(out, "title", marks[i].title);
+    }
+    bool good = !ferror(out);
+    return fclose(out) == 0 && good;
+}
+
 /* ---- The sound ---- */
 
 static utter_status name_files(struct encoder *e, const char *folder, utter_error *error)
@@ -121,11 +169,12 @@ static utter_status name_files(struct encoder *e, const char *folder, utter_erro
     return UTTER_OK;
 }
 
-utter_status encoder_open(struct encoder **encoder, const char *folder, int rate, utter_error *error)
+utter_status encoder_open(
+    struct encoder **encoder, const struct book *book, const char *folder, int rate, utter_error *error)
 {
     struct encoder *e = memory_new(1, sizeof *e);
     int ends[2] = {-1, -1};
-    char hz[16], sound[PATH_MAX + 8];
+    char hz[16], sound[PATH_MAX + 8], about[PATH_MAX + 8];
     if (!e || name_files(e, folder, error) || pipe2(ends, O_CLOEXEC) != 0) {
         memory_free(e);
         return error_memory(error, "an encoder");
@@ -134,10 +183,19 @@ utter_status encoder_open(struct encoder **encoder, const char *folder, int rate
     e->pipe = ends[1];
     snprintf(hz, sizeof hz, "%d", rate);
     snprintf(sound, sizeof sound, "file:%s", e->sound);
+    snprintf(about, sizeof about, "file:%s", e->about);
+    if (!write_about(e, book, NULL, 0)) {
+        utter_status status = file_error(error, e->about, "write", errno);
+        close(ends[0]);
+        close(ends[1]);
+        memory_free(e);
+        return status;
+    }
     struct arguments a = {.n = 0};
-    ADD(&a, OPTIONS, "-f", "s16le", "-ar", hz, "-ac", "1", "-i", "pipe:0", "-c:a", "aac", "-b:a",
+    ADD(&a, OPTIONS, "-f", "s16le", "-ar", hz, "-ac", "1", "-i", "pipe:0", "-f", "ffmetadata", "-i",
+        about, "-map", "0:a", "-map_metadata", "1", "-c:a", "aac", "-b:a",
         rate >= 24000 ? "64k" : "48k", "-threads", "1", "-fflags", "+bitexact", "-flags:a", "+bitexact",
-        "-map_metadata", "-1", "-f", "mp4", sound);
+        "-f", "mp4", sound);
     e->pid = start((char *const *)a.at, ends[0]);
     close(ends[0]);
     if (e->pid < 0) {
@@ -177,39 +235,6 @@ utter_status encoder_write(struct encoder *e, const float *pcm, size_t n, utter_
 
 /* ---- The book around it ---- */
 
-static void put_value(FILE *out, const char *key, const char *value)
-{
-    fprintf(out, "%s=", key);
-    for (const char *c = value; *c; c++) {
-        if (strchr("=;#\\\n", *c)) {
-            fputc('\\', out);
-        }
-        fputc(*c, out);
-    }
-    fputc('\n', out);
-}
-
-static bool write_about(
-    const struct encoder *e, const struct book *book, const struct encoder_mark *marks, size_t n)
-{
-    FILE *out = fopen(e->about, "we");
-    if (!out) {
-        return false;
-    }
-    fputs(";FFMETADATA1\n", out);
-    put_value(out, "title", book->title);
-    put_value(out, "album", book->title);
-    put_value(out, "artist", book->author);
-    put_value(out, "genre", "Audiobook");
-    for (size_t i = 0; i < n; i++) {
-        fprintf(out, "[CHAPTER]\nTIMEBASE=1/%d\nSTART=%llu\nEND=%llu\n", e->rate,
-            (unsigned long long)marks[i].begin, (unsigned long long)marks[i].end);
-        put_value(out, "title", marks[i].title);
-    }
-    bool good = !ferror(out);
-    return fclose(out) == 0 && good;
-}
-
 static bool write_cover(const struct encoder *e, const struct book *book)
 {
     struct file_out *out = NULL;
@@ -226,20 +251,39 @@ static void drop_files(const struct encoder *e)
     unlink(e->cover);
 }
 
+/* To the disk, in steps that end soon. UTTER_AGAIN: stopped. */
+static utter_status sync_file(int file, bool (*stop)(void))
+{
+    enum { STEP = 8 << 20 };
+    struct stat about;
+    bool good = fstat(file, &about) == 0;
+    for (off_t at = 0; good && at < about.st_size; at += STEP) {
+        (void)!sync_file_range(file, at, STEP, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        if (stop()) {
+            return UTTER_AGAIN;
+        }
+    }
+    return good && fsync(file) == 0 ? UTTER_OK : UTTER_E_IO;
+}
+
 /* What was spoken is dropped once the book has its name: so it must be on the disk by then. */
-static utter_status give_name(const char *made, const char *path, utter_error *error)
+static utter_status give_name(
+    const char *made, const char *path, bool (*stop)(void), utter_error *error)
 {
     int file = open(made, O_RDONLY | O_CLOEXEC);
-    bool good = file >= 0 && fsync(file) == 0 && rename(made, path) == 0;
+    utter_status status = file >= 0 ? sync_file(file, stop) : UTTER_E_IO;
+    if (status == UTTER_OK && rename(made, path) != 0) {
+        status = UTTER_E_IO;
+    }
     int reason = errno;
     if (file >= 0) {
         close(file);
     }
-    return good ? UTTER_OK : file_error(error, path, "write", reason);
+    return status < 0 ? file_error(error, path, "write", reason) : status;
 }
 
 static utter_status wrap(struct encoder *e, const char *path, const struct book *book,
-    const struct encoder_mark *marks, size_t n_marks, utter_error *error)
+    const struct encoder_mark *marks, size_t n_marks, bool (*stop)(void), utter_error *error)
 {
     char sound[PATH_MAX + 8], about[PATH_MAX + 8], cover[PATH_MAX + 8], whole[PATH_MAX + 8];
     bool has_cover = book->cover && write_cover(e, book);
@@ -258,23 +302,28 @@ static utter_status wrap(struct encoder *e, const char *path, const struct book 
     }
     ADD(&a, "-map", "0:a", "-c", "copy", "-map_metadata", "1", "-map_chapters", "1", "-fflags",
         "+bitexact", "-movflags", "+faststart", "-f", "ipod", whole);
-    utter_status status = wait_for(start((char *const *)a.at, -1), error);
-    if (status && has_cover) { /* a picture that ffmpeg does not take */
+    utter_status status = wait_for(start((char *const *)a.at, -1), stop, error);
+    if (status < 0 && has_cover) { /* a picture that ffmpeg does not take */
         struct book plain = *book;
         plain.cover = NULL;
-        return wrap(e, path, &plain, marks, n_marks, error);
+        return wrap(e, path, &plain, marks, n_marks, stop, error);
     }
-    return status ? status : give_name(e->whole, path, error);
+    return status ? status : give_name(e->whole, path, stop, error);
 }
 
 utter_status encoder_close(struct encoder **encoder, const char *path, const struct book *book,
-    const struct encoder_mark *marks, size_t n_marks, utter_error *error)
+    const struct encoder_mark *marks, size_t n_marks, bool (*stop)(void), utter_error *error)
 {
     struct encoder *e = *encoder;
     *encoder = NULL;
     close(e->pipe);
-    utter_status status = wait_for(e->pid, error);
-    status = status ? status : wrap(e, path, book, marks, n_marks, error);
+    utter_status status = wait_for(e->pid, NULL, error); /* for less than two seconds of sound */
+    if (status == UTTER_OK) {
+        status = stop() ? UTTER_AGAIN : wrap(e, path, book, marks, n_marks, stop, error);
+    }
+    if (status == UTTER_AGAIN && rename(e->sound, path) != 0) {
+        status = file_error(error, path, "write", errno);
+    }
     drop_files(e);
     memory_free(e);
     return status;
@@ -287,7 +336,7 @@ void encoder_abort(struct encoder **encoder)
     if (e) {
         close(e->pipe);
         kill(e->pid, SIGKILL);
-        wait_for(e->pid, NULL);
+        wait_for(e->pid, NULL, NULL);
         drop_files(e);
         memory_free(e);
     }

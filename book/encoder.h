@@ -16,11 +16,13 @@ struct encoder_mark {
 bool encoder_is_here(void); /* ffmpeg is installed */
 
 /* `folder` takes what is made on the way. */
-utter_status encoder_open(struct encoder **e, const char *folder, int rate, utter_error *error);
+utter_status encoder_open(
+    struct encoder **e, const struct book *book, const char *folder, int rate, utter_error *error);
 utter_status encoder_write(struct encoder *e, const float *pcm, size_t n, utter_error *error);
-/* Completes the file under its name and frees the encoder, also when it fails. */
+/* Completes the file under its name and frees the encoder, also when it fails. The chapters cost a copy of the file,
+ * for which nobody waits once `stop` says so: UTTER_AGAIN, and the file has all of the sound and the title. */
 utter_status encoder_close(struct encoder **e, const char *path, const struct book *book,
-    const struct encoder_mark *marks, size_t n_marks, utter_error *error);
+    const struct encoder_mark *marks, size_t n_marks, bool (*stop)(void), utter_error *error);
 void encoder_abort(struct encoder **e);
 
 #endif

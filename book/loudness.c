@@ -5,8 +5,8 @@
 #include <ebur128.h>
 #include <math.h>
 
+#include "base/library.h"
 #include "base/memory.h"
-#include "book/parser/library.h"
 
 struct loudness {
     ebur128_state *state;

@@ -43,7 +43,7 @@ utter_status sink_open(struct sink *sink, const struct sink_settings *settings, 
     sink->m4b = settings->format && strcmp(settings->format, "m4b") == 0;
     if (sink->m4b) {
         sink->settings.format = NULL;
-        return encoder_open(&sink->encoder, settings->folder, settings->rate, error);
+        return encoder_open(&sink->encoder, book, settings->folder, settings->rate, error);
     }
     return settings->split ? UTTER_OK : open_file(sink, settings->path, 0, error);
 }
@@ -93,14 +93,14 @@ utter_status sink_write(struct sink *sink, const float *pcm, size_t n, utter_err
                      : utter_sound_write(sink->sound, pcm, n, error);
 }
 
-utter_status sink_close(struct sink *sink, utter_error *error)
+utter_status sink_close(struct sink *sink, bool (*stop)(void), utter_error *error)
 {
     bool any = sink->sound || sink->encoder;
     end_mark(sink);
     utter_status status = sink->encoder ? encoder_close(&sink->encoder, sink->settings.path, sink->book,
-                                              sink->marks, sink->n_marks, error)
+                                              sink->marks, sink->n_marks, stop, error)
                                         : utter_sound_close(&sink->sound, error);
-    sink->n_files += status == UTTER_OK && any;
+    sink->n_files += status >= 0 && any;
     return status;
 }
 

@@ -33,8 +33,9 @@ utter_status sink_open(struct sink *sink, const struct sink_settings *settings, 
 /* What comes now is of this chapter. */
 utter_status sink_chapter(struct sink *sink, size_t chapter, utter_error *error);
 utter_status sink_write(struct sink *sink, const float *pcm, size_t n, utter_error *error);
-/* Completes what was written; the sink stays to be asked. */
-utter_status sink_close(struct sink *sink, utter_error *error);
+/* Completes what was written; the sink stays to be asked. UTTER_AGAIN: `stop` said so meanwhile, and an m4b has no
+ * chapters. */
+utter_status sink_close(struct sink *sink, bool (*stop)(void), utter_error *error);
 /* Drops what is not complete. Accepts a zeroed or closed one. */
 void sink_fini(struct sink *sink);
 

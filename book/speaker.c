@@ -11,13 +11,13 @@
 
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "book/keeper.h"
 
 /* A lane, and the section that is spoken on it. */
 struct lane {
     size_t task;
     utter_reading *reading; /* NULL: nothing */
-    utter_sound *sound;
-    uint64_t n_samples;
+    struct spoken *spoken;  /* the keeper's behind its end */
 };
 
 struct speaker {
@@ -26,6 +26,7 @@ struct speaker {
     struct task *tasks;
     size_t n_tasks, next;
     struct store *store;
+    struct keeper *keeper; /* of its thread's run */
     struct lane *lanes;
     int n_lanes;
     pthread_t thread;
@@ -53,9 +54,12 @@ static utter_status begin(struct speaker *s, struct lane *lane, utter_error *err
     if (status) {
         return status;
     }
+    if (!(lane->spoken = memory_new(1, sizeof *lane->spoken))) {
+        return error_memory(error, "a section of a book");
+    }
+    lane->spoken->task = task;
     store_path(s->store, path, task->entry.key);
-    lane->n_samples = 0;
-    status = utter_sound_create(&lane->sound, path, "flac", UTTER_SAMPLE_S16, s->rate, error);
+    status = utter_sound_create(&lane->spoken->sound, path, "flac", UTTER_SAMPLE_S16, s->rate, error);
     const char *prefix = task->section->prefix;
     if (status == UTTER_OK && prefix) {
         status = utter_reading_text(lane->reading, prefix, strlen(prefix), error);
@@ -66,31 +70,29 @@ static utter_status begin(struct speaker *s, struct lane *lane, utter_error *err
     return status ? status : utter_reading_finish(lane->reading, error);
 }
 
+/* By the keeper's thread: the section's file is whole. */
+static void ended(void *user, struct task *task, const struct store_entry *entry)
+{
+    struct speaker *s = user;
+    pthread_mutex_lock(&s->lock);
+    task->entry = *entry;
+    task->ready = true;
+    s->state.n_ready++;
+    s->state.ready_bytes += task->section->bytes;
+    s->state.spoken_bytes += task->section->bytes;
+    s->state.spoken_s += entry->seconds;
+    pthread_mutex_unlock(&s->lock);
+    tell(s);
+}
+
 static utter_status finish(struct speaker *s, struct lane *lane, utter_error *error)
 {
-    struct task *task = &s->tasks[lane->task];
-    utter_reading_stats stats = {.size = sizeof stats};
-    utter_reading_get_stats(lane->reading, &stats);
+    struct spoken *spoken = lane->spoken;
+    spoken->stats.size = sizeof spoken->stats;
+    utter_reading_get_stats(lane->reading, &spoken->stats);
     utter_reading_free(&lane->reading);
-    utter_status status = utter_sound_close(&lane->sound, error);
-    struct store_entry entry = task->entry;
-    entry.seed = s->settings.voice->seed;
-    entry.n_pieces = stats.n_pieces;
-    entry.n_retries = stats.n_retries;
-    entry.n_broken = stats.n_broken;
-    entry.seconds = (double)lane->n_samples / s->rate;
-    status = status ? status : store_add(s->store, &entry, error);
-    if (status == UTTER_OK) {
-        pthread_mutex_lock(&s->lock);
-        task->entry = entry;
-        task->ready = true;
-        s->state.n_ready++;
-        s->state.ready_bytes += task->section->bytes;
-        s->state.spoken_bytes += task->section->bytes;
-        s->state.spoken_s += entry.seconds;
-        pthread_mutex_unlock(&s->lock);
-        tell(s);
-    }
+    utter_status status = keeper_end(s->keeper, spoken, error);
+    lane->spoken = status ? spoken : NULL;
     return status;
 }
 
@@ -102,8 +104,7 @@ static utter_status take(struct speaker *s, struct lane *lane, utter_error *erro
     size_t n;
     utter_status status;
     while ((status = utter_reading_take(lane->reading, pcm, BLOCK, &n, error)) == UTTER_OK) {
-        lane->n_samples += n;
-        status = utter_sound_write(lane->sound, pcm, n, error);
+        status = keeper_add(s->keeper, lane->spoken, pcm, n, error);
         if (status) {
             return status;
         }
@@ -136,18 +137,25 @@ static utter_status speak(struct speaker *s, utter_error *error)
         for (int i = 0; i < s->n_lanes && status >= 0; i++) {
             status = s->lanes[i].reading ? take(s, &s->lanes[i], error) : status;
         }
+        status = status >= 0 ? keeper_pass(s->keeper, error) : status;
     }
-    return status < 0 ? status : UTTER_OK;
+    return status < 0 ? status : keeper_wait(s->keeper, error);
 }
 
 static void *run(void *user)
 {
     struct speaker *s = user;
     utter_error error = {0};
-    utter_status status = speak(s, &error);
+    const struct keeper_settings settings = {s->store, s->rate, s->settings.voice->seed, ended, s};
+    utter_status status = keeper_start(&s->keeper, &settings, &error);
+    status = status ? status : speak(s, &error);
+    keeper_free(s->keeper);
     for (int i = 0; i < s->n_lanes; i++) {
         utter_reading_free(&s->lanes[i].reading);
-        utter_sound_abort(&s->lanes[i].sound);
+        if (s->lanes[i].spoken) {
+            utter_sound_abort(&s->lanes[i].spoken->sound);
+            memory_free(s->lanes[i].spoken);
+        }
     }
     pthread_mutex_lock(&s->lock);
     s->state.ended = true;

@@ -23,6 +23,72 @@ const struct command command_table[] = {
         "crash. The exit code is 3 where words are missing.\n",
         {"utter read book.epub", "utter read book.epub --chapters 2-5 --loudness -18 -o book.mp3"}, 1,
         1, command_read},
+    {COMMAND_JOB_SUBMIT, "job submit", "put the lines of a manifest that have no result into a queue",
+        "MANIFEST --queue DIR --results DIR [options]",
+        "All of the manifest is checked first. Submitting it again puts into the queue what has no "
+        "good\n"
+        "result, whatever became of the queue or of a submission that was cut; lines that have failed\n"
+        "stay so. The options of lines are for those that say nothing themselves, and part of what "
+        "names\n"
+        "a submission. MANIFEST: utter job --help.\n",
+        {"utter job submit lines.jsonl --queue queue --results results",
+            "utter job submit lines.jsonl --queue queue --results results -v ryan --format mp3"},
+        1, 1, command_job_submit},
+    {COMMAND_JOB_WORK, "job work", "speak the lines of a queue",
+        "[-m DIR] --queue DIR --results DIR [--until-empty] [options]",
+        "Any number of workers may take lines from one queue. The lines of a worker that is killed, or "
+        "ended\n"
+        "by Ctrl-C or SIGTERM, wait again at once. The exit code is 3 where a line failed or lacks "
+        "words.\n",
+        {"utter job work --queue queue --results results --until-empty",
+            "utter job work --server http://127.0.0.1:8080 --queue queue --results results"},
+        0, 0, command_job_work},
+    {COMMAND_JOB_STATUS, "job status", "tell how far a queue is, and what results a manifest has",
+        "[MANIFEST] [--queue DIR] [--results DIR] [options]",
+        "With MANIFEST every result is looked at, by the options that it was submitted with.\n",
+        {"utter job status --queue queue", "utter job status lines.jsonl --results results --json"}, 0,
+        1, command_job_status},
+    {COMMAND_JOB_RETRY, "job retry", "submit again, with the lines that have failed",
+        "MANIFEST --queue DIR --results DIR [options]",
+        "As utter job submit, and what is told of failures is forgotten. A line that lacks words has "
+        "a\n"
+        "result, which stays.\n",
+        {"utter job retry lines.jsonl --queue queue --results results",
+            "utter job retry lines.jsonl --queue queue --results results -v ryan --format mp3"},
+        1, 1, command_job_retry},
+    {COMMAND_JOB_COLLECT, "job collect", "put the results of a manifest into a folder, under their ids",
+        "MANIFEST --results DIR -o DIR [options]",
+        "results.jsonl there has a line for each line of the manifest. Give the options that it was "
+        "submitted\n"
+        "with. A sound there can be the result's own file: change a copy of it. The exit code is 3 "
+        "where\n"
+        "a line has no result or lacks words.\n",
+        {"utter job collect lines.jsonl --results results -o sounds",
+            "utter job collect lines.jsonl --results results -o sounds -v ryan --format mp3"},
+        1, 1, command_job_collect},
+    {COMMAND_JOB, "job", "speak many lines, by any number of workers",
+        "submit|work|status|retry|collect ...",
+        "A manifest has a line of JSON for each sound:\n"
+        "  {\"id\": \"hello\", \"text\": \"Hello there.\"}\n"
+        "  {\"id\": \"book/one\", \"file\": \"one.txt\", \"voice\": \"ann\", \"language\": "
+        "\"english\", \"seed\": "
+        "1,\n"
+        "   \"instruct\": \"Calm.\", \"format\": \"mp3\", \"markup\": \"tags\", \"words\": true}   "
+        "(one line)\n"
+        "id names the sound; text, or file, beside the manifest, is spoken, of any length; words asks "
+        "when "
+        "each\n"
+        "is heard. A result is a sound and a JSON, named by a hash of all that the sound depends on; "
+        "manifest\n"
+        "and results are the truth, and the queue can be lost. To begin with:\n"
+        "  echo '{\"id\": \"hello\", \"text\": \"Hello there.\"}' > lines.jsonl\n"
+        "  utter job submit lines.jsonl --queue queue --results results\n"
+        "  utter job work --queue queue --results results --until-empty\n"
+        "  utter job collect lines.jsonl --results results -o sounds\n"
+        "sounds/hello.flac is there then. utter job submit --help and so on tell more.\n",
+        {"utter job status --queue queue",
+            "utter job retry lines.jsonl --queue queue --results results"},
+        0, INT_MAX, command_job},
     {COMMAND_CLONE, "clone", "make a voice from a recording",
         "[-m DIR] SOUND [--text TRANSCRIPT] -o NAME.voice [options]",
         "SOUND is wav, flac, ogg, opus or mp3; 5 to 15 seconds of clean speech are best. With --text\n"

@@ -21,11 +21,18 @@ enum {
     COMMAND_QUANTIZE = 1 << 18,
     COMMAND_MCP = 1 << 19,
     COMMAND_ALIGN_HEADS = 1 << 20,
+    COMMAND_JOB_SUBMIT = 1 << 21,
+    COMMAND_JOB_WORK = 1 << 22,
+    COMMAND_JOB_STATUS = 1 << 23,
     COMMAND_MODELS = 1 << 24,
     COMMAND_PULL = 1 << 25,
     COMMAND_USE = 1 << 26,
     COMMAND_COMPLETION = 1 << 27,
-    COMMAND_ALL = 4095 | COMMAND_SERVE | COMMAND_MCP | COMMAND_ALIGN_HEADS, /* that open a model */
+    COMMAND_JOB_RETRY = 1 << 28,
+    COMMAND_JOB_COLLECT = 1 << 29,
+    COMMAND_JOB = 1 << 30,
+    COMMAND_ALL = 4095 | COMMAND_SERVE | COMMAND_MCP | COMMAND_ALIGN_HEADS |
+                  COMMAND_JOB_WORK, /* that open a model */
 };
 
 struct invocation;
@@ -50,6 +57,12 @@ int command_mcp(const struct invocation *invocation);
 int command_models(const struct invocation *invocation);
 int command_pull(const struct invocation *invocation);
 int command_use(const struct invocation *invocation);
+int command_job(const struct invocation *invocation);
+int command_job_submit(const struct invocation *invocation);
+int command_job_work(const struct invocation *invocation);
+int command_job_status(const struct invocation *invocation);
+int command_job_retry(const struct invocation *invocation);
+int command_job_collect(const struct invocation *invocation);
 int command_completion(const struct invocation *invocation);
 
 #endif

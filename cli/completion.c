@@ -36,29 +36,80 @@ static void put_models(void)
     }
 }
 
+/* How many commands before this one begin with its first word. */
+static size_t count_before(size_t command)
+{
+    const char *name = command_table[command].name;
+    size_t n = strcspn(name, " "), count = 0;
+    for (size_t i = 0; i < command; i++) {
+        const char *other = command_table[i].name;
+        count += strncmp(other, name, n) == 0 && (!other[n] || other[n] == ' ');
+    }
+    return count;
+}
+
+/* Whether the first word is nothing without a second: it has no option but --help. */
+static bool is_group(const char *first, size_t length)
+{
+    size_t n_options = 0;
+    for (size_t c = 0; c < n_commands; c++) {
+        const char *name = command_table[c].name;
+        for (size_t i = 0; strncmp(name, first, length) == 0 && !name[length] && i < options_count();
+             i++) {
+            n_options += (option_at(i).commands & command_table[c].bit) != 0;
+        }
+    }
+    return n_options < 2;
+}
+
+/* A line for each group: its second words. */
+static void put_groups(const char *begin, const char *between, const char *end)
+{
+    for (size_t c = 0; c < n_commands; c++) {
+        const char *name = command_table[c].name, *blank = strchr(name, ' ');
+        int length = blank ? (int)(blank - name) : 0;
+        if (!blank || count_before(c) > 0 || !is_group(name, (size_t)length)) {
+            continue;
+        }
+        printf("%s%.*s%s", begin, length, name, between);
+        for (size_t i = c; i < n_commands; i++) {
+            const char *other = command_table[i].name;
+            if (strncmp(other, name, (size_t)length + 1) == 0) {
+                printf("%s%s", i > c ? " " : "", other + length + 1);
+            }
+        }
+        fputs(end, stdout);
+    }
+}
+
 static void put_bash(void)
 {
-    fputs(
-        "_utter() {\n"
-        "    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= "
-        "commands=\n"
-        "    local command=${COMP_WORDS[1]}\n"
-        "    case \"$command ${COMP_WORDS[2]}\" in\n"
-        "    'codec decode' | 'codec encode' | 'voices mix') command=\"$command ${COMP_WORDS[2]}\" ;;\n"
-        "    esac\n"
-        "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        commands='",
+    fputs("_utter() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= "
+          "commands=\n"
+          "    local command=${COMP_WORDS[1]}\n"
+          "    case \"$command ${COMP_WORDS[2]}\" in\n"
+          "    ",
+        stdout);
+    for (size_t i = 0, n = 0; i < n_commands; i++) {
+        if (strchr(command_table[i].name, ' ')) {
+            printf("%s'%s'", n++ > 0 ? " | " : "", command_table[i].name);
+        }
+    }
+    fputs(") command=\"$command ${COMP_WORDS[2]}\" ;;\n"
+          "    esac\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        commands='",
         stdout);
     for (size_t i = 0; i < n_commands; i++) {
-        const char *blank = strchr(command_table[i].name, ' ');
-        bool again = i > 0 && blank && strncmp(command_table[i - 1].name, "codec", 5) == 0;
-        if (!again && strcmp(command_table[i].name, "voices mix") != 0) {
+        if (count_before(i) == 0) {
             printf("%.*s ", (int)strcspn(command_table[i].name, " "), command_table[i].name);
         }
     }
     fputs("'\n        COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))\n        return\n    fi\n"
-          "    case \"$command\" in\n"
-          "    codec) COMPREPLY=($(compgen -W 'decode encode' -- \"$cur\")); return ;;\n"
-          "    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n"
+          "    case \"$command\" in\n",
+        stdout);
+    put_groups("    ", ") COMPREPLY=($(compgen -W '", "' -- \"$cur\")); return ;;\n");
+    fputs("    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n"
           "    pull | use) options='",
         stdout);
     put_models();
@@ -78,7 +129,7 @@ static void put_bash(void)
         printf("    '%s') options+='", command_table[c].name);
         for (size_t i = 0; i < options_count(); i++) {
             const struct option option = option_at(i);
-            if (option.commands & command_table[c].bit) {
+            if (option_is_shown(&option, &command_table[c])) {
                 printf("--%s ", option.name);
             }
         }
@@ -134,7 +185,7 @@ static void put_fish(void)
         fputs("'\n", stdout);
         for (size_t i = 0; i < options_count(); i++) {
             const struct option option = option_at(i);
-            if (option.commands & command->bit) {
+            if (option_is_shown(&option, command)) {
                 put_fish_option(command, &option);
             }
         }

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/overwrite.h"
 #include "cli/report.h"
+#include "cli/voice/shared_voices.h"
 #include "server/front/serve.h"
 #include "utter.h"
 
@@ -141,6 +142,7 @@ int main(int n, char **arguments)
         } else {
             code = defaults_apply(&invocation);
             code = code ? code : overwrite_check(&invocation);
+            code = code ? code : shared_voices_open(&invocation.settings);
             code = code ? code : command->run(&invocation);
         }
         code = finish_output(code);

@@ -29,12 +29,40 @@ enum {
     PULL = COMMAND_PULL,
     USE = COMMAND_USE,
     ALIGN = COMMAND_ALIGN_HEADS,
+    SUBMIT = COMMAND_JOB_SUBMIT,
+    WORK = COMMAND_JOB_WORK,
+    STATUS = COMMAND_JOB_STATUS,
+    RETRY = COMMAND_JOB_RETRY,
+    COLLECT = COMMAND_JOB_COLLECT,
+    LINES = SUBMIT | STATUS | RETRY | COLLECT, /* that read a manifest */
     ALL = COMMAND_ALL,
 };
 
 /* One row is one option. */
 static const struct option option_table[] = {
-    {(ALL | QUANTIZE) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
+    {SUBMIT | WORK | STATUS | RETRY, "Job", 0, "queue", "DIR|URL", OPTION_TEXT, 0, 0, AT(queue), NULL,
+        "where lines wait: a folder, for the processes of one machine, or nats://HOST[:PORT][/NAME], a "
+        "NATS server with JetStream, for those of several"},
+    {LINES | WORK, "Job", 0, "results", "DIR|URL", OPTION_TEXT, 0, 0, AT(results), NULL,
+        "where the results are kept: a folder, or s3://BUCKET[/PREFIX], a store that speaks S3 "
+        "(AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION)"},
+    {COLLECT, "Job", 'o', "output", "DIR", OPTION_TEXT, 0, 0, AT(output), NULL,
+        "the folder to put each line's sound into, as ID.FORMAT, and results.jsonl"},
+    {WORK, "Job", 0, "until-empty", NULL, OPTION_FLAG, 0, 0, AT(until_empty), NULL,
+        "end when no line waits and none is being made (default: wait for more)"},
+    {WORK, "Job", 0, "tries", "N", OPTION_INTEGER, 1, 100, AT(tries), "3",
+        "a line that could not be made so often has failed, and its result says why"},
+    {WORK, "Job", 0, "server", "URL", OPTION_TEXT, 0, 0, AT(server), NULL,
+        "let a running utter serve speak, on lanes that its listeners leave idle: http://HOST[:PORT]; "
+        "no "
+        "model is opened here"},
+    {WORK, "Job", 0, "key", "KEY", OPTION_TEXT, 0, 0, AT(key), NULL,
+        "an API key of that server (UTTER_API_KEY)"},
+    {LINES, "Job", 0, "quick", NULL, OPTION_FLAG, 0, 0, AT(quick), NULL,
+        "believe a result whose sound has the right length, and do not read it"},
+    {LINES, "Job", 0, "format", "wav|flac|ogg|opus|mp3|raw", OPTION_CHOICE, 0, 0, AT(format), NULL,
+        "kind of file of lines that name none (default flac)"},
+    {(ALL | QUANTIZE | LINES) & ~MIX, "Model", 'm', "model", "DIR", OPTION_TEXT, 0, 0, AT(model), NULL,
         "a name of utter models, a checkpoint folder in the official layout, or a file of utter "
         "quantize "
         "(default: what utter use has chosen, else the voice that comes with the program)"},
@@ -45,16 +73,17 @@ static const struct option option_table[] = {
         "how text is cut before the merges: as the official package does, or as the language models "
         "do"},
 
-    {SAY | READ | BENCH | USE | MCP | ALIGN, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0,
+    {SAY | READ | BENCH | USE | MCP | ALIGN | LINES, "Speech", 'v', "voice", "VOICE", OPTION_TEXT, 0, 0,
         AT(voice), NULL, "a voice of the model, a voice file, or its name (utter voices lists them)"},
-    {SAY | READ | BENCH | VOICES | MIX | MCP | ALIGN, "Speech", 0, "voices", "DIR", OPTION_TEXT, 0, 0,
-        AT(voices), NULL,
+    {SAY | READ | BENCH | VOICES | MIX | MCP | ALIGN | LINES | WORK, "Speech", 0, "voices",
+        "DIR|s3://...", OPTION_TEXT, 0, 0, AT(voices), NULL,
         "look for voice files here first (then in utter/voices under $XDG_DATA_HOME or "
-        "~/.local/share)"},
-    {SAY | READ | BENCH | CLONE | DESIGN | MCP | ALIGN, "Speech", 'l', "language", "NAME", OPTION_TEXT,
-        0, 0, AT(language), "auto",
+        "~/.local/share); of s3://BUCKET/PREFIX a copy is kept in utter under $XDG_CACHE_HOME or "
+        "~/.cache"},
+    {SAY | READ | BENCH | CLONE | DESIGN | MCP | ALIGN | LINES, "Speech", 'l', "language", "NAME",
+        OPTION_TEXT, 0, 0, AT(language), "auto",
         "the language of the text: a name (english), a code (en, pt-BR), or auto"},
-    {SAY | READ | DESIGN | MCP | ALIGN, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0,
+    {SAY | READ | DESIGN | MCP | ALIGN | LINES, "Speech", 0, "instruct", "TEXT", OPTION_TEXT, 0, 0,
         AT(instruct), NULL, "how to speak; for a voice-design model, the voice in words"},
     {CLONE | DESIGN, "Speech", 0, "text", "TEXT", OPTION_TEXT, 0, 0, AT(text), NULL,
         "what the recording says, word for word (design: what it will say; default two sentences)"},
@@ -75,7 +104,8 @@ static const struct option option_table[] = {
         "begin anew, and drop what an earlier run has left"},
     {SAY, "Speech", 0, "lines", NULL, OPTION_FLAG, 0, 0, AT(lines), NULL,
         "a file for each line of the text: -o hello.wav makes hello-0001.wav, hello-0002.wav, ..."},
-    {SAY | READ, "Text", 0, "markup", "none|auto|tags|ssml", OPTION_CHOICE, 0, 0, AT(markup), "none",
+    {SAY | READ | LINES, "Text", 0, "markup", "none|auto|tags|ssml", OPTION_CHOICE, 0, 0, AT(markup),
+        "none",
         "what the text holds besides words: tags like [pause:500ms] and [voice:NAME], SSML, or what it "
         "begins like (utter(1), MARKUP)"},
     {SAY | READ, "Text", 0, "cast", "FILE", OPTION_TEXT, 0, 0, AT(cast), NULL,
@@ -129,7 +159,7 @@ static const struct option option_table[] = {
 
     {SAY | READ, "Sampling", 0, "greedy", NULL, OPTION_FLAG, 0, 0, AT(greedy), NULL,
         "always the likeliest code, in both models"},
-    {SAY | READ | BENCH | DESIGN | MCP | ALIGN, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0,
+    {SAY | READ | BENCH | DESIGN | MCP | ALIGN | LINES, "Sampling", 0, "seed", "N", OPTION_INTEGER, 0,
         18446744073709551615.0, AT(seed), "0", "the same seed gives the same samples"},
     {SAY | READ | MCP, "Sampling", .kind = OPTION_PARAMETERS},
 
@@ -155,7 +185,10 @@ static const struct option option_table[] = {
         "measured runs of each row, after 3 that warm up"},
     {BENCH, "Measurement", 0, "max-frames", "N", OPTION_INTEGER, 1, 1000000, AT(max_frames), NULL,
         "at most N frames a stream (default 5 a word, which is ordinary speech)"},
+    {BENCH, "Measurement", 0, "as", "CARD", OPTION_TEXT, 0, 0, AT(as), NULL, NULL},
 
+    {WORK, "Machine", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(reading_lanes), NULL,
+        "lines that are made at the same time (default: as many as suit the device; of a server 16)"},
     {SAY | READ, "Machine", 0, "lanes", "N", OPTION_INTEGER, 1, 256, AT(reading_lanes), NULL,
         "parts of a text that are made at the same time where nobody listens; the samples do not "
         "depend "
@@ -194,13 +227,21 @@ static const struct option option_table[] = {
     {SERVE, "Server", 0, "lanes", "N", OPTION_INTEGER, 1, 256, SERVES(lanes), NULL,
         "speeches that are made at the same time; not given: as many as suit the device (24 on a CPU), "
         "and no more than can be made as they are heard"},
+    {SERVE, "Server", 0, "background", "idle|shared", OPTION_CHOICE, 0, 0, SERVES(background), NULL,
+        "who makes on processors what nobody waits for: a worker of its own, which has them when no "
+        "other "
+        "process wants them, or lanes that listeners leave idle, as on GPUs; not given: idle, but "
+        "shared "
+        "where a quota of processor time (a container's) would be spent by both"},
     {SERVE, "Server", 0, "queue", "N", OPTION_INTEGER, 0, 10000, SERVES(queue), "64",
         "speeches that may wait for a lane; more are refused"},
     {SERVE, "Server", 0, "patience", "MS", OPTION_INTEGER, 0, 600000, SERVES(patience_ms), "300",
         "who could not be heard so soon, because others speak, is refused at once and told when to "
         "come again"},
-    {SERVE, "Server", 0, "voices", "DIR", OPTION_TEXT, 0, 0, SERVES(voices), NULL,
-        "folder of voice files; uploaded voices are kept there"},
+    {SERVE, "Server", 0, "voices", "DIR|s3://...", OPTION_TEXT, 0, 0, SERVES(voices), NULL,
+        "folder of voice files; uploaded voices are kept there. Or s3://BUCKET/PREFIX, which servers "
+        "share: "
+        "what is there is copied to utter under $XDG_CACHE_HOME or ~/.cache"},
     {SERVE, "Server", 0, "api-key-file", "FILE", OPTION_TEXT, 0, 0, SERVES(key_file), NULL,
         "ask clients for one of the keys in it, one KEY or sha256:HEX a line, with limits if you like "
         "(speeches=N per-minute=N); SIGHUP reads it again"},
@@ -226,19 +267,25 @@ static const struct option option_table[] = {
         "what spells a control token in a request's texts is one, as for the official package; without "
         "it "
         "it is its characters"},
+    {SERVE, "Server", 0, "no-cage", NULL, OPTION_FLAG, 0, 0, SERVES(no_cage), NULL,
+        "let the processes that speak and that read recordings keep all rights of the user (files, "
+        "network, programs); the log's worker_ready tells what they have given up"},
     {SERVE, "Server", 0, "insecure", NULL, OPTION_FLAG, 0, 0, SERVES(insecure), NULL,
         "listen on any address without keys, under any name"},
 
-    {(ALL & ~(TOKENS | VOICES | MIX)) | USE, "Machine", 0, "device", "auto|cpu|cuda[:N]", OPTION_TEXT,
-        0, 0, AT(device), "auto",
+    {SERVE, "Machine", 0, "device", "LIST", OPTION_TEXT, 0, 0, AT(device), "auto",
+        "where to compute, a worker for each, with commas between: auto, cpu, cuda, cuda:N, cuda:all, "
+        "cpu:CORES (cpu:0-7,cpu:8-15)"},
+    {(ALL & ~(TOKENS | VOICES | MIX | SERVE)) | USE, "Machine", 0, "device", "auto|cpu|cuda[:N]",
+        OPTION_TEXT, 0, 0, AT(device), "auto",
         "where to compute; auto: on the first GPU where it can be used, else on the CPU; "
-        "kernels by name and packed weights mean the CPU unless cuda is given"},
+        "kernels by name mean the CPU unless cuda is given"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "threads", "N", OPTION_INTEGER, 0, 1024, AT(threads),
         "0", "0: one for each core; the samples do not depend on it"},
     {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "kernels", "NAME", OPTION_TEXT, 0, 0, AT(kernels),
         NULL, "a set of kernels that utter info names (default: the best one here)"},
-    {ALL & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor", OPTION_CHOICE,
-        0, 0, AT(weights), NULL,
+    {(ALL | LINES) & ~(TOKENS | VOICES | MIX), "Machine", 0, "weights", "bf16|q8|q4|q8-predictor",
+        OPTION_CHOICE, 0, 0, AT(weights), NULL,
         "hold what every frame reads in 8 or 4 bits, or the predictor's part alone in 8; bf16: as the "
         "model has it, but a CPU makes the sound with 16 bits as beside 8 and 4 (default: exact)"},
     {QUANTIZE, "Machine", 0, "weights", "q8|q4", OPTION_CHOICE, 0, 0, AT(weights), NULL,
@@ -250,14 +297,15 @@ static const struct option option_table[] = {
         "write where the time went, frame by frame, as a JSON trace for chrome://tracing"},
     {SAY, "Report", 0, "stats", NULL, OPTION_FLAG, 0, 0, AT(stats), NULL,
         "say on stderr how the speech ended and what took how long"},
-    {((ALL | LOAD) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE)) | MODELS, "Report", 0, "json", NULL,
-        OPTION_FLAG, 0, 0, AT(json), NULL, "the result as JSON on standard output"},
-    {SAY | READ | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL | ALIGN, "Report",
-        'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
+    {((ALL | LOAD | LINES) & ~(DECODE | ENCODE | DESIGN | MIX | SERVE)) | MODELS, "Report", 0, "json",
+        NULL, OPTION_FLAG, 0, 0, AT(json), NULL, "the result as JSON on standard output"},
+    {SAY | READ | DECODE | ENCODE | CLONE | DESIGN | MIX | BENCH | QUANTIZE | PULL | ALIGN | LINES |
+            WORK,
+        "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, AT(quiet), NULL, "no progress and no notes"},
     {SERVE, "Report", 'q', "quiet", NULL, OPTION_FLAG, 0, 0, SERVES(quiet), NULL,
         "no log: else each speech is a line of JSON on standard error, without its text"},
-    {ALL | LOAD | QUANTIZE | MODELS | PULL | USE | COMMAND_COMPLETION, "Report", 'h', "help", NULL,
-        OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
+    {ALL | LINES | COMMAND_JOB | LOAD | QUANTIZE | MODELS | PULL | USE | COMMAND_COMPLETION, "Report",
+        'h', "help", NULL, OPTION_FLAG, 0, 0, AT(help), NULL, "this help"},
 };
 
 enum { N_ROWS = sizeof option_table / sizeof *option_table };

@@ -142,7 +142,7 @@ static size_t option_names(const struct command *command, const char **names, si
     size_t n = 0;
     for (size_t i = 0; i < options_count() && n < most; i++) {
         const struct option option = option_at(i);
-        if (option.commands & command->bit) {
+        if (option_is_shown(&option, command)) {
             names[n++] = option.name;
         }
     }
@@ -341,7 +341,7 @@ void options_help(const struct command *command, FILE *out)
     const char *group = "";
     for (size_t i = 0; i < options_count(); i++) {
         const struct option option = option_at(i);
-        if (!(option.commands & command->bit)) {
+        if (!option_is_shown(&option, command)) {
             continue;
         }
         if (strcmp(group, option.group) != 0) {

@@ -37,11 +37,12 @@ struct settings {
     struct setting stats, trace, json, quiet;
     struct setting pretokenizer;
     struct setting rule, chunk;
-    struct setting runs, words, lanes, snapshots;
+    struct setting runs, words, lanes, snapshots, as;
     struct setting voices, load_words;
     struct setting text, name, base;
-    struct setting from, to; /* of a recording */
-    struct setting config;   /* of utter serve */
+    struct setting from, to;                                               /* of a recording */
+    struct setting config;                                                 /* of utter serve */
+    struct setting queue, results, until_empty, tries, quick, server, key; /* of utter job */
     /* Plain members, which say nothing of `given`: an int, a double, a bool or a string, by the kind of the option. */
     struct {
         struct serve_options serve;
@@ -68,7 +69,7 @@ struct option {
     double low, high;
     size_t setting; /* offset in struct settings: of a struct setting, or of a member of `plain` */
     const char *fallback; /* NULL, or the default as it would be typed */
-    const char *help;
+    const char *help;     /* NULL: for who measures; help and completion leave it out */
 };
 
 /* What was typed after the command. `words` are the arguments that are no options. */
@@ -89,6 +90,12 @@ struct command {
     int least_words, most_words; /* how many arguments that are no options */
     int (*run)(const struct invocation *invocation);
 };
+
+/* Whether the command tells of the option. */
+static inline bool option_is_shown(const struct option *option, const struct command *command)
+{
+    return option->help && (option->commands & command->bit);
+}
 
 /* Row i of the table. */
 struct option option_at(size_t i);

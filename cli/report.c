@@ -102,8 +102,8 @@ int fail(int code, const char *format, ...)
 
 int fail_status(utter_status status, const utter_error *error)
 {
-    return fail(
-        error_exit_code(status), "%s", error->text[0] ? error->text : utter_status_text(status));
+    int code = error_exit_code(status); /* 0: what could not be done now, which is no success either */
+    return fail(code ? code : 2, "%s", error->text[0] ? error->text : utter_status_text(status));
 }
 
 int fail_output(utter_status status, const utter_error *error)

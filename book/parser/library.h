@@ -8,7 +8,7 @@
 #include <libxml/HTMLparser.h>
 #include <libxml/parser.h>
 
-#include "base/error.h"
+#include "base/library.h"
 
 /* The calls of libxml2 and libarchive that are used, under their own names. */
 struct library {
@@ -29,14 +29,6 @@ struct library {
     __typeof__(&archive_entry_pathname_utf8) archive_entry_pathname_utf8;
     __typeof__(&archive_entry_is_encrypted) archive_entry_is_encrypted;
 };
-
-struct library_call {
-    const char *name;
-    void *place; /* of the pointer */
-};
-
-/* Loads `file` and finds the calls. False: it is not here, or too old. */
-bool library_load(const char *file, const struct library_call *calls, size_t n);
 
 /* NULL, or the name of the Debian package that is missing. */
 const char *library_books(struct library *l);

@@ -3,6 +3,7 @@
 #include "cli/model/checkpoint.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/minmax.h"
@@ -53,7 +54,13 @@ int checkpoint_open_folder(
 {
     utter_model_options options;
     utter_model_options_init(&options);
+    char as[96];
     options.device = settings->device.text;
+    if (settings->as.given) { /* a GPU that does no more than this card can */
+        snprintf(as, sizeof as, "%s as %s", strcmp(options.device, "auto") ? options.device : "cuda",
+            settings->as.text);
+        options.device = as;
+    }
     options.n_threads = (int)settings->threads.integer;
     options.cpu_kernels = settings->kernels.text;
     options.n_lanes = n_lanes;

@@ -26,6 +26,41 @@ static bool is_sized(const utter_model_info *i)
     return i->all_parameters > 400000000;
 }
 
+/* The GPUs that a device option may name. */
+static void print_gpus(void)
+{
+    char name[128];
+    for (int i = 0; utter_gpu_name(name, sizeof name, i); i++) {
+        put_line("GPU          cuda:%d, %s", i, name);
+    }
+}
+
+static json_t *gpus_json(void)
+{
+    json_t *list = json_array();
+    char name[128];
+    for (int i = 0; utter_gpu_name(name, sizeof name, i); i++) {
+        json_array_append_new(list, json_string(name));
+    }
+    return list;
+}
+
+/* Of 2^step lanes together, by what is foretold. */
+static double times_real_time(const utter_model_info *i, int step)
+{
+    return (1 << step) * (double)i->frame_samples / i->sample_rate / i->step_s[step];
+}
+
+static json_t *foretold_json(const utter_model_info *i)
+{
+    json_t *list = json_array();
+    for (int step = 0; i->step_s[0] > 0 && step < (int)(sizeof i->step_s / sizeof *i->step_s); step++) {
+        json_array_append_new(
+            list, json_pack("{s:i,s:f}", "lanes", 1 << step, "seconds", i->step_s[step]));
+    }
+    return list;
+}
+
 static void print_info(const utter_model_info *i, const char *path, const struct settings *s)
 {
     double million = 1e-6;
@@ -51,6 +86,14 @@ static void print_info(const utter_model_info *i, const char *path, const struct
     put_line(
         "device       %s, threads %d (%s)", i->device, i->n_threads, rule_of(&s->device, "--device"));
     printf("kernels      %s (of %s)\n", i->kernels, i->all_kernels);
+    print_gpus();
+    if (i->step_s[0] > 0) {
+        put_line(
+            "foretold     a frame and its sound take %.1f ms of one lane, %.1f of 8, %.1f of 64: %.0f, "
+            "%.0f, %.0f times real time",
+            1e3 * i->step_s[0], 1e3 * i->step_s[3], 1e3 * i->step_s[6], times_real_time(i, 0),
+            times_real_time(i, 3), times_real_time(i, 6));
+    }
     if (i->most_lanes > 0) {
         printf("lanes        up to %d fit into the GPU's memory\n", i->most_lanes);
     }
@@ -73,6 +116,8 @@ static int print_info_json(const utter_model_info *i, const char *path, const st
         "memory_bytes", (json_int_t)i->memory_bytes, "frame_bytes", (json_int_t)i->frame_bytes,
         "weights", i->weights, "device", i->device, "threads", i->n_threads, "kernels", i->kernels,
         "all_kernels", i->all_kernels, "most_lanes", i->most_lanes);
+    json_object_set_new(machine, "gpus", gpus_json());
+    json_object_set_new(machine, "foretold_steps", foretold_json(i));
     json_object_update(object, machine);
     json_decref(machine);
     return report_json(object);

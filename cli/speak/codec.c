@@ -74,12 +74,15 @@ int command_codec_decode(const struct invocation *invocation)
 static int encode(utter_model *model, const char *sound, const struct settings *settings)
 {
     struct long_work work;
-    struct text_file out = {0};
+    struct codes_file out = {0};
     int32_t *codes = NULL;
     size_t n_frames = 0;
     utter_error error = {0};
     int code = long_work_begin(&work, "encoding", settings);
-    if (code || (code = text_file_open(&out, settings->output.given ? settings->output.text : "-"))) {
+    code = code ? code
+                : codes_file_open(&out, settings->output.given ? settings->output.text : "-",
+                      checkpoint_info(model).n_codebooks);
+    if (code) {
         return code;
     }
     report_alone();
@@ -87,11 +90,10 @@ static int encode(utter_model *model, const char *sound, const struct settings *
         utter_codec_encode(model, sound, &codes, &n_frames, long_work_progress, &work, &error);
     report_with_others();
     if ((code = long_work_end(status, &error)) == 0) {
-        /* The recording ended by itself. */
-        code = codes_file_finish(
-            &out, codes, n_frames, checkpoint_info(model).n_codebooks, UTTER_FINISH_EOS);
+        codes_file_add(&out, codes, n_frames);
+        code = codes_file_finish(&out, UTTER_FINISH_EOS); /* the recording ended by itself */
     }
-    text_file_abort(&out);
+    codes_file_abort(&out);
     utter_memory_free(codes);
     return code;
 }

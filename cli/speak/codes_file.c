@@ -10,24 +10,38 @@
 #include "base/memory.h"
 #include "cli/report.h"
 
-int codes_file_finish(
-    struct text_file *out, const int32_t *codes, size_t n_frames, int n_codebooks, utter_finish finish)
+int codes_file_open(struct codes_file *c, const char *path, int n_codebooks)
 {
-    FILE *file = out->lines;
-    fprintf(file, "{\"codebooks\":%d,\"frames\":%zu,\"finish\":\"%s\",\"codes\":[", n_codebooks,
-        n_frames, utter_finish_text(finish));
-    for (size_t i = 0; i < n_frames; i++) {
-        for (int k = 0; k < n_codebooks; k++) {
-            fprintf(file, "%s%d",
-                k   ? ","
-                : i ? ",\n["
-                    : "\n[",
-                codes[i * (size_t)n_codebooks + (size_t)k]);
-        }
-        fputc(']', file);
+    *c = (struct codes_file){.n_codebooks = n_codebooks};
+    int code = text_file_open(&c->file, path);
+    if (code == 0) {
+        fprintf(c->file.lines, "{\"codebooks\":%d,\"codes\":[", n_codebooks);
     }
-    fputs("]}\n", file);
-    return text_file_close(out);
+    return code;
+}
+
+void codes_file_add(struct codes_file *c, const int32_t *codes, size_t n_frames)
+{
+    FILE *out = c->file.lines;
+    for (size_t i = 0; i < n_frames; i++) {
+        fputs(c->n_frames++ ? ",\n" : "\n", out);
+        for (int k = 0; k < c->n_codebooks; k++) {
+            fprintf(out, "%c%d", k ? ',' : '[', *codes++);
+        }
+        fputc(']', out);
+    }
+}
+
+int codes_file_finish(struct codes_file *c, utter_finish finish)
+{
+    fprintf(
+        c->file.lines, "],\"frames\":%zu,\"finish\":\"%s\"}\n", c->n_frames, utter_finish_text(finish));
+    return text_file_close(&c->file);
+}
+
+void codes_file_abort(struct codes_file *c)
+{
+    text_file_abort(&c->file);
 }
 
 /* One frame into codes[n_codebooks]; false when it is not what it should be. */

@@ -192,19 +192,20 @@ static void say_time(char *text, size_t size, double seconds)
     snprintf(text, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-/* A signal: what was made so far is a whole file, and the process ends without waiting for the model. */
-static void stop_here(struct run *r)
+/* A signal: what was made so far is a whole file, and the process ends without waiting for the model. `closed`: it came
+ * while the file was completed. */
+static void stop_here(struct run *r, bool closed)
 {
     utter_error error = {0};
     char time[32];
     int code = 128 + interrupt_signal();
     progress_clear();
-    if (r->sink.n_samples == 0 || r->joiner.next < joiner_reach(&r->joiner, r->n_before)) {
+    if (!closed && (r->sink.n_samples == 0 || r->joiner.next < joiner_reach(&r->joiner, r->n_before))) {
         sink_fini(&r->sink);
         fail(code,
             "interrupted; what was spoken is kept in %s, and the same command goes on from there",
             r->plan.store.folder);
-    } else if (sink_close(&r->sink, &error)) {
+    } else if (!closed && sink_close(&r->sink, is_stopped, &error) < 0) {
         fail(code, "interrupted: %s", error.text);
     } else {
         say_time(time, sizeof time, seconds_written(r));
@@ -291,10 +292,13 @@ static int speak_book(struct run *r)
     }
     code = work(r);
     if (code == 0 && interrupt_signal()) {
-        stop_here(r);
+        stop_here(r, false);
     }
     if (code == 0) {
-        utter_status status = sink_close(&r->sink, &error);
+        utter_status status = sink_close(&r->sink, is_stopped, &error);
+        if (status == UTTER_AGAIN) {
+            stop_here(r, true);
+        }
         code = status ? fail_output(status, &error) : 0;
     }
     progress_clear();

@@ -138,22 +138,6 @@ const char *read_language(
     return settings->language.text;
 }
 
-static void voice_identity(char hex[IDENTITY_SIZE], const utter_voice *voice)
-{
-    utter_voice_info info = {.size = sizeof info};
-    char vector[IDENTITY_SIZE] = "", codes[IDENTITY_SIZE] = "", kind[16] = "none";
-    if (voice && utter_voice_get_info(voice, &info) == UTTER_OK) {
-        snprintf(kind, sizeof kind, "%d", (int)info.kind);
-        identity_of_bytes(
-            vector, info.x_vector, info.x_vector ? (size_t)info.width * sizeof *info.x_vector : 0);
-        size_t n_codes = info.codes ? (size_t)info.n_frames * (size_t)info.n_codebooks : 0;
-        identity_of_bytes(codes, info.codes, n_codes * sizeof *info.codes);
-    }
-    const bool preset = voice && info.kind == UTTER_VOICE_PRESET;
-    identity_of_texts(hex, (const char *const[]){kind, preset && info.name ? info.name : "", vector,
-                               codes, info.transcript ? info.transcript : "", NULL});
-}
-
 static void write_sampling(char *text, size_t size, const utter_sampling *s)
 {
     snprintf(text, size, "%.9g/%d/%.9g/%.9g", (double)s->temperature, s->top_k, (double)s->top_p,
@@ -183,24 +167,6 @@ static void write_settings(char *text, size_t size, const utter_model *model,
  * gone on with is then spoken anew, instead of half by either rule. */
 static const char sound_rule[] = "section 2";
 
-/* The files of voices that a section calls for by name: what is in them. */
-static utter_status add_voices(
-    char hex[IDENTITY_SIZE], const char *spoken, const struct settings *settings, utter_error *error)
-{
-    static const char tag[] = "[voice:";
-    char path[PATH_MAX], name[256], file[IDENTITY_SIZE];
-    utter_status status = UTTER_OK;
-    for (const char *at = spoken; status == UTTER_OK && (at = strstr(at, tag));) {
-        at += sizeof tag - 1;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "]\n"), at);
-        if (voice_file_find(path, sizeof path, settings, name)) {
-            status = identity_of_file(file, path, error);
-            identity_of_texts(hex, (const char *const[]){hex, name, file, NULL});
-        }
-    }
-    return status;
-}
-
 /* The text of a section with all that changes how it is said. */
 static utter_status text_identity(char hex[IDENTITY_SIZE], const struct section *section,
     const utter_reading_options *reading, const struct settings *settings, utter_error *error)
@@ -226,7 +192,7 @@ static utter_status text_identity(char hex[IDENTITY_SIZE], const struct section 
     o.lexicon = NULL;
     utter_status status = utter_text_spoken(&spoken, text, bytes, &o, NULL, NULL, NULL, NULL, error);
     memory_free(text);
-    status = status ? status : add_voices(hex, spoken, settings, error);
+    status = status ? status : voice_called_identity(hex, spoken, settings, error);
     utter_memory_free(spoken);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/interrupt.h"
 #include "cli/model/checkpoint.h"
@@ -17,6 +18,8 @@ enum {
     MOST_STUCK = 1 << 28,   /* that may come without anything to speak in them */
     MOST_PATH = 4096,
 };
+/* After a signal, for what was made and is not written: some formats take long for a piece. */
+static const double parting_s = 0.03;
 
 /* What the speeches of a command share. */
 struct say {
@@ -128,12 +131,16 @@ static int take_text(struct saying *saying, struct text_source *source, bool wai
 static int speak(struct saying *saying, struct text_source *source)
 {
     utter_status status = UTTER_OK;
+    double until_s = 0; /* 0: no signal has come */
     int code = source->text ? saying_give(saying, source->text, source->bytes, true) : 0;
-    while (code == 0 && status != UTTER_END) {
+    while (code == 0 && status != UTTER_END && (until_s <= 0 || clock_seconds() < until_s)) {
         if (source->descriptor >= 0 && !interrupt_signal()) {
             code = take_text(saying, source, status == UTTER_AGAIN);
         }
         code = code ? code : saying_move(saying, &status);
+        if (interrupt_signal() && until_s <= 0) {
+            until_s = clock_seconds() + parting_s;
+        }
     }
     return code;
 }

@@ -12,7 +12,6 @@
 #include "cli/interrupt.h"
 #include "cli/model/checkpoint.h"
 #include "cli/report.h"
-#include "cli/speak/codes_file.h"
 
 /* For the progress line only: frames that a text token takes in ordinary speech. */
 static const double frames_a_token = 4;
@@ -78,31 +77,14 @@ static void note_place(struct saying *s, size_t n)
     error_quote(s->last.words, sizeof s->last.words, words, n);
 }
 
-static void note_codes(struct saying *s, const utter_piece *piece)
-{
-    size_t n = piece->n_frames * (size_t)s->info.n_codebooks;
-    if (s->n_codes + n > s->codes_room) {
-        size_t room = s->n_codes + n + s->codes_room / 2;
-        int32_t *grown = realloc(s->all_codes, room * sizeof *grown);
-        s->no_memory |= !grown;
-        if (!grown) {
-            return;
-        }
-        s->all_codes = grown;
-        s->codes_room = room;
-    }
-    memcpy(s->all_codes + s->n_codes, piece->codes, n * sizeof *piece->codes);
-    s->n_codes += n;
-}
-
 /* A utter_piece_fn. */
 static void on_piece(void *user, const utter_piece *piece)
 {
     struct saying *s = user;
     drop_text(s, piece->at);
     note_place(s, min((size_t)piece->bytes, s->text_n));
-    if (s->codes.lines && piece->n_frames > 0) {
-        note_codes(s, piece);
+    if (s->codes.file.lines) {
+        codes_file_add(&s->codes, piece->codes, piece->n_frames);
     }
     drop_text(s, piece->at + piece->bytes);
     times_file_piece(&s->times, piece->at + piece->bytes);
@@ -165,19 +147,19 @@ int saying_open(struct saying *s, const struct settings *settings, utter_model *
         return code;
     }
     s->begin_s = clock_seconds();
-    return settings->codes.given ? text_file_open(&s->codes, settings->codes.text) : 0;
+    return settings->codes.given ? codes_file_open(&s->codes, settings->codes.text, s->info.n_codebooks)
+                                 : 0;
 }
 
 void saying_close(struct saying *s)
 {
     interrupt_forget();
     output_abort(&s->output);
-    text_file_abort(&s->codes);
+    codes_file_abort(&s->codes);
     times_file_abort(&s->times);
     trace_abort(&s->trace);
     utter_reading_free(&s->reading);
     markup_close(&s->markup);
-    free(s->all_codes);
     free(s->text);
     *s = (struct saying){0};
 }
@@ -267,7 +249,7 @@ int saying_move(struct saying *s, utter_status *status)
     utter_reading_stats stats = stats_of(s);
     trace_call(&s->trace, &stats, read_s, clock_seconds());
     if (s->times.file.lines) {
-        times_file_note(&s->times, s->reading);
+        times_file_note(&s->times, s->reading, seconds_spoken(s));
     }
     s->end_s = clock_seconds();
     if (*status < 0) {
@@ -361,16 +343,6 @@ static int tell_whole(const struct saying *s, const utter_reading_stats *t)
     }
 }
 
-static int write_codes(struct saying *s, utter_finish finish)
-{
-    if (s->no_memory) {
-        return fail(2, "out of memory");
-    }
-    int n_codebooks = s->info.n_codebooks;
-    return codes_file_finish(
-        &s->codes, s->all_codes, s->n_codes / (size_t)n_codebooks, n_codebooks, finish);
-}
-
 int saying_finish(struct saying *s)
 {
     progress_clear();
@@ -382,10 +354,13 @@ int saying_finish(struct saying *s)
     if (code == 0) {
         code = trace_close(&s->trace);
     }
-    if (code == 0 && s->codes.lines) {
-        code = write_codes(s, stats.finish);
+    if (code == 0 && s->codes.file.lines) {
+        code = codes_file_finish(&s->codes, stats.finish);
     }
     if (code == 0 && s->times.file.lines) {
+        if (interrupt_signal()) {
+            times_file_cut(&s->times, seconds_spoken(s));
+        }
         code = times_file_finish(&s->times, stats.words_approximate);
     }
     if (code) {

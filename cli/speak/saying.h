@@ -5,11 +5,11 @@
 #define CLI_SAYING_H
 
 #include "cli/options.h"
+#include "cli/speak/codes_file.h"
 #include "cli/speak/markup.h"
 #include "cli/speak/output.h"
 #include "cli/speak/times_file.h"
 #include "cli/speak/trace.h"
-#include "cli/text_file.h"
 #include "utter.h"
 
 /* The exit code of a speech that lacks words of its text. */
@@ -29,9 +29,7 @@ struct saying {
     utter_model_info info;
     utter_reading *reading;
     struct output output;
-    struct text_file codes;
-    int32_t *all_codes; /* [n_codes], where --codes wants them */
-    size_t n_codes, codes_room;
+    struct codes_file codes;
     struct trace trace;
     struct times_file times;
     /* The text that has not been spoken: what is before text_at in the source is done with. */
@@ -44,7 +42,6 @@ struct saying {
     struct text_place broken; /* the first piece that lacks words */
     struct text_place last;   /* the last piece */
     utter_finish broken_finish;
-    bool no_memory;                /* for codes */
     double begin_s, end_s, told_s; /* on the clock: the first text, the end, the last progress line */
 };
 

@@ -112,14 +112,15 @@ static void write_words(struct times_file *t, bool all)
     }
 }
 
-void times_file_note(struct times_file *t, utter_reading *reading)
+void times_file_note(struct times_file *t, utter_reading *reading, double written_s)
 {
     uint64_t first;
     size_t n;
     const utter_word *words = utter_reading_words(reading, &first, &n);
-    t->n_settled = t->no_memory ? 0 : (size_t)(first - t->first);
-    if (t->n_settled + n > t->room) {
-        size_t room = t->n_settled + n + t->room / 2 + 64;
+    size_t n_told = t->no_memory ? 0 : (size_t)(first - t->first);
+    t->n_settled = 0;
+    if (n_told + n > t->room) {
+        size_t room = n_told + n + t->room / 2 + 64;
         struct timed_word *grown = realloc(t->words, room * sizeof *grown);
         t->no_memory |= !grown;
         if (!grown) {
@@ -128,9 +129,9 @@ void times_file_note(struct times_file *t, utter_reading *reading)
         t->words = grown;
         t->room = room;
     }
-    t->n = t->n_settled + n;
+    t->n = n_told + n;
     for (size_t i = 0; i < n; i++) {
-        t->words[t->n_settled + i] =
+        t->words[n_told + i] =
             (struct timed_word){.at = (size_t)(max(words[i].at, t->text_at) - t->text_at),
                 .bytes = (size_t)words[i].bytes,
                 .start_s = (double)words[i].start * t->scale,
@@ -139,10 +140,23 @@ void times_file_note(struct times_file *t, utter_reading *reading)
                 .skipped = words[i].skipped,
                 .final = words[i].final};
     }
+    for (t->n_settled = n_told; t->n_settled > 0; t->n_settled--) {
+        if (t->words[t->n_settled - 1].start_s < written_s) {
+            break;
+        }
+    }
     if (!t->no_memory) {
         write_words(t, false);
         forget(t);
     }
+}
+
+void times_file_cut(struct times_file *t, double end_s)
+{
+    while (t->n > t->n_written && t->words[t->n - 1].start_s >= end_s) {
+        t->n--;
+    }
+    t->n_settled = min(t->n_settled, t->n);
 }
 
 int times_file_finish(struct times_file *t, bool approximate)

@@ -29,7 +29,7 @@ struct times_file {
     /* Pieces before this byte of the source are done with, whatever is said again. */
     uint64_t spoken_at;
     /* [n], from word `first` of the reading on; the first n_written of them, one at most, are in the file, the first
-     * n_settled stay as they are. */
+     * n_settled stay as they are, and their sound is written. */
     struct timed_word *words;
     size_t n, room, n_written, n_settled;
     uint64_t first;
@@ -45,8 +45,10 @@ int times_file_open(struct times_file *t, const char *path, int rate, double spe
 void times_file_text(struct times_file *t, const char *text, size_t bytes);
 /* The pieces of the source before byte `at` have ended, and none of them is said again. */
 void times_file_piece(struct times_file *t, uint64_t at);
-/* Takes what the reading tells. */
-void times_file_note(struct times_file *t, utter_reading *reading);
+/* Takes what the reading tells. So many seconds of its sound are written: words behind that wait. */
+void times_file_note(struct times_file *t, utter_reading *reading, double written_s);
+/* Forgets words of sound that was not written: the file of it ends after so many seconds. */
+void times_file_cut(struct times_file *t, double end_s);
 int times_file_finish(struct times_file *t, bool approximate);
 void times_file_abort(struct times_file *t); /* accepts a zeroed one */
 

@@ -128,6 +128,7 @@ static int clone(utter_voice **voice, utter_model *model, const struct invocatio
     report_alone();
     utter_status status = utter_voice_clone(voice, model, recording.path, &options, &heard, &error);
     report_with_others();
+    readable_name_given(&recording, invocation->words[0], &error);
     readable_close(&recording);
     progress_clear();
     if (heard.sample_rate && !s->quiet.given) {

@@ -86,6 +86,15 @@ int readable_open(struct readable *r, const char *path)
                               : fail(1, "%s: ffmpeg finds no sound in it", path);
 }
 
+void readable_name_given(const struct readable *r, const char *given, utter_error *error)
+{
+    size_t n = strlen(r->path);
+    utter_error said = *error;
+    if (r->path == r->made && strncmp(said.text, r->made, n) == 0) {
+        snprintf(error->text, sizeof error->text, "%.2000s%.2000s", given, said.text + n);
+    }
+}
+
 void readable_close(struct readable *r)
 {
     if (r->folder[0]) {
