@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The speech's sink, written to the connection. */
 #include "server/dialects/answer.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static const char *content_type(const struct answer *a)
 /* A line of JSON, as an event where events are asked for. */
 static void send_one(struct answer *a, const json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (text) {
         struct wire_out line = {0};
         bool event = a->way == ANSWER_EVENTS;
@@ -64,9 +65,11 @@ static void send_one(struct answer *a, const json_t *json)
         wire_put(&line, "data: ", event ? 6 : 0);
         wire_put(&line, text, strlen(text));
         wire_put(&line, "\n\n", event ? 2 : 1);
-        conn_piece(a->conn, line.bytes, line.failed ? 0 : line.n);
+        line.failed ? conn_starve(a->conn) : conn_piece(a->conn, line.bytes, line.n);
         wire_fini(&line);
         memory_plain_free(text);
+    } else if (json) { /* else there is nothing to say */
+        conn_starve(a->conn);
     }
 }
 
@@ -107,7 +110,7 @@ static void take_due(struct answer *a, double until_s, struct answer_said *to)
 static void tell_words(struct answer *a)
 {
     struct answer_said now = said(a);
-    if (a->way == ANSWER_WHOLE || !a->begun || !a->fields.words) {
+    if (!a->begun || !a->fields.words) {
         return;
     }
     take_due(a, clock_seconds() - a->begun_at + soon_s, &now);
@@ -117,20 +120,31 @@ static void tell_words(struct answer *a)
     }
 }
 
-static void on_words(void *user, const struct speech_words *words)
+/* In the middle of it: a whole answer for which there is no more room. */
+static void give_up(struct answer *a, const struct refusal *r)
 {
-    struct answer *a = user;
-    word_list_take(&a->words, words);
-    tell_words(a);
+    speech_cancel(a->speech);
+    conn_refuse(a->conn, r);
+    answer_free(a);
 }
 
 static void collect(struct answer *a, const void *bytes, size_t n)
 {
     struct refusal r;
     if (!conn_whole_put(&a->whole, bytes, n, &r)) {
-        speech_cancel(a->speech);
-        conn_refuse(a->conn, &r);
-        answer_free(a);
+        give_up(a, &r);
+    }
+}
+
+static void on_words(void *user, const struct speech_words *words)
+{
+    struct answer *a = user;
+    struct refusal r;
+    word_list_take(&a->words, words);
+    if (a->way != ANSWER_WHOLE) {
+        tell_words(a);
+    } else if (!conn_whole_beside(&a->whole, word_list_needs(&a->words), &r)) {
+        give_up(a, &r);
     }
 }
 
@@ -194,7 +208,7 @@ static void on_end(void *user, const struct speech_end *e)
         json_t *json = a->dialect->end(&all);
         if (a->way == ANSWER_WHOLE) {
             encode_true_sizes(a->fields.sound.format, a->whole.memory.bytes, a->whole.n, e->n_samples);
-            conn_answer_base64(a->conn, NULL, a->dialect->sound_name, &a->whole, json);
+            conn_answer_base64(a->conn, NULL, a->dialect->sound_name, &a->whole, NULL, json);
         } else {
             send_json(a, json);
             conn_finish(a->conn, NULL);
@@ -237,8 +251,8 @@ void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum an
         .way = way,
         .dialect = dialect,
         .own = own};
-    struct speech_request request = {
-        &a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id, c->address, false};
+    struct speech_request request = {&a->fields, METRICS_SPEECH, c->read_at, c->account, c->request_id,
+        c->address, false, &c->trace};
     double bytes = admission_bytes(c->server, &a->fields);
     bool room = way != ANSWER_WHOLE || conn_whole_begin(&a->whole, c->server, bytes, &r);
     a->speech = room ? speech_start(c->server, &request, &sink, a, &r) : NULL;

@@ -170,7 +170,7 @@ static void speak(struct context *x, const struct piece *piece)
     struct refusal r;
     const struct conn *c = x->conn;
     struct speech_request request = {&x->fields, METRICS_STREAM, clock_seconds(), c->account,
-        c->request_id, c->address, x->has_spoken};
+        c->request_id, c->address, x->has_spoken, &c->trace};
     x->taken_s = 0;
     word_list_fini(&x->words);
     x->speech = speech_start(c->server, &request, &sink, x, &r);

@@ -299,12 +299,15 @@ static void take(struct talk *x, const struct websocket_event *event)
     json_t *json = NULL;
     struct refusal r;
     utter_error error = {.text = ""};
+    utter_status status;
     if (event->kind != WEBSOCKET_TEXT) {
         talk_hang_up(x, WEBSOCKET_NOT_TEXT, "only text messages are known here");
     } else if (x->closing) {
         return;
-    } else if (body_parse(&json, (const char *)event->data, event->bytes, "the message", &error) !=
-               UTTER_OK) {
+    } else if ((status = body_parse(&json, (const char *)event->data, event->bytes, "the message",
+                    &error)) == UTTER_E_MEMORY) {
+        talk_hang_up(x, WEBSOCKET_TRY_LATER, "out of memory");
+    } else if (status != UTTER_OK) {
         refuse(&r, 400, NULL, "%s", error.text);
         talk_fail(x, &r, "");
     } else if (!json_is_object(json)) {

@@ -21,7 +21,7 @@ size_t heard_size(const struct heard *h)
 
 json_t *heard_news(struct heard *h)
 {
-    json_t *news = word_list_news(&h->words, (const char *)h->text.bytes, h->text.n, false);
+    json_t *news = word_list_news(&h->words, (const char *)h->text.bytes, h->text.n);
     return news ? json_pack("{s:s,s:i,s:o,s:b}", "type", "audio.words", "utterance_index", h->utterance,
                       "words", news, "approximate", h->words.approximate)
                 : NULL;

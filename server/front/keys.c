@@ -17,6 +17,7 @@ struct keys {
     struct account *accounts[MAX_KEYS];
     struct {
         int most_speeches, per_minute;
+        bool is_operator;
     } limits[MAX_KEYS]; /* as the file has them: in force once all of it was read */
 };
 
@@ -55,6 +56,7 @@ static bool add(struct keys *keys, const struct keys *before, const struct accou
     }
     keys->limits[keys->n].most_speeches = line->most_speeches;
     keys->limits[keys->n].per_minute = line->per_minute;
+    keys->limits[keys->n].is_operator = line->is_operator;
     keys->accounts[keys->n++] = a;
     return true;
 }
@@ -65,6 +67,7 @@ static void put_in_force(struct keys *keys)
         struct account *a = keys->accounts[i];
         const int per_minute = keys->limits[i].per_minute;
         a->most_speeches = keys->limits[i].most_speeches;
+        a->is_operator = keys->limits[i].is_operator;
         a->allowance = a->per_minute == per_minute ? a->allowance : per_minute;
         a->per_minute = per_minute;
     }
@@ -105,7 +108,7 @@ bool keys_read(struct server *s)
             "utter: %s: line %d: a key that is there already, or limits that are none (a line is KEY, "
             "or sha256: and "
             "64 hex "
-            "digits; then speeches=N, per-minute=N)\n",
+            "digits; then speeches=N, per-minute=N, operator)\n",
             s->options->key_file, number);
         list_free(keys);
         return false;

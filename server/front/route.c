@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "server/dialects/cartesia/cartesia.h"
 #include "server/dialects/deepgram/deepgram.h"
 #include "server/dialects/elevenlabs/elevenlabs.h"
@@ -16,8 +17,9 @@
 #include "server/front/speech_batch.h"
 #include "server/front/speech_http.h"
 #include "server/front/voices_http.h"
+#include "server/front/watch.h"
 #include "server/loop/account.h"
-#include "server/loop/link.h"
+#include "server/loop/links.h"
 #include "server/loop/routes.h"
 #include "server/speech/aliases.h"
 #include "server/speech/speech.h"
@@ -71,7 +73,7 @@ static json_t *model_json(const struct server *s, const char *id, bool whole)
             json_pack("{s:s,s:s,s:b,s:i,s:s,s:s,s:i,s:i,s:o,s:o}", "kind", s->ready.kind_name, "size",
                 s->ready.size_name, "takes_instructions", s->ready.takes_instructions, "sample_rate",
                 s->ready.sample_rate, "device", s->ready.device, "weights", s->ready.weights, "lanes",
-                s->ready.lanes, "max_input_chars", FIELDS_MAX_INPUT, "languages", languages, "voices",
+                links_lanes(s), "max_input_chars", FIELDS_MAX_INPUT, "languages", languages, "voices",
                 voices));
     }
     return j;
@@ -110,64 +112,9 @@ static void answer_model(struct conn *c)
     conn_refuse(c, &r);
 }
 
-static void answer_health(struct conn *c)
-{
-    const struct server *s = c->server;
-    bool good = s->is_ready || !s->was_ready || s->is_resting || s->is_waking;
-    json_t *said = json_pack("{s:s}", "status", good ? "ok" : "the worker is being replaced");
-    if (s->is_ready && (c->account || !s->keys)) { /* a stranger need not know the machine */
-        const struct wire_ready *r = &s->ready;
-        json_object_set_new(said, "device", json_string(r->device));
-        json_object_set_new(said, "kernels", json_string(s->kernels));
-        json_object_set_new(said, "weights", json_string(r->weights));
-        json_object_set_new(said, "lanes", json_integer(r->lanes));
-    }
-    conn_answer_json(c, good ? 200 : 503, said);
-}
-
-static void answer_ready(struct conn *c)
-{
-    const struct server *s = c->server;
-    /* What is asked for while the model rests or wakes is queued, and spoken: a balancer that left such a server alone
-     * would never wake it. */
-    bool up = s->is_ready || s->is_resting || s->is_waking, full = up && speech_is_full(s),
-         silent = s->is_ready && link_is_silent(s), good = up && !s->draining && !full && !silent;
-    json_t *said = json_pack("{s:s}", "status",
-        good          ? (s->is_resting     ? "resting"
-                            : s->is_waking ? "waking"
-                                           : "ready")
-        : s->draining ? "stopping"
-        : full        ? "full"
-        : silent      ? "the worker does not answer"
-                      : "opening the model");
-    if (c->account || !s->keys) { /* a stranger need not know how busy it is */
-        json_object_set_new(said, "lanes", json_integer(s->ready.lanes));
-        json_object_set_new(said, "running", json_integer(s->n_running));
-        json_object_set_new(said, "queued", json_integer(s->n_queued));
-    }
-    conn_answer_json(c, good ? 200 : 503, said);
-}
-
 static void answer_version(struct conn *c)
 {
     conn_answer_json(c, 200, json_pack("{s:s}", "version", utter_version_text()));
-}
-
-static void answer_metrics(struct conn *c)
-{
-    const struct server *s = c->server;
-    struct evbuffer *text = evbuffer_new();
-    struct metrics_now now = {s->n_running, s->n_queued, s->ready.lanes, s->capacity, s->n_conns,
-        s->is_ready, s->is_ready ? s->ready.memory_bytes : 0, utter_version_text(), s->model_id,
-        s->ready.device ? s->ready.device : ""};
-    if (text) {
-        metrics_print(&s->metrics, &now, text);
-        size_t n = evbuffer_get_length(text);
-        conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", evbuffer_pullup(text, -1), n);
-        evbuffer_free(text);
-    } else {
-        conn_answer_json(c, 503, NULL);
-    }
 }
 
 static void answer_voices(struct conn *c)
@@ -195,20 +142,6 @@ static void answer_voice(struct conn *c)
     conn_refuse(c, &r);
 }
 
-static void delete_voice(struct conn *c)
-{
-    struct refusal r;
-    if (voices_delete(c->server, voice_of_path(c), c->account, &r)) {
-        conn_answer_json(c, 200, json_pack("{s:b,s:s}", "success", 1, "message", "the voice is gone"));
-    } else if (r.status == 404) {
-        json_t *body = refusal_json(&r);
-        json_object_set_new(body, "success", json_false());
-        conn_answer_json(c, 404, body);
-    } else {
-        conn_refuse(c, &r);
-    }
-}
-
 static void answer_openapi(struct conn *c);
 
 #define JSON "application/json"
@@ -230,14 +163,22 @@ static const struct route own_routes[] = {
         false, NULL, "A voice from a recording of 1 to 30 s. Needs a base model and --voices.", "Voice",
         JSON},
     {"GET", "/v1/audio/voices/", ROUTE_KEY, 0, answer_voice, false, NULL, "One voice.", NULL, JSON},
-    {"DELETE", "/v1/audio/voices/", ROUTE_KEY, LIMIT_JSON, delete_voice, false, NULL,
+    {"DELETE", "/v1/audio/voices/", ROUTE_KEY, LIMIT_JSON, voices_http_delete, false, NULL,
         "Removes an uploaded voice.", NULL, JSON},
-    {"GET", "/metrics", ROUTE_KEY, 0, answer_metrics, false, NULL, "Counters, for Prometheus.", NULL,
+    {"GET", "/metrics", ROUTE_KEY, 0, watch_metrics, false, NULL, "Counters, for Prometheus.", NULL,
         "text/plain"},
-    {"GET", "/health", ROUTE_OPEN, 0, answer_health, false, NULL,
+    {"GET", "/health", ROUTE_OPEN, 0, watch_health, false, NULL,
         "200 while the process is well; with a key also device, kernels and lanes.", NULL, JSON},
-    {"GET", "/ready", ROUTE_OPEN, 0, answer_ready, false, NULL, "200 when a speech would be taken now.",
+    {"GET", "/ready", ROUTE_OPEN, 0, watch_ready, false, NULL, "200 when a speech would be taken now.",
         NULL, JSON},
+    {"GET", "/v1/workers", ROUTE_KEY, 0, watch_workers, false, NULL, "One for each device.", NULL,
+        JSON},
+    {"POST", "/v1/workers/*/drain", ROUTE_KEY, LIMIT_JSON, watch_drain, false, NULL,
+        "It takes no more speeches, ends with its last one and stays out.", NULL, JSON},
+    {"POST", "/v1/workers/*/replace", ROUTE_KEY, LIMIT_JSON, watch_replace, false, NULL,
+        "The same, then another takes its place.", NULL, JSON},
+    {"POST", "/v1/workers/*/start", ROUTE_KEY, LIMIT_JSON, watch_start, false, NULL,
+        "It takes speeches again.", NULL, JSON},
     {"GET", "/version", ROUTE_OPEN, 0, answer_version, false, NULL, "Of the program.", NULL, JSON},
     {"GET", "/openapi.json", ROUTE_OPEN, 0, answer_openapi, false, NULL, "This description.", NULL,
         JSON},
@@ -375,6 +316,7 @@ static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 static void answer(struct conn *c)
 {
     const struct route *route = find_route(&c->head, NULL, 0);
+    json_text_forget(); /* what others had put together and never sent */
     if (c->head.wants_websocket && !route->socket) {
         struct refusal r;
         refuse(&r, 400, NULL, "this path speaks no WebSocket");

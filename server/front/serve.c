@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The front end's life: listen, start the worker, serve, drain. */
+ * The front end's life: listen, start the workers, serve, drain. */
 #include "server/front/serve.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/listener.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -24,10 +23,12 @@
 #include "server/front/route.h"
 #include "server/loop/address.h"
 #include "server/loop/conn/conn.h"
+#include "server/loop/conn/port.h"
 #include "server/loop/jobs.h"
-#include "server/loop/link.h"
+#include "server/loop/links.h"
 #include "server/loop/log.h"
 #include "server/loop/server.h"
+#include "server/loop/spare.h"
 #include "server/protocol/websocket.h"
 #include "server/speech/admission.h"
 #include "server/speech/speech.h"
@@ -37,11 +38,13 @@
 enum {
     TICK_MS = 100,
     SHORT_TICK_MS = 1,
+    TELL_MS = 100, /* for the words to those whom the end of a drain leaves without their sound */
+    /* For the rest of a handshake, which is a way there and back. Newcomers who were shut out try again after a second,
+     * and must find the port closed. */
+    HANDSHAKE_MS = 500,
     ENCODER_THREADS = 2,
-    BACKLOG = 1024,
     SEND_BUFFER = 32 << 10,
-    OTHER_FILES = 64,
-    ACCEPTS = 8
+    OTHER_FILES = 64
 };
 enum {                      /* bytes, for the bound that is printed */
     CONN_BYTES = 24 << 10,  /* a connection with the head of its request */
@@ -73,29 +76,19 @@ static void note_full(struct server *s, bool room, const char *newcomer)
     }
 }
 
-/* A few at a time: a thousand clients who come at once must not hold up those who hear something. */
-static void on_accept(evutil_socket_t listening, short what, void *user)
+static void let_in(void *user, evutil_socket_t socket, const struct sockaddr *from)
 {
     struct server *s = user;
-    (void)what;
-    for (int i = 0; i < ACCEPTS; i++) {
-        struct sockaddr_storage address;
-        socklen_t bytes = sizeof address;
-        int socket =
-            accept4(listening, (struct sockaddr *)&address, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        char text[64];
-        if (socket < 0) {
-            return;
-        }
-        address_text(text, sizeof text, (const struct sockaddr *)&address);
-        if (s->n_conns >= s->most_conns) {
-            bool room = conn_make_room(s);
-            note_full(s, room, text);
-            s->metrics.crowded_out++;
-        }
-        if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
-            evutil_closesocket(socket);
-        }
+    char text[64];
+    address_text(text, sizeof text, from);
+    if (s->n_conns >= s->most_conns) {
+        bool room = conn_make_room(s);
+        note_full(s, room, text);
+        s->metrics.crowded_out++;
+    }
+    if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
+        conn_turn_away(socket);
+        evutil_closesocket(socket);
     }
 }
 
@@ -103,7 +96,7 @@ static int bound_port(const struct server *s)
 {
     struct sockaddr_storage address;
     socklen_t bytes = sizeof address;
-    if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &bytes) != 0) {
+    if (getsockname(port_socket(s->ports[PORT_HTTP]), (struct sockaddr *)&address, &bytes) != 0) {
         return s->options->port;
     }
     return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
@@ -128,21 +121,27 @@ static bool start_listening(struct server *s)
             "--insecure)\n",
             o->host);
     } else {
-        s->listener = evconnlistener_new_bind(s->base, NULL, NULL,
-            LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, BACKLOG, found->ai_addr,
-            (int)found->ai_addrlen);
-        if (!s->listener) {
+        s->ports[PORT_HTTP] = port_open(s->base, found, let_in, s);
+        if (!s->ports[PORT_HTTP]) {
             fprintf(stderr, "utter: %s port %d: %s%s\n", o->host, o->port, strerror(errno),
                 errno == EADDRINUSE ? " (another program listens there: --port N takes another)" : "");
         } else {
-            set_options(evconnlistener_get_fd(s->listener));
+            set_options(port_socket(s->ports[PORT_HTTP]));
         }
     }
     freeaddrinfo(found);
-    return s->listener != NULL;
+    return s->ports[PORT_HTTP] != NULL;
 }
 
 /* ---- The end ---- */
+
+static void close_ports(struct server *s)
+{
+    for (int i = 0; i < SERVER_PORTS; i++) {
+        port_close(s->ports[i]);
+        s->ports[i] = NULL;
+    }
+}
 
 static void drain(struct server *s)
 {
@@ -152,9 +151,23 @@ static void drain(struct server *s)
     s->draining = true;
     s->drain_until = clock_seconds() + s->options->drain_s;
     log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
-    event_del(s->accept);
-    evconnlistener_free(s->listener);
-    s->listener = NULL;
+    /* Who has connected, or is about to, is told: closing the ports now would reset those who were not accepted yet.
+     * Where there is nothing to wait for, the server ends at once nevertheless. */
+    s->open_until = clock_seconds() + 1e-3 * HANDSHAKE_MS;
+    for (int i = 0; i < SERVER_PORTS; i++) {
+        port_shut_out(s->ports[i]);
+    }
+    conn_drain(s);
+    wyoming_drain(s);
+    server_check_drained(s);
+}
+
+/* Who is still not whole is told, and what that needs to go out is waited for. */
+static void end_drain(struct server *s)
+{
+    s->is_stopping = true;
+    s->drain_until = clock_seconds() + 1e-3 * TELL_MS;
+    speech_stop(s);
     conn_drain(s);
     wyoming_drain(s);
     server_check_drained(s);
@@ -164,8 +177,10 @@ static void on_stop(evutil_socket_t number, short what, void *user)
 {
     struct server *s = user;
     (void)number, (void)what;
-    if (s->draining) { /* the second signal: now */
+    if (s->is_stopping) {
         event_base_loopbreak(s->base);
+    } else if (s->draining) { /* the second signal: now */
+        end_drain(s);
     }
     drain(s);
 }
@@ -183,7 +198,7 @@ static void on_child(evutil_socket_t number, short what, void *user)
     int status;
     (void)number, (void)what;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-        link_reap(s, pid, status);
+        links_reap(s, pid, status);
         voices_reap(s, pid, status);
     }
 }
@@ -193,7 +208,8 @@ static void on_child(evutil_socket_t number, short what, void *user)
  * speech has for itself. */
 static double memory_bound(const struct server *s)
 {
-    double speeches = s->ready.lanes + s->options->queue;
+    double listeners = links_lanes(s) + s->options->queue,
+           background = LINK_IDLE_LANES + s->options->queue + 1, speeches = listeners + background;
     return 3.0 * LIMIT_HELD + 2.0 * LIMIT_UNSENT_ALL +
            s->most_conns * (2.0 * LIMIT_HELD_SMALL + CONN_BYTES) +
            speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) + START_BYTES;
@@ -209,32 +225,60 @@ static void announce(const struct server *s)
         "keys %s, the front "
         "end takes at most %.0f MB\n",
         is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", bound_port(s), s->model_id, s->ready.device,
-        s->ready.weights, s->ready.lanes, o->queue, s->most_conns, s->keys ? "asked for" : "off",
+        s->ready.weights, links_lanes(s), o->queue, s->most_conns, s->keys ? "asked for" : "off",
         most * 1e-6);
     fflush(stdout);
 }
 
-static void on_ready(struct server *s, bool first)
+/* Once: when some worker has opened the model, and no other is about to for the first time. While it drains nobody
+ * who comes is served. */
+static void announce_when_known(struct server *s)
 {
-    if (first && !s->draining) { /* else nobody can come any more */
+    bool known = s->was_ready && !s->is_announced && !s->draining;
+    LINKS_FOREACH(l, s)
+    {
+        known = known && (l->is_ready || l->start_fault != 0 || l->is_out || l->n_deaths > 0);
+    }
+    if (known) {
+        s->is_announced = true;
         announce(s);
     }
-    speech_dispatch(s);
 }
 
-static const struct link_owner link_owner = {
-    on_ready, speech_dispatch, speech_message, speech_worker_lost};
+static void on_ready(struct link *l)
+{
+    announce_when_known(l->server);
+    speech_worker_ready(l);
+}
+
+static void on_beat(struct link *l)
+{
+    speech_dispatch(l->server);
+}
+
+static void on_lost(struct link *l, const char *unopened)
+{
+    speech_worker_lost(l, unopened);
+}
+
+static const struct link_owner link_owner = {on_ready, on_beat, speech_message, on_lost};
 
 static void on_tick(evutil_socket_t socket, short what, void *user)
 {
     struct server *s = user;
     double now = clock_seconds();
     (void)socket, (void)what;
-    link_tick(s, now);
+    links_tick(s, now);
     speech_tick(s, now);
+    announce_when_known(s);
     struct timeval next = {0, 1000 * (conn_tick(s, now) ? SHORT_TICK_MS : TICK_MS)};
     event_add(s->tick, &next);
-    if (s->draining && now > s->drain_until) {
+    if (s->draining && now > s->open_until) {
+        close_ports(s);
+    }
+    if (s->draining && now > s->drain_until && !s->is_stopping) {
+        end_drain(s);
+    } else if (s->draining && now > s->drain_until) {
         event_base_loopbreak(s->base);
     }
 }
@@ -273,12 +317,14 @@ static bool start_events(struct server *s)
         good = s->signals[i] && event_priority_set(s->signals[i], SERVER_SOUND) == 0 &&
                event_add(s->signals[i], NULL) == 0;
     }
+    struct sigaction child; /* that one stands still, or goes on, is no news */
+    if (good && sigaction(SIGCHLD, NULL, &child) == 0) {
+        child.sa_flags |= SA_NOCLDSTOP;
+        sigaction(SIGCHLD, &child, NULL);
+    }
     s->tick = event_new(s->base, -1, 0, on_tick, s);
     good = good && s->tick && event_priority_set(s->tick, SERVER_SOUND) == 0 &&
            event_add(s->tick, &tick) == 0;
-    s->accept =
-        event_new(s->base, evconnlistener_get_fd(s->listener), EV_READ | EV_PERSIST, on_accept, s);
-    good = good && s->accept && event_add(s->accept, NULL) == 0;
     s->jobs = good ? jobs_new(s->base, ENCODER_THREADS) : NULL;
     if (!s->jobs) {
         fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
@@ -309,9 +355,7 @@ static void server_fini(struct server *s)
         conn_drop(c);
     }
     wyoming_close(s);
-    link_close(s);
-    /* Without a worker no lane is left: those that nobody wants are freed here. */
-    speech_worker_lost(s, NULL);
+    links_close(s);
     jobs_free(s->jobs);
     voices_close(s);
     keys_free(s);
@@ -324,13 +368,9 @@ static void server_fini(struct server *s)
     if (s->tick) {
         event_free(s->tick);
     }
-    if (s->accept) {
-        event_free(s->accept);
-    }
-    if (s->listener) {
-        evconnlistener_free(s->listener);
-    }
+    close_ports(s);
     event_base_free(s->base);
+    spare_end();
     memory_free(s->ready_bytes);
 }
 
@@ -340,11 +380,17 @@ int serve_run(const struct serve_options *options)
     uint32_t boot = 0;
     TAILQ_INIT(&s.conns);
     TAILQ_INIT(&s.queued);
-    TAILQ_INIT(&s.running);
+    TAILQ_INIT(&s.background.queued);
+    s.background.most_still_s = 0.5;
     admission_begin(&s);
+    memory_keep_little(); /* a sound that has been sent goes back to the system */
+    spare_begin();
     s.base = event_base_new();
     if (!s.base || event_base_priority_init(s.base, SERVER_PRIORITIES) != 0) {
         fprintf(stderr, "utter: the server cannot start: %s\n", strerror(errno));
+        if (s.base) {
+            event_base_free(s.base);
+        }
         return 2;
     }
     if (getrandom(&boot, sizeof boot, 0) != (ssize_t)sizeof boot) {
@@ -357,7 +403,7 @@ int serve_run(const struct serve_options *options)
     if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s) ||
         !wyoming_open(&s)) {
         s.exit_code = 1;
-    } else if (!start_events(&s) || !link_open(&s, &link_owner)) {
+    } else if (!start_events(&s) || !links_open(&s, &link_owner)) {
         s.exit_code = 2;
     } else {
         event_base_dispatch(s.base);
@@ -371,7 +417,7 @@ int serve_child(int n, char **arguments)
     if (n == 2 && strcmp(arguments[0], "serve-worker") == 0) {
         return worker_main(atoi(arguments[1]));
     }
-    if (n == 4 && strcmp(arguments[0], "serve-clone") == 0) {
+    if (n == 5 && strcmp(arguments[0], "serve-clone") == 0) {
         return voices_child(arguments + 1);
     }
     return -1;

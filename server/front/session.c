@@ -88,6 +88,12 @@ static void send_no_memory(struct session *x)
     send_error(x, &r, false);
 }
 
+/* Memory is out for what the client has said: what follows would mean something else without it. Frees the session. */
+static void hang_up(struct session *x)
+{
+    conn_close_socket(x->conn, WEBSOCKET_TRY_LATER, "out of memory");
+}
+
 static void send_plain_error(struct session *x, const char *param, const char *why)
 {
     struct refusal r;
@@ -133,7 +139,8 @@ static void speak(struct session *x, const struct part *part)
     const struct conn *c = x->conn;
     struct speech_request request = {&x->config, METRICS_STREAM, clock_seconds(), c->account,
         c->request_id, c->address,
-        part->sentence > 0}; /* who has heard the first sentence hears the others */
+        part->sentence > 0, /* who has heard the first sentence hears the others */
+        &c->trace};
     x->speech = speech_start(c->server, &request, &sink, x, &r);
     if (!x->speech) {
         refuse_all(x, &r);
@@ -362,7 +369,7 @@ static void take_text(struct session *x, const json_t *message)
     } else if (!has_room(x, n)) {
         send_plain_error(x, "text", "more than 1 MiB of text waits in this session");
     } else if (!add_text(x, text, n) || !cut_text(x)) {
-        send_no_memory(x);
+        hang_up(x);
     } else if (x->config.cut == FIELDS_CUT_NONE || TAILQ_FIRST(&x->parts)->ended) {
         go_on(x);
     }
@@ -385,6 +392,8 @@ static void take_done(struct session *x)
     if (part) {
         end_part(x, part, true);
         go_on(x);
+    } else {
+        hang_up(x);
     }
 }
 
@@ -497,9 +506,10 @@ static void on_message(void *user, const struct websocket_event *event)
         conn_close_socket(x->conn, WEBSOCKET_NOT_TEXT, "only text messages are known here");
         return;
     }
-    if (body_parse(&message, (const char *)event->data, event->bytes, "the message", &error) !=
-        UTTER_OK) {
-        send_plain_error(x, NULL, error.text);
+    utter_status status =
+        body_parse(&message, (const char *)event->data, event->bytes, "the message", &error);
+    if (status != UTTER_OK) {
+        status == UTTER_E_MEMORY ? hang_up(x) : send_plain_error(x, NULL, error.text);
         return;
     }
     const char *type = json_string_value(json_object_get(message, "type"));
@@ -561,4 +571,7 @@ void session_request(struct conn *c)
     TAILQ_INIT(&x->parts);
     conn_own(c, &owner, x);
     conn_upgrade(c, accept, LIMIT_WS_MESSAGE);
+    if (!c->socket) { /* memory is out, and the client knows */
+        memory_free(x);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /v1/audio/speech/batch: up to 32 speeches, one answer. A bad item does not fail the others. */
 #include "server/front/speech_batch.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,8 @@ struct item {
     struct fields fields;
     struct conn_whole sound;
     struct word_list words;
-    char *result; /* of its end, as JSON; where it is good the sound comes first */
+    char *result;         /* of its end, as JSON; where it is good sound and words come first */
+    struct wire_out said; /* these words, as text */
     bool good;
 };
 
@@ -45,6 +47,7 @@ static void batch_free(struct batch *b)
         fields_fini(&b->items[i].fields);
         conn_whole_fini(&b->items[i].sound);
         word_list_fini(&b->items[i].words);
+        wire_fini(&b->items[i].said);
         memory_plain_free(b->items[i].result);
     }
     json_decref(b->body);
@@ -53,7 +56,7 @@ static void batch_free(struct batch *b)
 
 static void set_result(struct item *item, bool good, json_t *result)
 {
-    item->result = result ? json_dumps(result, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    item->result = json_text_write(result, JSON_COMPACT | JSON_REAL_PRECISION(9));
     item->good = good;
     item->batch->n_good += good;
     json_decref(result);
@@ -78,8 +81,9 @@ static void set_good(struct item *item, const struct speech_end *e)
         e->n_text_tokens + e->n_frames);
     if (result && item->fields.words) {
         const char *text = item->fields.input;
-        json_t *words = word_list_news(&item->words, text, strlen(text), true);
-        json_object_set_new(result, "words", words ? words : json_array());
+        wire_put(&item->said, "\"words\":", 8);
+        word_list_write(&item->words, text, strlen(text), &item->said);
+        wire_put(&item->said, ",", 1);
         json_object_set_new(result, "approximate", json_boolean(item->words.approximate));
     }
     set_result(item, true, result);
@@ -87,25 +91,35 @@ static void set_good(struct item *item, const struct speech_end *e)
 
 static void go_on(struct batch *b);
 
+/* In the middle of it: there is no more room. */
+static void give_up(struct item *item, const struct refusal *r)
+{
+    speech_cancel(item->speech);
+    item->speech = NULL;
+    item->batch->n_running--;
+    set_failed(item, r);
+    conn_whole_fini(&item->sound);
+    word_list_fini(&item->words);
+    go_on(item->batch);
+}
+
 static void on_bytes(void *user, const void *bytes, size_t n)
 {
     struct item *item = user;
-    struct batch *b = item->batch;
     struct refusal r;
     if (!conn_whole_put(&item->sound, bytes, n, &r)) {
-        speech_cancel(item->speech);
-        item->speech = NULL;
-        b->n_running--;
-        set_failed(item, &r);
-        conn_whole_fini(&item->sound);
-        go_on(b);
+        give_up(item, &r);
     }
 }
 
 static void on_words(void *user, const struct speech_words *words)
 {
     struct item *item = user;
+    struct refusal r;
     word_list_take(&item->words, words);
+    if (!conn_whole_beside(&item->sound, word_list_needs(&item->words), &r)) {
+        give_up(item, &r);
+    }
 }
 
 static void on_end(void *user, const struct speech_end *e)
@@ -144,8 +158,8 @@ static void start_item(struct item *item)
     double bytes = good ? admission_bytes(b->conn->server, &item->fields) : 0;
     if (good && conn_whole_begin(&item->sound, b->conn->server, bytes, &r)) {
         const struct conn *c = b->conn;
-        struct speech_request request = {
-            &item->fields, METRICS_BATCH, b->read_at, c->account, c->request_id, c->address, true};
+        struct speech_request request = {&item->fields, METRICS_BATCH, b->read_at, c->account,
+            c->request_id, c->address, true, &c->trace};
         item->speech = speech_start(c->server, &request, &sink, item, &r);
     }
     if (!item->speech) {
@@ -183,7 +197,8 @@ static void answer(struct batch *b)
             item->sound = (struct conn_whole){.n = 0};
             base64_part_put(&parts[i + 1], "\",");
         }
-        parts[i + 1].text.failed |= !item->result;
+        wire_put(&parts[i + 1].text, item->said.bytes, item->said.n);
+        parts[i + 1].text.failed |= !item->result || item->said.failed;
         base64_part_put(&parts[i + 1], item->result ? item->result + item->good : "");
     }
     snprintf(text, sizeof text, "],\"total\":%d,\"succeeded\":%d,\"failed\":%d}", b->n, b->n_good,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /v1/audio/speech: sound as it is made, events with sound in them, or one whole file. */
 #include "server/front/speech_http.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,45 +64,69 @@ static void begin(struct answer *a)
     a->begun = true;
 }
 
+static void put(struct wire_out *out, const char *text)
+{
+    wire_put(out, text, strlen(text));
+}
+
 /* An event of one line, for the parsers that read only lines with data. */
+static void send_line(struct conn *c, struct wire_out *line)
+{
+    put(line, "\n\n");
+    line->failed ? conn_starve(c) : conn_piece(c, line->bytes, line->n);
+    wire_fini(line);
+}
+
 static void send_event(struct conn *c, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (text) {
         struct wire_out line = {0};
-        const char *type = json_string_value(json_object_get(json, "type"));
-        wire_put(&line, "event: ", 7);
-        wire_put(&line, type, strlen(type));
-        wire_put(&line, "\ndata: ", 7);
-        wire_put(&line, text, strlen(text));
-        wire_put(&line, "\n\n", 2);
-        conn_piece(c, line.bytes, line.failed ? 0 : line.n);
-        wire_fini(&line);
+        put(&line, "event: ");
+        put(&line, json_string_value(json_object_get(json, "type")));
+        put(&line, "\ndata: ");
+        put(&line, text);
+        send_line(c, &line);
         memory_plain_free(text);
+    } else {
+        conn_starve(c);
     }
     json_decref(json);
+}
+
+static void send_sound(struct answer *a, const void *bytes, size_t n)
+{
+    struct wire_out line = {0};
+    put(&line, "event: speech.audio.delta\ndata: {\"type\":\"speech.audio.delta\",\"audio\":\"");
+    base64_put(&line, bytes, n);
+    put(&line, "\",\"response_format\":\"");
+    put(&line, encode_format_name(a->fields.sound.format));
+    put(&line, "\"}");
+    send_line(a->conn, &line);
+}
+
+/* In the middle of it: a whole answer for which there is no more room. */
+static void give_up(struct answer *a, const struct refusal *r)
+{
+    speech_cancel(a->speech);
+    conn_refuse(a->conn, r);
+    answer_free(a);
 }
 
 static void collect(struct answer *a, const void *bytes, size_t n)
 {
     struct refusal r;
     if (!conn_whole_put(&a->whole, bytes, n, &r)) {
-        speech_cancel(a->speech);
-        conn_refuse(a->conn, &r);
-        answer_free(a);
+        give_up(a, &r);
     }
-}
-
-/* `final`: of the whole, each word once. */
-static json_t *words_json(struct answer *a, bool final)
-{
-    return word_list_news(&a->words, a->fields.input, strlen(a->fields.input), final);
 }
 
 /* Of events: the words that are new. */
 static void tell_words(struct answer *a)
 {
-    json_t *news = a->fields.streaming == FIELDS_SSE && a->begun ? words_json(a, false) : NULL;
+    json_t *news = a->fields.streaming == FIELDS_SSE && a->begun
+                       ? word_list_news(&a->words, a->fields.input, strlen(a->fields.input))
+                       : NULL;
     if (news) {
         send_event(a->conn, json_pack("{s:s,s:o,s:b}", "type", "speech.audio.words", "words", news,
                                 "approximate", a->words.approximate));
@@ -112,8 +137,13 @@ static void tell_words(struct answer *a)
 static void on_words(void *user, const struct speech_words *words)
 {
     struct answer *a = user;
+    struct refusal r;
     word_list_take(&a->words, words);
-    tell_words(a);
+    if (a->fields.streaming != FIELDS_WHOLE) {
+        tell_words(a);
+    } else if (!conn_whole_beside(&a->whole, word_list_needs(&a->words), &r)) {
+        give_up(a, &r);
+    }
 }
 
 static void on_bytes(void *user, const void *bytes, size_t n)
@@ -127,9 +157,7 @@ static void on_bytes(void *user, const void *bytes, size_t n)
         begin(a);
     }
     if (a->fields.streaming == FIELDS_SSE) {
-        send_event(a->conn,
-            json_pack("{s:s,s:o,s:s}", "type", "speech.audio.delta", "audio", base64_write(bytes, n),
-                "response_format", encode_format_name(a->fields.sound.format)));
+        send_sound(a, bytes, n);
         tell_words(a); /* that came while the coder was at work */
     } else {
         conn_piece(a->conn, bytes, n);
@@ -148,13 +176,14 @@ static json_t *usage_json(const struct speech_end *e)
 /* The whole sound with its words. */
 static void answer_words(struct answer *a, const char *timing, const struct speech_end *e)
 {
-    json_t *words = words_json(a, true);
-    json_t *json = json_pack("{s:s,s:i,s:s,s:i,s:f,s:o,s:b,s:o}", "media_type",
+    struct wire_out words = {0};
+    json_t *json = json_pack("{s:s,s:i,s:s,s:i,s:f,s:b,s:o}", "media_type",
         encode_content_type(a->fields.sound.format), "sample_rate", a->rate, "finish_reason",
         speech_finish_reason(e->finish), "not_whole", e->model.n_broken, "audio_seconds", e->audio_s,
-        "words", words ? words : json_array(), "approximate", a->words.approximate, "usage",
-        usage_json(e));
-    conn_answer_base64(a->conn, timing, "audio_data", &a->whole, json);
+        "approximate", a->words.approximate, "usage", usage_json(e));
+    wire_put(&words, "\"words\":", 8);
+    word_list_write(&a->words, a->fields.input, strlen(a->fields.input), &words);
+    conn_answer_base64(a->conn, timing, "audio_data", &a->whole, &words, json);
 }
 
 static void end_good(struct answer *a, const struct speech_end *e)
@@ -163,9 +192,10 @@ static void end_good(struct answer *a, const struct speech_end *e)
     write_timing(timing, sizeof timing, e);
     if (a->fields.streaming == FIELDS_SSE) {
         send_event(
-            a->conn, json_pack("{s:s,s:s,s:s,s:i,s:f,s:f,s:o}", "type", "speech.audio.done",
+            a->conn, json_pack("{s:s,s:s,s:s,s:i,s:i,s:i,s:f,s:f,s:o}", "type", "speech.audio.done",
                          "finish_reason", speech_finish_reason(e->finish), "finish",
-                         utter_finish_text(e->finish), "not_whole", e->model.n_broken, "audio_seconds",
+                         utter_finish_text(e->finish), "not_whole", e->model.n_broken, "pieces",
+                         e->model.n_pieces, "said_again", e->model.n_retries, "audio_seconds",
                          e->audio_s, "first_ms", 1e3 * e->first_s, "usage", usage_json(e)));
         conn_finish(a->conn, NULL);
     } else if (a->fields.streaming == FIELDS_WHOLE) {
@@ -236,8 +266,8 @@ static void speak(struct answer *a)
 {
     struct refusal r;
     struct conn *c = a->conn;
-    struct speech_request request = {
-        &a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id, c->address, false};
+    struct speech_request request = {&a->fields, METRICS_SPEECH, a->read_at, c->account, c->request_id,
+        c->address, false, &c->trace};
     double bytes = admission_bytes(c->server, &a->fields);
     bool room =
         a->fields.streaming != FIELDS_WHOLE || conn_whole_begin(&a->whole, c->server, bytes, &r);
@@ -247,6 +277,7 @@ static void speak(struct answer *a)
         return;
     }
     a->rate = speech_rate(a->speech);
+    a->words.exact = a->fields.background; /* for a result that is kept */
     conn_own(c, &owner, a);
     speech_text(a->speech, a->fields.input, strlen(a->fields.input));
     if (c->owner) { /* a failure may have ended it already */
@@ -273,8 +304,11 @@ static void make_voice(struct answer *a)
     struct wire_out sound = {0};
     struct refusal r;
     const struct fields *f = &a->fields;
+    const bool is_base64 = base64_read(f->ref_audio, &sound);
     bool started = false;
-    if (!base64_read(f->ref_audio, &sound)) {
+    if (sound.failed) {
+        refuse(&r, 503, NULL, "out of memory");
+    } else if (!is_base64) {
         refuse(&r, 400, "ref_audio", "\"ref_audio\" is not base64");
     } else {
         struct voices_upload upload = {.transcript = f->x_vector_only ? NULL : f->ref_text,

@@ -94,6 +94,11 @@ static void create_from_form(struct conn *c, const char *type)
     char *texts[N_TEXTS] = {NULL};
     size_t n = evbuffer_get_length(c->body);
     const char *body = n ? (const char *)evbuffer_pullup(c->body, -1) : "";
+    if (!body) {
+        refuse(&r, 503, NULL, "out of memory");
+        conn_refuse(c, &r);
+        return;
+    }
     const char *fault = multipart_parse(&form, type, body, n);
     const struct multipart_part *sound = fault ? NULL : multipart_find(&form, "audio_sample");
     bool good = sound || refuse(&r, 400, fault ? NULL : "audio_sample", "%s",
@@ -141,7 +146,9 @@ static void create_from_json(struct conn *c)
     const char *text = json_string_value(json_object_get(body, "audio_sample"));
     text = text ? text : json_string_value(json_object_get(body, "ref_audio"));
     bool good = text && *text && base64_read(text, &sound);
-    if (!good) {
+    if (sound.failed) {
+        refuse(&r, 503, NULL, "out of memory");
+    } else if (!good) {
         refuse(&r, 400, "audio_sample", "\"audio_sample\" must be a recording in base64");
     }
     if (good && take_json(body, texts, &r)) {
@@ -163,5 +170,39 @@ void voices_http_create(struct conn *c)
         create_from_form(c, type);
     } else {
         create_from_json(c);
+    }
+}
+
+static void refuse_delete(struct conn *c, const struct refusal *r)
+{
+    if (r->status == 404) {
+        json_t *body = refusal_json(r);
+        json_object_set_new(body, "success", json_false());
+        conn_answer_json(c, 404, body);
+    } else {
+        conn_refuse(c, r);
+    }
+}
+
+static void on_deleted(void *user, json_t *voice, const char *file, const struct refusal *r)
+{
+    struct conn *c = user;
+    (void)voice, (void)file;
+    c->owner = NULL;
+    if (r) {
+        refuse_delete(c, r);
+    } else {
+        conn_answer_json(c, 200, json_pack("{s:b,s:s}", "success", 1, "message", "the voice is gone"));
+    }
+}
+
+void voices_http_delete(struct conn *c)
+{
+    struct refusal r;
+    const char *name = strstr(c->head.path, "/voices/") + strlen("/voices/");
+    conn_own(c, &owner, c);
+    if (!voices_delete(c->server, name, c->account, on_deleted, c, &r)) {
+        c->owner = NULL;
+        refuse_delete(c, &r);
     }
 }

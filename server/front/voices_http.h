@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * POST /v1/audio/voices: a voice from a recording. */
+ * POST /v1/audio/voices: a voice from a recording. DELETE: it goes. */
 #ifndef SERVER_VOICES_HTTP_H
 #define SERVER_VOICES_HTTP_H
 
@@ -7,5 +7,6 @@
 
 /* Takes the whole request, and answers it sooner or later. */
 void voices_http_create(struct conn *c);
+void voices_http_delete(struct conn *c);
 
 #endif

@@ -11,15 +11,17 @@
 
 struct line {
     const char *key, *name;
-    size_t at; /* in struct load_sample */
+    size_t at;            /* in struct load_sample */
+    enum load_outcome of; /* which answers are counted */
 };
 
 static const struct line lines[] = {
-    {"first_ms", "first sound", offsetof(struct load_sample, first_s)},
-    {"audible_ms", "first audible sample", offsetof(struct load_sample, audible_s)},
-    {"worst_gap_ms", "longest gap of a stream", offsetof(struct load_sample, gap_s)},
-    {"underrun_ms", "longest underrun", offsetof(struct load_sample, starved_s)},
-    {"total_ms", "whole answer", offsetof(struct load_sample, total_s)},
+    {"first_ms", "first sound", offsetof(struct load_sample, first_s), LOAD_GOOD},
+    {"audible_ms", "first audible sample", offsetof(struct load_sample, audible_s), LOAD_GOOD},
+    {"worst_gap_ms", "longest gap of a stream", offsetof(struct load_sample, gap_s), LOAD_GOOD},
+    {"underrun_ms", "longest underrun", offsetof(struct load_sample, starved_s), LOAD_GOOD},
+    {"total_ms", "whole answer", offsetof(struct load_sample, total_s), LOAD_GOOD},
+    {"refused_ms", "refusal", offsetof(struct load_sample, total_s), LOAD_REFUSED},
 };
 
 static int compare(const void *a, const void *b)
@@ -75,13 +77,13 @@ static void put(
     }
 }
 
-/* Of one line of the table, over the good answers. `values` has room for all. */
+/* Of one line of the table. `values` has room for all samples. */
 static struct percentiles of_samples(
     const struct load_seen *seen, const struct line *line, double *values)
 {
     int m = 0;
     for (int i = 0; i < seen->n; i++) {
-        if (seen->samples[i].outcome == LOAD_GOOD) {
+        if (seen->samples[i].outcome == line->of) {
             values[m++] =
                 1e3 * *(const double *)(const void *)((const char *)&seen->samples[i] + line->at);
         }

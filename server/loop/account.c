@@ -66,6 +66,12 @@ static bool take_limit(int *limit, const char *name, const char *word, size_t n)
     return value >= 1 && value <= ACCOUNT_MOST;
 }
 
+static bool take_word(bool *is, const char *name, const char *word, size_t n)
+{
+    *is = *is || (n == strlen(name) && memcmp(word, name, n) == 0);
+    return *is && n == strlen(name) && memcmp(word, name, n) == 0;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -105,7 +111,8 @@ enum account_line account_parse(struct account *account, const char *line, size_
             account_digest(account->digest, line, bytes);
         } else {
             good = take_limit(&account->most_speeches, "speeches=", line, bytes) ||
-                   take_limit(&account->per_minute, "per-minute=", line, bytes);
+                   take_limit(&account->per_minute, "per-minute=", line, bytes) ||
+                   take_word(&account->is_operator, "operator", line, bytes);
         }
         if (!good) {
             return ACCOUNT_LINE_BAD;

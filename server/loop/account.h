@@ -15,6 +15,7 @@ enum { ACCOUNT_DIGEST = 32, ACCOUNT_MOST = 100000, ACCOUNT_MARK = 17 };
 struct account {
     uint8_t digest[ACCOUNT_DIGEST]; /* SHA-256 of the key */
     int most_speeches, per_minute;  /* 0: no limit */
+    bool is_operator;               /* may send workers away */
     int n_speeches;                 /* queued or on lanes */
     double allowance,
         counted_at; /* requests that may come at once, as of that time; at most per_minute */
@@ -23,8 +24,8 @@ struct account {
 
 enum account_line { ACCOUNT_LINE_EMPTY, ACCOUNT_LINE_KEY, ACCOUNT_LINE_BAD };
 
-/* "KEY" or "sha256:HEX", then any of " speeches=N" and " per-minute=N"; # begins a comment. Fills in digest and limits
- * of *account. */
+/* "KEY" or "sha256:HEX", then any of " speeches=N", " per-minute=N" and " operator"; # begins a comment. Fills in what
+ * *account has of it. */
 enum account_line account_parse(struct account *account, const char *line, size_t n);
 void account_digest(uint8_t digest[ACCOUNT_DIGEST], const char *key, size_t n);
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 
 void log_event(const struct server *s, const char *event, json_t *fields)
@@ -22,7 +23,7 @@ void log_event(const struct server *s, const char *event, json_t *fields)
         snprintf(when + n, sizeof when - n, ".%03ldZ", t.tv_nsec / 1000000);
         json_t *line = json_pack("{s:s,s:s}", "time", when, "event", event);
         json_object_update(line, fields);
-        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        char *text = json_text_write(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
         if (text) {
             fprintf(stderr, "%s\n", text);
             memory_plain_free(text);
@@ -30,4 +31,5 @@ void log_event(const struct server *s, const char *event, json_t *fields)
         json_decref(line);
     }
     json_decref(fields);
+    json_text_forget(); /* where no line was written: the answer that comes next lacks nothing by that */
 }

@@ -3,8 +3,9 @@
 #ifndef SERVER_METRICS_H
 #define SERVER_METRICS_H
 
-#include <event2/buffer.h>
 #include <stdint.h>
+
+#include "server/protocol/wire.h"
 
 enum { METRICS_BUCKETS = 15 };
 
@@ -13,8 +14,20 @@ struct histogram {
     double sum;
 };
 
-enum metrics_endpoint { METRICS_SPEECH, METRICS_STREAM, METRICS_BATCH, METRICS_N_ENDPOINTS };
-enum metrics_outcome { METRICS_OK, METRICS_ERROR, METRICS_CANCELLED, METRICS_N_OUTCOMES };
+enum metrics_endpoint {
+    METRICS_SPEECH,
+    METRICS_STREAM,
+    METRICS_BATCH,
+    METRICS_BACKGROUND, /* by whichever of them it was asked for */
+    METRICS_N_ENDPOINTS
+};
+enum metrics_outcome {
+    METRICS_OK,
+    METRICS_ERROR,
+    METRICS_CANCELLED,
+    METRICS_GIVEN_BACK, /* its lane, to listeners */
+    METRICS_N_OUTCOMES
+};
 enum metrics_rejection {
     METRICS_QUEUE_FULL,
     METRICS_NOT_READY,
@@ -23,6 +36,7 @@ enum metrics_rejection {
     METRICS_RATE,
     METRICS_INVALID,
     METRICS_TOO_LARGE,
+    METRICS_BACKGROUND_FULL,
     METRICS_N_REJECTIONS,
 };
 enum metrics_stage {
@@ -38,21 +52,32 @@ struct metrics {
     uint64_t rejected[METRICS_N_REJECTIONS], cancelled[METRICS_N_STAGES];
     uint64_t runaway, said_again, not_whole, unknown_fields, worker_starts, worker_deaths, connections,
         dropped_stalled, crowded_out;
-    double audio_s, prefill_s, talker_s, predictor_s, vocoder_s;
+    double audio_s, background_s, prefill_s, talker_s, predictor_s, vocoder_s;
     struct histogram ttfa, queue_wait, cancel_to_free, total, underrun, step;
-    int batch; /* lanes of the last step */
 };
 
 const char *metrics_stage_name(enum metrics_stage stage);
 void histogram_add(struct histogram *h, double seconds);
 
-/* What is now, beside what has been counted. */
-struct metrics_now {
-    int running, queued, lanes, capacity, connections, ready;
-    uint64_t worker_memory_bytes;
-    const char *version, *model, *device;
+/* Of one worker, in the order of the table in metrics.c. */
+enum { METRICS_OF_WORKER = 9 };
+struct metrics_worker {
+    int number;
+    const char *device;
+    double values[METRICS_OF_WORKER];
 };
 
-void metrics_print(const struct metrics *m, const struct metrics_now *now, struct evbuffer *out);
+/* What is now, beside what has been counted. */
+struct metrics_now {
+    int running, queued, background_running, background_queued, lanes, capacity, connections, ready;
+    int batch;  /* lanes of the last steps */
+    double use; /* how much of what can be promised is, 0 to 1 */
+    uint64_t worker_memory_bytes;
+    const char *version, *model, *device;
+    const struct metrics_worker *workers;
+    int n_workers;
+};
+
+void metrics_print(const struct metrics *m, const struct metrics_now *now, struct wire_out *out);
 
 #endif

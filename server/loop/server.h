@@ -48,9 +48,13 @@ enum {
 static const size_t LIMIT_FILED = (size_t)8 << 30;
 
 /* What the loop does first: sound for those who hear. Everything else (new connections, requests, deadlines) comes when
- * none of it waits. */
-enum { SERVER_SOUND, SERVER_OTHER, SERVER_PRIORITIES };
+ * none of it waits, and what the idle worker says, which nobody waits for, behind that. */
+enum { SERVER_SOUND, SERVER_OTHER, SERVER_IDLE, SERVER_PRIORITIES };
 
+/* Where clients connect. */
+enum { PORT_HTTP, PORT_WYOMING, SERVER_PORTS };
+
+struct bufferevent;
 struct conn;
 struct speech;
 struct link;
@@ -58,6 +62,7 @@ struct voices;
 struct wyoming;
 struct keys;
 struct account;
+struct port;
 
 TAILQ_HEAD(conn_list, conn);
 TAILQ_HEAD(speech_list, speech);
@@ -70,11 +75,19 @@ struct admission {
     double quiet_since;    /* since when there has been room */
 };
 
+/* What speeches of one voice have in common at their beginning: a worker that has read it once reads it faster. */
+struct beginning {
+    uint64_t hash, where;    /* where: a bit for each worker that has read it */
+    double first_s, again_s; /* how long a prompt took where it was new, and where not: running means */
+    uint32_t used;           /* the last speech that had it; 0: free */
+};
+enum { BEGINNINGS = 64 };
+
 struct server {
     const struct serve_options *options;
     struct event_base *base;
-    struct evconnlistener *listener;
-    struct event *accept, *tick, *signals[4];
+    struct port *ports[SERVER_PORTS]; /* NULL: closed, or not wanted */
+    struct event *tick, *signals[4];
     struct conn_list conns;
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */
@@ -85,37 +98,53 @@ struct server {
     uint64_t n_requests;
     char boot[9]; /* in request ids: differs from run to run */
 
-    struct link *link;       /* to the worker */
-    struct wire_ready ready; /* what it said; strings in ready_bytes */
+    struct link *links; /* to the workers, each with the speeches that run on it */
+    int n_links;
+    struct wire_ready ready; /* what one of them said of the model; strings in ready_bytes */
     uint8_t *ready_bytes;
-    bool was_ready;    /* some worker has been */
-    bool is_ready;     /* the worker is, now */
-    bool is_resting;   /* there is none, because nobody asked for long; the next speech brings one */
-    double worked_at;  /* when there was something to do last */
-    bool is_waking;    /* that one opens the model: what waits for it is not late yet */
-    char kernels[352]; /* that make the frames now; a GPU may go on with others after a fault */
+    bool was_ready; /* some worker has been */
+    bool is_announced;
+    bool is_resting;  /* there is none, because nobody asked for long; the next speech brings them */
+    double worked_at; /* when there was something to do last */
     char model_id[128];
 
     struct speech_list queued;
-    struct speech_list running; /* also those that were cancelled, until their lane is free */
-    int n_queued, n_running;
-    int capacity; /* speeches that the worker can make as fast as they are heard; 0: not known */
+    int n_queued, n_running; /* n_running: on all workers */
+    struct {
+        struct speech_list queued;
+        int n_queued, n_running;
+        double worked_at; /* when there was some last */
+        /* On processors they have a worker of their own, which is none of `links`: the kernel takes the processor from
+         * it as soon as another one has something to do. NULL: it has not been asked for. */
+        struct link *link;
+        /* How long that worker has stood still for listeners, less what it has run since; when that was reckoned last;
+         * it has stood still long enough: until it has run as long, it runs. */
+        double still_s, looked_at;
+        double most_still_s; /* in a row, and a tick */
+        bool is_due;
+    } background; /* likewise, and apart: listeners do not count them */
     struct admission admission;
+    struct beginning beginnings[BEGINNINGS];
     uint32_t next_id;
 
     struct jobs *jobs;
     struct voices *voices;
+    const char *voice_folders[2]; /* that the worker reads, or NULL; of the voices */
     struct keys *keys;
     struct wyoming *wyoming;
     int n_wyoming;     /* its clients */
     json_t *voice_map; /* of --voice-map, or NULL */
     struct metrics metrics;
     bool draining;
-    double drain_until;
+    double drain_until,
+        open_until;   /* open_until: for those who were about to connect when it began to drain */
+    bool is_stopping; /* its time is up: those who were left have been told */
     int exit_code;
 };
 
 /* Leaves the loop when a drain has nothing left to wait for. */
 void server_check_drained(struct server *s);
+/* Something that a client has sent is there, and nobody has looked at it yet. */
+bool server_has_come(struct bufferevent *from);
 
 #endif

@@ -2,10 +2,14 @@
  * Starts this program again, with the signals and files of a fresh one. */
 #include "server/loop/spawn.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -36,4 +40,23 @@ pid_t spawn_program(char *const *arguments, int socket, int error_pipe)
     posix_spawn_file_actions_destroy(&actions);
     errno = fault;
     return fault ? -1 : pid;
+}
+
+/* A signal for the process is its first thread's to take, which at idle priority may wait for a core while others of it
+ * run on: so each is told. Going on takes back what of that is still due. */
+bool spawn_still(pid_t pid, bool still)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = still ? opendir(path) : NULL;
+    for (const struct dirent *e; threads && (e = readdir(threads));) {
+        const long id = strtol(e->d_name, NULL, 10);
+        if (id > 0) {
+            syscall(SYS_tgkill, pid, id, SIGSTOP);
+        }
+    }
+    if (threads) {
+        closedir(threads);
+    }
+    return kill(pid, still ? SIGSTOP : SIGCONT) == 0;
 }

@@ -20,6 +20,18 @@ json_t *base64_write(const void *bytes, size_t n)
     return json;
 }
 
+void base64_put(struct wire_out *out, const void *bytes, size_t n)
+{
+    enum { BLOCK = 3 << 9 }; /* whole threes, so that there is no padding between two */
+    char text[BASE64_ENCODE_RAW_LENGTH(BLOCK)];
+    const uint8_t *at = bytes;
+    for (size_t many; n > 0 && !out->failed; at += many, n -= many) {
+        many = n < BLOCK ? n : BLOCK;
+        base64_encode_raw(text, many, at);
+        wire_put(out, text, BASE64_ENCODE_RAW_LENGTH(many));
+    }
+}
+
 bool base64_read(const char *text, struct wire_out *out)
 {
     struct base64_decode_ctx decode;
@@ -34,5 +46,6 @@ bool base64_read(const char *text, struct wire_out *out)
         wire_put(out, bytes, n);
     }
     memory_free(bytes);
+    out->failed = out->failed || !bytes;
     return good && !out->failed;
 }

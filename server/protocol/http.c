@@ -166,6 +166,11 @@ static int count_fields(const struct http_head *head, const char *name)
     return n;
 }
 
+const char *http_only_field(const struct http_head *head, const char *name)
+{
+    return count_fields(head, name) == 1 ? http_field(head, name) : NULL;
+}
+
 bool http_value_has(const char *value, const char *word)
 {
     size_t length = strlen(word);
@@ -206,13 +211,18 @@ static int parse_length(struct http_head *head, const char *value)
 /* What the fields say together: how long the body is, and what happens after the answer. */
 static int judge(struct http_head *head)
 {
-    const char *length = http_field(head, "Content-Length"),
+    static const char host_bytes[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%!$&'()*+;=:[]";
+    const char *host = http_field(head, "Host"), *length = http_field(head, "Content-Length"),
                *coding = http_field(head, "Transfer-Encoding"), *expect = http_field(head, "Expect");
     if (count_fields(head, "Host") > 1 || (head->minor == 1 && count_fields(head, "Host") == 0)) {
         return fault(head, 400, "one Host header is needed");
     }
-    if (head->authority && strcasecmp(head->authority, http_field(head, "Host")) != 0) {
-        return fault(head, 400, "the request line names another host than the Host header");
+    if (host && host[strspn(host, host_bytes)]) {
+        return fault(head, 400, "the Host header names no host");
+    }
+    if (head->authority && (!host || strcasecmp(head->authority, host) != 0)) {
+        return fault(head, 400, "the request line names a host that no Host header names");
     }
     if (count_fields(head, "Origin") > 1 || count_fields(head, "Sec-WebSocket-Key") > 1 ||
         count_fields(head, "Sec-WebSocket-Version") > 1) {
@@ -233,8 +243,8 @@ static int judge(struct http_head *head)
     }
     head->chunked = coding != NULL;
     head->expects_continue = expect && head->minor == 1;
-    head->keep_alive = !http_has(head, "Connection", "close") &&
-                       (head->minor == 1 || http_has(head, "Connection", "keep-alive"));
+    /* Not with HTTP/1.0, whatever it asks for: what its proxies make of the next request is not agreed on. */
+    head->keep_alive = head->minor == 1 && !http_has(head, "Connection", "close");
     head->wants_websocket = head->minor == 1 && http_has(head, "Connection", "upgrade") &&
                             http_has(head, "Upgrade", "websocket");
     return 0;
@@ -290,7 +300,6 @@ bool http_query(const struct http_head *head, const char *name, char *out, size_
 
 enum {
     SIZE,
-    SIZE_BLANK, /* behind the size: only ; or the end of the line may follow */
     EXTENSION,
     SIZE_LF,
     DATA,
@@ -305,11 +314,6 @@ enum {
 };
 enum { MAX_SIZE_DIGITS = 15, MAX_LINE = 4096 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static int next_of_size(struct http_chunks *c, char byte)
 {
     int digit = digit_of(byte);
@@ -320,7 +324,7 @@ static int next_of_size(struct http_chunks *c, char byte)
     if (c->n_digits == 0) {
         return -1;
     }
-    return byte == '\r' ? SIZE_LF : byte == ';' ? EXTENSION : is_blank(byte) ? SIZE_BLANK : -1;
+    return byte == '\r' ? SIZE_LF : byte == ';' ? EXTENSION : -1;
 }
 
 /* The state after one byte of a line whose end leads to `ended`; -1: it may not stand there. */
@@ -330,17 +334,33 @@ static int next_of_line(struct http_chunks *c, char byte, int ended)
     return byte == '\r' ? ended : control || ++c->line_bytes > MAX_LINE ? -1 : c->state;
 }
 
+/* Fields of a trailer are read over. Those that say in a head where the body ends must not come so late. */
+static int next_of_name(struct http_chunks *c, char byte)
+{
+    static const char *const late[] = {"Content-Length", "Transfer-Encoding", "Host"};
+    for (size_t i = 0; byte == ':' && i < sizeof late / sizeof *late; i++) {
+        if ((int)strlen(late[i]) == c->n_name && strncasecmp(late[i], c->name, strlen(late[i])) == 0) {
+            return -1;
+        }
+    }
+    if (byte == ':' && c->n_name > 0) {
+        return TRAILER_VALUE;
+    }
+    if (!is_token(byte) || ++c->line_bytes > MAX_LINE) {
+        return -1;
+    }
+    if (c->n_name < (int)sizeof c->name) {
+        c->name[c->n_name++] = byte;
+    }
+    return TRAILER_NAME;
+}
+
 /* The state after one byte that is no data, or -1. */
 static int next_state(struct http_chunks *c, char byte)
 {
     switch (c->state) {
     case SIZE:
         return next_of_size(c, byte);
-    case SIZE_BLANK:
-        return byte == ';'      ? EXTENSION
-               : is_blank(byte) ? next_of_line(c, byte, -1)
-               : byte == '\r'   ? SIZE_LF
-                                : -1;
     case EXTENSION:
         return next_of_line(c, byte, SIZE_LF);
     case SIZE_LF:
@@ -351,9 +371,10 @@ static int next_state(struct http_chunks *c, char byte)
         c->n_digits = 0;
         return byte == '\n' ? SIZE : -1;
     case TRAILER: /* at the start of a line: an empty one ends the body */
-        return byte == '\r' ? LAST_LF : is_token(byte) ? TRAILER_NAME : -1;
+        c->n_name = 0;
+        return byte == '\r' ? LAST_LF : next_of_name(c, byte);
     case TRAILER_NAME:
-        return byte == ':' ? TRAILER_VALUE : is_token(byte) ? next_of_line(c, byte, -1) : -1;
+        return next_of_name(c, byte);
     case TRAILER_VALUE:
         return next_of_line(c, byte, TRAILER_LF);
     case TRAILER_LF:

@@ -39,6 +39,8 @@ int http_head_parse(struct http_head *head, char *text, size_t n);
 
 /* The value of the first field of this name (any case), or NULL. */
 const char *http_field(const struct http_head *head, const char *name);
+/* The same, NULL where there are several. */
+const char *http_only_field(const struct http_head *head, const char *name);
 /* Whether one of the fields of this name, each a list with commas, holds this word (any case). */
 bool http_has(const struct http_head *head, const char *name, const char *word);
 /* Whether a comma-separated field value holds this word (any case). */
@@ -52,6 +54,8 @@ struct http_chunks {
     int state;
     uint64_t left; /* bytes of the chunk, while reading its data */
     int n_digits, line_bytes;
+    char name[20]; /* of the trailer's field, as far as it fits */
+    int n_name;
 };
 
 enum http_progress { HTTP_MORE, HTTP_DONE, HTTP_BAD };

@@ -104,6 +104,43 @@ static enum websocket_progress take_control(
     return WEBSOCKET_EVENT;
 }
 
+/* Copies n payload bytes from `at` on, as they were before the mask. */
+static void unmask(uint8_t *to, const struct frame *frame, const uint8_t *bytes, size_t at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = bytes[i] ^ frame->mask[(at + i) % 4];
+    }
+}
+
+/* Of a text message, where its order allows it: what begins inside of another one is refused for that, not read. */
+static bool is_text(const struct websocket *w, const struct frame *frame)
+{
+    return w->kind == 0 ? frame->kind == WEBSOCKET_TEXT
+                        : frame->kind == WEBSOCKET_CONTINUATION && w->kind == WEBSOCKET_TEXT;
+}
+
+static enum websocket_progress no_text(struct websocket_event *event)
+{
+    return bad(event, WEBSOCKET_BAD_DATA, "a text message is not UTF-8");
+}
+
+/* The payload's next n bytes have come, and the frame is not whole yet. */
+static enum websocket_progress foresee(struct websocket *w, const struct frame *frame,
+    const uint8_t *bytes, size_t n, struct websocket_event *event)
+{
+    uint8_t piece[512];
+    for (size_t i = 0; is_text(w, frame) && i < n;) {
+        size_t m = n - i < sizeof piece ? n - i : sizeof piece;
+        unmask(piece, frame, bytes + i, w->n_foreseen, m);
+        if (!websocket_text_goes_on(&w->text, piece, m)) {
+            return no_text(event);
+        }
+        w->n_foreseen += m;
+        i += m;
+    }
+    return WEBSOCKET_MORE;
+}
+
 static bool make_room(struct websocket *w, size_t more)
 {
     size_t need = w->message_bytes + more;
@@ -129,21 +166,25 @@ static enum websocket_progress take_data(
         return bad(event, WEBSOCKET_FAULT, "out of memory");
     }
     uint8_t *to = w->message + w->message_bytes;
-    for (size_t i = 0; i < frame->bytes; i++) {
-        to[i] = data[i] ^ frame->mask[i % 4];
-    }
+    unmask(to, frame, data, 0, (size_t)frame->bytes);
     w->message_bytes += (size_t)frame->bytes;
+    size_t n_seen = w->n_foreseen;
+    w->n_foreseen = 0;
+    if (w->kind == WEBSOCKET_TEXT &&
+        !websocket_text_goes_on(&w->text, to + n_seen, (size_t)frame->bytes - n_seen)) {
+        return no_text(event);
+    }
     if (!frame->final) {
         return WEBSOCKET_MORE;
+    }
+    if (w->text.more > 0) {
+        return no_text(event);
     }
     event->kind = (enum websocket_kind)w->kind;
     event->data = w->message;
     event->bytes = w->message_bytes;
     w->kind = 0;
     w->message_bytes = 0;
-    if (event->kind == WEBSOCKET_TEXT && !websocket_is_utf8(event->data, event->bytes)) {
-        return bad(event, WEBSOCKET_BAD_DATA, "a text message is not UTF-8");
-    }
     return WEBSOCKET_EVENT;
 }
 
@@ -168,7 +209,8 @@ enum websocket_progress websocket_read(
             return bad(event, WEBSOCKET_TOO_BIG, "a message is too long");
         }
         if (frame.bytes > left - frame.header_bytes) {
-            return WEBSOCKET_MORE;
+            size_t seen = frame.header_bytes + w->n_foreseen;
+            return control ? WEBSOCKET_MORE : foresee(w, &frame, at + seen, left - seen, event);
         }
         *used += frame.header_bytes + (size_t)frame.bytes;
         if (control) {
@@ -180,6 +222,23 @@ enum websocket_progress websocket_read(
             return progress;
         }
     }
+}
+
+size_t websocket_unforeseen(const struct websocket *w, const uint8_t *in, size_t n)
+{
+    struct frame frame = {0};
+    struct websocket_event event;
+    bool known = read_header(&frame, in, n, &event) == WEBSOCKET_EVENT;
+    return known && is_text(w, &frame) ? frame.header_bytes + w->n_foreseen : 0;
+}
+
+enum websocket_progress websocket_foresee(struct websocket *w, const uint8_t *in, size_t n_header,
+    const uint8_t *bytes, size_t n, struct websocket_event *event)
+{
+    struct frame frame = {0};
+    *event = (struct websocket_event){0};
+    enum websocket_progress progress = read_header(&frame, in, n_header, event);
+    return progress == WEBSOCKET_EVENT ? foresee(w, &frame, bytes, n, event) : progress;
 }
 
 uint64_t websocket_frame_bytes(const uint8_t *in, size_t n)
@@ -235,28 +294,33 @@ bool websocket_accept(char out[29], const char *key)
     return true;
 }
 
-bool websocket_is_utf8(const uint8_t *text, size_t n)
+bool websocket_text_goes_on(struct websocket_text *text, const uint8_t *bytes, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        uint8_t c = text[i++];
-        int more = c < 0x80                ? 0
-                   : c >= 0xC2 && c < 0xE0 ? 1
-                   : c >= 0xE0 && c < 0xF0 ? 2
-                   : c >= 0xF0 && c < 0xF5 ? 3
-                                           : -1;
-        if (more < 0 || n - i < (size_t)more) {
-            return false;
-        }
-        /* The second byte also rules out long forms, surrogates and what lies above U+10FFFF. */
-        uint8_t low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
-        uint8_t high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-        for (; more > 0; more--, i++) {
-            if (text[i] < low || text[i] > high) {
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = bytes[i];
+        if (text->more > 0) {
+            if (c < text->low || c > text->high) {
                 return false;
             }
-            low = 0x80;
-            high = 0xBF;
+            *text = (struct websocket_text){(uint8_t)(text->more - 1), 0x80, 0xBF};
+        } else if (c >= 0x80) {
+            text->more = c >= 0xC2 && c < 0xE0   ? 1
+                         : c >= 0xE0 && c < 0xF0 ? 2
+                         : c >= 0xF0 && c < 0xF5 ? 3
+                                                 : 0;
+            /* The second byte also rules out long forms, surrogates and what lies above U+10FFFF. */
+            text->low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+            text->high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+            if (text->more == 0) {
+                return false;
+            }
         }
     }
     return true;
+}
+
+bool websocket_is_utf8(const uint8_t *text, size_t n)
+{
+    struct websocket_text whole = {0};
+    return websocket_text_goes_on(&whole, text, n) && whole.more == 0;
 }

@@ -29,6 +29,13 @@ enum {
     WEBSOCKET_TRY_LATER = 1013,
 };
 
+/* A text that is checked piece by piece: what the next bytes of its last character must be. Zero it. */
+struct websocket_text {
+    uint8_t more, low, high;
+};
+/* False: with these bytes the text is no UTF-8, whatever follows. */
+bool websocket_text_goes_on(struct websocket_text *text, const uint8_t *bytes, size_t n);
+
 /* Reads frames and puts fragments together. `message` holds at most `limit` bytes and grows up to that. Zero it but for
  * `limit`; free with websocket_fini. */
 struct websocket {
@@ -36,8 +43,9 @@ struct websocket {
     uint8_t *message;
     size_t message_bytes, message_room;
     int kind; /* of the message being put together, 0: none */
+    struct websocket_text text;
+    size_t n_foreseen; /* payload bytes of the frame which is arriving that have been checked */
     uint8_t control[125];
-    size_t control_bytes;
 };
 
 struct websocket_event {
@@ -53,6 +61,12 @@ enum websocket_progress { WEBSOCKET_MORE, WEBSOCKET_EVENT, WEBSOCKET_BAD };
 /* Takes one frame from in[0..n) if it is all there: *used bytes are done with. */
 enum websocket_progress websocket_read(
     struct websocket *w, const uint8_t *in, size_t n, size_t *used, struct websocket_event *event);
+/* Of a frame that is not all there, whose header is in[0..n) and more: where the bytes of its text begin that have not
+ * been checked yet, counted from the header; 0: it needs no check before it is there. */
+size_t websocket_unforeseen(const struct websocket *w, const uint8_t *in, size_t n);
+/* Checks n more of these bytes. WEBSOCKET_BAD: a text that is no UTF-8 is refused before all of it has come. */
+enum websocket_progress websocket_foresee(struct websocket *w, const uint8_t *in, size_t n_header,
+    const uint8_t *bytes, size_t n, struct websocket_event *event);
 /* Bytes that the frame which begins with in[0..n) takes, as far as these bytes tell. */
 uint64_t websocket_frame_bytes(const uint8_t *in, size_t n);
 void websocket_fini(struct websocket *w);

@@ -127,6 +127,14 @@ static int get_int(struct bytes *b)
     return (int)(int32_t)bytes_number(b, 4);
 }
 
+/* 0 or 1: nobody writes anything else. */
+static bool get_flag(struct bytes *b)
+{
+    int value = get_int(b);
+    b->short_read = b->short_read || (value != 0 && value != 1);
+    return value == 1;
+}
+
 static double get_real(struct bytes *b)
 {
     uint64_t bits = bytes_number(b, 8);
@@ -171,6 +179,10 @@ void wire_put_hello(struct wire_out *w, const struct wire_hello *h)
     put_int(w, h->weights);
     wire_put_number(w, h->snapshot_bytes, 8);
     wire_put_string(w, h->cache);
+    wire_put_string(w, h->voices);
+    wire_put_string(w, h->temporary_voices);
+    put_int(w, h->caged);
+    put_int(w, h->idle);
     wire_end(w);
 }
 
@@ -186,6 +198,10 @@ bool wire_get_hello(struct wire_hello *h, const struct wire_message *m)
     h->weights = get_int(&b);
     h->snapshot_bytes = bytes_number(&b, 8);
     h->cache = get_string(&b);
+    h->voices = get_string(&b);
+    h->temporary_voices = get_string(&b);
+    h->caged = get_flag(&b);
+    h->idle = get_flag(&b);
     return is_all(&b) && h->model && h->device;
 }
 
@@ -232,8 +248,10 @@ void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *o)
     put_int(w, o->live);
     put_int(w, o->markup);
     put_int(w, o->spell_out);
+    put_int(w, o->carry);
     put_int(w, o->plain);
     put_int(w, o->words);
+    put_int(w, o->background);
     wire_end(w);
 }
 
@@ -248,11 +266,13 @@ bool wire_get_open(struct wire_open *o, const struct wire_message *m)
     get_sampling(&b, o->sampling);
     o->seed = bytes_number(&b, 8);
     o->max_frames = get_int(&b);
-    o->live = get_int(&b) != 0;
+    o->live = get_flag(&b);
     o->markup = get_int(&b);
-    o->spell_out = get_int(&b) != 0;
-    o->plain = get_int(&b) != 0;
-    o->words = get_int(&b) != 0;
+    o->spell_out = get_flag(&b);
+    o->carry = get_flag(&b);
+    o->plain = get_flag(&b);
+    o->words = get_flag(&b);
+    o->background = get_flag(&b);
     return is_all(&b);
 }
 
@@ -291,6 +311,8 @@ void wire_put_ready(struct wire_out *w, const struct wire_ready *r)
     put_int(w, r->threads);
     put_int(w, r->width);
     wire_put_number(w, r->memory_bytes, 8);
+    put_int(w, r->cage);
+    wire_put_string(w, r->note);
     put_names(w, r->voices, r->n_voices);
     put_names(w, r->languages, r->n_languages);
     wire_end(w);
@@ -305,13 +327,15 @@ bool wire_get_ready(struct wire_ready *r, const struct wire_message *m)
     r->device = get_string(&b);
     r->kernels = get_string(&b);
     r->weights = get_string(&b);
-    r->takes_instructions = get_int(&b) != 0;
+    r->takes_instructions = get_flag(&b);
     r->sample_rate = get_int(&b);
     r->frame_samples = get_int(&b);
     r->lanes = get_int(&b);
     r->threads = get_int(&b);
     r->width = get_int(&b);
     r->memory_bytes = bytes_number(&b, 8);
+    r->cage = get_int(&b);
+    r->note = get_string(&b);
     r->n_voices = get_names(&b, r->voices);
     r->n_languages = get_names(&b, r->languages);
     bool ranged = r->sample_rate >= 8000 && r->sample_rate <= 192000 && r->frame_samples > 0 &&
@@ -458,7 +482,11 @@ void wire_put_beat(struct wire_out *w, const struct wire_beat *beat)
     put_int(w, beat->n_open);
     put_int(w, beat->n_stepped);
     put_int(w, beat->capacity);
+    put_int(w, beat->falls_behind);
     wire_put_real(w, beat->step_s);
+    wire_put_real(w, beat->next_step_s);
+    wire_put_real(w, beat->lane_s);
+    wire_put_real(w, beat->prompt_s);
     wire_end(w);
 }
 
@@ -468,6 +496,10 @@ bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m)
     beat->n_open = get_int(&b);
     beat->n_stepped = get_int(&b);
     beat->capacity = get_int(&b);
+    beat->falls_behind = get_flag(&b);
     beat->step_s = get_real(&b);
+    beat->next_step_s = get_real(&b);
+    beat->lane_s = get_real(&b);
+    beat->prompt_s = get_real(&b);
     return is_all(&b) && beat->capacity > 0;
 }

@@ -12,7 +12,7 @@
 #include "base/tables/parameters.h"
 #include "utter.h"
 
-enum { WIRE_VERSION = 8, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
+enum { WIRE_VERSION = 14, WIRE_HEADER_BYTES = 12, WIRE_MAX_BODY = 4 << 20 };
 
 enum wire_kind {
     /* to the worker */
@@ -77,6 +77,10 @@ struct wire_hello {
     int weights; /* utter_weights */
     uint64_t snapshot_bytes;
     const char *cache; /* a folder for what is learnt of models, or NULL */
+    /* Folders whose voice files it is asked to read, or NULL. */
+    const char *voices, *temporary_voices;
+    bool caged; /* it gives up all rights that it does not need */
+    bool idle;  /* it has the processor when nobody else wants it */
 };
 void wire_put_hello(struct wire_out *w, const struct wire_hello *hello);
 bool wire_get_hello(struct wire_hello *hello, const struct wire_message *m);
@@ -93,8 +97,10 @@ struct wire_open {
     bool live;      /* it is heard while it is made */
     int markup;     /* UTTER_MARKUP_ */
     bool spell_out;
-    bool plain; /* control tokens in its texts are characters */
-    bool words; /* it is told which word is heard when */
+    bool carry;      /* each piece goes on from the one before */
+    bool plain;      /* control tokens in its texts are characters */
+    bool words;      /* it is told which word is heard when */
+    bool background; /* it is made when listeners leave time for it */
 };
 void wire_put_open(struct wire_out *w, uint32_t id, const struct wire_open *open);
 bool wire_get_open(struct wire_open *open, const struct wire_message *m);
@@ -107,6 +113,9 @@ struct wire_ready {
     bool takes_instructions;
     int sample_rate, frame_samples, lanes, threads, width;
     uint64_t memory_bytes;
+    int cage; /* its parts that hold, CAGE_ */
+    /* What the library said while it opened the model: why a GPU is not used; or NULL. */
+    const char *note;
     const char *voices[WIRE_MAX_NAMES], *languages[WIRE_MAX_NAMES];
     int n_voices, n_languages;
 };
@@ -147,10 +156,15 @@ void wire_put_refused(struct wire_out *w, int status, const char *text);
 bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); /* of both kinds */
 
 struct wire_beat {
-    int n_open;    /* speeches on lanes */
+    int n_open;    /* speeches on lanes, but those in the background */
     int n_stepped; /* lanes of the last step */
     int capacity;  /* speeches that can be made as fast as they are heard */
+    /* Not even one can, as far as is known; then there is nothing to keep up with, and `capacity` is all lanes. */
+    bool falls_behind;
     double step_s; /* time of the last step */
+    /* Foretold: a step with one speech more than are open, what each further one adds, a prompt by the byte of text.
+     * 0: not known. */
+    double next_step_s, lane_s, prompt_s;
 };
 void wire_put_beat(struct wire_out *w, const struct wire_beat *beat);
 bool wire_get_beat(struct wire_beat *beat, const struct wire_message *m);

@@ -12,7 +12,13 @@
 #include "base/minmax.h"
 #include "server/sound/encode_parts.h"
 
-enum { BLOCK = 1920, MP3_KBIT = 128, AAC_FRAME = 1024, OPUS_BITS = 32000 };
+enum {
+    OPEN_BYTES = 1 << 20, /* more than any takes */
+    BLOCK = 1920,
+    MP3_KBIT = 128,
+    AAC_FRAME = 1024,
+    OPUS_BITS = 32000
+};
 
 struct encode_coder {
     struct encode_settings settings;
@@ -25,6 +31,7 @@ struct encode_coder {
     FLAC__StreamEncoder *flac;
     VO_AUDIO_CODECAPI aac_calls;
     VO_HANDLE aac;
+    uint8_t *aac_memory;
     int16_t block[AAC_FRAME]; /* of AAC: samples that make no frame yet */
     size_t n_block;
 };
@@ -84,10 +91,42 @@ static bool open_mp3(struct encode_coder *c)
            !lame_set_disable_reservoir(c->mp3, 1) && lame_init_params(c->mp3) >= 0;
 }
 
+/* vo-aacenc takes its memory as it is opened, 49 KB, and writes to what it was not given: so all is there before. */
+enum { AAC_BYTES = 128 << 10 };
+static _Thread_local struct {
+    uint8_t *at;
+    size_t left;
+} aac_memory; /* of the coder that is opened */
+
+static VO_U32 aac_take(VO_S32 id, VO_MEM_INFO *wanted)
+{
+    size_t n = ((size_t)wanted->Size + 63) / 64 * 64;
+    (void)id;
+    if (n > aac_memory.left) {
+        return VO_ERR_OUTOF_MEMORY;
+    }
+    wanted->VBuffer = aac_memory.at;
+    aac_memory.at += n;
+    aac_memory.left -= n;
+    return VO_ERR_NONE;
+}
+
+static VO_U32 aac_give_back(VO_S32 id, VO_PTR block)
+{
+    (void)id, (void)block;
+    return VO_ERR_NONE;
+}
+
 static bool open_aac(struct encode_coder *c)
 {
     static VO_MEM_OPERATOR memory = {
-        cmnMemAlloc, cmnMemFree, cmnMemSet, cmnMemCopy, cmnMemCheck, cmnMemCompare, cmnMemMove};
+        aac_take, aac_give_back, cmnMemSet, cmnMemCopy, cmnMemCheck, cmnMemCompare, cmnMemMove};
+    c->aac_memory = memory_new(AAC_BYTES, 1);
+    if (!c->aac_memory) {
+        return false;
+    }
+    aac_memory.at = c->aac_memory;
+    aac_memory.left = AAC_BYTES;
     VO_CODEC_INIT_USERDATA user = {.memflag = VO_IMF_USERMEMOPERATOR, .memData = &memory};
     AACENC_PARAM settings = {c->rate, c->rate < 16000 ? 32000 : 64000, 1, 1};
     return voGetAACEncAPI(&c->aac_calls) == VO_ERR_NONE &&
@@ -216,7 +255,10 @@ bool encode_has_any_rate(enum encode_format format)
 
 struct encode_coder *encode_coder_new(const struct encode_settings *settings, int rate)
 {
-    struct encode_coder *c = memory_new(1, sizeof *c);
+    /* lame for one ends the process where it finds no memory as it is opened: it is not even tried without. */
+    void *room = memory_plain_new(OPEN_BYTES);
+    struct encode_coder *c = room ? memory_new(1, sizeof *c) : NULL;
+    memory_plain_free(room);
     if (!c) {
         return NULL;
     }
@@ -251,6 +293,7 @@ void encode_coder_free(struct encode_coder *c)
     if (c->aac) {
         c->aac_calls.Uninit(c->aac);
     }
+    memory_free(c->aac_memory);
     wire_fini(&drain);
     memory_free(c);
 }

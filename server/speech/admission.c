@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is promised, what is free, and how long the next one would wait.
  *
- * The worker tells its capacity: how many speeches it can make as fast as they are heard. A speech that has sound in
+ * A worker tells its capacity: how many speeches it can make as fast as they are heard. A speech that has sound in
  * hand needs less than one of these: what is left of it may take as long as the listener hears what is there and what
  * is left, so it needs left / (left + in hand). The sum of this is what is promised. */
 #include "server/speech/admission.h"
@@ -60,17 +60,24 @@ double admission_bytes(const struct server *s, const struct fields *f)
     return margin * (double)strlen(f->input) * s->admission.seconds_a_byte / sound->speed * a_second;
 }
 
-/* Lanes that the server can promise in all. */
+/* Lanes that all workers can promise which take speeches. */
 static double capacity_of(const struct server *s)
 {
-    return s->capacity > 0 && s->options->paced ? min(s->capacity, s->ready.lanes) : s->ready.lanes;
+    double sum = 0;
+    LINKS_FOREACH(l, s)
+    {
+        bool is_known = l->beat.capacity > 0 && s->options->paced;
+        int lanes = is_known ? min(l->beat.capacity, l->lanes) : l->lanes;
+        sum += link_takes(l) ? lanes : 0;
+    }
+    return sum;
 }
 
-int admission_free(const struct server *s, double promised)
+int admission_free(const struct link *l, double promised)
 {
-    int n_free = s->ready.lanes - s->n_running;
-    if (s->capacity > 0 && s->options->paced) {
-        n_free = min(n_free, (int)max(s->capacity + slack - promised, 0.0));
+    int n_free = l->lanes - l->n_running;
+    if (l->beat.capacity > 0 && l->server->options->paced) {
+        n_free = min(n_free, (int)max(l->beat.capacity + slack - promised, 0.0));
     }
     return max(n_free, 0);
 }
@@ -88,14 +95,19 @@ static const char *fault_of(
 {
     const double patience = 1e-3 * s->options->patience_ms;
     /* Who wakes a worker that rests will have one of its lanes, also where nobody may wait. */
-    int n_free = s->is_ready ? admission_free(s, now->promised) : s->is_resting,
-        n_ahead = now->n_before + 1 - n_free;
+    bool is_ready = links_ready(s) > 0;
+    int n_free = is_ready ? now->n_free : s->is_resting, n_ahead = now->n_before + 1 - n_free;
     *wait = wait_of(s, n_ahead);
     if (s->n_queued + 1 - n_free > s->options->queue) {
         return "the request queue is full";
     }
-    if (patient || n_ahead <= 0 || !s->is_ready) {
+    if (patient || !is_ready) {
         return NULL;
+    }
+    if (n_ahead <= 0) {
+        /* Lanes are free, but more have come at once than can hear their first sound in time. */
+        *wait = s->options->paced ? max(now->first_s - patience, 0.0) : 0;
+        return *wait > 0 ? "no more first sounds can be made in time" : NULL;
     }
     /* The queue takes up what comes at once after a quiet time; when more come for longer, it would only make all of
      * them late. */
@@ -108,7 +120,7 @@ bool admission_take(
 {
     double wait;
     const char *fault = fault_of(s, patient, now, &wait);
-    if (wait > 0 && s->is_ready) {
+    if (wait > 0 && links_ready(s) > 0) {
         s->admission.quiet_since = 0;
         s->admission.crowded_since =
             s->admission.crowded_since > 0 ? s->admission.crowded_since : now->time;
@@ -137,7 +149,7 @@ double admission_most_wait(const struct server *s, bool patient)
 void admission_tick(struct server *s, const struct admission_now *now)
 {
     struct admission *a = &s->admission;
-    bool quiet = s->is_ready && s->n_queued == 0 && admission_free(s, now->promised) > 0;
+    bool quiet = s->n_queued == 0 && now->n_free > 0;
     a->quiet_since = quiet ? a->quiet_since > 0 ? a->quiet_since : now->time : 0;
     if (quiet && now->time - a->quiet_since > quiet_s) {
         a->crowded_since = 0;

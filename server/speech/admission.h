@@ -4,7 +4,7 @@
 #ifndef SERVER_ADMISSION_H
 #define SERVER_ADMISSION_H
 
-#include "server/loop/server.h"
+#include "server/loop/links.h"
 #include "server/protocol/refusal.h"
 #include "server/speech/fields.h"
 
@@ -17,17 +17,20 @@ struct admission_speech {
 
 /* What is so now, as speech.c sees it. */
 struct admission_now {
-    double time;     /* by the clock */
-    double promised; /* lanes: the sum of the needs of all that run */
-    int n_before;    /* speeches in the queue that one more would stand behind */
+    double time; /* by the clock */
+    int n_free;  /* lanes that speeches may take */
+    /* Until all who wait for their first sound have it, on the worker with such lanes where that is soonest; 0: they
+     * are few. */
+    double first_s;
+    int n_before; /* speeches in the queue that one more would stand behind */
 };
 
 /* As a server begins: what speech is like before any was heard. */
 void admission_begin(struct server *s);
 /* Of one lane, what this speech needs so that its listener hears no gap; 0 to 1. */
 double admission_need(const struct server *s, const struct admission_speech *p);
-/* Lanes that speeches may take now, 0: none. */
-int admission_free(const struct server *s, double promised);
+/* Lanes of a worker that speeches may take now, 0: none; promised: the sum of the needs of all that run on it. */
+int admission_free(const struct link *l, double promised);
 /* Whether one more is taken. `patient`: nobody hears it as it is made, or its listener is in already; it waits for a
  * place in the queue. False: *refusal says why not, and when to come again. */
 bool admission_take(

@@ -41,6 +41,9 @@ const struct field_row field_table[N_FIELDS] = {
         .about = "What the text holds besides words: utter(1), MARKUP; voices in it are presets."},
     [FIELD_SPELL_OUT] = {"spell_out", FIELD_IS_FLAG, .fallback = "false",
         .about = "Numbers, dates, times, units, money and phone numbers in words."},
+    [FIELD_CARRY] = {"carry", FIELD_IS_FLAG, .fallback = "false",
+        .about =
+            "Each piece of a long text goes on from the one before: voices cloned with a transcript."},
     [FIELD_SEED] = {"seed", FIELD_IS_INTEGER, 0, (double)INT64_MAX, .fallback = "0",
         .about = "The same seed gives the same samples."},
     [FIELD_MAX_NEW_TOKENS] = {"max_new_tokens", FIELD_IS_INTEGER, 1, FIELDS_MAX_FRAMES,
@@ -61,8 +64,17 @@ const struct field_row field_table[N_FIELDS] = {
     [FIELD_WORD_TIMESTAMPS] = {"word_timestamps", FIELD_IS_FLAG, .fallback = "false",
         .about = "Which word is heard when: events speech.audio.words, with stream false JSON with "
                  "audio_data and words, in a session audio.words."},
-    [FIELD_SPEAKER_EMBEDDING] = {"speaker_embedding"},
-    [FIELD_REFERENCES] = {"references"},
-    [FIELD_INITIAL_CODEC_CHUNK_FRAMES] = {"initial_codec_chunk_frames", FIELD_IS_INTEGER, 1, 64},
+    [FIELD_BACKGROUND] = {"background", FIELD_IS_FLAG, .fallback = "false",
+        .about =
+            "true: nobody waits for it. It is made on lanes that listeners leave idle; when they need "
+            "one it ends with 503 and the code given_back, and may be asked for again. Not in "
+            "sessions."},
+    [FIELD_MODEL_HASH] = {"model_hash", FIELD_IS_TEXT,
+        .about = "As utter job knows the model; where another one is served, 409."},
+    [FIELD_VOICE_HASH] = {"voice_hash", FIELD_IS_TEXT, .about = "Likewise of the voice."},
+    [FIELD_SPEAKER_EMBEDDING] = {.name = "speaker_embedding"},
+    [FIELD_REFERENCES] = {.name = "references"},
+    [FIELD_INITIAL_CODEC_CHUNK_FRAMES] = {"initial_codec_chunk_frames", FIELD_IS_INTEGER, .low = 1,
+        .high = 64},
     [FIELD_STREAM_AUDIO] = {"stream_audio", FIELD_IS_FLAG, .session_only = true},
 };

@@ -348,7 +348,14 @@ bool fields_parse(struct fields *f, json_t *object, const json_t *defaults, enum
     f->cut = (enum fields_cut)take_word(&r, FIELD_SPLIT_GRANULARITY, FIELDS_CUT_NONE);
     f->markup = take_word(&r, FIELD_MARKUP, UTTER_MARKUP_NONE);
     f->spell_out = take_bool(&r, FIELD_SPELL_OUT, false);
+    f->carry = take_bool(&r, FIELD_CARRY, false);
     f->words = take_bool(&r, FIELD_WORD_TIMESTAMPS, false);
+    f->background = take_bool(&r, FIELD_BACKGROUND, false);
+    f->model_hash = take_string(&r, "model_hash");
+    f->voice_hash = take_string(&r, "voice_hash");
+    if (f->background && what == FIELDS_FOR_SESSION) {
+        FAIL(&r, "background", "\"background\": somebody hears a session, so it is none");
+    }
     if (f->cut != FIELDS_CUT_NONE && f->markup != UTTER_MARKUP_NONE) {
         FAIL(&r, "markup", "\"markup\" needs \"split_granularity\" none: it spans sentences");
     }

@@ -39,14 +39,17 @@ struct fields {
     int layout;                       /* utter_layout */
     int markup;                       /* UTTER_MARKUP_ */
     bool spell_out;                   /* numbers in words */
+    bool carry;                       /* each piece goes on from the one before */
     double sampling[MOST_PARAMETERS]; /* of parameter_table, parameter_own: the model's */
     uint64_t seed;
     int max_frames;                   /* 0: no limit */
     const char *ref_audio, *ref_text; /* a voice for this request alone */
     bool x_vector_only;
-    const char *voice_file; /* made from ref_audio by the server; never from the request */
-    bool words;             /* which word is heard when is told */
-    int n_unknown;          /* fields that nobody here knows */
+    const char *voice_file;              /* made from ref_audio by the server; never from the request */
+    bool words;                          /* which word is heard when is told */
+    bool background;                     /* nobody waits for it */
+    const char *model_hash, *voice_hash; /* of those that it was meant for, or NULL: any */
+    int n_unknown;                       /* fields that nobody here knows */
 };
 
 enum fields_for { FIELDS_FOR_SPEECH, FIELDS_FOR_SESSION };

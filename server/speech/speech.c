@@ -10,12 +10,13 @@
 #include "base/memory.h"
 #include "server/loop/account.h"
 #include "server/loop/jobs.h"
-#include "server/loop/link.h"
 #include "server/loop/log.h"
 #include "server/speech/admission.h"
 #include "server/speech/voices.h"
 
 enum { MAX_TRIES = 2 };
+static const char all_out[] = "all workers have been taken out of service",
+                  worker_ended[] = "the worker ended while it spoke (ask again)";
 
 static const struct speech_sink no_sink;
 
@@ -39,64 +40,36 @@ static void speech_free(struct speech *p)
     memory_free(p);
 }
 
-static void leave_queue(struct speech *p)
+void speech_leave_queue(struct speech *p)
 {
-    TAILQ_REMOVE(&p->server->queued, p, entry);
-    p->server->n_queued--;
+    struct server *s = p->server;
+    TAILQ_REMOVE(p->background ? &s->background.queued : &s->queued, p, entry);
+    *(p->background ? &s->background.n_queued : &s->n_queued) -= 1;
     p->queued = false;
 }
 
-static void leave_lane(struct speech *p)
+static void count_lane(const struct speech *p, int change)
 {
     struct server *s = p->server;
-    TAILQ_REMOVE(&s->running, p, entry);
-    s->n_running--;
-    p->started = 0;
+    *(p->background ? &p->link->n_background : &p->link->n_running) += change;
+    *(p->background ? &s->background.n_running : &s->n_running) += change;
+}
+
+void speech_leave_lane(struct speech *p)
+{
+    TAILQ_REMOVE(&p->link->running, p, entry);
+    count_lane(p, p->is_cut ? 0 : -1);
+    p->link = NULL;
 }
 
 /* Nothing refers to it any more: not the worker, not a thread, not who asked. */
 void speech_free_if_done(struct speech *p)
 {
-    if (p->sink == &no_sink && !p->queued && p->started <= 0 && !p->job_runs) {
+    if (p->sink == &no_sink && !p->queued && !p->link && !p->job_runs) {
         struct server *s = p->server;
         speech_free(p);
         server_check_drained(s);
     }
-}
-
-const char *speech_finish_reason(enum utter_finish finish)
-{
-    return finish == UTTER_FINISH_EOS                                            ? "stop"
-           : finish == UTTER_FINISH_MAX_FRAMES || finish == UTTER_FINISH_CONTEXT ? "length"
-                                                                                 : "incomplete";
-}
-
-static void count_end(struct server *s, const struct speech *p)
-{
-    const struct speech_end *e = &p->end;
-    s->metrics.requests[p->endpoint][e->good ? METRICS_OK : METRICS_ERROR]++;
-    if (e->good) {
-        s->metrics.audio_s += e->audio_s;
-        s->metrics.prefill_s += e->model.prefill_s;
-        s->metrics.talker_s += e->model.talker_s;
-        s->metrics.predictor_s += e->model.predictor_s;
-        s->metrics.vocoder_s += e->model.vocoder_s;
-        s->metrics.runaway += e->finish == UTTER_FINISH_CEILING || e->finish == UTTER_FINISH_LOOP ||
-                              e->finish == UTTER_FINISH_SILENCE || e->finish == UTTER_FINISH_SAID ||
-                              e->finish == UTTER_FINISH_STUCK;
-        s->metrics.said_again += (uint64_t)e->model.n_retries;
-        s->metrics.not_whole += (uint64_t)e->model.n_broken;
-        histogram_add(&s->metrics.total, e->total_s);
-        histogram_add(&s->metrics.underrun, e->worst_gap_s);
-    }
-    log_event(s, "speech",
-        json_pack("{s:i,s:s,s:s,s:b,s:s,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:i,s:o?,s:s?}", "id", (int)p->id,
-            "request", p->request, "client", p->client, "good", e->good, "finish",
-            utter_finish_text(e->finish), "tokens", e->n_text_tokens, "audio_s", e->audio_s, "queue_s",
-            e->queue_s, "first_s", e->first_s, "total_s", e->total_s, "pieces", e->model.n_pieces,
-            "said_again", e->model.n_retries, "not_whole", e->model.n_broken, "not_whole_at",
-            e->model.n_broken > 0 ? json_integer((json_int_t)e->model.broken_at) : NULL, "error",
-            e->good ? NULL : e->refusal.message));
 }
 
 void speech_tell_end(struct speech *p)
@@ -105,7 +78,7 @@ void speech_tell_end(struct speech *p)
     p->end.total_s = clock_seconds() - p->read_at;
     p->end.n_samples = p->end.good ? encode_samples(p->encoder) : 0; /* else it may be at work */
     p->sink = &no_sink;
-    count_end(p->server, p);
+    speech_count_end(p);
     release_account(p); /* who asked may ask again at once */
     sink->end(p->user, &p->end);
     speech_free_if_done(p);
@@ -118,9 +91,15 @@ bool speech_is_wanted(const struct speech *p)
 
 void speech_fail(struct speech *p, int status, const char *why)
 {
+    speech_fail_as(p, status, NULL, why);
+}
+
+void speech_fail_as(struct speech *p, int status, const char *code, const char *why)
+{
     if (speech_is_wanted(p)) {
         p->end.good = false;
         refuse(&p->end.refusal, status, NULL, "%s", why);
+        p->end.refusal.code = code;
         p->end.refusal.retry_ms = status == 503 ? RETRY_MS : 0;
         p->end.finish = UTTER_FINISH_ERROR;
         speech_tell_end(p);
@@ -131,44 +110,15 @@ void speech_fail(struct speech *p, int status, const char *why)
 
 /* ---- Admission ---- */
 
-/* Whose text has not come for so long waits for its text, not for us. */
-static const double text_gap_s = 1;
-
-static double need(const struct speech *p, double now)
-{
-    bool has_text = p->text_ended || now - p->moved_at < text_gap_s;
-    if (p->paused || p->ended || !has_text || !speech_is_wanted(p)) {
-        return 0;
-    }
-    const struct admission_speech about = {
-        p->text_bytes, p->speed, p->made_s, p->first_samples > 0 ? p->heard_until - now : 0};
-    return admission_need(p->server, &about);
-}
-
-static struct admission_now look(const struct server *s, bool patient, double time)
-{
-    struct admission_now now = {.time = time};
-    const struct speech *p;
-    TAILQ_FOREACH(p, &s->running, entry)
-    {
-        now.promised += need(p, time);
-    }
-    TAILQ_FOREACH(p, &s->queued, entry)
-    {
-        now.n_before += patient || !p->patient;
-    }
-    return now;
-}
-
 bool speech_is_full(const struct server *s)
 {
-    const struct admission_now now = look(s, false, clock_seconds());
+    const struct admission_now now = speech_look(s, false, clock_seconds());
     return admission_is_full(s, &now);
 }
 
 static bool admit(struct server *s, const struct speech_request *request, struct refusal *r)
 {
-    const struct admission_now now = look(s, request->patient, clock_seconds());
+    const struct admission_now now = speech_look(s, request->patient, clock_seconds());
     if (request->account && !account_admit(request->account, now.time, r)) {
         s->metrics.rejected[METRICS_RATE]++;
         return false;
@@ -176,7 +126,12 @@ static bool admit(struct server *s, const struct speech_request *request, struct
     if (s->draining) {
         s->metrics.rejected[METRICS_DRAINING]++;
         refuse(r, 503, NULL, "the server is about to stop");
-    } else if (!admission_take(s, request->patient, &now, r)) {
+    } else if (links_out(s)) {
+        s->metrics.rejected[METRICS_NOT_READY]++;
+        refuse(r, 503, NULL, "%s", all_out);
+    } else if (request->fields->background && !speech_background_admit(s, r)) {
+        s->metrics.rejected[METRICS_BACKGROUND_FULL]++;
+    } else if (!request->fields->background && !admission_take(s, request->patient, &now, r)) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
     } else if (s->unsent_bytes > LIMIT_UNSENT_ALL) {
         s->metrics.rejected[METRICS_QUEUE_FULL]++;
@@ -192,19 +147,19 @@ static bool admit(struct server *s, const struct speech_request *request, struct
 static void enter_queue(struct speech *p)
 {
     struct server *s = p->server;
-    struct speech *other = TAILQ_FIRST(&s->queued);
+    struct speech *other = p->background ? NULL : TAILQ_FIRST(&s->queued);
     while (other && (p->patient || !other->patient)) {
         other = TAILQ_NEXT(other, entry);
     }
     if (other) {
         TAILQ_INSERT_BEFORE(other, p, entry);
     } else {
-        TAILQ_INSERT_TAIL(&s->queued, p, entry);
+        TAILQ_INSERT_TAIL(p->background ? &s->background.queued : &s->queued, p, entry);
     }
-    s->n_queued++;
+    *(p->background ? &s->background.n_queued : &s->n_queued) += 1;
     p->queued = true;
     p->queued_at = clock_seconds();
-    link_want(s);
+    links_want(s);
 }
 
 struct fields_model speech_fields_model(const struct server *s)
@@ -236,9 +191,12 @@ static void write_opening(struct speech *p, const struct serve_options *options,
         .live = p->live,
         .markup = f->markup,
         .spell_out = f->spell_out,
+        .carry = f->carry,
         .plain = !options->control_tokens,
-        .words = p->words};
+        .words = p->words,
+        .background = p->background};
     memcpy(open.sampling, f->sampling, sizeof open.sampling);
+    p->beginning = speech_beginning(&open);
     wire_put_open(&p->opening, p->id, &open);
 }
 
@@ -253,19 +211,20 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
     struct speech *p = memory_new(1, sizeof *p);
     if (p) {
         p->encoder = encode_new(&fields->sound, s->ready.sample_rate);
-        p->id = ++s->next_id;
-        p->live = fields->streaming != FIELDS_WHOLE && request->endpoint != METRICS_BATCH;
+        p->id = s->next_id + 1;
+        p->background = fields->background;
+        p->live =
+            !p->background && fields->streaming != FIELDS_WHOLE && request->endpoint != METRICS_BATCH;
         p->words = fields->words && sink->words;
         write_opening(p, s->options, fields, &voice);
     }
     if (!p || !p->encoder || p->opening.failed) {
-        if (p) {
-            speech_free(p);
-        }
+        p ? speech_free(p) : (void)0;
         refuse(refusal, 503, NULL, "out of memory");
         return NULL;
     }
     p->server = s;
+    s->next_id = p->id;
     if (request->account) {
         p->account = account_share(request->account);
         account_count(request->account, clock_seconds());
@@ -274,10 +233,11 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
     snprintf(p->client, sizeof p->client, "%s", request->client);
     p->sink = sink;
     p->user = user;
-    p->endpoint = request->endpoint;
+    p->endpoint = p->background ? METRICS_BACKGROUND : request->endpoint;
     p->read_at = request->read_at;
     p->speed = fields->sound.speed;
     p->patient = request->patient;
+    p->trace = request->trace ? *request->trace : (struct trace){.trace_id = ""};
     s->metrics.unknown_fields += (uint64_t)fields->n_unknown;
     enter_queue(p);
     return p;
@@ -285,18 +245,26 @@ struct speech *speech_start(struct server *s, const struct speech_request *reque
 
 /* ---- To the worker ---- */
 
-static void send_to_lane(struct speech *p)
+void speech_send(struct speech *p, struct link *l)
 {
-    struct server *s = p->server;
-    struct wire_out *out = link_out(s);
-    leave_queue(p);
-    TAILQ_INSERT_TAIL(&s->running, p, entry);
-    s->n_running++;
+    if (!p->background) {
+        speech_background_yield(l);
+    }
+    struct wire_out *out = link_out(l);
+    if (!out) { /* there was no memory to tell the worker of the lane that is given back */
+        return;
+    }
+    speech_leave_queue(p);
+    TAILQ_INSERT_TAIL(&l->running, p, entry);
+    p->link = l;
+    speech_begins(p);
+    count_lane(p, 1);
     p->tries++;
-    p->started = clock_seconds();
-    p->moved_at = p->started; /* its text, however old, has only now come to a lane */
-    p->end.queue_s = p->started - p->read_at;
-    histogram_add(&s->metrics.queue_wait, p->end.queue_s);
+    p->moved_at = clock_seconds(); /* its text, however old, has only now come to a lane */
+    p->end.queue_s = p->moved_at - p->read_at;
+    if (!p->background) {
+        histogram_add(&p->server->metrics.queue_wait, p->end.queue_s);
+    }
     wire_put(out, p->opening.bytes, p->opening.n);
     if (p->text.n) {
         wire_message(out, WIRE_TEXT, p->id, p->text.bytes, p->text.n);
@@ -308,35 +276,43 @@ static void send_to_lane(struct speech *p)
     if (p->paused) {
         wire_message(out, WIRE_PAUSE, p->id, NULL, 0);
     }
-    link_send(s);
+    link_send(l);
 }
 
 void speech_dispatch(struct server *s)
 {
+    struct link *l;
     for (struct speech *p = TAILQ_FIRST(&s->queued), *after;
-         p && link_out(s) && admission_free(s, look(s, true, clock_seconds()).promised) > 0;
-         p = after) {
+         p && (l = speech_place(p, clock_seconds())); p = after) {
         after = TAILQ_NEXT(p, entry);
         if (!p->text.failed) { /* half of a text is not spoken */
-            send_to_lane(p);
+            speech_send(p, l);
         }
     }
+    speech_background_dispatch(s);
+}
+
+/* Where messages about it go; NULL: nobody there has use for one. */
+static struct wire_out *out_of(const struct speech *p)
+{
+    return p->link && !p->ended ? link_out(p->link) : NULL;
 }
 
 /* Sends a message about a speech that has a lane. */
-static void send_one(struct speech *p, enum wire_kind kind, const void *body, size_t n)
+void speech_send_one(struct speech *p, enum wire_kind kind, const void *body, size_t n)
 {
-    struct wire_out *out = p->started > 0 && !p->ended ? link_out(p->server) : NULL;
+    struct wire_out *out = out_of(p);
     if (out) {
         wire_message(out, kind, p->id, body, n);
-        link_send(p->server);
+        link_send(p->link);
     }
 }
 
 /* To its lane, or to one if it has none. */
 static void pass_on(struct speech *p, enum wire_kind kind, const void *body, size_t n)
 {
-    p->queued ? speech_dispatch(p->server) : send_one(p, kind, body, n);
+    speech_background_still(p->server); /* before the listeners' worker moves */
+    p->queued ? speech_dispatch(p->server) : speech_send_one(p, kind, body, n);
 }
 
 void speech_text(struct speech *p, const char *text, size_t n)
@@ -360,7 +336,7 @@ void speech_steer(struct speech *p)
     bool paused = p->held || p->behind;
     if (p->paused != paused) {
         p->paused = paused;
-        send_one(p, paused ? WIRE_PAUSE : WIRE_RESUME, NULL, 0);
+        speech_send_one(p, paused ? WIRE_PAUSE : WIRE_RESUME, NULL, 0);
     }
 }
 
@@ -372,39 +348,25 @@ void speech_hold(struct speech *p, bool held)
     }
 }
 
-/* What a cancelled speech had is free for others. */
-static void note_freed(struct speech *p, double seconds)
-{
-    histogram_add(&p->server->metrics.cancel_to_free, seconds);
-    log_event(p->server, "freed",
-        json_pack("{s:i,s:s,s:f}", "id", (int)p->id, "stage", metrics_stage_name(p->stage), "seconds",
-            seconds));
-}
-
 void speech_cancel(struct speech *p)
 {
     if (!p) {
         return;
     }
-    struct server *s = p->server;
-    enum metrics_stage stage = p->stage = p->queued               ? METRICS_QUEUED
-                                          : p->first_samples <= 0 ? METRICS_FIRST
-                                          : p->held               ? METRICS_PAUSED
-                                                                  : METRICS_STREAMING;
-    s->metrics.cancelled[stage]++;
-    s->metrics.requests[p->endpoint][METRICS_CANCELLED]++;
+    p->stage = p->queued               ? METRICS_QUEUED
+               : p->first_samples <= 0 ? METRICS_FIRST
+               : p->held               ? METRICS_PAUSED
+                                       : METRICS_STREAMING;
     p->sink = &no_sink;
     release_account(p); /* who cancels may ask again at once */
     p->cancelled_at = clock_seconds();
-    log_event(s, "cancelled",
-        json_pack("{s:i,s:s,s:s,s:s}", "id", (int)p->id, "request", p->request, "client", p->client,
-            "stage", metrics_stage_name(stage)));
+    speech_count_cancelled(p);
     if (p->queued) {
-        leave_queue(p);
-        note_freed(p, 0);
+        speech_leave_queue(p);
+        speech_count_freed(p, 0);
     }
-    if (p->started > 0) { /* its lane keeps it */
-        send_one(p, WIRE_CANCEL, NULL, 0);
+    if (p->link) { /* its lane keeps it */
+        speech_send_one(p, WIRE_CANCEL, NULL, 0);
     } else {
         speech_free_if_done(p);
     }
@@ -413,13 +375,13 @@ void speech_cancel(struct speech *p)
 /* What the worker still makes of it is not wanted. */
 void speech_fail_running(struct speech *p, int status, const char *why)
 {
-    struct server *s = p->server;
-    struct wire_out *out = p->started > 0 && !p->ended ? link_out(s) : NULL;
+    struct link *l = p->link;
+    struct wire_out *out = out_of(p);
     uint32_t id = p->id;
     speech_fail(p, status, why); /* and may be freed */
-    if (out && out == link_out(s)) {
+    if (out && out == link_out(l)) {
         wire_message(out, WIRE_CANCEL, id, NULL, 0);
-        link_send(s);
+        link_send(l);
     }
 }
 
@@ -435,9 +397,9 @@ double speech_seconds(const struct speech *p)
 
 /* ---- From the worker ---- */
 
-static struct speech *find_running(struct server *s, uint32_t id)
+static struct speech *find_running(const struct link *l, uint32_t id)
 {
-    struct speech *p = TAILQ_FIRST(&s->running);
+    struct speech *p = TAILQ_FIRST(&l->running);
     while (p && p->id != id) {
         p = TAILQ_NEXT(p, entry);
     }
@@ -461,7 +423,8 @@ static void take_done(struct speech *p, const struct wire_message *m)
             p, 500, "the model ended the speech before its first sound (another seed may help)");
         return;
     }
-    if (p->end.finish == UTTER_FINISH_EOS) {
+    speech_began(p);
+    if (p->end.finish == UTTER_FINISH_EOS && !p->background) {
         admission_learn(p->server, p->text_bytes, p->made_s);
     }
     speech_pump(p);
@@ -478,9 +441,10 @@ static void take_failed(struct speech *p, const struct wire_message *m)
     speech_fail(p, asked_wrong ? 400 : failed.status == UTTER_E_MEMORY ? 503 : 500, failed.text);
 }
 
-void speech_message(struct server *s, const struct wire_message *m)
+void speech_message(struct link *l, const struct wire_message *m)
 {
-    struct speech *p = find_running(s, m->id);
+    struct server *s = l->server;
+    struct speech *p = find_running(l, m->id);
     if (!p) {
         return;
     }
@@ -489,11 +453,13 @@ void speech_message(struct server *s, const struct wire_message *m)
         return;
     }
     if (p->cancelled_at > 0) {
-        note_freed(p, clock_seconds() - p->cancelled_at);
+        speech_count_freed(p, clock_seconds() - p->cancelled_at);
     }
-    leave_lane(p);
+    speech_leave_lane(p);
     if (m->kind == WIRE_DONE && speech_is_wanted(p)) {
-        take_done(p, m);
+        take_done(p, m); /* also when it was to be cut: it was quicker */
+    } else if (p->is_cut && speech_is_wanted(p)) {
+        speech_background_end(p);
     } else if (m->kind == WIRE_FAILED) {
         take_failed(p, m);
     } else {
@@ -503,9 +469,9 @@ void speech_message(struct server *s, const struct wire_message *m)
     server_check_drained(s);
 }
 
-static struct speech *find_queued(const struct server *s, uint32_t last)
+static struct speech *find_queued(const struct speech_list *queued, uint32_t last)
 {
-    struct speech *p = TAILQ_FIRST(&s->queued);
+    struct speech *p = TAILQ_FIRST(queued);
     while (p && (int32_t)(p->id - last) > 0) {
         p = TAILQ_NEXT(p, entry);
     }
@@ -517,37 +483,45 @@ static void fail_queued(struct server *s, const char *why)
 {
     struct speech *p;
     const uint32_t last = s->next_id;
-    while ((p = find_queued(s, last))) {
+    while ((p = find_queued(&s->queued, last)) || (p = find_queued(&s->background.queued, last))) {
         s->metrics.rejected[METRICS_NOT_READY]++;
-        leave_queue(p);
+        speech_leave_queue(p);
         speech_fail(p, 503, why);
     }
 }
 
-void speech_worker_lost(struct server *s, const char *unopened)
+void speech_worker_lost(struct link *l, const char *unopened)
 {
+    struct server *s = l->server;
     struct speech *p, *after;
     struct speech_list lost = TAILQ_HEAD_INITIALIZER(lost);
-    TAILQ_CONCAT(&lost, &s->running, entry);
-    s->n_running = 0;
+    TAILQ_CONCAT(&lost, &l->running, entry);
+    s->n_running -= l->n_running;
+    s->background.n_running -= l->n_background;
+    l->n_running = l->n_background = 0;
     for (p = TAILQ_LAST(&lost, speech_list); p; p = after) {
         after = TAILQ_PREV(p, speech_list, entry);
         TAILQ_REMOVE(&lost, p, entry);
-        p->started = 0;
+        p->link = NULL;
         p->paused = false;
-        if (speech_is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
+        if (p->is_cut) {
+            speech_background_end(p);
+        } else if (p->background) { /* it may be what the worker died of: who asked decides */
+            speech_fail_as(p, 503, "worker_ended", worker_ended);
+        } else if (speech_is_wanted(p) && p->first_samples <= 0 && p->tries < MAX_TRIES) {
             /* Nobody has heard anything yet: the next worker begins again, and it waits anew. */
             p->queued_at = clock_seconds();
             TAILQ_INSERT_HEAD(&s->queued, p, entry);
             s->n_queued++;
             p->queued = true;
         } else {
-            speech_fail(p, 503, "the worker ended while it spoke (ask again)");
+            speech_fail(p, 503, worker_ended);
         }
     }
-    if (unopened) {
+    if (unopened && !links_up(s)) { /* no other one opens it */
         fail_queued(s, unopened);
     }
+    speech_dispatch(s);
 }
 
 /* A queued speech that will not be made: it has waited too long, or memory ran out for a piece of its text. */
@@ -560,13 +534,26 @@ static struct speech *find_hopeless(const struct server *s, double now)
     return p;
 }
 
+static struct speech *find_slow_on(const struct link *l, double now)
+{
+    struct speech *p;
+    TAILQ_FOREACH(p, &l->running, entry)
+    {
+        if (speech_is_wanted(p) && p->held && p->first_samples > 0 &&
+            now - p->first_samples > SLOW_S + 2 * p->made_s) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
 /* A running speech whose client reads its sound so slowly that the lane would be kept for hours. */
 static struct speech *find_slow(const struct server *s, double now)
 {
-    struct speech *p = TAILQ_FIRST(&s->running);
-    while (p && !(speech_is_wanted(p) && p->held && p->first_samples > 0 &&
-                    now - p->first_samples > SLOW_S + 2 * p->made_s)) {
-        p = TAILQ_NEXT(p, entry);
+    struct speech *p = s->background.link ? find_slow_on(s->background.link, now) : NULL;
+    LINKS_FOREACH(l, s)
+    {
+        p = p ? p : find_slow_on(l, now);
     }
     return p;
 }
@@ -574,9 +561,13 @@ static struct speech *find_slow(const struct server *s, double now)
 void speech_tick(struct server *s, double now)
 {
     struct speech *p;
-    const struct admission_now as_it_is = look(s, true, now);
+    const struct admission_now as_it_is = speech_look(s, true, now);
     admission_tick(s, &as_it_is);
-    if (s->is_waking) {
+    bool is_ready = links_ready(s) > 0;
+    if (links_out(s)) {
+        fail_queued(s, all_out);
+    }
+    if (!is_ready && links_up(s)) {
         TAILQ_FOREACH(p, &s->queued, entry)
         {
             p->queued_at = now; /* it waits for a model, not for those who have the lanes */
@@ -587,12 +578,14 @@ void speech_tick(struct server *s, double now)
     while ((p = find_hopeless(s, now))) {
         bool cut = p->text.failed;
         s->metrics.rejected[METRICS_QUEUE_FULL] += !cut;
-        leave_queue(p);
+        speech_leave_queue(p);
         speech_fail(p, 503,
-            cut            ? "out of memory"
-            : !s->is_ready ? "the model is being opened"
-                           : "no lane became free in time");
+            cut         ? "out of memory"
+            : !is_ready ? "the model is being opened"
+                        : "no lane became free in time");
     }
+    speech_background_tick(s, now);
+    speech_dispatch(s); /* who did not answer may be all that is left */
     while ((p = find_slow(s, now))) {
         s->metrics.dropped_stalled++;
         speech_fail_running(p, 408, "the sound is taken at less than half of the pace of hearing");

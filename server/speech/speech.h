@@ -5,6 +5,7 @@
 
 #include "server/loop/server.h"
 #include "server/protocol/refusal.h"
+#include "server/protocol/trace.h"
 #include "server/speech/fields.h"
 
 struct speech;
@@ -39,6 +40,7 @@ struct speech_request {
     const char *id, *client; /* of the connection, for the log */
     /* It may wait for its lane: nobody hears it while it is made, or its listener has heard what comes before it. */
     bool patient;
+    const struct trace *trace; /* that it is part of, or NULL */
 };
 
 /* Queues a speech, without text yet. NULL: refused, *refusal says why. */
@@ -52,8 +54,9 @@ void speech_hold(struct speech *p, bool held);
 int speech_rate(const struct speech *p);       /* of the encoded samples */
 double speech_seconds(const struct speech *p); /* of sound that the model has made, as it is heard */
 
-/* One more would be refused. */
+/* One more would be refused. So many more would have a lane at once. */
 bool speech_is_full(const struct server *s);
+int speech_room(const struct server *s);
 
 /* "stop" or "length" (a limit has cut it), as other servers say it, or "incomplete": the model left words out, also
  * when it was asked again. */
@@ -62,10 +65,13 @@ const char *speech_finish_reason(enum utter_finish finish);
 struct fields_model speech_fields_model(const struct server *s);
 
 /* From the link. */
-void speech_dispatch(struct server *s);                          /* lanes may be free */
-void speech_worker_lost(struct server *s, const char *unopened); /* as of the link's owner */
-void speech_message(struct server *s, const struct wire_message *m);
+void speech_dispatch(struct server *s); /* lanes may be free */
+void speech_worker_ready(struct link *l);
+void speech_worker_lost(struct link *l, const char *unopened); /* as of the link's owner */
+void speech_message(struct link *l, const struct wire_message *m);
 /* Ends those that have waited too long; called a few times a second. */
 void speech_tick(struct server *s, double now);
+/* All that are not whole end now, and who asked is told so. While the server drains, so that nobody comes anew. */
+void speech_stop(struct server *s);
 
 #endif

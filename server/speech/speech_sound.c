@@ -25,7 +25,9 @@ static void take_encoded(struct job *job)
     if (speech_is_wanted(p) && !failed && p->job_out.n) {
         if (p->end.first_s <= 0) {
             p->end.first_s = clock_seconds() - p->read_at;
-            histogram_add(&p->server->metrics.ttfa, p->end.first_s);
+            if (!p->background) {
+                histogram_add(&p->server->metrics.ttfa, p->end.first_s);
+            }
         }
         p->sink->bytes(
             p->user, p->job_out.bytes, p->job_out.n); /* may cancel; the job keeps the speech */
@@ -71,6 +73,7 @@ void speech_samples(struct speech *p, const struct wire_message *m)
     if (!speech_is_wanted(p)) {
         return;
     }
+    p->link->audio_s += seconds;
     if (p->first_samples <= 0) {
         p->first_samples = p->heard_until = now;
         wire_fini(&p->text);

@@ -66,7 +66,7 @@ struct voice_entry *voices_entry(const struct server *s, const char *name)
     struct voice_entry *v;
     TAILQ_FOREACH(v, &s->voices->entries, entry)
     {
-        if (strcasecmp(v->name, name) == 0) {
+        if (names_same(v->name, name)) {
             return v;
         }
     }
@@ -140,6 +140,20 @@ static void add_file(struct server *s, const char *path)
     }
 }
 
+void voices_read_again(struct server *s, const char *file)
+{
+    struct voice_entry *v, *next;
+    for (v = TAILQ_FIRST(&s->voices->entries); v; v = next) {
+        next = TAILQ_NEXT(v, entry);
+        if (strcmp(v->file, file) == 0) {
+            voices_remove(s, v);
+        }
+    }
+    if (file_exists(file) && s->voices->n < LIMIT_VOICES) {
+        add_file(s, file);
+    }
+}
+
 /* False with errno. */
 static bool read_folder(struct server *s)
 {
@@ -169,12 +183,16 @@ static bool is_left(int folder)
            flock(folder, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* "7.sound", "7.json", "7.voice", or a voice that was being written: such files are put there, and no others are
- * removed. */
+/* "7.sound", "7.json", "7.voice", "anna-0123456789ab.voice" and what is told of it, or a voice that was being written:
+ * such files are put there, and no others are removed. */
 static bool is_recording(const char *name)
 {
-    static const char hidden[] = ".utter-";
-    size_t n = strspn(name, "0123456789");
+    enum { HASH = 12, TOLD_HASH = 17 };
+    static const char hidden[] = ".utter-", hex[] = "0123456789abcdef";
+    const char *dash = strchr(name, '-');
+    size_t n = dash && strspn(dash + 1, hex) == HASH ? (size_t)(dash + 1 + HASH - name)
+                                                     : strspn(name, "0123456789");
+    n += n > 0 && name[n] == '.' && strspn(name + n + 1, hex) == TOLD_HASH - 1 ? TOLD_HASH : 0;
     return strncmp(name, hidden, sizeof hidden - 1) == 0 ||
            (n > 0 && (strcmp(name + n, ".sound") == 0 || strcmp(name + n, ".json") == 0 ||
                          strcmp(name + n, VOICE_ENDING) == 0));
@@ -237,15 +255,24 @@ bool voices_open(struct server *s)
     if (!make_temporary(v)) {
         return false;
     }
+    s->voice_folders[1] = v->temporary;
     if (!s->options->voices) {
         return true;
     }
-    if (!realpath(s->options->voices, v->folder) || !read_folder(s)) {
+    if (strncmp(s->options->voices, "s3://", 5) == 0) {
+        if (!voices_store_open(s, s->options->voices)) {
+            return false;
+        }
+    } else if (!realpath(s->options->voices, v->folder)) {
+        v->folder[0] = 0;
+    }
+    if (!v->folder[0] || !read_folder(s)) {
         fprintf(stderr, "utter: --voices %s: %s%s\n", s->options->voices, strerror(errno),
             errno == ENOENT ? " (make the folder first, or check the name)" : "");
         return false;
     }
     file_out_sweep(v->folder);
+    s->voice_folders[0] = v->folder;
     return true;
 }
 
@@ -256,6 +283,7 @@ void voices_close(struct server *s)
         return;
     }
     voices_end_uploads(s);
+    voices_store_close(s);
     for (struct voice_entry *e; (e = TAILQ_FIRST(&v->entries));) {
         voices_remove(s, e);
     }
@@ -290,7 +318,7 @@ static const struct voice_entry *first_fit(const struct server *s)
 static const char *preset_of(const struct server *s, const char *name)
 {
     for (int i = 0; i < s->ready.n_voices; i++) {
-        if (strcasecmp(s->ready.voices[i], name) == 0) {
+        if (names_same(s->ready.voices[i], name)) {
             return s->ready.voices[i];
         }
     }
@@ -303,6 +331,14 @@ static bool refuse_voice(const struct server *s, const char *name, struct refusa
     if (!name) {
         return refuse(
             r, 400, "voice", "\"voice\": no voice is here yet (upload one with POST /v1/audio/voices)");
+    }
+    if (voices_store_is_away(s)) {
+        refuse(r, 503, "voice",
+            "\"voice\": '%.80s' is not among the voices that are here, and the store of "
+            "voices cannot be reached now (later it may be better)",
+            name);
+        r->retry_ms = 5000;
+        return false;
     }
     char list[512] = "", hint[128];
     struct nearest nearest = nearest_begin(name);
@@ -323,7 +359,63 @@ static bool refuse_voice(const struct server *s, const char *name, struct refusa
         list[0] ? list : "none; upload one with POST /v1/audio/voices");
 }
 
-bool voices_find(
+static struct voice_entry *entry_of_file(const struct server *s, const char *file)
+{
+    struct voice_entry *v;
+    TAILQ_FOREACH(v, &s->voices->entries, entry)
+    {
+        if (strcmp(v->file, file) == 0) {
+            break;
+        }
+    }
+    return v;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* How requests name what was found. A voice is read for it once, and again when its file has changed: all speeches
+ * stand still meanwhile. */
+static bool find_hash(char *hash, const struct server *s, const struct voices_found *found)
+{
+    struct stat about;
+    const struct serve_options *o = s->options;
+    const char *file = found->file[0] ? found->file : NULL;
+    struct voice_entry *v = file && stat(file, &about) == 0 ? entry_of_file(s, file) : NULL;
+    if (!v) {
+        return o->hash_voice && o->hash_voice(hash, found->preset, file);
+    }
+    if (!v->hash[0] || !is_same_file(&v->hashed, &about)) {
+        v->hashed = about;
+        if (!o->hash_voice || !o->hash_voice(v->hash, NULL, file)) {
+            v->hash[0] = 0;
+        }
+    }
+    memcpy(hash, v->hash, sizeof v->hash);
+    return v->hash[0] != 0;
+}
+
+/* Whether what was found is what the request was meant for. */
+static bool is_meant(const struct server *s, const struct fields *fields,
+    const struct voices_found *found, struct refusal *r)
+{
+    char hash[65];
+    const struct serve_options *o = s->options;
+    if (fields->model_hash && (!o->model_hash || strcmp(o->model_hash, fields->model_hash) != 0)) {
+        return refuse(r, 409, "model_hash", "\"model_hash\": this server's model is another (%s)",
+            o->model_hash ? o->model_hash : "not known");
+    }
+    if (fields->voice_hash && (!find_hash(hash, s, found) || strcmp(hash, fields->voice_hash) != 0)) {
+        return refuse(r, 409, "voice_hash", "\"voice_hash\": the voice \"%.80s\" is another one here",
+            fields->voice ? fields->voice : "");
+    }
+    return true;
+}
+
+static bool find(
     struct server *s, const struct fields *fields, struct voices_found *found, struct refusal *refusal)
 {
     const char *name = fields->voice;
@@ -359,6 +451,12 @@ bool voices_find(
         snprintf(found->file, sizeof found->file, "%s", v ? v->file : "");
     }
     return found->preset || found->file[0] ? true : refuse_voice(s, name, refusal);
+}
+
+bool voices_find(
+    struct server *s, const struct fields *fields, struct voices_found *found, struct refusal *refusal)
+{
+    return find(s, fields, found, refusal) && is_meant(s, fields, found, refusal);
 }
 
 json_t *voices_entry_json(const struct voice_entry *v)
@@ -436,8 +534,8 @@ bool voices_may_change(const struct voice_entry *v, const struct account *accoun
            refuse(r, 403, "name", "the voice '%.80s' was not uploaded with this key", v->name);
 }
 
-bool voices_delete(
-    struct server *s, const char *name, const struct account *account, struct refusal *refusal)
+bool voices_delete(struct server *s, const char *name, const struct account *account, voices_done *done,
+    void *user, struct refusal *refusal)
 {
     struct voice_entry *v = voices_entry(s, name);
     if (!v) {
@@ -447,11 +545,16 @@ bool voices_delete(
     if (!voices_may_change(v, account, refusal)) {
         return false;
     }
+    if (s->voices->store) {
+        voices_store_drop(s, v->file, done, user);
+        return true;
+    }
     if (!voices_unlink(v)) {
         return refuse(
             refusal, 500, "name", "the file of '%.80s' cannot be removed: %s", name, strerror(errno));
     }
     log_event(s, "voice_deleted", json_pack("{s:s}", "name", v->name));
     voices_remove(s, v);
+    done(user, json_null(), NULL, NULL);
     return true;
 }

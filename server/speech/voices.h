@@ -46,15 +46,15 @@ bool voices_create(struct server *s, const struct voices_upload *upload, voices_
 /* `user` is gone: its upload goes on, `done` is not called. */
 void voices_abandon(struct server *s, void *user);
 
-/* `account`: whose wish it is, as above. */
-bool voices_delete(
-    struct server *s, const char *name, const struct account *account, struct refusal *refusal);
+/* `account`: whose wish it is, as above. False: refused at once; else `done` is called, perhaps before this returns. */
+bool voices_delete(struct server *s, const char *name, const struct account *account, voices_done *done,
+    void *user, struct refusal *refusal);
 
 /* Some child has ended. */
 void voices_reap(struct server *s, pid_t pid, int status);
 
-/* The child: "serve-clone MODEL BASE OUT" makes BASE.sound, with what BASE.json says of it, a voice; its name and
- * transcript come by a pipe. */
+/* The child: "serve-clone MODEL BASE OUT caged|open" makes BASE.sound, with what BASE.json says of it, a voice; its
+ * name and transcript come by a pipe. */
 int voices_child(char **arguments);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef SERVER_VOICES_PARTS_H
 #define SERVER_VOICES_PARTS_H
 
+#include <sys/stat.h>
+
 #include "server/speech/voices.h"
 #include "server/speech/voices_told.h"
 
@@ -10,20 +12,24 @@ struct voice_entry {
     TAILQ_ENTRY(voice_entry) entry;
     char *name, *file, *transcript; /* transcript: NULL for x-vectors */
     int width;
-    long long made; /* seconds since 1970 */
-    json_t *told;   /* by the uploader: description, consent, owner */
+    long long made;     /* seconds since 1970 */
+    json_t *told;       /* by the uploader: description, consent, owner */
+    char hash[65];      /* as requests name it; "": nobody has asked */
+    struct stat hashed; /* the file of which that is the hash */
 };
 
 struct upload;
+struct voices_store;
 
 struct voices {
     TAILQ_HEAD(voice_entries, voice_entry) entries;
     int n;
     TAILQ_HEAD(upload_list, upload) uploads;
     int n_uploads;
-    char folder[4096];   /* absolute; "" when nothing is kept */
-    char temporary[256]; /* for sounds, and voices of one request */
-    int temporary_lock;  /* this folder, open and locked as long as the process lives */
+    char folder[4096];          /* absolute; "" when nothing is kept */
+    char temporary[256];        /* for sounds, and voices of one request */
+    int temporary_lock;         /* this folder, open and locked as long as the process lives */
+    struct voices_store *store; /* that `folder` is a copy of, or NULL */
 };
 
 /* The voice in a file, or NULL. */
@@ -38,5 +44,23 @@ void voices_remove(struct server *s, struct voice_entry *v); /* from the table, 
 bool voices_unlink(const struct voice_entry *v);
 json_t *voices_entry_json(const struct voice_entry *v);
 void voices_end_uploads(struct server *s);
+/* A file of the folder has changed, or has gone. */
+void voices_read_again(struct server *s, const char *file);
+/* A voice that was uploaded is where it is kept: it is one of the table, and who waits is told. */
+void voices_kept(struct server *s, const char *file, voices_done *done, void *user);
+
+/* ---- voices_store.c ---- */
+
+/* Makes voices->folder, as the store has it, or as it was when the store could be reached. */
+bool voices_store_open(struct server *s, const char *url);
+void voices_store_close(struct server *s);
+bool voices_store_is_away(const struct server *s);
+/* A voice in the folder of temporary files goes into the store, and from there into the folder of voices; then `done`,
+ * as that of voices_create. */
+void voices_store_put(struct server *s, const char *file, voices_done *done, void *user);
+bool voices_store_is_putting(const struct server *s, const char *file);
+/* A voice of the folder goes, in the store and here. */
+void voices_store_drop(struct server *s, const char *file, voices_done *done, void *user);
+void voices_store_abandon(struct server *s, void *user);
 
 #endif

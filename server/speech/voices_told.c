@@ -3,7 +3,6 @@
 #include "server/speech/voices_told.h"
 
 #include <dirent.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +10,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "store/mirror.h"
 
-enum { MAX_TOLD = 1 << 16, MAX_PATH = 4096, HASH_BYTES = 8 };
+enum { MAX_TOLD = 1 << 16, MAX_PATH = 4096, NAME_HASH = 16 /* digits of a name */ };
 static const char ending[] = ".json";
 
 /* The length of the voice's name without its ending. */
@@ -25,21 +25,13 @@ static int stem_length(const char *voice)
 static utter_status told_path(
     char *out, size_t size, const char *voice, const char *content, utter_error *error)
 {
-    struct file_map map = {0};
-    struct sha256_ctx sha;
-    uint8_t digest[HASH_BYTES];
-    char hash[2 * HASH_BYTES + 1];
-    utter_status status = file_map_open(&map, content, error);
+    char hash[MIRROR_HASH];
+    uint64_t bytes;
+    utter_status status = mirror_hash(hash, &bytes, content, error);
     if (status) {
         return status;
     }
-    sha256_init(&sha);
-    sha256_update(&sha, map.size, map.data);
-    sha256_digest(&sha, sizeof digest, digest);
-    file_map_close(&map);
-    for (int i = 0; i < HASH_BYTES; i++) {
-        snprintf(hash + 2 * i, 3, "%02x", digest[i]);
-    }
+    hash[NAME_HASH] = 0;
     int n = snprintf(out, size, "%.*s.%s%s", stem_length(voice), voice, hash, ending);
     return n < (int)size ? UTTER_OK : error_set(error, UTTER_E_FILE, "%s: the name is too long", voice);
 }
@@ -71,7 +63,7 @@ json_t *told_read(const char *voice)
 /* Of the voice STEM: "STEM.json" and "STEM.HASH.json". */
 static bool is_told(const char *name, const char *stem, size_t n)
 {
-    const size_t hash = 1 + 2 * HASH_BYTES;
+    const size_t hash = 1 + NAME_HASH;
     if (strncmp(name, stem, n) != 0) {
         return false;
     }

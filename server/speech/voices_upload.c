@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +13,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/nearest.h"
+#include "server/cage/cage.h"
 #include "server/loop/account.h"
 #include "server/loop/log.h"
 #include "server/loop/spawn.h"
@@ -38,9 +40,10 @@ struct upload {
     pid_t pid;
     int error_pipe;
     bool once;
-    char base[300];      /* of what it works with: BASE.sound, BASE.json (what was said), BASE.voice */
-    char out[4096 + 80]; /* the voice; for one request BASE.voice */
-    voices_done *done;   /* NULL: nobody waits */
+    char base[300]; /* of what it works with: BASE.sound, BASE.json (what was said), BASE.voice */
+    char out[4096 +
+             80]; /* the voice, where it is kept; for one request BASE.voice; for a store beside BASE */
+    voices_done *done; /* NULL: nobody waits */
     void *user;
 };
 
@@ -70,11 +73,14 @@ static void upload_free(struct server *s, struct upload *u)
     memory_free(u);
 }
 
-/* A voice that is kept is written whole or not at all: at its place there may be the one that it was to replace. */
-static void drop_once(const struct upload *u)
+/* A voice that is kept is written whole or not at all: at its place there may be the one that it was to replace. What
+ * lies where it works is nobody's. */
+static void drop_made(const struct upload *u)
 {
-    if (u->once) {
+    size_t folder = (size_t)(strrchr(u->base, '/') + 1 - u->base);
+    if (strncmp(u->out, u->base, folder) == 0) {
         unlink(u->out);
+        told_sweep(u->out);
     }
 }
 
@@ -83,7 +89,7 @@ void voices_end_uploads(struct server *s)
     for (struct upload *u; (u = TAILQ_FIRST(&s->voices->uploads));) {
         kill(u->pid, SIGKILL);
         waitpid(u->pid, NULL, 0);
-        drop_once(u);
+        drop_made(u);
         upload_free(s, u);
     }
 }
@@ -97,6 +103,7 @@ void voices_abandon(struct server *s, void *user)
             u->done = NULL;
         }
     }
+    voices_store_abandon(s, user);
 }
 
 /* A file name that no name from outside can bend: letters and digits of it, and its hash. */
@@ -147,15 +154,24 @@ static void write_path(const struct server *s, char *out, size_t size, const cha
     snprintf(out, size, "%s/%s" VOICE_ENDING, s->voices->folder, base);
 }
 
+/* Where the voice is made: at its place, or on its way into a store, from where it comes there. */
+static void made_path(const struct server *s, char *out, size_t size, const char *name)
+{
+    char base[64];
+    file_name(base, sizeof base, name);
+    snprintf(out, size, "%s/%s" VOICE_ENDING,
+        s->voices->store ? s->voices->temporary : s->voices->folder, base);
+}
+
 static bool is_being_made(const struct server *s, const char *name)
 {
     char path[sizeof((struct upload *)0)->out];
     const struct upload *u = TAILQ_FIRST(&s->voices->uploads);
-    write_path(s, path, sizeof path, name);
+    made_path(s, path, sizeof path, name);
     while (u && strcmp(u->out, path) != 0) {
         u = TAILQ_NEXT(u, entry);
     }
-    return u != NULL;
+    return u != NULL || voices_store_is_putting(s, path);
 }
 
 /* Names are hashed to file names, and two may be made to meet. */
@@ -167,7 +183,7 @@ static bool place_is_anothers(const struct server *s, const char *name)
     TAILQ_FOREACH(v, &s->voices->entries, entry)
     {
         if (strcmp(v->file, path) == 0) {
-            return strcasecmp(v->name, name) != 0;
+            return !names_same(v->name, name);
         }
     }
     return false;
@@ -262,7 +278,9 @@ static bool start_child(struct server *s, struct upload *u, const struct voices_
     char model[4096];
     char program[] = "utter", command[] = "serve-clone";
     snprintf(model, sizeof model, "%s", s->options->model);
-    char *arguments[] = {program, command, model, u->base, u->out, NULL};
+    char cage[] = "caged", open[] = "open";
+    char *arguments[] = {
+        program, command, model, u->base, u->out, s->options->no_cage ? open : cage, NULL};
     int told = tell_child(v->name && !v->once ? v->name : "once", v->transcript ? v->transcript : "");
     if (told < 0 || pipe2(ends, O_CLOEXEC) != 0) {
         close(told);
@@ -292,7 +310,7 @@ static bool write_work(const struct upload *u, const struct voices_upload *v)
     }
     json_t *told = json_pack("{s:s*,s:s*,s:s*}", "speaker_description", v->description, "consent",
         v->consent, "owner", owner[0] ? owner : NULL);
-    char *text = told ? json_dumps(told, JSON_COMPACT) : NULL;
+    char *text = json_text_write(told, JSON_COMPACT);
     base_path(path, sizeof path, u->base, told_ending);
     errno = ENOMEM;
     bool good = text && (json_object_size(told) == 0 || write_file(path, text, strlen(text)));
@@ -301,7 +319,8 @@ static bool write_work(const struct upload *u, const struct voices_upload *v)
     return good;
 }
 
-bool voices_create(struct server *s, const struct voices_upload *v, voices_done *done, void *user,
+/* Its name is composed. */
+static bool create(struct server *s, const struct voices_upload *v, voices_done *done, void *user,
     struct refusal *refusal)
 {
     static unsigned n_made;
@@ -316,7 +335,7 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     if (v->once) {
         base_path(u->out, sizeof u->out, u->base, VOICE_ENDING);
     } else {
-        write_path(s, u->out, sizeof u->out, v->name);
+        made_path(s, u->out, sizeof u->out, v->name);
     }
     u->once = v->once;
     u->done = done;
@@ -333,35 +352,52 @@ bool voices_create(struct server *s, const struct voices_upload *v, voices_done 
     return true;
 }
 
-static void upload_good(struct server *s, struct upload *u)
+bool voices_create(struct server *s, const struct voices_upload *upload, voices_done *done, void *user,
+    struct refusal *refusal)
 {
-    struct voice_entry *v = NULL;
+    char name[NAME_COMPOSED];
+    struct voices_upload composed = *upload;
+    composed.name = upload->name ? name_composed(name, upload->name) : NULL;
+    return create(s, &composed, done, user, refusal);
+}
+
+void voices_kept(struct server *s, const char *file, voices_done *done, void *user)
+{
     utter_error error = {.text = ""};
     struct refusal r;
-    if (u->once) {
-        if (u->done) {
-            u->done(u->user, json_null(), u->out, NULL);
-        } else {
-            unlink(u->out);
-        }
-        return;
-    }
-    v = voice_entry_read(u->out, &error);
+    struct voice_entry *v = voice_entry_read(file, &error);
     if (!v) {
         refuse(&r, 500, NULL, "the voice cannot be read: %s", error.text);
-        if (u->done) {
-            u->done(u->user, NULL, NULL, &r);
+        if (done) {
+            done(user, NULL, NULL, &r);
         }
         return;
     }
     const struct voice_entry *old = voices_entry(s, v->name);
     if (old && strcmp(old->file, v->file) != 0) { /* made elsewhere, of another file name */
-        voices_unlink(old);
+        if (s->voices->store) {
+            voices_store_drop(s, old->file, NULL, NULL);
+        } else {
+            voices_unlink(old);
+        }
     }
     voices_insert(s, v);
     log_event(s, "voice_made", json_pack("{s:s}", "name", v->name));
-    if (u->done) {
-        u->done(u->user, voices_entry_json(v), u->out, NULL);
+    if (done) {
+        done(user, voices_entry_json(v), file, NULL);
+    }
+}
+
+static void upload_good(struct server *s, struct upload *u)
+{
+    if (!u->once && s->voices->store) {
+        voices_store_put(s, u->out, u->done, u->user);
+    } else if (!u->once) {
+        voices_kept(s, u->out, u->done, u->user);
+    } else if (u->done) {
+        u->done(u->user, json_null(), u->out, NULL);
+    } else {
+        unlink(u->out);
     }
 }
 
@@ -390,7 +426,7 @@ void voices_reap(struct server *s, pid_t pid, int status)
         } else {
             refuse(&r, 500, NULL, "the voice cannot be made: %s", text);
         }
-        drop_once(u);
+        drop_made(u);
         if (u->done) {
             u->done(u->user, NULL, NULL, &r);
         }
@@ -456,6 +492,16 @@ static const char *without_path(const char *text, const char *file)
     return strncmp(text, file, n) == 0 ? text + n + strspn(text + n, ": ") : text;
 }
 
+/* The recording and what becomes of it lie in one folder, or its voice in the folder of voices. */
+static void enter_cage(const char *model_path, const char *base, const char *out)
+{
+    char work[4096], voices[4096];
+    snprintf(work, sizeof work, "%.*s", (int)(strrchr(base, '/') - base), base);
+    snprintf(voices, sizeof voices, "%.*s", (int)(strrchr(out, '/') - out), out);
+    const struct cage_files files = {.reads = {model_path}, .writes = {work, voices}};
+    cage_files(&files);
+}
+
 int voices_child(char **arguments)
 {
     char told_voice[MAX_NAME + 1 + MAX_TRANSCRIPT + 1];
@@ -472,6 +518,7 @@ int voices_child(char **arguments)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_CPU, CHILD_CPU_S);
+    const bool caged = strcmp(arguments[3], "caged") == 0;
     alarm(CHILD_WALL_S); /* also where it waits for something: it ends, and its place is free */
     FILE *told = take_standard_error();
     limit(RLIMIT_CORE, 0);
@@ -485,10 +532,16 @@ int voices_child(char **arguments)
     clone.transcript = *transcript ? transcript : NULL;
     clone.max_seconds = MAX_SECONDS;
     const char *file = model_path;
+    if (caged) {
+        enter_cage(model_path, base, out);
+    }
     utter_status status = utter_model_open(&model, model_path, &options, &error);
     bool opened = status == UTTER_OK, cloned = false;
     if (opened) {
         file = sound;
+        if (caged) {
+            cage_calls();
+        }
         status = utter_voice_clone(&voice, model, sound, &clone, NULL, &error);
         cloned = status == UTTER_OK;
     }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A list whose end may change. */
 #include "server/speech/words.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/minmax.h"
+
+/* Of the JSON of a word. */
+enum { JSON_BYTES = 160 };
 
 static bool is_white(char c)
 {
@@ -59,35 +63,59 @@ void word_list_next(struct word_list *l, size_t bytes, double seconds)
     l->s_before += seconds;
 }
 
-/* Tenths of milliseconds are enough. */
-static json_t *seconds_json(double seconds)
+/* Who hears it has enough of tenths of milliseconds. */
+static json_t *rounded(double value, double parts, bool exact)
 {
-    return json_real(round(1e4 * seconds) / 1e4);
+    return json_real(exact ? value : round(parts * value) / parts);
 }
 
-static json_t *word_json(const struct speech_word *w, size_t index, const char *text, size_t n)
+static json_t *word_json(
+    const struct speech_word *w, size_t index, const char *text, size_t n, bool exact)
 {
     size_t at = min(w->at, n), bytes = min(w->bytes, n - at);
     json_t *word = json_stringn(text + at, bytes);
     return json_pack("{s:I,s:o,s:o,s:o,s:I,s:I,s:o,s:b,s:b}", "index", (json_int_t)index, "word",
-        word ? word : json_string(""), "start", seconds_json(w->start_s), "end", seconds_json(w->end_s),
-        "at", (json_int_t)at, "bytes", (json_int_t)bytes, "certainty",
-        json_real(round(1e3 * (double)w->certainty) / 1e3), "final", w->final, "skipped", w->skipped);
+        word ? word : json_string(""), "start", rounded(w->start_s, 1e4, exact), "end",
+        rounded(w->end_s, 1e4, exact), "at", (json_int_t)at, "bytes", (json_int_t)bytes, "certainty",
+        rounded((double)w->certainty, 1e3, exact), "final", w->final, "skipped", w->skipped);
 }
 
-json_t *word_list_news(struct word_list *l, const char *text, size_t n, bool final)
+json_t *word_list_news(struct word_list *l, const char *text, size_t n)
 {
     json_t *news = NULL;
     for (size_t i = max(l->n_final, l->first); i < l->first + l->n; i++) {
         const struct speech_word *w = &l->at[i - l->first];
-        if (w->final ? i >= l->n_final : i >= l->n_told && !final) {
+        if (w->final || i >= l->n_told) {
             news = news ? news : json_array();
-            json_array_append_new(news, word_json(w, i, text, n));
+            json_array_append_new(news, word_json(w, i, text, n, l->exact));
             l->n_told = max(l->n_told, i + 1);
             l->n_final = w->final ? i + 1 : l->n_final;
         }
     }
     return news;
+}
+
+void word_list_write(const struct word_list *l, const char *text, size_t n, struct wire_out *out)
+{
+    size_t n_written = 0;
+    wire_put(out, "[", 1);
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->at[i].final) {
+            json_t *word = word_json(&l->at[i], l->first + i, text, n, l->exact);
+            char *json = json_text_write(word, JSON_COMPACT | JSON_REAL_PRECISION(9));
+            wire_put(out, ",", n_written++ > 0);
+            wire_put(out, json, json ? strlen(json) : 0);
+            out->failed = out->failed || !json;
+            memory_plain_free(json);
+            json_decref(word);
+        }
+    }
+    wire_put(out, "]", 1);
+}
+
+size_t word_list_needs(const struct word_list *l)
+{
+    return word_list_size(l) + l->n * JSON_BYTES;
 }
 
 size_t word_list_due(const struct word_list *l, double until_s)

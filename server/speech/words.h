@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/protocol/wire.h"
+
 struct speech_word {
     size_t at, bytes;      /* in the text as the client gave it */
     double start_s, end_s; /* of the sound as it leaves */
@@ -32,6 +34,7 @@ struct word_list {
     size_t n_told,
         n_final; /* words that the client knows; of them final ones. They count from word 0 */
     bool approximate, failed; /* failed: memory has ended */
+    bool exact;               /* times are told to the sample, and certainties as they are */
     /* Of the speeches before the one whose words come: words, bytes of text, seconds of sound. */
     size_t n_before, at_before;
     double s_before;
@@ -41,9 +44,13 @@ void word_list_take(struct word_list *l, const struct speech_words *words);
 /* The speech whose words came had so much text and sound; those of the next one follow. */
 void word_list_next(struct word_list *l, size_t bytes, double seconds);
 /* What the client does not know yet, each word when it begins and once more when it is final, as a list of {index,
- * word, start, end, at, bytes, certainty, final, skipped}; NULL: nothing. Only final ones where `final`. text[0..n):
- * that of all speeches. */
-json_t *word_list_news(struct word_list *l, const char *text, size_t n, bool final);
+ * word, start, end, at, bytes, certainty, final, skipped}; NULL: nothing. text[0..n): that of all speeches. */
+json_t *word_list_news(struct word_list *l, const char *text, size_t n);
+/* For who tells the words of a whole speech once: all final ones, as the text of such a list, one after the other, so
+ * that it takes no more memory than that (out->failed: there is none). */
+void word_list_write(const struct word_list *l, const char *text, size_t n, struct wire_out *out);
+/* About the bytes that the list takes, and what word_list_write will make of it. */
+size_t word_list_needs(const struct word_list *l);
 /* For who tells each word once: how many of those that the client does not know (from n_told on) it should know by
  * now. Final ones; and those that will have begun before until_s of the sound have been heard, when the next word shows
  * where they end. */

@@ -91,8 +91,11 @@ bool outbox_send(struct outbox *box, struct wire_out *out)
 {
     pthread_mutex_lock(&box->lock);
     bool idle = box->waiting.n == 0 && box->sending.n == 0;
-    size_t at = idle ? send_bytes(box->socket, out->bytes, out->n, MSG_DONTWAIT, &box->failed) : 0;
-    if (at < out->n && !box->failed) {
+    size_t at = 0; /* what has failed ends within a message */
+    if (idle && !out->failed) {
+        at = send_bytes(box->socket, out->bytes, out->n, MSG_DONTWAIT, &box->failed);
+    }
+    if (!out->failed && at < out->n && !box->failed) {
         leave_to_thread(box, out->bytes + at, out->n - at);
     }
     bool good = !box->failed && !box->waiting.failed && !out->failed;

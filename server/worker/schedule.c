@@ -13,18 +13,30 @@ static const double line_weight = 0.5;
 /* What a width has cost is forgotten slowly where it is not made again: else one that does not pay would be tried, and
  * promised, every few steps. */
 static const double long_memory = 0.9995;
+/* Weight of a prompt in what one is taken to cost, and of one that costs more: of those that come at once the first few
+ * steps must tell. */
+static const double cheaper = 0.2, dearer = 0.5;
 enum { OLDEST_EACH = 4 }; /* steps */
 
-/* What is left of the weight that steps of so many lanes had when they were counted last. */
+/* What is left of the weight that steps of so many lanes had when they were counted last: of none nothing, as most
+ * widths are never made. */
 static double left_of(const struct schedule_clock *c, int n_lanes)
 {
-    return pow(long_memory, c->n_steps - c->by_lanes[n_lanes].step);
+    return c->by_lanes[n_lanes].weight <= 0 ? 0
+                                            : pow(long_memory, c->n_steps - c->by_lanes[n_lanes].step);
 }
 
 void schedule_learn(
     struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
 {
     c->n_steps++;
+    if (prompt > 0) {
+        const double told = prompt_s / prompt;
+        c->prompt_s += (c->prompt_s <= 0        ? 1
+                           : told > c->prompt_s ? dearer
+                                                : cheaper) *
+                       (told - c->prompt_s);
+    }
     if (n_lanes < 1) {
         return;
     }
@@ -39,9 +51,6 @@ void schedule_learn(
     c->lanes_lanes = c->lanes_lanes * memory + (double)n_lanes * n_lanes;
     c->seconds = c->seconds * memory + seconds;
     c->lanes_seconds = c->lanes_seconds * memory + n_lanes * seconds;
-    if (prompt > 0) {
-        c->prompt_s += (c->prompt_s > 0 ? 0.2 : 1) * (prompt_s / prompt - c->prompt_s);
-    }
 }
 
 double schedule_step_s(const struct schedule_clock *c, int n_lanes, double prompt)
@@ -63,11 +72,21 @@ double schedule_step_s(const struct schedule_clock *c, int n_lanes, double promp
     return (line * line_weight + own) / (line_weight + own_weight) + prompt * c->prompt_s;
 }
 
-/* Whether one lane more makes a step longer by less than a step of its own takes, or hardly by more. */
+/* What a step may take with one lane more: hardly more than one without it and one of its own. */
+static double pays_up_to_s(const struct schedule_clock *c, int n_lanes)
+{
+    return 1.05 * (schedule_step_s(c, n_lanes - 1, 0) + schedule_step_s(c, 1, 0));
+}
+
+/* Whether one lane more does. A width that did not when it was made last is tried again once that is forgotten, but
+ * none beyond it: else each time all of them would be tried, and promised. Its steps may be old, those that they are
+ * compared with of today: a width that pays today is made next, and has steps of today then. */
 static bool pays(const struct schedule_clock *c, int n_lanes)
 {
-    return schedule_step_s(c, n_lanes, 0) <=
-           1.05 * (schedule_step_s(c, n_lanes - 1, 0) + schedule_step_s(c, 1, 0));
+    const int before = n_lanes - 1;
+    const double weight = before > 1 && before <= SCHEDULE_MOST_LANES ? c->by_lanes[before].weight : 0;
+    return schedule_step_s(c, n_lanes, 0) <= pays_up_to_s(c, n_lanes) &&
+           (weight <= 0 || c->by_lanes[before].seconds <= weight * pays_up_to_s(c, before));
 }
 
 static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
@@ -75,10 +94,15 @@ static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
     return schedule_step_s(c, n_lanes, prompt) <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
+bool schedule_falls_behind(const struct schedule_clock *c, double frame_s)
+{
+    return schedule_step_s(c, 1, 0) >= frame_s;
+}
+
 int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_s)
 {
     int width = 1;
-    if (schedule_step_s(c, 1, 0) >= frame_s) {
+    if (schedule_falls_behind(c, frame_s)) {
         return n_lanes;
     }
     while (width < n_lanes && fits(c, width + 1, 0) && pays(c, width + 1)) {
@@ -97,12 +121,12 @@ static bool reads_before(
 
 /* Who goes next: the frame that is due first, or the prompt whose turn it is, should that be due before. */
 static struct schedule_speech *most_urgent(
-    struct schedule_speech *speeches, int n, bool with_first, bool oldest_first)
+    struct schedule_speech *speeches, int n, double now, bool with_first, bool oldest_first)
 {
     struct schedule_speech *frame = NULL, *prompt = NULL;
     for (int i = 0; i < n; i++) {
         struct schedule_speech *s = &speeches[i];
-        if (!s->can_step || s->chosen) {
+        if (!s->can_step || s->chosen || s->background) {
             continue;
         }
         if (s->has_sound && (!frame || s->due < frame->due)) {
@@ -111,8 +135,73 @@ static struct schedule_speech *most_urgent(
             prompt = s;
         }
     }
-    bool prompt_first = prompt && (!frame || prompt->due + 1e-3 * SCHEDULE_FIRST_MS < frame->due);
-    return prompt_first ? prompt : frame;
+    if (!prompt || !frame) {
+        return prompt ? prompt : frame;
+    }
+    const double in_hand_s = frame->due - now;
+    bool may_pass = in_hand_s > 1e-3 * SCHEDULE_SAFE_MS ||
+                    (in_hand_s < 0 && now - prompt->due > 1e-3 * SCHEDULE_LONG_MS);
+    return may_pass && prompt->due + 1e-3 * SCHEDULE_FIRST_MS < frame->due ? prompt : frame;
+}
+
+/* Until when a step beside listeners must be over, so that each of them gets a frame in time behind it. The time of
+ * the first of them that runs out is *due: -INFINITY where one waits for the first sound. */
+static double beside_s(const struct schedule_speech *speeches, int n, double now,
+    const struct schedule_clock *clock, double *due)
+{
+    int n_heard = 0, width = 1;
+    *due = INFINITY;
+    for (int i = 0; i < n; i++) {
+        const struct schedule_speech *s = &speeches[i];
+        if (s->can_step && !s->background) {
+            n_heard++;
+            *due = !s->has_sound ? -INFINITY : s->due < *due ? s->due : *due;
+        }
+    }
+    while (width < n_heard && fits(clock, width + 1, 0) && pays(clock, width + 1)) {
+        width++;
+    }
+    int n_steps = (n_heard + width - 1) / width;
+    return full * (*due - now) - n_steps * schedule_step_s(clock, width, 0);
+}
+
+/* Of those in the background the one that came first. */
+static struct schedule_speech *oldest_in_background(struct schedule_speech *speeches, int n)
+{
+    struct schedule_speech *oldest = NULL;
+    for (int i = 0; i < n; i++) {
+        struct schedule_speech *s = &speeches[i];
+        if (s->background && s->can_step && !s->chosen && (!oldest || s->due < oldest->due)) {
+            oldest = s;
+        }
+    }
+    return oldest;
+}
+
+/* Behind the choice of n_chosen listeners. Returns how many lanes step in all. */
+static int choose_background(struct schedule_speech *speeches, int n, double now,
+    const struct schedule_clock *clock, int n_chosen)
+{
+    static const double little = 1.1;
+    double due, left_s = beside_s(speeches, n, now, clock, &due), prompt = 0,
+                most_s = 1e-3 * SCHEDULE_BACKGROUND_MS;
+    const bool comfortable = due - now > 1e-3 * SCHEDULE_LEAD_MS;
+    if (!comfortable) {
+        most_s = little * schedule_step_s(clock, n_chosen, 0);
+    }
+    struct schedule_speech *s;
+    while ((s = oldest_in_background(speeches, n))) {
+        double step_s = schedule_step_s(clock, n_chosen + 1, prompt + s->prompt);
+        /* A prompt takes what it takes: it goes alone. */
+        bool first = n_chosen == 0 || (comfortable && s->prompt > 0 && prompt <= 0);
+        if (step_s > left_s || (step_s > most_s && !first)) {
+            break;
+        }
+        s->chosen = true;
+        n_chosen++;
+        prompt += s->prompt;
+    }
+    return n_chosen;
 }
 
 int schedule_choose(
@@ -123,10 +212,11 @@ int schedule_choose(
     bool someone_waits = false, with_first = true, oldest_first = clock->n_steps % OLDEST_EACH == 0;
     for (int i = 0; i < n; i++) {
         speeches[i].chosen = false;
-        someone_waits = someone_waits || (speeches[i].can_step && !speeches[i].has_sound);
+        someone_waits = someone_waits ||
+                        (speeches[i].can_step && !speeches[i].has_sound && !speeches[i].background);
     }
     struct schedule_speech *s;
-    while ((s = most_urgent(speeches, n, with_first, oldest_first))) {
+    while ((s = most_urgent(speeches, n, now, with_first, oldest_first))) {
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
             (n_chosen > 0 && s->has_sound &&
@@ -142,5 +232,5 @@ int schedule_choose(
         n_chosen++;
         prompt += s->prompt;
     }
-    return n_chosen;
+    return choose_background(speeches, n, now, clock, n_chosen);
 }

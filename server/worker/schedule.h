@@ -10,12 +10,13 @@
 struct schedule_speech {
     bool can_step;  /* open, has text, its client reads */
     bool has_sound; /* the first frame is out */
-    /* When the listener has used up what was made; before the first frame: when it came. */
+    /* When the listener has used up what was made; before the first frame, and in the background: when it came. */
     double due;
     /* Before the first frame of a piece of its text: what a step would read of its prompt, in bytes of text or about
      * so; and all of it. Then 0. */
     double prompt, whole;
-    bool chosen; /* out */
+    bool chosen;     /* out */
+    bool background; /* nobody waits for it: of these the first that came goes first */
 };
 
 enum { SCHEDULE_MOST_LANES = 256 };
@@ -33,22 +34,36 @@ struct schedule_clock {
     unsigned n_steps;
 };
 
-enum { SCHEDULE_LEAD_MS = 500, SCHEDULE_FIRST_MS = 100, SCHEDULE_STEP_MS = 25 };
+enum {
+    SCHEDULE_LEAD_MS = 500,
+    SCHEDULE_FIRST_MS = 100,
+    SCHEDULE_SAFE_MS = 50,
+    SCHEDULE_LONG_MS = 1000,
+    SCHEDULE_STEP_MS = 25,
+    SCHEDULE_BACKGROUND_MS = 4
+};
 
-/* A step of n_lanes took `seconds`, without its prompts, which took prompt_s for all their `prompt` bytes. */
+/* A step of n_lanes (0: of frames it tells nothing) took `seconds`, without its prompts, which took prompt_s for all
+ * their `prompt` bytes. */
 void schedule_learn(
     struct schedule_clock *clock, int n_lanes, double seconds, double prompt, double prompt_s);
 /* What a step of n_lanes with prompts of so many bytes will take. */
 double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double prompt);
-/* How many speeches can be made as fast as they are heard, in frames of frame_s; 1 to n_lanes. When not even one can,
- * there is nothing to keep up with: n_lanes. */
+/* Not even one speech can be made as fast as it is heard, in frames of frame_s. */
+bool schedule_falls_behind(const struct schedule_clock *clock, double frame_s);
+/* How many speeches can be; 1 to n_lanes. When not even one can, there is nothing to keep up with: n_lanes. */
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
 /* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
- * SCHEDULE_FIRST_MS after it was asked for, as many as fit into SCHEDULE_STEP_MS and make the step
- * longer by less than a step of their own. Of prompts the shortest goes first,
- * so that a sentence does not wait for a page, but every fourth step the oldest, so that a page is read too. While
- * someone waits for the first sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short. */
+ * SCHEDULE_FIRST_MS after it was asked for, but behind whoever has less than SCHEDULE_SAFE_MS in hand (where those
+ * have run dry, as on a device slower than hearing, one that waits for SCHEDULE_LONG_MS passes them), as many as fit
+ * into SCHEDULE_STEP_MS and make the step longer by less than a step of their own (a width that did not when it was
+ * made last bars all beyond it). Of prompts the shortest goes first, so that a sentence does not wait for a page,
+ * but every fourth step the oldest, so that a page is read too. While someone waits for the first sound, those with
+ * SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the background. Else the
+ * background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody steps), as long as all
+ * listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in hand, it
+ * may make the step longer by a tenth. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

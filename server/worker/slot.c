@@ -56,9 +56,14 @@ utter_status slot_open(struct slot *slot, utter_model *model, uint32_t id, const
     o.max_frames = open->max_frames;
     o.markup = open->markup;
     o.spell_out = open->spell_out;
+    o.carry = open->carry;
     o.piece = note_piece;
     o.piece_user = slot;
-    *slot = (struct slot){.id = id, .live = open->live, .words = open->words, .due = clock_seconds()};
+    *slot = (struct slot){.id = id,
+        .live = open->live,
+        .background = open->background,
+        .words = open->words,
+        .due = clock_seconds()};
     utter_status status = utter_reading_open(&slot->reading, model, &v, &o, error);
     if (status == UTTER_OK) {
         look(slot);
@@ -78,6 +83,7 @@ utter_status slot_text(struct slot *slot, const char *text, size_t n, utter_erro
     utter_status status = text ? utter_reading_text(slot->reading, text, n, error)
                                : utter_reading_finish(slot->reading, error);
     slot->starved = false;
+    slot->has_all = slot->has_all || !text;
     look(slot);
     return status;
 }
@@ -99,10 +105,16 @@ static double prompt_of(const struct slot *slot)
     return reads ? slot_prompt_size((size_t)slot->stats.bytes) : 0;
 }
 
-struct schedule_speech slot_choice(const struct slot *slot, double piece_s, double prompt_s)
+void slot_choice(
+    struct schedule_speech *choice, const struct slot *slot, double piece_s, double prompt_s)
 {
+    if (!slot->reading) { /* of most lanes, each step */
+        *choice = (struct schedule_speech){.can_step = false};
+        return;
+    }
     double whole = prompt_of(slot), prompt = whole * prompt_s > piece_s ? piece_s / prompt_s : whole;
-    return (struct schedule_speech){.can_step = slot_can_step(slot),
+    *choice = (struct schedule_speech){.can_step = slot_can_step(slot),
+        .background = slot->background,
         .has_sound = slot->has_sound,
         .due = slot->due,
         .prompt = prompt,
@@ -161,10 +173,11 @@ utter_status slot_take(struct slot *slot, const utter_model_info *info, float *p
     if (total > 0) {
         /* The listener starts with the first frame; who has fallen behind starts anew. */
         double base = slot->has_sound ? max(slot->due, now) : now;
-        slot->due = base + (double)total / info->sample_rate;
+        slot->due = slot->background ? slot->due : base + (double)total / info->sample_rate;
         slot->has_sound = true;
     }
-    slot->starved = total == 0 && !gain->moved && !gain->has_begun && !gain->has_read;
+    /* A step may also be spent on words that are in doubt, which shows nowhere. */
+    slot->starved = !slot->has_all && total == 0 && !gain->moved && !gain->has_begun && !gain->has_read;
     return status;
 }
 

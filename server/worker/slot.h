@@ -11,8 +11,10 @@ struct slot {
     uint32_t id;
     utter_reading *reading; /* NULL: the lane is free */
     bool live;              /* somebody hears it while it is made */
+    bool background;        /* nobody waits for it; `due` stays when it came */
     bool paused;            /* the client does not read */
-    bool starved;           /* the text has run out */
+    bool has_all;           /* of its text */
+    bool starved;           /* the text has run out, and more may come */
     bool has_sound;         /* its first frame has left, or where nobody hears it: is made */
     double due; /* when all that was made will have been heard; without sound: when the speech came */
     utter_reading_stats stats;
@@ -44,7 +46,8 @@ utter_status slot_text(struct slot *slot, const char *text, size_t n, utter_erro
 double slot_prompt_size(size_t text_bytes);
 bool slot_can_step(const struct slot *slot);
 /* For the schedule; piece_s: that a step may spend on a prompt, prompt_s: for each byte of one, 0 when not known. */
-struct schedule_speech slot_choice(const struct slot *slot, double piece_s, double prompt_s);
+void slot_choice(
+    struct schedule_speech *choice, const struct slot *slot, double piece_s, double prompt_s);
 /* What a step gave, as messages; pcm: room for a frame. UTTER_AGAIN: it goes on; UTTER_END: slot_done. */
 utter_status slot_take(struct slot *slot, const utter_model_info *info, float *pcm, double now,
     struct slot_gain *gain, struct wire_out *out, utter_error *error);

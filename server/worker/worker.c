@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,14 +15,19 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "server/cage/cage.h"
+#include "server/protocol/devices.h"
 #include "server/protocol/wire.h"
 #include "server/worker/outbox.h"
 #include "server/worker/slot.h"
 
 enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4 };
 enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
+/* Steps so long ago say nothing of now: what else the machine did may have made them slow. */
+enum { FORGET_S = 60 };
 
 /* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
 static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
@@ -39,8 +46,11 @@ struct worker {
     struct wire_out out; /* what the step gives, then the outbox's */
     struct outbox *outbox;
     float *pcm; /* one frame */
-    double last_beat, last_look;
-    bool over; /* the front end has gone, or the model is broken */
+    double last_beat, last_look, last_step;
+    bool is_idle;   /* the kernel sees to it that it is in nobody's way */
+    int cage;       /* its parts that hold, CAGE_ */
+    char note[512]; /* what the library said while it opened the model */
+    bool over;      /* the front end has gone, or the model is broken */
     int code;
 };
 
@@ -105,7 +115,11 @@ static void open_speech(struct worker *w, const struct wire_message *m)
     utter_error error = {.text = "the front end sent what cannot be"};
     utter_voice *voice = NULL;
     utter_status status = UTTER_E_INTERNAL;
-    if (slot && wire_get_open(&o, m) && (status = find_voice(w, &voice, &o, &error)) == UTTER_OK) {
+    bool good = slot && wire_get_open(&o, m);
+    if (good) {
+        o.background = o.background && !w->is_idle;
+    }
+    if (good && (status = find_voice(w, &voice, &o, &error)) == UTTER_OK) {
         status = slot_open(slot, w->model, m->id, &o, voice, &error);
         if (is_broken(status)) {
             give_up(w, status, error.text);
@@ -211,7 +225,7 @@ static int choose(struct worker *w, double now)
 {
     int n_ready = 0;
     for (int i = 0; i < w->n_lanes; i++) {
-        w->choices[i] = slot_choice(&w->slots[i], piece_s, w->clock.prompt_s);
+        slot_choice(&w->choices[i], &w->slots[i], piece_s, w->clock.prompt_s);
         n_ready += w->choices[i].can_step;
     }
     int n = n_ready ? schedule_choose(w->choices, w->n_lanes, now, &w->clock) : 0;
@@ -242,11 +256,18 @@ static void beat(struct worker *w, double now, int n_stepped, double step_s)
     double frame_s = (double)w->info.frame_samples / w->info.sample_rate;
     if (n_stepped > 0 || w->capacity == 0) {
         w->capacity = schedule_capacity(&w->clock, w->n_lanes, frame_s);
+        w->last_step = now;
     }
-    struct wire_beat beat = {0, n_stepped, w->capacity, step_s};
+    struct wire_beat beat = {.n_stepped = n_stepped,
+        .capacity = w->capacity,
+        .falls_behind = now - w->last_step < FORGET_S && schedule_falls_behind(&w->clock, frame_s),
+        .step_s = step_s,
+        .prompt_s = w->clock.prompt_s};
     for (int i = 0; i < w->n_lanes; i++) {
-        beat.n_open += w->slots[i].reading != NULL;
+        beat.n_open += w->slots[i].reading && !w->slots[i].background;
     }
+    beat.next_step_s = schedule_step_s(&w->clock, beat.n_open + 1, 0);
+    beat.lane_s = max(schedule_step_s(&w->clock, beat.n_open + 2, 0) - beat.next_step_s, 0.0);
     wire_put_beat(&w->out, &beat);
     w->last_beat = now;
 }
@@ -267,9 +288,9 @@ static void look_at_kernels(struct worker *w, double now)
 
 /* What a step was spent on. */
 struct spent {
-    int n_lanes;   /* lanes that went on */
-    int n_moved;   /* of them, those that made a frame */
-    int n_prompts; /* and those that read rows of their prompt, which took rows_s in all */
+    int n_lanes;           /* lanes that went on */
+    int n_moved;           /* of them, those that made a frame */
+    int n_prompts, n_read; /* that read rows of a prompt, rows_s in all; and its last ones */
     double rows_s;
     /* Size of the prompts that came to their end in this step, and the seconds they took, steps before included. */
     double prompt_size, prompt_s;
@@ -282,9 +303,24 @@ static void settle(struct worker *w, struct slot *slot, double now, struct spent
     spent->n_lanes += gain.moved || gain.has_read;
     spent->n_moved += gain.moved;
     spent->n_prompts += gain.has_read;
+    spent->n_read += gain.has_read && gain.prompt > 0;
     spent->rows_s += gain.rows_s;
     spent->prompt_size += gain.prompt;
     spent->prompt_s += gain.prompt_s;
+}
+
+/* Of several prompts a device tells the time of the last one only: together they took what the step took beyond its
+ * frames, of which it teaches nothing then. Else those that come at once would seem as cheap as the last one alone. */
+static void learn(struct worker *w, const struct spent *spent, double step_s)
+{
+    if (spent->n_prompts <= 1) {
+        schedule_learn(
+            &w->clock, spent->n_moved, step_s - spent->rows_s, spent->prompt_size, spent->prompt_s);
+    } else {
+        double rows_s = max(step_s - schedule_step_s(&w->clock, spent->n_moved, 0), 0.0);
+        schedule_learn(
+            &w->clock, 0, 0, spent->n_read == spent->n_prompts ? spent->prompt_size : 0, rows_s);
+    }
 }
 
 static void step(struct worker *w)
@@ -300,9 +336,7 @@ static void step(struct worker *w)
             settle(w, &w->slots[i], end, &spent);
         }
     }
-    /* Of several prompts a device tells the time of the last one only: such a step teaches nothing. */
-    schedule_learn(&w->clock, spent.n_prompts > 1 ? 0 : spent.n_moved, end - begin - spent.rows_s,
-        spent.prompt_size, spent.prompt_s);
+    learn(w, &spent, end - begin);
     if (n || end - w->last_beat > 1e-3 * BEAT_MS) {
         beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
@@ -402,7 +436,9 @@ static void say_ready(struct worker *w)
         .lanes = w->n_lanes,
         .threads = w->info.n_threads,
         .width = w->info.width,
-        .memory_bytes = w->info.memory_bytes};
+        .memory_bytes = w->info.memory_bytes,
+        .cage = w->cage,
+        .note = *w->note ? w->note : NULL};
     for (; r.n_voices < WIRE_MAX_NAMES && r.n_voices < w->info.n_voices; r.n_voices++) {
         r.voices[r.n_voices] = utter_model_voice_name(w->model, r.n_voices);
     }
@@ -412,6 +448,15 @@ static void say_ready(struct worker *w)
     beat(w, clock_seconds(), 0, 0); /* first: how many speeches it keeps up with */
     wire_put_ready(&w->out, &r);
     flush_out(w);
+}
+
+/* The last note of the opening; later ones are about a speech. */
+static void keep_note(void *user, const char *line)
+{
+    struct worker *w = user;
+    if (!w->slots) {
+        snprintf(w->note, sizeof w->note, "%s", line);
+    }
 }
 
 static utter_status open_model(struct worker *w, const struct wire_hello *hello, utter_error *error)
@@ -426,6 +471,8 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
     options.snapshot_bytes = hello->snapshot_bytes;
     options.cache = hello->cache;
     options.prompt_seconds = piece_s;
+    options.log = keep_note;
+    options.log_user = w;
     utter_status status = utter_model_open(&w->model, hello->model, &options, error);
     if (status) {
         return status;
@@ -440,6 +487,48 @@ static utter_status open_model(struct worker *w, const struct wire_hello *hello,
         return error_set(error, UTTER_E_MEMORY, "out of memory");
     }
     return UTTER_OK;
+}
+
+/* Before the model has threads. The folder for what is learnt has to be there to be named. */
+static void enter_cage(struct worker *w, const struct wire_hello *hello)
+{
+    utter_error error; /* without the folder the next worker learns anew */
+    if (hello->cache) {
+        file_make_folder(hello->cache, &error);
+    }
+    const struct cage_files files = {
+        .reads = {hello->model, hello->voices, hello->temporary_voices}, .writes = {hello->cache}};
+    w->cage = cage_files(&files);
+}
+
+/* A worker for some cores runs on them alone, with all threads that it starts from now on: what these write first lies
+ * in memory near them. To the library they are the CPU. */
+static utter_status take_cores(struct wire_hello *hello, utter_error *error)
+{
+    struct devices_cores wanted, given = {{0}};
+    if (!devices_cores(&wanted, hello->device)) {
+        return UTTER_OK;
+    }
+    const char *device = hello->device;
+    hello->device = "cpu";
+    bool taken = sched_setaffinity(0, sizeof wanted, (const cpu_set_t *)(const void *)&wanted) == 0 &&
+                 sched_getaffinity(0, sizeof given, (cpu_set_t *)(void *)&given) == 0;
+    return taken && memcmp(&wanted, &given, sizeof wanted) == 0
+               ? UTTER_OK
+               : error_set(
+                     error, UTTER_E_ARGUMENT, "--device %s: not all of these cores are here", device);
+}
+
+/* With the threads that it starts: the processor when nobody else wants it, and the first to end where memory runs
+ * out. What of it is not allowed is as for others. */
+static void be_idle(void)
+{
+    sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+    FILE *score = fopen("/proc/self/oom_score_adj", "we");
+    if (score) {
+        fputs("1000", score);
+        fclose(score);
+    }
 }
 
 /* The first message, and the model that it names. */
@@ -457,8 +546,17 @@ static void greet(struct worker *w)
         return;
     }
     utter_error error = {.text = ""};
-    utter_status status = open_model(w, &hello, &error);
-    consume(w, used);
+    w->is_idle = hello.idle;
+    if (w->is_idle) {
+        be_idle();
+    }
+    const bool caged = hello.caged && cage_suits(hello.device);
+    if (caged) {
+        enter_cage(w, &hello);
+    }
+    utter_status status = take_cores(&hello, &error);
+    status = status == UTTER_OK ? open_model(w, &hello, &error) : status;
+    consume(w, used); /* what the message named is gone */
     if (status == UTTER_OK) {
         status = warm_up(w, &error);
     }
@@ -469,6 +567,7 @@ static void greet(struct worker *w)
         w->code = 1;
         return;
     }
+    w->cage |= caged ? cage_calls() : 0;
     say_ready(w);
 }
 
@@ -485,6 +584,9 @@ int worker_main(int socket)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     greet(&w);
     run(&w);
+    /* The front end hears of the end first: a device that is lost takes its time to be let go. */
+    outbox_free(w.outbox);
+    shutdown(socket, SHUT_RDWR);
     for (int i = 0; i < w.n_lanes && w.slots; i++) {
         slot_close(&w.slots[i]);
     }
@@ -494,6 +596,5 @@ int worker_main(int socket)
     memory_free(w.pcm);
     memory_free(w.in);
     wire_fini(&w.out);
-    outbox_free(w.outbox);
     return w.code;
 }

@@ -175,6 +175,8 @@ static void end_word(struct cartesia_words *w)
     json_t *word = w->n ? json_stringn(w->word, w->n) : NULL;
     if (word && !w->words) {
         w->words = json_array();
+        json_decref(w->starts); /* where there was no memory for the list of words */
+        json_decref(w->ends);
         w->starts = json_array();
         w->ends = json_array();
     }
@@ -219,8 +221,11 @@ void cartesia_words_letter(void *user, const char *letter, size_t bytes, double 
 json_t *cartesia_words_take(struct cartesia_words *w)
 {
     json_t *words =
-        w->words ? json_pack("{s:o,s:o,s:o}", "words", w->words, "start", w->starts, "end", w->ends)
+        w->words ? json_pack("{s:O,s:O,s:O}", "words", w->words, "start", w->starts, "end", w->ends)
                  : NULL;
+    json_decref(w->words);
+    json_decref(w->starts);
+    json_decref(w->ends);
     w->words = w->starts = w->ends = NULL;
     return words;
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/listener.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +20,8 @@
 #include "server/dialects/wyoming/wyoming_message.h"
 #include "server/loop/address.h"
 #include "server/loop/budget.h"
+#include "server/loop/conn/port.h"
+#include "server/loop/spare.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
 
@@ -37,6 +38,7 @@ struct client {
     size_t text_bytes;
     size_t needed;   /* bytes of the event that has begun to come; fewer are not looked at */
     double moved_at; /* when it last spoke */
+    bool has_asked;  /* for whatever it was */
     /* Between synthesize-start and its end; a `synthesize` in between says the whole text again. */
     bool streams;
     bool finished; /* all of the text has come */
@@ -48,7 +50,6 @@ struct client {
 
 struct wyoming {
     struct server *server;
-    struct evconnlistener *listener;
     TAILQ_HEAD(, client) clients;
     uint64_t n_connections;
 };
@@ -69,6 +70,17 @@ static void client_free(struct client *c)
     server_check_drained(s);
 }
 
+/* Whom the system cannot watch is let go: no bound of time would end it either. Returns whether the client is still
+ * there. */
+static bool watch(struct client *c, short what)
+{
+    if (bufferevent_enable(c->bev, what) == 0) {
+        return true;
+    }
+    client_free(c);
+    return false;
+}
+
 static size_t unsent(const struct client *c)
 {
     return evbuffer_get_length(bufferevent_get_output(c->bev));
@@ -78,8 +90,9 @@ static void send_event(struct client *c, const char *type, json_t *data, const v
 {
     struct wire_out out = {0};
     wyoming_write(&out, type, data, payload, n);
-    if (!out.failed) {
-        bufferevent_write(c->bev, out.bytes, out.n);
+    if (out.failed || bufferevent_write(c->bev, out.bytes, out.n) != 0) { /* nothing may follow */
+        c->leaving = true;
+        shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
     }
     wire_fini(&out);
 }
@@ -181,7 +194,7 @@ static bool start(struct client *c, const struct wyoming_event *e, struct refusa
         return false;
     }
     struct speech_request request = {
-        &fields, METRICS_STREAM, clock_seconds(), NULL, c->id, c->name, false};
+        &fields, METRICS_STREAM, clock_seconds(), NULL, c->id, c->name, false, NULL};
     c->speech = speech_start(s, &request, &sink, c, r);
     c->markup.n_held = 0;
     c->text_bytes = 0;
@@ -360,9 +373,11 @@ static void on_read(struct bufferevent *bev, void *user)
            (n = evbuffer_get_length(in)) > c->needed) {
         struct wyoming_event e;
         size_t used = 0;
-        progress = wyoming_read(&e, evbuffer_pullup(in, -1), n, &used);
+        const uint8_t *bytes = evbuffer_pullup(in, -1);
+        progress = bytes ? wyoming_read(&e, bytes, n, &used) : WYOMING_BAD;
         c->needed = progress == WYOMING_MORE && used ? used - 1 : 0;
         if (progress == WYOMING_EVENT) {
+            c->has_asked = true;
             take(c, &e);
             wyoming_event_fini(&e);
             evbuffer_drain(in, used);
@@ -386,8 +401,9 @@ static void on_resume(evutil_socket_t socket, short what, void *user)
 {
     struct client *c = user;
     (void)socket, (void)what;
-    bufferevent_enable(c->bev, EV_READ);
-    on_read(c->bev, c);
+    if (watch(c, EV_READ)) {
+        on_read(c->bev, c);
+    }
 }
 
 static void on_write(struct bufferevent *bev, void *user)
@@ -405,27 +421,27 @@ static void on_write(struct bufferevent *bev, void *user)
 static void on_event(struct bufferevent *bev, short what, void *user)
 {
     struct client *c = user;
+    (void)bev;
     bool waits = c->streams && !c->finished && clock_seconds() - c->moved_at > QUIET_S; /* for text */
     if ((what & BEV_EVENT_TIMEOUT) && (what & BEV_EVENT_READING) && c->speech && !waits) {
-        bufferevent_enable(bev, EV_READ);
+        watch(c, EV_READ);
     } else {
         client_free(c);
     }
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t socket, struct sockaddr *from,
-    int bytes, void *user)
+static void let_in(void *user, evutil_socket_t socket, const struct sockaddr *from)
 {
     struct wyoming *w = user;
-    struct timeval quiet = {QUIET_S, 0}, stall = {STALL_S, 0};
+    struct timeval quiet = {w->server->draining ? LINGER_S : QUIET_S, 0}, stall = {STALL_S, 0};
     int one = 1;
-    (void)listener, (void)bytes;
     struct client *c = w->server->n_wyoming < MOST_CLIENTS ? memory_new(1, sizeof *c) : NULL;
     struct bufferevent *bev =
-        c ? bufferevent_socket_new(w->server->base, socket, BEV_OPT_CLOSE_ON_FREE) : NULL;
-    if (!bev) {
+        c && spare_keep() ? bufferevent_socket_new(w->server->base, socket, BEV_OPT_CLOSE_ON_FREE)
+                          : NULL;
+    if (!bev || !spare_keep()) {
+        bev ? bufferevent_free(bev) : (void)evutil_closesocket(socket);
         memory_free(c);
-        evutil_closesocket(socket);
         return;
     }
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -440,7 +456,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t socket, s
     bufferevent_setwatermark(bev, EV_WRITE, LIMIT_UNSENT / 4, 0);
     bufferevent_set_timeouts(bev, &quiet, &stall);
     bufferevent_setcb(bev, on_read, on_write, on_event, c);
-    bufferevent_enable(bev, EV_READ | EV_WRITE);
+    watch(c, EV_READ | EV_WRITE);
 }
 
 /* ---- Its life ---- */
@@ -464,11 +480,12 @@ static bool read_address(const char *uri, char *host, size_t size, char port[8])
     return n > 0 && n < size;
 }
 
-static bool listen_at(struct wyoming *w, const char *host, const char *port)
+static bool listen_at(struct wyoming *w, const char *host, const char *service)
 {
+    struct port **port = &w->server->ports[PORT_WYOMING];
     const struct serve_options *o = w->server->options;
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    int fault = getaddrinfo(host, port, &hints, &found);
+    int fault = getaddrinfo(host, service, &hints, &found);
     if (fault) {
         fprintf(stderr, "utter: --wyoming %s: %s\n", o->wyoming, gai_strerror(fault));
         return false;
@@ -479,15 +496,13 @@ static bool listen_at(struct wyoming *w, const char *host, const char *port)
             "--insecure)\n",
             o->wyoming);
     } else {
-        w->listener = evconnlistener_new_bind(w->server->base, on_accept, w,
-            LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, -1, found->ai_addr,
-            (int)found->ai_addrlen);
-        if (!w->listener) {
+        *port = port_open(w->server->base, found, let_in, w);
+        if (!*port) {
             fprintf(stderr, "utter: --wyoming %s: %s\n", o->wyoming, strerror(errno));
         }
     }
     freeaddrinfo(found);
-    return w->listener != NULL;
+    return *port != NULL;
 }
 
 bool wyoming_open(struct server *s)
@@ -515,16 +530,17 @@ bool wyoming_open(struct server *s)
 void wyoming_drain(struct server *s)
 {
     struct wyoming *w = s->wyoming;
+    struct timeval linger = {LINGER_S, 0}, stall = {STALL_S, 0};
     if (!w) {
         return;
     }
-    if (w->listener) {
-        evconnlistener_free(w->listener);
-        w->listener = NULL;
-    }
     for (struct client *c = TAILQ_FIRST(&w->clients), *after; c; c = after) {
         after = TAILQ_NEXT(c, entry);
-        if (!c->speech) {
+        if (!c->speech && unsent(c) > 0) { /* the end of its sound, or why there is none */
+            c->leaving = true;
+        } else if (!c->speech && (!c->has_asked || server_has_come(c->bev))) {
+            bufferevent_set_timeouts(c->bev, &linger, &stall); /* what it asks is on its way */
+        } else if (!c->speech) {
             client_free(c);
         }
     }
@@ -537,9 +553,8 @@ void wyoming_close(struct server *s)
         for (struct client *c; (c = TAILQ_FIRST(&w->clients));) {
             client_free(c);
         }
-        if (w->listener) {
-            evconnlistener_free(w->listener);
-        }
+        port_close(s->ports[PORT_WYOMING]);
+        s->ports[PORT_WYOMING] = NULL;
         memory_free(w);
         s->wyoming = NULL;
     }

@@ -7,7 +7,7 @@
 
 /* Listens where the options say so. False after a message on stderr. */
 bool wyoming_open(struct server *s);
-/* No new connections; those that say nothing are closed. */
+/* A drain has begun: as conn_drain. */
 void wyoming_drain(struct server *s);
 void wyoming_close(struct server *s);
 

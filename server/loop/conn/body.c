@@ -34,6 +34,7 @@ json_t *body_json(struct conn *c)
     json_t *json = NULL;
     size_t n = evbuffer_get_length(c->body);
     const char *text = n ? (const char *)evbuffer_pullup(c->body, -1) : "";
+    utter_status status = UTTER_OK;
     utter_error error = {.text = ""};
     struct refusal r;
     const char *type = http_field(&c->head, "Content-Type"),
@@ -42,12 +43,15 @@ json_t *body_json(struct conn *c)
         refuse(&r, 415, NULL, "the body must be JSON in UTF-8 (Content-Type: application/json)");
     } else if (coding && *coding && strcasecmp(coding, "identity") != 0) {
         refuse(&r, 415, NULL, "the body must not be compressed (it has a Content-Encoding)");
-    } else if (body_parse(&json, text, n, "the body", &error) != UTTER_OK) {
+    } else if (!text || (status = body_parse(&json, text, n, "the body", &error)) == UTTER_E_MEMORY) {
+        refuse(&r, 503, NULL, "out of memory");
+        r.retry_ms = RETRY_MS;
+    } else if (status != UTTER_OK) {
         refuse(&r, 400, NULL, "%s", error.text);
     } else {
         return json;
     }
-    c->server->metrics.rejected[METRICS_INVALID]++;
+    c->server->metrics.rejected[METRICS_INVALID] += r.status < 500;
     conn_refuse(c, &r);
     return NULL;
 }

@@ -2,6 +2,7 @@
  * Reading: heads, bodies, frames; and how a connection ends. Answers are in conn_answer.c. */
 #include "server/loop/conn/conn.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include "base/minmax.h"
 #include "server/loop/account.h"
 #include "server/loop/conn/conn_parts.h"
+#include "server/loop/spare.h"
 
 enum {
     READ_AHEAD = 256 << 10,
@@ -126,9 +128,10 @@ void conn_enter(struct conn *c, enum conn_state state)
 void conn_answered(struct conn *c)
 {
     c->owner = NULL;
+    c->begun = false;
     free_request(c);
     conn_count(c);
-    if (!c->keep_alive || c->server->draining) {
+    if (c->starved || !c->keep_alive || c->server->draining) {
         conn_enter(c, CONN_CLOSING);
         c->deadline = clock_seconds() + STALL_S;
         conn_wrote(c);
@@ -180,6 +183,7 @@ static void dispatch(struct conn *c)
 
 static void name_request(struct conn *c)
 {
+    trace_read(&c->trace, NULL); /* not that of the request before */
     snprintf(c->request_id, sizeof c->request_id, "req-%s-%llx", c->server->boot,
         (unsigned long long)++c->server->n_requests);
 }
@@ -201,6 +205,8 @@ static bool take_head(struct conn *c)
             refuse_head(c, 431, "the head of the request is longer than 16 KiB");
         } else if (bytes) {
             wait_for_bytes(c, http_head_needs(bytes, n));
+        } else if (n > 0) {
+            conn_starve(c);
         }
         return false;
     }
@@ -210,7 +216,7 @@ static bool take_head(struct conn *c)
     c->head_text = memory_string_n(bytes, head);
     evbuffer_drain(in, head);
     if (!c->head_text) {
-        conn_drop(c);
+        conn_starve(c);
         return false;
     }
     int status = http_head_parse(&c->head, c->head_text, head);
@@ -219,6 +225,7 @@ static bool take_head(struct conn *c)
         return false;
     }
     c->keep_alive = c->head.keep_alive;
+    trace_read(&c->trace, http_only_field(&c->head, "traceparent"));
     return true;
 }
 
@@ -256,9 +263,8 @@ static bool keep_body(struct conn *c, struct evbuffer *in, size_t n)
         refuse_head(c, 413, "the body is too long for this path");
         return false;
     }
-    if (evbuffer_remove_buffer(in, c->body, n) !=
-        (int)n) { /* out of memory: what is left would be the next request */
-        conn_drop(c);
+    if (evbuffer_remove_buffer(in, c->body, n) != (int)n) { /* what is left would be the next request */
+        conn_starve(c);
         return false;
     }
     return true;
@@ -308,6 +314,28 @@ static void read_later(struct conn *c, double seconds)
     bufferevent_priority_set(c->bev, SERVER_OTHER);
 }
 
+/* The rest of a long frame is on its way; what has come of it may show already that it will not do. */
+static void look_ahead(struct conn *c, const uint8_t *head, size_t head_bytes)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in), at = websocket_unforeseen(c->socket, head, head_bytes);
+    struct websocket_event event;
+    struct evbuffer_ptr from;
+    while (at > 0 && at < n && evbuffer_ptr_set(in, &from, at, EVBUFFER_PTR_SET) == 0) {
+        uint8_t piece[4096];
+        ev_ssize_t m = evbuffer_copyout_from(in, &from, piece, sizeof piece);
+        if (m <= 0) {
+            return;
+        }
+        if (websocket_foresee(c->socket, head, head_bytes, piece, (size_t)m, &event) == WEBSOCKET_BAD) {
+            evbuffer_drain(in, n);
+            conn_close_socket(c, event.close_code, event.fault);
+            return;
+        }
+        at += (size_t)m;
+    }
+}
+
 /* The next event of a WebSocket that has begun to arrive; false: there is none yet, or the socket was closed. */
 static bool take_frame(struct conn *c, struct websocket_event *event, size_t *used)
 {
@@ -318,9 +346,14 @@ static bool take_frame(struct conn *c, struct websocket_event *event, size_t *us
     evbuffer_copyout(in, head, head_bytes);
     uint64_t need = websocket_frame_bytes(head, head_bytes);
     if (need > n && n >= sizeof head && need <= c->socket->limit) {
-        return false; /* the rest of a long frame is on its way */
+        look_ahead(c, head, head_bytes);
+        return false;
     }
     const uint8_t *bytes = evbuffer_pullup(in, -1);
+    if (!bytes) {
+        conn_starve(c);
+        return false;
+    }
     enum websocket_progress progress = websocket_read(c->socket, bytes, n, used, event);
     evbuffer_drain(in, progress == WEBSOCKET_BAD ? n : *used);
     if (progress == WEBSOCKET_BAD) {
@@ -389,6 +422,10 @@ static void on_read(struct bufferevent *b, void *user)
     struct conn *c = user;
     struct evbuffer *in = bufferevent_get_input(b);
     conn_count(c);
+    if (c->starved) {
+        evbuffer_drain(in, evbuffer_get_length(in));
+        return;
+    }
     if (refuse_more(c)) {
         return;
     }
@@ -437,7 +474,9 @@ static void on_write(struct bufferevent *b, void *user)
 static void on_event(struct bufferevent *b, short what, void *user)
 {
     (void)b;
-    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
+    if ((what & BEV_EVENT_ERROR) && errno == ENOMEM) { /* to read with */
+        conn_starve(user);
+    } else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
         conn_drop(user);
     }
 }
@@ -463,8 +502,16 @@ struct conn *conn_new(
     c->server = s;
     c->service = service;
     c->body = evbuffer_new();
-    c->bev = c->body ? bufferevent_socket_new(s->base, socket, BEV_OPT_CLOSE_ON_FREE) : NULL;
-    if (!c->bev) {
+    c->bev =
+        c->body && spare_keep() ? bufferevent_socket_new(s->base, socket, BEV_OPT_CLOSE_ON_FREE) : NULL;
+    /* Writing is enabled from the start, and wakes when there is something. One that the system does not watch would
+     * never be read. */
+    if (!c->bev || !evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c) ||
+        bufferevent_enable(c->bev, EV_READ) != 0 || !spare_keep()) {
+        if (c->bev) {
+            bufferevent_setfd(c->bev, -1); /* the socket stays the caller's */
+            bufferevent_free(c->bev);
+        }
         if (c->body) {
             evbuffer_free(c->body);
         }
@@ -473,18 +520,15 @@ struct conn *conn_new(
     }
     snprintf(c->address, sizeof c->address, "%s", address);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
-    c->deadline = deadline_after(s, HEAD_S);
+    c->deadline = s->draining ? clock_seconds() + LINGER_S : deadline_after(s, HEAD_S);
     c->last_write = c->idle_since = clock_seconds();
     c->needed = 1; /* as the kernel has it */
-    evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, READ_AHEAD);
     bufferevent_setwatermark(c->bev, EV_WRITE, LOW_WATER, 0);
     TAILQ_INSERT_TAIL(&s->conns, c, entry);
     s->n_conns++;
     s->metrics.connections++;
-    bufferevent_enable(
-        c->bev, EV_READ); /* writing is enabled from the start, and wakes when there is something */
     return c;
 }
 
@@ -502,6 +546,20 @@ static void pass_deadline(struct conn *c)
     }
 }
 
+/* What has left of its answer arrives, and then the end. */
+static void end_starved(struct conn *c)
+{
+    const struct conn_owner *owner = c->owner;
+    c->owner = NULL;
+    conn_enter(c, CONN_CLOSING);
+    c->deadline = clock_seconds() + STALL_S;
+    if (owner) {
+        owner->gone(c->user);
+    }
+    free_request(c);
+    conn_wrote(c);
+}
+
 bool conn_tick(struct server *s, double now)
 {
     struct conn *c, *after;
@@ -509,7 +567,9 @@ bool conn_tick(struct server *s, double now)
     for (c = TAILQ_FIRST(&s->conns); c && n_left > 0; c = after) {
         after = TAILQ_NEXT(c, entry);
         bool stalled = conn_unsent(c) > 0 && now - c->last_write > STALL_S;
-        if (stalled) {
+        if (c->starved && c->state < CONN_CLOSING) {
+            end_starved(c);
+        } else if (stalled) {
             s->metrics.dropped_stalled++;
             conn_drop(c);
             n_left--;
@@ -518,24 +578,13 @@ bool conn_tick(struct server *s, double now)
             n_left--;
         } else if (c->resume_at > 0 && now >= c->resume_at) {
             c->resume_at = 0;
-            bufferevent_enable(c->bev, EV_READ);
+            if (bufferevent_enable(c->bev, EV_READ) != 0) {
+                conn_drop(c);
+                n_left--;
+                continue;
+            }
             bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
         }
     }
     return n_left == 0;
-}
-
-void conn_drain(struct server *s)
-{
-    struct conn *c, *after;
-    for (c = TAILQ_FIRST(&s->conns); c; c = after) {
-        after = TAILQ_NEXT(c, entry);
-        if (c->state == CONN_HEAD && !c->reading) {
-            conn_drop(c);
-        } else if (c->state == CONN_HEAD) { /* half of a head: it is on its way, or never comes */
-            c->deadline = clock_seconds() + LINGER_S;
-        } else if (c->state == CONN_SOCKET && c->owner && c->owner->idle) {
-            c->owner->idle(c->user);
-        }
-    }
 }

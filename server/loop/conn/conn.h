@@ -10,6 +10,7 @@
 #include "server/loop/server.h"
 #include "server/protocol/http.h"
 #include "server/protocol/refusal.h"
+#include "server/protocol/trace.h"
 #include "server/protocol/websocket.h"
 
 enum conn_state {
@@ -61,8 +62,11 @@ struct conn {
     double resume_at; /* a WebSocket that has asked too much is read again then; 0: it is being read */
     struct budget budget;
     bool keep_alive, chunked_answer, reading;
+    bool begun;              /* some of the answer may have left already */
+    bool starved;            /* memory was out for what it must be told: nothing may follow */
     struct account *account; /* of the key that the client has shown, or NULL */
     char request_id[32];
+    struct trace trace; /* that the request is part of */
     char address[64];
     struct websocket *socket;
     const struct conn_service *service;
@@ -96,6 +100,12 @@ void conn_finish(struct conn *c, const char *trailer);
 /* Ends it where it stands, without the last chunk: so the client knows that it is not whole. */
 void conn_break(struct conn *c);
 
+/* Memory is out for what a client must be told. It is refused, if nothing of an answer has left; nothing more leaves.
+ * The loop ends it and tells the owner, who may go on until then. */
+void conn_starve(struct conn *c);
+/* Likewise one that has come, and for which there is no room. */
+void conn_turn_away(evutil_socket_t socket);
+
 size_t conn_unsent(const struct conn *c);
 /* Counts anew what the client holds. */
 void conn_count(struct conn *c);
@@ -110,7 +120,8 @@ void conn_close_socket(struct conn *c, int code, const char *reason);
 
 /* Deadlines; called a few times a second. True: not all yet, to be called again when nothing else waits. */
 bool conn_tick(struct server *s, double now);
-/* A drain has begun: those that wait for a request are closed. */
+/* A drain has begun: those that wait for a next request are closed. Those whose first one is on its way have a second
+ * for it, as have those that come from now on. */
 void conn_drain(struct server *s);
 
 #endif

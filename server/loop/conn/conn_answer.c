@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writing: answers whole or in pieces, and WebSocket frames. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "server/loop/conn/conn_parts.h"
 #include "server/loop/log.h"
@@ -39,15 +42,59 @@ size_t conn_unsent(const struct conn *c)
     return c->unsent;
 }
 
+/* ---- Without memory ---- */
+
+/* What can be said without any: straight to the kernel. */
+void conn_turn_away(evutil_socket_t socket)
+{
+    static const char words[] =
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        "Retry-After: 1\r\nContent-Length: 91\r\n\r\n"
+        "{\"error\":{\"message\":\"there is no room\",\"type\":\"overloaded_error\",\"param\":null,"
+        "\"code\":null}}";
+    char unread[4096]; /* a close would reset the connection for it, and with that the answer */
+    (void)!recv(socket, unread, sizeof unread, MSG_DONTWAIT);
+    (void)!send(
+        socket, words, sizeof words - 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* else it sees the end */
+}
+
+void conn_starve(struct conn *c)
+{
+    if (!c->starved && !c->begun && conn_unsent(c) == 0) {
+        conn_turn_away(bufferevent_getfd(c->bev));
+    }
+    c->starved = true;
+}
+
+static void put(struct conn *c, const void *bytes, size_t n)
+{
+    if (!c->starved && evbuffer_add(out_of(c), bytes, n) != 0) {
+        conn_starve(c);
+    }
+    c->begun = true;
+}
+
+__attribute__((format(printf, 2, 3))) static void put_text(struct conn *c, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (!c->starved && evbuffer_add_vprintf(out_of(c), format, list) < 0) {
+        conn_starve(c);
+    }
+    va_end(list);
+    c->begun = true;
+}
+
+/* ---- Answers ---- */
+
 static void write_head(struct conn *c, int status, const char *type, const char *more)
 {
-    struct evbuffer *out = out_of(c);
-    evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nServer: utter/%s\r\nx-request-id: %s\r\n", status,
-        reason_of(status), utter_version_text(), c->request_id);
+    put_text(c, "HTTP/1.1 %d %s\r\nServer: utter/%s\r\nx-request-id: %s\r\n", status, reason_of(status),
+        utter_version_text(), c->request_id);
     if (type) {
-        evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
+        put_text(c, "Content-Type: %s\r\n", type);
     }
-    evbuffer_add_printf(out,
+    put_text(c,
         "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\n"
         "Connection: %s\r\n%s",
         c->keep_alive && !c->server->draining ? "keep-alive" : "close", more ? more : "");
@@ -58,9 +105,9 @@ void conn_answer_more(
 {
     bool head_only = strcmp(c->head.method, "HEAD") == 0;
     write_head(c, status, type, more);
-    evbuffer_add_printf(out_of(c), "Content-Length: %zu\r\n\r\n", n);
+    put_text(c, "Content-Length: %zu\r\n\r\n", n);
     if (n && !head_only) {
-        evbuffer_add(out_of(c), body, n);
+        put(c, body, n);
     }
     conn_answered(c);
 }
@@ -72,7 +119,7 @@ void conn_answer(struct conn *c, int status, const char *type, const void *body,
 
 static void answer_json(struct conn *c, int status, const char *more, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(json);
     if (!text) {
         conn_answer(c, 503, "application/json", "{}", 2);
@@ -92,9 +139,9 @@ void conn_refuse(struct conn *c, const struct refusal *r)
     char more[256] = "", path[256]; /* the query may hold a key */
     error_quote(path, sizeof path, c->head.path, strlen(c->head.path));
     log_event(c->server, "refused",
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:s?,s:s}", "request", c->request_id, "client", c->address,
-            "method", c->head.method, "path", path, "status", r->status, "param", r->param, "error",
-            r->message));
+        json_pack("{s:s,s:s,s:s*,s:s*,s:s,s:s,s:i,s:s?,s:s}", "request", c->request_id, "client",
+            c->address, "trace_id", trace_id(&c->trace), "span_id", trace_span(&c->trace), "method",
+            c->head.method, "path", path, "status", r->status, "param", r->param, "error", r->message));
     int n = 0;
     if (r->status == 401) {
         n += snprintf(more + n, sizeof more - (size_t)n, "WWW-Authenticate: Bearer\r\n");
@@ -121,14 +168,14 @@ void conn_begin(struct conn *c, int status, const char *type, const char *more)
     c->chunked_answer = c->head.minor == 1;
     c->keep_alive = c->keep_alive && c->chunked_answer;
     write_head(c, status, type, more);
-    evbuffer_add_printf(out_of(c), "%s\r\n", c->chunked_answer ? "Transfer-Encoding: chunked\r\n" : "");
+    put_text(c, "%s\r\n", c->chunked_answer ? "Transfer-Encoding: chunked\r\n" : "");
 }
 
 void conn_begin_whole(struct conn *c, int status, const char *type, const char *more, size_t n)
 {
     c->chunked_answer = false;
     write_head(c, status, type, more);
-    evbuffer_add_printf(out_of(c), "Content-Length: %zu\r\n\r\n", n);
+    put_text(c, "Content-Length: %zu\r\n\r\n", n);
 }
 
 void conn_piece(struct conn *c, const void *bytes, size_t n)
@@ -137,18 +184,18 @@ void conn_piece(struct conn *c, const void *bytes, size_t n)
         return;
     }
     if (c->chunked_answer) {
-        evbuffer_add_printf(out_of(c), "%zx\r\n", n);
+        put_text(c, "%zx\r\n", n);
     }
-    evbuffer_add(out_of(c), bytes, n);
+    put(c, bytes, n);
     if (c->chunked_answer) {
-        evbuffer_add(out_of(c), "\r\n", 2);
+        put(c, "\r\n", 2);
     }
 }
 
 void conn_finish(struct conn *c, const char *trailer)
 {
     if (c->chunked_answer) {
-        evbuffer_add_printf(out_of(c), "0\r\n%s\r\n", trailer ? trailer : "");
+        put_text(c, "0\r\n%s\r\n", trailer ? trailer : "");
     }
     conn_answered(c);
 }
@@ -195,7 +242,7 @@ void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
     conn_enter(c, CONN_SOCKET);
     c->deadline = clock_seconds() + WS_CONFIG_S;
     budget_begin(&c->budget, clock_seconds());
-    evbuffer_add_printf(out_of(c),
+    put_text(c,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\nx-request-id: %s\r\n\r\n",
         accept, c->request_id);
@@ -206,18 +253,20 @@ void conn_send(struct conn *c, enum websocket_kind kind, const void *bytes, size
     uint8_t header[10];
     size_t header_bytes = websocket_header(header, kind, n);
     if (c->state == CONN_SOCKET) {
-        evbuffer_add(out_of(c), header, header_bytes);
-        evbuffer_add(out_of(c), bytes, n);
+        put(c, header, header_bytes);
+        put(c, bytes, n);
     }
 }
 
 void conn_send_json(struct conn *c, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(json);
     if (text) {
         conn_send(c, WEBSOCKET_TEXT, text, strlen(text));
         memory_plain_free(text);
+    } else {
+        conn_starve(c);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The owner of a connection that still takes its answer. */
 #include "server/loop/conn/conn_base64.h"
+#include "base/json.h"
 
 #include <nettle/base64.h>
 #include <string.h>
@@ -8,14 +9,15 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 
-enum { CHUNK = 48 << 10 }; /* bytes of sound; a multiple of three, so that pieces of base64 join */
+enum {
+    CHUNK = 48 << 10
+}; /* bytes of text or sound; a multiple of three, so that pieces of base64 join */
 
 struct long_answer {
     struct conn *conn;
     bool plain;  /* sounds are sent as they are */
     size_t n, i; /* parts: all, and those that have been written */
-    size_t at;   /* in the sound of part i, whose text has been written when `told` */
-    bool told;
+    size_t at;   /* in part i: first its text, then its sound */
     struct base64_part parts[];
 };
 
@@ -33,18 +35,19 @@ static void long_answer_free(struct long_answer *a)
     memory_free(a);
 }
 
-/* The text of the next part, or a piece of its sound. False: that is lost. */
+/* A piece of the next part. False: it is lost. */
 static bool put_next(struct long_answer *a)
 {
     const struct base64_part *part = &a->parts[a->i];
     char text[BASE64_ENCODE_RAW_LENGTH(CHUNK)];
     uint8_t bytes[CHUNK];
-    size_t n = min(part->sound.n - a->at, CHUNK);
-    if (!a->told) {
-        conn_piece(a->conn, part->text.bytes, part->text.n);
-        a->told = true;
+    size_t n_text = part->text.n - min(a->at, part->text.n), at = a->at - min(a->at, part->text.n);
+    size_t n = min(n_text > 0 ? n_text : part->sound.n - at, CHUNK);
+    if (n_text > 0) {
+        conn_piece(a->conn, part->text.bytes + a->at, n);
+        a->at += n;
     } else if (n > 0) {
-        if (!conn_whole_take(&part->sound, a->at, bytes, n)) {
+        if (!conn_whole_take(&part->sound, at, bytes, n)) {
             return false;
         }
         base64_encode_raw(text, a->plain ? 0 : n, bytes);
@@ -54,7 +57,6 @@ static bool put_next(struct long_answer *a)
     } else {
         a->i++;
         a->at = 0;
-        a->told = false;
     }
     return true;
 }
@@ -130,18 +132,25 @@ void base64_part_put(struct base64_part *part, const char *text)
     wire_put(&part->text, text, strlen(text));
 }
 
-void conn_answer_base64(
-    struct conn *c, const char *more, const char *name, struct conn_whole *sound, json_t *json)
+void conn_answer_base64(struct conn *c, const char *more, const char *name, struct conn_whole *sound,
+    struct wire_out *members, json_t *json)
 {
     struct base64_part parts[2] = {{.sound = *sound}, {.sound = {.n = 0}}};
-    char *rest = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *rest = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(json);
     *sound = (struct conn_whole){.n = 0};
     base64_part_put(&parts[0], "{\"");
     base64_part_put(&parts[0], name);
     base64_part_put(&parts[0], "\":\"");
+    base64_part_put(&parts[1], "\"");
+    if (members) {
+        base64_part_put(&parts[1], ",");
+        wire_put(&parts[1].text, members->bytes, members->n);
+        parts[1].text.failed |= members->failed;
+        wire_fini(members);
+    }
     if (rest) {
-        base64_part_put(&parts[1], rest[1] == '}' ? "\"" : "\",");
+        base64_part_put(&parts[1], rest[1] == '}' ? "" : ",");
         base64_part_put(&parts[1], rest + 1); /* behind its bracket */
     }
     parts[1].text.failed |= !rest;

@@ -17,9 +17,10 @@ struct base64_part {
 void conn_answer_parts(struct conn *c, const char *more, struct base64_part *parts, size_t n);
 void base64_part_put(struct base64_part *part, const char *text);
 
-/* Answers with `json` and, as its first member `name`, the sound. Takes over both (json NULL: out of memory). */
-void conn_answer_base64(
-    struct conn *c, const char *more, const char *name, struct conn_whole *sound, json_t *json);
+/* Answers with `json` and, as its first member `name`, the sound; behind it `members`, which are text already, or NULL.
+ * Takes over all three (json NULL: out of memory). */
+void conn_answer_base64(struct conn *c, const char *more, const char *name, struct conn_whole *sound,
+    struct wire_out *members, json_t *json);
 /* Answers with the sound alone, as it is, and takes it over. */
 void conn_answer_whole(struct conn *c, const char *type, const char *more, struct conn_whole *sound);
 

@@ -144,10 +144,22 @@ bool conn_whole_put(struct conn_whole *w, const void *bytes, size_t n, struct re
     return true;
 }
 
+bool conn_whole_beside(struct conn_whole *w, size_t bytes, struct refusal *refusal)
+{
+    struct server *s = w->server;
+    size_t without = s->unsent_bytes - w->beside;
+    if (bytes > w->beside && bytes > LIMIT_WHOLE_SMALL && without + bytes > LIMIT_UNSENT_ALL) {
+        return refuse_room(refusal);
+    }
+    s->unsent_bytes = without + bytes;
+    w->beside = bytes;
+    return true;
+}
+
 void conn_whole_fini(struct conn_whole *w)
 {
     if (w->server) {
-        w->server->unsent_bytes -= w->memory.n;
+        w->server->unsent_bytes -= w->memory.n + w->beside;
         w->server->filed_bytes -= w->n - w->memory.n;
     }
     if (w->has_file) {

@@ -13,7 +13,8 @@ struct conn_whole {
     struct wire_out memory; /* its first bytes: more than a header of any format has */
     int file;               /* of those behind them, where has_file */
     bool has_file;
-    size_t n; /* of all bytes */
+    size_t n;      /* of all bytes */
+    size_t beside; /* bytes that are kept with it and count as its memory does: its words */
 };
 
 /* Begins a sound of about so many bytes. False: neither memory nor the folder for temporary files (TMPDIR) has room for
@@ -21,6 +22,8 @@ struct conn_whole {
 bool conn_whole_begin(struct conn_whole *w, struct server *s, double expected, struct refusal *refusal);
 /* False, with *refusal: there is no room after all. */
 bool conn_whole_put(struct conn_whole *w, const void *bytes, size_t n, struct refusal *refusal);
+/* So many bytes are kept beside it now. False, with *refusal: there is no room. */
+bool conn_whole_beside(struct conn_whole *w, size_t bytes, struct refusal *refusal);
 void conn_whole_fini(struct conn_whole *w); /* accepts a zeroed one */
 
 /* Bytes at .. at + n, which it has. False: the file has lost them. */
