@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from client import Server, Socket, form, tone, wait_for
+from client import PATIENCE, SANITIZED, Server, Socket, form, tone, wait_for
 
 TEXT = "Hello there."
 
@@ -59,6 +59,30 @@ def recordings_of_a_killed_server_go(program):
         assert alive.stop() == 0 and not os.path.exists(kept)
 
 
+def the_end_is_told(program):
+    """Who has no sound when the time of a drain is over is refused, not shut out without a word."""
+    s = Server(program, "--lanes", "3", "--drain", "0")
+    answers = []
+    w = Socket(s)
+    w.send({"type": "session.config"})
+    assert w.receive()["type"] == "session.created"
+    os.kill(s.workers()[0], signal.SIGSTOP)
+    asks = [threading.Thread(target=lambda: answers.append(s.speak(input=TEXT))) for _ in range(2)]
+    for t in asks:
+        t.start()
+    w.send({"type": "input.text", "text": TEXT})
+    w.send({"type": "input.done"})
+    w.send(b"", kind=9)
+    assert w.receive()[0] == "pong" and wait_for(lambda: s.metric("requests_running") == 3)
+    s.process.send_signal(signal.SIGTERM)
+    for t in asks:
+        t.join()
+    assert all(status == 503 and b"the server stops" in body for status, _, body in answers), answers
+    messages, _ = w.until("none such")
+    assert any("the server stops" in str(m) for m in messages) and messages[-1] == ("close", 1001), messages
+    assert s.process.wait(10) == 0, s.said()
+
+
 def folders_of_others_stay(program):
     """They look like those of a server that is gone, but hold what no server of ours has put there."""
     mine = [tempfile.mkdtemp(prefix=prefix, dir="/tmp") for prefix in ("utter-serve-", "utter-")]
@@ -88,12 +112,12 @@ def the_first_line_names_the_address(program):
     s = Server(program, "--host", "::1", "--lanes", "1")
     try:
         assert "http://[::1]:" in s.ready, s.ready
-        c = http.client.HTTPConnection("::1", s.port, timeout=20)
+        c = http.client.HTTPConnection("::1", s.port, timeout=20 * PATIENCE)
         c.request("GET", "/ready")
         assert c.getresponse().status == 200
         c.close()
         load = subprocess.run([program, "load", "--host", "::1", "--port", str(s.port), "--json", "--seconds", "0.2",
-                               "--listeners", "1", "--words", "1"], capture_output=True, timeout=60)
+                               "--listeners", "1", "--words", "1"], capture_output=True, timeout=60 * PATIENCE)
         assert load.returncode == 0 and json.loads(load.stdout)["good"] == 1, load
     finally:
         assert s.stop() == 0
@@ -102,13 +126,13 @@ def the_first_line_names_the_address(program):
 def load_asks_for_a_voice_of_any_name(program):
     """A quote, or thousands of letters, are no reason to send something that is not JSON."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(20)
+        listening.settimeout(20 * PATIENCE)
         command = [program, "load", "--port", str(listening.getsockname()[1]), "--seconds", "20", "--rate", "1"]
         for voice in ('a "b"\\c', "n" * 9000):
             load = subprocess.Popen([*command, "--voice", voice], stderr=subprocess.DEVNULL)
             try:
                 connection, _ = listening.accept()
-                connection.settimeout(20)
+                connection.settimeout(20 * PATIENCE)
                 with connection, connection.makefile("rb") as asked:
                     length, = [int(line.split()[1]) for line in iter(lambda: asked.readline().strip(), b"")
                                if line.lower().startswith(b"content-length:")]
@@ -116,7 +140,7 @@ def load_asks_for_a_voice_of_any_name(program):
             finally:
                 load.kill()
                 load.wait()
-        said = subprocess.run([*command, "--voice", b"\xff"], capture_output=True, timeout=20)
+        said = subprocess.run([*command, "--voice", b"\xff"], capture_output=True, timeout=20 * PATIENCE)
         assert said.returncode == 1 and b"UTF-8" in said.stderr, said
 
 
@@ -128,8 +152,32 @@ def a_start_that_never_succeeds_ends(program):
         worker, = s.workers()
         os.kill(worker, signal.SIGKILL)
         assert wait_for(lambda: worker not in s.workers()) or i == 2
-    assert s.process.wait(20) == 2 and len(s.said().splitlines()) == 1 and "3 workers" in s.said(), s.said()
+    assert s.process.wait(20 * PATIENCE) == 2 and len(s.said().splitlines()) == 1 and "3 workers" in s.said(), s.said()
     s.stop()
+
+
+def worker_is_caged(program):
+    """Whatever a stranger's text does to it: it reads no file of others, opens no socket, starts no program."""
+    def rights(pid):
+        with open(f"/proc/{pid}/status") as f:
+            return dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+
+    for options, caged in (((), True), (("--no-cage",), False)):
+        with tempfile.TemporaryDirectory() as folder:
+            s = Server(program, *options, "--voices", folder)
+            try:
+                worker, = s.workers()
+                has = rights(worker)
+                answer = s.ask("POST", "/v1/audio/speech", {"input": TEXT, "response_format": "pcm"})
+            finally:
+                s.stop()
+        said = [json.loads(line) for line in s.said().splitlines() if line.startswith("{")]
+        ready, = (line for line in said if line["event"] == "worker_ready")
+        told = [line for line in said if line["event"] == "cage_open"]
+        assert answer[0] == 200 and answer[2], answer[:2]
+        assert has["Seccomp"] == ("2" if caged else "0") and has["NoNewPrivs"] == str(int(caged)), (options, has)
+        assert ("calls" in ready["cage"]) == caged and bool(told) == (ready["cage"] != "files, network, calls"), said
+        assert caged or (told[0]["missing"] == "files, network, calls" and told[0]["why"] == "--no-cage"), told
 
 
 def a_model_that_breaks_is_opened_again(program, checkpoint):
@@ -164,7 +212,7 @@ def a_model_that_breaks_is_opened_again(program, checkpoint):
             error, = (m for m in messages if m["type"] == "error")
             assert error["partial_audio"] and error["error"]["type"] == "overloaded_error", error
             w.close()
-            t.join(30)
+            t.join(30 * PATIENCE)
         finally:
             code = s.stop()
     assert answers and answers[0][0] == 200 and len(answers[0][2]) == 3 * 3840, answers
@@ -184,12 +232,12 @@ def a_session_holds_a_mebibyte_of_text(s):
 
 
 def a_session_outlives_the_worker(s):
+    config = {"language": "English", "max_new_tokens": 2}
     w = Socket(s)
-    w.send({"type": "session.config", "language": "English", "max_new_tokens": 2})
-    assert w.receive()["type"] == "session.created"
+    w.configure(**config)
     old = s.workers()
     os.kill(old[0], signal.SIGKILL)
-    assert wait_for(lambda: s.workers() != old and s.ask("GET", "/ready")[0] == 200, 60)
+    assert wait_for(lambda: w.configure(**config) and s.workers() != old and s.ask("GET", "/ready")[0] == 200, 60, 0.1)
     w.send({"type": "input.text", "text": TEXT})
     w.send({"type": "input.done"})
     messages, sound = w.until("session.done")
@@ -224,7 +272,7 @@ def a_long_batch_is_written_as_it_is_read(s):
     text = "The quick brown fox jumps over the lazy dog near the river bank. " * 4
     fields = {"input": text, "response_format": "pcm", "sample_rate": 48000, "sample_format": "f32", "seed": 2}
     before = s.memory_kb()
-    c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=100)
+    c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=100 * PATIENCE)
     c.request("POST", "/v1/audio/speech/batch", json.dumps({"items": [fields] * 4 + [{"input": ""}]}),
               {"Content-Type": "application/json"})
     answer = c.getresponse()  # its head: all sounds are there
@@ -232,7 +280,7 @@ def a_long_batch_is_written_as_it_is_read(s):
     results = json.loads(answer.read())["results"]
     sounds = [base64.b64decode(r["audio_data"]) for r in results[:4]]
     assert len(set(sounds)) == 1 and len(sounds[0]) > 1500000 and results[4]["status"] == "error", results[4]
-    assert most - before < 3 * 4 * len(sounds[0]) / 1024, (before, most, len(sounds[0]))  # blocks double as they grow
+    assert most - before < 2 * 4 * len(sounds[0]) / 1024, (before, most, len(sounds[0]))  # huge pages round up
     c.close()
 
 
@@ -328,8 +376,9 @@ def maker_of(s):
 def a_name_is_made_once(s, folder):
     """Two uploads of a new name at one time: the second is told."""
     first, maker = [], None
+    long = tone(2 if SANITIZED else 20)  # so that it is still being made when it is stopped
     t = threading.Thread(target=lambda: first.append(
-        s.ask("POST", "/v1/audio/voices", *form({"name": "Cleo", "audio_sample": tone(2)}))))
+        s.ask("POST", "/v1/audio/voices", *form({"name": "Cleo", "audio_sample": long}))))
     t.start()
     try:
         assert wait_for(lambda: maker_of(s), step=0.001)
@@ -473,7 +522,7 @@ def long_answers_wait_in_a_file(program):
                 def files():
                     return [to for fd in os.listdir(fds) if (to := os.readlink(f"{fds}/{fd}")).startswith(folder)]
                 answers, seen = [], 0
-                asker = threading.Thread(target=lambda: answers.append(s.speak(timeout=200, **whole)))
+                asker = threading.Thread(target=lambda: answers.append(s.speak(timeout=200 * PATIENCE, **whole)))
                 asker.start()
                 while asker.is_alive():
                     seen = max(seen, len(files()))
@@ -485,8 +534,8 @@ def long_answers_wait_in_a_file(program):
                 assert sizes == (len(wav) - 8, len(wav) - 44), sizes
                 assert seen == (place == folder) and not files() and os.listdir(folder) == []
                 if place == folder:
-                    assert s.speak(timeout=200, **fields)[2] == wav[44:]
-                    told = json.loads(s.speak(timeout=200, word_timestamps=True, **whole)[2])
+                    assert s.speak(timeout=200 * PATIENCE, **fields)[2] == wav[44:]
+                    told = json.loads(s.speak(timeout=200 * PATIENCE, word_timestamps=True, **whole)[2])
                     assert base64.b64decode(told["audio_data"]) == wav and len(told["words"]) == 9 * 10
                 else:
                     began = s.metric("requests_total")
@@ -532,13 +581,12 @@ def wrong_starts_say_why(program):
         keys.flush()
         for options, word in ((["--port", str(taken_port)], "in use"),
                               (["--api-key-file", keys.name], "line 2")):
-            said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20)
+            said = subprocess.run([program, "serve", *options], capture_output=True, timeout=20 * PATIENCE)
             assert said.returncode == 1 and word in said.stderr.decode() and len(said.stderr.splitlines()) == 1, said
     taken.close()
-    began = time.time()  # nobody listens there any more
-    load = [program, "load", "--port", str(taken_port), "--seconds", "60"]
-    said = subprocess.run(load, capture_output=True, timeout=90)
-    assert said.returncode == 2 and b"nobody answers" in said.stderr and time.time() - began < 5, said
+    load = [program, "load", "--port", str(taken_port), "--seconds", "6000"]  # nobody listens there any more
+    said = subprocess.run(load, capture_output=True, timeout=30 * PATIENCE)
+    assert said.returncode == 2 and b"nobody answers" in said.stderr, said
     for options, word, code in ((["-m", "/nowhere"], "nowhere", 1), (["--host", "0.0.0.0"], "--insecure", 1),
                                 (["--api-key-file", "/nowhere"], "nowhere", 1),
                                 (["--voices", "/nowhere"], "make the folder first", 1),

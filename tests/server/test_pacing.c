@@ -15,21 +15,21 @@
 #include "base/memory.h"
 #include "server/loop/conn/conn_whole.h"
 #include "server/loop/jobs.h"
-#include "server/loop/link.h"
+#include "server/loop/links.h"
 #include "server/speech/admission.h"
 #include "server/speech/speech.h"
+#include "tests/server/posed_worker.h"
 
 enum { RATE = 24000, FRAME = 1920, SOUND_S = 2, LANES = 4 };
 
 /* ---- The worker ---- */
 
-static void answer(int socket, const struct wire_message *m)
+static void answer(struct wire_out *out, const struct wire_message *m)
 {
     static float pcm[SOUND_S * RATE];
-    struct wire_out out = {0};
     struct wire_hello hello;
     if (m->kind == WIRE_HELLO && wire_get_hello(&hello, m)) {
-        struct wire_beat beat = {0, 0, 1, 0};
+        struct wire_beat beat = {.capacity = 1};
         struct wire_ready ready = {.version = WIRE_VERSION,
             .kind_name = "voice_design",
             .size_name = hello.device, /* to be seen from outside, as is width */
@@ -40,44 +40,20 @@ static void answer(int socket, const struct wire_message *m)
             .frame_samples = FRAME,
             .lanes = LANES,
             .width = hello.lanes};
-        wire_put_beat(&out, &beat);
-        wire_put_ready(&out, &ready);
+        wire_put_beat(out, &beat);
+        wire_put_ready(out, &ready);
     } else if (m->kind == WIRE_TEXT && m->bytes <= 5 && memcmp(m->body, "sound", m->bytes) == 0) {
         for (uint32_t i = 0; i < m->bytes; i++) {
-            wire_message(&out, WIRE_PCM, m->id, pcm, sizeof pcm);
+            wire_message(out, WIRE_PCM, m->id, pcm, sizeof pcm);
         }
         const utter_word word = {.bytes = 4};
-        wire_put_words(&out, m->id, 0, &word, 1, false); /* nobody has asked for them */
-    } else if (m->kind == WIRE_FINISH) {                 /* as if a frame had been lost */
-        wire_put_kernels(&out, "graph");
+        wire_put_words(out, m->id, 0, &word, 1, false); /* nobody has asked for them */
+    } else if (m->kind == WIRE_FINISH) {                /* as if a frame had been lost */
+        wire_put_kernels(out, "graph");
     } else if (m->kind == WIRE_PAUSE) { /* to be seen from outside */
-        struct wire_beat beat = {0, 0, LANES, 0};
-        wire_put_beat(&out, &beat);
+        struct wire_beat beat = {.capacity = LANES};
+        wire_put_beat(out, &beat);
     }
-    for (size_t at = 0; at < out.n;) {
-        ssize_t n = send(socket, out.bytes + at, out.n - at, MSG_NOSIGNAL);
-        if (n <= 0) {
-            exit(1);
-        }
-        at += (size_t)n;
-    }
-    wire_fini(&out);
-}
-
-static int worker(int socket)
-{
-    static uint8_t in[1 << 16];
-    size_t n_in = 0, used;
-    struct wire_message m;
-    for (ssize_t n; (n = recv(socket, in + n_in, sizeof in - n_in, 0)) > 0;) {
-        n_in += (size_t)n;
-        while (wire_read(&m, in, n_in, &used) == WIRE_MESSAGE) {
-            answer(socket, &m);
-            n_in -= used;
-            memmove(in, in + used, n_in);
-        }
-    }
-    return 0;
 }
 
 /* ---- The front end ---- */
@@ -98,8 +74,8 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     struct listener *l = user;
     (void)bytes;
     l->n_bytes += n;
-    if (l->breaks_link && link_out(l->server)) {
-        link_out(l->server)->failed = true;
+    if (l->breaks_link && link_out(l->server->links)) {
+        link_out(l->server->links)->failed = true;
     }
 }
 
@@ -109,7 +85,7 @@ static void on_end(void *user, const struct speech_end *end)
     l->n_ends++;
     l->n_good += end->good;
     if (l->next) {
-        l->server->capacity = LANES;
+        l->server->links->beat.capacity = LANES;
         l->speech = start(l->server, ENCODE_PCM, l->next);
     }
 }
@@ -122,22 +98,24 @@ static void on_words(void *user, const struct speech_words *words)
 
 static const struct speech_sink sink = {on_bytes, on_end, on_words};
 
-static void on_ready(struct server *s, bool first)
+static void dispatch(struct link *l)
 {
-    (void)first;
-    speech_dispatch(s);
+    speech_dispatch(l->server);
 }
 
-static const struct link_owner link_owner = {
-    on_ready, speech_dispatch, speech_message, speech_worker_lost};
+static const struct link_owner link_owner = {dispatch, dispatch, speech_message, speech_worker_lost};
 
 /* Lets the loop run for so long, and lanes that have come free be given away. */
 static void run_for(struct server *s, double seconds)
 {
     double end = clock_seconds() + seconds;
+    int status;
     while (clock_seconds() < end) {
         event_base_loop(s->base, EVLOOP_NONBLOCK);
-        link_tick(s, clock_seconds());
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            links_reap(s, pid, status);
+        }
+        links_tick(s, clock_seconds());
         usleep(1000);
     }
     speech_dispatch(s);
@@ -148,7 +126,8 @@ static void run_for(struct server *s, double seconds)
 static struct speech *ask(struct server *s, bool patient, struct listener *l, struct refusal *refusal)
 {
     struct fields fields = {.sound = {ENCODE_PCM, 1, 1, 0}, .max_frames = 100};
-    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", patient};
+    struct speech_request request = {
+        &fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", patient, NULL};
     l->server = s;
     struct speech *p = speech_start(s, &request, &sink, l, refusal);
     if (p) {
@@ -160,7 +139,8 @@ static struct speech *ask(struct server *s, bool patient, struct listener *l, st
 static struct speech *start(struct server *s, enum encode_format format, struct listener *l)
 {
     struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
-    struct speech_request request = {&fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", false};
+    struct speech_request request = {
+        &fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", false, NULL};
     struct refusal refusal;
     l->server = s;
     struct speech *p = speech_start(s, &request, &sink, l, &refusal);
@@ -171,17 +151,17 @@ static struct speech *start(struct server *s, enum encode_format format, struct 
 
 static void wait_until_ready(struct server *s)
 {
-    for (int i = 0; i < 500 && !s->is_ready; i++) {
+    for (int i = 0; i < 6000 && links_ready(s) == 0; i++) {
         run_for(s, 0.01);
     }
-    assert_true(s->is_ready);
-    assert_int_equal(s->capacity, 1);
+    assert_int_equal(links_ready(s), 1);
+    assert_int_equal(links_capacity(s), 1);
 }
 
 /* Of so many letters of "sound". Lanes that they make room for are given away too. */
 static void wait_for_sound(struct server *s, const struct listener *l, size_t n_letters)
 {
-    for (int i = 0; i < 500 && l->n_bytes < n_letters * SOUND_S * RATE * 2; i++) {
+    for (int i = 0; i < 6000 && l->n_bytes < n_letters * SOUND_S * RATE * 2; i++) {
         run_for(s, 0.01);
     }
     run_for(s, 0.01);
@@ -192,8 +172,10 @@ enum { PATIENCE_S = 60 };
 /* A server whose worker is ready. */
 static void begin(struct server *s)
 {
+    static const char *const devices[] = {"auto"};
     static const struct serve_options options = {.model = "",
-        .device = "auto",
+        .devices = devices,
+        .n_devices = 1,
         .lanes = 0,
         .queue = 8,
         .patience_ms = PATIENCE_S * 1000,
@@ -203,19 +185,18 @@ static void begin(struct server *s)
     assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
     TAILQ_INIT(&s->conns);
     TAILQ_INIT(&s->queued);
-    TAILQ_INIT(&s->running);
+    TAILQ_INIT(&s->background.queued);
     admission_begin(s);
     s->jobs = jobs_new(s->base, 1);
     assert_non_null(s->jobs);
-    assert_true(link_open(s, &link_owner));
+    assert_true(links_open(s, &link_owner));
     wait_until_ready(s);
 }
 
 /* All speeches have been cancelled or have ended. */
 static void end(struct server *s)
 {
-    link_close(s);
-    speech_worker_lost(s, NULL);
+    links_close(s);
     jobs_free(s->jobs);
     memory_free(s->ready_bytes);
     event_base_free(s->base);
@@ -277,7 +258,7 @@ static void no_more_than_can_be_heard(void **state)
     s.admission.crowded_since = clock_seconds() - 0.4;
     assert_null(ask(&s, false, &listeners[4], &refusal));
     speech_cancel(first);
-    for (int i = 0; i < 500 && s.n_queued == 2; i++) {
+    for (int i = 0; i < 6000 && s.n_queued == 2; i++) {
         run_for(&s, 0.01);
     }
     assert_true(s.n_queued == 1 && TAILQ_FIRST(&s.queued) == patient);
@@ -325,7 +306,7 @@ static void who_listens_too_slowly_is_ended(void **state)
     struct listener listeners[2] = {{0}};
     (void)state;
     begin(&s);
-    s.capacity = LANES;
+    s.links->beat.capacity = LANES;
     struct speech *held = start(&s, ENCODE_PCM, &listeners[0]),
                   *other = start(&s, ENCODE_PCM, &listeners[1]);
     double began = clock_seconds();
@@ -347,13 +328,13 @@ static void who_listens_too_slowly_is_ended(void **state)
 /* As if there were no memory for what is said to the worker next. */
 static void break_link(struct server *s)
 {
-    assert_non_null(link_out(s));
-    link_out(s)->failed = true;
+    assert_non_null(link_out(s->links));
+    link_out(s->links)->failed = true;
 }
 
 static void wait_until_lost(struct server *s)
 {
-    for (int i = 0; i < 5000 && s->metrics.worker_deaths == 0; i++) {
+    for (int i = 0; i < 60000 && s->metrics.worker_deaths == 0; i++) {
         event_base_loop(s->base, EVLOOP_NONBLOCK);
         usleep(1000);
     }
@@ -376,7 +357,7 @@ static void a_worker_is_lost_behind_whoever_notices(void **state)
     assert_int_equal(s.n_running, 2);
     break_link(&s);
     speech_text(speeches[0], "more", 4);
-    assert_true(listeners[0].n_ends == 0 && s.n_running == 2 && !link_out(&s));
+    assert_true(listeners[0].n_ends == 0 && s.n_running == 2 && !link_out(s.links));
     speech_cancel(speeches[1]);
     wait_until_lost(&s);
     assert_true(listeners[0].n_ends == 1 && listeners[0].n_good == 0 && s.n_running == 0);
@@ -416,7 +397,7 @@ static void reap(struct server *s)
     int status;
     pid_t pid = waitpid(-1, &status, 0);
     assert_true(pid > 0);
-    link_reap(s, pid, status);
+    links_reap(s, pid, status);
 }
 
 /* Openings that fail count in a row only: each of these is followed by one that succeeds. */
@@ -430,15 +411,16 @@ static void a_rare_failure_leaves_the_choice_as_it_was(void **state)
     for (int i = 0; i < 6; i++) {
         options.idle_minutes = 1e-9;
         s.worked_at = 0;
-        link_tick(&s, clock_seconds());
+        links_tick(&s, clock_seconds());
         assert_true(s.is_resting);
         reap(&s);
         options.idle_minutes = 0;
         options.opening_s = 1;
-        link_want(&s);
-        link_tick(&s, clock_seconds() + 2);
+        links_want(&s);
+        links_tick(&s, clock_seconds() + 2);
         reap(&s);
-        assert_false(s.is_waking || s.is_ready);
+        options.opening_s = 0; /* the next one has as long as it takes */
+        assert_false(links_up(&s));
         wait_until_ready(&s);
         assert_int_equal(s.ready.width, LANES);
     }
@@ -471,16 +453,16 @@ static void other_kernels_are_known(void **state)
     struct listener l = {0};
     (void)state;
     begin(&s);
-    assert_string_equal(s.kernels, "frame");
+    assert_string_equal(s.links->kernels, "frame");
     struct speech *p = start(&s, ENCODE_PCM, &l);
     speech_text(p, "s", 1);
     wait_for_sound(&s, &l, 1);
     speech_finish(p);
-    for (int i = 0; i < 500 && strcmp(s.kernels, "graph") != 0; i++) {
+    for (int i = 0; i < 6000 && strcmp(s.links->kernels, "graph") != 0; i++) {
         run_for(&s, 0.01);
     }
-    assert_string_equal(s.kernels, "graph");
-    assert_true(s.is_ready && s.metrics.worker_deaths == 0 && l.n_ends == 0);
+    assert_string_equal(s.links->kernels, "graph");
+    assert_true(links_up(&s) && s.metrics.worker_deaths == 0 && l.n_ends == 0);
     speech_cancel(p);
     end(&s);
 }
@@ -513,17 +495,17 @@ static void a_worker_may_be_lost_as_one_is_encoded(void **state)
     assert_true(jobs_submit(s.jobs, &other));
     struct speech *p = start(&s, ENCODE_MP3, &l);
     speech_text(p, "sound", 5);
-    for (int i = 0; i < 1000 && s.capacity == 1; i++) {
+    for (int i = 0; i < 6000 && links_capacity(&s) == 1; i++) {
         run_for(&s, 0.01);
     }
-    assert_int_equal(s.capacity, LANES); /* paused */
+    assert_int_equal(links_capacity(&s), LANES); /* paused */
     thread_is_free = true;
-    for (int i = 0; i < 1000 && l.n_ends == 0; i++) {
+    for (int i = 0; i < 6000 && l.n_ends == 0; i++) {
         run_for(&s, 0.01);
     }
     assert_true(l.n_ends == 1 && l.n_good == 0 && l.n_bytes > 0);
     assert_true(jobs_submit(s.jobs, &other)); /* behind what the encoder still has of it */
-    for (int i = 0; i < 1000 && n_kept < 2; i++) {
+    for (int i = 0; i < 6000 && n_kept < 2; i++) {
         run_for(&s, 0.01);
     }
     assert_int_equal(n_kept, 2);
@@ -552,7 +534,7 @@ static void a_long_file_is_freed_by_a_thread(void **state)
     conn_whole_fini(&whole);
     assert_true(s.n_files == 1 && s.filed_bytes == 0 && s.unsent_bytes == 0);
     thread_is_free = true;
-    for (int i = 0; i < 1000 && s.n_files > 0; i++) {
+    for (int i = 0; i < 6000 && s.n_files > 0; i++) {
         run_for(&s, 0.01);
     }
     assert_int_equal(s.n_files, 0);
@@ -571,7 +553,7 @@ static void a_long_file_is_freed_by_a_thread(void **state)
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
-        return worker(atoi(arguments[2]));
+        return posed_worker(atoi(arguments[2]), answer);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),

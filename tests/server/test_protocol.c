@@ -67,6 +67,7 @@ static void bad_heads_are_refused(void **state)
         {400, "\r\n\r\n"},
         {400, "GET\r\n\r\n"},
         {400, "GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n"},
+        {400, "GET http://y/ HTTP/1.0\r\n\r\n"},
         {400, "GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n"},
         {400, "GET http://x HTTP/1.1\r\nHost: x\r\n\r\n"},
         {400, "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n"},
@@ -125,10 +126,10 @@ static void chunks_make_a_body(void **state)
     assert_int_equal(decode("\r\n", out), HTTP_BAD);
     assert_int_equal(decode("-1\r\n", out), HTTP_BAD);
     assert_int_equal(decode("ffffffffffffffff1\r\n", out), HTTP_BAD);
-    assert_int_equal(decode("1 \t;x=\"a b\"\r\nd\r\n0 \r\nA-b: c d\r\n\r\n", out), HTTP_DONE);
-    static const char *const bad[] = {"c a=b\r\n", "c 5\r\n", "1;\001\r\n", "0\r\nno colon\r\n\r\n",
-        "0\r\nGET / HTTP/1.1\r\n\r\n", "0\r\n: x\r\n\r\n", "0\r\nA: \001\r\n\r\n",
-        "0\r\n a: b\r\n\r\n"};
+    assert_int_equal(decode("1;x=\"a b\"\r\nd\r\n0\r\nA-b: c d\r\n\r\n", out), HTTP_DONE);
+    static const char *const bad[] = {"c a=b\r\n", "c 5\r\n", "1 ;x\r\n", "1;\001\r\n",
+        "0\r\nno colon\r\n\r\n", "0\r\nGET / HTTP/1.1\r\n\r\n", "0\r\n: x\r\n\r\n",
+        "0\r\nA: \001\r\n\r\n", "0\r\n a: b\r\n\r\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(decode(bad[i], out), HTTP_BAD);
     }
@@ -214,6 +215,73 @@ static void bad_frames_close_with_a_code(void **state)
     assert_int_equal(websocket_read(&w, (const uint8_t *)"\x81\x01x", 3, &used, &event), WEBSOCKET_BAD);
 }
 
+/* What becomes of a frame of text that comes byte by byte: how many had come when it was refused, 0: never. Beyond 14
+ * bytes only what is new is looked at, as the connection does it. */
+static size_t refused_at(const uint8_t *in, size_t n)
+{
+    struct websocket w = {.limit = 1000};
+    struct websocket_event event;
+    size_t used, at = 0;
+    for (size_t have = 1; have <= n && at == 0; have++) {
+        size_t seen = have > 14 && have < n ? websocket_unforeseen(&w, in, 14) : 0;
+        enum websocket_progress progress =
+            seen ? websocket_foresee(&w, in, 14, in + seen, have - seen, &event)
+                 : websocket_read(&w, in, have, &used, &event);
+        at = progress == WEBSOCKET_BAD ? have : 0;
+        assert_true(progress != WEBSOCKET_EVENT || have == n);
+        assert_true(progress != WEBSOCKET_BAD || event.close_code == WEBSOCKET_BAD_DATA);
+    }
+    websocket_fini(&w);
+    return at;
+}
+
+/* A text inside of another one is out of order, whole or in pieces, whatever its bytes are. */
+static void order_is_looked_at_before_text(void **state)
+{
+    struct websocket w = {.limit = 1000};
+    struct websocket_event event;
+    uint8_t in[300], bad[100];
+    size_t used, n = frame(in, 0x01, "a", 1);
+    (void)state;
+    assert_int_equal(websocket_read(&w, in, n, &used, &event), WEBSOCKET_MORE);
+    memset(bad, 0xff, sizeof bad);
+    n = frame(in, 0x81, bad, sizeof bad);
+    assert_int_equal(websocket_unforeseen(&w, in, 14), 0);
+    assert_int_equal(websocket_read(&w, in, n / 2, &used, &event), WEBSOCKET_BAD);
+    assert_int_equal(event.close_code, WEBSOCKET_PROTOCOL);
+    websocket_fini(&w);
+}
+
+static void bad_text_is_refused_where_it_is_bad(void **state)
+{
+    static const char good[] = "\xce\xba\xe1\xbd\xb9\xf0\x9f\x98\x80, and \xe4\xb8\xad more of it";
+    uint8_t in[300];
+    const size_t n_good = sizeof good - 1, header = 6;
+    (void)state;
+    assert_int_equal(refused_at(in, frame(in, 0x81, good, n_good)), 0);
+    for (size_t cut = 0; cut <= n_good; cut++) { /* a byte that no text has, anywhere */
+        char bad[64];
+        memcpy(bad, good, cut);
+        bad[cut] = '\xff';
+        memcpy(bad + cut + 1, good + cut, n_good - cut);
+        assert_int_equal(refused_at(in, frame(in, 0x81, bad, n_good + 1)), header + cut + 1);
+        assert_int_equal(refused_at(in, frame(in, 0x82, bad, n_good + 1)), 0); /* bytes may be any */
+    }
+    /* In two fragments, cut inside of characters too; the second begins with a wrong byte. */
+    for (size_t cut = 1; cut < n_good; cut++) {
+        struct websocket w = {.limit = 1000};
+        struct websocket_event event;
+        size_t used, n = frame(in, 0x01, good, cut);
+        n += frame(in + n, 0x80, good + cut, n_good - cut);
+        assert_int_equal(websocket_read(&w, in, n, &used, &event), WEBSOCKET_EVENT);
+        assert_int_equal(event.bytes, n_good);
+        n = frame(in, 0x01, good, cut);
+        n += frame(in + n, 0x00, "\xff", 1);
+        assert_int_equal(websocket_read(&w, in, n, &used, &event), WEBSOCKET_BAD);
+        websocket_fini(&w);
+    }
+}
+
 static void a_form_has_parts(void **state)
 {
     static const char body[] =
@@ -256,6 +324,8 @@ int main(void)
         cmocka_unit_test(chunks_make_a_body),
         cmocka_unit_test(frames_make_messages),
         cmocka_unit_test(bad_frames_close_with_a_code),
+        cmocka_unit_test(bad_text_is_refused_where_it_is_bad),
+        cmocka_unit_test(order_is_looked_at_before_text),
         cmocka_unit_test(a_form_has_parts),
         cmocka_unit_test(sentences_end_where_they_end),
     };

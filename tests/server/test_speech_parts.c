@@ -26,8 +26,9 @@ static struct schedule_clock clock_of(double step_s, double lane_s, double first
 
 static void who_has_no_sound_goes_first(void **state)
 {
-    struct schedule_speech s[] = {{true, true, 10.2, 0, 0, false}, {true, false, 9.9, 0, 0, false},
-        {true, true, 20, 0, 0, false}, {false, false, 1, 0, 0, false}, {true, false, 9.5, 0, 0, false}};
+    struct schedule_speech s[] = {{true, true, 10.2, 0, 0, false, false},
+        {true, false, 9.9, 0, 0, false, false}, {true, true, 20, 0, 0, false, false},
+        {false, false, 1, 0, 0, false, false}, {true, false, 9.5, 0, 0, false, false}};
     struct schedule_clock slow = clock_of(0.002, 0.010, 0), quick = clock_of(0.002, 0.001, 0);
     (void)state;
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
@@ -48,11 +49,29 @@ static void who_has_no_sound_goes_first(void **state)
     assert_true(s[0].chosen && !s[2].chosen);
 }
 
+/* On a device slower than hearing all have always run dry: who has no sound is not to wait for their end. */
+static void who_has_waited_long_has_its_turn(void **state)
+{
+    struct schedule_speech s[] = {{true, true, 9.98, 0, 0, false, false},
+        {true, true, 10.05, 0, 0, false, false}, {true, false, 8, 100, 100, false, false}};
+    struct schedule_clock c = clock_of(0.002, 0.1, 0.1);
+    (void)state;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
+    assert_true(s[2].chosen);
+    s[2].due = 9.5; /* not for long yet */
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
+    assert_true(s[0].chosen);
+    s[2].due = 8;
+    s[0].due = 10.01; /* would run dry */
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
+    assert_true(s[0].chosen);
+}
+
 static void prompts_come_one_after_another(void **state)
 {
-    struct schedule_speech s[] = {{true, false, 9.9, 100, 100, false},
-        {true, false, 9.8, 100, 100, false}, {true, true, 10.3, 0, 0, false},
-        {true, true, 10.4, 0, 0, false}};
+    struct schedule_speech s[] = {{true, false, 9.9, 100, 100, false, false},
+        {true, false, 9.8, 100, 100, false, false}, {true, true, 10.3, 0, 0, false, false},
+        {true, true, 10.4, 0, 0, false, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
     /* Two prompts do not fit; the frames of others do. */
@@ -78,7 +97,7 @@ static void few_lanes_that_are_fast_are_used(void **state)
         schedule_learn(&c, n, n <= 8 ? 0.001 + 0.00003 * n : 0.006 + 0.0001 * n, 0, 0);
     }
     for (int i = 0; i < 12; i++) {
-        s[i] = (struct schedule_speech){true, true, 10.1 + i, 0, 0, false};
+        s[i] = (struct schedule_speech){true, true, 10.1 + i, 0, 0, false, false};
     }
     assert_int_equal(schedule_choose(s, 12, 10, &c), 8);
     assert_true(s[0].chosen && s[7].chosen && !s[8].chosen);
@@ -89,13 +108,22 @@ static void few_lanes_that_are_fast_are_used(void **state)
     }
     assert_int_equal(schedule_choose(s, 12, 10, &c), 8);
     assert_in_range(schedule_capacity(&c, 256, 0.008), 30, 41);
+    for (int i = 0; i < 20000; i++) { /* then it is tried again, but nothing beyond it */
+        int n = 1 + i % 8;
+        schedule_learn(&c, n, 0.001 + 0.00003 * n, 0, 0);
+    }
+    assert_int_equal(schedule_choose(s, 12, 10, &c), 9);
+    assert_in_range(schedule_capacity(&c, 256, 0.008), 30, 50);
+    schedule_learn(&c, 9, 0.00127, 0, 0); /* where it pays now, the others have their turns, too */
+    schedule_learn(&c, 9, 0.00127, 0, 0);
+    assert_true(schedule_choose(s, 12, 10, &c) > 9);
 }
 
 /* A page that was asked for first does not hold up a sentence, and is read in every fourth step nonetheless. */
 static void short_texts_pass_long_ones(void **state)
 {
-    struct schedule_speech s[] = {{true, false, 9.0, 12, 4000, false},
-        {true, false, 10.0, 12, 20, false}, {true, true, 10.1, 0, 0, false}};
+    struct schedule_speech s[] = {{true, false, 9.0, 12, 4000, false, false},
+        {true, false, 10.0, 12, 20, false, false}, {true, true, 10.1, 0, 0, false, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.1);
     int n_page = 0, n_sentence = 0;
     (void)state;
@@ -110,6 +138,49 @@ static void short_texts_pass_long_ones(void **state)
     assert_int_equal(n_sentence, 75);
     s[0].prompt = s[1].prompt = 6;
     assert_int_equal(schedule_choose(s, 3, 10, &c), 3);
+}
+
+/* Three in the background, the last of which came first; a listener with so much sound in hand beside them. */
+static void build_background(struct schedule_speech *s, double in_hand)
+{
+    for (int i = 0; i < 3; i++) {
+        s[i] = (struct schedule_speech){true, true, 9.9 - i, 0, 0, false, true};
+    }
+    s[3] = (struct schedule_speech){true, true, 10 + in_hand, 0, 0, false, false};
+}
+
+static void background_has_what_listeners_leave(void **state)
+{
+    struct schedule_speech s[4];
+    struct schedule_clock quick = clock_of(0.002, 0.0004, 0), slow = clock_of(0.002, 0.003, 0);
+    (void)state;
+    build_background(s, 1);
+    s[3].can_step = false; /* alone: as many as fit into four milliseconds, and one where none does */
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 3);
+    assert_int_equal(schedule_choose(s, 4, 10, &slow), 1);
+    assert_true(s[2].chosen);
+    s[3] = (struct schedule_speech){true, false, 9.99, 20, 20, false, false};
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 1); /* somebody waits for the first sound */
+    assert_true(s[3].chosen);
+    build_background(s, 1); /* beside one who has heard enough to wait */
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 4);
+    assert_int_equal(schedule_choose(s, 4, 10, &slow), 1);
+    build_background(s, 0.3); /* and one who has not: a tenth of the step at most */
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 1);
+    assert_true(s[3].chosen);
+    quick = clock_of(0.002, 0.0001, 0);
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 3);
+    assert_true(s[3].chosen && s[2].chosen && s[1].chosen);
+    build_background(s, 0.004); /* whose next frame would come too late */
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 1);
+    build_background(s, 1); /* prompts come one after another, and take what they take */
+    s[1].prompt = s[1].whole = s[2].prompt = s[2].whole = 100;
+    quick = clock_of(0.002, 0.0001, 0.005);
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 2);
+    assert_true(s[3].chosen && s[2].chosen);
+    build_background(s, 0.3);
+    s[2].prompt = s[2].whole = 100;
+    assert_int_equal(schedule_choose(s, 4, 10, &quick), 1);
 }
 
 static void steps_are_foretold(void **state)
@@ -131,8 +202,10 @@ static void steps_are_foretold(void **state)
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
     c = clock_of(0.001, 0.072, 0); /* one, with nothing to spare: a busy moment does not let all in */
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
+    assert_false(schedule_falls_behind(&c, 0.08));
     c = clock_of(0.001, 0.200, 0); /* not even one: they all take their time */
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 24);
+    assert_true(schedule_falls_behind(&c, 0.08));
     for (int i = 0; i < 800; i++) { /* what was long ago is forgotten */
         schedule_learn(&c, 1 + i % 4, 0.001 * (1 + i % 4), 0, 0);
     }
@@ -318,23 +391,25 @@ static void parameters_have_their_place_in_the_message(void **state)
                          .sampling = {0.5, 7, 0.25, 1.5, 0.75, 9, NAN},
                          .markup = 3,
                          .spell_out = true,
+                         .carry = true,
                          .plain = true,
-                         .words = true},
+                         .words = true,
+                         .background = true},
                      again;
     struct wire_out out = {0};
     struct wire_message m;
     size_t used;
     (void)state;
     wire_put_open(&out, 5, &open);
-    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 6 * 4);
+    assert_int_equal(out.n, WIRE_HEADER_BYTES + 4 * 4 + 4 + 5 * 8 + 2 * 4 + 8 + 8 * 4);
     const uint8_t *at = out.bytes + WIRE_HEADER_BYTES + 4 * 4 + 4;
     assert_true(real_at(at) == 0.5 && real_at(at + 8) == 0.25 && real_at(at + 16) == 1.5);
     assert_true(real_at(at + 24) == 0.75 && isnan(real_at(at + 32)));
     assert_true(at[40] == 7 && at[44] == 9);
     assert_int_equal(wire_message_bytes(out.bytes), out.n);
     assert_int_equal(wire_read(&m, out.bytes, out.n, &used), WIRE_MESSAGE);
-    assert_true(wire_get_open(&again, &m) && again.markup == 3 && again.spell_out && again.plain &&
-                again.words);
+    assert_true(wire_get_open(&again, &m) && again.markup == 3 && again.spell_out && again.carry &&
+                again.plain && again.words && again.background);
     assert_memory_equal(again.sampling, open.sampling, (size_t)parameter_count * sizeof *open.sampling);
     wire_fini(&out);
 }
@@ -402,9 +477,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_sound_goes_first),
+        cmocka_unit_test(who_has_waited_long_has_its_turn),
         cmocka_unit_test(prompts_come_one_after_another),
         cmocka_unit_test(few_lanes_that_are_fast_are_used),
         cmocka_unit_test(short_texts_pass_long_ones),
+        cmocka_unit_test(background_has_what_listeners_leave),
         cmocka_unit_test(steps_are_foretold),
         cmocka_unit_test(a_key_has_limits),
         cmocka_unit_test(a_language_outlives_the_worker_that_named_it),

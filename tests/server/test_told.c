@@ -121,10 +121,10 @@ static void take(
 }
 
 /* "index word final|..." */
-static const char *news(struct word_list *l, bool final)
+static const char *news(struct word_list *l)
 {
     static char out[400];
-    json_t *list = word_list_news(l, text, strlen(text), final), *each;
+    json_t *list = word_list_news(l, text, strlen(text)), *each;
     size_t i;
     out[0] = 0;
     json_array_foreach(list, i, each)
@@ -146,20 +146,20 @@ static void a_word_is_told_when_it_begins_and_when_it_is_final(void **state)
     struct word_list l = {0}, once = {0};
     (void)state;
     take(&l, 0, words, 1, false);
-    assert_string_equal(news(&l, false), "0 Hello|");
+    assert_string_equal(news(&l), "0 Hello|");
     take(&l, 0, words, 2, false);
-    assert_string_equal(news(&l, false), "1 there|");
-    assert_string_equal(news(&l, false), "");
+    assert_string_equal(news(&l), "1 there|");
+    assert_string_equal(news(&l), "");
     words[0].final = true;
     take(&l, 0, words, 4, true);
     assert_true(l.approximate);
-    assert_string_equal(news(&l, false), "0 Hello final|2 my|3 über|");
+    assert_string_equal(news(&l), "0 Hello final|2 my|3 über|");
     word_list_forget(
         &l, l.n_final); /* what is known and final goes; later messages may still begin there */
     assert_int_equal(l.first, 1);
     words[1].final = words[2].final = words[3].final = true;
     take(&l, 0, words, 4, false);
-    assert_string_equal(news(&l, true), "1 there final|2 my final|3 über final|");
+    assert_string_equal(news(&l), "1 there final|2 my final|3 über final|");
     word_list_next(&l, strlen(text), 3);
     take(&l, 0, words, 1, false);
     assert_true(l.at[l.n - 1].at == strlen(text) && fabs(l.at[l.n - 1].start_s - 3) < 1e-9);
@@ -191,7 +191,7 @@ static void what_no_worker_says_does_no_harm(void **state)
     take(&l, 5, odd, 2, false); /* a gap */
     assert_int_equal(l.n, 0);
     take(&l, 0, odd, 2, false);
-    assert_string_equal(news(&l, true), "0  final|1  final|"); /* beyond the text; half of a letter */
+    assert_string_equal(news(&l), "0  final|1  final|"); /* beyond the text; half of a letter */
     assert_true(word_list_heard(&l, text, strlen(text), 5) <= strlen(text));
     word_list_fini(&l);
 }

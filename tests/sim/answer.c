@@ -30,26 +30,38 @@ static void note_time(struct heard_sound *s, size_t n_samples)
     s->until += (double)n_samples / model_plan.sample_rate;
 }
 
+static void take_sample(struct heard_sound *s, int16_t sample)
+{
+    int16_t right = model_sample(s->id, s->n_samples);
+    if (sample != right) {
+        world_fail("sample %llu of speech %u is %d, not %d: it is another's, or something is left out",
+            (unsigned long long)s->n_samples, s->id, sample, right);
+    }
+    s->n_samples++;
+}
+
 void sound_feed(struct heard_sound *s, const uint8_t *bytes, size_t n)
 {
     if (n == 0) {
         return;
     }
     note_time(s, (n + s->has_odd) / 2);
-    for (size_t i = 0; i < n; i++) {
-        if (!s->has_odd) {
-            s->odd = bytes[i];
-            s->has_odd = true;
+    if (s->has_odd) {
+        take_sample(s, (int16_t)(s->odd | bytes[0] << 8));
+        bytes++;
+        n--;
+    }
+    s->has_odd = n % 2;
+    s->odd = s->has_odd ? bytes[n - 1] : 0;
+    for (size_t many, left = n / 2; left > 0; bytes += 2 * many, left -= many) {
+        many = left < MODEL_BLOCK ? left : MODEL_BLOCK;
+        if (memcmp(bytes, model_sound(s->id, s->n_samples), 2 * many) == 0) {
+            s->n_samples += many;
             continue;
         }
-        int16_t sample = (int16_t)(s->odd | bytes[i] << 8), right = model_sample(s->id, s->n_samples);
-        s->has_odd = false;
-        if (sample != right) {
-            world_fail(
-                "sample %llu of speech %u is %d, not %d: it is another's, or something is left out",
-                (unsigned long long)s->n_samples, s->id, sample, right);
+        for (size_t i = 0; i < many; i++) { /* which one it is */
+            take_sample(s, (int16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8));
         }
-        s->n_samples++;
     }
 }
 
@@ -112,13 +124,14 @@ static size_t feed_head(struct answer *a, const uint8_t *bytes, size_t n)
     return used;
 }
 
-/* Of each byte its value in base64, and 64 where it has none. */
+/* Of each byte its value in base64, and NO_VALUE where it has none. */
+enum { NO_VALUE = 64 };
 static const uint8_t *base64_values(void)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     static uint8_t values[256];
     if (values[0] == 0) {
-        memset(values, 64, sizeof values);
+        memset(values, NO_VALUE, sizeof values);
         for (uint8_t i = 0; i < 64; i++) {
             values[(uint8_t)letters[i]] = i;
         }
@@ -126,26 +139,38 @@ static const uint8_t *base64_values(void)
     return values;
 }
 
-static void feed_base64(struct answer *a, const char *at)
+/* Four letters, or the last two or three, into three bytes. */
+static uint8_t *put_three(uint8_t *to, const char *letters, size_t n)
 {
     const uint8_t *values = base64_values();
-    uint32_t bits = 0;
-    int n_bits = 0;
-    uint8_t bytes[3072];
-    size_t n = 0;
-    for (uint8_t value; (value = values[(uint8_t)*at]) < 64; at++) {
-        bits = bits << 6 | value;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            bytes[n++] = (uint8_t)(bits >> n_bits);
-        }
-        if (n == sizeof bytes) {
-            sound_feed(&a->sound, bytes, n);
-            n = 0;
+    uint8_t v[4] = {0};
+    for (size_t i = 0; i < n; i++) {
+        v[i] = values[(uint8_t)letters[i]];
+    }
+    if ((v[0] | v[1] | v[2] | v[3]) & NO_VALUE) {
+        world_fail("sound in an event has '%.4s' in it", letters);
+    }
+    const uint32_t bits = (uint32_t)v[0] << 18 | (uint32_t)v[1] << 12 | (uint32_t)v[2] << 6 | v[3];
+    to[0] = (uint8_t)(bits >> 16);
+    to[1] = (uint8_t)(bits >> 8);
+    to[2] = (uint8_t)bits;
+    return to + n - (n > 0);
+}
+
+/* Up to the quotation mark behind it. */
+static void feed_base64(struct answer *a, const char *text)
+{
+    uint8_t bytes[3072 + 3], *to = bytes;
+    size_t n = strcspn(text, "=\"");
+    for (; n >= 4; text += 4, n -= 4) {
+        to = put_three(to, text, 4);
+        if (to == bytes + 3072) {
+            sound_feed(&a->sound, bytes, 3072);
+            to = bytes;
         }
     }
-    sound_feed(&a->sound, bytes, n);
+    to = put_three(to, text, n);
+    sound_feed(&a->sound, bytes, (size_t)(to - bytes));
 }
 
 static void take_line(struct answer *a)
@@ -167,17 +192,19 @@ static void take_line(struct answer *a)
 
 static void feed_lines(struct answer *a, const char *bytes, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (a->n_line + 1 >= a->line_room) {
-            a->line_room = 2 * a->line_room + 1024;
-            a->line = realloc(a->line, a->line_room);
+    for (size_t used; n > 0; bytes += used, n -= used) {
+        const char *end = memchr(bytes, '\n', n);
+        used = end ? (size_t)(end - bytes) + 1 : n;
+        if (a->n_line + used >= a->line_room) {
+            a->line_room = 2 * (a->n_line + used) + 1024;
+            a->line = world_grow(a->line, a->line_room);
         }
-        if (bytes[i] == '\n') {
-            a->line[a->n_line] = 0;
+        memcpy(a->line + a->n_line, bytes, used);
+        a->n_line += used;
+        if (end) {
+            a->line[a->n_line - 1] = 0;
             take_line(a);
             a->n_line = 0;
-        } else {
-            a->line[a->n_line++] = bytes[i];
         }
     }
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls about descriptors as the server and libevent make them: those of ours are answered here, all others go to the
  * system below. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,6 +32,12 @@ static void spend(size_t bytes)
     }
 }
 
+/* What lies between processes of one machine is lost with one of them only. */
+static bool is_of_client(const struct end *e)
+{
+    return e->most == STREAM_BYTES;
+}
+
 /* ---- epoll ---- */
 
 static int epoll_file; /* there is one */
@@ -45,8 +53,18 @@ CALL(int, epoll_ctl, int epoll, int what, int file, struct epoll_event *event)
 {
     struct end *e = file_end(file);
     (void)epoll;
+    kernel.has_loop = true;
     if (!e) {
         return fail(EBADF);
+    }
+    if (what != EPOLL_CTL_DEL && is_of_client(e) && call_fails(FAILS_WATCH)) {
+        end_excuse(e);
+        e->unwatched = e->unwatched || what == EPOLL_CTL_MOD;
+        if (what == EPOLL_CTL_ADD && !e->unread) {
+            e->unread = true;
+            kernel.n_unread++;
+        }
+        return fail(ENOMEM);
     }
     e->asked = what == EPOLL_CTL_DEL ? 0 : event->events & (EPOLLIN | EPOLLOUT);
     e->epoll_data = event ? event->data.u64 : 0;
@@ -85,6 +103,9 @@ CALL(int, epoll_wait, int epoll, struct epoll_event *events, int most, int timeo
     int n;
     (void)epoll;
     spend(0);
+    if (kernel.n_unread > 0) {
+        world_fail("a connection is kept that the system does not watch");
+    }
     while ((n = take_listed(events, most)) == 0) {
         if (timeout_ms >= 0 && world_now_ns() >= until) {
             return 0;
@@ -106,6 +127,10 @@ static ssize_t read_end(struct end *e, uint8_t *bytes, size_t n, bool wait)
     while (wait && end_waiting(e) == 0 && !e->ended) {
         end_wait(e, -1);
     }
+    if (is_of_client(e) && call_fails(FAILS_READ)) {
+        end_lose(e);
+        return fail(ECONNRESET);
+    }
     spend(n < end_waiting(e) ? n : end_waiting(e));
     if (end_waiting(e) == 0) {
         return e->reset ? fail(ECONNRESET) : e->ended ? 0 : fail(EAGAIN);
@@ -118,6 +143,9 @@ static ssize_t write_end(struct end *e, const uint8_t *bytes, size_t n, bool wai
     spend(n);
     while (wait && e->peer && end_room(e) < (n < LOCAL_BYTES ? n : LOCAL_BYTES)) {
         end_wait(e, -1);
+    }
+    if (is_of_client(e) && call_fails(FAILS_WRITE)) {
+        end_lose(e);
     }
     if (!e->peer || e->shut) {
         return fail(EPIPE);
@@ -177,6 +205,9 @@ CALL(ssize_t, writev, int file, const struct iovec *parts, int n_parts)
 CALL(ssize_t, recv, int file, void *bytes, size_t n, int flags)
 {
     struct end *e = file_end(file);
+    if (e && (flags & MSG_PEEK)) { /* only whether there is something */
+        return end_waiting(e) > 0 ? 1 : fail(EAGAIN);
+    }
     return e ? read_end(e, bytes, n, task_owner() && !(flags & MSG_DONTWAIT))
              : __real_recv(file, bytes, n, flags);
 }
@@ -220,6 +251,9 @@ CALL(int, close, int file)
 
 static int new_pair(int files[2])
 {
+    if (call_fails(FAILS_PAIR)) {
+        return fail(EMFILE);
+    }
     struct end *a = end_new(), *b = end_new();
     ends_join(a, b);
     a->most = b->most = LOCAL_BYTES;
@@ -276,6 +310,10 @@ CALL(int, accept4, int file, struct sockaddr *address, socklen_t *n, int flags)
     if (!file_end(file) || kernel.n_pending == 0) {
         return fail(EAGAIN);
     }
+    kernel.refuses = call_fails(FAILS_ACCEPT);
+    if (kernel.refuses) { /* who has come waits */
+        return fail(EMFILE);
+    }
     struct end *e = kernel.pending[0];
     memmove(&kernel.pending[0], &kernel.pending[1], sizeof e * (size_t)--kernel.n_pending);
     put_address(address, n, e->address);
@@ -289,6 +327,16 @@ CALL(int, getsockname, int file, struct sockaddr *address, socklen_t *n)
     return 0;
 }
 
+/* What others have left in the folder for temporary files is not of this world: it is empty. */
+CALL(DIR *, opendir, const char *path)
+{
+    if (strcmp(path, P_tmpdir) == 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+    return __real_opendir(path);
+}
+
 /* ---- What they are told ---- */
 
 CALL(int, setsockopt, int file, int level, int name, const void *value, socklen_t n)
@@ -298,6 +346,9 @@ CALL(int, setsockopt, int file, int level, int name, const void *value, socklen_
     if (e && level == SOL_SOCKET && name == SO_RCVLOWAT) {
         memcpy(&e->low_water, value, sizeof e->low_water);
         end_touch(e);
+    }
+    if (e && level == SOL_SOCKET && name == SO_ATTACH_FILTER) { /* the only one that there is */
+        e->shuts_out = true;
     }
     return 0;
 }

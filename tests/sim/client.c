@@ -42,8 +42,14 @@ int clients_count(void)
     return all.n;
 }
 
-void clients_know_of_end(void)
+void clients_know_of_end(bool at_once)
 {
+    struct client *c;
+    TAILQ_FOREACH(c, &all.list, entry)
+    {
+        c->is_known = !at_once &&
+                      (all.ending ? c->is_known : !c->theirs && c->out_n > 0 && c->out_at == c->out_n);
+    }
     all.ending = true;
 }
 
@@ -69,6 +75,10 @@ void client_free(struct client *c)
     if (c->end) {
         end_close(c->end, draw_chance(0.2));
     }
+    if (c->theirs) {
+        alarm_clear(&c->handshake);
+        kernel_end_handshake(c->theirs);
+    }
     answer_fini(&c->answer);
     free(c->out);
     free(c->in);
@@ -86,7 +96,7 @@ static void series_put(struct series *s, double seconds)
 {
     if (s->n == s->room) {
         s->room = 2 * s->room + 256;
-        s->at = realloc(s->at, s->room * sizeof *s->at);
+        s->at = world_grow(s->at, s->room * sizeof *s->at);
     }
     s->at[s->n++] = seconds;
 }
@@ -114,7 +124,7 @@ void client_count_sound(struct client *c, const struct heard_sound *s)
     bool attentive = c->plan.reading == READS_AT_ONCE;
     seen.n_whole++;
     seen.sound_s += (double)s->n_samples / model_plan.sample_rate;
-    if (attentive && c->plan.kind != CLIENT_WHOLE && s->n_samples > 0) {
+    if (attentive && !c->plan.background && c->plan.kind != CLIENT_WHOLE && s->n_samples > 0) {
         series_put(&seen.firsts_s, first);
         seen.n_with_gaps += s->n_gaps > 0;
         seen.n_good += s->n_gaps == 0 && first <= all.patience_s;
@@ -141,7 +151,7 @@ static void send_more(void *user)
 
 void client_send(struct client *c, const void *bytes, size_t n)
 {
-    c->out = realloc(c->out, c->out_n + n + 1);
+    c->out = world_grow(c->out, c->out_n + n + 1);
     memcpy(c->out + c->out_n, bytes, n);
     c->out_n += n;
     if (!c->sending.place) {
@@ -156,6 +166,11 @@ static void late(void *user)
         c->plan.reading = READS_AT_ONCE;
         alarm_set(&c->bound, 1, late, c);
         client_read(c);
+        return;
+    }
+    if (end_is_unwatched(c->end) && !c->excused) {
+        c->excused = true;
+        alarm_set(&c->bound, 60, late, c);
         return;
     }
     world_fail("a client of kind %d (speech %u, %zu of %zu bytes sent) was not told within %.0f s",
@@ -221,12 +236,12 @@ static void ask_speech(struct client *c)
     c->id = client_next_id();
     c->text_bytes =
         c->plan.least_bytes + (size_t)draw_below((int)(c->plan.most_bytes - c->plan.least_bytes + 1));
-    c->max_frames = draw_chance(0.1) ? 1 + draw_below(40) : 0;
+    c->max_frames = !c->plan.whole && draw_chance(0.1) ? 1 + draw_below(40) : 0;
     model_text(text, sizeof text, c->id, c->text_bytes);
     c->text_bytes = strlen(text);
     int n = snprintf(body, sizeof body,
-        "{\"input\":\"%s\",\"voice\":\"clara\",\"response_format\":\"%s\"%s", text, wav ? "wav" : "pcm",
-        fields[kind]);
+        "{\"input\":\"%s\",\"voice\":\"clara\",\"response_format\":\"%s\"%s%s", text,
+        wav ? "wav" : "pcm", fields[kind], c->plan.background ? ",\"background\":true" : "");
     n += c->max_frames
              ? snprintf(body + n, sizeof body - (size_t)n, ",\"max_new_tokens\":%d}", c->max_frames)
              : snprintf(body + n, sizeof body - (size_t)n, "}");
@@ -250,6 +265,9 @@ static void ask_speech(struct client *c)
         c->asked = true;
     }
     client_expects_sound(c, c->text_bytes);
+    if (c->plan.background) { /* as long as listeners leave nothing idle, and longer than a life */
+        client_expects(c, 10000);
+    }
     client_send(c, request, at);
 }
 
@@ -269,7 +287,7 @@ static void ask(void *user)
 {
     struct client *c = user;
     c->requests_left--;
-    c->waits = false;
+    c->waits = c->is_known = false;
     c->out_n = c->out_at = 0;
     c->sent_at = world_now();
     if (c->plan.kind == CLIENT_ASKS) {
@@ -277,6 +295,10 @@ static void ask(void *user)
     } else if (c->plan.kind == CLIENT_SILENT) {
         answer_begin(&c->answer, ANSWER_ANY, 0);
         client_expects(c, 10);
+    } else if (c->plan.kind == CLIENT_ELSE) {
+        dialect_ask(c);
+    } else if (c->plan.kind == CLIENT_TALK) {
+        dialect_talk(c);
     } else if (c->plan.kind == CLIENT_SESSION) {
         session_ask(c);
     } else {
@@ -294,8 +316,8 @@ static void count_answer(struct client *c)
     bool whole = a->state == ANSWER_WHOLE && a->status == 200;
     seen.longest_bound_s = took > seen.longest_bound_s ? took : seen.longest_bound_s;
     world_note((uint64_t)a->status * 4 + (uint64_t)a->state);
-    if (a->status == 0 && !clients_are_ending() && !c->inattentive) {
-        if (c->plan.must_be_served || c->plan.kind < CLIENT_BAD) {
+    if (a->status == 0 && (!clients_are_ending() || c->is_known) && !c->inattentive) {
+        if (c->plan.must_be_served || c->plan.kind < CLIENT_BAD || c->plan.kind == CLIENT_ELSE) {
             world_fail("the connection of kind %d (speech %u) was closed without a word",
                 (int)c->plan.kind, c->id);
         }
@@ -364,6 +386,12 @@ static bool take(struct client *c, size_t n)
     uint8_t bytes[16384];
     bool is_end;
     size_t got = end_take(c->end, bytes, n < sizeof bytes ? n : sizeof bytes, &is_end);
+    if (c->plan.kind == CLIENT_TALK) {
+        if (is_end) {
+            client_free(c);
+        }
+        return got > 0 && !is_end;
+    }
     if (c->plan.kind == CLIENT_SESSION && c->socket.open) {
         return session_take(c, bytes, got, is_end) && got > 0;
     }
@@ -408,6 +436,7 @@ static void read_some(void *user)
 static void on_came(void *user)
 {
     struct client *c = user;
+    c->inattentive = c->inattentive || end_is_lost(c->end);
     if (c->plan.reading == READS_AT_ONCE) {
         client_read(c);
     } else if (end_is_cut(c->end) && c->plan.reading == READS_NO_MORE) {
@@ -439,17 +468,26 @@ static void leave(void *user)
     client_free(c);
 }
 
+static void end_handshake(void *user)
+{
+    struct client *c = user;
+    struct end *theirs = c->theirs;
+    c->theirs = NULL;
+    kernel_end_handshake(theirs); /* and the client may be gone */
+}
+
 void client_new(const struct client_plan *plan)
 {
-    struct end *end = kernel_connect(&watch, NULL, plan->address);
+    struct end *theirs, *end = kernel_connect(&watch, NULL, plan->address, &theirs);
     if (!end) {
         if (!all.ending) {
             world_fail("nobody listens");
         }
         return;
     }
-    struct client *c = calloc(1, sizeof *c);
+    struct client *c = world_new(sizeof *c);
     c->end = end;
+    c->theirs = theirs;
     end_is_of(end, c);
     c->plan = *plan;
     c->requests_left = plan->n_requests;
@@ -466,5 +504,15 @@ void client_new(const struct client_plan *plan)
     } else if (plan->reading != READS_AT_ONCE) {
         alarm_set(&c->read, 0.25, read_some, c);
     }
-    ask(c);
+    if (plan->handshake_s > 0) {
+        alarm_set(&c->handshake, plan->handshake_s, end_handshake, c);
+    } else {
+        end_handshake(c);
+    }
+    if (plan->asks_s > 0) {
+        answer_begin(&c->answer, ANSWER_ANY, 0);
+        alarm_set(&c->act, plan->asks_s, ask, c);
+    } else {
+        ask(c);
+    }
 }

@@ -17,6 +17,8 @@ enum client_kind {
     CLIENT_BAD,     /* a request in which bytes are wrong */
     CLIENT_HALF,    /* a request that stops coming */
     CLIENT_SILENT,
+    CLIENT_ELSE, /* in another dialect or format, or for a batch */
+    CLIENT_TALK, /* likewise, on a WebSocket */
     CLIENT_KINDS
 };
 
@@ -29,9 +31,13 @@ struct client_plan {
     size_t least_bytes, most_bytes; /* of a text */
     double leaves_s;                /* after so long, < 0: never */
     double send_s;                  /* so long its request takes to come */
+    double handshake_s;             /* so long the server does not know of it yet */
+    double asks_s;                  /* it asks so long after it has connected */
     int key;                        /* -1: none, -2: one that is none */
     uint32_t address;
     bool must_be_served;
+    bool background; /* a speech that nobody waits for */
+    bool whole;      /* no limit of frames */
 };
 
 /* Times, in the order in which they came. */
@@ -63,8 +69,9 @@ void clients_forget(void);
 /* A client comes. */
 void client_new(const struct client_plan *plan);
 int clients_count(void);
-/* The server is about to stop, or has stopped: connections may be refused and closed. */
-void clients_know_of_end(void);
+/* The server is about to stop, or has stopped: connections may be refused and closed. Those who have asked before are
+ * told nevertheless, but where it ends at once. */
+void clients_know_of_end(bool at_once);
 void clients_end(void);
 
 #endif

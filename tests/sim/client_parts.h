@@ -34,6 +34,8 @@ struct client {
     TAILQ_ENTRY(client) entry;
     struct client_plan plan;
     struct end *end;
+    struct end *theirs; /* during the handshake: the server's */
+    struct alarm handshake;
     struct alarm act, sending, bound, leave, read;
     double bound_s, sent_at;
     uint8_t *out;
@@ -46,7 +48,9 @@ struct client {
     int max_frames, requests_left;
     bool asked;       /* for a speech, and not told yet */
     bool waits;       /* between two requests */
+    bool is_known;    /* all of its request was sent before the server was told to stop */
     bool inattentive; /* does not read at once: may be dropped */
+    bool excused;     /* it had more time, since a call about it failed */
     struct client_socket socket;
 };
 
@@ -62,9 +66,15 @@ void client_expects_sound(struct client *c, size_t text_bytes);
 size_t client_head(struct client *c, char *out, size_t size, const char *method, const char *path);
 void client_count_sound(struct client *c, const struct heard_sound *s);
 
+/* The head of a frame of text, with a mask of zeros, for n bytes; returns its length, at most 8. */
+size_t client_frame(char *out, size_t n);
+
 void session_ask(struct client *c);
 void session_opened(struct client *c);
 /* Bytes of frames. False: the client is no more. */
 bool session_take(struct client *c, const uint8_t *bytes, size_t n, bool is_end);
+
+void dialect_ask(struct client *c);
+void dialect_talk(struct client *c);
 
 #endif

@@ -21,8 +21,10 @@ void kernel_end(void)
             world_fail("descriptor %d was never closed", KERNEL_FIRST + i);
         }
     }
-    if (task_count() != 0 || kernel.worker) {
-        world_fail("a thread or a process is left behind");
+    for (int i = 0; i < KERNEL_WORKERS; i++) {
+        if (task_count() != 0 || kernel.workers[i]) {
+            world_fail("a thread or a process is left behind");
+        }
     }
     if (kernel.n_ends != 0) {
         world_fail("%d ends of streams are left", kernel.n_ends);
@@ -40,6 +42,42 @@ void kernel_set_costs(double call_s, double kib_s)
     kernel.kib_s = kib_s;
 }
 
+/* ---- Calls that fail ---- */
+
+void kernel_fail_calls(double of_one)
+{
+    kernel.fails = of_one;
+    kernel.fails_until = 0;
+}
+
+void kernel_count_failed(struct failed_calls *all)
+{
+    for (int i = 0; i < N_FAILING; i++) {
+        all->n[i] += kernel.n_failed[i];
+    }
+    all->n_lasting += kernel.n_lasting;
+}
+
+bool call_fails(enum failing what)
+{
+    if (kernel.fails <= 0 || task_owner()) {
+        return false;
+    }
+    bool lasts = kernel.fails_now == what && world_now_ns() < kernel.fails_until;
+    if (!lasts && !draw_chance(kernel.fails)) {
+        return false;
+    }
+    if (!lasts) {
+        kernel.n_failed[what]++;
+    }
+    if (!lasts && draw_chance(0.2)) {
+        kernel.fails_now = what;
+        kernel.fails_until = world_now_ns() + (int64_t)(1e9 * draw_unit());
+        kernel.n_lasting++;
+    }
+    return true;
+}
+
 /* ---- Bytes ---- */
 
 static void bytes_put(struct bytes *b, const uint8_t *from, size_t n)
@@ -51,10 +89,7 @@ static void bytes_put(struct bytes *b, const uint8_t *from, size_t n)
     }
     if (b->n + n > b->room) {
         b->room = 2 * (b->n + n);
-        b->bytes = realloc(b->bytes, b->room);
-        if (!b->bytes) {
-            world_fail("no memory");
-        }
+        b->bytes = world_grow(b->bytes, b->room);
     }
     memcpy(b->bytes + b->n, from, n);
     b->n += n;
@@ -80,10 +115,7 @@ size_t end_waiting(const struct end *e)
 
 struct end *end_new(void)
 {
-    struct end *e = calloc(1, sizeof *e);
-    if (!e) {
-        world_fail("no memory");
-    }
+    struct end *e = world_new(sizeof *e);
     e->low_water = 1;
     e->most = STREAM_BYTES;
     kernel.n_ends++;
@@ -174,6 +206,21 @@ static void tell_end(struct end *e, bool reset)
     }
 }
 
+void end_excuse(struct end *e)
+{
+    e->lost = true;
+    if (e->peer) {
+        e->peer->lost = true;
+    }
+}
+
+void end_lose(struct end *e)
+{
+    end_excuse(e);
+    e->ended = e->reset = true;
+    tell_end(e, true);
+}
+
 void end_cut(struct end *e)
 {
     tell_end(e, false);
@@ -187,6 +234,7 @@ void end_free(struct end *e, bool reset)
     unlist(e);
     tell_end(e, reset);
     free(e->in.bytes);
+    kernel.n_unread -= e->unread;
     free(e);
     kernel.n_ends--;
 }
@@ -199,6 +247,7 @@ size_t end_put(struct end *e, const uint8_t *bytes, size_t n)
     if (n > 0) {
         bytes_put(&to->in, bytes, n);
         world_note(n);
+        world_note((uint64_t)world_now_ns());
         to->watch ? to->watch->came(to->user) : end_touch(to);
     }
     return n;
@@ -219,20 +268,30 @@ size_t end_get(struct end *e, uint8_t *bytes, size_t n)
 
 /* ---- Clients ---- */
 
-struct end *kernel_connect(const struct end_watch *watch, void *user, uint32_t address)
+struct end *kernel_connect(
+    const struct end_watch *watch, void *user, uint32_t address, struct end **theirs)
 {
-    struct end *listening = kernel.listening;
-    if (!listening || kernel.n_pending == MOST_PENDING) {
+    const struct end *listening = kernel.listening;
+    if (!listening || listening->shuts_out || kernel.n_pending == MOST_PENDING) {
         return NULL;
     }
-    struct end *ours = end_new(), *theirs = end_new();
-    ends_join(ours, theirs);
+    struct end *ours = end_new();
+    *theirs = end_new();
+    ends_join(ours, *theirs);
     ours->watch = watch;
     ours->user = user;
-    theirs->address = address;
-    kernel.pending[kernel.n_pending++] = theirs;
-    end_touch(listening);
+    (*theirs)->address = address;
     return ours;
+}
+
+void kernel_end_handshake(struct end *theirs)
+{
+    if (!kernel.listening || kernel.n_pending == MOST_PENDING) {
+        end_free(theirs, true);
+        return;
+    }
+    kernel.pending[kernel.n_pending++] = theirs;
+    end_touch(kernel.listening);
 }
 
 size_t end_take(struct end *e, uint8_t *bytes, size_t n, bool *ended)
@@ -250,6 +309,16 @@ size_t end_send(struct end *e, const void *bytes, size_t n)
 bool end_is_cut(const struct end *e)
 {
     return !e->peer;
+}
+
+bool end_is_lost(const struct end *e)
+{
+    return e->lost;
+}
+
+bool end_is_unwatched(const struct end *e)
+{
+    return e->peer && e->peer->unwatched;
 }
 
 void end_shut(struct end *e)
@@ -298,7 +367,11 @@ void file_close(int file)
     if (kernel.listening == e) {
         kernel.listening = NULL;
         while (kernel.n_pending > 0) {
-            end_free(kernel.pending[--kernel.n_pending], true);
+            struct end *waiting = kernel.pending[--kernel.n_pending];
+            if (kernel.refuses) { /* nobody could tell it anything */
+                end_excuse(waiting);
+            }
+            end_free(waiting, true);
         }
     }
     end_free(e, end_waiting(e) > 0);

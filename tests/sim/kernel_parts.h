@@ -29,6 +29,9 @@ struct end {
     bool ended;       /* nothing more comes */
     bool reset;       /* and that is an error */
     bool shut;        /* nothing more leaves */
+    bool lost;        /* a call about it failed */
+    bool unread;      /* by that nobody will ever read it */
+    bool unwatched;   /* it was one that looks for room to write: libevent says nothing of that */
     int n_files;
     /* Of epoll. */
     uint32_t asked;
@@ -39,7 +42,7 @@ struct end {
     const struct end_watch *watch;
     void *user;
     /* A socket that listens. */
-    bool listens;
+    bool listens, shuts_out; /* shuts_out: a filter drops what newcomers send */
     uint32_t address;
 };
 
@@ -47,24 +50,37 @@ struct process {
     pid_t pid;
     struct task *task;
     int socket;
-    bool killed, over, frozen;
+    bool killed, over;
+    bool frozen;  /* by a fault */
+    bool stopped; /* by a signal */
     int status;
 };
 
 struct kernel {
     struct end *files[KERNEL_FILES];
     struct end *listed[KERNEL_FILES]; /* those that epoll has something to say of */
-    int n_listed, n_ends;
+    int n_listed, n_ends, n_unread;
     struct task *poller; /* in epoll_wait */
     struct end *listening;
     struct end *pending[MOST_PENDING]; /* connections that nobody has accepted yet */
     int n_pending;
+    bool refuses; /* the last call to accept one has failed */
     int (*run_worker)(int socket);
-    struct process *worker; /* one at a time; kept until somebody has waited for it */
+    struct process *workers[KERNEL_WORKERS]; /* each kept until somebody has waited for it */
+    int most_workers;
     pid_t next_pid;
     int64_t wall;
     double call_s, kib_s;
     void (*look)(void);
+    double fails; /* of one call */
+    enum failing fails_now;
+    int64_t fails_until; /* all calls of that kind */
+    uint64_t n_failed[N_FAILING], n_lasting;
+    bool has_loop;            /* libevent has chosen epoll, which is all that is simulated */
+    double lacks;             /* memory, of one allocation */
+    uint64_t allocations;     /* until the next one fails */
+    int64_t lacks_until;      /* all of one process fail */
+    const void *lacks_memory; /* that one */
 };
 extern struct kernel kernel;
 
@@ -79,7 +95,12 @@ void ends_join(struct end *a, struct end *b);
 size_t end_room(const struct end *e); /* for what is written here */
 uint32_t end_ready(const struct end *e);
 void end_touch(struct end *e);
-void end_cut(struct end *e); /* its process is dead: what was sent stays */
+/* This call of the front end fails. */
+bool call_fails(enum failing what);
+bool task_is_of_front(void);
+void end_lose(struct end *e);   /* by that it is gone */
+void end_excuse(struct end *e); /* by that the front end may give it up */
+void end_cut(struct end *e);    /* its process is dead: what was sent stays */
 void end_free(struct end *e, bool reset);
 size_t end_put(struct end *e, const uint8_t *bytes, size_t n);
 size_t end_get(struct end *e, uint8_t *bytes, size_t n);

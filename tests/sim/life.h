@@ -14,8 +14,12 @@ struct server;
 struct server *life_server(void);
 /* A life that `prepare` gives options, a model and alarms; returns its seconds. */
 double life_live(uint64_t seed, void (*prepare)(struct serve_options *options));
-/* Ends one that nothing else ends: all who are there are cut off. */
-void life_stop(void);
+/* Ends one that nothing else ends. At once: all who are there are cut off. */
+void life_stop(bool at_once);
+/* From now on calls of the front end fail in each life. */
+void life_calls_fail(bool fail);
+/* Likewise allocations, those of workers, too. */
+void life_memory_lacks(bool lacks);
 /* Any life; returns its seconds. Fails, with the command that repeats it, when a promise is broken. */
 double life_run(uint64_t seed);
 

@@ -3,6 +3,7 @@
  * rows of docs/log (server.md, gpu-many-lanes.md, gpu-frame-kernel.md, cpu-two-cores.md). */
 #include "tests/sim/model.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,11 @@ static uint64_t scramble(uint64_t x)
 /* Frames of so much of a text. */
 static uint64_t frames_of(uint32_t id, size_t bytes, int max_frames)
 {
-    double pace = 0.8 + 0.4 * (double)(scramble(id) % 1000) / 1000;
-    uint64_t n = 1 + (uint64_t)((double)bytes * 1000 / FRAME_MS / BYTES_A_SECOND * pace);
+    double bytes_a_second = model_plan.bytes_a_second;
+    if (bytes_a_second <= 0) {
+        bytes_a_second = BYTES_A_SECOND / (0.8 + 0.4 * (double)(scramble(id) % 1000) / 1000);
+    }
+    uint64_t n = 1 + (uint64_t)((double)bytes * 1000 / FRAME_MS / bytes_a_second);
     return max_frames > 0 && n > (uint64_t)max_frames ? (uint64_t)max_frames : n;
 }
 
@@ -91,6 +95,35 @@ uint64_t model_samples(uint32_t id, size_t text_bytes, int max_frames)
 int16_t model_sample(uint32_t id, uint64_t at)
 {
     return (int16_t)(id * 7919u + (uint32_t)at * 31u);
+}
+
+/* All speeches go round one circle of samples, each from a place of its own. It is made once, since this looks at each
+ * sample that is spoken or heard. */
+static struct {
+    int16_t sound[(1 << 16) + MODEL_BLOCK];
+    float pcm[(1 << 16) + MODEL_BLOCK];
+} circle;
+
+static size_t place_of(uint32_t id, uint64_t at)
+{
+    enum { BACK = 31711 }; /* times the step from one sample to the next it is 1, in 16 bits */
+    if (circle.sound[1] == 0) {
+        for (uint32_t i = 0; i < (1 << 16) + MODEL_BLOCK; i++) {
+            circle.sound[i] = model_sample(0, i);
+            circle.pcm[i] = (float)circle.sound[i] / 32768;
+        }
+    }
+    return (uint16_t)((uint16_t)model_sample(id, at) * (uint32_t)BACK);
+}
+
+const int16_t *model_sound(uint32_t id, uint64_t at)
+{
+    return circle.sound + place_of(id, at);
+}
+
+const float *model_pcm(uint32_t id, uint64_t at)
+{
+    return circle.pcm + place_of(id, at);
 }
 
 static double share(uint32_t id, uint64_t salt)
@@ -164,6 +197,9 @@ utter_status utter_model_open(
         return error_set(error, UTTER_E_DEVICE, "the device is lost");
     }
     utter_model *m = memory_new(1, sizeof *m);
+    if (!m) {
+        return error_set(error, UTTER_E_MEMORY, "out of memory");
+    }
     m->n_lanes = options->n_lanes > 0   ? options->n_lanes
                  : model_plan.lanes > 0 ? model_plan.lanes
                                         : model_plan.shape->lanes;
@@ -184,7 +220,7 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
         .kind = UTTER_MODEL_CUSTOM_VOICE,
         .kind_name = "custom_voice",
         .size_name = "0b6",
-        .device = "cpu",
+        .device = model_plan.shape->lanes == 24 ? "cpu" : "cuda",
         .kernels = "simulated",
         .weights = "none",
         .sample_rate = model_plan.sample_rate,
@@ -238,6 +274,9 @@ utter_status utter_reading_open(utter_reading **reading, utter_model *model,
         return error_set(error, UTTER_AGAIN, "all lanes are taken");
     }
     utter_reading *r = memory_new(1, sizeof *r);
+    if (!r) {
+        return error_set(error, UTTER_E_MEMORY, "out of memory");
+    }
     r->model = model;
     r->seed = voice->seed;
     r->max_frames = options->max_frames;
@@ -368,9 +407,8 @@ utter_status utter_reading_take(
 {
     *n = 0;
     if (r->taken < r->made) {
-        for (size_t i = 0; i < capacity; i++) {
-            pcm[i] = (float)model_sample(r->id, r->taken * capacity + i) / 32768;
-        }
+        assert(capacity <= MODEL_BLOCK);
+        memcpy(pcm, model_pcm(r->id, r->taken * capacity), capacity * sizeof *pcm);
         *n = capacity;
         r->taken++;
         return UTTER_OK;

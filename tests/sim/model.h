@@ -23,13 +23,14 @@ struct model_shape {
 };
 
 extern const struct model_shape model_shapes[];
-enum { MODEL_SHAPES = 4 };
+enum { MODEL_H200 = 3, MODEL_SHAPES = 4 };
 
 /* What the next models are like, and how they fail. */
 struct model_plan {
     const struct model_shape *shape;
     int lanes; /* 0: as the shape has them */
     int sample_rate, frame_samples;
+    double bytes_a_second; /* of text, in speech: of all the same; 0: about 14 */
     double unsteady;       /* of a step's time: how far it strays */
     double fails;          /* of speeches: they end with an error somewhere */
     double empty;          /* of speeches: they end before their first sound */
@@ -45,6 +46,10 @@ void model_text(char *out, size_t size, uint32_t id, size_t bytes);
 /* Samples of all of a text of so many bytes; and which one sample is. */
 uint64_t model_samples(uint32_t id, size_t text_bytes, int max_frames);
 int16_t model_sample(uint32_t id, uint64_t at);
+/* That one and those behind it, MODEL_BLOCK in all; and as the library gives them. */
+enum { MODEL_BLOCK = 4096 };
+const int16_t *model_sound(uint32_t id, uint64_t at);
+const float *model_pcm(uint32_t id, uint64_t at);
 bool model_fails(uint32_t id); /* the model does not say this one to its end */
 /* Speeches on lanes of models that are open. */
 int model_open_speeches(void);

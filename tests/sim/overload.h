@@ -4,6 +4,12 @@
 #define SIM_OVERLOAD_H
 
 /* Of one model shape, or -1: of all; at one rate (in times of what fits), or 0: at all. Returns the exit status. */
-int overload_run(int shape, double only);
+int overload_run(int shape, double only, int n_workers);
+/* At once, from the first second on: one in fifty may hear a gap, and the first sound comes within the patience.
+ * Returns the exit status. */
+int overload_burst(double times);
+/* A server that was measured, foretold from the times of its steps: at one rate, or 0: at all. Returns the exit status:
+ * 1 where that is off by more than a tenth. */
+int overload_predict(double only);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Clocks, signals, threads, and the one process that the front end starts: the worker. One that is killed does nothing
- * any more that others could see; then it goes to its own end, so that its memory comes back. */
+ * Clocks, signals, threads, and the processes that the front end starts: workers. One that is killed does nothing any
+ * more that others could see; then it goes to its own end, so that its memory comes back. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,13 @@ CALL(int, pthread_sigmask, int how, const sigset_t *set, sigset_t *old)
 
 /* ---- Threads ---- */
 
+static char front; /* threads of the front end wait where it may not */
+
+bool task_is_of_front(void)
+{
+    return !task_owner() || task_owner() == &front;
+}
+
 struct thread {
     void *(*run)(void *user);
     void *user;
@@ -85,12 +93,11 @@ static void run_thread(void *user)
 
 CALL(int, pthread_create, pthread_t *thread, const pthread_attr_t *a, void *(*run)(void *), void *user)
 {
-    static char front; /* threads of the front end wait where it may not */
-    struct thread *t = calloc(1, sizeof *t);
     (void)a;
-    if (!t) {
+    if (call_fails(FAILS_THREAD)) {
         return EAGAIN;
     }
+    struct thread *t = world_new(sizeof *t);
     *t = (struct thread){run, user, NULL};
     t->task = task_new(run_thread, t, task_owner() ? task_owner() : &front);
     memcpy(thread, &t, sizeof t);
@@ -143,27 +150,55 @@ CALL(int, pthread_cond_broadcast, pthread_cond_t *c)
     return 0;
 }
 
-/* ---- The worker ---- */
+/* ---- The workers ---- */
 
 void kernel_worker_is(int (*run)(int socket))
 {
     kernel.run_worker = run;
 }
 
-bool kernel_has_worker(void)
+void kernel_most_workers(int n)
 {
-    return kernel.worker && !kernel.worker->killed && !kernel.worker->over;
+    kernel.most_workers = n;
 }
 
-bool kernel_worker_is_frozen(void)
+static bool lives(const struct process *p)
 {
-    return kernel_has_worker() && kernel.worker->frozen;
+    return p && !p->killed && !p->over;
+}
+
+/* Where it is kept; NULL: nowhere. */
+static struct process **find(pid_t pid)
+{
+    for (int i = 0; i < KERNEL_WORKERS; i++) {
+        if (kernel.workers[i] && kernel.workers[i]->pid == pid) {
+            return &kernel.workers[i];
+        }
+    }
+    return NULL;
+}
+
+pid_t kernel_draw_worker(void)
+{
+    int from = draw_below(KERNEL_WORKERS);
+    for (int i = 0; i < KERNEL_WORKERS; i++) {
+        const struct process *p = kernel.workers[(from + i) % KERNEL_WORKERS];
+        if (lives(p)) {
+            return p->pid;
+        }
+    }
+    return 0;
 }
 
 bool kernel_is_killed(void)
 {
-    const struct process *p = task_owner();
-    return p && p == kernel.worker && p->killed;
+    const void *self = task_owner();
+    for (int i = 0; self && i < KERNEL_WORKERS; i++) {
+        if (kernel.workers[i] == self) {
+            return kernel.workers[i]->killed;
+        }
+    }
+    return false;
 }
 
 static void run_process(void *user)
@@ -180,65 +215,113 @@ static void run_process(void *user)
 
 CALL(pid_t, spawn_program, char *const *arguments, int socket, int error_pipe)
 {
+    int i = 0;
     (void)arguments, (void)error_pipe;
-    if (kernel.worker) {
-        world_fail("a second worker is started beside the first");
+    while (i < kernel.most_workers && kernel.workers[i]) {
+        i++;
+    }
+    if (i == kernel.most_workers) {
+        world_fail("one more worker is started than there are devices");
     }
     if (draw_chance(model_plan.does_not_start)) {
         errno = EAGAIN;
         return -1;
     }
-    struct process *p = kernel.worker = calloc(1, sizeof *p);
-    if (!p) {
-        return -1;
-    }
+    struct process *p = kernel.workers[i] = world_new(sizeof *p);
     *p = (struct process){.pid = kernel.next_pid++, .socket = file_new(file_end(socket))};
     p->task = task_new(run_process, p, p);
     return p->pid;
 }
 
-void kernel_kill_worker(void)
+void kernel_kill_worker(pid_t pid)
 {
-    struct process *p = kernel.worker;
-    if (!p || p->killed || p->over) {
+    struct process **at = find(pid), *p = at ? *at : NULL;
+    if (!lives(p)) {
         return;
     }
     p->killed = true;
     p->status = SIGKILL;
     end_cut(file_end(p->socket));
-    task_freeze(p->task, false);
+    tasks_freeze(p, false);
     task_wake(p->task);
     raise(SIGCHLD);
 }
 
-void kernel_freeze_worker(void)
+void kernel_freeze_worker(pid_t pid)
 {
-    if (kernel_has_worker()) {
-        kernel.worker->frozen = true;
-        task_freeze(kernel.worker->task, true);
+    struct process **at = find(pid);
+    if (at && lives(*at)) {
+        (*at)->frozen = true;
+        tasks_freeze(*at, true);
     }
+}
+
+void kernel_kill_frozen(void)
+{
+    for (int i = 0; i < KERNEL_WORKERS; i++) {
+        if (lives(kernel.workers[i]) && kernel.workers[i]->frozen) {
+            kernel_kill_worker(kernel.workers[i]->pid);
+        }
+    }
+}
+
+/* All processes in here are one: it stays as it is. */
+CALL(int, sched_setscheduler, pid_t pid, int policy, const struct sched_param *parameters)
+{
+    (void)pid, (void)policy, (void)parameters;
+    return 0;
 }
 
 CALL(int, kill, pid_t pid, int number)
 {
-    if (!kernel.worker || kernel.worker->pid != pid || number != SIGKILL) {
+    if (!find(pid) || number != SIGKILL) {
         errno = ESRCH;
         return -1;
     }
-    kernel_kill_worker();
+    kernel_kill_worker(pid);
     return 0;
+}
+
+CALL(bool, spawn_still, pid_t pid, bool still)
+{
+    struct process **at = find(pid);
+    if (at && lives(*at)) {
+        (*at)->stopped = still;
+        tasks_freeze(*at, still || (*at)->frozen);
+    }
+    return at;
+}
+
+bool kernel_is_stopped(pid_t pid)
+{
+    struct process **at = find(pid);
+    return at && lives(*at) && (*at)->stopped;
+}
+
+/* The place of one that may be waited for: that one, or with -1 any. */
+static struct process **find_ended(pid_t pid)
+{
+    for (int i = 0; i < KERNEL_WORKERS; i++) {
+        const struct process *p = kernel.workers[i];
+        if (p && (pid == -1 || p->pid == pid) && (p->over || p->killed)) {
+            return &kernel.workers[i];
+        }
+    }
+    return NULL;
 }
 
 CALL(pid_t, waitpid, pid_t pid, int *status, int options)
 {
-    struct process *p = kernel.worker;
-    if (!p || (pid > 0 && pid != p->pid)) {
+    struct process **at = find_ended(pid);
+    if (!at && (options & WNOHANG) && (pid == -1 || find(pid))) {
+        return 0;
+    }
+    at = at ? at : find(pid);
+    if (!at) {
         errno = ECHILD;
         return -1;
     }
-    if ((options & WNOHANG) && !p->over && !p->killed) {
-        return 0;
-    }
+    struct process *p = *at;
     while (!p->over || !task_is_over(p->task)) {
         task_wait_until(world_now_ns() + 1000);
     }
@@ -248,6 +331,6 @@ CALL(pid_t, waitpid, pid_t pid, int *status, int options)
     pid = p->pid;
     task_free(p->task);
     free(p);
-    kernel.worker = NULL;
+    *at = NULL;
     return pid;
 }

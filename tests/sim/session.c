@@ -18,20 +18,24 @@ void session_ask(struct client *c)
     client_send(c, request, n);
 }
 
-/* A frame with a mask of zeros. */
-static void send_text(struct client *c, const char *text)
+size_t client_frame(char *out, size_t n)
 {
-    uint8_t frame[1200] = {0x81};
-    size_t n = strlen(text), at = 2;
-    if (n < 126) {
-        frame[1] = 0x80 | (uint8_t)n;
-    } else {
-        frame[1] = 0x80 | 126;
-        frame[2] = (uint8_t)(n >> 8);
-        frame[3] = (uint8_t)n;
+    size_t at = 2;
+    out[0] = (char)0x81;
+    out[1] = (char)(0x80 | (n < 126 ? n : 126));
+    if (n >= 126) {
+        out[2] = (char)(n >> 8);
+        out[3] = (char)n;
         at = 4;
     }
-    at += 4;
+    memset(out + at, 0, 4);
+    return at + 4;
+}
+
+static void send_text(struct client *c, const char *text)
+{
+    char frame[1200];
+    size_t n = strlen(text), at = client_frame(frame, n);
     memcpy(frame + at, text, n);
     client_send(c, frame, at + n);
 }
@@ -219,7 +223,7 @@ static size_t frame_bytes(const uint8_t *in, size_t n, size_t *head)
 bool session_take(struct client *c, const uint8_t *bytes, size_t n, bool is_end)
 {
     size_t at = 0, whole, head;
-    c->in = realloc(c->in, c->in_n + n + 1);
+    c->in = world_grow(c->in, c->in_n + n + 1);
     memcpy(c->in + c->in_n, bytes, n);
     c->in_n += n;
     while (c->in_n - at >= 2 && (whole = frame_bytes(c->in + at, c->in_n - at, &head)) > 0) {
@@ -232,7 +236,8 @@ bool session_take(struct client *c, const uint8_t *bytes, size_t n, bool is_end)
         return true;
     }
     if (is_end) {
-        if (!c->socket.closing && !clients_are_ending() && !c->inattentive) {
+        /* For the words at a close there may be no memory; the end itself it sees. */
+        if (!c->socket.closing && !clients_are_ending() && !c->inattentive && !kernel_lacked_memory()) {
             world_fail("a session was closed without a word");
         }
         seen.n_closed += c->asked;

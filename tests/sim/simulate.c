@@ -3,12 +3,18 @@
  *
  *     simulate [--from SEED] [--seeds N] [--seconds S]    lives, one seed after the other
  *     simulate --seed SEED                                one, twice: both must be the same
- *     simulate --overload [MODEL [TIMES]]                 goodput when more comes than fits */
+ *     simulate --failing [...]                            the same, and calls of the front end fail
+ *     simulate --lacking [...]                            likewise allocations
+ *     simulate --overload [MODEL [TIMES [WORKERS]]]       goodput when more comes than fits
+ *     simulate --burst TIMES                              the same on a GPU, in the first seconds
+ *     simulate --ending                                   who has just connected when it is told to stop
+ *     simulate --predict [RATE]                           a server that was measured, from the times of its steps */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "tests/sim/ending.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/life.h"
 #include "tests/sim/overload.h"
@@ -24,13 +30,24 @@ static double real_seconds(void)
 }
 
 static const char *program;
+static bool fails, lacks;
+static struct failed_calls failed; /* of all lives */
+static uint64_t all_digests = 1;
 
 static double live(uint64_t seed)
 {
     char command[512];
-    snprintf(command, sizeof command, "%s --seed %llu", program, (unsigned long long)seed);
+    snprintf(command, sizeof command, "%s%s --seed %llu", program,
+        fails   ? " --failing"
+        : lacks ? " --lacking"
+                : "",
+        (unsigned long long)seed);
     world_repeat(command);
-    return life_run(seed);
+    double lived_s = life_run(seed);
+    kernel_count_failed(&failed);
+    all_digests = (all_digests ^ world_digest()) * 0x9E3779B97F4A7C15u;
+    all_digests ^= all_digests >> 29;
+    return lived_s;
 }
 
 static void live_twice(uint64_t seed)
@@ -55,9 +72,26 @@ static int live_many(uint64_t from, uint64_t n, double seconds)
         }
     }
     double took = real_seconds() - began, year_s = 365.25 * 86400;
-    world_say("%llu seeds from %llu on, %.4f years, in %.1f s: %.1f seeds and %.5f years a second\n",
+    world_say("%llu seeds from %llu on, %.4f years, in %.1f s: %.1f seeds and %.5f years a second, "
+              "digest %016llx\n",
         (unsigned long long)i, (unsigned long long)from, lived_s / year_s, took, (double)i / took,
-        lived_s / year_s / took);
+        lived_s / year_s / took, (unsigned long long)all_digests);
+    if (fails) {
+        static const char *const names[N_FAILING] = {
+            "accept", "read", "write", "pair", "watch", "thread"};
+        for (int k = 0; k < FAILS_MEMORY; k++) {
+            world_say("%s %llu, ", names[k], (unsigned long long)failed.n[k]);
+        }
+        world_say("%llu of these calls failed for good\n", (unsigned long long)failed.n_lasting);
+    }
+    if (lacks) {
+        world_say(
+            "%llu allocations of the front end and %llu of workers failed, %llu of them for good, "
+            "at %d places\n",
+            (unsigned long long)failed.n[FAILS_MEMORY],
+            (unsigned long long)failed.n[FAILS_WORKER_MEMORY], (unsigned long long)failed.n_lasting,
+            kernel_places_without_memory());
+    }
     return 0;
 }
 
@@ -70,7 +104,25 @@ int main(int n, char **arguments)
     for (int i = 1; i < n; i++) {
         const char *value = i + 1 < n ? arguments[i + 1] : "";
         if (strcmp(arguments[i], "--overload") == 0) {
-            return overload_run(value[0] ? atoi(value) : -1, i + 2 < n ? atof(arguments[i + 2]) : 0);
+            return overload_run(value[0] ? atoi(value) : -1, i + 2 < n ? atof(arguments[i + 2]) : 0,
+                i + 3 < n ? atoi(arguments[i + 3]) : 1);
+        }
+        if (strcmp(arguments[i], "--failing") == 0) {
+            life_calls_fail(fails = true);
+            continue;
+        }
+        if (strcmp(arguments[i], "--lacking") == 0) {
+            life_memory_lacks(lacks = true);
+            continue;
+        }
+        if (strcmp(arguments[i], "--ending") == 0) {
+            return ending_run();
+        }
+        if (strcmp(arguments[i], "--burst") == 0) {
+            return overload_burst(atof(value));
+        }
+        if (strcmp(arguments[i], "--predict") == 0) {
+            return overload_predict(atof(value));
         }
         if (strcmp(arguments[i], "--seed") == 0) {
             live_twice(strtoull(value, NULL, 10));
@@ -84,8 +136,8 @@ int main(int n, char **arguments)
         } else if (strcmp(arguments[i], "--seconds") == 0) {
             seconds = atof(value);
         } else {
-            world_say(
-                "simulate: no option '%s'; it takes --from, --seeds, --seconds, --seed, --overload\n",
+            world_say("simulate: no option '%s'; it takes --from, --seeds, --seconds, --seed, "
+                      "--failing, --lacking, --overload, --burst, --ending, --predict\n",
                 arguments[i]);
             return 2;
         }

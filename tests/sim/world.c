@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ enum { STACK_BYTES = 256 << 10, MOST_TASKS = 64, MOST_ALARMS = 1 << 16 };
 static const int64_t begin_ns = 1000000000000; /* a machine that has been up for a while */
 
 struct task {
+    LIST_ENTRY(task) entry;
     jmp_buf at;
     ucontext_t first;
     void (*run)(void *user);
@@ -42,21 +44,29 @@ static struct {
     struct task first, *current;
     struct task *ready[MOST_TASKS];
     int n_ready, n_tasks;
+    LIST_HEAD(, task) all;       /* until they are freed */
     uint8_t *stacks[MOST_TASKS]; /* free ones */
     int n_stacks;
 } world;
 
-static void die(int number)
+static void say_death(void)
 {
     static const char words[] = "FAILED: the program died\n    again: ";
-    if (write(fileno(world.fails), words, sizeof words - 1) > 0 &&
-        write(fileno(world.fails), world.command, strlen(world.command)) > 0 &&
-        write(fileno(world.fails), "\n", 1) > 0) {
-        _exit(128 + number);
+    if (write(fileno(world.fails), words, sizeof words - 1) < 0 ||
+        write(fileno(world.fails), world.command, strlen(world.command)) < 0 ||
+        write(fileno(world.fails), "\n", 1) < 0) {
+        _exit(3);
     }
 }
 
-void world_open(void)
+#ifndef __SANITIZE_ADDRESS__ /* which says more */
+static void die(int number)
+{
+    say_death();
+    _exit(128 + number);
+}
+
+static void catch_death(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
     static uint8_t stack[STACK_BYTES];
@@ -66,6 +76,16 @@ void world_open(void)
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         sigaction(deadly[i], &action, NULL);
     }
+}
+#endif
+
+void world_open(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_set_death_callback(say_death);
+#else
+    catch_death();
+#endif
     world.says = fdopen(dup(STDOUT_FILENO), "w");
     world.fails = fdopen(dup(STDERR_FILENO), "w");
     if (!world.says || !world.fails || !freopen("/dev/null", "w", stdout)) {
@@ -285,11 +305,30 @@ void task_wake(struct task *t)
     }
 }
 
-void task_freeze(struct task *t, bool frozen)
+/* It was to run next; it is woken when it may. */
+static void leave_ready(struct task *t)
 {
-    t->frozen = frozen;
-    if (!frozen && t->woken) {
-        task_wake(t);
+    for (int i = 0; t->queued && i < world.n_ready; i++) {
+        if (world.ready[i] == t) {
+            world.ready[i] = world.ready[--world.n_ready];
+            t->queued = false;
+        }
+    }
+}
+
+void tasks_freeze(const void *owner, bool frozen)
+{
+    struct task *t;
+    LIST_FOREACH(t, &world.all, entry)
+    {
+        if (t->owner == owner) {
+            t->frozen = frozen;
+            if (frozen) {
+                leave_ready(t);
+            } else if (t->woken) {
+                task_wake(t);
+            }
+        }
     }
 }
 
@@ -390,8 +429,8 @@ static _Noreturn void task_end(void)
 
 struct task *task_new(void (*run)(void *user), void *user, void *owner)
 {
-    struct task *t = calloc(1, sizeof *t);
-    if (!t || world.n_tasks == MOST_TASKS - 1) {
+    struct task *t = world_new(sizeof *t);
+    if (world.n_tasks == MOST_TASKS - 1) {
         world_fail("too many tasks");
     }
     t->stack = world.n_stacks ? world.stacks[--world.n_stacks]
@@ -407,6 +446,7 @@ struct task *task_new(void (*run)(void *user), void *user, void *owner)
     t->user = user;
     t->owner = owner;
     world.n_tasks++;
+    LIST_INSERT_HEAD(&world.all, t, entry);
     task_wake(t);
     return t;
 }
@@ -417,5 +457,6 @@ void task_free(struct task *t)
         world_fail("a task is freed that is not over");
     }
     world.stacks[world.n_stacks++] = t->stack;
+    LIST_REMOVE(t, entry);
     free(t);
 }

@@ -21,6 +21,10 @@ void world_repeat(const char *command);
 void world_note(uint64_t what);
 uint64_t world_digest(void);
 
+/* Memory of the world itself, which never lacks any; given back by free(). Zeroed, where it is new. */
+void *world_new(size_t bytes);
+void *world_grow(void *block, size_t bytes);
+
 double world_now(void);
 int64_t world_now_ns(void);
 /* Whoever computes takes time: the clock goes on by so much, and nobody else moves. */
@@ -58,8 +62,8 @@ void task_wait(void);
 void task_wake(struct task *t); /* accepts NULL */
 /* Waits until the time has come, or it is woken. */
 void task_wait_until(int64_t at_ns);
-/* While it is frozen it does not move, whoever wakes it. */
-void task_freeze(struct task *t, bool frozen);
+/* While they are frozen, all tasks of this owner, they do not move, whoever wakes them. */
+void tasks_freeze(const void *owner, bool frozen);
 bool task_is_over(const struct task *t);
 void task_free(struct task *t); /* one that is over */
 int task_count(void);           /* that are not over, beside the first */
