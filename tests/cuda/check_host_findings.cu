@@ -112,6 +112,21 @@ void scenario_stream()
     printf("%s\n", cudaGetErrorName(cudaStreamQuery(s)));
 }
 
+/* Memory of device 0 for a kernel of device 1, which ends that device and no other. */
+void scenario_device()
+{
+    int *d = device_ints(4), *e = nullptr;
+    struct task t = {0, d, d, 1, 0};
+    cudaSetDevice(1);
+    printf("%s\n", cudaGetErrorName(cudaMemset(d, 0, 4)));
+    go(add_kernel, 1, 1, 0, nullptr, nullptr, t);
+    const cudaError_t results[] = {cudaDeviceSynchronize(), cudaMalloc(&e, 4), cudaSetDevice(0),
+        cudaMalloc(&e, 4), cudaMemset(e, 0, 4), cudaFree(d)};
+    for (cudaError_t r : results) {
+        printf("%d ", (int)r);
+    }
+}
+
 /* Memory, a launch, its end: the calls that planted failures hit. */
 void scenario_plain()
 {
@@ -139,7 +154,8 @@ struct scenario {
 const struct scenario scenarios[] = {{"trap", scenario_trap}, {"outside", scenario_outside},
     {"behind", scenario_behind}, {"freed", scenario_freed}, {"nowhere", scenario_nowhere},
     {"host", scenario_host}, {"twice", scenario_twice}, {"stuck", scenario_stuck},
-    {"callback", scenario_callback}, {"stream", scenario_stream}, {"plain", scenario_plain}};
+    {"callback", scenario_callback}, {"device", scenario_device}, {"stream", scenario_stream},
+    {"plain", scenario_plain}};
 
 /* Runs the program again; its exit status and what it said. */
 int run_again(const char *scenario, const char *variable, const char *value, char said[4096])
@@ -194,6 +210,9 @@ void check_findings()
     check_again("stuck", nullptr, nullptr, 3, "stuck_kernel");
     check_again("callback", nullptr, nullptr, 3, "no memory");
     check_again("stream", nullptr, nullptr, 3, "cudaErrorInvalidResourceHandle");
+    check_again("device", "HOST_CARD", "h100,3090", 3, "memory 1 of device 0 in a stream of device 1");
+    check_again("device", "HOST_CARD", "h100,3090", 3, "an access to memory 1 of device 0 by device 1");
+    check_again("device", "HOST_CARD", "h100,3090", 3, "700 700 0 0 0 0 ");
     check_again("plain", nullptr, nullptr, 0, "0 0 0 0 0 0 0 0 0 = 2");
 }
 
@@ -228,6 +247,7 @@ void check_faults()
     check_again("plain", "HOST_CARD", "none", 0, "100 100 100");
     check_again("plain", "HOST_CARD", "t4", 0, "0 0 0 0 209 209 0 0 0");
     check_again("plain", "HOST_CARD", "4711", 2, "there is no 4711");
+    check_again("plain", "HOST_CARD", "h100,4711", 2, "there is no 4711");
     check_counts();
 }
 

@@ -187,6 +187,35 @@ __global__ void bulk_not_awaited(struct memory m)
     ptx_wait(&barrier, 0);
 }
 
+/* The block has gone when the copy comes. */
+__global__ void bulk_left(struct memory m)
+{
+    __shared__ __align__(16) uint32_t got[32];
+    __shared__ uint64_t barrier;
+    if (threadIdx.x == 0) {
+        bring(got, m.numbers, sizeof got, &barrier, true);
+    }
+}
+
+/* What another block wrote, and said with a release, is copied with no proxy fence behind the acquire. */
+__global__ void bulk_not_seen(struct memory m)
+{
+    __shared__ __align__(16) uint32_t got[32];
+    __shared__ uint64_t barrier;
+    if (threadIdx.x > 0) {
+        return;
+    }
+    if (blockIdx.x == 0) {
+        m.words[1024] = COUNT_IS;
+        ptx_add_last(m.words + 2048);
+        return;
+    }
+    while (ptx_load_first(m.words + 2048) == 0) {
+    }
+    bring(got, m.words + 1024, sizeof got, &barrier, true);
+    ptx_wait(&barrier, 0);
+}
+
 __global__ void odd_copy(struct memory m)
 {
     __shared__ __align__(16) uint32_t got[32];
@@ -242,6 +271,28 @@ __global__ void no_order(struct memory m)
     }
 }
 
+/* ---- Warps ---- */
+
+/* Warps that have little to do are not through with it because another one has done much. */
+__global__ void no_barrier(struct memory m)
+{
+    enum { LITTLE = 4, MUCH = 80 };
+    __shared__ uint32_t got[128];
+    const int turns = threadIdx.x < 32 ? MUCH : LITTLE;
+    uint32_t word = COUNT_IS;
+    got[threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = 0; i < turns; i++) {
+        word = __shfl_xor_sync(0xffffffffu, word, 1);
+    }
+    got[threadIdx.x] = word;
+    if (threadIdx.x < 32) {
+        for (uint32_t i = threadIdx.x; i < 128; i += 32) {
+            m.words[i] = got[i] == COUNT_IS;
+        }
+    }
+}
+
 /* ---- All of them ---- */
 
 struct mistake {
@@ -277,6 +328,9 @@ const struct mistake mistakes[] = {
     MISTAKE(shared_store, "in shared memory", "a100", 1),
     MISTAKE(from_nobody, "not of the mask", "a100", 1),
     MISTAKE(no_order, NULL, "a100", 2),
+    MISTAKE(bulk_left, "the block ended before they came", "h100", 1),
+    MISTAKE(bulk_not_seen, "no fence.proxy.async stands behind", "h100", 2),
+    MISTAKE(no_barrier, NULL, "a100", 1),
 };
 
 cudaError_t start(const struct mistake &m, struct memory memory)

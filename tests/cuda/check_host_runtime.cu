@@ -309,15 +309,115 @@ void check_limits()
     result(good, "%u blocks together, and no more", sms);
     result(fails(cudaLaunchCooperativeKernel((const void *)check_memory, 1, 32, args, 0, nullptr),
                cudaErrorInvalidDeviceFunction) &&
-               fails(cudaSetDevice(1), cudaErrorInvalidDevice),
+               fails(cudaSetDevice(2), cudaErrorInvalidDevice),
         "what is no kernel, and no device");
     result(cudaDeviceSynchronize() == cudaSuccess, "what was launched ends");
+}
+
+/* ---- Two devices ---- */
+
+size_t free_of(int device)
+{
+    size_t bytes = 0, total = 0;
+    cudaSetDevice(device);
+    cudaMemGetInfo(&bytes, &total);
+    return bytes;
+}
+
+void *device_of_thread(void *at)
+{
+    cudaGetDevice((int *)at);
+    return nullptr;
+}
+
+void check_what_devices_are()
+{
+    int n = 0, sms = 0, now = -1, of_thread = -1;
+    cudaDeviceProp first = {}, second = {};
+    bool good = cudaGetDeviceCount(&n) == cudaSuccess && n == 2 &&
+                cudaGetDeviceProperties(&first, 0) == cudaSuccess &&
+                cudaGetDeviceProperties(&second, 1) == cudaSuccess && strstr(first.name, "H100") &&
+                strstr(second.name, "3090") && first.totalGlobalMem > second.totalGlobalMem;
+    good = good && cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 1) == cudaSuccess &&
+           sms == second.multiProcessorCount && sms != first.multiProcessorCount;
+    result(good && fails(cudaGetDeviceProperties(&first, 2), cudaErrorInvalidDevice),
+        "two devices, an H100 and a 3090");
+    pthread_t thread;
+    good = cudaSetDevice(1) == cudaSuccess &&
+           pthread_create(&thread, nullptr, device_of_thread, &of_thread) == 0 &&
+           pthread_join(thread, nullptr) == 0 && cudaGetDevice(&now) == cudaSuccess;
+    result(good && now == 1 && of_thread == 0, "each thread has a device of its own");
+    cudaSetDevice(0);
+}
+
+/* A kernel of device 1 waits meanwhile. */
+void check_two_at_work()
+{
+    int *word = nullptr, *mine[2], host[2] = {0, 0};
+    cudaStream_t streams[2];
+    cudaHostAlloc(&word, sizeof *word, cudaHostAllocMapped);
+    *(volatile int *)word = 0;
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        mine[i] = device_ints(4);
+        streams[i] = new_stream(cudaStreamNonBlocking);
+    }
+    bool good = go(waiting_kernel, 1, 1, 0, streams[1], nullptr, (volatile int *)word, mine[1]) ==
+                    cudaSuccess &&
+                cudaSetDevice(0) == cudaSuccess;
+    struct task t = {0, mine[0], mine[0], 1, 5};
+    good = good && cudaMemsetAsync(mine[0], 0, 4, streams[0]) == cudaSuccess &&
+           go(add_kernel, 1, 1, 0, streams[0], nullptr, t) == cudaSuccess &&
+           cudaDeviceSynchronize() == cudaSuccess && cudaStreamQuery(streams[1]) == cudaErrorNotReady;
+    *(volatile int *)word = 21;
+    good = good && cudaStreamSynchronize(streams[1]) == cudaSuccess;
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        good = good && cudaMemcpy(&host[i], mine[i], 4, cudaMemcpyDeviceToHost) == cudaSuccess;
+        cudaStreamDestroy(streams[i]);
+    }
+    result(good && host[0] == 5 && host[1] == 42, "one device is waited for while the other works on");
+    good = cudaFree(mine[0]) == cudaSuccess && cudaFree(mine[1]) == cudaSuccess; /* of any device */
+    result(good && cudaFreeHost(word) == cudaSuccess, "memory of any device is given back");
+    cudaSetDevice(0);
+}
+
+void check_what_is_apart()
+{
+    const size_t before = free_of(0), of_second = free_of(1);
+    char *at = nullptr;
+    bool good = cudaMalloc(&at, 10 << 20) == cudaSuccess && of_second - free_of(1) >= 10 << 20 &&
+                free_of(0) == before;
+    result(good && cudaFree(at) == cudaSuccess && free_of(1) == of_second,
+        "memory is taken of one device");
+    cudaSetDevice(1);
+    cudaStream_t s = new_stream(0);
+    cudaEvent_t of_one = nullptr, of_other = nullptr;
+    cudaEventCreate(&of_other);
+    cudaSetDevice(0);
+    cudaEventCreate(&of_one);
+    struct task t = {};
+    cudaFuncAttributes seen = {};
+    good = fails(go(add_kernel, 1, 1, 0, s, nullptr, t), cudaErrorInvalidResourceHandle) &&
+           fails(cudaEventRecord(of_one, s), cudaErrorInvalidResourceHandle) &&
+           cudaEventRecord(of_other, s) == cudaSuccess && cudaEventSynchronize(of_other) == cudaSuccess;
+    result(good, "a stream is its device's");
+    good = cudaFuncSetAttribute(add_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 80000) ==
+               cudaSuccess &&
+           cudaSetDevice(1) == cudaSuccess && cudaFuncGetAttributes(&seen, add_kernel) == cudaSuccess;
+    result(
+        good && seen.maxDynamicSharedSizeBytes < 80000, "what a kernel may have is set for one device");
+    cudaSetDevice(0);
+    cudaEventDestroy(of_one);
+    cudaEventDestroy(of_other);
+    cudaStreamDestroy(s);
 }
 
 } // namespace
 
 int main()
 {
+    setenv("HOST_CARD", "h100,3090", 1);
     check_memory();
     check_copies();
     check_asynchronous();
@@ -327,6 +427,9 @@ int main()
     check_overlap();
     check_graph();
     check_limits();
+    check_what_devices_are();
+    check_two_at_work();
+    check_what_is_apart();
     result(host_memory_held() == 0 && host_pinned_held() == 0, "all memory has been given back");
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;

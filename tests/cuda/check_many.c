@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-s] [-v LANES] [-p ROWS] [-r ROWS]
- * [-w KERNELS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a prompt; -c: with the
- * CPU's codes too; -s: every way to choose codes, in turn; -v: that have sound, from the compared one on; -p: of a
- * lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame; -t: times, -T: only those. Ends
- * with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-s] [-L] [-v LANES] [-p ROWS] [-r ROWS]
+ * [-w KERNELS] [-q BITS] [-o ORDERS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a
+ * prompt; -c: with the CPU's codes too; -s: every way to choose codes, in turn; -L: late prompts; -v: that have sound,
+ * from the compared one on; -p: of a lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame;
+ * -q: weights of 8 or 4 bits; -o: so often, same bits; -t: times, -T: only those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 
 enum {
     MOST_LANES = 256,
+    MOST_ORDERS = 1000,
     MOST_ROWS = 400,
     LEAST_ROWS = 16,
     N_FRAMES = 5,
@@ -27,15 +28,17 @@ enum {
     TIMED = 30
 };
 
+bool host_launch_waited(void) __attribute__((weak)); /* of the host bench: runtime.h */
 static int n_passed, n_failed;
 static const char *folder, *kernels;
+static int weight_bits; /* 0: as they are stored */
 
 /* What is checked, and how much of it. */
 struct sizes {
-    int n_lanes, n_frames, n_chosen, n_prompt, n_rows, n_heard;
-    bool beside_cpu, all_ways;
+    int n_lanes, n_frames, n_chosen, n_prompt, n_rows, n_heard, n_orders;
+    bool beside_cpu, all_ways, late;
 };
-static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 10, 333, MOST_LANES, false, false};
+static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 10, 333, MOST_LANES, 1, false, false, false};
 
 struct run {
     const struct backend_ops *ops;
@@ -223,7 +226,8 @@ static bool same_speech(const struct speech *a, const struct speech *b)
     return same_codes(a, b) && memcmp(a->pcm, b->pcm, N_FRAMES * 1920 * sizeof(float)) == 0;
 }
 
-static void check_lanes(struct run *r, struct run *cpu)
+/* The bits of all that was said; 0 after a failure. */
+static uint64_t check_lanes(struct run *r, struct run *cpu)
 {
     static struct speech together[MOST_LANES], alone, of_cpu;
     const int n = r->n_lanes, chosen = sizes.n_chosen;
@@ -236,7 +240,7 @@ static void check_lanes(struct run *r, struct run *cpu)
         if ((again && !speak(r, 0, 1, n, slot, together)) ||
             !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone) ||
             (cpu && !speak(cpu, 0, 1 + slot, 1, 0, &of_cpu))) {
-            return;
+            return 0;
         }
         same += same_speech(&together[slot], &alone);
         heads += same_heads(&together[slot].last, &alone.last);
@@ -263,6 +267,21 @@ static void check_lanes(struct run *r, struct run *cpu)
     if (cpu) {
         result(as_cpu == chosen, "lanes next to %d others: %d of %d with the codes of the CPU", n - 1,
             as_cpu, chosen);
+    }
+    return bits;
+}
+
+/* A GPU's threads and blocks run in another order each time. */
+static void check_orders(struct run *r, struct run *cpu)
+{
+    const uint64_t first = check_lanes(r, cpu);
+    int same = 1;
+    for (int i = 1; i < sizes.n_orders; i++) {
+        same += check_lanes(r, cpu) == first;
+    }
+    if (sizes.n_orders > 1) {
+        result(first && same == sizes.n_orders, "%d of %d orders give the bits of the first", same,
+            sizes.n_orders);
     }
 }
 
@@ -367,23 +386,63 @@ static void time_prompts(struct run *r)
     }
 }
 
-/* Blocks that share the layers of a prompt and do not wait for each other as long as it takes: the kernel ends, and
- * what it made is an error, then and later. Only where there is that kernel; nothing goes on with the backend. */
+/* All lanes speak for a frame; then lane 0, of more than two lanes lane 1 too, has a new prompt, the blocks of lane 0's
+ * waiting `patience` clocks for each other; one more frame. *waited: the host bench has seen a wait between the two. */
+static bool join_late(struct run *r, uint64_t patience, struct speech *out, bool *waited)
+{
+    struct frame_in in[MOST_LANES];
+    int lanes[MOST_LANES];
+    utter_error error;
+    struct cuda_frame *frame = r->b->frame;
+    const int n = r->n_lanes, n_joins = n > 2 ? 2 : 1;
+    bool good = true;
+    for (int t = 0; t < 2 && good; t++) {
+        for (int i = 0; i < (t == 0 ? n : n_joins) && good; i++) {
+            frame->layer_patience = t == 1 && i == 0 ? patience : CUDA_LAYERS_PATIENCE;
+            good = start(r, i, t == 0 && i < n_joins ? 50 + i : 1 + i, t == 0 ? 10 : CUDA_LAYERS_FROM);
+        }
+        frame->layer_patience = CUDA_LAYERS_PATIENCE;
+        for (int i = 0; i < n; i++) {
+            lanes[i] = i;
+            in[i] = (struct frame_in){i, text_of(r->config, 1 + i, t), NULL};
+        }
+        *waited = host_launch_waited && host_launch_waited();
+        good = good && said(r->ops->frame(r->b, in, n, &error), &error, "frame");
+        *waited = host_launch_waited && host_launch_waited();
+        good = good && said(r->ops->vocode(r->b, lanes, n, &error), &error, "vocode");
+        for (int i = 0; i < n && good; i++) {
+            good = keep_frame(r, i, t, &out[i]);
+        }
+    }
+    return good;
+}
+
+/* Blocks that share the layers of a prompt and do not wait for each other as long as it takes: the prompt is read
+ * again without them, and nobody sees that; they share no more once that has been so CUDA_TRIES times. Only where there
+ * is that kernel. */
 static void check_late(struct run *r)
 {
-    struct lane_out out;
-    utter_error error = {0}, later = {0};
+    static struct speech want[MOST_LANES], got[MOST_LANES];
     struct cuda_frame *frame = r->b->frame;
-    if (frame->layer_blocks > 0 && cuda_layers_suit(&frame->weights->talker)) {
-        frame->layer_patience = 1;
-        const double began = clock_seconds();
-        const bool queued = start(r, 0, 1, CUDA_LAYERS_FROM);
-        const utter_status status = cuda_backend.collect(r->b, 0, &out, &error);
-        result(queued && status == UTTER_E_DEVICE &&
-                   clock_seconds() - began < r->b->device.patience_s / 40 &&
-                   cuda_backend.collect(r->b, 0, &out, &later) == UTTER_E_DEVICE &&
-                   strcmp(error.text, later.text) == 0,
-            "%s: blocks that do not reach the barrier: %s", name(), error.text);
+    if (frame->layer_blocks == 0 || !cuda_layers_suit(&frame->weights->talker)) {
+        return;
+    }
+    bool waited, good = join_late(r, CUDA_LAYERS_PATIENCE, want, &waited) && frame->layer_losses == 0;
+    result(good && !waited, "no prompt is late%s", host_launch_waited ? ", no frame waits for it" : "");
+    for (int i = 0; i < CUDA_TRIES && good; i++) {
+        int same = 0;
+        good = frame->layer_blocks > 0 && join_late(r, 1, got, &waited) && frame->layer_losses == i + 1;
+        for (int k = 0; k < r->n_lanes && good; k++) {
+            same += same_speech(&want[k], &got[k]);
+        }
+        result(good && same == r->n_lanes, "a late prompt, the %d. time: %d of %d lanes as before",
+            i + 1, same, r->n_lanes);
+    }
+    result(good && frame->layer_blocks == 0, "then kernel after kernel");
+    for (int k = 0; k < r->n_lanes; k++) {
+        free(want[k].pcm);
+        free(got[k].pcm);
+        want[k] = got[k] = (struct speech){0};
     }
 }
 
@@ -454,20 +513,22 @@ static void check_model(bool checks, int timed_lanes)
     if (!said(model_open(&model, folder, &error), &error, "open")) {
         return;
     }
+    if (weight_bits &&
+        !said(model_pack(model, weight_bits == 8 ? DTYPE_Q8 : DTYPE_Q4, 0, &error), &error, "pack")) {
+        return;
+    }
     if (checks && open_run(&r, &cuda_backend, model, sizes.n_lanes) &&
         (!sizes.beside_cpu || open_run(&cpu, &cpu_backend, model, 1))) {
-        check_lanes(&r, cpu.b ? &cpu : NULL);
+        check_orders(&r, cpu.b ? &cpu : NULL);
         if (sizes.n_rows > 0) {
             check_pieces(&r, sizes.n_rows);
         }
-        check_late(&r);
+        if (sizes.late) {
+            check_late(&r);
+        }
     }
-    if (r.b) {
-        cuda_backend.close(&r.b);
-    }
-    if (cpu.b) {
-        cpu_backend.close(&cpu.b);
-    }
+    cuda_backend.close(&r.b);
+    cpu_backend.close(&cpu.b);
     for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= timed_lanes; i++) {
         time_lanes(model, counts[i]);
     }
@@ -491,6 +552,8 @@ int main(int argc, char **argv)
             sizes.beside_cpu = true;
         } else if (strcmp(argv[i], "-s") == 0) {
             sizes.all_ways = true;
+        } else if (strcmp(argv[i], "-L") == 0) {
+            sizes.late = true;
         } else if (argv[i][0] != '-') {
             folder = argv[i];
             check_model(checks, timed_lanes);
@@ -507,6 +570,12 @@ int main(int argc, char **argv)
                 break;
             case 'k':
                 sizes.n_chosen = within(number, 1, N_CHOSEN);
+                break;
+            case 'q':
+                weight_bits = number == 4 ? 4 : 8;
+                break;
+            case 'o':
+                sizes.n_orders = within(number, 1, MOST_ORDERS);
                 break;
             case 'v':
                 sizes.n_heard = within(number, 1, MOST_LANES);

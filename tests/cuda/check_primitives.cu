@@ -6,6 +6,7 @@
  *   check_primitives [WORD]    only those whose name has the word in it
  *
  * Words of memory before, words after; a kernel is run three times. Exits with 1 if one fails. */
+#include "cuda/device/arch_read.h"
 #include "tests/cuda/primitives/primitives_copy.cuh"
 #include "tests/cuda/primitives/primitives_matrix.cuh"
 #include "tests/cuda/primitives/primitives_order.cuh"
@@ -113,11 +114,14 @@ static bool passes(const struct check *c, const struct words &w)
 
 int main(int argc, char **argv)
 {
-    int passed = 0, failed = 0, major = 0, without = 0;
+    int passed = 0, failed = 0, without = 0;
+    struct cudaDeviceProp properties;
+    struct cuda_arch arch;
     struct words w;
     uint32_t *device_in;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "no GPU");
+    must(cudaGetDeviceProperties(&properties, 0), "no GPU");
+    must(cuda_arch_read(&arch, &properties, NULL), "no code for it");
     must(cudaMalloc(&device_in, sizeof in), "cudaMalloc");
     must(cudaMalloc(&w.out, sizeof in), "cudaMalloc");
     must(cudaMalloc(&w.shared, sizeof in), "cudaMalloc");
@@ -128,7 +132,7 @@ int main(int argc, char **argv)
         if (argc > 1 && !strstr(c.name, argv[1])) {
             continue;
         }
-        if ((c.needs == FROM_90 && major < 9) || (c.needs == ONLY_90 && major != 9)) {
+        if ((c.needs == FROM_90 && !arch.bulk_copies) || (c.needs == ONLY_90 && !arch.wgmma)) {
             without++;
             continue;
         }

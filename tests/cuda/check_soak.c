@@ -2,8 +2,9 @@
  * Many frames with random settings, lanes, prompts, texts and kernels, everything spoken twice: the second time other
  * lanes of the backend speak it, together again or each alone. A frame that differs, fails or comes too late for the
  * frame kernel is a fault. Some rounds are spoken by the graphs too; their sums are taken in another order, so a few
- * streams part there, which is counted. Needs a GPU. Usage: check_soak [-n FRAMES] [-f STEPS] [-l LANES] [-s SECONDS]
- * [-r SEED] CHECKPOINT ...; -f, -l: the most of a round; ends with `N passed, N failed`. */
+ * streams part there, which is counted. Needs a GPU. Usage: check_soak [-w graph] [-n FRAMES] [-f STEPS] [-l LANES]
+ * [-s SECONDS] [-r SEED] CHECKPOINT ...; -w graph: by the graphs alone, as on a card without the frame kernel; -f, -l:
+ * the most of a round; ends with `N passed, N failed`. */
 #include "base/clock.h"
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
@@ -14,18 +15,27 @@ enum { MOST_LANES = 16, MOST_FRAMES = 96, CODEBOOKS = 16, MOST_BEGIN = 6, LEAST_
 enum { REPEATED_ALONE = 8, SHARED_BY_GRAPHS = 6 };
 
 /* The kernels that take turns; the first in most of them. */
-static const struct {
+struct kind {
     const char *kernels;
     utter_weights weights;
     int share; /* rounds of SHARES */
-} KINDS[] = {
-    {"frame", UTTER_WEIGHTS_STORED, 21},
-    {"graph", UTTER_WEIGHTS_STORED, 1},
-    {"frame", UTTER_WEIGHTS_Q8_PREDICTOR, 1},
-    {"frame", UTTER_WEIGHTS_Q8, 1},
+    const char *name;
 };
-enum { N_KINDS = sizeof KINDS / sizeof *KINDS, SHARES = 24 };
+enum { N_KINDS = 4, SHARES = 24 };
+static const struct kind WITH_FRAME[N_KINDS] = {
+    {"frame", UTTER_WEIGHTS_STORED, 21, "frame kernel"},
+    {"graph", UTTER_WEIGHTS_STORED, 1, "graphs"},
+    {"frame", UTTER_WEIGHTS_Q8_PREDICTOR, 1, "predictor in 8 bits"},
+    {"frame", UTTER_WEIGHTS_Q8, 1, "8 bits"},
+};
+static const struct kind GRAPHS[N_KINDS] = {
+    {"graph", UTTER_WEIGHTS_STORED, 12, "graphs"},
+    {"graph", UTTER_WEIGHTS_Q8_PREDICTOR, 4, "predictor in 8 bits"},
+    {"graph", UTTER_WEIGHTS_Q8, 4, "8 bits"},
+    {"graph", UTTER_WEIGHTS_Q4, 4, "4 bits"},
+};
 
+static const struct kind *kinds = WITH_FRAME;
 static uint64_t state;
 static int most_steps = MOST_FRAMES, most_lanes = MOST_LANES;
 
@@ -222,7 +232,7 @@ static void tell(
                "codes from "
                "frame %d, code %d; %d and %d frames; temperature %g, top_k %d, top_p %g, penalty %g; "
                "%g, %d, %g\n",
-            KINDS[kind].kernels, (int)KINDS[kind].weights, i, plan->n, alone ? " and alone" : "",
+            kinds[kind].kernels, (int)kinds[kind].weights, i, plan->n, alone ? " and alone" : "",
             v->n_rows, v->begin, plan->n_steps, scores, t, j, a->n_frames[i], b->n_frames[i],
             (double)s->temperature, s->top_k, (double)s->top_p, (double)s->repetition_penalty,
             (double)p->temperature, p->top_k, (double)p->top_p);
@@ -240,14 +250,14 @@ struct tally {
 /* The frame kernel has not given up. */
 static bool holds(const struct backend *b, int kind)
 {
-    return strcmp(KINDS[kind].kernels, "graph") == 0 || b->frame->kernel;
+    return strcmp(kinds[kind].kernels, "graph") == 0 || b->frame->kernel;
 }
 
 static int draw_kind(void)
 {
     int kind = 0;
-    for (int at = (int)below(SHARES); at >= KINDS[kind].share; kind++) {
-        at -= KINDS[kind].share;
+    for (int at = (int)below(SHARES); at >= kinds[kind].share; kind++) {
+        at -= kinds[kind].share;
     }
     return kind;
 }
@@ -258,7 +268,8 @@ static void take_round(struct run *runs, struct tally *tally)
     struct plan plan;
     draw(&plan);
     const int kind = draw_kind();
-    const bool beside = kind == 0 && below(SHARED_BY_GRAPHS) == 0, alone = below(REPEATED_ALONE) == 0;
+    const bool beside = kinds == WITH_FRAME && kind == 0 && below(SHARED_BY_GRAPHS) == 0,
+               alone = below(REPEATED_ALONE) == 0;
     if (!speak(&runs[kind], &plan, (int)below((uint32_t)most_lanes), &first) ||
         !(alone ? speak_alone(&runs[kind], &plan, &second)
                 : speak(&runs[kind], &plan, (int)below((uint32_t)most_lanes), &second)) ||
@@ -283,23 +294,35 @@ static void take_round(struct run *runs, struct tally *tally)
     }
 }
 
+/* Opens what takes a turn with weights of its own. */
+static bool open_kind(const struct kind *kind, struct model **model, struct run *r)
+{
+    utter_error error;
+    const struct backend_options o = {.n_lanes = most_lanes,
+        .lane_positions = 256,
+        .cpu_kernels = kind->kernels,
+        .weights = kind->weights};
+    utter_status status = model_open(model, folder, &error);
+    if (!status && kind->weights == UTTER_WEIGHTS_Q8_PREDICTOR) {
+        status = model_pack_predictor(*model, DTYPE_Q8, 0, &error);
+    } else if (!status && kind->weights != UTTER_WEIGHTS_STORED) {
+        status = model_pack(*model, kind->weights == UTTER_WEIGHTS_Q8 ? DTYPE_Q8 : DTYPE_Q4, 0, &error);
+    }
+    if (!said(status, &error, kind->name)) {
+        return false;
+    }
+    *r = (struct run){&cuda_backend, NULL, (*model)->config};
+    return said(cuda_backend.open(&r->b, *model, &o, &error), &error, "open");
+}
+
 static void check_model(long n_frames, double seconds)
 {
-    struct model *model;
+    struct model *models[N_KINDS] = {0};
     struct run runs[N_KINDS] = {0};
     struct tally tally = {0};
-    utter_error error;
     bool good = true;
-    if (!said(model_open(&model, folder, &error), &error, "model")) {
-        return;
-    }
     for (int i = 0; i < N_KINDS && good; i++) {
-        struct backend_options o = {.n_lanes = most_lanes,
-            .lane_positions = 256,
-            .cpu_kernels = KINDS[i].kernels,
-            .weights = KINDS[i].weights};
-        runs[i] = (struct run){&cuda_backend, NULL, model->config};
-        good = said(cuda_backend.open(&runs[i].b, model, &o, &error), &error, "open");
+        good = open_kind(&kinds[i], &models[i], &runs[i]);
     }
     const double begin = clock_seconds();
     while (good && tally.n_frames < n_frames && clock_seconds() - begin < seconds &&
@@ -308,16 +331,18 @@ static void check_model(long n_frames, double seconds)
     }
     result(good && tally.n_frames > 0 && tally.n_differing == 0 && tally.n_failures == 0,
         "%ld frames with random settings, each twice: %ld differ, %ld failures; %ld streams, %ld ended "
-        "by themselves; frame kernel %ld, graphs %ld, predictor in 8 bits %ld, 8 bits %ld; %.0f s",
+        "by themselves; %s %ld, %s %ld, %s %ld, %s %ld; %.0f s",
         tally.n_frames, tally.n_differing, tally.n_failures, tally.n_streams, tally.n_ends,
-        tally.of_kind[0], tally.of_kind[1], tally.of_kind[2], tally.of_kind[3],
-        clock_seconds() - begin);
-    printf("     %ld of %ld streams of the frame kernel (%ld frames) part from the graphs\n",
-        tally.n_parted, tally.n_beside_graphs, tally.frames_beside_graphs);
+        kinds[0].name, tally.of_kind[0], kinds[1].name, tally.of_kind[1], kinds[2].name,
+        tally.of_kind[2], kinds[3].name, tally.of_kind[3], clock_seconds() - begin);
+    if (kinds == WITH_FRAME) {
+        printf("     %ld of %ld streams of the frame kernel (%ld frames) part from the graphs\n",
+            tally.n_parted, tally.n_beside_graphs, tally.frames_beside_graphs);
+    }
     for (int i = 0; i < N_KINDS; i++) {
         cuda_backend.close(&runs[i].b);
+        model_close(&models[i]);
     }
-    model_close(&model);
 }
 
 int main(int argc, char **argv)
@@ -327,7 +352,9 @@ int main(int argc, char **argv)
     state = 1;
     for (int i = 1; i < argc; i++) {
         const bool more = i + 1 < argc;
-        if (strcmp(argv[i], "-n") == 0 && more) {
+        if (strcmp(argv[i], "-w") == 0 && more) {
+            kinds = strcmp(argv[++i], "graph") == 0 ? GRAPHS : WITH_FRAME;
+        } else if (strcmp(argv[i], "-n") == 0 && more) {
             n_frames = atol(argv[++i]);
         } else if (strcmp(argv[i], "-f") == 0 && more) {
             most_steps = atoi(argv[++i]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single kernels of a frame against plain arithmetic and the CPU's sampler, on random data. Needs a GPU; goes on
- * after a failure. Usage: check_steps [ROUNDS]. Ends with `N passed, N failed`. */
+ * Single kernels of a frame against plain arithmetic and the CPU's sampler, on random data; and what is known of a
+ * device and of a wait. Needs a GPU; goes on after a failure. Usage: check_steps [ROUNDS [ORDERS]];
+ * ROUNDS: of choices; ORDERS: a product of each kind and a round of choices so often, each time the same bits. Ends
+ * with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,8 @@
 #include "base/numeric.h"
 #include "cpu/talker/sample.h"
 #include "cuda/device/pack.h"
+#include "cuda/device/pages.h"
+#include "cuda/device/wait.h"
 #include "cuda/parts/steps.h"
 
 static int n_passed, n_failed;
@@ -63,14 +67,16 @@ static void from_device(void *to, const void *at, size_t bytes)
 
 /* ---- Products ---- */
 
-enum { MOST_VECTORS = 100 };
+enum { MOST_VECTORS = 100, MOST_PACKED = 17, MOST_COLS = 6144 }; /* packed: more take two launches */
 
 struct product {
     int rows, cols, padded; /* padded: stride of x */
     bool halves, norm;
     enum cuda_linear_kind kind;
-    uint16_t *w;
+    enum dtype type;                        /* of the weights: DTYPE_BF16, DTYPE_Q8 or DTYPE_Q4 */
+    float *w;                               /* as they are multiplied */
     float *x, *norm_weights, *bias, *first; /* first: y of vector 0 in the first run */
+    uint64_t bits;                          /* of all results of the last run */
     struct cuda_linear linear;
 };
 
@@ -79,14 +85,34 @@ static float silu(double v)
     return (float)(v / (1 + exp(-v)));
 }
 
+/* Beside packed weights: as the CPU rounds them (cpu/kernels/kern.h), 32 columns from `from` on. */
+static void round_columns(const struct product *p, float *x, int from)
+{
+    const float reach = p->type == DTYPE_Q8 ? 32767 : 127;
+    const int end = from + PACK_GROUP < p->cols ? from + PACK_GROUP : p->cols;
+    float largest = 0;
+    for (int k = from; k < end; k++) {
+        largest = fmaxf(fabsf(x[k]), largest);
+    }
+    for (int k = from; k < end; k++) {
+        x[k] = rintf(x[k] * (reach / largest)) * (largest / reach);
+    }
+}
+
 static double dot(const struct product *p, int row, const float *x, double scale)
 {
+    static float columns[MOST_COLS];
     double sum = 0;
     for (int k = 0; k < p->cols; k++) {
-        double v = p->norm ? (double)x[k] * (double)p->norm_weights[k] * scale : (double)x[k];
-        sum += (double)bf16_to_float(p->w[(int64_t)row * p->cols + k]) * v;
+        columns[k] = p->norm ? x[k] * p->norm_weights[k] : x[k];
     }
-    return sum;
+    for (int k = 0; k < p->cols && p->type != DTYPE_BF16; k += PACK_GROUP) {
+        round_columns(p, columns, k);
+    }
+    for (int k = 0; k < p->cols; k++) {
+        sum += (double)p->w[(int64_t)row * p->cols + k] * (double)columns[k];
+    }
+    return p->norm ? sum * scale : sum;
 }
 
 static float expected(const struct product *p, int row, const float *x)
@@ -109,6 +135,45 @@ static float expected(const struct product *p, int row, const float *x)
     }
 }
 
+/* Packs weights, part after part, and leaves in p->w what the codes stand for. */
+static void *packed_weights(struct product *p, struct cuda_pack *pack)
+{
+    const size_t block = pack_block_bytes(p->type, p->cols), blocks = (size_t)pack_blocks(p->rows);
+    const int n_parts = p->halves ? 2 : 1;
+    unsigned char *all = malloc((size_t)n_parts * blocks * block);
+    for (int part = 0; part < n_parts; part++) {
+        unsigned char *of_part = all + (size_t)part * blocks * block;
+        float *rows = p->w + (int64_t)part * p->rows * p->cols;
+        for (int64_t b = 0; b < (int64_t)blocks; b++) {
+            const int64_t left = p->rows - b * PACK_ROWS;
+            pack_block(of_part + (size_t)b * block, p->type, rows + b * PACK_ROWS * p->cols,
+                left < PACK_ROWS ? left : PACK_ROWS, p->cols);
+        }
+        for (int r = 0; r < p->rows; r++) {
+            pack_row(of_part, p->type, p->cols, r, rows + (int64_t)r * p->cols);
+        }
+        pack->part_rows[part] = p->rows;
+    }
+    pack->format = p->type == DTYPE_Q8 ? CUDA_Q8 : CUDA_Q4;
+    pack->scale_bytes = (int)pack_scale_bytes(p->cols);
+    pack->block_bytes = (int)block;
+    void *at = to_device(all, (size_t)n_parts * blocks * block);
+    free(all);
+    return at;
+}
+
+static void *stored_weights(struct product *p, int all)
+{
+    uint16_t *stored = malloc((size_t)all * (size_t)p->cols * sizeof *stored);
+    for (int i = 0; i < all * p->cols; i++) {
+        stored[i] = bf16_from_float(p->w[i]);
+        p->w[i] = bf16_to_float(stored[i]);
+    }
+    void *at = to_device(stored, (size_t)all * (size_t)p->cols * sizeof *stored);
+    free(stored);
+    return at;
+}
+
 static void make_product(struct product *p)
 {
     int all = p->halves ? 2 * p->rows : p->rows;
@@ -119,7 +184,7 @@ static void make_product(struct product *p)
     p->bias = calloc((size_t)p->rows + CUDA_TILE, sizeof(float));
     p->first = calloc((size_t)p->rows, sizeof(float));
     for (int i = 0; i < all * p->cols; i++) {
-        p->w[i] = bf16_from_float(normal() / sqrtf((float)p->cols));
+        p->w[i] = normal() / sqrtf((float)p->cols);
     }
     for (int i = 0; i < p->cols; i++) {
         p->norm_weights[i] = 1 + 0.1f * normal();
@@ -134,10 +199,15 @@ static void make_product(struct product *p)
     struct cuda_matrix m = {.rows = rows, .cols = p->cols};
     m.n_row_tiles = (rows + CUDA_TILE - 1) / CUDA_TILE;
     m.n_k_tiles = p->padded / CUDA_TILE;
-    void *tiles = to_device(NULL, (size_t)m.n_row_tiles * (size_t)m.n_k_tiles * CUDA_TILE_BYTES);
-    m.tiles = tiles;
-    struct cuda_pack pack = {to_device(p->w, (size_t)all * (size_t)p->cols * 2), p->rows, p->cols,
-        p->halves, tiles, m.n_row_tiles, m.n_k_tiles};
+    struct cuda_pack pack = {.rows = p->rows,
+        .cols = p->cols,
+        .halves = p->halves,
+        .n_row_tiles = m.n_row_tiles,
+        .n_k_tiles = m.n_k_tiles};
+    pack.raw = p->type == DTYPE_BF16 ? stored_weights(p, all) : packed_weights(p, &pack);
+    m.format = pack.format;
+    m.tiles = pack.tiles =
+        to_device(NULL, (size_t)m.n_row_tiles * (size_t)cuda_row_bytes(pack.format, m.n_k_tiles));
     cudaDeviceSynchronize();
     cuda_pack_queue(&queue, &pack);
     int64_t stride = (p->rows + CUDA_TILE - 1) / CUDA_TILE * CUDA_TILE;
@@ -155,12 +225,15 @@ static void make_product(struct product *p)
     };
 }
 
-/* The largest difference over all vectors, by the size of the results; and whether vector 0 is the same as alone. */
+/* The largest difference over all vectors, by the size of the results, or 1e9 where something else was written; and
+ * whether vector 0 is the same as alone. */
 static void run_product(struct product *p, int n, double *worst, bool *same)
 {
     int64_t stride = p->linear.y_stride;
-    float *y = malloc(MOST_VECTORS * (size_t)stride * sizeof *y);
+    float *y = calloc(MOST_VECTORS * (size_t)stride, sizeof *y);
     double most = 0, norm = 0;
+    const int64_t own = p->kind == CUDA_GATE ? stride : p->rows; /* gates go on to whole tiles */
+    bool over = false;
     for (int64_t i = 0; i < MOST_VECTORS * stride; i++) {
         y[i] = 1;
     }
@@ -169,6 +242,9 @@ static void run_product(struct product *p, int n, double *worst, bool *same)
     p->linear.n_vectors = n;
     cudaError_t status = cuda_linear_queue(&queue, &p->linear);
     from_device(y, p->linear.y, MOST_VECTORS * (size_t)stride * sizeof *y);
+    for (int64_t i = 0; i < MOST_VECTORS * stride; i++) {
+        over = over || ((i / stride >= n || i % stride >= own) && y[i] != 1);
+    }
     for (int v = 0; v < n && status == cudaSuccess; v += 1 + n / 5) {
         for (int r = 0; r < p->rows; r += 1 + p->rows / 97) {
             double e = expected(p, r, p->x + (int64_t)v * p->padded),
@@ -177,15 +253,19 @@ static void run_product(struct product *p, int n, double *worst, bool *same)
             norm = fabs(e) > norm ? fabs(e) : norm;
         }
     }
-    *worst = status == cudaSuccess ? most / norm : 1e9;
+    *worst = status == cudaSuccess && !over ? most / norm : 1e9;
     if (n == 1) {
         memcpy(p->first, y, (size_t)p->rows * sizeof *y);
     }
     *same = memcmp(p->first, y, (size_t)p->rows * sizeof *y) == 0;
+    p->bits = 0;
+    for (int64_t i = 0; i < MOST_VECTORS * stride; i++) {
+        p->bits = (p->bits ^ numeric_to_bits(y[i])) * 0x100000001b3u;
+    }
     free(y);
 }
 
-static void check_products(void)
+static void check_products(enum dtype type)
 {
     static const int counts[] = {1, 2, 4, 5, 8, 16, 17, 33, 64, 100};
     struct product all[] = {
@@ -200,15 +280,19 @@ static void check_products(void)
         struct product *p = &all[i];
         double worst = 0, one;
         bool all_same = true, same;
-        char what[96];
+        char what[112];
+        p->type = type;
         make_product(p);
         for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
+            if (type != DTYPE_BF16 && counts[j] > MOST_PACKED) {
+                break;
+            }
             run_product(p, counts[j], &one, &same);
             worst = one > worst ? one : worst;
             all_same = all_same && same;
         }
-        snprintf(what, sizeof what, "product %d x %d, kind %d%s: largest error%s", p->rows, p->cols,
-            (int)p->kind, p->norm ? ", norm" : "",
+        snprintf(what, sizeof what, "product in %s, %d x %d, kind %d%s: largest error%s",
+            weights_name(type), p->rows, p->cols, (int)p->kind, p->norm ? ", norm" : "",
             all_same ? "" : "; NOT the same for any number of vectors");
         result(worst < 1e-5 && all_same, what, worst);
     }
@@ -351,6 +435,93 @@ static int run_choice(struct choice *c, int round)
     return equal;
 }
 
+/* ---- Orders ---- */
+
+static float *random_floats(size_t n)
+{
+    float *data = malloc(n * sizeof *data);
+    for (size_t i = 0; i < n; i++) {
+        data[i] = normal();
+    }
+    float *at = to_device(data, n * sizeof *data);
+    free(data);
+    return at;
+}
+
+/* Two lanes, whose pages three blocks share for each head; what was left by the launch before is nowhere. */
+static int other_attention(int orders)
+{
+    enum { HEADS = 4, KV_HEADS = 2, HEAD = 64, LANES = 2, PAGES = 3 };
+    static const struct cuda_stack shape = {.n_heads = HEADS, .n_kv_heads = KV_HEADS, .head = HEAD};
+    static const int32_t lanes[] = {0, 1}, positions[] = {40, 47}, pages[] = {5, 0, 3, 2, 4, 1};
+    static float first[LANES][HEADS][HEAD], mixed[LANES][HEADS][HEAD];
+    struct cuda_stack stack = shape;
+    stack.norm_eps = 1e-6f;
+    stack.inv_freq = random_floats(HEAD / 2);
+    stack.layers[0].q_norm = random_floats(HEAD);
+    stack.layers[0].k_norm = random_floats(HEAD);
+    struct cuda_attend a = {.stack = &stack,
+        .n_vectors = LANES,
+        .each = 1,
+        .lanes = to_device(lanes, sizeof lanes),
+        .positions = to_device(positions, sizeof positions),
+        .qkv = random_floats(LANES * (HEADS + 2 * KV_HEADS) * HEAD),
+        .qkv_stride = (HEADS + 2 * KV_HEADS) * HEAD,
+        .mixed = to_device(NULL, sizeof mixed),
+        .mixed_stride = HEADS * HEAD,
+        .cache = random_floats(LANES * PAGES * KV_HEADS * 2 * CUDA_PAGE * HEAD),
+        .page_floats = KV_HEADS * 2 * CUDA_PAGE * HEAD,
+        .page_size = CUDA_PAGE,
+        .pages = to_device(pages, sizeof pages),
+        .pages_stride = PAGES,
+        .arrived = to_device(NULL, LANES * KV_HEADS * sizeof(uint32_t))};
+    const size_t bytes = cuda_attend_floats(&stack, LANES) * sizeof(float);
+    int others = 0;
+    a.partial = to_device(NULL, bytes);
+    for (int k = 0; k < orders; k++) {
+        cudaMemset(a.partial, 0xff, bytes);
+        cudaDeviceSynchronize();
+        const cudaError_t status = cuda_attend_queue(&queue, &a);
+        from_device(k == 0 ? first : mixed, a.mixed, sizeof mixed);
+        others += status != cudaSuccess || (k > 0 && memcmp(first, mixed, sizeof mixed) != 0);
+    }
+    return others;
+}
+
+/* A GPU's threads and blocks run in another order each time; on the host bench no two launches have the same. */
+static void check_orders(int orders)
+{
+    static const enum dtype types[] = {DTYPE_BF16, DTYPE_Q8, DTYPE_Q4};
+    static struct choice c;
+    /* Cheap, and one of 100 orders tells of a barrier that is missing. */
+    int others = other_attention(5 * orders), equal = 0;
+    result(others == 0, "attention in other orders, with other bits", others);
+    others = 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct product p = {
+            .rows = 88, .cols = 72, .kind = CUDA_GATE, .type = types[i], .halves = true, .norm = true};
+        uint64_t first[2];
+        double worst;
+        bool same;
+        make_product(&p);
+        run_product(&p, 1, &worst, &same);
+        for (int k = 0; k < 2 * orders; k++) {
+            run_product(&p, k % 2 ? 17 : 2, &worst, &same);
+            first[k % 2] = k < 2 ? p.bits : first[k % 2];
+            others += !same || p.bits != first[k % 2];
+        }
+    }
+    result(others == 0, "products in other orders, with other bits", others);
+    open_choice(&c, 0, 3072);
+    const uint64_t drawn = state;
+    for (int k = 0; k < orders; k++) {
+        state = drawn;
+        equal += run_choice(&c, 0);
+    }
+    result(equal == orders * N_SLOTS, "choices in other orders, with other codes",
+        orders * N_SLOTS - equal);
+}
+
 static void check_choices(int rounds)
 {
     static const int sizes[2] = {3072, 2048};
@@ -388,6 +559,15 @@ static void check_arch(void)
         "those of a card that has less", 0);
 }
 
+/* Of a wait whose end had come before the first look nobody knows how long it takes. */
+static void check_wait(void)
+{
+    const struct cuda_wait wait = cuda_wait_begin(1);
+    double usual_s = 1;
+    cuda_wait_note(&usual_s, &wait);
+    result(usual_s == 1, "a wait without a look: as long as before", usual_s);
+}
+
 int main(int argc, char **argv)
 {
     utter_error error;
@@ -403,8 +583,14 @@ int main(int argc, char **argv)
         return 1;
     }
     check_arch();
-    check_products();
+    check_wait();
+    check_products(DTYPE_BF16);
+    check_products(DTYPE_Q8);
+    check_products(DTYPE_Q4);
     check_choices(argc > 1 ? atoi(argv[1]) : 100);
+    if (argc > 2) {
+        check_orders(atoi(argv[2]));
+    }
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;
 }

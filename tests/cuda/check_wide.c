@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of many vectors against the kernel of few vectors, bit by bit, and against plain arithmetic in double
  * precision; and how long both take. Needs a GPU; goes on after a failure. Usage: check_wide [-t] [-m NUMBER]
- * [-n MOST] [-r ROWS]; -t: times too; -m: of one matrix; -n: of no more vectors; -r: of no more rows. Ends with
- * `N passed, N failed`. */
+ * [-n MOST] [-r ROWS] [-o ORDERS]; -t: times too; -m: of one matrix; -n: of no more vectors; -r: of no more rows; -o:
+ * so often. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +30,8 @@ struct matrix {
     enum cuda_linear_kind kind;
     bool norm;
 };
+
+static enum cuda_format format; /* of the pool */
 
 static const struct matrix matrices[] = {
     {"odd", 88, 80, CUDA_STORE, false},
@@ -121,7 +123,7 @@ static void make_data(void)
     bias_at = sent(bias, sizeof *bias * MOST_ROWS);
     y_at = room(sizeof *y_at * MOST * MOST_ROWS);
     scales_at = room(sizeof *scales_at * MOST);
-    operand_at = room(cuda_wide_bytes(MOST, MOST_COLS));
+    operand_at = room(cuda_wide_packed_bytes(MOST, MOST_COLS));
     next_at = room(cuda_wide_bytes(MOST, MOST_ROWS));
     cudaDeviceSynchronize();
 }
@@ -139,9 +141,30 @@ static int tiles_of(int n)
     return (n + CUDA_TILE - 1) / CUDA_TILE;
 }
 
+/* Units of packed weights over the whole pool; it has no tiles of bf16 from then on. */
+static void pack_pool(void)
+{
+    const size_t codes = format == CUDA_Q8 ? CUDA_Q8_CODES : CUDA_Q4_CODES,
+                 unit = codes + CUDA_UNIT_SCALES;
+    unsigned char *at = (unsigned char *)weights;
+    for (size_t i = 0; i + unit <= WEIGHTS; i += unit) {
+        for (size_t k = 0; k < codes; k++) {
+            at[i + k] = (unsigned char)(uniform() * 256);
+        }
+        for (size_t k = codes; k < unit; k += 2) {
+            const uint16_t scale =
+                bf16_from_float((float)(1 + uniform()) * (format == CUDA_Q8 ? 1e-4f : 1e-3f));
+            memcpy(at + i + k, &scale, sizeof scale);
+        }
+    }
+    cudaMemcpy(pool, weights, WEIGHTS, cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize();
+}
+
 static struct cuda_linear linear_of(const struct matrix *m, int n)
 {
-    struct cuda_linear p = {.matrix = {pool, m->rows, m->cols, tiles_of(m->rows), tiles_of(m->cols)},
+    struct cuda_linear p = {
+        .matrix = {pool, m->rows, format, m->cols, tiles_of(m->rows), tiles_of(m->cols)},
         .kind = m->kind,
         .n_vectors = n,
         .x = x_at,
@@ -268,11 +291,14 @@ static void check_matrix(const struct matrix *m, int most)
                 say_difference(m, counts[c], shape);
             }
         }
-        double error = error_of(m, wide, counts[c]);
+        double error = format == CUDA_BF16 ? error_of(m, wide, counts[c]) : 0; /* check_steps */
         worst = error <= worst ? worst : error;
     }
-    snprintf(what, sizeof what, "%s, %d x %d: %s; largest error", m->name, m->rows, m->cols,
-        same ? "the same bits" : "OTHER BITS");
+    snprintf(what, sizeof what, "%s%s, %d x %d: %s; largest error", m->name,
+        format == CUDA_Q8   ? " in 8 bits"
+        : format == CUDA_Q4 ? " in 4 bits"
+                            : "",
+        m->rows, m->cols, same ? "the same bits" : "OTHER BITS");
     result(same && worst < 1e-5, what, worst);
 }
 
@@ -374,13 +400,14 @@ int main(int argc, char **argv)
 {
     utter_error error;
     int only = -1, most = MOST;
-    int most_rows = MOST_ROWS;
+    int most_rows = MOST_ROWS, orders = 1;
     bool times = false;
     for (int i = 1; i < argc; i++) {
         times = times || strcmp(argv[i], "-t") == 0;
         only = strcmp(argv[i], "-m") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : only;
         most = strcmp(argv[i], "-n") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : most;
         most_rows = strcmp(argv[i], "-r") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : most_rows;
+        orders = strcmp(argv[i], "-o") == 0 && i + 1 < argc ? atoi(argv[i + 1]) : orders;
     }
     if (cuda_device_open(&device, 0, &error) ||
         cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking) != cudaSuccess) {
@@ -390,9 +417,9 @@ int main(int argc, char **argv)
     queue.overlaps = device.arch.overlaps;
     fine(cuda_wide_open(&device.arch), "prepare the kernels");
     make_data();
-    for (int i = 0; i < N_MATRICES; i++) {
-        if (only < 0 || i == only) {
-            const struct matrix m = upper(&matrices[i], most_rows);
+    for (int i = 0; i < N_MATRICES * orders; i++) {
+        if (only < 0 || i % N_MATRICES == only) {
+            const struct matrix m = upper(&matrices[i % N_MATRICES], most_rows);
             check_matrix(&m, most);
         }
     }
@@ -402,6 +429,15 @@ int main(int argc, char **argv)
     }
     for (int i = 2; times && i < N_MATRICES; i++) {
         time_matrix(&matrices[i]);
+    }
+    for (format = CUDA_Q8; format <= CUDA_Q4; format++) {
+        pack_pool();
+        for (int i = 0; i < N_MATRICES * orders; i++) {
+            if (only < 0 || i % N_MATRICES == only) {
+                const struct matrix m = upper(&matrices[i % N_MATRICES], most_rows);
+                check_matrix(&m, most);
+            }
+        }
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;

@@ -25,23 +25,23 @@ struct rig {
     int position;
 };
 
-/* The model comes out packed likewise. */
+/* The model comes out packed. */
 static void rig_open(
     struct rig *rig, struct model *model, int n_lanes, int n_positions, enum frame_packed packed)
 {
     utter_error error;
     const struct config *c = model->config;
     rig->model = model;
-    weights_of(&rig->weights, model);
-    lanes_of(&rig->lanes, c, n_lanes, n_positions);
-    machine_check("open",
-        frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, packed, 0, &error),
-        &error);
     if (packed == FRAME_PACKED_PREDICTOR) {
         machine_check("pack", model_pack_predictor(model, DTYPE_Q8, 8, &error), &error);
     } else if (packed == FRAME_PACKED_ALL) {
         machine_check("pack", model_pack(model, DTYPE_Q8, 8, &error), &error);
     }
+    machine_check("weights", cuda_weights_open(&rig->weights, model, &rig->device, &error), &error);
+    lanes_of(&rig->lanes, c, n_lanes, n_positions);
+    machine_check("open",
+        frame_kernel_open(&rig->kernel, &rig->weights, &rig->device, &rig->lanes, c, 0, &error),
+        &error);
     const size_t n = (size_t)n_lanes;
     rig->row = (float *)machine_new(n * (size_t)c->talker.width * 4, NULL);
     rig->logits =

@@ -7,7 +7,6 @@
 extern "C" {
 #include "cuda/persistent/persistent.h"
 }
-#include "cuda/persistent/frame_pack.cuh"
 #include "tests/cuda/frame_soak.h"
 
 static void must(cudaError_t result, const char *what)
@@ -32,30 +31,6 @@ static void machine_read(void *to, const void *from, size_t bytes)
 static void machine_write(void *to, const void *from, size_t bytes)
 {
     must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "write");
-}
-
-__global__ void put_tiles(
-    uint16_t *tiles, const uint16_t *from, int64_t rows, int n_cols, int first, int interleave)
-{
-    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < rows * n_cols;
-         i += gridDim.x * (int64_t)blockDim.x) {
-        tiles[tiles_at(n_cols, first, interleave, i / n_cols, i % n_cols)] = from[i];
-    }
-}
-
-static void machine_tiles(void *tiles, int n_cols, const struct weight *w, int first, int interleave)
-{
-    static uint16_t *raw;
-    static size_t raw_bytes;
-    size_t bytes = (size_t)(w->rows * w->cols) * 2;
-    if (bytes > raw_bytes) {
-        cudaFree(raw);
-        must(cudaMalloc(&raw, bytes), "memory");
-        raw_bytes = bytes;
-    }
-    machine_write(raw, w->data, bytes);
-    put_tiles<<<1024, 256>>>((uint16_t *)tiles, raw, w->rows, n_cols, first, interleave);
-    must(cudaDeviceSynchronize(), "tiles");
 }
 
 /* ---- Repeats and times ---- */
@@ -133,7 +108,7 @@ static double frame_bytes(const struct rig *rig, enum frame_packed packed)
         (double)t->n_layers * (6144.0 * t->width + 3.0 * t->width * t->inner) + 3072.0 * t->width;
     double predictor =
         (double)p->n_layers * (6144.0 * p->width + 3.0 * p->width * p->inner) + 2048.0 * p->width;
-    const double narrow = (double)FRAME_PACKED_BYTES / FRAME_CODES_BYTES;
+    const double narrow = (double)FRAME_PACKED_BYTES / (FRAME_UNIT_BYTES / 2);
     return talker * (packed == FRAME_PACKED_ALL ? narrow : 2) +
            n * (predictor + (t->width != p->width ? (double)t->width * p->width : 0)) *
                (packed != FRAME_PACKED_NONE ? narrow : 2);
@@ -304,35 +279,6 @@ static void show_trace(struct rig *rig, int n_lanes)
     }
 }
 
-/* Matrices packed on the GPU against the same lines of code on the host. */
-static int compare_packed(const struct cuda_matrix *m)
-{
-    const size_t tiles_bytes = (size_t)m->rows * m->cols * 2, bytes = frame_pack_bytes(m);
-    const int k_units = m->cols / FRAME_UNIT_K;
-    uint16_t *tiles = (uint16_t *)malloc(tiles_bytes);
-    unsigned char *want = (unsigned char *)malloc(bytes), *got = (unsigned char *)malloc(bytes);
-    void *packed = machine_new(bytes, NULL);
-    machine_read(tiles, m->tiles, tiles_bytes);
-    for (int64_t i = 0; i < (int64_t)m->n_row_tiles * k_units * 128; i++) {
-        pack_place(want, tiles, k_units, i);
-    }
-    must(frame_pack(packed, m, 0), "packing");
-    must(cudaDeviceSynchronize(), "packing");
-    machine_read(got, packed, bytes);
-    size_t at = 0;
-    while (at < bytes && got[at] == want[at]) {
-        at++;
-    }
-    if (at < bytes) {
-        printf("  packed on the GPU: byte %zu of unit %zu is %d, wanted %d\n", at % FRAME_PACKED_BYTES,
-            at / FRAME_PACKED_BYTES, got[at], want[at]);
-    }
-    free(tiles);
-    free(want);
-    free(got);
-    return at < bytes;
-}
-
 /* Ways of bringing weights. */
 static int sweep_ways(struct rig *rig, int n, enum frame_packed packed, double rate)
 {
@@ -367,11 +313,10 @@ static int run_one(
         packed == FRAME_PACKED_NONE ? "nothing" : PACKED_NAMES[packed], rig.device.name,
         rig.device.arch.n_sms,
         frame_n_slots(rig.device.arch.block_shared,
-            frame_kernel_build(rig.weights.talker.width, packed).ring_at, packed != FRAME_PACKED_NONE),
+            frame_kernel_build(rig.weights.talker.width, packed).ring_at, packed != FRAME_PACKED_NONE,
+            rig.device.arch.half_slots),
         rate);
-    int bad = packed != FRAME_PACKED_NONE ? compare_packed(&rig.weights.predictor.layers[0].down) : 0;
-    bad += packed == FRAME_PACKED_ALL ? compare_packed(&rig.weights.talker.layers[0].down) : 0;
-    bad += time_frames(&rig, n_time, packed, rate);
+    int bad = time_frames(&rig, n_time, packed, rate);
     show_trace(&rig, 1);
     bad += run_lanes(&rig, n_time, sweep);
     show_trace(&rig, frame_kernel_lanes(rig.kernel));

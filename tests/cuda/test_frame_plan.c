@@ -53,7 +53,7 @@ static void test_each_unit_once(void **state)
                 }
             }
             assert_true(each < 0 || n == each);
-            assert_int_equal(n % FRAME_SLOT_UNITS, 0);
+            assert_int_equal(n % FRAME_SLOT_UNITS, 0); /* so they fill whole slots */
             each = n;
         }
         for (int r = 0; r < row_tiles; r++) {
@@ -129,19 +129,26 @@ static void test_vectors(void **state)
     assert_true(FRAME_MAX_SCORES * 8 <= FRAME_VECTOR_BYTES); /* the sampler's list */
 }
 
-/* Compute capability 9.0 has 227 KB a block, 12.0 has 99: the ring has enough slots to bridge an exchange on
- * both. */
+/* Blocks of compute capability 9.0 have 227 KB, of 12.0 99: the ring has enough slots to bridge an exchange on both,
+ * on the second one with slots of half the size. What has no room for the least of them has none. */
 static void test_shared_memory(void **state)
 {
     (void)state;
-    assert_true(frame_n_slots(232448, frame_ring_at(), false) >= 11);
-    assert_true(frame_n_slots(232448, frame_ring_at(), true) >= 10);
-    for (int packed = 0; packed < 2; packed++) {
-        const int n = frame_n_slots(101376, frame_ring_at(), packed != 0);
-        assert_true(n >= 3);
-        assert_true(frame_ring_at() + (size_t)n * frame_slot_bytes(packed != 0) <= 101376);
-        assert_true(frame_n_slots(49152, frame_ring_at(), packed != 0) < 3);
-        assert_int_equal(frame_slot_bytes(packed != 0) % 128, 0);
+    enum { OF_90 = 227 << 10, OF_120 = 99 << 10 };
+    assert_int_equal(frame_n_slots(OF_90, frame_ring_at(), false, false), 11);
+    assert_int_equal(frame_n_slots(OF_90, frame_ring_at(), true, false), 10);
+    assert_int_equal(frame_n_slots(OF_120, frame_ring_at(), false, true), 6);
+    assert_int_equal(frame_n_slots(OF_120, frame_ring_at(), true, true), 6);
+    for (int i = 0; i < 4; i++) {
+        const bool packed = i % 2, half = i / 2;
+        const size_t slot = frame_slot_bytes(packed, half), least = half ? 4 : 3;
+        assert_int_equal(slot * (half ? 2 : 1), packed ? 17408 : 16384);
+        assert_int_equal(slot % 128, 0);
+        assert_int_equal(
+            frame_n_slots(frame_ring_at() + least * slot, frame_ring_at(), packed, half), least);
+        assert_int_equal(
+            frame_n_slots(frame_ring_at() + least * slot - 1, frame_ring_at(), packed, half), 0);
+        assert_int_equal(frame_n_slots(frame_ring_at() - 1, frame_ring_at(), packed, half), 0);
     }
     assert_int_equal(frame_ring_at() % 128, 0);
     assert_int_equal(offsetof(struct frame_shared, vector) % 128, 0);

@@ -77,8 +77,11 @@ static void test_memory(void **state)
     assert_true(8 * (FRAME_WARPS * 64 + 8) <= FRAME_SUM_FLOATS);
     assert_true(FRAME_MAX_SCORES * 8 <= FRAME_VECTOR_BYTES); /* the sampler's list */
     assert_true((FRAME_KEY_PARTS * (FRAME_HEAD + 2) + FRAME_WARPS * 32) * 4 <= FRAME_VECTOR_BYTES);
-    assert_true(frame_n_slots(232448, frame_ring_at(), false) >= 10);
-    assert_true(2 * LANES_VALUES_AT <= (int)frame_slot_bytes(false));
+    assert_true(frame_n_slots(232448, frame_ring_at(), false, false) >= 10);
+    assert_int_equal(frame_n_slots(101376, frame_ring_at(), false, true),
+        4); /* of 12.0, in slots of half the size */
+    assert_true(2 * LANES_VALUES_AT <= (int)frame_slot_bytes(false, false));
+    assert_true(LANES_VALUES_AT <= (int)frame_slot_bytes(false, true));
     assert_true(CUDA_PAGE * FRAME_HEAD * 4 <= LANES_VALUES_AT);
     assert_int_equal(frame_ring_at() % 128, 0);
 }

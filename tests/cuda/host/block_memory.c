@@ -222,11 +222,21 @@ uint32_t host_shared_map(uint32_t address, int rank)
     return (address & (OWN | MOST_OFFSET)) | (uint32_t)(rank + 1) << RANK_SHIFT;
 }
 
-void *host_shared_pointer(uint32_t address, size_t bytes)
+static struct block *block_at(uint32_t address)
 {
     struct block *own = fiber_now->of;
     const int rank = (int)(address >> RANK_SHIFT) - 1;
-    struct block *b = rank < 0 ? own : own->cluster->blocks[rank];
+    return rank < 0 ? own : own->cluster->blocks[rank];
+}
+
+bool host_shared_is_left(uint32_t address)
+{
+    return block_at(address)->n_left == 0;
+}
+
+void *host_shared_pointer(uint32_t address, size_t bytes)
+{
+    struct block *b = block_at(address);
     const size_t offset = address & MOST_OFFSET;
     const struct kernel_facts *facts = b->of->facts;
     if (!(address & OWN)) {

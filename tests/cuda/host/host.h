@@ -20,14 +20,16 @@
 extern "C" {
 #endif
 
-/* ---- The posed GPU (card.c) ---- */
+/* ---- The posed GPUs (card.c) ---- */
+
+enum { HOST_MOST_DEVICES = 8 };
 
 struct host_card {
     const char *name;      /* as a user types it: "4090" */
     const char *full_name; /* as the driver tells it */
     int major, minor;      /* compute capability */
     int code; /* what the code that runs there was built for: 80, 86, 87, 89, 90, 100, 110, 120 */
-    bool code_specific; /* built for exactly this one (90a): wgmma, and register moves between warps */
+    bool code_specific; /* built for exactly this one (90a): wgmma, and registers from warp to warp */
     /* Built for its family (100f, 120f): register moves, where that family has them. */
     bool code_family;
     int n_sms;             /* streaming multiprocessors */
@@ -40,14 +42,18 @@ struct host_card {
     bool overlaps;         /* programmatic dependent launch and griddepcontrol */
     bool clusters;         /* thread block clusters, and the shared memory of other blocks */
     bool bulk_copies;      /* cp.async.bulk and mbarriers that count bytes */
-    int memory_clock_khz, memory_bus_bits;
+    int memory_clock_khz, memory_bus_bits, sm_clock_khz;
 };
 
 /* The card of this name; NULL: there is none. */
 const struct host_card *host_card_find(const char *name);
 /* The i-th of the table; NULL behind the last. */
 const struct host_card *host_card_at(int i);
-/* The one that is posed now: HOST_CARD in the environment, "h100" without. */
+/* How many devices are posed: HOST_CARD in the environment names them, with commas between; "h100" without. */
+int host_n_devices(void);
+/* The device that a call of the runtime is for, or on which the operation runs that goes on now. */
+int host_device(void);
+/* What is posed as that; NULL: there is no device. */
 const struct host_card *host_card(void);
 
 /* ---- Failures ---- */

@@ -2,8 +2,8 @@
  * Runs launches: each thread of a kernel is a fiber, and the scheduler lets one after the other run until it waits.
  * In which order blocks begin, which block runs next and for how long come from the launch's seed.
  *
- * Blocks that cannot wait for one another (no cluster, not cooperative) run one at a time from begin to end: that is
- * one of the orders that a GPU may take, and the cheapest. */
+ * Blocks that cannot wait for one another (no cluster, not cooperative) mostly run one at a time from begin to end:
+ * that is one of the orders that a GPU may take, and the cheapest. Now and then a few of them run beside each other. */
 #include "tests/cuda/host/scheduler.h"
 
 #include <limits.h>
@@ -14,7 +14,12 @@
 
 enum {
     MOST_TURNS = 48,   /* of a block before another one has its turn */
+    FEW_TURNS = 4,     /* likewise, once the next launch may begin beside it */
     CLOCK_A_TURN = 32, /* clocks */
+    SLOW_TURNS = 512,  /* of a block, in which one of its warps falls behind, at most */
+    STANDS = 3,        /* such warps, of which one stands still however long the others ask */
+    FEW = 4,           /* clusters at a time, where none waits for another, at most */
+    TOGETHER = 3,      /* such launches, of which one has more than one cluster at a time */
     ASKS_AGAIN = 8,    /* turns of a block, of which one is for threads that only ask again */
     ALL_ASK = 32,      /* such turns, in one of which those that rest ask too */
     IDLE_BEFORE_HASTE = 64,
@@ -52,7 +57,8 @@ const struct host_kernel *host_kernel_find(const void *code)
 
 static bool has_body(const struct kernel_facts *facts)
 {
-    return !facts->needs_groups || host_card()->code_specific;
+    const struct host_card *card = host_card();
+    return card->code_specific || (!facts->needs_groups && (!facts->needs_moves || card->code_family));
 }
 
 size_t host_static_shared(const struct host_kernel *kernel)
@@ -197,6 +203,7 @@ void host_wait_for_earlier(void)
     if (host_card()->overlaps && run_now()->launch.overlaps) {
         host_wait_until(earlier_done, run_now(), "the launch before it (griddepcontrol.wait)");
         strict_wait_for_earlier();
+        host_now->heard = true;
     }
 }
 
@@ -236,29 +243,59 @@ static void rests_end(struct block *b, bool all)
     }
 }
 
-/* Lets each thread of the block that can run do so once, from a warp of any number on; those that only ask again for
- * what they wait for, if `again`. Whether any did more than ask. */
-static bool threads_run(struct block *b, int first, bool again)
+/* Lets the thread run, if it can; one that only asks again for what it waits for, if `again`. Whether it did more. */
+static bool thread_run(struct block *b, int which, bool again)
 {
     struct run *r = b->of;
-    const int n = r->n_threads;
+    const enum fiber_state state = b->states[which];
+    struct fiber *f = &b->fibers[which];
+    if (r->failed || !(state == FIBER_RUNS || (state == FIBER_WAITS && is_ready(f)) ||
+                         (state == FIBER_YIELDS && again))) {
+        return false;
+    }
+    const int before = host_findings();
+    fiber_run(f);
+    r->failed |= host_findings() != before;
+    return !only_asks(f);
+}
+
+/* Lets each thread of the block that can run do so once, from thread `first` on, but for those of the slow warp.
+ * Whether any did more than ask. */
+static bool threads_run(struct block *b, int first, bool again)
+{
+    const int n = b->of->n_threads;
     bool any = false;
     if (again) {
-        rests_end(b, run_chance(r, ALL_ASK) == 0);
+        rests_end(b, run_chance(b->of, ALL_ASK) == 0);
     }
-    for (int i = 0; i < n && !r->failed; i++) {
+    for (int i = 0; i < n; i++) {
         const int which = i + first < n ? i + first : i + first - n;
-        const enum fiber_state state = b->states[which];
-        struct fiber *f = &b->fibers[which];
-        if (state == FIBER_RUNS || (state == FIBER_WAITS && is_ready(f)) ||
-            (state == FIBER_YIELDS && again)) {
-            int before = host_findings();
-            fiber_run(f);
-            any |= !only_asks(f);
-            r->failed |= host_findings() != before;
-        }
+        any |= which / HOST_WARP != b->slow && thread_run(b, which, again);
     }
     return any;
+}
+
+static bool slow_warp_runs(struct block *b)
+{
+    const int first = b->slow * HOST_WARP;
+    bool any = false;
+    for (int i = first; i >= 0 && i < first + HOST_WARP && i < b->of->n_threads; i++) {
+        any |= thread_run(b, i, true);
+    }
+    return any;
+}
+
+/* A GPU promises no warp that it keeps up with the others: for some turns one stands still while any other does
+ * more than ask. Not for ever: threads that poll by a vote of their warp count as going on. Now and then it stands
+ * while its block only asks, too, and so other blocks go on without it; until nothing goes on at all (hasten). */
+static void choose_slow(struct block *b)
+{
+    struct run *r = b->of;
+    if (b->slow_turns-- == 0) {
+        b->slow_turns = (int)run_chance(r, SLOW_TURNS);
+        b->slow = run_chance(r, 2) ? (int)run_chance(r, (uint32_t)r->n_warps) : NOT_SLOW;
+        b->stands = b->slow != NOT_SLOW && run_chance(r, STANDS) == 0;
+    }
 }
 
 /* A turn of a block. Threads that ask again have their share of them, and those in which nobody else goes on: asking
@@ -269,7 +306,9 @@ static bool block_turn(struct block *b)
     const int first = (int)run_chance(r, (uint32_t)r->n_warps) * HOST_WARP;
     const bool again = run_chance(r, ASKS_AGAIN) == 0;
     b->clock += CLOCK_A_TURN;
-    return threads_run(b, first, again) || (!again && threads_run(b, first, true));
+    choose_slow(b);
+    return threads_run(b, first, again) || (!b->stands && slow_warp_runs(b)) ||
+           (!again && threads_run(b, first, true));
 }
 
 static void begin_cluster(struct run *r)
@@ -312,14 +351,26 @@ static bool cluster_ended(const struct run *r, const struct cluster *c)
     return true;
 }
 
+/* All blocks let the next launch begin since the last turn: it has its chance while the last ones work. */
+static bool stops_early(struct run *r)
+{
+    if (r->all_let || r->n_let < r->n_blocks) {
+        return false;
+    }
+    r->all_let = true;
+    r->pauses = !r->launch.cooperative;
+    return r->pauses;
+}
+
 /* One block has its turns. */
 static int run_block(struct run *r)
 {
     struct block *b = r->resident[r->next % r->n_resident];
-    int turns = 1 + (int)run_chance(r, MOST_TURNS), done = 0;
+    const bool beside = r->all_let && !r->launch.cooperative;
+    int turns = 1 + (int)run_chance(r, beside ? FEW_TURNS : MOST_TURNS), done = 0;
     block_stand(b);
     for (; done < turns && b->n_left > 0 && !r->failed; done++) {
-        if (!block_turn(b)) {
+        if (!block_turn(b) || stops_early(r)) {
             break;
         }
         if (b->n_late > 0 && run_chance(r, 4) == 0) {
@@ -343,11 +394,19 @@ static int run_block(struct run *r)
     return (done + 1) * r->n_threads;
 }
 
-/* Nothing went on in a whole round: what is under way by itself is done, then the launch's clock runs. False: nothing
- * ever will. */
+/* Nothing went on in a whole round: what is under way by itself is done, slow warps follow, then the launch's clock
+ * runs. False: nothing ever will. */
 static bool hasten(struct run *r)
 {
     if (run_laters(r, true)) {
+        return true;
+    }
+    bool stood = false;
+    for (int i = 0; i < r->n_resident; i++) {
+        stood |= r->resident[i]->stands;
+        r->resident[i]->stands = false;
+    }
+    if (stood) {
         return true;
     }
     bool asks = false, late = false;
@@ -386,7 +445,8 @@ enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
 {
     struct run *r = (struct run *)run;
     r->earlier_done |= earlier;
-    for (int done = 0; done < n && !r->failed && r->n_ended < r->n_blocks;) {
+    r->pauses = false;
+    for (int done = 0; done < n && !r->failed && !r->pauses && r->n_ended < r->n_blocks;) {
         while (r->n_begun < r->n_blocks && r->n_resident + r->cluster <= r->most_resident) {
             begin_cluster(r);
         }
@@ -453,6 +513,12 @@ static void shuffle(struct run *r, int n)
     }
 }
 
+/* Of a launch whose blocks do not wait for one another. Needs r->random. */
+static int clusters_at_once(struct run *r)
+{
+    return run_chance(r, TOGETHER) == 0 ? 2 + (int)run_chance(r, FEW - 1) : 1;
+}
+
 struct host_run *host_run_begin(const struct host_launch *l)
 {
     const struct kernel_facts *facts = kernel_facts(l->kernel->code);
@@ -472,11 +538,11 @@ struct host_run *host_run_begin(const struct host_launch *l)
     r->n_threads = (int)(l->block.x * l->block.y * l->block.z);
     r->n_warps = (r->n_threads + HOST_WARP - 1) / HOST_WARP;
     r->cluster = cluster_of(l);
-    r->most_resident = l->cooperative ? r->n_blocks : r->cluster;
+    r->random = (l->seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+    r->most_resident = l->cooperative ? r->n_blocks : r->cluster * clusters_at_once(r);
     r->resident = calloc((size_t)r->most_resident, sizeof(struct block *));
     r->clusters = calloc((size_t)(r->n_blocks / r->cluster), sizeof *r->clusters);
     r->order = calloc((size_t)(r->n_blocks / r->cluster), sizeof *r->order);
-    r->random = (l->seed + 1) * 0x9e3779b97f4a7c15ull | 1;
     shuffle(r, r->n_blocks / r->cluster);
     return (struct host_run *)r;
 }

@@ -8,10 +8,11 @@
 
 enum {
     FIBER_STACK = 64 << 10,
-    MOST_CLUSTER = 16,  /* blocks */
-    N_BARRIERS = 16,    /* of a block */
-    N_LATE_STORES = 8,  /* of a thread */
-    N_WARP_MEETINGS = 8 /* of a warp; their masks may overlap */
+    MOST_CLUSTER = 16,   /* blocks */
+    N_BARRIERS = 16,     /* of a block */
+    N_LATE_STORES = 8,   /* of a thread */
+    N_WARP_MEETINGS = 8, /* of a warp; their masks may overlap */
+    NOT_SLOW = -1
 };
 
 enum fiber_state {
@@ -90,6 +91,8 @@ struct block {
     int n_later;            /* pieces of work that go on by themselves */
     bool lets;              /* the next launch may begin */
     uint64_t clock;
+    int slow, slow_turns; /* the warp that falls behind, or NOT_SLOW; turns until another one does */
+    bool stands;          /* that warp, also while its block only asks */
 };
 
 /* A variable of static shared memory: where the kernel's code finds it, and its place in a block's image. */
@@ -107,6 +110,7 @@ struct kernel_facts {
     size_t shared_bytes;
     bool in_pairs;     /* its blocks go in clusters of two, where there are clusters */
     bool needs_groups; /* it has a body only in code for exactly one kind (90a) */
+    bool needs_moves;  /* only in that and in code for a family (120f) */
 };
 const struct kernel_facts *kernel_facts(const void *code);
 
@@ -133,6 +137,7 @@ struct run {
     int n_laters, most_laters;
     uint64_t later_number;
     bool earlier_done, failed;
+    bool all_let, pauses; /* all blocks let the next launch begin; and it has its chance now */
     uint64_t random, extra_clock;
     bool progress; /* since it was last looked at: anything but asking again */
     int idle;      /* rounds without */

@@ -35,7 +35,8 @@ static void *fail(const char *why)
     abort();
 }
 
-static void read_table(void)
+/* As the program begins: later it may have given up the right to read its own file (server/cage). */
+__attribute__((constructor)) static void read_table(void)
 {
     struct stat st;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -161,6 +162,8 @@ static struct kernel_facts *learn(const void *code)
             const bool its_own = strncmp(name + 3, kernel + 2, strlen(kernel + 2)) == 0;
             if (strstr(name, "host_needs_90a")) {
                 f->needs_groups |= its_own;
+            } else if (strstr(name, "host_needs_family")) {
+                f->needs_moves |= its_own;
             } else if (strstr(name, "host_in_pairs")) {
                 f->in_pairs |= its_own;
             } else {
@@ -176,9 +179,6 @@ const struct kernel_facts *kernel_facts(const void *code)
     enum { SLOTS = 4096 };
     static struct kernel_facts *known[SLOTS];
     unsigned at = (unsigned)((uintptr_t)code >> 4) % SLOTS;
-    if (!table) {
-        read_table();
-    }
     while (known[at] && known[at]->code != code) {
         at = (at + 1) % SLOTS;
     }

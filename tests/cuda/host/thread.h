@@ -27,6 +27,9 @@ struct host_thread {
     /* What instructions keep for this thread (copies under way ...), by HOST_KEPT_...: NULL when the thread begins;
      * the engine gives each to free() when it has ended. */
     void *kept[HOST_KEPT];
+    /* It has read words that others wrote, and what stood before those is known behind a fence; it knows of what others
+     * wrote, and its bulk copies do not see that yet. */
+    bool heard_words, heard;
 };
 
 /* The one that runs; NULL: no kernel does, the host's own code. */
@@ -83,6 +86,8 @@ uint32_t host_shared_map(uint32_t address, int rank);
 /* Where that lies now. It may move when others run: resolve it again after each wait. `bytes` are checked to lie in
  * the block's shared memory. */
 void *host_shared_pointer(uint32_t address, size_t bytes);
+/* No thread of the block that has this memory goes on: on a GPU it may be another block's by now. */
+bool host_shared_is_left(uint32_t address);
 /* A pointer of the running thread, as it is to the runner: shared memory of its own block or global memory. */
 bool host_is_shared(const void *at);
 

@@ -23,7 +23,7 @@ struct words {
     uint32_t *shared; /* N_WORDS words that are 0, for what blocks tell each other */
 };
 
-/* What a card must have, by its compute capability. */
+/* What the code that runs must have (struct cuda_arch): that of 8.0 has neither on a card of 9.0. */
 enum { ANY, FROM_90, ONLY_90 };
 
 struct check {

@@ -148,6 +148,25 @@ static void signs_expect(const uint32_t *in, uint32_t *out)
     }
 }
 
+/* All blocks store the same numbers; no order is told by them. */
+static __global__ void alike_kernel(struct words w)
+{
+    const uint32_t me = threadIdx.x;
+    float *alike = (float *)w.shared;
+    ptx_store_alike(alike + me, (float)(w.in[me] & 0xffff));
+    __syncthreads();
+    ptx_leads_to(alike);
+    ptx_follows(alike);
+    w.out[blockIdx.x * ORDER_THREADS + me] = (uint32_t)ptx_load_alike(alike + (me ^ 1));
+}
+
+static void alike_expect(const uint32_t *in, uint32_t *out)
+{
+    for (uint32_t i = 0; i < ORDER_BLOCKS * ORDER_THREADS; i++) {
+        out[i] = in[i % ORDER_THREADS ^ 1] & 0xffff;
+    }
+}
+
 /* ---- Clusters ---- */
 
 /* Two blocks write each other's memory, words and four words, and wait for words that are not 0. */
@@ -202,6 +221,7 @@ static void cluster_expect(const uint32_t *in, uint32_t *out)
     {"words", words_kernel, words_expect, ORDER_BLOCKS, ORDER_THREADS, ANY, 0, 0, true},               \
         {"vectors", vectors_kernel, vectors_expect, ORDER_BLOCKS, ORDER_THREADS, ANY, 0, 0, true},     \
         {"signs", signs_kernel, signs_expect, ORDER_BLOCKS, ORDER_THREADS, ANY, 0, 0, true},           \
+        {"alike", alike_kernel, alike_expect, ORDER_BLOCKS, ORDER_THREADS, ANY, 0, 0, true},           \
     {                                                                                                  \
         "cluster", cluster_kernel, cluster_expect, 4, ORDER_THREADS, FROM_90, 0, 2                     \
     }

@@ -114,7 +114,7 @@ static inline void ptx_copies_see()
 
 static inline void ptx_copies_follow()
 {
-    host_copies_see();
+    host_copies_follow();
 }
 
 #endif

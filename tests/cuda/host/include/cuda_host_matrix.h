@@ -15,6 +15,21 @@ static inline void ptx_mma_bytes(int32_t (&d)[4], const uint4 &a, uint32_t b0, u
     host_mma_bytes(d, &a, b0, b1);
 }
 
+static inline void ptx_bytes_to_bf16(uint32_t bytes, uint32_t &low, uint32_t &high)
+{
+    float v[4];
+    for (int i = 0; i < 4; i++) {
+        v[i] = (float)(int8_t)(bytes >> 8 * i);
+    }
+    low = host_pack_bf16(v[0], v[1]);
+    high = host_pack_bf16(v[2], v[3]);
+}
+
+static inline uint32_t ptx_nibbles_to_bf16(uint32_t two)
+{
+    return host_pack_bf16((float)(two & 15) - 8, (float)(two >> 16 & 15) - 8);
+}
+
 static inline uint4 ptx_blocks(const uint4 *at)
 {
     uint4 v;

@@ -63,6 +63,28 @@ static inline float4 ptx_load_first_floats(const float *at, int n)
     return v;
 }
 
+static inline void ptx_store_alike(float *at, float value)
+{
+    host_store_alike(at, &value, sizeof value);
+}
+
+static inline float ptx_load_alike(const float *at)
+{
+    float value;
+    host_load_alike(at, &value, sizeof value);
+    return value;
+}
+
+static inline void ptx_leads_to(const void *what)
+{
+    strict_release_to(what);
+}
+
+static inline void ptx_follows(const void *what)
+{
+    strict_acquire_from(what);
+}
+
 static inline uint32_t ptx_load_first(const uint32_t *at)
 {
     return host_load_acquire(at);

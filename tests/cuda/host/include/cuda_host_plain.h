@@ -7,10 +7,14 @@
 
 /* Every body of every kernel is there; which of them a card's code has is asked when it runs. */
 #define PTX_GROUPS 1
+#define PTX_MOVES 1
 #define PTX_BULK 1
+#define PTX_HALF_SLOTS (host_card()->code >= 120)
+#define PTX_KEEPS (host_card()->code >= 120)
 
 /* Signs in a kernel's body, which the engine finds among the program's symbols. */
 #define PTX_NEEDS_GROUPS static char host_needs_90a __attribute__((used))
+#define PTX_NEEDS_MOVES static char host_needs_family __attribute__((used))
 #define PTX_PAIRS
 #define PTX_IN_PAIRS static char host_in_pairs __attribute__((used))
 
@@ -105,5 +109,9 @@ static inline uint32_t pack_bf16(float low, float high)
 {
     return host_pack_bf16(low, high);
 }
+
+/* For launch bounds, which the bench does not look at. */
+#define PTX_OVERLAPS true
+#define PTX_100_KB false
 
 #endif

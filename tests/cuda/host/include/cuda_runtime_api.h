@@ -4,7 +4,8 @@
 #ifndef TESTS_CUDA_HOST_CUDA_RUNTIME_API_H
 #define TESTS_CUDA_HOST_CUDA_RUNTIME_API_H
 
-#define CUDART_CB /* how the driver calls back: as C does */
+#define CUDART_VERSION 13000 /* 1000 times the major part and 10 times the minor part */
+#define CUDART_CB            /* how the driver calls back: as C does */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,8 @@ typedef enum cudaError {
     cudaErrorInvalidDevice = 101,
     cudaErrorNoKernelImageForDevice = 209,
     cudaErrorECCUncorrectable = 214,
+    cudaErrorUnsupportedPtxVersion = 222,
+    cudaErrorOperatingSystem = 304,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorIllegalState = 401,
     cudaErrorNotReady = 600,
@@ -46,6 +49,9 @@ typedef enum cudaError {
     cudaErrorCooperativeLaunchTooLarge = 720,
     cudaErrorNotPermitted = 800,
     cudaErrorNotSupported = 801,
+    cudaErrorSystemNotReady = 802,
+    cudaErrorSystemDriverMismatch = 803,
+    cudaErrorCompatNotSupportedOnDevice = 804,
     cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorStreamCaptureUnmatched = 903,
@@ -74,8 +80,10 @@ struct cudaDeviceProp {
 };
 
 enum cudaDeviceAttr {
+    cudaDevAttrClockRate = 13,
     cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrIntegrated = 18,
+    cudaDevAttrComputeMode = 20,
     cudaDevAttrMemoryClockRate = 36,
     cudaDevAttrGlobalMemoryBusWidth = 37,
     cudaDevAttrL2CacheSize = 38,
@@ -85,6 +93,15 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 
+enum cudaComputeMode {
+    cudaComputeModeDefault = 0,
+    cudaComputeModeExclusive = 1,
+    cudaComputeModeProhibited = 2,
+    cudaComputeModeExclusiveProcess = 3
+};
+
+/* The latest CUDA that the driver knows, as CUDART_VERSION counts; 0: there is no driver. */
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);

@@ -72,7 +72,8 @@ void host_copy_end(void);
 void host_copy_wait(int n);
 /* In bulk to one place in the blocks of `mask`; 0: in this one alone. */
 void host_bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier, uint32_t mask);
-void host_copies_see(void); /* fence.proxy.async */
+void host_copies_see(void);    /* fence.proxy.async of global memory */
+void host_copies_follow(void); /* of the block's shared memory */
 
 /* ---- ptx_barrier.c: mbarriers ---- */
 
@@ -95,6 +96,8 @@ void host_store_word(void *at, const void *value, size_t bytes);
 void host_load_words(const void *at, void *value, size_t bytes, size_t word);
 /* A plain load of `bytes`, of which the first `wanted` are of a result. */
 void host_load_first(const void *at, void *value, size_t wanted, size_t bytes);
+void host_store_alike(void *at, const void *value, size_t bytes);
+void host_load_alike(const void *at, void *value, size_t bytes);
 uint32_t host_load_acquire(const uint32_t *at);
 /* Atomic; what was there. */
 uint32_t host_atomic_add(uint32_t *at, uint32_t n, enum strict_order order);

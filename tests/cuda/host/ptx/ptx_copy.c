@@ -60,6 +60,11 @@ struct landing {
 static void land(void *data)
 {
     const struct landing *l = (const struct landing *)data;
+    if (l->bulk && host_shared_is_left(l->to)) {
+        host_finding(
+            "cp.async.bulk of %u bytes to %08x: the block ended before they came", l->bytes, l->to);
+        return;
+    }
     memcpy(host_shared_pointer(l->to, l->bytes), l->from, l->bytes);
     strict_copy_land(l->strict, l->bulk ? host_barrier_object(l->barrier) : NULL);
     if (l->bulk) {
@@ -119,6 +124,12 @@ void host_bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t barr
         host_finding("cp.async.bulk of %u bytes from %p to %08x", bytes, from, to);
         host_trap("cp.async.bulk");
     }
+    if (host_now->heard) {
+        host_finding(
+            "cp.async.bulk of %u bytes from %p: no fence.proxy.async stands behind what its thread "
+            "has heard of other blocks or of the launch before",
+            bytes, from);
+    }
     if (mask >> host_now->cluster != 0) {
         host_finding("cp.async.bulk: mask %x in a cluster of %d", mask, host_now->cluster);
         host_trap("cp.async.bulk");
@@ -134,6 +145,12 @@ void host_bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t barr
 }
 
 void host_copies_see(void)
+{
+    host_copies_follow();
+    host_now->heard = false;
+}
+
+void host_copies_follow(void)
 {
     host_needs(host_card()->bulk_copies, "fence.proxy.async");
     strict_proxy_fence();

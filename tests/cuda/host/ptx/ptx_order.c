@@ -125,6 +125,7 @@ void host_load_words(const void *at, void *value, size_t bytes, size_t word)
 {
     check_place(at, bytes, "ld.relaxed.gpu.global");
     host_ask(at, bytes);
+    host_now->heard_words = true;
     for (size_t i = 0; i < bytes; i += word) {
         strict_read((const unsigned char *)at + i, word, STRICT_RELAXED, STRICT_GPU);
         host_load((const unsigned char *)at + i, (unsigned char *)value + i, word);
@@ -133,9 +134,27 @@ void host_load_words(const void *at, void *value, size_t bytes, size_t word)
 
 void host_load_first(const void *at, void *value, size_t wanted, size_t bytes)
 {
-    check_place(at, bytes, "a load");
+    if ((uintptr_t)at % bytes != 0) {
+        host_finding("a load of %zu bytes at %p", bytes, at);
+        host_trap("a load");
+    }
     (void)wanted; /* where nobody watches */
     strict_read(at, wanted, STRICT_PLAIN, STRICT_CTA);
+    memcpy(value, at, bytes);
+}
+
+/* As a plain store and load, of which the watch only wants that the place is there. */
+void host_store_alike(void *at, const void *value, size_t bytes)
+{
+    check_place(at, bytes, "a store");
+    strict_write(at, bytes, STRICT_RELAXED, STRICT_GPU);
+    memcpy(at, value, bytes);
+}
+
+void host_load_alike(const void *at, void *value, size_t bytes)
+{
+    check_place(at, bytes, "a load");
+    strict_read(at, bytes, STRICT_RELAXED, STRICT_GPU);
     memcpy(value, at, bytes);
 }
 
@@ -144,6 +163,7 @@ uint32_t host_load_acquire(const uint32_t *at)
     uint32_t v;
     check_place(at, 4, "ld.acquire.gpu.global");
     host_ask(at, 4);
+    host_now->heard = true;
     strict_read(at, 4, STRICT_ACQUIRE, STRICT_GPU);
     host_load(at, &v, 4);
     return v;
@@ -203,8 +223,8 @@ uint64_t host_atomic_add_wide(uint64_t *at, uint64_t n, enum strict_order order)
 
 void host_fence(enum strict_scope scope)
 {
-    (void)scope;
     host_all_seen();
+    host_now->heard |= host_now->heard_words && scope != STRICT_CTA;
     strict_fence(scope);
 }
 

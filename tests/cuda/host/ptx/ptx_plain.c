@@ -102,7 +102,7 @@ float host_divide(float a, float b)
 
 void host_registers(int n, bool more)
 {
-    if (host_card()->code_specific) {
+    if (host_card()->code_specific || host_card()->code_family) {
         if (n < 24 || n > 256 || n % 8 != 0) {
             host_finding("setmaxnreg %d", n);
         }

@@ -1,260 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The GPUs that the bench poses: what they have, and which of the built codes runs on them. */
+ * The GPUs that the bench poses: what they have, which of the built codes runs on them, and which device is one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/device/cards.h"
 #include "tests/cuda/host/host.h"
 
-#define GB (1ull << 30)
-#define MB (1ll << 20)
-#define KB 1024
-
 /* What the Makefile builds (CUDA_ARCH there). Code runs on GPUs of its major version with the same or a later minor
- * one, code with an `a` on exactly its own. The portable code is for all others from its version on. */
-static const struct {
-    int code;
-    bool specific;
-} built[] = {{80, false}, {86, false}, {89, false}, {90, true}, {100, false}, {120, false}};
-enum { PORTABLE = 100 };
+ * one, code with an `a` on exactly its own. Portable code of the first and the last kind is for all others from its
+ * version on; where there is one kind, there is none. */
+static const char built[] = CUDA_CODES;
 
-/* A block may have all of a multiprocessor's shared memory but one kilobyte. */
-#define SHARED(kilobytes) .block_shared = ((kilobytes)-1) * KB, .sm_shared = (kilobytes)*KB
-#define TURING .major = 7, .minor = 5
-#define AMPERE(its_minor) .major = 8, .minor = its_minor
-#define HOPPER .major = 9, .minor = 0, .overlaps = true, .clusters = true, .bulk_copies = true
-#define BLACKWELL(its_major, its_minor)                                                                \
-    .major = its_major, .minor = its_minor, .overlaps = true, .clusters = true, .bulk_copies = true
+static struct host_card cards[CUDA_N_CARDS];
+enum { EXIT_USAGE = 2, HOPPER = 9 };
 
-/* Clocks are those of the driver: twice that many transfers a second. */
-static struct host_card cards[] = {
-    {.name = "t4", /* that no code is for */
-        .full_name = "Tesla T4",
-        TURING,
-        .n_sms = 40,
-        SHARED(65),
-        .sm_threads = 1024,
-        .l2_bytes = 4 * MB,
-        .memory_bytes = 16 * GB,
-        .memory_clock_khz = 5001000,
-        .memory_bus_bits = 256},
-    {.name = "3060",
-        .full_name = "NVIDIA GeForce RTX 3060",
-        AMPERE(6),
-        .n_sms = 28,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 2304 * KB,
-        .memory_bytes = 12 * GB,
-        .memory_clock_khz = 7501000,
-        .memory_bus_bits = 192},
-    {.name = "3090",
-        .full_name = "NVIDIA GeForce RTX 3090",
-        AMPERE(6),
-        .n_sms = 82,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 6 * MB,
-        .memory_bytes = 24 * GB,
-        .memory_clock_khz = 9751000,
-        .memory_bus_bits = 384},
-    {.name = "4070",
-        .full_name = "NVIDIA GeForce RTX 4070",
-        AMPERE(9),
-        .n_sms = 46,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 36 * MB,
-        .memory_bytes = 12 * GB,
-        .memory_clock_khz = 10501000,
-        .memory_bus_bits = 192},
-    {.name = "4090",
-        .full_name = "NVIDIA GeForce RTX 4090",
-        AMPERE(9),
-        .n_sms = 128,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 72 * MB,
-        .memory_bytes = 24 * GB,
-        .memory_clock_khz = 10501000,
-        .memory_bus_bits = 384},
-    {.name = "l4",
-        .full_name = "NVIDIA L4",
-        AMPERE(9),
-        .n_sms = 58,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 48 * MB,
-        .memory_bytes = 24 * GB,
-        .memory_clock_khz = 6251000,
-        .memory_bus_bits = 192},
-    {.name = "l40s",
-        .full_name = "NVIDIA L40S",
-        AMPERE(9),
-        .n_sms = 142,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 96 * MB,
-        .memory_bytes = 48 * GB,
-        .memory_clock_khz = 9001000,
-        .memory_bus_bits = 384},
-    {.name = "a10",
-        .full_name = "NVIDIA A10",
-        AMPERE(6),
-        .n_sms = 72,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 6 * MB,
-        .memory_bytes = 24 * GB,
-        .memory_clock_khz = 6251000,
-        .memory_bus_bits = 384},
-    {.name = "a100",
-        .full_name = "NVIDIA A100-SXM4-80GB",
-        AMPERE(0),
-        .n_sms = 108,
-        SHARED(164),
-        .sm_threads = 2048,
-        .l2_bytes = 40 * MB,
-        .memory_bytes = 80 * GB,
-        .memory_clock_khz = 1593000,
-        .memory_bus_bits = 5120},
-    {.name = "orin",
-        .full_name = "Orin",
-        AMPERE(7),
-        .n_sms = 16,
-        SHARED(164),
-        .sm_threads = 1536,
-        .l2_bytes = 4 * MB,
-        .memory_bytes = 64 * GB,
-        .unified = true,
-        .memory_clock_khz = 3200000,
-        .memory_bus_bits = 256},
-    {.name = "h100-pcie",
-        .full_name = "NVIDIA H100 PCIe",
-        HOPPER,
-        .n_sms = 114,
-        SHARED(228),
-        .sm_threads = 2048,
-        .l2_bytes = 50 * MB,
-        .memory_bytes = 80 * GB,
-        .memory_clock_khz = 1593000,
-        .memory_bus_bits = 5120},
-    {.name = "h100",
-        .full_name = "NVIDIA H100 80GB HBM3",
-        HOPPER,
-        .n_sms = 132,
-        SHARED(228),
-        .sm_threads = 2048,
-        .l2_bytes = 50 * MB,
-        .memory_bytes = 80 * GB,
-        .memory_clock_khz = 2619000,
-        .memory_bus_bits = 5120},
-    {.name = "h200",
-        .full_name = "NVIDIA H200",
-        HOPPER,
-        .n_sms = 132,
-        SHARED(228),
-        .sm_threads = 2048,
-        .l2_bytes = 60 * MB,
-        .memory_bytes = 141 * GB,
-        .memory_clock_khz = 3201000,
-        .memory_bus_bits = 6144},
-    {.name = "mig",
-        .full_name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
-        HOPPER,
-        .n_sms = 16,
-        SHARED(228),
-        .sm_threads = 2048,
-        .l2_bytes = 6400 * KB,
-        .memory_bytes = 10 * GB,
-        .memory_clock_khz = 2619000,
-        .memory_bus_bits = 640},
-    {.name = "gb10",
-        .full_name = "NVIDIA GB10",
-        BLACKWELL(12, 1),
-        .n_sms = 48,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 24 * MB,
-        .memory_bytes = 120 * GB,
-        .unified = true,
-        .memory_clock_khz = 4266000,
-        .memory_bus_bits = 256},
-    {.name = "thor",
-        .full_name = "NVIDIA Thor",
-        BLACKWELL(11, 0),
-        .n_sms = 20,
-        SHARED(228),
-        .sm_threads = 1536,
-        .l2_bytes = 32 * MB,
-        .memory_bytes = 122 * GB,
-        .unified = true,
-        .memory_clock_khz = 4266000,
-        .memory_bus_bits = 256},
-    {.name = "5070",
-        .full_name = "NVIDIA GeForce RTX 5070",
-        BLACKWELL(12, 0),
-        .n_sms = 48,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 48 * MB,
-        .memory_bytes = 12 * GB,
-        .memory_clock_khz = 14001000,
-        .memory_bus_bits = 192},
-    {.name = "5080",
-        .full_name = "NVIDIA GeForce RTX 5080",
-        BLACKWELL(12, 0),
-        .n_sms = 84,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 64 * MB,
-        .memory_bytes = 16 * GB,
-        .memory_clock_khz = 15001000,
-        .memory_bus_bits = 256},
-    {.name = "5090",
-        .full_name = "NVIDIA GeForce RTX 5090",
-        BLACKWELL(12, 0),
-        .n_sms = 170,
-        SHARED(100),
-        .sm_threads = 1536,
-        .l2_bytes = 96 * MB,
-        .memory_bytes = 32 * GB,
-        .memory_clock_khz = 14001000,
-        .memory_bus_bits = 512},
-    {.name = "b200",
-        .full_name = "NVIDIA B200",
-        BLACKWELL(10, 0),
-        .n_sms = 148,
-        SHARED(228),
-        .sm_threads = 2048,
-        .l2_bytes = 126 * MB,
-        .memory_bytes = 180 * GB,
-        .memory_clock_khz = 3996000,
-        .memory_bus_bits = 8192},
-};
-enum { N_CARDS = sizeof cards / sizeof *cards, EXIT_USAGE = 2 };
-
-/* The latest code that runs on each; 0: none does, and no kernel can be launched there. */
-__attribute__((constructor)) static void find_codes(void)
+/* The latest code that runs on a card; 0: none does, and no kernel can be launched there. */
+static void find_code(struct host_card *c)
 {
-    for (int i = 0; i < N_CARDS; i++) {
-        struct host_card *c = &cards[i];
-        for (size_t k = 0; k < sizeof built / sizeof *built; k++) {
-            int major = built[k].code / 10, minor = built[k].code % 10;
-            if (major == c->major && (built[k].specific ? minor == c->minor : minor <= c->minor)) {
-                c->code = built[k].code;
-                c->code_specific = built[k].specific;
-            }
+    const int capability = 10 * c->major + c->minor;
+    int first = 0, last = 0, n = 0;
+    for (const char *at = built; *at; n++) {
+        char *rest;
+        const int code = (int)strtol(at, &rest, 10);
+        const bool specific = *rest == 'a';
+        if (code / 10 == c->major && (specific ? code == capability : code <= capability)) {
+            c->code = code;
+            c->code_specific = specific;
+            c->code_family = *rest == 'f';
         }
-        if (c->code == 0 && 10 * c->major + c->minor >= PORTABLE) {
-            c->code = PORTABLE;
-        }
+        first = first ? first : code;
+        last = code;
+        at = rest + strcspn(rest, " ");
+        at += strspn(at, " ");
+    }
+    if (c->code == 0 && n > 1 && capability >= first) {
+        c->code = capability >= last ? last : first;
+    }
+}
+
+__attribute__((constructor(101))) static void make_cards(void)
+{
+    for (int i = 0; i < CUDA_N_CARDS; i++) {
+        const struct cuda_card *card = &cuda_cards[i];
+        const bool hopper = card->capability >= 10 * HOPPER;
+        cards[i] = (struct host_card){
+            .name = card->name,
+            .full_name = card->full_name,
+            .major = card->capability / 10,
+            .minor = card->capability % 10,
+            .n_sms = card->n_sms,
+            .block_shared = (card->shared_kb - 1) << 10,
+            .sm_shared = card->shared_kb << 10,
+            .sm_threads = card->capability == 75                             ? 1024
+                          : card->capability % 10 || card->capability >= 110 ? 1536
+                                                                             : 2048,
+            .l2_bytes = (int64_t)card->l2_kb << 10,
+            .memory_bytes = (uint64_t)card->memory_gb << 30,
+            .unified = card->unified,
+            .overlaps = hopper,
+            .clusters = hopper,
+            .bulk_copies = hopper,
+            .memory_clock_khz = card->memory_khz,
+            .memory_bus_bits = card->memory_bits,
+            .sm_clock_khz = 1000 * card->sm_mhz,
+        };
+        find_code(&cards[i]);
     }
 }
 
 const struct host_card *host_card_find(const char *name)
 {
-    for (int i = 0; i < N_CARDS; i++) {
+    for (int i = 0; i < CUDA_N_CARDS; i++) {
         if (strcmp(cards[i].name, name) == 0) {
             return &cards[i];
         }
@@ -264,22 +81,39 @@ const struct host_card *host_card_find(const char *name)
 
 const struct host_card *host_card_at(int i)
 {
-    return i >= 0 && i < N_CARDS ? &cards[i] : NULL;
+    return i >= 0 && i < CUDA_N_CARDS ? &cards[i] : NULL;
+}
+
+static const struct host_card *posed[HOST_MOST_DEVICES];
+static int n_posed = -1; /* not known yet */
+
+static void pose(const char *name)
+{
+    const struct host_card *card = host_card_find(name);
+    if (!card || n_posed == HOST_MOST_DEVICES) {
+        fprintf(stderr, "HOST_CARD: there is no %s (tests/cuda/host/runtime/card.c)\n",
+            card ? "room for more" : name);
+        exit(EXIT_USAGE);
+    }
+    posed[n_posed++] = card;
+}
+
+int host_n_devices(void)
+{
+    if (n_posed < 0) {
+        const char *names = getenv("HOST_CARD");
+        char *copy = strdup(names && *names ? names : "h100"), *save = NULL;
+        n_posed = 0;
+        for (char *name = strtok_r(copy, ",", &save); name && strcmp(copy, "none") != 0;
+             name = strtok_r(NULL, ",", &save)) {
+            pose(name);
+        }
+        free(copy);
+    }
+    return n_posed;
 }
 
 const struct host_card *host_card(void)
 {
-    static const struct host_card *posed;
-    static bool known;
-    if (!known) {
-        const char *name = getenv("HOST_CARD");
-        name = name && *name ? name : "h100";
-        posed = host_card_find(name);
-        if (!posed && strcmp(name, "none") != 0) {
-            fprintf(stderr, "HOST_CARD: there is no %s (tests/cuda/host/runtime/card.c)\n", name);
-            exit(EXIT_USAGE);
-        }
-        known = true;
-    }
-    return posed;
+    return host_n_devices() > 0 ? posed[host_device()] : NULL;
 }

@@ -13,6 +13,8 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t served = PTHREAD_COND_INITIALIZER;
 static uint64_t next_ticket, serving;
+static int device_now;               /* under the lock */
+static _Thread_local int own_device; /* that the thread has set */
 
 static void take_lock(void)
 {
@@ -35,11 +37,13 @@ static void give_lock(void)
 void host_breathe(bool sleeps)
 {
     const struct timespec nap = {.tv_nsec = 100000};
+    const int device = device_now;
     give_lock();
     if (sleeps) {
         nanosleep(&nap, NULL);
     }
     take_lock();
+    device_now = device;
 }
 
 void host_kernel_register(const struct host_kernel *kernel);
@@ -50,6 +54,25 @@ void host_kernel_register(const struct host_kernel *kernel)
         host_kernel_add(kernel);
     }
     give_lock();
+}
+
+/* ---- Devices ---- */
+
+int host_device(void)
+{
+    return device_now;
+}
+
+int host_device_turn(int device)
+{
+    const int before = device_now;
+    device_now = device;
+    return before;
+}
+
+void host_device_set(int device)
+{
+    own_device = device_now = device;
 }
 
 /* ---- Chance ---- */
@@ -87,7 +110,7 @@ uint32_t host_random(uint32_t n)
 static _Thread_local cudaError_t last_error;
 _Thread_local bool
     host_in_call; /* this thread is one that runs a host function of a stream (runtime_work.c) */
-static cudaError_t lost;
+static cudaError_t lost[HOST_MOST_DEVICES];
 
 /* After these nothing works any more until the process ends. */
 static bool stays(cudaError_t error)
@@ -107,13 +130,13 @@ static bool stays(cudaError_t error)
 
 cudaError_t host_device_error(void)
 {
-    return lost;
+    return lost[device_now];
 }
 
 void host_device_lost(cudaError_t error)
 {
-    if (!lost) {
-        lost = error;
+    if (!lost[device_now]) {
+        lost[device_now] = error;
         host_streams_drop();
     }
 }
@@ -121,6 +144,7 @@ void host_device_lost(cudaError_t error)
 cudaError_t host_enter(enum host_call call)
 {
     take_lock();
+    device_now = own_device;
     if (host_in_call) {
         host_finding(
             "%s: a host function of a stream may call nothing of the runtime", fault_call_name(call));
@@ -130,10 +154,20 @@ cudaError_t host_enter(enum host_call call)
     if (planted && stays(planted)) {
         host_device_lost(planted);
     }
-    if (call == CALL_cudaGetDeviceCount) {
-        return planted ? planted : !host_card() ? cudaErrorNoDevice : cudaSuccess;
+    if (call == CALL_cudaDriverGetVersion) {
+        return planted;
     }
-    return planted ? planted : lost ? lost : !host_card() ? cudaErrorNoDevice : cudaSuccess;
+    if (call == CALL_cudaGetDeviceCount) {
+        return planted               ? planted
+               : fault_driver() >= 0 ? cudaErrorInsufficientDriver
+               : !host_card()        ? cudaErrorNoDevice
+                                     : cudaSuccess;
+    }
+    const bool leaves = call == CALL_cudaSetDevice; /* a device that is lost may be left */
+    return planted        ? planted
+           : !host_card() ? cudaErrorNoDevice
+           : leaves       ? cudaSuccess
+                          : host_device_error();
 }
 
 cudaError_t host_enter_outside_capture(enum host_call call)
@@ -154,7 +188,7 @@ cudaError_t host_leave(cudaError_t result)
 cudaError_t cudaGetLastError(void)
 {
     take_lock();
-    cudaError_t result = lost ? lost : last_error;
+    cudaError_t result = lost[own_device] ? lost[own_device] : last_error;
     last_error = cudaSuccess;
     give_lock();
     return result;

@@ -18,10 +18,10 @@ extern "C" {
 
 /* HOST_SEED in the environment; 1 without. */
 uint64_t host_seed(void);
-/* Bytes of device memory and of pinned memory that are allocated now. */
+/* Bytes of the device's memory and of pinned memory that are allocated now. */
 size_t host_memory_held(void);
 size_t host_pinned_held(void);
-/* Bytes of device memory that there are, and that can be allocated now. */
+/* Bytes of the device's memory that there are, and that can be allocated now. */
 uint64_t host_memory_total(void);
 uint64_t host_memory_free(void);
 
@@ -35,6 +35,11 @@ cudaError_t host_leave(cudaError_t result);
 /* As host_enter for calls that wait or that touch the NULL stream: a thread that captures may not make them, and its
  * capture is spoiled. */
 cudaError_t host_enter_outside_capture(enum host_call call);
+
+/* What is done from now on is done for this device; returns the one before. It ends with the call, or before. */
+int host_device_turn(int device);
+/* The calling thread's device, as cudaSetDevice has it. */
+void host_device_set(int device);
 
 /* The device is lost: every later call says so, what was queued is dropped. The first error stays. */
 void host_device_lost(cudaError_t error);
@@ -50,6 +55,7 @@ struct host_area {
     char *at;
     size_t bytes;
     enum host_memory kind; /* HOST_GLOBAL or HOST_PINNED */
+    int device;            /* whose memory it is; pinned memory is every device's */
     char *mapped;          /* with the guards on both sides */
     size_t mapped_bytes, slack;
     int number;
@@ -60,6 +66,10 @@ struct host_area {
 const struct host_area *host_area_of(const void *at);
 /* Whether `rows` rows of `bytes` lie in one area; memory of the host alone always does. Else a finding. */
 bool host_area_holds(const void *at, size_t pitch, size_t bytes, size_t rows, const char *call);
+/* Whether the device can reach the area: its own memory, and all that is pinned. Else a finding. */
+bool host_area_reached(const struct host_area *area, int device, const char *call);
+/* Of devices' memory, only this one's can be touched from now on. */
+void host_memory_stand(int device);
 /* Whether a kernel has touched what it may not. */
 bool host_address_fault(void);
 /* Sets memory of the device; large runs of zeros cost no memory of the host. */
@@ -113,7 +123,8 @@ struct host_operation {
 };
 
 struct CUstream_st {
-    int number;          /* as strict counts; 1: the NULL stream */
+    int device;
+    int number;          /* as strict counts; the first are the NULL streams */
     bool blocking, gone; /* waits for the NULL stream and it for this one; destroyed by the program */
     struct host_operation *first, *last;
     struct CUgraph_st *capture; /* NULL: it does not capture */
@@ -125,8 +136,8 @@ struct CUstream_st {
     struct CUstream_st *next;
 };
 
-/* All of them, the NULL stream first. */
-extern struct CUstream_st *host_streams;
+/* All of each device, the NULL stream first. */
+extern struct CUstream_st *host_streams[HOST_MOST_DEVICES];
 /* NULL: there is no such stream; a finding has told so. */
 struct CUstream_st *host_stream_of(cudaStream_t stream, const char *call);
 /* Queues a copy of the work, or notes it in the stream's graph; takes over what it owns. */
@@ -134,9 +145,10 @@ cudaError_t host_queue(struct CUstream_st *stream, struct host_work *work, uint6
 void host_work_free(struct host_work *work);
 /* All streams that this thread captures in are spoiled; false: it captures in none. */
 bool host_spoil_captures(void);
+/* What the device had still to do is not done. */
 void host_streams_drop(void);
 
-/* Lets the device go on a little, as the seed says. */
+/* Lets the devices go on a little, as the seed says. */
 void host_device_some(int most_slices);
 /* For a query: few or very many, so that who asks now and then does not wait for ever. */
 int host_query_slices(void);
@@ -166,6 +178,11 @@ void host_event_dropped(struct CUevent_st *event);
 double host_launch_share(const struct host_launch *launch);
 /* The number of the launch that is queued now, which goes into the file that HOST_LAUNCHES names in the environment. */
 int host_launch_number(const struct host_launch *launch);
+/* The program asks for what the device has not done yet. */
+void host_asked_early(void);
+/* Since the last such question: whether the program has asked so in front of its first launch. For tests that are built
+ * for GPUs too: they name it as weak. */
+bool host_launch_waited(void);
 
 /* ---- Graphs (runtime_graph.c) ---- */
 

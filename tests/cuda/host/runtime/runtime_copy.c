@@ -66,7 +66,9 @@ static cudaError_t copy(
     if (w->bytes == 0 || w->rows == 0) {
         return cudaSuccess;
     }
-    if (!suits(w, kind, call) || !host_area_holds(w->to, w->to_pitch, w->bytes, w->rows, call) ||
+    if (!suits(w, kind, call) || !host_area_reached(host_area_of(w->to), stream->device, call) ||
+        !host_area_reached(host_area_of(w->from), stream->device, call) ||
+        !host_area_holds(w->to, w->to_pitch, w->bytes, w->rows, call) ||
         !host_area_holds(w->from, w->from_pitch, w->bytes, w->rows, call)) {
         return cudaErrorInvalidValue;
     }
@@ -146,7 +148,8 @@ static cudaError_t fill(
         host_finding("%s: %p is not memory of the device", call, at);
         return cudaErrorInvalidValue;
     }
-    if (!host_area_holds(at, bytes, bytes, 1, call)) {
+    if (!host_area_reached(host_area_of(at), stream->device, call) ||
+        !host_area_holds(at, bytes, bytes, 1, call)) {
         return cudaErrorInvalidValue;
     }
     cudaError_t result = host_queue(stream, &w, 0);

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the posed GPU says of itself, and the profiler that there is not. */
+ * What the posed GPUs say of themselves, and the profiler that there is not. */
 #include <cuda_profiler_api.h>
 #include <stdio.h>
 
 #include "tests/cuda/host/runtime/runtime.h"
 
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    cudaError_t result = host_enter(CALL_cudaDriverGetVersion);
+    if (!result) {
+        *version = fault_driver() >= 0 ? fault_driver() : CUDART_VERSION;
+    }
+    return host_leave(result);
+}
+
 cudaError_t cudaGetDeviceCount(int *n)
 {
     cudaError_t result = host_enter(CALL_cudaGetDeviceCount);
-    *n = result ? 0 : 1;
+    *n = result ? 0 : host_n_devices();
     return host_leave(result);
 }
 
@@ -16,24 +25,37 @@ cudaError_t cudaGetDevice(int *device)
 {
     cudaError_t result = host_enter(CALL_cudaGetDevice);
     if (!result) {
-        *device = 0;
+        *device = host_device();
     }
     return host_leave(result);
+}
+
+static bool is_there(int device)
+{
+    return device >= 0 && device < host_n_devices();
 }
 
 cudaError_t cudaSetDevice(int device)
 {
     cudaError_t result = host_enter(CALL_cudaSetDevice);
-    return host_leave(result ? result : device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    result = result || !fault_mode() ? result : cudaErrorDevicesUnavailable;
+    if (!result && !is_there(device)) {
+        result = cudaErrorInvalidDevice;
+    } else if (!result) {
+        host_device_set(device);
+        result = host_device_error();
+    }
+    return host_leave(result);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
     cudaError_t result = host_enter(CALL_cudaGetDeviceProperties);
-    if (!result && device != 0) {
+    if (!result && !is_there(device)) {
         result = cudaErrorInvalidDevice;
     }
     if (!result) {
+        host_device_turn(device);
         const struct host_card *c = host_card();
         *p = (struct cudaDeviceProp){
             .totalGlobalMem = host_memory_total(),
@@ -64,8 +86,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 static cudaError_t attribute_of(const struct host_card *c, enum cudaDeviceAttr attribute, int *value)
 {
     switch (attribute) {
+    case cudaDevAttrClockRate:
+        *value = c->sm_clock_khz;
+        break;
     case cudaDevAttrMultiProcessorCount:
         *value = c->n_sms;
+        break;
+    case cudaDevAttrComputeMode:
+        *value = fault_mode();
         break;
     case cudaDevAttrIntegrated:
         *value = c->unified;
@@ -101,7 +129,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 {
     cudaError_t result = host_enter(CALL_cudaDeviceGetAttribute);
     if (!result) {
-        result = device == 0 ? attribute_of(host_card(), attribute, value) : cudaErrorInvalidDevice;
+        result = is_there(device) ? cudaSuccess : cudaErrorInvalidDevice;
+    }
+    if (!result) {
+        host_device_turn(device);
+        result = attribute_of(host_card(), attribute, value);
     }
     return host_leave(result);
 }

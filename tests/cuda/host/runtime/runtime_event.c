@@ -6,6 +6,7 @@
 #include "tests/cuda/host/runtime/runtime.h"
 
 struct CUevent_st {
+    int device;
     bool timed, gone, captured;
     uint64_t latest, done; /* records; 0: none yet */
     int n_waiting;         /* records in streams */
@@ -65,6 +66,7 @@ void host_event_dropped(struct CUevent_st *event)
 static cudaError_t event_new(cudaEvent_t *event, unsigned flags)
 {
     struct CUevent_st *e = calloc(1, sizeof *e);
+    e->device = host_device();
     e->timed = !(flags & cudaEventDisableTiming);
     e->next = events;
     events = e;
@@ -104,7 +106,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     cudaError_t result = host_enter(CALL_cudaEventRecord);
     struct CUevent_st *e = result ? NULL : event_of(event, "cudaEventRecord");
     struct CUstream_st *s = e ? host_stream_of(stream, "cudaEventRecord") : NULL;
-    if (!result && !s) {
+    if (!result && (!s || s->device != e->device)) {
         result = cudaErrorInvalidResourceHandle;
     }
     if (!result) {
@@ -149,6 +151,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     cudaError_t result = host_enter(CALL_cudaEventQuery);
     result = result ? result : asked(event, &e, "cudaEventQuery");
     if (!result) {
+        if (!event_done(e)) {
+            host_asked_early();
+        }
         host_device_some(host_query_slices());
         result = host_device_error() ? host_device_error()
                  : event_done(e)     ? cudaSuccess
@@ -177,7 +182,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     cudaError_t result = host_enter(CALL_cudaEventElapsedTime);
     struct CUevent_st *a = result ? NULL : event_of(begin, "cudaEventElapsedTime");
     struct CUevent_st *b = a ? event_of(end, "cudaEventElapsedTime") : NULL;
-    if (!result && (!b || !a->timed || !b->timed || !a->latest || !b->latest)) {
+    if (!result &&
+        (!b || a->device != b->device || !a->timed || !b->timed || !a->latest || !b->latest)) {
         result = cudaErrorInvalidResourceHandle;
     } else if (!result) {
         host_device_some(64);

@@ -12,11 +12,13 @@ struct nodes {
 
 struct CUgraph_st {
     struct nodes nodes;
+    int device;
     struct CUgraph_st *next;
 };
 
 struct CUgraphExec_st {
     struct nodes nodes;
+    int device;
     struct CUgraphExec_st *next;
 };
 
@@ -77,9 +79,11 @@ cudaError_t host_graph_add(struct CUgraph_st *graph, struct host_work *work)
 bool host_spoil_captures(void)
 {
     bool any = false;
-    for (struct CUstream_st *s = host_streams; s; s = s->next) {
-        if (s->capture && (!s->local || pthread_equal(s->capturer, pthread_self()))) {
-            s->spoiled = any = true;
+    for (int i = 0; i < host_n_devices(); i++) {
+        for (struct CUstream_st *s = host_streams[i]; s; s = s->next) {
+            if (s->capture && (!s->local || pthread_equal(s->capturer, pthread_self()))) {
+                s->spoiled = any = true;
+            }
         }
     }
     return any;
@@ -92,13 +96,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     if (!result && (!s || mode == cudaStreamCaptureModeRelaxed)) {
         result = s ? cudaErrorNotSupported : cudaErrorInvalidResourceHandle;
     }
-    if (!result && s == host_streams) {
+    if (!result && s == host_streams[s->device]) {
         result = cudaErrorStreamCaptureUnsupported;
     } else if (!result && s->capture) {
         result = cudaErrorIllegalState;
     }
     if (!result) {
         s->capture = calloc(1, sizeof *s->capture);
+        s->capture->device = s->device;
         s->capturer = pthread_self();
         s->local = mode == cudaStreamCaptureModeThreadLocal;
         s->spoiled = false;
@@ -165,6 +170,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     if (!result) {
         struct CUgraphExec_st *e = calloc(1, sizeof *e);
         e->nodes = nodes_copy(&graph->nodes);
+        e->device = graph->device;
         e->next = execs;
         execs = *exec = e;
     }
@@ -179,6 +185,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     struct CUstream_st *s = result ? NULL : host_stream_of(stream, "cudaGraphLaunch");
     if (!result && (!s || !exec_at(exec, "cudaGraphLaunch"))) {
         result = s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
+    }
+    if (!result && exec->device != s->device) {
+        host_finding(
+            "cudaGraphLaunch: a graph of device %d in a stream of device %d", exec->device, s->device);
+        result = cudaErrorInvalidValue;
     }
     if (!result && s->capture) {
         host_finding("cudaGraphLaunch: the bench has no graphs in graphs");

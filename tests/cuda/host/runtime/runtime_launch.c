@@ -11,24 +11,26 @@ enum { USUAL_SHARED = 48 << 10, MOST_CLUSTER = 8 };
 /* What the program has set. */
 struct setting {
     const struct host_kernel *kernel;
+    int device;
     int most_dynamic; /* shared memory; 0: what there is without asking */
     struct setting *next;
 };
 
 static struct setting *settings;
 static int n_launches;
+static bool asked_early, waited, launched; /* for host_launch_waited */
 
 /* ---- What is known of a kernel ---- */
 
 static struct setting *setting_of(const struct host_kernel *kernel)
 {
     struct setting *s = settings;
-    while (s && s->kernel->code != kernel->code) {
+    while (s && (s->kernel->code != kernel->code || s->device != host_device())) {
         s = s->next;
     }
     if (!s) {
         s = calloc(1, sizeof *s);
-        *s = (struct setting){.kernel = kernel, .next = settings};
+        *s = (struct setting){.kernel = kernel, .device = host_device(), .next = settings};
         settings = s;
     }
     return s;
@@ -158,11 +160,25 @@ static cudaError_t check(const struct host_launch *l)
 
 /* ---- The launch ---- */
 
+void host_asked_early(void)
+{
+    asked_early = true;
+}
+
+bool host_launch_waited(void)
+{
+    const bool first = waited;
+    asked_early = waited = launched = false;
+    return first;
+}
+
 /* Listed, a line each, so that two versions of the program can be compared. */
 int host_launch_number(const struct host_launch *l)
 {
     static FILE *list;
     static bool known;
+    waited = launched ? waited : asked_early;
+    launched = true;
     if (!known) {
         const char *name = getenv("HOST_LAUNCHES");
         list = name ? fopen(name, "w") : NULL;
@@ -191,7 +207,8 @@ static void *copy_args(const struct host_kernel *k, void **args)
 static cudaError_t launch(struct host_launch *l, void **args, cudaStream_t at, const char *call)
 {
     struct CUstream_st *stream = host_stream_of(at, call);
-    cudaError_t result = stream ? check(l) : cudaErrorInvalidResourceHandle;
+    const bool here = stream && stream->device == host_device();
+    cudaError_t result = here ? check(l) : cudaErrorInvalidResourceHandle;
     if (result) {
         return result;
     }

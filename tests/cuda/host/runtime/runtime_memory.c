@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Device memory and pinned memory of the host. Each area lies alone between pages that nobody may touch, and ends or
- * begins at one of them, as the seed says; a freed one is never given out again. */
+ * begins at one of them, as the seed says; a freed one is never given out again. Where there are several devices,
+ * nobody may touch the pages of those whose turn it is not. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ enum { FRESH = 0xcd, CANARY = 0xb7, ALT_STACK = 64 << 10, EXIT_FINDINGS = 3 };
 
 static struct host_area *areas;
 static int n_areas;
-static size_t held[2]; /* device, pinned */
+static size_t held[HOST_MOST_DEVICES], held_pinned;
+static int standing; /* the device whose memory can be touched */
 
 static size_t up(size_t n, size_t unit)
 {
@@ -34,12 +36,12 @@ static size_t up(size_t n, size_t unit)
 
 size_t host_memory_held(void)
 {
-    return up(held[0], GRAIN); /* a driver takes pages of 2 MB and shares them out */
+    return up(held[host_device()], GRAIN); /* a driver takes pages of 2 MB and shares them out */
 }
 
 size_t host_pinned_held(void)
 {
-    return held[1];
+    return held_pinned;
 }
 
 uint64_t host_memory_total(void)
@@ -50,7 +52,7 @@ uint64_t host_memory_total(void)
 uint64_t host_memory_free(void)
 {
     uint64_t used = host_memory_held() + (fault_memory() ? 0 : DRIVER_BYTES);
-    used += host_card()->unified ? held[1] : 0;
+    used += host_card()->unified ? held_pinned : 0;
     return used < host_memory_total() ? host_memory_total() - used : 0;
 }
 
@@ -89,6 +91,16 @@ bool host_area_holds(const void *at, size_t pitch, size_t bytes, size_t rows, co
     return true;
 }
 
+bool host_area_reached(const struct host_area *a, int device, const char *call)
+{
+    if (!a || a->kind != HOST_GLOBAL || a->device == device) {
+        return true;
+    }
+    host_finding(
+        "%s: memory %d of device %d in a stream of device %d", call, a->number, a->device, device);
+    return false;
+}
+
 void host_fill(void *at, int value, size_t bytes)
 {
     char *from = at, *end = from + bytes;
@@ -113,8 +125,20 @@ static char *pages_of(const struct host_area *a, char **end)
     return a->mapped + GUARD;
 }
 
+void host_memory_stand(int device)
+{
+    for (const struct host_area *a = device == standing ? NULL : areas; a; a = a->next) {
+        char *end, *at = pages_of(a, &end);
+        if (a->kind == HOST_GLOBAL && (a->device == device || a->device == standing)) {
+            mprotect(at, (size_t)(end - at), a->device == device ? PROT_READ | PROT_WRITE : PROT_NONE);
+        }
+    }
+    standing = device;
+}
+
 static void check_canaries(const struct host_area *a)
 {
+    host_memory_stand(a->device);
     char *end, *at = pages_of(a, &end);
     for (; at < end; at++) {
         if (at == a->at) {
@@ -171,6 +195,9 @@ static void describe_fault(const char *at)
     if (!a) {
         snprintf(fault_text, sizeof fault_text, "an access to %p, which is no memory of the device",
             (const void *)at);
+    } else if (a->kind == HOST_GLOBAL && a->device != standing) {
+        snprintf(fault_text, sizeof fault_text, "an access to memory %d of device %d by device %d",
+            a->number, a->device, standing);
     } else if (a->kind == HOST_CONSTANT) {
         snprintf(fault_text, sizeof fault_text,
             "an access to memory %d at offset %td, after it was freed", a->number, at - a->at);
@@ -216,8 +243,14 @@ __attribute__((constructor)) static void watch_faults(void)
 
 /* ---- Areas ---- */
 
+static size_t *held_of(const struct host_area *a)
+{
+    return a->kind == HOST_PINNED ? &held_pinned : &held[a->device];
+}
+
 static struct host_area *area_new(size_t bytes, enum host_memory kind)
 {
+    host_memory_stand(host_device());
     if (!n_areas++) {
         atexit(check_all);
     }
@@ -233,6 +266,7 @@ static struct host_area *area_new(size_t bytes, enum host_memory kind)
     a->at = a->mapped + GUARD + (host_random(4) ? pages - room : 0);
     a->bytes = bytes;
     a->kind = kind;
+    a->device = host_device();
     a->number = n_areas;
     a->next = areas;
     areas = a;
@@ -241,7 +275,7 @@ static struct host_area *area_new(size_t bytes, enum host_memory kind)
     memset(a->at, FRESH, filled);
     memset(a->at + bytes - filled, FRESH, filled);
     memset(a->at + bytes, CANARY, (size_t)(a->mapped + GUARD + pages - a->at) - bytes);
-    held[kind == HOST_PINNED] += room;
+    *held_of(a) += room;
     char label[64];
     snprintf(label, sizeof label, "%s memory %d", kind_name(a), a->number);
     strict_memory_add(a->at, bytes, kind, label, kind == HOST_PINNED);
@@ -253,7 +287,7 @@ static void area_free(struct host_area *a)
 {
     check_canaries(a);
     strict_memory_remove(a->at);
-    held[a->kind == HOST_PINNED] -= up(a->bytes, ALIGN);
+    *held_of(a) -= up(a->bytes, ALIGN);
     mmap(a->mapped, a->mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
         -1, 0);
     a->kind = HOST_CONSTANT;
@@ -302,10 +336,12 @@ static cudaError_t release(void *at, enum host_memory kind, const char *call)
     if (!a) {
         return at ? cudaErrorInvalidValue : cudaSuccess;
     }
+    const int asker = host_device_turn(kind == HOST_GLOBAL ? a->device : host_device());
     cudaError_t result = host_wait_device(call);
     if (!result) {
         area_free(a);
     }
+    host_device_turn(asker);
     return result;
 }
 

@@ -34,8 +34,8 @@ static bool null_stream_allows(const struct CUstream_st *stream, uint64_t order)
     if (!stream->blocking) {
         return true;
     }
-    const bool is_null = stream == host_streams;
-    for (const struct CUstream_st *s = host_streams; s; s = is_null ? s->next : NULL) {
+    const struct CUstream_st *null = host_streams[stream->device];
+    for (const struct CUstream_st *s = null; s; s = stream == null ? s->next : NULL) {
         if (s != stream && s->blocking && s->first && s->first->order < order) {
             return false;
         }
@@ -46,7 +46,7 @@ static bool null_stream_allows(const struct CUstream_st *stream, uint64_t order)
 static double share_in_use(void)
 {
     double share = 0;
-    for (const struct CUstream_st *s = host_streams; s; s = s->next) {
+    for (const struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
         for (const struct host_operation *op = s->first; op; op = op->next) {
             share += op->state == HOST_UNDER_WAY ? op->share : 0;
         }
@@ -77,10 +77,10 @@ static bool may_begin(
     return null_stream_allows(s, op->order) && has_room(op);
 }
 
-static int list_ready(struct ready ready[MOST_READY])
+/* Of the device whose turn it is, behind the n that are there. */
+static int list_ready(struct ready ready[MOST_READY], int n)
 {
-    int n = 0;
-    for (struct CUstream_st *s = host_streams; s; s = s->next) {
+    for (struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
         struct host_operation *front = NULL;
         for (struct host_operation *op = s->first; op && n < MOST_READY; front = op, op = op->next) {
             if (op->state == HOST_WAITS && !may_begin(s, op, front)) {
@@ -102,7 +102,7 @@ static int list_ready(struct ready ready[MOST_READY])
 /* Operations go out of their stream in order, and the stream with its last one if the program has destroyed it. */
 static void clear_ended(void)
 {
-    for (struct CUstream_st **at = &host_streams; *at;) {
+    for (struct CUstream_st **at = &host_streams[host_device()]; *at;) {
         struct CUstream_st *s = *at;
         while (s->first && s->first->state == HOST_ENDED) {
             struct host_operation *op = s->first;
@@ -132,7 +132,7 @@ static bool still_stuck(const struct host_operation *op)
     return op->stuck_at == n_turns && !op->thread && seconds() - op->stuck_s < ASK_AGAIN_S;
 }
 
-/* false: it is stuck. */
+/* On its device; false: it is stuck. */
 static bool go_on(const struct ready *r, int slices)
 {
     struct host_operation *op = r->op;
@@ -169,12 +169,34 @@ static bool go_on(const struct ready *r, int slices)
     return true;
 }
 
+/* What is ready on any device. */
+static int list_all(struct ready ready[MOST_READY])
+{
+    int n = 0;
+    const int asker = host_device();
+    for (int i = 0; i < host_n_devices(); i++) {
+        host_device_turn(i);
+        clear_ended();
+        n = host_device_error() ? n : list_ready(ready, n);
+    }
+    host_device_turn(asker);
+    return n;
+}
+
+static bool go_on_there(const struct ready *r, int slices)
+{
+    const int asker = host_device_turn(r->stream->device);
+    host_memory_stand(host_device());
+    const bool went = go_on(r, slices);
+    host_device_turn(asker);
+    return went;
+}
+
 /* Tries what is ready, beginning with one by chance, until something has gone on. */
 static enum went device_go(int slices, int *spent)
 {
     struct ready ready[MOST_READY];
-    clear_ended();
-    const int n = host_device_error() ? 0 : list_ready(ready);
+    const int n = list_all(ready);
     if (n == 0) {
         return NOTHING_READY;
     }
@@ -184,7 +206,7 @@ static enum went device_go(int slices, int *spent)
         int mine = most < slices ? most : slices;
         const struct ready *r = &ready[(first + i) % n];
         *spent = mine;
-        if (!still_stuck(r->op) && go_on(r, mine)) {
+        if (!still_stuck(r->op) && go_on_there(r, mine)) {
             return WENT;
         }
     }
@@ -211,9 +233,11 @@ int host_query_slices(void)
 /* Host functions run on threads of their own and may take their time. */
 static bool calls_run(void)
 {
-    for (const struct CUstream_st *s = host_streams; s; s = s->next) {
-        if (s->first && s->first->thread) {
-            return true;
+    for (int i = 0; i < host_n_devices(); i++) {
+        for (const struct CUstream_st *s = host_streams[i]; s; s = s->next) {
+            if (s->first && s->first->thread) {
+                return true;
+            }
         }
     }
     return false;
@@ -222,7 +246,7 @@ static bool calls_run(void)
 static cudaError_t give_up(const char *whom)
 {
     const char *name = "an operation that cannot begin";
-    for (const struct CUstream_st *s = host_streams; s; s = s->next) {
+    for (const struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
         if (s->first && s->first->state == HOST_UNDER_WAY && is_kernel(s->first)) {
             name = host_kernel_name(s->first->work.launch.kernel);
         }
@@ -235,6 +259,9 @@ static cudaError_t give_up(const char *whom)
 cudaError_t host_wait(bool (*done)(const void *what), const void *what, const char *whom)
 {
     double stuck_since = 0;
+    if (!done(what)) {
+        host_asked_early();
+    }
     while (!host_device_error() && !done(what)) {
         int spent;
         if (device_go(ALONE_SLICES, &spent) == WENT) {
@@ -271,7 +298,7 @@ cudaError_t host_wait_stream(struct CUstream_st *stream, const char *call)
 static bool device_done(const void *what)
 {
     (void)what;
-    for (const struct CUstream_st *s = host_streams; s; s = s->next) {
+    for (const struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
         if (s->first) {
             return false;
         }
@@ -282,7 +309,7 @@ static bool device_done(const void *what)
 cudaError_t host_wait_device(const char *call)
 {
     cudaError_t result = host_wait(device_done, NULL, call);
-    for (const struct CUstream_st *s = host_streams; !result && s; s = s->next) {
+    for (const struct CUstream_st *s = host_streams[host_device()]; !result && s; s = s->next) {
         strict_host_knows(s->number, s->time);
     }
     return result;

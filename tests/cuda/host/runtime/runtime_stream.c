@@ -5,19 +5,29 @@
 
 #include "tests/cuda/host/runtime/runtime.h"
 
-static struct CUstream_st null_stream = {.number = 1, .blocking = true};
-struct CUstream_st *host_streams = &null_stream;
-static int n_streams = 1;
+static struct CUstream_st null_streams[HOST_MOST_DEVICES];
+struct CUstream_st *host_streams[HOST_MOST_DEVICES];
+static int n_streams = HOST_MOST_DEVICES;
 static uint64_t n_operations;
+
+__attribute__((constructor)) static void make_null_streams(void)
+{
+    for (int i = 0; i < HOST_MOST_DEVICES; i++) {
+        null_streams[i] = (struct CUstream_st){.device = i, .number = 1 + i, .blocking = true};
+        host_streams[i] = &null_streams[i];
+    }
+}
 
 struct CUstream_st *host_stream_of(cudaStream_t stream, const char *call)
 {
     if (!stream) {
-        return &null_stream;
+        return host_streams[host_device()];
     }
-    for (struct CUstream_st *s = host_streams; s; s = s->next) {
-        if (s == stream && !s->gone) {
-            return s;
+    for (int i = 0; i < HOST_MOST_DEVICES; i++) {
+        for (struct CUstream_st *s = host_streams[i]; s; s = s->next) {
+            if (s == stream && !s->gone) {
+                return s;
+            }
         }
     }
     host_finding("%s: %p is not a stream, or is one no longer", call, (void *)stream);
@@ -51,8 +61,9 @@ cudaError_t host_queue(struct CUstream_st *stream, struct host_work *work, uint6
         return stream->spoiled ? cudaErrorStreamCaptureInvalidated
                                : host_graph_add(stream->capture, work);
     }
-    if (stream == &null_stream && !graph) { /* work that others captured would have to wait for it */
-        for (struct CUstream_st *s = host_streams; s; s = s->next) {
+    if (stream == host_streams[stream->device] &&
+        !graph) { /* work that others captured would wait for it */
+        for (struct CUstream_st *s = stream; s; s = s->next) {
             if (s->capture && s->blocking) {
                 s->spoiled = true;
                 host_work_free(work);
@@ -80,7 +91,7 @@ void host_operation_free(struct host_operation *op)
 
 void host_streams_drop(void)
 {
-    for (struct CUstream_st *s = host_streams; s; s = s->next) {
+    for (struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
         while (s->first) {
             struct host_operation *op = s->first;
             s->first = op->next;
@@ -95,10 +106,11 @@ void host_streams_drop(void)
 static cudaError_t stream_new(cudaStream_t *stream, unsigned flags)
 {
     struct CUstream_st *s = calloc(1, sizeof *s);
+    s->device = host_device();
     s->number = ++n_streams;
     s->blocking = !(flags & cudaStreamNonBlocking);
-    s->next = host_streams->next;
-    host_streams->next = s;
+    s->next = host_streams[s->device]->next;
+    host_streams[s->device]->next = s;
     *stream = s;
     return cudaSuccess;
 }
@@ -123,7 +135,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     cudaError_t result = host_enter(CALL_cudaStreamDestroy);
     struct CUstream_st *s = result ? NULL : host_stream_of(stream, "cudaStreamDestroy");
-    if (!result && (!s || s == &null_stream)) {
+    if (!result && (!s || s == host_streams[s->device])) {
         result = cudaErrorInvalidResourceHandle;
     }
     if (!result && s->capture) {
@@ -154,6 +166,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     cudaError_t result = host_enter(CALL_cudaStreamQuery);
     result = result ? result : asked(stream, &s, "cudaStreamQuery");
     if (!result) {
+        if (s->first) {
+            host_asked_early();
+        }
         host_device_some(host_query_slices());
         result = host_device_error() ? host_device_error() : s->first ? cudaErrorNotReady : cudaSuccess;
     }

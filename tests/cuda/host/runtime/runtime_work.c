@@ -160,8 +160,9 @@ static void begin_strict(struct CUstream_st *stream, struct host_operation *op)
 {
     op->op = strict_op_begin(stream->number, name_of(&op->work));
     strict_op_after(op->op, 0, op->host_time);
-    for (const struct CUstream_st *s = host_streams; s && stream->blocking; s = s->next) {
-        if (s != stream && s->blocking && (s == host_streams || stream == host_streams)) {
+    const struct CUstream_st *null = host_streams[stream->device];
+    for (const struct CUstream_st *s = null; s && stream->blocking; s = s->next) {
+        if (s != stream && s->blocking && (s == null || stream == null)) {
             strict_op_after(op->op, s->number, s->time);
         }
     }
