@@ -6,13 +6,15 @@
 #include <malloc.h>
 #include <stddef.h>
 
-/* Bytes of the heap in use. */
+/* Bytes of the heap in use, those of blocks that have a mapping of their own with them. */
 static inline size_t heap_used(void)
 {
 #if __GLIBC_PREREQ(2, 33)
-    return mallinfo2().uordblks;
+    const struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
 #else
-    return (size_t)mallinfo().uordblks; /* right up to 2 GB */
+    const struct mallinfo heap = mallinfo(); /* right up to 2 GB */
+    return (size_t)heap.uordblks + (size_t)heap.hblkhd;
 #endif
 }
 

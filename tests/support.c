@@ -19,8 +19,8 @@
 /* ---- Failing calls ---- */
 
 static atomic_long n_calls[N_SUPPORT_CALLS], countdown[N_SUPPORT_CALLS];
-static atomic_bool has_failed, crashes;
-static atomic_size_t io_bytes;
+static atomic_bool has_failed, crashes, fails_on;
+static atomic_size_t io_bytes, heap_bytes;
 
 void support_fail_off(void)
 {
@@ -29,11 +29,19 @@ void support_fail_off(void)
     }
     atomic_store(&has_failed, false);
     atomic_store(&crashes, false);
+    atomic_store(&fails_on, false);
 }
 
 void support_fail_at(enum support_call call, long n)
 {
     support_fail_off();
+    atomic_store(&countdown[call], n);
+}
+
+void support_fail_from(enum support_call call, long n)
+{
+    support_fail_off();
+    atomic_store(&fails_on, true);
     atomic_store(&countdown[call], n);
 }
 
@@ -53,6 +61,11 @@ long support_calls(enum support_call call)
     return atomic_load(&n_calls[call]);
 }
 
+size_t support_bytes(void)
+{
+    return atomic_load(&heap_bytes);
+}
+
 void support_short_io(size_t bytes)
 {
     atomic_store(&io_bytes, bytes);
@@ -61,14 +74,26 @@ void support_short_io(size_t bytes)
 static bool must_fail(enum support_call call)
 {
     atomic_fetch_add(&n_calls[call], 1);
-    if (atomic_load(&countdown[call]) > 0 && atomic_fetch_sub(&countdown[call], 1) == 1) {
-        if (atomic_load(&crashes)) {
-            kill(getpid(), SIGKILL);
-        }
-        atomic_store(&has_failed, true);
-        return true;
+    /* Where it is for good, the count stays at one. */
+    const long last = atomic_load(&fails_on) ? 1 : 0;
+    long left = atomic_load(&countdown[call]);
+    while (left > last && !atomic_compare_exchange_weak(&countdown[call], &left, left - 1)) {
     }
-    return false;
+    if (left != 1) {
+        return false;
+    }
+    if (atomic_load(&crashes)) {
+        kill(getpid(), SIGKILL);
+    }
+    atomic_store(&has_failed, true);
+    return true;
+}
+
+/* Whether this request of the heap must fail; it counts all the same. */
+static bool must_lack(size_t bytes)
+{
+    atomic_fetch_add(&heap_bytes, bytes);
+    return must_fail(SUPPORT_MALLOC);
 }
 
 static size_t io_limit(size_t bytes)
@@ -119,27 +144,27 @@ static int no_luck(int reason)
 
 void *__wrap_malloc(size_t bytes)
 {
-    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_malloc(bytes);
+    return must_lack(bytes) ? no_memory() : __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_calloc(n, size);
+    return must_lack(n * size) ? no_memory() : __real_calloc(n, size);
 }
 
 void *__wrap_realloc(void *block, size_t bytes)
 {
-    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_realloc(block, bytes);
+    return must_lack(bytes) ? no_memory() : __real_realloc(block, bytes);
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return must_fail(SUPPORT_MALLOC) ? no_memory() : __real_aligned_alloc(alignment, bytes);
+    return must_lack(bytes) ? no_memory() : __real_aligned_alloc(alignment, bytes);
 }
 
 int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-    return must_fail(SUPPORT_MALLOC) ? ENOMEM : __real_posix_memalign(block, alignment, bytes);
+    return must_lack(bytes) ? ENOMEM : __real_posix_memalign(block, alignment, bytes);
 }
 
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
@@ -151,8 +176,17 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
     return __real_mmap(address, bytes, protection, flags, fd, offset);
 }
 
+static const char *stood_in_for, *stand_in;
+
+void support_stand_in(const char *path, const char *other)
+{
+    stood_in_for = path;
+    stand_in = other;
+}
+
 int __wrap_open(const char *path, int flags, ...)
 {
+    path = stood_in_for && strcmp(path, stood_in_for) == 0 ? stand_in : path;
     va_list args;
     va_start(args, flags);
     int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;

@@ -42,12 +42,16 @@ enum support_call {
 
 /* The n-th (1 is the next) call of this kind fails; 0: none. Forgets what failed before. */
 void support_fail_at(enum support_call call, long n);
+/* That call and every later one of this kind, until support_fail_off. */
+void support_fail_from(enum support_call call, long n);
 /* The process is killed in place of the n-th such call. For a child. */
 void support_crash_at(enum support_call call, long n);
 bool support_failed(void); /* the call that support_fail_at chose was made, and failed */
 void support_fail_off(void);
 /* Calls of this kind since the program began. */
 long support_calls(enum support_call call);
+/* Bytes that were asked of the heap since the program began. */
+size_t support_bytes(void);
 
 #define support_fail_malloc_at(n) support_fail_at(SUPPORT_MALLOC, n)
 #define support_fail_mmap_at(n) support_fail_at(SUPPORT_MMAP, n)
@@ -62,6 +66,9 @@ long support_calls(enum support_call call);
 #define SUPPORT_EACH_FAILURE(call, n)                                                                  \
     for (long n = 1; n > 0; n = support_failed() ? n + 1 : (support_fail_off(), 0))                    \
         for (int n##_once = (support_fail_at(call, n), 1); n##_once; n##_once = 0)
+
+/* Whoever opens the file `path` gets `other` in its place; NULL: no more. */
+void support_stand_in(const char *path, const char *other);
 
 /* read and write move at most `bytes` bytes a call; 0: as many as asked. */
 void support_short_io(size_t bytes);

@@ -120,6 +120,10 @@ static void bad_clones_are_refused(void **state)
     clone_refused(model, pcm, RATE * 3 / 10 - 1, &o, UTTER_E_ARGUMENT, "too short");
     float *silence = calloc(N_SAMPLES, sizeof *silence);
     clone_refused(model, silence, N_SAMPLES, &o, UTTER_E_ARGUMENT, "silent");
+    for (uint32_t i = 0, hash = 1; i < N_SAMPLES; i++, hash = hash * 1664525u + 1013904223u) {
+        silence[i] = (float)(hash >> 8) / 16777216 - 0.5f;
+    }
+    clone_refused(model, silence, N_SAMPLES, &o, UTTER_E_ARGUMENT, "no speech is heard");
     free(silence);
     o.max_seconds = 3.9;
     clone_refused(model, pcm, N_SAMPLES, &o, UTTER_E_ARGUMENT, "more than 3.9 s");

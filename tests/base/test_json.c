@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/minmax.h"
 
 static utter_status parse(json_t **root, const char *text, utter_error *error)
@@ -265,6 +267,83 @@ static void files_are_read_with_a_limit(void **state)
     }
 }
 
+/* Each allocation, also one in the middle of a string that grows: whole, or nothing and the reason. */
+static void what_lacks_memory_is_told(void **state)
+{
+    static const char text[] = "{\"0123456789 0123456789 0123456789\": [\"012345678901234\", "
+                               "\"0123456789012345678901234567890\", "
+                               "\"012345678901234567890123456789012345678901234567890123456789012\", "
+                               "1.25, {\"a\": \"\\u00e4\"}]}";
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        json_t *root;
+        utter_error error = {.text = ""};
+        utter_status status = parse(&root, text, &error);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        assert_int_equal(root != NULL, status == UTTER_OK);
+        assert_true(status == UTTER_OK || error.text[0]);
+        json_decref(root);
+    }
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        json_t *root = json_pack("{s:s}", "a", "b");
+        json_object_set_new(
+            root, "c", json_string("d")); /* left out without memory, and nobody looks */
+        char *written = json_text_write(root, JSON_COMPACT);
+        assert_int_equal(written != NULL, !support_failed());
+        if (written) {
+            assert_string_equal(written, "{\"a\":\"b\",\"c\":\"d\"}");
+        }
+        memory_plain_free(written);
+        json_decref(root);
+    }
+}
+
+static void what_is_never_written_is_no_loss(void **state)
+{
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        json_decref(json_pack("{s:s}", "a", "b"));
+        const bool lacked = support_failed();
+        json_text_forget();
+        json_t *next = json_string("next");
+        char *written = json_text_write(next, JSON_ENCODE_ANY);
+        assert_int_equal(written != NULL, lacked || !support_failed());
+        memory_plain_free(written);
+        json_decref(next);
+    }
+}
+
+/* What the parser has made of it goes in another order then, and must not be looked for one by one. */
+static void a_fault_at_the_end_costs_no_more(void **state)
+{
+    static const char part[] = "{\"a\":{}},";
+    enum { N = 60000, BYTES = sizeof part - 1 };
+    char *text = malloc(3 + (size_t)N * BYTES);
+    clock_t took[2]; /* of a processor */
+    (void)state;
+    assert_non_null(text);
+    text[0] = '[';
+    for (size_t i = 0; i < N; i++) {
+        memcpy(text + 1 + i * BYTES, part, BYTES);
+    }
+    for (int bad = 0; bad < 2; bad++) {
+        json_t *root;
+        utter_error error;
+        text[1 + (size_t)N * BYTES] = bad ? '!' : '0';
+        text[2 + (size_t)N * BYTES] = ']';
+        took[bad] = -clock();
+        utter_status status = json_text(&root, text, 3 + (size_t)N * BYTES, JSON_LARGE, "it", &error);
+        json_decref(root);
+        took[bad] += clock();
+        assert_int_equal(status, bad ? UTTER_E_FILE : UTTER_OK);
+    }
+    free(text);
+    assert_true(took[1] < 10 * took[0] + CLOCKS_PER_SEC / 10);
+}
+
 int main(void)
 {
     json_object_seed(1); /* else jansson asks the system for one, with calls that would be counted */
@@ -278,6 +357,9 @@ int main(void)
         cmocka_unit_test(long_values_are_shown_in_part),
         cmocka_unit_test(broken_texts_are_survived),
         cmocka_unit_test(files_are_read_with_a_limit),
+        cmocka_unit_test(what_lacks_memory_is_told),
+        cmocka_unit_test(what_is_never_written_is_no_loss),
+        cmocka_unit_test(a_fault_at_the_end_costs_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

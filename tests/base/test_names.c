@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names that people type: languages by their codes, and the name that a misspelt one is nearest to. */
+ * Names that people type: languages by their codes, the name that a misspelt one is nearest to, and accents that are
+ * composed or not. */
 #include "tests/support.h"
 
 #include <string.h>
@@ -18,6 +19,28 @@ static void codes_are_languages(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_ptr_equal(language_name(others[i]), others[i]);
     }
+}
+
+static void an_accent_may_stand_behind_its_letter(void **state)
+{
+    static const char *const same[][2] = {{"Zoe\u0308", "Zo\u00eb"}, {"zo\u00eb", "Zoe\u0308"},
+        {"q\u0323\u0307", "q\u0307\u0323"}, {"\u1112\u1161\u11ab", "\ud55c"}, {"Anna", "ANNA"}};
+    static const char *const others[][2] = {
+        {"Zoe", "Zo\u00eb"}, {"Zoe\u0308", "Zoe\u0301"}, {"\xff", "\xfe"}, {"", "a"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_true(names_same(same[i][0], same[i][1]));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(names_same(others[i][0], others[i][1]));
+    }
+    char buffer[NAME_COMPOSED], endless[NAME_COMPOSED + 1];
+    assert_string_equal(name_composed(buffer, "Zoe\u0308"), "Zo\u00eb");
+    for (size_t i = 0; i + 2 < sizeof endless; i += 2) {
+        memcpy(endless + i, "\u00eb", 2);
+    }
+    endless[sizeof endless - 1] = 0;
+    assert_ptr_equal(name_composed(buffer, endless), endless);
 }
 
 static void the_nearest_name_is_found(void **state)
@@ -59,6 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_languages),
+        cmocka_unit_test(an_accent_may_stand_behind_its_letter),
         cmocka_unit_test(the_nearest_name_is_found),
         cmocka_unit_test(the_hint_is_a_question),
     };

@@ -40,7 +40,7 @@ interrupt() { # signal, command ...
     set -m # else a shell has what runs beside it ignore SIGINT
     "$@" <&0 &
     set +m
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         [ -z "$(find "/proc/$!/fd" \( -lname "$PWD/* (deleted)" -o -lname "$PWD/.utter-*" \) \
             -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
         sleep 0.05
@@ -49,15 +49,33 @@ interrupt() { # signal, command ...
     wait $!
 }
 export -f interrupt
+# Sends SIGINT when the command has taken an empty line and waits for more.
+interrupt_reader() { # command ...
+    mkfifo lines
+    set -m
+    "$@" <lines &
+    set +m
+    exec 3>lines
+    rm lines
+    echo >&3
+    until python3 -c 'import fcntl; exit(any(fcntl.ioctl(3, 0x541b, bytes(4))))' || ! kill -0 $!; do # FIONREAD
+        sleep 0.05
+    done
+    kill -s INT $!
+    wait $!
+}
+export -f interrupt_reader
 run 'interrupt INT utter say -m $MODELS/loop --no-guard -v ryan --greedy -o x.wav --codes x.json "$long"'
 run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0))'
-run 'head -n 1 x.json | sed "s/:[0-9]\+/:N/g"; rm x.wav x.json'
+run 'tail -n 1 x.json | sed "s/.*]]/]]/; s/:[0-9]\+/:N/g"; rm x.wav x.json'
 run '(printf "Hello there, "; sleep 3) | interrupt TERM utter say -m $MODELS/loop --greedy -v ryan --layout stream -o x.wav -'
 run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0)); rm x.wav'
 run 'interrupt HUP utter say -m $MODELS/loop --no-guard -v ryan --greedy -o x.wav "$long"; s=$?; head -c 4 x.wav; echo; rm x.wav; (exit $s)'
 run 'interrupt INT utter say -o x.wav "$(printf "The train left the old station at noon, and nobody was told. %.0s" {1..90})"'
 run 'size=$(stat -c %s x.wav); data=$(od -A n -t u4 -j 40 -N 4 x.wav); echo $((size - data)) $((data > 0)); rm x.wav'
+run 'interrupt INT utter say -o x.opus --times x.json "$(printf "The train left the old station at noon, and nobody was told. %.0s" {1..90})"'
+run 'python3 -c "import json; d = open(\"x.opus\", \"rb\").read(); end = int.from_bytes(d[d.rindex(b\"OggS\") + 6:][:8], \"little\") / 48000; print(end > 0, all(w[\"start_s\"] < end for w in json.load(open(\"x.json\"))[\"words\"]))"; rm x.opus x.json'
 run '(trap "" HUP; interrupt HUP utter say -q -m $MODELS/loop --max-frames 90 --no-guard -v ryan --greedy -o x.wav "$long"); stat -c %s x.wav; rm x.wav'
 run 'python3 -c "import json; print(json.dumps({\"codes\": 9000 * [16 * [1]]}))" >long.json; interrupt INT utter codec decode -m $M long.json -o x.wav; s=$?; rm long.json; (exit $s)'
-run '(sleep 5) | timeout --preserve-status -s INT 2 utter say -m $M -v ryan -o x.wav -'
+run 'interrupt_reader utter say -m $M -v ryan -o x.wav -'
 run 'ls -A'

@@ -15,9 +15,9 @@ run 'printf "\n\nbad \377" | utter say -m $M -v ryan -o x.wav -'
 run '(printf "\n"; sleep 0.1; printf "\n\none\ntwo \303") | utter say -m $M -v ryan -o x.wav -'
 run 'utter say -m $MODELS/tiny17-voice_design --instruct $'"'"'ab\xff'"'"' -o x.wav hello'
 # Text without an end is spoken while it comes, and no more of it is read than is needed.
-run 'timeout 100 yes hi | utter say -m $M -v ryan --max-frames 40 -o x.wav -; rm -f x.wav'
-run 'timeout 100 tr "\0" a </dev/zero | utter say -q -m $M -v ryan --max-frames 40 -o x.wav -; rm -f x.wav'
-run 'timeout 100 yes hi | utter say -m $M -v ryan --max-frames 40 -o x.wav --layout stream -; stat -c %s x.wav; rm x.wav'
+run 'timeout 600 yes hi | utter say -m $M -v ryan --max-frames 40 -o x.wav -; rm -f x.wav'
+run 'timeout 600 tr "\0" a </dev/zero | utter say -q -m $M -v ryan --max-frames 40 -o x.wav -; rm -f x.wav'
+run 'timeout 600 yes hi | utter say -m $M -v ryan --max-frames 40 -o x.wav --layout stream -; stat -c %s x.wav; rm x.wav'
 run 'utter tokens -m $M $'"'"'bad \xc0\x80 byte'"'"
 run 'utter say -m $MODELS/tiny06-base --max-frames 3 -o x.wav hello; rm x.wav'
 run 'utter say -m $MODELS/tiny17-voice_design -v ryan -o x.wav hello'

@@ -9,9 +9,9 @@ done
 # A header that promises more than there is: what is there counts.
 run 'utter clone -m $B long-promise.wav -o x.voice; rm x.voice'
 # Too long, by its bytes or by what comes out of it.
-run 'timeout 100 utter clone -m $B large.wav -o x.voice'
+run 'timeout 600 utter clone -m $B large.wav -o x.voice'
 $PLAIN codec decode -q -m $MODELS/silent silence.json -o bomb.flac
-run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 100 utter clone -m $B bomb.flac -o x.voice'
+run '[ $(wc -c <bomb.flac) -lt 200000 ]; timeout 600 utter clone -m $B bomb.flac -o x.voice'
 run 'utter codec encode -m $B bomb.flac -o x.json'
 # What works, but is said.
 run 'utter clone -m $B silence.wav -o x.voice'
@@ -21,7 +21,7 @@ run 'utter codec encode -m $B one-sample.wav'
 # A decoder's complaints are not ours.
 $PLAIN say -q -m $MODELS/loud --max-frames 60 -o damaged.mp3 hello
 python3 "$HERE/damage_mp3.py" damaged.mp3
-run 'utter clone -q -m $B damaged.mp3 -o x.voice; rm -f x.voice damaged.mp3'
+run 'utter codec encode -q -m $B damaged.mp3 -o x.json; rm -f x.json damaged.mp3'
 # Texts that are no UTF-8.
 run 'utter clone -q -m $B good.wav --text $'"'"'gr\xfc\xdfe'"'"' -o x.voice'
 run 'utter clone -q -m $B good.wav --name $'"'"'\xff'"'"' -o x.voice'

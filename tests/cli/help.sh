@@ -1,12 +1,12 @@
 # Every command explains itself, and the manual knows every option.
-for command in say clone design voices 'voices mix' info tokens 'codec decode' 'codec encode' verify bench serve mcp load models pull use completion; do
+for command in say clone design voices 'voices mix' info tokens 'codec decode' 'codec encode' verify bench serve mcp load models pull use completion job 'job submit' 'job work' 'job status' 'job retry' 'job collect'; do
     run "utter $command --help | sed -n '1p;3p;\$p'"
 done
 run 'utter help say | cmp - <(utter say --help)'
 run 'utter -h | cmp - <(utter --help)'
 run 'utter help'
 options_in_help() {
-    for command in say clone design voices 'voices mix' info tokens 'codec decode' 'codec encode' verify bench serve mcp load models pull use completion; do
+    for command in say clone design voices 'voices mix' info tokens 'codec decode' 'codec encode' verify bench serve mcp load models pull use completion job 'job submit' 'job work' 'job status' 'job retry' 'job collect'; do
         utter $command --help
     done | grep -o '^ *\(-.,\)\? *--[a-z-]*' | grep -o -e '--[a-z-]*' | sort -u
 }

@@ -12,7 +12,7 @@ run 'utter models --json | grep -o "\"chosen\": *true\|me/mine"'
 run 'utter voices -m me/mine | head -1'
 run 'utter voices -m $HF_HUB_CACHE/models--me--mine | head -1'
 run 'utter voices -m 0.6b'
-run 'utter voices -m 0.6b-bse'
+run 'utter voices -m 0.6b-bse; utter voices -m Qwen3-TTS-12Hz-0.6B-Base'
 run 'utter use'
 run 'utter use me/mine -v ryan --device cpu; cat $XDG_CONFIG_HOME/utter/config'
 run 'utter use'
@@ -39,7 +39,7 @@ run 'utter use builtin && utter voices | head -2; rm -r $XDG_CONFIG_HOME/utter'
 run 'utter pull nothing; utter pull 0.6; utter pull https://huggingface.co/Qwen/Qwen3-TTS-12Hz-0.6B-Base'
 run 'utter pull'
 # No result in place of what is read, or of a file of another kind.
-run 'utter say -m $M -v ryan --max-frames 30 -o hello.wav Hello.'
+$PLAIN say -q -m builtin -o hello.wav "Hello there, how are you?"
 run 'utter clone -m $MODELS/tiny06-base hello.wav -o hello.wav'
 run 'cp hello.wav other.wav; utter clone -m $MODELS/tiny06-base hello.wav -o other.wav'
 run 'utter clone -q -m $MODELS/tiny06-base -l en hello.wav -o me.voice && utter voices me.voice | grep language'
@@ -78,12 +78,13 @@ run 'echo Hi. | utter say -m $M -v ryan --max-frames 2 -o p.wav && stat -c %s p.
 run 'utter say -m $M -v ryan -o p.wav'
 mkdir none && ln -s "$(command -v utter)" none/utter
 run 'printf "\000\000\000\040ftypM4A \000\000\000\000isom" >me.m4a; PATH=none utter clone -m $MODELS/tiny06-base me.m4a -o m4a.voice'
-# Where ffmpeg is, it is asked. Here it is one that gives a recording of 130 s, which can be heard from 40 s on.
+# Where ffmpeg is, it is asked. Here it is one that gives a recording of 130 s, which can be heard from 40 s on: loud, soft,
+# loud.
 mkdir some && python3 - <<'PYTHON'
 import wave
 with wave.open("long.wav", "wb") as w:
     w.setparams((1, 2, 8000, 0, "NONE", ""))
-    w.writeframes(bytes(2 * 8000 * 40) + b"\x00\x20\x00\xe0" * (4000 * 16) + bytes(2 * 8000 * 74))
+    w.writeframes(bytes(2 * 8000 * 40) + (b"\x00\x20\x00\xe0" * 1000 + b"\x00\x10\x00\xf0" * 1000) * 32 + bytes(2 * 8000 * 74))
 PYTHON
 printf '#!/bin/sh\nfor last; do :; done\ncp long.wav "$last"\n' >some/ffmpeg
 chmod +x some/ffmpeg

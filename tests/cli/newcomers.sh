@@ -2,7 +2,7 @@
 M=$MODELS/tiny06-custom_voice B=$MODELS/tiny06-base
 export M B
 # A: nothing is lost without an error.
-run 'utter say -q -m $M -v ryan --max-frames 30 -o p2.wav Hello. && cp p2.wav precious.wav'
+$PLAIN say -q -o p2.wav "Hello there, how are you?" && cp p2.wav precious.wav
 run 'utter clone -m $B p2.wav -o p2.wav; cmp p2.wav precious.wav'
 run 'utter clone -m $B p2.wav -o precious.wav; cmp p2.wav precious.wav'
 run 'cp -r $M m; utter quantize -m m --weights q8 -o m/model.safetensors; cmp m/model.safetensors $M/model.safetensors; rm -r m'
@@ -14,6 +14,15 @@ run 'utter say -m $M -v p2.wav Hi.'
 run 'utter say -m $B -v p2.wav Hi.'
 run 'mkdir voices; utter clone -q -m $B p2.wav -o voices/me.voice; cp p2.wav me; utter say -q -m $B --voices voices -v me --max-frames 2 -o a.wav Hi. && stat -c %s a.wav'
 run 'utter clone -m $M p2.wav -o a.voice'
+run 'utter say -v me.mp3 Hi.'
+python3 - <<'PYTHON'
+import random, wave
+random.seed(1)
+with wave.open("hiss.wav", "wb") as w:
+    w.setparams((1, 2, 24000, 0, "NONE", ""))
+    w.writeframes(random.randbytes(2 * 24000 * 3))
+PYTHON
+run 'utter clone -q -m $B hiss.wav -o a.voice'
 # F: the command line.
 run 'utter say -q -m $M -v ryan --max-frames 9 --speed 1.5 --volume 0.5 --rate 16000 -o a.wav Hi. && head -c 28 a.wav | tail -c 4 | od -A n -t u4'
 run 'utter say -q -m $M -v ryan -l en-US --max-frames 2 -o a.wav Hi.'

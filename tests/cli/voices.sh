@@ -2,7 +2,12 @@
 B=$MODELS/tiny06-base
 export B
 mkdir -p "$XDG_DATA_HOME/utter/voices" mine
-utter say -q -m $MODELS/tiny06-custom_voice --max-frames 50 -o ref.wav "Hello there, friend."
+python3 - <<'PYTHON'
+import math, struct, wave
+with wave.open("ref.wav", "wb") as w:
+    w.setparams((1, 2, 24000, 0, "NONE", ""))
+    w.writeframes(b"".join(struct.pack("<h", round(9830 * math.sin(i * 0.05) * math.sin(i * 0.0007))) for i in range(28800)))
+PYTHON
 utter say -q -m $MODELS/tiny06-custom_voice --max-frames 6 -o short.wav "Hello there, friend."
 
 # Making.

@@ -48,6 +48,7 @@ struct heard_case {
     float *pcm; /* at 24 kHz, made from the recipe and resampled */
     size_t n;
     bool same_pcm; /* every bit is the official resampler's */
+    bool portable; /* it must be on every machine: made at 24 kHz, and so not resampled */
     size_t n_frames;
     double margin;               /* smallest gap between the best and the second distance */
     const struct tensor *codes;  /* U8 or I16 [n_frames][16] */
@@ -74,6 +75,7 @@ static inline struct heard_case heard_case_make(const struct tensor_set *set, co
     char name[128], hex[17];
     struct heard_case c = {.name = json_string_value(json_object_get(entry, "name"))};
     int rate = (int)json_integer_value(json_object_get(entry, "rate"));
+    c.portable = rate == LISTEN_RATE;
     size_t n = (size_t)json_integer_value(json_object_get(entry, "n"));
     float *made = recording_make(json_string_value(json_object_get(entry, "kind")),
         (uint64_t)json_integer_value(json_object_get(entry, "seed")), (uint64_t)rate, n);

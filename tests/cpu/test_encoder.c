@@ -13,6 +13,14 @@
 
 enum { N_CODEBOOKS = 16, FRAME = 1920 };
 
+/* libsoxr adds in the order that suits the processor, and the golden files are of this one: elsewhere the codes alone
+ * tell that what it makes is as good. */
+#ifdef __x86_64__
+static const bool resamples_as_official = true;
+#else
+static const bool resamples_as_official = false;
+#endif
+
 static utter_status encode(
     const struct listener *l, const float *pcm, size_t n, int32_t **codes, size_t *n_frames)
 {
@@ -27,7 +35,7 @@ static utter_status encode(
 
 struct tally {
     const struct listener *listener;
-    size_t n_cases, n_codes, n_equal, n_same_pcm, n_bad_frames;
+    size_t n_cases, n_codes, n_equal, n_same_pcm, n_wrong_pcm, n_bad_frames;
     double seconds;
     bool print;
 };
@@ -56,6 +64,7 @@ static void compare_case(struct heard_case *c, void *user)
     tally->n_codes += n_frames * N_CODEBOOKS;
     tally->n_equal += equal;
     tally->n_same_pcm += c->same_pcm;
+    tally->n_wrong_pcm += !c->same_pcm && (c->portable || resamples_as_official);
     tally->seconds += (double)c->n / LISTEN_RATE;
 }
 
@@ -78,7 +87,7 @@ static void codes_are_the_official_ones(void **state)
     (void)state;
     struct tally t = compare(MODEL06, GOLDEN06, NULL, false);
     assert_int_equal(t.n_equal, t.n_codes);
-    assert_int_equal(t.n_same_pcm, t.n_cases);
+    assert_int_equal(t.n_wrong_pcm, 0);
     if (LISTEN_LONGEST_S > 60) {
         assert_true(t.n_cases >= 40 && t.seconds >= 490);
     }
@@ -89,7 +98,7 @@ static void codes_with_every_table(void **state)
     static const char *const tables[] = {
         "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
     (void)state;
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (kern_find(tables[i])) {
             struct tally t = compare(MODEL17, GOLDEN17, tables[i], false);
             assert_int_equal(t.n_equal, t.n_codes);

@@ -201,7 +201,8 @@ static void test_weighed(void **state)
     struct backend *b = open_backend(model, 1, 2);
     struct row rows[N_ROWS + N_FRAMES];
     int32_t codes[N_FRAMES * MAX_CODEBOOKS], behind[N_ROWS + N_FRAMES];
-    float made[N_FRAMES], weighed[N_ROWS + N_FRAMES];
+    struct likelihood made[N_FRAMES], weighed[N_ROWS + N_FRAMES];
+    const struct likelihood none = {7, 8};
     struct logits logits;
     make_rows(c, 0, rows, N_ROWS);
     cpu->tap(b, keep_logits, &logits);
@@ -215,9 +216,9 @@ static void test_weighed(void **state)
         int32_t *own = codes + (ptrdiff_t)t * c->n_codebooks;
         frame(b, c, t, &out);
         memcpy(own, out.codes, (size_t)c->n_codebooks * sizeof *own);
-        made[t] = out.log_p;
-        assert_true(fabs((double)out.log_p - log_p_of(c, &logits, own[0], &usual)) < 1e-4);
-        assert_true(fabs((double)out.usual_log_p - usual) < 1e-4);
+        made[t] = out.likelihood;
+        assert_true(fabs((double)made[t].log_p - log_p_of(c, &logits, own[0], &usual)) < 1e-4);
+        assert_true(fabs((double)made[t].usual_log_p - usual) < 1e-4);
         if (t + 1 < N_FRAMES) {
             rows[N_ROWS + t] =
                 (struct row){.text = text_of(c, 0, t + 1), .codec = ROW_CODES, .codes = own};
@@ -227,7 +228,7 @@ static void test_weighed(void **state)
     for (int i = 0; i < n; i++) {
         int t = i - (N_ROWS - 1); /* chosen behind this row */
         behind[i] = t < 0 || t % 3 == 1 ? -1 : codes[(ptrdiff_t)t * c->n_codebooks];
-        weighed[i] = 7;
+        weighed[i] = none;
     }
     assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);
     for (int done = 0, some; done < n; done += some) {
@@ -236,8 +237,9 @@ static void test_weighed(void **state)
             cpu->weigh(b, 0, rows + done, some, behind + done, weighed + done, NULL), UTTER_OK);
     }
     for (int i = 0; i < n; i++) {
-        double wanted = behind[i] < 0 ? 7 : (double)made[i - (N_ROWS - 1)];
-        assert_true(fabs((double)weighed[i] - wanted) < 1e-4);
+        struct likelihood wanted = behind[i] < 0 ? none : made[i - (N_ROWS - 1)];
+        assert_true(fabsf(weighed[i].log_p - wanted.log_p) < 1e-4f);
+        assert_true(fabsf(weighed[i].usual_log_p - wanted.usual_log_p) < 1e-4f);
     }
     behind[0] = c->codec_vocabulary;
     assert_int_equal(cpu->lane_reset(b, 0, &SETTINGS, NULL), UTTER_OK);

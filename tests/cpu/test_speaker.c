@@ -81,7 +81,7 @@ static void vectors_with_every_table(void **state)
     static const char *const tables[] = {
         "c", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
     (void)state;
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (kern_find(tables[i])) {
             assert_true(compare(MODEL17, GOLDEN17, tables[i], false));
         }

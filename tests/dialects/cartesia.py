@@ -34,14 +34,6 @@ def cartesia_speaks_over_http(s):
     body = {**BASE, "transcript": TEXT}
     status, headers, sound = s.ask("POST", "/tts/bytes", body)
     assert status == 200 and sound == s.speak(input=TEXT, voice="sage", language="en")[2]
-    assert s.ask("POST", "/tts/bytes", {**body, "transcript": 'Hello <break time="1s"/>there. How are you?'})[2] == \
-        s.speak(input=TEXT, voice="sage", language="en")[2]  # tags are not spoken
-    for container, encoding, size in (("raw", "pcm_f32le", 4), ("raw", "pcm_mulaw", 1), ("wav", "pcm_alaw", 1)):
-        kind = {"container": container, "encoding": encoding, "sample_rate": 24000}
-        got = s.ask("POST", "/tts/bytes", {**body, "output_format": kind})[2]
-        assert len(got) == len(sound) // 2 * size + (44 if container == "wav" else 0), kind
-    kind = {"container": "mp3", "bit_rate": 192000, "sample_rate": 44100}
-    assert len(s.ask("POST", "/tts/bytes", {**body, "output_format": kind})[2]) > len(sound) / 48000 * 24000
     body = {**body, "add_timestamps": True, "context_id": "x"}
     status, headers, text = s.ask("POST", "/tts/sse", body)
     events = [json.loads(line[6:]) for line in text.decode().splitlines() if line.startswith("data: ")]
@@ -54,6 +46,19 @@ def cartesia_speaks_over_http(s):
         e = json.loads(text)
         assert status == want == e["status_code"] and e["title"] and e["message"] and e["error_code"], (wrong, e)
     assert s.ask("POST", "/tts/sse", {**body, "output_format": {"container": "wav"}})[0] == 400
+
+
+def cartesia_sounds_as_asked(s):
+    body = {**BASE, "transcript": TEXT}
+    sound = s.ask("POST", "/tts/bytes", body)[2]
+    tagged = {**body, "transcript": 'Hello <break time="1s"/>there. How are you?'}
+    assert s.ask("POST", "/tts/bytes", tagged)[2] == sound  # tags are not spoken
+    for container, encoding, size in (("raw", "pcm_f32le", 4), ("raw", "pcm_mulaw", 1), ("wav", "pcm_alaw", 1)):
+        kind = {"container": container, "encoding": encoding, "sample_rate": 24000}
+        got = s.ask("POST", "/tts/bytes", {**body, "output_format": kind})[2]
+        assert len(got) == len(sound) // 2 * size + (44 if container == "wav" else 0), kind
+    kind = {"container": "mp3", "bit_rate": 192000, "sample_rate": 44100}
+    assert len(s.ask("POST", "/tts/bytes", {**body, "output_format": kind})[2]) > len(sound) / 48000 * 24000
 
 
 def cartesia_contexts(s):
@@ -120,5 +125,6 @@ def cartesia_ends_a_context_without_words(s):
     w.close()
 
 
-TESTS = [cartesia_speaks_over_http, cartesia_contexts, cartesia_waits_for_text, cartesia_errors_leave_the_others,
+TESTS = [cartesia_speaks_over_http, cartesia_sounds_as_asked, cartesia_contexts, cartesia_waits_for_text,
+         cartesia_errors_leave_the_others,
          cartesia_ends_a_context_without_words]

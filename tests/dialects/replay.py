@@ -11,7 +11,7 @@ import deepgram  # noqa: E402
 import elevenlabs  # noqa: E402
 import mcp_replay  # noqa: E402
 import wyoming_replay  # noqa: E402
-from client import Checks, Server  # noqa: E402
+from client import SANITIZED, Checks, Server  # noqa: E402
 
 
 def voices_are_mapped(program):
@@ -33,14 +33,18 @@ def voices_are_mapped(program):
 def main():
     checks, program = Checks(), sys.argv[1]
     s = Server(program, "--lanes", "4")
+    long_speech = (cartesia.cartesia_sounds_as_asked, deepgram.deepgram_sounds_as_asked)
     for test in elevenlabs.TESTS + cartesia.TESTS + deepgram.TESTS:
-        checks.run(test.__name__, test, s)
+        if test in long_speech and SANITIZED:
+            print(f"SKIP dialects/{test.__name__}: minutes of speech under sanitizers; the plain build runs it")
+        else:
+            checks.run(test.__name__, test, s)
     checks.run("ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
     checks.run("voices_are_mapped", voices_are_mapped, program)
     wyoming_replay.run(checks, program, sys.argv[2])
     for test in mcp_replay.TESTS:
         checks.run(test.__name__, test, program)
-    if "/san-" not in program:
+    if not SANITIZED:
         day.run(checks, program, 80, 20)
     sys.exit(checks.end())
 

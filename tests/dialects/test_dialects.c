@@ -11,6 +11,7 @@
 #include "server/dialects/markup.h"
 #include "server/dialects/spoken.h"
 #include "server/dialects/voice_map.h"
+#include "server/protocol/base64.h"
 #include "server/sound/encode.h"
 
 /* The text without its markup, given in pieces of so many bytes. */
@@ -224,6 +225,38 @@ static void a_wav_says_its_samples(void **state)
     }
 }
 
+/* Both are written a block at a time. */
+static void many_samples_are_as_each_alone(void **state)
+{
+    enum { N = 1300 };
+    float pcm[N];
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        pcm[i] = i % 100 == 99 ? NAN : 1.1f * sinf((float)i);
+    }
+    for (int kind = SAMPLES_S16; kind <= SAMPLES_ALAW; kind++) {
+        struct wire_out all = {0}, alone = {0}, letters = {0};
+        samples_put(&all, (enum samples)kind, pcm, N);
+        for (int i = 0; i < N; i++) {
+            samples_put(&alone, (enum samples)kind, pcm + i, 1);
+        }
+        assert_int_equal(all.n, N * (size_t)samples_bytes((enum samples)kind));
+        assert_int_equal(alone.n, all.n);
+        assert_memory_equal(all.bytes, alone.bytes, all.n);
+        for (size_t left = 0; left < 3; left++) { /* without padding, and with both kinds of it */
+            json_t *right = base64_write(all.bytes, all.n - left);
+            letters.n = 0;
+            base64_put(&letters, all.bytes, all.n - left);
+            assert_int_equal(letters.n, json_string_length(right));
+            assert_memory_equal(letters.bytes, json_string_value(right), letters.n);
+            json_decref(right);
+        }
+        wire_fini(&all);
+        wire_fini(&alone);
+        wire_fini(&letters);
+    }
+}
+
 /* The text is not ended by a zero: what stands behind it is no part of it. */
 static void an_interruption_ends_with_its_text(void **state)
 {
@@ -252,6 +285,7 @@ int main(void)
         cmocka_unit_test(maps_are_looked_up),
         cmocka_unit_test(telephones_are_understood),
         cmocka_unit_test(a_wav_says_its_samples),
+        cmocka_unit_test(many_samples_are_as_each_alone),
         cmocka_unit_test(an_interruption_ends_with_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

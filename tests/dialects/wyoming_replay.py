@@ -1,17 +1,19 @@
 # Sessions of Home Assistant, as its Wyoming integration was seen to send them: a new connection for every request.
 import json
 import os
+import signal
 import socket
+import threading
 import time
 
-from client import Server, free_port, wait_for
+from client import PATIENCE, Server, free_port, wait_for
 from elevenlabs import TEXT
 
 
 class Wyoming:
     def __init__(self, port):
         self.s = socket.create_connection(("127.0.0.1", port))
-        self.s.settimeout(20)
+        self.s.settimeout(20 * PATIENCE)
         self.f = self.s.makefile("rb")
 
     def send(self, kind, data=None, raw=b""):
@@ -127,11 +129,9 @@ def wyoming_tells_errors(s, port):
 def wyoming_answers_while_the_model_opens(program, model):
     port = free_port()
     s = Server(program, "-m", model, "--lanes", "1", "--wyoming", f"tcp://127.0.0.1:{port}", held=True)
-    began = time.time()
     w = ask(port, "describe")
     voices = [v["name"] for v in w.receive()[1]["tts"][0]["voices"]]
-    took = time.time() - began
-    assert took < 0.5 and voices, (took, voices)  # 0.1 on a machine that does nothing else
+    assert voices  # which the worker does not say: it is stopped
     w.close()
     w = ask(port, "synthesize", {"text": TEXT})
     assert w.receive()[0] == "error" and w.receive() is None
@@ -148,11 +148,45 @@ def wyoming_answers_while_the_model_opens(program, model):
         assert s.stop() == 1 and why in s.said(), s.said()
 
 
+def wyoming_tells_of_the_end(program):
+    """Who has connected and then asks is refused, and who has not heard all at the end of the drain is told."""
+    port = free_port()
+    s = Server(program, "--lanes", "1", "--drain", "1", "--wyoming", f"tcp://127.0.0.1:{port}")
+    speaks, idle, connected = Wyoming(port), Wyoming(port), Wyoming(port)
+    speaks.send("synthesize", {"text": TEXT * 200})
+    assert speaks.receive()[0] == "audio-start"
+    heard = []
+    hears = threading.Thread(target=lambda: heard.extend(speaks.until("error")))
+    hears.start()
+    idle.send("ping")
+    assert idle.receive()[0] == "pong"
+    s.process.send_signal(signal.SIGSTOP)
+    waiting = [Wyoming(port) for _ in range(20)]  # the server has not accepted them yet
+    for w in waiting:
+        w.send("synthesize", {"text": TEXT})
+    s.process.send_signal(signal.SIGTERM)
+    s.process.send_signal(signal.SIGCONT)
+    assert wait_for(lambda: '"draining"' in s.said(), step=0.01)
+    connected.send("synthesize", {"text": TEXT})
+    assert idle.receive() is None
+    for w in [*waiting, connected]:
+        kind, data, _ = w.receive()
+        assert kind == "error" and "about to stop" in data["text"], (kind, data)
+        assert w.receive() is None
+        w.close()
+    hears.join()
+    assert "stops" in heard[-1][1]["text"], heard[-1:]
+    speaks.close()
+    idle.close()
+    assert s.process.wait(10 * PATIENCE) == 0, s.said()
+
+
 def run(checks, program, checkpoints):
     port = free_port()
     s = Server(program, "--lanes", "2", "--wyoming", f"tcp://127.0.0.1:{port}")
     for test in (wyoming_speaks, wyoming_streams, wyoming_waits_for_who_does_not_read, wyoming_tells_errors):
         checks.run(test.__name__, test, s, port)
     checks.run("wyoming_ends_cleanly", lambda: s.stop() == 0 or 1 / 0)
+    checks.run("wyoming_tells_of_the_end", wyoming_tells_of_the_end, program)
     checks.run("wyoming_answers_while_the_model_opens", wyoming_answers_while_the_model_opens, program,
                os.path.join(checkpoints, "tiny06-custom_voice"))

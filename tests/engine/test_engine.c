@@ -263,40 +263,6 @@ static void a_freed_stream_gives_back_its_lane(void **state)
     utter_model_close(&model);
 }
 
-static void tell_narrow(const struct backend *b, struct backend_memory *memory)
-{
-    slow.ops->memory(b, memory);
-    memory->weights = "q8";
-    memory->talker_frame_bytes = 3000;
-    memory->predictor_frame_bytes = 40000;
-}
-
-/* A device that makes narrow weights itself says so: the model still has what is stored. */
-static void narrow_weights_of_the_device_are_told(void **state)
-{
-    utter_model_info stored = {.size = sizeof stored}, narrow = stored;
-    utter_model_options o;
-    utter_model *model;
-    utter_error error;
-    (void)state;
-    utter_model_options_init(&o);
-    assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &o, &error), 0);
-    assert_int_equal(utter_model_get_info(model, &stored), UTTER_OK);
-    slow.ops = model->engine.context.ops;
-    struct backend_ops ops = *model->engine.context.ops;
-    ops.memory = tell_narrow;
-    model->engine.context.ops = &ops;
-    assert_int_equal(utter_model_get_info(model, &narrow), UTTER_OK);
-    assert_string_equal(stored.weights, "bf16");
-    assert_string_equal(narrow.weights, "q8");
-    assert_int_equal(narrow.talker_frame_bytes, 3000);
-    assert_int_equal(narrow.predictor_frame_bytes, 40000);
-    assert_int_equal(narrow.vocoder_frame_bytes, stored.vocoder_frame_bytes);
-    assert_int_equal(narrow.frame_bytes, 43000 + stored.vocoder_frame_bytes);
-    model->engine.context.ops = slow.ops;
-    utter_model_close(&model);
-}
-
 /* Asked for by name, bf16 leaves what is stored and halves what the vocoder reads. */
 static void bf16_halves_the_vocoder(void **state)
 {
@@ -414,7 +380,6 @@ int main(void)
         cmocka_unit_test(a_file_that_shrinks_is_an_error),
         cmocka_unit_test(each_piece_of_a_prompt_is_waited_for),
         cmocka_unit_test(a_freed_stream_gives_back_its_lane),
-        cmocka_unit_test(narrow_weights_of_the_device_are_told),
         cmocka_unit_test(bf16_halves_the_vocoder),
         cmocka_unit_test(what_the_guard_follows_ends_on_one_frame),
         cmocka_unit_test(what_did_not_speak_teaches_nothing),

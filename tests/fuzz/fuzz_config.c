@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/fuzz/took.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 
@@ -103,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     if (config) {
         check(config);
+        replay_takes();
     }
     config_close(&config);
     close(fd);

@@ -14,11 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void check(const struct fields *f)
 {
+    /* 0 where it is not asked for. */
+    const int least_frames = json_is_integer(json_object_get(f->object, "max_new_tokens")) ? 1 : 0;
     bool ranged = f->sound.speed >= 0.25 && f->sound.speed <= 4 && f->sound.volume >= 0 &&
                   f->sound.volume <= 4 &&
                   (f->sound.sample_rate == 0 ||
                       (f->sound.sample_rate >= 8000 && f->sound.sample_rate <= 48000)) &&
-                  f->max_frames >= 1 && f->max_frames <= FIELDS_MAX_FRAMES;
+                  f->max_frames >= least_frames && f->max_frames <= FIELDS_MAX_FRAMES;
     for (int i = 0; i < parameter_count; i++) {
         const struct parameter *p = &parameter_table[i];
         bool own = p->integer ? f->sampling[i] == -1 : isnan(f->sampling[i]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/front/route.h"
+#include "server/loop/link.h"
 #include "server/speech/voices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -78,13 +79,15 @@ static void close_front(void)
 
 static void open_front(void)
 {
+    static struct link none; /* where the list of no worker begins */
     if (front.base) {
         return;
     }
+    front.links = &none;
     signal(SIGPIPE, SIG_IGN); /* as the program does: a client leaves while it is answered */
     TAILQ_INIT(&front.conns);
     TAILQ_INIT(&front.queued);
-    TAILQ_INIT(&front.running);
+    TAILQ_INIT(&front.background.queued);
     front.ready.languages[front.ready.n_languages++] = "english";
     front.ready.languages[front.ready.n_languages++] = "chinese";
     front.ready.voices[front.ready.n_voices++] = "clara";

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tests/fuzz/took.h"
 #include "weights/bind.h"
 #include "weights/safetensors.h"
 
@@ -47,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         }
         if (tensor_set_open_memory(&set, copy, bytes, "fuzz", &error) == UTTER_OK) {
             touch(set);
+            replay_takes();
         } else if (set || error.text[0] == 0 || strchr(error.text, '\n')) {
             abort();
         }

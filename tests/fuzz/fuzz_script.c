@@ -34,7 +34,7 @@ static size_t hash_span(size_t hash, const struct script_span *span, const char 
     for (size_t i = 0; i < span->text.n; i++) {
         hash = hash * 31 + (uint8_t)span->text.at[i];
     }
-    return hash * 31 + (size_t)(span->pause_s * 1000) + (size_t)(span->style.rate * 100);
+    return hash * 31 + (size_t)(int64_t)(span->pause_s * 1000) + (size_t)(span->style.rate * 100);
 }
 
 static size_t read_text(const struct script_options *o, const char *text, size_t n, size_t step)

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 
 /* The library and its decoders lose a few kilobytes when a file breaks off in its headers. */
 const char *__lsan_default_suppressions(void)

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "tests/fuzz/took.h"
 #include "voice/voice_file.h"
 #include "weights/seal.h"
 
@@ -75,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     if (voice) {
         check(voice);
+        replay_takes();
     }
     voice_free(&voice);
     close(fd);

@@ -36,7 +36,7 @@ class Pull(unittest.TestCase):
     def command(self, *words, **more):
         """The program, in an environment of its own."""
         return subprocess.run([UTTER, *words], env={**self.environment, **more}, capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=600, check=False)
 
     def pull(self, code, *said, **more):
         """One command, its exit code, and what it must say."""
@@ -82,15 +82,19 @@ class Pull(unittest.TestCase):
         self.assertIn("me/mine", done.stdout)
         self.assertIn("0.6b", done.stdout)
 
+    def wait_for_begin(self):
+        """Until a big file is asked for."""
+        end = time.monotonic() + 300
+        while not any(path.startswith("/cdn/") for path, _ in self.hub.asked) and time.monotonic() < end:
+            time.sleep(0.01)
+
     def test_killed_twenty_times(self):
         """It goes on where it was."""
         self.hub.pace, ranges = 0.06, []
         random.seed(1)
         for _ in range(20):
             with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.PIPE) as child:
-                end = time.monotonic() + 20
-                while not any(path.startswith("/cdn/") for path, _ in self.hub.asked) and time.monotonic() < end:
-                    time.sleep(0.01)
+                self.wait_for_begin()
                 time.sleep(random.uniform(0.05, 0.2))
                 self.assertIsNone(child.poll(), "too quick to be killed")
                 child.kill()
@@ -107,7 +111,8 @@ class Pull(unittest.TestCase):
         self.hub.pace = 0.05
         with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.PIPE,
                               text=True) as child:
-            time.sleep(1)
+            self.wait_for_begin()
+            time.sleep(0.2)
             child.send_signal(2)
             self.assertIn("goes on where this ended", child.communicate()[1])
             self.assertEqual(child.returncode, 130)
@@ -122,7 +127,8 @@ class Pull(unittest.TestCase):
         """A server that always begins anew."""
         self.hub.pace = 0.02
         with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment) as child:
-            time.sleep(0.6)
+            self.wait_for_begin()
+            time.sleep(0.2)
             child.kill()
         self.hub.pace, self.hub.mishap = 0, "no range"
         self.pull(0)
@@ -144,7 +150,7 @@ class Pull(unittest.TestCase):
             self.hub.mishap = mishap
             begin = time.monotonic()
             self.assertRegex(self.pull(1).stderr, said)
-            self.assertLess(time.monotonic() - begin, 10)
+            self.assertLess(time.monotonic() - begin, 25)
             self.nothing_under_its_name()
 
     def test_slow(self):
@@ -195,7 +201,7 @@ class Pull(unittest.TestCase):
     def test_full_disk(self):
         """A file that may not grow stands for it; what is there is gone on with."""
         done = subprocess.run(["bash", "-c", f"ulimit -f 40; exec {UTTER} pull me/mine"], env=self.environment,
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("cannot write", done.stderr)
         self.nothing_under_its_name()
@@ -208,12 +214,13 @@ class Pull(unittest.TestCase):
             mkdir "$HOME/disk" && mount -t tmpfs -o size=3m disk "$HOME/disk" || exit 77
             export HF_HUB_CACHE=$HOME/disk
             head -c 1500000 /dev/zero >"$HOME/disk/other"; "$0" pull me/mine; echo "exit $?" >&2
-            rm "$HOME/disk/other"; "$0" pull me/mine & pull=$!; sleep 0.7
+            rm "$HOME/disk/other"; "$0" pull me/mine & pull=$!
+            until [ "$(du -sk "$HOME/disk" | cut -f 1)" -gt 200 ] || ! kill -0 $pull; do sleep 0.05; done
             cat /dev/zero >"$HOME/disk/other" 2>/dev/null; wait $pull; echo "exit $?" >&2
             ls "$HOME/disk/models--me--mine"; rm "$HOME/disk/other"; "$0" pull me/mine && "$0" voices -m me/mine"""
         self.hub.pace = 0.03
         done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, UTTER],
-                              env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+                              env=self.environment, capture_output=True, text=True, timeout=600, check=False)
         if done.returncode == 77 or "unshare" in done.stderr:
             self.skipTest("no mounts of its own here")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -235,7 +242,7 @@ class Pull(unittest.TestCase):
         environment = {**self.environment, "HF_ENDPOINT": other.address,
                        "PATH": f"{os.path.dirname(UTTER)}:{os.environ['PATH']}"}
         done = subprocess.run(["bash", "-e", "-c", ways[1]], cwd=self.folder, env=environment, capture_output=True,
-                              text=True, timeout=120, check=False)
+                              text=True, timeout=600, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("ryan", done.stdout)
         self.assertGreater(os.path.getsize(f"{self.folder}/hello.wav"), 3000)
@@ -244,7 +251,7 @@ class Pull(unittest.TestCase):
         """The second is told."""
         self.hub.pace = 0.05
         with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=subprocess.DEVNULL) as child:
-            time.sleep(1)
+            self.wait_for_begin()
             self.pull(1, "another program")
             child.kill()
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 import wyoming_replay
-from client import Server, Socket, free_port, wait_for
+from client import PATIENCE, SANITIZED, Server, Socket, free_port, wait_for
 
 TEXT = "Hello there."
 
@@ -74,13 +74,18 @@ def the_environment_names_the_model(program, checkpoints):
             assert s.stop() == 0
 
 
+def beside_a_worker_that_rests(s):
+    """A session whose server has given the worker's memory back meanwhile, however long that took."""
+    x = Socket(s)
+    assert wait_for(lambda: x.configure(seed=5) and not s.workers(), 20, 0.1), "the worker is still there"
+    return x
+
+
 def a_server_that_nobody_asks_gives_its_memory_back(program):
     s = Server(program, "--lanes", "4", "--idle", "0.015")
     try:
         before = s.speak(input=TEXT, seed=5)[2]
-        x = Socket(s)
-        x.send({"type": "session.config", "seed": 5})
-        assert wait_for(lambda: not s.workers(), 20), "the worker is still there"
+        beside_a_worker_that_rests(s).close()
         status, _, body = s.ask("GET", "/ready")
         assert status == 200 and json.loads(body)["status"] == "resting" and s.ask("GET", "/health")[0] == 200
         assert s.metric("worker_memory_bytes") == 0 and s.metric("worker_deaths_total") == 0
@@ -89,13 +94,15 @@ def a_server_that_nobody_asks_gives_its_memory_back(program):
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             sounds = list(pool.map(lambda _: s.speak(input=TEXT, seed=5), range(3)))
         assert all(a[0] == 200 and a[2] == before for a in sounds), [a[0] for a in sounds]
-        assert wait_for(lambda: not s.workers(), 20)
+        x = beside_a_worker_that_rests(s)
         x.send({"type": "input.text", "text": TEXT})
         x.send({"type": "input.done"})
         messages, sound = x.until("session.done")
         assert len(sound) > 20000 and not any(m["type"] == "error" for m in messages), messages
-        assert s.metric("worker_deaths_total") == 0 and s.metric("worker_starts_total") == 3
-        assert s.said().count('"resting"') >= 2 and "worker_killed" not in s.said()
+        # On a slow machine it rests more often.
+        starts, rests = s.metric("worker_starts_total"), s.said().count('"resting"')
+        assert s.metric("worker_deaths_total") == 0 and rests >= 2 and 3 <= starts <= rests + 1, (starts, rests)
+        assert "worker_killed" not in s.said()
     finally:
         assert s.stop() == 0
 
@@ -124,7 +131,7 @@ def a_worker_that_cannot_be_started_is_told(program):
         most = resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE)
         used = len(os.listdir(f"/proc/{s.process.pid}/fd"))
         resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + 1, most[1]))
-        status, _, body = s.speak(input=TEXT, max_new_tokens=3, timeout=10)
+        status, _, body = s.speak(input=TEXT, max_new_tokens=3, timeout=10 * PATIENCE)
         assert status == 503 and b"no process" in body, (status, body)
         resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, most)
         assert wait_for(lambda: s.speak(input=TEXT, max_new_tokens=3)[0] == 200, 20, 0.2)
@@ -134,19 +141,19 @@ def a_worker_that_cannot_be_started_is_told(program):
 
 
 def a_model_that_is_not_opened_in_time_is_told(program):
-    s = Server(program, "--lanes", "2", "--opening", "4", held=True)  # the second worker opens it
+    opening = "30" if SANITIZED else "6"
+    s = Server(program, "--lanes", "2", "--opening", opening, held=True)  # the second worker opens it
     try:
         s.read_line()
         assert "ready" in s.ready and s.metric("worker_deaths_total") >= 1, (s.ready, s.said())
     finally:
         assert s.stop() == 0
-    s = Server(program, "--lanes", "2", "--opening", "4", "--idle", "0.02")
+    s = Server(program, "--lanes", "2", "--opening", opening, "--idle", "0.02")
     ready = lambda: (lambda answer: (answer[0], json.loads(answer[2])["status"]))(s.ask("GET", "/ready"))  # noqa: E731
     try:
-        x = Socket(s)
-        x.send({"type": "session.config"})
-        assert x.receive()["type"] == "session.created" and wait_for(lambda: not s.workers(), 20)
+        x = beside_a_worker_that_rests(s)
         x.send({"type": "input.text", "text": TEXT})
+        x.send({"type": "input.done"})  # one that has more to say would be asked for it after 30 s
         s.hold_worker()
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             asked = [pool.submit(s.speak, input=TEXT, max_new_tokens=3) for _ in range(3)]
@@ -182,7 +189,7 @@ def the_unit_is_one_for_systemd(program):
             text = subprocess.run(["sed", kept], input=unit, capture_output=True, text=True, check=True).stdout
             with open(path, "w") as f:
                 f.write(re.sub("ExecStart=[^ ]*", f"ExecStart={os.path.abspath(program)}", text))
-            said = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, timeout=60,
+            said = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, timeout=60 * PATIENCE,
                                   env={**os.environ, "MANPATH": f"{folder}/man:"})
             assert said.returncode == 0 and not said.stdout + said.stderr, (name, said)
 
@@ -209,7 +216,7 @@ def the_container_for_home_assistant_speaks(program):
             w.close()
         finally:
             s.terminate()
-            assert s.wait(20) == 0
+            assert s.wait(20 * PATIENCE) == 0
             s.stdout.close()
 
 
@@ -227,11 +234,11 @@ def wrong_files_are_told(program):
                                       ("", {"UTTER_SERVE_PORT": "99999"}, "UTTER_SERVE_PORT: '99999' is not")):
             with open(path, "w") as f:
                 f.write(text)
-            said = subprocess.run([program, "serve", "--config", path], capture_output=True, timeout=20,
+            said = subprocess.run([program, "serve", "--config", path], capture_output=True, timeout=20 * PATIENCE,
                                   env={"XDG_CONFIG_HOME": home, **variables})
             assert said.returncode == 1 and word in said.stderr.decode(), (text, said)
-        said = subprocess.run([program, "serve", "--config", home + "/no"], capture_output=True, timeout=20)
+        said = subprocess.run([program, "serve", "--config", home + "/no"], capture_output=True, timeout=20 * PATIENCE)
         assert said.returncode == 1 and b"cannot read: No such file" in said.stderr, said
-        said = subprocess.run([program, "serve", "--config", path, "--help"], capture_output=True, timeout=20,
-                              env={"UTTER_SERVE_PORT": "wrong"})
+        said = subprocess.run([program, "serve", "--config", path, "--help"], capture_output=True,
+                              timeout=20 * PATIENCE, env={"UTTER_SERVE_PORT": "wrong"})
         assert said.returncode == 0 and b"--config FILE" in said.stdout

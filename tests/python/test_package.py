@@ -26,8 +26,9 @@ TEXT = "Hello there, and welcome to this."
 
 
 def noise(seconds):
-    """Something that has a level."""
-    return (np.random.default_rng(1).standard_normal(int(24000 * seconds)) * 0.1).astype(np.float32)
+    """Something that comes and goes as speech does."""
+    n = int(24000 * seconds)
+    return (np.random.default_rng(1).standard_normal(n) * 0.1 * np.sin(np.arange(n) * 0.0007)).astype(np.float32)
 
 
 class Layout(unittest.TestCase):

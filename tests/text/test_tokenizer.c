@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "tests/text/small.h"
-#include "text/bpe.h"
 
 static void expect(const struct tokenizer *tokenizer, const char *text, size_t n, const int32_t *wanted)
 {
@@ -137,64 +136,6 @@ static void text_that_is_no_utf8(void **state)
     tokenizer_close(&t);
 }
 
-/* Merging as the definition says it: again and again the lowest rank, leftmost first. */
-static size_t merge_by_definition(const struct bpe *bpe, const char *word, size_t n, int32_t *ids)
-{
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = bpe->byte_id[(uint8_t)word[i]];
-    }
-    for (;;) {
-        const struct bpe_merge *best = NULL;
-        size_t at = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            const struct bpe_merge *merge = bpe_find(bpe, ids[i], ids[i + 1]);
-            if (merge->id >= 0 && (!best || merge->rank < best->rank)) {
-                best = merge;
-                at = i;
-            }
-        }
-        if (!best) {
-            return n;
-        }
-        ids[at] = best->id;
-        memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
-        n--;
-    }
-}
-
-static void words_of_any_length_merge_as_defined(void **state)
-{
-    (void)state;
-    struct vocabulary vocabulary;
-    struct bpe bpe;
-    struct bpe_scratch scratch = {0};
-    assert_int_equal(
-        vocabulary_open(&vocabulary, "tests/fixtures/vocabulary/vocab.json", file_read, NULL),
-        UTTER_OK);
-    assert_int_equal(
-        bpe_open(&bpe, &vocabulary, "tests/fixtures/vocabulary/merges.txt", file_read, NULL), UTTER_OK);
-    uint32_t random = 1;
-    for (int round = 0; round < 3000; round++) {
-        static const char letters[] = "etaoinshr dlu\n";
-        char word[300];
-        int32_t wanted[300];
-        random = random * 1664525 + 1013904223;
-        size_t n = 1 + (random >> 8) % (round % 30 == 0 ? 299 : 20), kinds = 1 + (random >> 20) % 14;
-        for (size_t i = 0; i < n; i++) {
-            random = random * 1664525 + 1013904223;
-            word[i] = letters[(random >> 8) % kinds];
-        }
-        struct ids ids = {0};
-        assert_int_equal(bpe_encode(&bpe, &scratch, word, n, &ids, NULL), UTTER_OK);
-        assert_int_equal(ids.n, merge_by_definition(&bpe, word, n, wanted));
-        assert_memory_equal(ids.at, wanted, ids.n * sizeof *ids.at);
-        ids_fini(&ids);
-    }
-    bpe_scratch_fini(&scratch);
-    bpe_close(&bpe);
-    vocabulary_close(&vocabulary);
-}
-
 /* One megabyte made of a short text. Quadratic time would be minutes; the limit is processor time and far
  * above what a slow machine with a sanitizer takes. */
 static void a_megabyte_takes_linear_time(void **state)
@@ -234,7 +175,6 @@ int main(void)
         cmocka_unit_test(added_tokens),
         cmocka_unit_test(the_patch_is_for_large_vocabularies),
         cmocka_unit_test(text_that_is_no_utf8),
-        cmocka_unit_test(words_of_any_length_merge_as_defined),
         cmocka_unit_test(a_megabyte_takes_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * safetensors files that are right, and every way we know in which they are wrong. */
+ * safetensors files that are right; cut anywhere, and with any bit turned. Wrong ones of every kind: test_crafted.c. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -66,96 +66,6 @@ static void good_file_gives_its_tensors(void **state)
     tensor_set_close(&set);
 }
 
-/* Each is refused, and the reason holds the words. */
-static const struct {
-    const char *header;
-    size_t data_bytes;
-    const char *words;
-} bad_files[] = {
-    {"", 0, "does not begin with {"},
-    {"[]", 0, "does not begin with {"},
-    {"{", 0, "not usable JSON"},
-    {"{}", 1, "1 bytes after the last tensor"},
-    {"{\"w\":[]}", 0, "tensor w: its entry is not an object"},
-    {"{\"w\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
-    {"{\"w\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype F31 is not known"},
-    {"{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "no shape"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "a dimension is not"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "a dimension is not"},
-    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
-        "more than 8 dimensions"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "no data_offsets"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,4]}}", 4, "no data_offsets"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,\"4\"]}}", 4, "no data_offsets"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 4, "cut short"},
-    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}", 4, "bytes 0 to 5 of 4 bytes"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "bytes -4 to 0"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "bytes 4 to 0"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
-        "take 8 bytes, data_offsets give 4"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", 0,
-        "too large"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-        "too large"},
-    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0,
-        "too big integer"},
-    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}", 8,
-        "tensor w: unused bytes before"},
-    {"{\"v\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-     "\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[3,5]}}",
-        5, "tensor w: unused bytes before"},
-    {"{\"v\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-     "\"w\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[2,5]}}",
-        5, "tensor w: its data overlaps"},
-    {"{\"v\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-     "\"w\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}",
-        3, "its data overlaps"},
-    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 4,
-        "1 bytes after the last tensor"},
-    {"{\"v\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-     "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]}}",
-        5, "tensor w: its data is not aligned"},
-    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-     "\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-        2, "duplicate object key"},
-    {"{\"__metadata__\":[]}", 0, "__metadata__ is not an object"},
-    {"{\"__metadata__\":{\"a\":1}}", 0, "a value that is no string"},
-    {"{\"a\\nb\":{}}", 0, "tensor a\\nb: no dtype"},
-};
-
-static void bad_files_are_refused_with_the_reason(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
-        struct image image;
-        struct tensor_set *set;
-        utter_error error = {.text = ""};
-        image_make(&image, bad_files[i].header, bad_files[i].data_bytes);
-        utter_status status =
-            tensor_set_open_memory(&set, image.bytes, image.n, "bad.safetensors", &error);
-        if (status != UTTER_E_FILE || set || !strstr(error.text, bad_files[i].words) ||
-            strncmp(error.text, "bad.safetensors: ", 17) != 0 || strchr(error.text, '\n')) {
-            fail_msg("%s: status %d, \"%s\", want \"%s\"", bad_files[i].header, status, error.text,
-                bad_files[i].words);
-        }
-    }
-}
-
-/* What has no bytes needs no alignment. */
-static void empty_tensors_may_lie_anywhere(void **state)
-{
-    (void)state;
-    struct image image;
-    struct tensor_set *set;
-    image_make(&image,
-        "{\"v\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-        "\"w\":{\"dtype\":\"F64\",\"shape\":[0],\"data_offsets\":[3,3]}}",
-        3);
-    assert_int_equal(tensor_set_open_memory(&set, image.bytes, image.n, "x", NULL), UTTER_OK);
-    assert_int_equal(tensor_set_find(set, "w")->bytes, 0);
-    tensor_set_close(&set);
-}
-
 static void header_length_is_bounded(void **state)
 {
     (void)state;
@@ -170,28 +80,6 @@ static void header_length_is_bounded(void **state)
         assert_int_equal(tensor_set_open_memory(&set, bytes, sizeof bytes, "x", &error), UTTER_E_FILE);
         assert_non_null(strstr(error.text, "header does not fit"));
     }
-    /* Within the file, but larger than the format allows. */
-    uint8_t *large = memory_new(8 + 100000008, 1);
-    struct tensor_set *set;
-    utter_error error;
-    assert_non_null(large);
-    memcpy(large, "\x01\xe1\xf5\x05\0\0\0\0{", 9);
-    assert_int_equal(tensor_set_open_memory(&set, large, 8 + 100000008, "x", &error), UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "larger than 100000000"));
-    memory_free(large);
-}
-
-static void nesting_is_bounded(void **state)
-{
-    (void)state;
-    struct image image;
-    char header[1024] = "{\"w\":";
-    memset(header + 5, '[', 900);
-    image_make(&image, header, 0);
-    struct tensor_set *set;
-    utter_error error;
-    assert_int_equal(tensor_set_open_memory(&set, image.bytes, image.n, "x", &error), UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "nested deeper than 64"));
 }
 
 /* Reads every byte that the set promises. */
@@ -278,10 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_file_gives_its_tensors),
-        cmocka_unit_test(bad_files_are_refused_with_the_reason),
-        cmocka_unit_test(empty_tensors_may_lie_anywhere),
         cmocka_unit_test(header_length_is_bounded),
-        cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(every_bit_flip_is_survived),
         cmocka_unit_test(failing_calls_are_reported),

@@ -196,55 +196,6 @@ static void folder_with_shards_opens(void **state)
     }
 }
 
-static void bad_indexes_are_refused_with_the_reason(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *index, *words;
-    } cases[] = {
-        {"", "not usable JSON"},
-        {"[]", "\"weight_map\" must be an object, found nothing"},
-        {"{}", "\"weight_map\" must be an object, found nothing"},
-        {"{\"weight_map\":[]}", "\"weight_map\" must be an object, found an array"},
-        {"{\"weight_map\":{}}", "weight_map is empty"},
-        {"{\"weight_map\":{\"octets\":1}}", "tensor octets: its file must be a plain name"},
-        {"{\"weight_map\":{\"octets\":\"\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\".\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\"..\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\"/etc/passwd\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\"../one\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\"sub\\\\one\"}}", "plain name"},
-        {"{\"weight_map\":{\"octets\":\"three\"}}", "three: cannot open"},
-        {"{\"weight_map\":{\"octets\":\"one\",\"floats\":\"one\"}}", "tensor floats is not in one"},
-        {"{\"weight_map\":{\"octets\":\"two\",\"floats\":\"one\"}}", "is not in"},
-        {"{\"weight_map\":{\"octets\":\"one\",\"other\":\"two\"}}", "tensor other is not in two"},
-        {"{\"weight_map\":{\"octets\":\"one\",\"floats\":\"copy\"}}",
-            "tensor empty is in copy and in one"},
-        {"{\"weight_map\":{\"octets\":\"one\",\"floats\":\"cut\"}}", "/cut: "},
-        {"{\"weight_map\":{\"octets\":\"folder\"}}", "Is a directory"},
-    };
-    const char *folder = fresh_folder();
-    char path[5200];
-    write_shard(folder, "one", 0, 3);
-    write_shard(folder, "two", 3, 2);
-    write_shard(folder, "copy", 1, 3);
-    write_shard(folder, "cut", 3, 2);
-    snprintf(path, sizeof path, "%s/cut", folder);
-    assert_int_equal(truncate(path, 200), 0);
-    snprintf(path, sizeof path, "%s/folder", folder);
-    assert_int_equal(mkdir(path, 0700), 0);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tensor_set *set;
-        utter_error error = {.text = ""};
-        write_text(folder, index_name, cases[i].index);
-        utter_status status = tensor_set_open_folder(&set, folder, &error);
-        if (status != UTTER_E_FILE || set || !strstr(error.text, cases[i].words)) {
-            fail_msg("%s: status %d, \"%s\", want \"%s\"", cases[i].index, status, error.text,
-                cases[i].words);
-        }
-    }
-}
-
 static void broken_indexes_are_survived(void **state)
 {
     (void)state;
@@ -303,7 +254,6 @@ int main(void)
         cmocka_unit_test(failing_calls_leave_no_file),
         cmocka_unit_test(folder_with_one_file_opens),
         cmocka_unit_test(folder_with_shards_opens),
-        cmocka_unit_test(bad_indexes_are_refused_with_the_reason),
         cmocka_unit_test(broken_indexes_are_survived),
         cmocka_unit_test(shrunk_checkpoints_read_as_zeros),
     };

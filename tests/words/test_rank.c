@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Heads are ranked by what they look at: one that follows the text is found among others that look at what is new, at
- * one place, or anywhere; where none follows, none is taken. And planted heads of a checkpoint, through utter.h. */
+ * Heads are ranked by what they look at: the one that follows the text best is found among others that follow it ahead
+ * of time, or look at what is new, at one place, or anywhere; where none follows, none is taken. And planted heads of a
+ * checkpoint, through utter.h. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -16,10 +17,12 @@ enum { N_TOKENS = 20, N_FRAMES = 80, N_HEADS = 8 };
 /* What head `head` scores place `place` in a frame. */
 static float score_of(int head, int frame, int place, uint32_t *seed)
 {
-    const int at = frame * N_TOKENS / N_FRAMES, newest = frame < N_TOKENS ? frame : N_TOKENS;
+    const int at = frame * N_TOKENS / N_FRAMES, ahead = (frame + 2) * N_TOKENS / N_FRAMES,
+              newest = frame < N_TOKENS ? frame : N_TOKENS;
     *seed = *seed * 1664525u + 1013904223u;
     const float noise = (float)(*seed >> 16) / 65536;
     return head == 5   ? noise + (place == at ? 5.0f : 0.0f)
+           : head == 6 ? noise + (place == ahead ? 4.8f : 0.0f)
            : head == 2 ? noise + (place == newest ? 5.0f : 0.0f)
            : head == 1 ? noise + (place == 3 ? 5.0f : 0.0f)
                        : 3 * noise;
@@ -61,8 +64,9 @@ static void test_rank(void **state)
         if (follows) {
             assert_true(heads.at[0].layer == 1 && heads.at[0].head == 1);
             assert_true(order[0].head.layer == 1 && order[0].score > 0.8);
+            assert_true(order[1].head.head == 2 && order[1].score > 0.95 * order[0].score);
         }
-        assert_true(order[follows].score < RANK_LEAST_SCORE);
+        assert_true(order[2 * follows].score < RANK_LEAST_SCORE);
         rank_fini(&r);
     }
 }

@@ -170,6 +170,90 @@ static void test_guess(void **state)
     words_fini(&w);
 }
 
+/* A word begins where its sound does, not at a click before it, which a codec may begin with. */
+static void test_click(void **state)
+{
+    (void)state;
+    enum { WINDOW = 10, CLICK = 2, LOUD = 6, N = 12 };
+    struct loudness l = {0};
+    float pcm[N * WINDOW] = {0};
+    for (int i = 0; i < WINDOW; i++) {
+        pcm[CLICK * WINDOW + i] = 0.05f;
+    }
+    for (int i = LOUD * WINDOW; i < N * WINDOW; i++) {
+        pcm[i] = 0.3f;
+    }
+    assert_int_equal(loudness_init(&l, WINDOW, N, NULL), UTTER_OK);
+    loudness_add(&l, pcm, N * WINDOW);
+    for (int from = 0; from < LOUD; from++) {
+        assert_int_equal(loudness_onset(&l, from * WINDOW + 3, N * WINDOW), LOUD * WINDOW);
+    }
+    assert_int_equal(loudness_onset(&l, 0, LOUD * WINDOW), 0); /* a click alone */
+    assert_int_equal(loudness_onset(&l, 65, N * WINDOW), 65);
+    loudness_fini(&l);
+}
+
+/* ---- Nothing depends on when samples and frames come ---- */
+
+/* Times of the words of SHARED, three of which are in one token, when the frames come `ahead` of their sound and that
+ * comes `each` frames at once: the same ones, from the first time on that they are final. The sound begins as a whisper
+ * and grows, so that what is loud at first is quiet beside what comes. */
+static void speak_in_turns(struct words *w, int ahead, int each)
+{
+    enum { MOST_EACH = 16, N_SHARED = 3, LONG = 100 };
+    static const char shared[] = "one two three four, five";
+    static const uint64_t begins[N_SHARED] = {0, 4, 20};
+    static float pcm[MOST_EACH * FRAME];
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    const struct words_tokens tokens = {begins, N_SHARED, true};
+    float scores[N_SHARED + 1];
+    utter_word final[8];
+    size_t n_final = 0;
+    assert_int_equal(words_init(w, &heads, MOST_TOKENS, LONG, FRAME, RATE, NULL), UTTER_OK);
+    assert_int_equal(words_text(w, shared, strlen(shared), NULL), UTTER_OK);
+    assert_int_equal(words_finish(w, NULL), UTTER_OK);
+    for (int made = 0, heard = 0; heard < LONG;) {
+        for (int n = 0; n < each && made < LONG; n++, made++) {
+            for (int i = 0; i <= N_SHARED; i++) {
+                scores[i] = i == made * (N_SHARED + 1) / LONG ? 3.0f : 0.0f;
+            }
+            words_frame(w, scores, N_SHARED + 1, &tokens);
+        }
+        for (; heard < LONG && (made == LONG || heard + ahead + each <= made); heard += each) {
+            const int n = LONG - heard < each ? LONG - heard : each;
+            for (int i = 0; i < n * FRAME; i++) {
+                const int at = heard * FRAME + i;
+                const double level =
+                    0.03 * exp(6.0 * at / (LONG * FRAME)); /* syllables, and breath between them */
+                pcm[i] = (float)((at / 4000 % 3 ? level : 0.065 * level) * sin(0.1 * at));
+            }
+            words_sound(w, pcm, (size_t)(n * FRAME), &tokens);
+        }
+        assert_memory_equal(final, w->at, n_final * sizeof *final);
+        n_final = w->n_final;
+        memcpy(final, w->at, n_final * sizeof *final);
+    }
+    words_end(w, true, &tokens);
+    assert_memory_equal(final, w->at, n_final * sizeof *final);
+    in_order(w);
+}
+
+static void test_turns(void **state)
+{
+    (void)state;
+    static const int turns[][2] = {{0, 1}, {0, 4}, {0, 16}, {1, 1}, {8, 1}, {30, 2}, {80, 10}, {99, 1}};
+    struct words first = {0};
+    speak_in_turns(&first, turns[0][0], turns[0][1]);
+    for (size_t i = 1; i < sizeof turns / sizeof *turns; i++) {
+        struct words w = {0};
+        speak_in_turns(&w, turns[i][0], turns[i][1]);
+        assert_int_equal(w.n_told, first.n_told);
+        assert_memory_equal(w.at, first.at, w.n_told * sizeof *w.at);
+        words_fini(&w);
+    }
+    words_fini(&first);
+}
+
 /* Frames of few samples, as a small checkpoint has them: windows of loudness are at least one, and cover the sound. */
 static void test_small_frames(void **state)
 {
@@ -221,6 +305,8 @@ int main(void)
         cmocka_unit_test(test_there),
         cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_click),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_small_frames),
         cmocka_unit_test(test_memory),
     };
