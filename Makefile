@@ -43,14 +43,23 @@ PREFIX  ?= /usr/local
 # The GPU backend is built where nvcc is found, but not into the sanitized builds. The CUDA runtime is linked
 # statically and finds the driver by itself when the program runs, so one program runs with and without a GPU.
 NVCC    ?= nvcc
-CUDA    ?= $(if $(SAN),0,$(if $(shell command -v $(NVCC) 2>/dev/null),1,0))
-CUDA_ARCH ?= 80 86 89 90a 100 120
+# Older ones, as many distributions have them, know neither all kinds below nor how to compress their code.
+NVCC_NEEDED := 13.0
+NVCC_IS := $(if $(SAN)$(CUDA),,$(if $(shell command -v $(NVCC) 2>/dev/null),$(or \
+           $(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*[0-9]\).*/\1/p'),unknown)))
+NVCC_OLD := $(if $(NVCC_IS),$(if $(filter unknown,$(NVCC_IS)),yes,$(shell printf '%s\n' $(NVCC_NEEDED) $(NVCC_IS) | sort -VC || echo yes)))
+$(if $(NVCC_OLD),$(if $(filter clean help install uninstall,$(MAKECMDGOALS)),,$(info note: $(shell command -v $(NVCC)) is of CUDA $(NVCC_IS), and code \
+for GPUs needs $(NVCC_NEEDED): this builds the program for the CPU (NVCC=FILE names another one; CUDA=0 is quiet))))
+CUDA    ?= $(if $(NVCC_IS),$(if $(NVCC_OLD),0,1),0)
+# 10.0 and 10.3, 11.0, 12.0 and 12.1 by their families (f): a family has instructions that portable code has not.
+CUDA_KINDS := 80 86 87 89 90a 100f 110f 120f
+CUDA_ARCH ?= $(CUDA_KINDS)
 ifeq ($(CUDA),1)
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_FLAGS := -DUTTER_CUDA -isystem $(CUDA_HOME)/include
 CUDA_LIBS  := $(CUDA_HOME)/lib64/libcudart_static.a -lrt
-# Machine code for each kind; and, where there are several, portable code of 100 for 11.0 and for kinds to come.
-CUDA_PORTABLE := $(if $(word 2,$(CUDA_ARCH)),$(or $(filter 100,$(CUDA_ARCH)),$(patsubst %a,%,$(lastword $(CUDA_ARCH)))))
+# Machine code for each kind; and, where there are several, portable code of the first and the last for all others.
+CUDA_PORTABLE := $(if $(word 2,$(CUDA_ARCH)),$(patsubst %a,%,$(patsubst %f,%,$(firstword $(CUDA_ARCH)) $(lastword $(CUDA_ARCH)))))
 CUDA_CODE  := $(foreach a,$(CUDA_ARCH),-gencode=arch=compute_$(a),code=sm_$(a)) \
               $(foreach a,$(CUDA_PORTABLE),-gencode=arch=compute_$(a),code=compute_$(a))
 # Products and sums are fused (-fmad) as the kernels' checks against the CPU allow; functions of one variable stay exact.
@@ -62,7 +71,7 @@ else ifneq ($(filter host host-strict,$(CUDA)),)
 # Kernels as C++ for the host. Nothing is fused that the source does not fuse, and what instructions the host has for
 # that does not change a bit. Static shared memory is found by names (tests/cuda/host/symbols.c), and so nothing is merged.
 STRICT     := $(filter host-strict,$(CUDA))
-CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST -DCUDA_PATIENCE_S=3600 -DCUDA_WARM_ROWS=1 -DCUDA_WARM_SIZES=1 -DCUDA_TRIAL_FRAMES=1 -DCUDA_TRIAL_WAYS=1 $(if $(STRICT),-DHOST_STRICT) -isystem tests/cuda/host/include
+CUDA_FLAGS := -DUTTER_CUDA -DUTTER_CUDA_HOST -DCUDA_PATIENCE_S=3600 -DCUDA_MOST_NAP_S=0.0001 -DCUDA_WARM_ROWS=1 -DCUDA_WARM_SIZES=1 -DCUDA_TRIAL_FRAMES=1 -DCUDA_TRIAL_WAYS=1 $(if $(STRICT),-DHOST_STRICT) -isystem tests/cuda/host/include
 CUDA_LIBS  := -lstdc++
 HOST_FMA   := $(if $(shell grep -m1 -w avx2 /proc/cpuinfo 2>/dev/null | grep -w fma),-mavx2 -mfma)
 # The frame kernels' builds are most of what there is to compile, and run as fast when less is done to them.
@@ -112,8 +121,9 @@ LIB_SRC += $(wildcard src/cuda/*/*.c) $(if $(filter 1,$(CUDA)),,$(filter-out $(i
 CUDA_SRC := $(wildcard src/cuda/*/*.cu src/cuda/*/*/*.cu)
 endif
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c)
+SERVER_SRC := $(wildcard server/*/*.c server/*/*/*.c store/*.c)
 BOOK_SRC := $(wildcard book/*.c book/*/*.c)
+JOB_SRC := $(wildcard job/*.c job/*/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TOOL_SRC := $(wildcard tools/*.c)
 MAKER_SRC := $(wildcard tools/maker/*.c)
@@ -128,9 +138,10 @@ of_gpu  = $(filter src/cuda/% tests/cuda/% src/api/utter_model.c,$(1))
 LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(CUDA_SRC:%.cu=$(B)/%.o) \
            $(patsubst %.c,$(R)/%.o,$(filter-out $(call of_gpu,$(LIB_SRC)),$(LIB_SRC)))
 CLI_OBJ := $(CLI_SRC:%.c=$(R)/%.o)
-# The server stands on the library's header, src/base and src/effects, of which it has its own copy: the archive exports utter_* only.
+# The server, with the store that it shares with job/, stands on the library's header, src/base and src/effects, of which it has its own copy: the archive exports utter_* only.
 SERVER_OBJ := $(SERVER_SRC:%.c=$(R)/%.o)
 BOOK_OBJ := $(BOOK_SRC:%.c=$(R)/%.o)
+JOB_OBJ := $(JOB_SRC:%.c=$(R)/%.o)
 BASE_OBJ := $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ))
 SERVER_LIBS := $(call static,event_core) $(call static,nettle) $(call static,mp3lame) \
                $(call static,vo-aacenc) -lopusenc -lopus -lFLAC
@@ -138,10 +149,16 @@ $(SERVER_OBJ): INC := -I$(SYSROOT)/usr/include/opus
 $(BOOK_OBJ): INC := -isystem $(SYSROOT)/usr/include/libxml2
 BOOK_LIBS := $(call static,cmark)
 TESTS   := $(TEST_SRC:tests/%.c=$(B)/tests/%)
+# A sanitizer of addresses makes speech ten times slower, and that is all in the kernels. Tests of kernels, codec and engine
+# and the goldens have watched ones; the program, and the tests of what is done with speech, those of the plain build.
+PLAIN_KERNELS := $(if $(findstring address,$(SAN)),$(if $(findstring fuzzer,$(SAN)),,$(KERNELS:%.c=build/release/%.o)))
+SPEAKS_OBJ := $(if $(PLAIN_KERNELS),$(filter-out $(KERNELS:%.c=$(B)/%.o),$(LIB_OBJ)) $(PLAIN_KERNELS),$(LIB_OBJ))
+WATCHED := $(if $(PLAIN_KERNELS),$(B)/tests/golden/utter)
+TESTS   += $(WATCHED)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book chosen clients day page check-cuda frame-tools mutants mutants-cuda fuzz simulate test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm languages clean
+.PHONY: FORCE all help bench-kernels check check-book check-faults check-malformed replays check-cuda-faults chosen chosen-alone clients day page check-cuda check-cuda-as check-kernels frame-tools mutants mutants-cuda fuzz autobahn framing framing-proxies json-suite simulate tokenizer-linear test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm outside-s3 languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -156,7 +173,7 @@ FORCE:
 
 define compile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) $(FOR_GPU) $(COUNTED) -MMD -MP -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(INC) $(ISA) $(LEAN) $(FOR_GPU) $(TOLD) $(COUNTED) -MMD -MP -c $< -o $@
 endef
 $(B)/%.o: %.c $(B)/flags
 	$(compile)
@@ -164,12 +181,22 @@ ifneq ($(R),$(B))
 $(R)/%.o: %.c $(R)/flags
 	$(compile)
 endif
-$(B)/src/cuda/%.o $(B)/tests/cuda/%.o $(B)/src/api/utter_model.o: FOR_GPU := $(CUDA_FLAGS)
+ifneq ($(PLAIN_KERNELS),)
+# Whether they are as their sources are the plain build knows.
+.PHONY: plain-kernels
+plain-kernels:
+	@$(MAKE) -s SAN= $(PLAIN_KERNELS)
+$(PLAIN_KERNELS): plain-kernels ;
+endif
+$(B)/src/cuda/%.o $(B)/tests/cuda/%.o $(B)/src/api/utter_model.o $(B)/tools/word_times.o: FOR_GPU := $(CUDA_FLAGS)
+# What the program says of the code that it has, and a posed GPU looks up; and the posed system's files, where the bench runs.
+$(addprefix $(B)/,src/cuda/device/contact.o tests/cuda/host/runtime/card.o): TOLD := \
+  $(if $(filter host%,$(CUDA)),-DCUDA_CODES='"$(CUDA_KINDS)"' -DCUDA_SYSTEM_ROOT='"posed"',-DCUDA_CODES='"$(CUDA_ARCH)"')
 $(B)/src/cuda/%.o: COUNTED := $(if $(COVERAGE),--coverage -fno-inline -DHOST_COUNTED)
-$(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))): $(B)/cuda_flags
+$(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(B)/tools/word_times.o: $(B)/cuda_flags
 
 $(B)/cuda_flags: FORCE
-	@mkdir -p $(@D); echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(CUDA_COMPILE) $(CUDA_FLAGS)' > $@
+	@mkdir -p $(@D); echo '$(CUDA_COMPILE) $(CUDA_FLAGS) $(CUDA_ARCH)' | cmp -s - $@ || echo '$(CUDA_COMPILE) $(CUDA_FLAGS) $(CUDA_ARCH)' > $@
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
 	$(CUDA_COMPILE) $(COUNTED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
@@ -211,13 +238,19 @@ $(SHARED): $(LIB_OBJ) src/api/utter.map
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
 $(B)/internal.a: $(LIB_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
-$(B)/libutter.a: $(LIB_OBJ)
-	@rm -f $@; $(LD) -r -o $(B)/utter_all.o $^ && $(OBJCOPY) --localize-hidden $(B)/utter_all.o && $(AR) rcs $@ $(B)/utter_all.o
+WATCHED_LIB := $(WATCHED:utter=libutter.a)
+$(B)/libutter.a: $(SPEAKS_OBJ)
+$(WATCHED_LIB): $(LIB_OBJ)
+$(B)/libutter.a $(WATCHED_LIB):
+	@mkdir -p $(@D); rm -f $@; $(LD) -r -o $(@D)/utter_all.o $^ && $(OBJCOPY) --localize-hidden $(@D)/utter_all.o && $(AR) rcs $@ $(@D)/utter_all.o
 
 # What it opens by name lies beside it; and what the library needs beside that.
 $(if $(PORTABLE),$(B)/utter): ALL_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../lib'
 $(if $(PORTABLE),$(SHARED)): ALL_LDFLAGS += -Wl,-rpath,'$$ORIGIN'
-$(B)/utter: $(CLI_OBJ) $(SERVER_OBJ) $(BOOK_OBJ) $(BASE_OBJ) $(B)/libutter.a
+$(B)/utter $(WATCHED): $(CLI_OBJ) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
+$(B)/utter: $(B)/libutter.a
+$(WATCHED): $(WATCHED_LIB)
+$(B)/utter $(WATCHED):
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -o $@
 
 tools: $(TOOLS) ## the model maker and other tools in C
@@ -250,15 +283,17 @@ oracle: all checkpoints ## goldens from the official package, compared with the 
 
 # tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
 # file calls go through --wrap, so that a test can fail the n-th one.
+OBJECTS_FIRST = $(filter %.o,$^) $(filter %.a,$^)
 WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
 # Outside libraries make theirs as ever, also where they are archives: our objects are linked, with --wrap, before they come.
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 ifneq ($(PORTABLE),)
-	$(CC) -r -nostdlib $(WRAP) $^ -o $@.wrapped
+	$(CC) -r -nostdlib $(WRAP) $(OBJECTS_FIRST) -o $@.wrapped
 	$(CC) $(ALL_LDFLAGS) $@.wrapped $(LIBS) -lcmocka -o $@
 else
-	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -lcmocka -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $(OBJECTS_FIRST) $(LIBS) -lcmocka -o $@
 endif
+$(filter $(B)/tests/reading/% $(B)/tests/words/%,$(TESTS)): $(PLAIN_KERNELS)
 # The kernels on tiles of a machine that has none.
 $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
@@ -287,25 +322,43 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PA
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(SERVER_LIBS) $(LIBS) -o $@
 
-# Little memory is kept back of what was freed: with more of it, caches miss at each allocation. -entropic=0: with it,
-# libFuzzer's books take half of the tokenizer's time.
-fuzz: export ASAN_OPTIONS ?= quarantine_size_mb=4:malloc_context_size=1
-fuzz: $(FUZZERS) ## looks for inputs that break a parser; FUZZ_SECONDS=60 for each, or FUZZ_RUNS=10000000
-	@for target in $(FUZZERS); do \
-	    name=$${target##*/fuzz_}; mkdir -p build/fuzz/$$name; echo "$$name:"; \
-	    $$target $(if $(FUZZ_RUNS),-runs=$(FUZZ_RUNS),-max_total_time=$(FUZZ_SECONDS)) -entropic=0 -verbosity=0 -print_final_stats=1 -max_len=4096 \
-	        -artifact_prefix=build/fuzz/$$name- build/fuzz/$$name tests/fuzz/corpus/$$name || exit 1; \
-	done
+replays: $(REPLAYS)
+
+fuzz: $(FUZZERS) ## looks for inputs that break a parser, into tests/fuzz/ledger; FUZZ_SECONDS=60 for each, or FUZZ_RUNS=10000000
+	@FUZZ_RUNS=$(FUZZ_RUNS) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/look $(foreach f,$(FUZZERS),$(if $(ONLY),$(call named,$(f)),$(f)))
 
 # The front end, its worker and libevent in a world that a seed decides: what they call the system for, the linker gives them
 # from tests/sim; and a library that makes sound without a model.
 SIMULATED := clock_gettime gettimeofday getrandom epoll_create1 epoll_ctl epoll_wait read write readv writev recv send poll close socketpair \
-             pipe2 socket bind listen accept4 getsockname setsockopt shutdown fcntl ioctl prctl signal pthread_sigmask pthread_create \
-             pthread_join pthread_cond_wait pthread_cond_broadcast kill waitpid spawn_program link_open link_close
+             pipe2 socket bind listen accept4 getsockname setsockopt shutdown fcntl ioctl prctl sched_setscheduler signal pthread_sigmask pthread_create \
+             pthread_join pthread_cond_wait pthread_cond_broadcast kill waitpid opendir spawn_program spawn_still links_open links_close \
+             malloc calloc realloc encode_coder_new encode_feed
 SIM_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/sim/*.c))
 $(B)/tests/sim/simulate: ALL_LDFLAGS += $(foreach f,$(SIMULATED),-Wl$(comma)--wrap=$(f))
 $(B)/tests/sim/simulate: $(SIM_OBJ) $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ)) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+
+check-faults: checkpoints $(B)/tests/api/test_faults $(B)/tests/sim/simulate ## every allocation and file call of the library fails, once and for good; and calls of the server about sockets, and its allocations, in SEEDS=10000 lives each
+	@EVERY=1 $(B)/tests/api/test_faults
+	@$(B)/tests/sim/simulate --failing --seeds $(or $(SEEDS),10000)
+	@$(B)/tests/sim/simulate --lacking --seeds $(or $(SEEDS),10000)
+
+autobahn: all $(B)/tests/server/echo ## the WebSocket beside Autobahn's test suite, in a bare Debian 11: ten minutes
+	@tests/server/autobahn $(B)
+
+json-suite: $(B)/tests/base/json_suite ## the verdicts of JSONTestSuite; SUITE=its folder test_parsing
+	@$< $(or $(SUITE),$(error SUITE=FOLDER/test_parsing of github.com/nst/JSONTestSuite))
+
+tokenizer-linear: $(B)/tests/text/linear ## what a million characters of one kind cost the tokenizer, against a hundred thousand; COUNTED=1: in instructions (apt-get install valgrind; half an hour)
+	@$(if $(COUNTED),tests/text/count_linear) $< voice/builtin
+
+framing: $(B)/tests/server/framing ## where requests end: a million mutated streams beside h11; STREAMS=1000000 SEED=1
+	@[ -x build/h11/bin/python ] || { python3 -m venv build/h11 && build/h11/bin/pip install -q h11; }
+	@build/h11/bin/python tests/server/framing.py $<
+	@build/h11/bin/python tests/server/framing.py $< --streams $(or $(STREAMS),1000000) $(or $(SEED),1)
+
+framing-proxies: $(B)/tests/server/framing ## the ambiguous requests as nginx and HAProxy take them, and what they send on (apt-get install nginx-light haproxy)
+	@python3 tests/server/beside_proxies.py $< $(or $(NGINX),nginx) $(or $(HAPROXY),haproxy)
 
 simulate: $(B)/tests/sim/simulate ## lives of the server in a simulated world; SEEDS=1000000, FROM=1 (tests/sim)
 	@$< --from $(or $(FROM),1) --seeds $(or $(SEEDS),10000)
@@ -313,15 +366,26 @@ simulate: $(B)/tests/sim/simulate ## lives of the server in a simulated world; S
 # What the transcripts of the program play on.
 $(B)/tests/cli/libportaudio.so.2: $(B)/tests/cli/portaudio.o
 	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
+# What the server's memory fails by.
+$(B)/tests/server/lacks.so: $(B)/tests/server/lacks.o
+	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
+LOADED := $(B)/tests/cli/libportaudio.so.2 $(B)/tests/server/lacks.so
 
-test-programs: $(TESTS) $(REPLAYS) $(B)/tests/sim/simulate $(B)/tests/cli/libportaudio.so.2
+test-programs: $(TESTS) $(REPLAYS) $(B)/tests/sim/simulate $(LOADED)
 
 # With ONLY, just the programs that have one of its words in their path.
 named  = $(if $(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),$(1))
 CHOSEN := $(foreach program,$(TESTS) $(REPLAYS),$(if $(ONLY),$(call named,$(program)),$(program)))
-chosen: all $(CHOSEN) $(B)/tests/sim/simulate $(B)/tests/cli/libportaudio.so.2
+# Words that may name a script, which runs the program; without a word all of them do.
+of_scripts = $(if $(1),$(foreach word,$(1),$(if $(findstring /test_,$(word)),,$(word))),all)
+chosen-alone: $(CHOSEN)
+chosen: all $(CHOSEN) $(B)/tests/sim/simulate $(LOADED)
 check: chosen checkpoints ## all checks that need no official package
 	@tools/run_tests $(B) $(ONLY)
+
+check-malformed: checkpoints ## every beginning of every fixture, and each of its bits turned, to every parser, with sanitizers
+	@$(MAKE) -s CC=clang SAN=fuzzer-no-link,address,undefined CUDA=0 replays # the build that `make fuzz` has
+	@tests/fuzz/malformed build/san-fuzzer-no-link-address-undefined
 
 check-book: all checkpoints ## books at full size, and 50 runs of three kinds that are killed: half an hour
 	KILLS=50 CHAPTERS=5000 BOMB_MB=2000 tests/book/run $(B)
@@ -333,21 +397,38 @@ bench-kernels: $(B)/tests/cpu/test_kern_all ## nanoseconds a call of every CPU k
 CUDA_CHECKS := $(basename $(addprefix $(B)/,$(if $(GPU),$(wildcard tests/cuda/check_*.c) tests/cuda/check_primitives.cu)))
 HOST_CHECKS := $(basename $(addprefix $(B)/,$(if $(filter host%,$(CUDA)),$(wildcard tests/cuda/check_host*.cu))))
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
-$(CUDA_CHECKS) $(HOST_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/internal.a
-	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+$(CUDA_CHECKS) $(HOST_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/cuda/pose.o $(B)/internal.a
+	$(CC) $(ALL_LDFLAGS) -Wl,--wrap=cuda_device_open $^ $(LIBS) -o $@
+# Nothing is asked of the frame kernel as a card that has none.
+COMMENT := \#
+WITH_FRAME := $(if $(filter-out h100 h200 b200 5090,$(CUDA_AS)),$(COMMENT))
 check-cuda: $(CUDA_CHECKS) checkpoints $(addprefix build/checkpoints/,wide layers follows-small) ## the GPU backend against the CPU backend; needs a GPU
 	$(B)/tests/cuda/check_steps
 	$(B)/tests/cuda/check_wide
 	$(B)/tests/cuda/check_vocoder --frames 110 build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_listen build/checkpoints/tiny06-base
 	$(B)/tests/cuda/check_state $(addprefix build/checkpoints/,tiny06-base unusual)
-	$(B)/tests/cuda/check_frame build/checkpoints/wide
-	$(B)/tests/cuda/check_soak -n 3000 build/checkpoints/wide
+	$(WITH_FRAME)$(B)/tests/cuda/check_frame build/checkpoints/wide
+	$(B)/tests/cuda/check_soak $(if $(WITH_FRAME),-w graph) -n 3000 build/checkpoints/wide
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
-	$(B)/tests/cuda/check_many -l 8 build/checkpoints/layers
+	$(B)/tests/cuda/check_many -L -l 8 build/checkpoints/layers
 	for n in 1 2 9 64; do $(B)/tests/cuda/check_look -l $$n -n 12 -r 300 -t build/checkpoints/follows || exit 1; done
-	for n in 1 2 5 8 9; do $(B)/tests/cuda/check_look -w frame -l $$n -n 12 -r 300 -t build/checkpoints/follows-small || exit 1; done
+	$(B)/tests/cuda/check_weigh $(addprefix build/checkpoints/,tiny06-custom_voice tiny17-base unusual layers)
+	$(B)/tests/cuda/check_weigh -r 700 build/checkpoints/layers
+	$(B)/tests/cuda/check_lost build/checkpoints/tiny06-custom_voice
+	$(WITH_FRAME)$(B)/tests/cuda/check_weigh -w frame build/checkpoints/wide
+	$(B)/tests/cuda/check_weigh -q 8 build/checkpoints/wide
+	for q in 8 4; do for n in 1 5 8 9 32 64; do $(B)/tests/cuda/check_sentences -q $$q -l $$n -n 60 voice/builtin || exit 1; done; done
+	$(WITH_FRAME)for n in 1 2 5 8 9; do $(B)/tests/cuda/check_look -w frame -l $$n -n 12 -r 300 -t build/checkpoints/follows-small || exit 1; done
+CARDS := $(shell sed -n 's|^    {"\([a-z0-9-]*\)", .*|\1|p' src/cuda/device/cards.h | grep -v t4)
+check-cuda-as: checkpoints ## all of that as each card of src/cuda/device/cards.h, or CARD=NAME: a posed one, and a GPU that does no more
+	@$(MAKE) -s CUDA=host host-programs build/checkpoints/wide-small build/checkpoints/least-small build/checkpoints/follows
+	@tools/check_host $(foreach card,$(or $(CARD),$(CARDS)),--as $(card))
+	@[ ! -e /dev/nvidiactl ] || for card in $(or $(CARD),$(CARDS)); do echo "$$card:"; CUDA_AS=$$card $(MAKE) -s check-cuda || exit 1; done
+check-kernels: ## registers, spills and shared memory of each kernel: KINDS='86 120f'; fails where a kernel of every frame spills or setmaxnreg does nothing
+	@for kind in $(or $(KINDS),86 120f); do nice -n 15 tools/bench/kernels.py build . $$kind build/kernels/$$kind && \
+	  tools/bench/kernels.py table build/kernels/$$kind || exit 1; done
 check-primitives: $(B)/tests/cuda/check_primitives ## each instruction of the GPU's code against plain C; needs a GPU
 	$<
 # What watches accesses to memory, checked by itself.
@@ -357,14 +438,24 @@ $(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h test
 	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
 host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
+HOST_LIST = $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage)
 check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small follows-small ties-small ends-small \
-  least-small long-heads)
-	@$(MAKE) -s CUDA=host host-programs
+  least-small tiny-small long-heads hollow06 hollow17)
+	@$(MAKE) -s CUDA=host $(if $(ONLY),$$(tools/check_host --needs $(HOST_LIST) $(ONLY)),host-programs build/checkpoints/tiny06-q8)
 	$(if $(COVERAGE),@find build/host-coverage -name '*.gcda' -delete)
-	@tools/check_host $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage) $(ONLY)
+	@tools/check_host $(HOST_LIST) $(ONLY)
 	$(if $(COVERAGE),@tools/cuda_coverage --least $(if $(findstring quick,$@),90,99) build/host-coverage)
 check-cuda-host: ## the GPU's code on a posed GPU, no card needed: an hour
 check-cuda-host-quick: ## a sample of it: minutes
+
+# The posed GPU as one that fails, and as one that is opened again and again.
+check-cuda-faults: checkpoints build/checkpoints/wide-small ## each EVERY-th call of the runtime fails (EVERY=5), a server's GPU too; 20 opens of each kind: hours
+	@$(MAKE) -s CUDA=host host-programs
+	@tests/cuda/check_matrix build/host build/checkpoints/tiny06-base $(or $(EVERY),5)
+	@tests/cuda/check_service build/host build/checkpoints/tiny06-custom_voice
+	@build/host/tests/cuda/check_faults -n 20 - build/checkpoints/tiny06-base
+	@build/host/tests/cuda/check_faults -n 20 -k frame - build/checkpoints/wide-small
+	@build/host/tests/cuda/check_faults -n 20 -w q8 - build/checkpoints/wide-small
 
 # The frame kernel: beside the CPU backend on a GPU, and its parts alone.
 FRAME_TOOLS := $(B)/tests/cuda/frame_on_gpu $(B)/tools/bench/frame_parts
@@ -376,6 +467,11 @@ build/checkpoints/wide: $(B)/tools/make_model
 # Long prompts of it take the kernel of all layers (prompt/layers.h).
 build/checkpoints/layers: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --predictor-layers 2 --text-rows 2000
+build/checkpoints/tiny06-q8: build/checkpoints/made | $(B)/utter
+	$(B)/utter quantize -q -m build/checkpoints/tiny06-custom_voice --weights q8 -o $@
+# The released shapes, of which only memory is reckoned.
+build/checkpoints/hollow06 build/checkpoints/hollow17: build/checkpoints/hollow%: $(B)/tools/make_model
+	$< $(if $(filter 06,$*),0.6b,1.7b) custom_voice $@ --hollow
 # The same talkers for a posed GPU, with a small codec.
 SMALL_CODEC := --codebooks 3 --vocoder-width 32 --vocoder-inner 48 --vocoder-layers 2 --latent 48 --code-width 32 --conv-width 64
 build/checkpoints/wide-small: $(B)/tools/make_model
@@ -392,6 +488,10 @@ build/checkpoints/ends-small: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 1 --predictor-layers 2 --text-rows 2000 --craft eos-first $(SMALL_CODEC)
 build/checkpoints/long-heads: $(B)/tools/make_model
 	$< tiny06 custom_voice $@ --head-dim 256 --predictor-head-dim 192
+# The least of all.
+build/checkpoints/tiny-small: $(B)/tools/make_model
+	$< tiny06 custom_voice $@ --layers 1 --predictor-layers 1 --codebooks 3 --vocoder-width 16 --vocoder-inner 16 --vocoder-layers 1 \
+	    --latent 16 --code-width 16 --conv-width 32
 # The least that the kernel of all layers takes.
 build/checkpoints/least-small: $(B)/tools/make_model
 	$< 0.6b custom_voice $@ --layers 3 --inner 512 --heads 4 --kv-heads 2 --predictor-width 256 --predictor-inner 512 \
@@ -416,6 +516,11 @@ clients: $(B)/utter ## the server with clients of others, as PyPI has them, and 
 	@$(OLDER)/bin/python tests/clients/wyoming_clients.py $(B)/utter # as Home Assistant pins it
 	@[ -x $(OLD_OPENAI)/bin/python ] || { python3 -m venv $(OLD_OPENAI) && $(OLD_OPENAI)/bin/pip install -q openai==1.40.0 'httpx<0.28'; }
 	@$(OLD_OPENAI)/bin/python tests/clients/openai_clients.py $(B)/utter # the oldest that many still have
+
+outside-s3: $(B)/utter ## utter job with the object store of another project (moto of PyPI), which checks signatures by its own code
+	@[ -x build/s3/venv/bin/python ] || python3 -m venv build/s3/venv
+	@build/s3/venv/bin/python -m pip install -q -r tests/job/requirements.txt
+	@build/s3/venv/bin/python tests/job/outside_s3.py $(B)/utter
 
 languages: $(SHARED) ## the examples in Rust, Go and for Node: installs the tools, builds them, compares with C
 	@tools/packages languages && tests/languages/run $(B)
@@ -455,7 +560,7 @@ deb-portable: tarball ## dist/utter_VERSION~portable_MACHINE.deb: what the archi
 ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ script/ effects/ audio/ model/ prompt/ voice/ reading/ words/ book/test_sections fuzz/ \
               maker/ hub/ api/test_ server/test_ dialects/test_
 check-arm: checkpoints ## the checks of the CPU's code, compiled for 64-bit Arm and run by qemu; ONLY=cpu/test_packed is a sample
-	@packaging/sysroot arm64 build/sysroot/arm64 && $(MAKE) -s PORTABLE=arm64 CUDA=0 all test-programs
+	@packaging/sysroot arm64 build/sysroot/arm64 && $(MAKE) -s PORTABLE=arm64 CUDA=0 $(if $(strip $(call of_scripts,$(ONLY))),all test-programs,chosen-alone)
 	@TEST_SECONDS=$${TEST_SECONDS:-9000} packaging/arm tools/run_tests build/portable-arm64 $(or $(ONLY),$(ARM_CHECKS))
 
 # PREFIX, LIBDIR (PREFIX/lib) and DESTDIR say where.

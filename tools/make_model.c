@@ -65,6 +65,7 @@ static void usage(void)
         "--vocabulary FOLDER   tokenizer files (default tests/fixtures/vocabulary)\n"
         "--shards N            N files and an index instead of one model.safetensors\n"
         "--fine-tuned          one speaker and no speaker encoder (custom_voice)\n"
+        "--hollow              all zeros, as holes in the files: shapes alone, in no time\n"
         "--threads N           (default: one for each core)\n"
         "--craft NAME          a crafted checkpoint, may be repeated:\n",
         shape_names());
@@ -140,6 +141,8 @@ static void read_arguments(struct request *r, int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         if (strcmp(argv[i], "--fine-tuned") == 0) {
             r->fine_tuned = true;
+        } else if (strcmp(argv[i], "--hollow") == 0) {
+            r->hollow = true;
         } else if (i + 1 < argc) {
             read_option(r, argv[i], argv[i + 1]);
             i++;
@@ -172,8 +175,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < request.n_crafts; i++) {
         craft_apply(request.crafts[i], &request, &model, &codec);
     }
-    writer_write(&model, request.folder, request.seed, request.shards, request.threads);
-    writer_write(&codec, codec_folder, request.seed, 1, request.threads);
+    const int threads = request.hollow ? 0 : request.threads;
+    writer_write(&model, request.folder, request.seed, request.shards, threads);
+    writer_write(&codec, codec_folder, request.seed, 1, threads);
     vocabulary_copy(&request.vocabulary, request.folder);
     configs_write(&request);
     free(model.at);

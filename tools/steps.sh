@@ -76,10 +76,12 @@ step_skip() {
     step_add 0 0 1
 }
 
-# Of a log what tells of failures: from the first that a program reports to the end, or its last lines.
+# Of a log what tells of failures: what tools/run_tests repeats of them at its end; or from the first that a program
+# reports to the end; or its last lines.
 failures_of() {
-    awk '{ line[NR] = $0 } !first && /^====|^FAIL|^FAILED|error:|\*\*\*/ { first = NR }
+    awk '{ line[NR] = $0 } !told && /^====/ { told = NR } !first && /^FAIL|error:|\*\*\*/ { first = NR }
         END {
+            if (told) { first = told }
             if (!first) { first = NR > 60 ? NR - 59 : 1 }
             for (i = first < NR - 199 ? NR - 199 : first; i <= NR; i++) print line[i]
         }' "$1"
@@ -103,6 +105,8 @@ steps_end() {
     read -r passed failed skipped \
         < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$logs/.steps/sums")
     [ "$skipped" -eq 0 ] || grep -hi '^skip' "$logs"/* 2>/dev/null | sort -u
+    # Last, so that they are seen where only the end of a long log is shown.
+    [ "$failed" -eq 0 ] || grep -hE '^FAIL |^\[  FAILED  \] [a-z]' "$logs"/* 2>/dev/null | cut -c1-300 | sort -u
     echo "what the tests said: $logs"
     [ -z "${note:-}" ] || echo "$note"
     if [ "$skipped" -eq 0 ]; then

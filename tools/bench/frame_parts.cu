@@ -340,7 +340,12 @@ int main(void)
     cudaDeviceProp device;
     must(cudaGetDeviceProperties(&device, 0), "device");
     args.weight_bytes = (uint64_t)512 << 20;
-    args.frame.control.n_slots = frame_n_slots(device.sharedMemPerBlockOptin, frame_ring_at(), false);
+    if (device.major >= 12) {
+        printf("FATAL: made for rings with whole slots (PTX_HALF_SLOTS)\n");
+        return 2;
+    }
+    args.frame.control.n_slots =
+        frame_n_slots(device.sharedMemPerBlockOptin, frame_ring_at(), false, false);
     args.frame.control.slot_bytes = SLOT_BYTES;
     args.frame.control.patience = 2000000000;
     must(cudaMalloc(&args.frame.scratch.words, frame_exchange_bytes()), "memory");

@@ -4,6 +4,10 @@
                                                             for sm_ARCH into FOLDER, with what ptxas says of each
   tools/bench/kernels.py compare BEFORE AFTER [LIKE]        compares two such folders; LIKE: only kernels with it in
                                                             their names
+  tools/bench/kernels.py table FOLDER                       lists those of one folder, and ends with 1 where one that
+                                                            runs in every frame spills registers that MAY_SPILL does
+                                                            not name, or ptxas took out that warps give others
+                                                            registers (setmaxnreg)
 Kernels are found again by file and name, without what the compiler adds for a file; else by their code; else by the
 name alone. A line for each that differs: bytes of code, registers, stack, spilled bytes, shared memory, before and
 after. Ends with 1 when one differs."""
@@ -90,7 +94,51 @@ def compare(before, after, like=""):
     return n["differ"] > 0
 
 
+# What runs at open, for a recording, or never; all other kernels run in every frame, prompt or sound.
+SELDOM = ("pack_kernel", "unit_kernel", "listen", "probe", "groups_kernel", "moves_kernel", "weigh")
+
+# Others that may: file and a part of the name, bytes at most, and where the machine code has them
+# (docs/log/gpu-small-cards.md).
+MAY_SPILL = (
+    ("graph-attend", "attend_kernelILi4ELb1E", 8, "watched heads: read once for each page, at the head of that loop"),
+    ("vocoder-vocoder_steps", "last_kernel", 4, "outside its loop"),
+    ("vocoder-vocoder_steps", "attend_kernel14vocoder_attend", 12, "outside its loops"),
+)
+
+
+def may_spill(file, name, n_bytes):
+    """Why this kernel may spill so many bytes; empty: it may not."""
+    return next((why for its, part, most, why in MAY_SPILL if its == file and part in name and n_bytes <= most), "")
+
+
+def unmoved(folder):
+    """Files in whose kernels the registers stay where they are, though the code says otherwise; ptxas says why."""
+    found = []
+    for path in sorted(glob.glob(folder + "/*.log")):
+        with open(path, encoding="utf-8") as file:
+            found += [(os.path.basename(path)[:-4], line.strip()) for line in file if "'setmaxnreg' ignored" in line]
+    return found
+
+
+def table(folder):
+    """What each kernel takes; the most important first: what spills."""
+    found, n_spill, stay = kernels(folder), 0, unmoved(folder)
+    print(f"{'registers':>9} {'stack':>6} {'spilled':>8} {'loaded':>7} {'shared':>7}  kernel")
+    for (file, name), (_, used) in sorted(found.items(), key=lambda one: -one[1][1][2]):
+        why = used[2] > 0 and may_spill(file, name, used[2])
+        n_spill += used[2] > 0 and not why and not any(word in file + name for word in SELDOM)
+        print(f"{used[0]:9} {used[1]:6} {used[2]:8} {used[3]:7} {used[4]:7}  {file} {name[:90]}" +
+              (f" ({why})" if why else ""))
+    for file, why in stay:
+        print(f"{file}: {why}")
+    print(f"{folder}: {len(found)} kernels, {n_spill} of every frame spill more registers than they may; "
+          f"setmaxnreg does nothing in {len({file for file, _ in stay})} files")
+    return n_spill > 0 or len(stay) > 0
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "table":
+        return table(sys.argv[2])
     if len(sys.argv) >= 5 and sys.argv[1] == "build":
         return build(*sys.argv[2:])
     if len(sys.argv) in (4, 5) and sys.argv[1] == "compare":

@@ -70,6 +70,7 @@ struct request {
     uint64_t seed;
     int shards, threads;
     bool fine_tuned; /* one speaker, no speaker encoder, as the official fine-tuning leaves it */
+    bool hollow;     /* no values: zeros, which take no room */
     const char *crafts[MAX_CRAFTS];
     int n_crafts;
     struct vocabulary vocabulary;
@@ -135,7 +136,7 @@ void craft_list(void);
 /* Elements begin .. begin + n - 1 of a tensor, as float; a pure function of the arguments. */
 void values_make(const struct planned *tensor, uint64_t seed, int64_t begin, int64_t n, float *out);
 
-/* Writes plan as folder/model.safetensors, or as shards with an index. Sorts the plan. */
+/* Writes plan as folder/model.safetensors, or as shards with an index; without threads no values. Sorts the plan. */
 void writer_write(struct plan *plan, const char *folder, uint64_t seed, int shards, int threads);
 
 void configs_write(const struct request *request);

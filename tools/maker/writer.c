@@ -216,8 +216,13 @@ void writer_write(struct plan *plan, const char *folder, uint64_t seed, int shar
         }
         write_header(plan, &files[i], i, element);
     }
-    write_values(plan, files, seed, element, threads);
+    if (threads > 0) {
+        write_values(plan, files, seed, element, threads);
+    }
     for (int i = 0; i < shards; i++) {
+        if (threads == 0 && ftruncate(files[i].fd, (off_t)(files[i].data + files[i].bytes)) != 0) {
+            fail("cannot write %s/%s", folder, files[i].name);
+        }
         if (close(files[i].fd) != 0) {
             fail("cannot write %s/%s", folder, files[i].name);
         }

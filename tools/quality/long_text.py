@@ -157,15 +157,18 @@ def quiet_runs(sound, least_s=.04):
 
 
 def about_pause(sound, a, b):
-    """The largest step in the quiet against the level around it; level behind against before; how steeply the sound
-    falls before it and rises behind it. In decibels."""
+    """The largest step in the quiet against the level around it; level behind against before, in half a second, without
+    its last tenth before (what ends an utterance dies away) and in two seconds; how steeply the sound falls before it
+    and rises behind it. In decibels."""
     ms = RATE // 1000
     before, behind = sound[max(a - 500 * ms, 0):a], sound[b:b + 500 * ms]
     if a < 600 * ms or len(behind) < 500 * ms:
         return None
     around = max(rms(before), rms(behind))
     step = np.abs(np.diff(sound[a - 2 * ms:b + 2 * ms])).max()
-    db = [step / around, rms(behind) / rms(before), rms(sound[a - 10 * ms:a]) / rms(sound[a - 110 * ms:a - 10 * ms]),
+    db = [step / around, rms(behind) / rms(before), rms(sound[b:b + 400 * ms]) / rms(sound[a - 500 * ms:a - 100 * ms]),
+          rms(sound[b:b + 2000 * ms]) / rms(sound[max(a - 2000 * ms, 0):a]),
+          rms(sound[a - 10 * ms:a]) / rms(sound[a - 110 * ms:a - 10 * ms]),
           rms(sound[b:b + 10 * ms]) / rms(sound[b + 10 * ms:b + 110 * ms])]
     return [round(float(20 * np.log10(max(x, 1e-6))), 2) for x in db]
 
@@ -199,7 +202,8 @@ def seams_report(results):
     seams, inside = (np.array([x for r in results for x in r[kind]]) for kind in ("seams", "inside"))
     lines = [f"{len(seams)} seams, {total(results, 'loud')} not in a quiet place; {len(inside)} sentence ends "
              f"inside pieces. In dB: median (1 - 99 %)"]
-    names = ("largest step in the quiet", "level behind against before", "fall before", "rise behind")
+    names = ("largest step in the quiet", "level behind against before", "the same, without 100 ms",
+             "the same, in 2 s", "fall before", "rise behind")
     for i, name in enumerate(names):
         low, high = np.percentile(inside[:, i], [1, 99])
         out = np.mean((seams[:, i] < low) | (seams[:, i] > high))

@@ -96,6 +96,7 @@ def run_tool(args, lines):
     text = "".join("\t".join(map(str, line)) + "\n" for line in lines)
     command = [os.path.join(TREE, "build", "release", "tools", "word_times"), args.model]
     command += [args.heads] if args.heads else []
+    command[1:1] = ["--cuda"] if args.cuda else []
     done = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True)
     answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert len(answers) == len(lines)
@@ -286,6 +287,7 @@ def main():
     options.add_argument("--out", required=True)
     options.add_argument("--model", default=os.path.join(TREE, "voice", "builtin"))
     options.add_argument("--heads", help="a file of heads in place of the model's")
+    options.add_argument("--cuda", action="store_true", help="on a GPU; not of `judged`")
     options.add_argument("--part")
     options.add_argument("--but")
     options.add_argument("--limit", type=int, default=10 ** 9)
