@@ -76,11 +76,11 @@ struct kernel {
     enum failing fails_now;
     int64_t fails_until; /* all calls of that kind */
     uint64_t n_failed[N_FAILING], n_lasting;
-    bool has_loop;            /* libevent has chosen epoll, which is all that is simulated */
-    double lacks;             /* memory, of one allocation */
-    uint64_t allocations;     /* until the next one fails */
-    int64_t lacks_until;      /* all of one process fail */
-    const void *lacks_memory; /* that one */
+    bool has_loop;        /* libevent has chosen epoll, which is all that is simulated */
+    double lacks;         /* memory, of one allocation */
+    uint64_t allocations; /* until the next one fails */
+    int64_t lacks_until;  /* all of one process fail */
+    pid_t lacks_memory;   /* that one; not its address, which the heap may give again */
 };
 extern struct kernel kernel;
 
@@ -97,7 +97,7 @@ uint32_t end_ready(const struct end *e);
 void end_touch(struct end *e);
 /* This call of the front end fails. */
 bool call_fails(enum failing what);
-bool task_is_of_front(void);
+pid_t kernel_pid(void);         /* of the worker that runs; 0: of the front end */
 void end_lose(struct end *e);   /* by that it is gone */
 void end_excuse(struct end *e); /* by that the front end may give it up */
 void end_cut(struct end *e);    /* its process is dead: what was sent stays */

@@ -70,7 +70,7 @@ static bool lacks(void)
     if (kernel.lacks <= 0 || in_coder || !kernel.has_loop) {
         return false;
     }
-    const void *whose = task_is_of_front() ? NULL : task_owner();
+    pid_t whose = kernel_pid();
     if (world_now_ns() < kernel.lacks_until && kernel.lacks_memory == whose) {
         return true;
     }

@@ -74,9 +74,10 @@ CALL(int, pthread_sigmask, int how, const sigset_t *set, sigset_t *old)
 
 static char front; /* threads of the front end wait where it may not */
 
-bool task_is_of_front(void)
+pid_t kernel_pid(void)
 {
-    return !task_owner() || task_owner() == &front;
+    const void *owner = task_owner();
+    return owner && owner != &front ? ((const struct process *)owner)->pid : 0;
 }
 
 struct thread {
