@@ -128,6 +128,29 @@ __global__ void ran_over(struct memory)
     }
 }
 
+/* Somebody who would give up, and has no reason to. */
+__global__ void ran_over_in_time(struct memory)
+{
+    __shared__ uint64_t barrier;
+    __shared__ uint32_t over;
+    if (threadIdx.x == 0) {
+        over = 0;
+        ptx_barrier_begin(&barrier, 1);
+        ptx_barriers_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 100; i++) {
+            __nanosleep(1);
+        }
+        ptx_arrive(&barrier);
+        ptx_arrive(&barrier);
+    } else {
+        while (!ptx_has_ended_unless(&barrier, 0, &over) && *(volatile uint32_t *)&over == 0) {
+        }
+    }
+}
+
 __global__ void too_many_bytes(struct memory)
 {
     __shared__ uint64_t barrier;
@@ -317,6 +340,7 @@ const struct mistake mistakes[] = {
     MISTAKE(not_begun, "no barrier was begun", "h100", 1),
     MISTAKE(too_many, "has had all of its 2 arrivals", "h100", 1),
     MISTAKE(ran_over, "ran over", "h100", 1),
+    MISTAKE(ran_over_in_time, "ran over", "h100", 1),
     MISTAKE(too_many_bytes, "bytes are expected at once", "h100", 1),
     MISTAKE(not_ready, "no fence.mbarrier_init", "h100", 1),
     MISTAKE(small_copy, "cp.async.bulk of 8 bytes", "h100", 1),

@@ -94,9 +94,15 @@ DEV void block_trace(struct block &b, int place)
 
 /* ---- The ring ---- */
 
+/* One look at a barrier, by who gives up when the frame is lost. */
+DEV bool ring_try(const struct block &b, uint64_t *bars, int slot, uint32_t parity)
+{
+    return dev_mbar_try_unless(&bars[slot], parity, &b.shared->dead);
+}
+
 DEV void ring_wait(const struct block &b, uint64_t *bars, int slot, uint32_t parity)
 {
-    while (!dev_mbar_try(&bars[slot], parity) && !block_is_late(b)) {
+    while (!ring_try(b, bars, slot, parity) && !block_is_late(b)) {
     }
 }
 

@@ -261,6 +261,12 @@ DEV bool dev_mbar_try(uint64_t *bar, uint32_t parity)
     return ptx_has_ended(bar, parity);
 }
 
+/* The same in a loop that also ends when the word `over` is not 0: then nobody waits for phases any more. */
+DEV bool dev_mbar_try_unless(uint64_t *bar, uint32_t parity, const uint32_t *over)
+{
+    return ptx_has_ended_unless(bar, parity, over);
+}
+
 /* `keep`: the bytes are read again soon, so other data should leave the L2 cache before them. */
 DEV uint64_t dev_policy(bool keep)
 {

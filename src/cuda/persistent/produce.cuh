@@ -17,13 +17,13 @@ struct producer {
  * for weights: in a lost frame slots are free before their copies have come, and none begins over one under way. */
 DEV bool produce_slot(struct block &b, struct producer &p, uint32_t bytes)
 {
-    while (!dev_mbar_try(&b.shared->empty[b.slot], b.phase ^ 1)) {
+    while (!ring_try(b, b.shared->empty, b.slot, b.phase ^ 1)) {
         if (*(volatile uint32_t *)&b.shared->stop != 0 || block_is_late(b)) {
             return false;
         }
     }
     if (p.n_begun >= b.args->control.n_ahead) {
-        while (!dev_mbar_try(&b.shared->full[p.oldest], p.oldest_phase)) {
+        while (!ring_try(b, b.shared->full, p.oldest, p.oldest_phase)) {
             if (block_is_late(b)) {
                 return false;
             }

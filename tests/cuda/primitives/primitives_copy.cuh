@@ -86,6 +86,40 @@ static void barrier_expect(const uint32_t *in, uint32_t *out)
     }
 }
 
+/* A warp gives up waiting for a phase, and two end meanwhile. */
+static __global__ void over_kernel(struct words w)
+{
+#if PTX_BULK
+    __shared__ uint64_t barrier;
+    __shared__ volatile uint32_t over;
+    if (threadIdx.x == 0) {
+        over = 0;
+        ptx_barrier_begin(&barrier, 1);
+        ptx_barriers_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 100; i++) {
+            __nanosleep(1);
+        }
+        over = 1;
+        ptx_arrive(&barrier);
+        ptx_arrive(&barrier);
+    } else if (threadIdx.x >= 32) {
+        while (!ptx_has_ended_unless(&barrier, 0, (const uint32_t *)&over) && over == 0) {
+        }
+        w.out[threadIdx.x - 32] = w.in[threadIdx.x - 32] + over;
+    }
+#endif
+}
+
+static void over_expect(const uint32_t *in, uint32_t *out)
+{
+    for (int i = 0; i < 32; i++) {
+        out[i] = in[i] + 1;
+    }
+}
+
 /* Copies in bulk into a ring of two slots; in every other round by way of a policy, and in two pieces. */
 static __global__ void bulk_kernel(struct words w)
 {
@@ -204,6 +238,7 @@ static void see_expect(const uint32_t *in, uint32_t *out)
 #define COPY_CHECKS                                                                                    \
     {"copy", copy_kernel, copy_expect, 1, COPY_THREADS},                                               \
         {"barrier", barrier_kernel, barrier_expect, 1, 64, FROM_90},                                   \
+        {"barrier_unless", over_kernel, over_expect, 1, 64, FROM_90},                                  \
         {"bulk_copy", bulk_kernel, bulk_expect, 1, COPY_THREADS, FROM_90},                             \
         {"bulk_copy_to_all", all_kernel, all_expect, 2, COPY_THREADS, ONLY_90, 0, 2},                  \
     {                                                                                                  \

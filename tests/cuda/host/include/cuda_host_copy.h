@@ -59,7 +59,12 @@ static inline void ptx_expect_by_one(uint64_t *barrier, uint32_t bytes)
 
 static inline bool ptx_has_ended(uint64_t *barrier, uint32_t parity)
 {
-    return host_barrier_try(host_shared_address(barrier), parity);
+    return host_barrier_try(host_shared_address(barrier), parity, nullptr);
+}
+
+static inline bool ptx_has_ended_unless(uint64_t *barrier, uint32_t parity, const uint32_t *over)
+{
+    return host_barrier_try(host_shared_address(barrier), parity, over);
 }
 
 static inline void ptx_wait_at(uint32_t barrier, uint32_t parity)

@@ -82,7 +82,8 @@ void host_barriers_ready(void);
 /* One arrival, and bytes that are expected (0: none, mbarrier.arrive). */
 void host_barrier_arrive(uint32_t barrier);
 void host_barrier_expect(uint32_t barrier, uint32_t bytes);
-bool host_barrier_try(uint32_t barrier, uint32_t parity);
+/* `over`: a word that is not 0 when phases end that nobody waits for; NULL: there is none. */
+bool host_barrier_try(uint32_t barrier, uint32_t parity, const uint32_t *over);
 void host_barrier_wait(uint32_t barrier, uint32_t parity);
 /* Bytes have come: of a copy that the running thread has asked for. */
 void host_barrier_bytes(uint32_t barrier, uint32_t bytes);
