@@ -438,14 +438,14 @@ $(B)/tests/cuda/check_strict: $(WATCH_SRC) $(wildcard tests/cuda/strict/*.h test
 	$(CC) -std=c11 -O2 -g1 -Wall -Wextra $(if $(WERROR),-Werror) -D_GNU_SOURCE -DHOST_STRICT -I. -Isrc -Iinclude $(WATCH_SRC) -lm -o $@
 # The same without a GPU: tools/check_host has the list.
 host-programs: all $(CUDA_CHECKS) $(HOST_CHECKS) $(B)/tests/cuda/check_strict
-HOST_LIST = $(if $(findstring quick,$@),--quick) $(if $(COVERAGE),--build build/host-coverage)
+HOST_LIST = $(if $(findstring quick,$@),--quick) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(COVERAGE),--build build/host-coverage)
 check-cuda-host check-cuda-host-quick: checkpoints $(addprefix build/checkpoints/,wide-small layers-small wider-small follows-small ties-small ends-small \
   least-small tiny-small long-heads hollow06 hollow17)
 	@$(MAKE) -s CUDA=host $(if $(ONLY),$$(tools/check_host --needs $(HOST_LIST) $(ONLY)),host-programs build/checkpoints/tiny06-q8)
 	$(if $(COVERAGE),@find build/host-coverage -name '*.gcda' -delete)
 	@tools/check_host $(HOST_LIST) $(ONLY)
 	$(if $(COVERAGE),@tools/cuda_coverage --least $(if $(findstring quick,$@),90,99) build/host-coverage)
-check-cuda-host: ## the GPU's code on a posed GPU, no card needed: an hour
+check-cuda-host: ## the GPU's code on a posed GPU, no card needed: an hour; SEEDS=20: instead, 200 orders of threads
 check-cuda-host-quick: ## a sample of it: minutes
 
 # The posed GPU as one that fails, and as one that is opened again and again.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Both encoders on the GPU against the ones on the CPU. Goes on after a failure; prints one line for each recording
- * and ends with `N passed, N failed`. */
+ * Both encoders on the GPU against the ones on the CPU, and their norm of rows as wide as released models have them.
+ * Goes on after a failure; prints one line for each recording and ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,16 @@
 #include "cpu/encoders/encoder.h"
 #include "cpu/encoders/speaker.h"
 #include "cuda/listen/encoder.h"
+#include "cuda/listen/listen.h"
 #include "cuda/listen/speaker.h"
+#include "tests/cpu/random.h"
 #include "tests/cpu/recordings.h"
 
 enum { RATE = 24000 };
 
 static const double least_equal = 0.995,
-                    most_off = 2e-5; /* codes; x-vector, of its largest component */
+                    most_off = 2e-5, /* codes; x-vector, of its largest component */
+    most_off_norm = 2e-6;
 
 static int n_passed, n_failed;
 
@@ -93,6 +96,47 @@ static void check_vector(struct setting *s, const float *pcm, size_t n)
     free(have);
 }
 
+/* A row's norm is of sums of all warps. The small checkpoints' rows are one warp wide, and all other sums zero: whether
+ * warps wait for each other shows only here. */
+static void check_norm(void)
+{
+    enum { ROWS = 64, WIDTH = 512, ALL = (ROWS + 2) * WIDTH };
+    static float data[ALL], have[ROWS * WIDTH]; /* rows, weights, bias */
+    const float *w = data + ROWS * WIDTH, *bias = w + WIDTH, eps = 1e-5f;
+    struct random random = {5, 0};
+    float *at = NULL, *y = NULL;
+    double off = 0;
+    random_fill(&random, data, ALL, 1);
+    cudaError_t result = cudaMalloc((void **)&at, sizeof data);
+    result = result ? result : cudaMalloc((void **)&y, sizeof have);
+    result = result ? result : cudaMemcpy(at, data, sizeof data, cudaMemcpyHostToDevice);
+    const struct listen_norm norm = {
+        y, at, at + ROWS * WIDTH, at + (ROWS + 1) * WIDTH, ROWS, WIDTH, eps};
+    result = result ? result : listen_norm_run(&norm, NULL);
+    result = result ? result : cudaMemcpy(have, y, sizeof have, cudaMemcpyDeviceToHost);
+    for (int r = 0; r < ROWS; r++) {
+        const float *x = data + r * WIDTH;
+        double mean = 0, squares = 0;
+        for (int i = 0; i < WIDTH; i++) {
+            mean += (double)x[i] / WIDTH;
+        }
+        for (int i = 0; i < WIDTH; i++) {
+            squares += ((double)x[i] - mean) * ((double)x[i] - mean) / WIDTH;
+        }
+        for (int i = 0; i < WIDTH; i++) {
+            double want =
+                ((double)x[i] - mean) / sqrt(squares + (double)eps) * (double)w[i] + (double)bias[i];
+            off = fmax(off, fabs((double)have[r * WIDTH + i] - want));
+        }
+    }
+    char line[100];
+    snprintf(line, sizeof line, "norm of %d rows of %d: off by %.2g%s%s", ROWS, WIDTH, off,
+        result ? ", " : "", result ? cudaGetErrorName(result) : "");
+    report(!result && off <= most_off_norm, line);
+    cudaFree(at);
+    cudaFree(y);
+}
+
 static void check(const char *folder, double longest)
 {
     struct setting s = {0};
@@ -131,6 +175,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "check_listen [--seconds N] FOLDER...\n");
         return 2;
     }
+    check_norm();
     for (; i < argc; i++) {
         check(argv[i], longest);
     }

@@ -5,7 +5,8 @@
  * [-w KERNELS] [-q BITS] [-o ORDERS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a
  * prompt; -c: with the CPU's codes too; -s: every way to choose codes, in turn; -L: late prompts; -v: that have sound,
  * from the compared one on; -p: of a lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame;
- * -q: weights of 8 or 4 bits; -o: so often, same bits; -t: times, -T: only those. Ends with `N passed, N failed`. */
+ * -q: weights of 8 or 4 bits; -o: so often, same bits: the prompt of -r, without one the lanes; -t: times, -T: only
+ * those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include "cuda/door/backend_parts.h"
 #include "cuda/graph/frame_parts.h"
 #include "tests/backend_rows.h"
+#include "tests/cuda/bits.h"
+#include "tests/cuda/heads.h"
 
 enum {
     MOST_LANES = 256,
@@ -83,39 +86,6 @@ static bool open_run(
         .cpu_kernels = ops == &cuda_backend ? kernels : NULL};
     *r = (struct run){ops, NULL, model->config, n_lanes};
     return said(ops->open(&r->b, model, &options, &error), &error, "open");
-}
-
-/* ---- Logits ---- */
-
-/* The logits of one slot, of a frame of n_slots slots: the talker's head and those of the predictor in turn. */
-struct heads {
-    int slot, n_slots, n_seen; /* n_seen: heads of all slots */
-    float *data;
-    int64_t n;
-};
-
-static void keep_heads(
-    void *user, const char *tap, int index, const float *data, int64_t rows, int64_t cols)
-{
-    struct heads *h = user;
-    (void)index;
-    if (!strstr(tap, "logits") || h->n_seen++ % h->n_slots != h->slot) {
-        return;
-    }
-    h->data = realloc(h->data, (size_t)(h->n + rows * cols) * sizeof *h->data);
-    memcpy(h->data + h->n, data, (size_t)(rows * cols) * sizeof *data);
-    h->n += rows * cols;
-}
-
-static bool same_heads(const struct heads *a, const struct heads *b)
-{
-    return a->n > 0 && a->n == b->n && memcmp(a->data, b->data, (size_t)a->n * sizeof *a->data) == 0;
-}
-
-static void forget(struct heads *h)
-{
-    free(h->data);
-    *h = (struct heads){.slot = h->slot, .n_slots = h->n_slots};
 }
 
 /* ---- Lanes ---- */
@@ -199,16 +169,6 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
     return good;
 }
 
-/* The bits of what was said, for runs that must not differ. */
-static uint64_t bits_of(uint64_t sum, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) {
-        sum = (sum ^ at[i]) * 0x100000001b3u;
-    }
-    return sum;
-}
-
 static uint64_t bits_of_speech(uint64_t sum, const struct speech *s)
 {
     sum = bits_of(sum, s->codes, sizeof s->codes);
@@ -232,7 +192,7 @@ static uint64_t check_lanes(struct run *r, struct run *cpu)
     static struct speech together[MOST_LANES], alone, of_cpu;
     const int n = r->n_lanes, chosen = sizes.n_chosen;
     int same = 0, heads = 0, as_cpu = 0;
-    uint64_t bits = 0xcbf29ce484222325u;
+    uint64_t bits = BITS_BEGIN;
     for (int i = 0; i < chosen; i++) {
         const int slot = chosen > 1 ? i * (n - 1) / (chosen - 1) : n / 2;
         const bool again = i == 0 || has_taps(); /* for the heads of one slot after the other */
@@ -303,23 +263,33 @@ static bool prompt_heads(struct run *r, const int *pieces, int n_pieces, struct 
     return good;
 }
 
-static void check_pieces(struct run *r, int n_rows)
+enum { MOST_PIECES = 8 };
+
+/* One of the ways to cut a prompt; returns how many pieces there are. */
+static int cut_prompt(int way, int n_rows, int pieces[MOST_PIECES])
 {
     enum { USUAL = 333 };
-    static const int cuts[N_CHOSEN][8] = {
+    static const int cuts[N_CHOSEN][MOST_PIECES] = {
         {300, 33}, {1, 332}, {332, 1}, {5, 8, 9, 16, 64, 70, 160, 1}, {17, 15, 1, 47, 100, 100, 50, 3}};
+    const int n_pieces = way < 3 ? 2 : MOST_PIECES;
+    for (int k = 0, left = n_rows; k < n_pieces; k++) {
+        const int some = cuts[way][k] * n_rows / USUAL;
+        pieces[k] = k + 1 == n_pieces ? left : some > 0 ? some : 1;
+        left -= pieces[k];
+    }
+    return n_pieces;
+}
+
+static void check_pieces(struct run *r, int n_rows)
+{
     struct heads of_whole = {.n_slots = 1}, of_pieces = {.n_slots = 1};
     int same = 0, n = sizes.n_chosen;
     if (!prompt_heads(r, &n_rows, 1, &of_whole)) {
         return;
     }
     for (int i = 0; i < n; i++) {
-        int n_pieces = i < 3 ? 2 : 8, pieces[8], left = n_rows;
-        for (int k = 0; k < n_pieces; k++) {
-            const int some = cuts[i][k] * n_rows / USUAL;
-            pieces[k] = k + 1 == n_pieces ? left : some > 0 ? some : 1;
-            left -= pieces[k];
-        }
+        int pieces[MOST_PIECES];
+        const int n_pieces = cut_prompt(i, n_rows, pieces);
         forget(&of_pieces);
         same += prompt_heads(r, pieces, n_pieces, &of_pieces) && same_heads(&of_whole, &of_pieces);
     }
@@ -327,6 +297,29 @@ static void check_pieces(struct run *r, int n_rows)
     forget(&of_pieces);
     result(same == n, "a prompt of %d rows in pieces: %d of %d cuts give the logits of the whole",
         n_rows, same, n);
+}
+
+/* In two pieces, since the last one is tapped, and what is tapped is read without the kernel of all layers. */
+static void check_prompt_orders(struct run *r, int n_rows)
+{
+    struct heads first = {.n_slots = 1}, again = {.n_slots = 1};
+    int pieces[MOST_PIECES], same = 1;
+    const int n_pieces = cut_prompt(0, n_rows, pieces);
+    const struct cuda_frame *frame = r->b->frame;
+    const bool in_one = frame->layer_blocks > 0 && cuda_layers_suit(&frame->weights->talker);
+    bool good = prompt_heads(r, pieces, n_pieces, &first);
+    for (int i = 1; i < sizes.n_orders && good; i++) {
+        forget(&again);
+        good = prompt_heads(r, pieces, n_pieces, &again);
+        same += good && same_heads(&first, &again);
+    }
+    printf("     bits %016llx\n",
+        (unsigned long long)bits_of(BITS_BEGIN, first.data, (size_t)first.n * sizeof *first.data));
+    result(good && same == sizes.n_orders,
+        "a prompt of %d rows%s: %d of %d orders give the bits of the first", n_rows,
+        in_one ? ", all layers in one kernel" : "", same, sizes.n_orders);
+    forget(&first);
+    forget(&again);
 }
 
 /* ---- Speed ---- */
@@ -519,9 +512,13 @@ static void check_model(bool checks, int timed_lanes)
     }
     if (checks && open_run(&r, &cuda_backend, model, sizes.n_lanes) &&
         (!sizes.beside_cpu || open_run(&cpu, &cpu_backend, model, 1))) {
-        check_orders(&r, cpu.b ? &cpu : NULL);
-        if (sizes.n_rows > 0) {
-            check_pieces(&r, sizes.n_rows);
+        if (sizes.n_orders > 1 && sizes.n_rows > 0) {
+            check_prompt_orders(&r, sizes.n_rows);
+        } else {
+            check_orders(&r, cpu.b ? &cpu : NULL);
+            if (sizes.n_rows > 0) {
+                check_pieces(&r, sizes.n_rows);
+            }
         }
         if (sizes.late) {
             check_late(&r);

@@ -346,6 +346,18 @@ static bool open_hanging(struct run *gpu, const struct model *model, int *held_s
     return true;
 }
 
+/* A call that has failed once, of a device that would work: nobody knows what has become of what was queued. */
+static void check_broken(const struct model *model)
+{
+    struct run gpu;
+    utter_error error = {0};
+    if (!open_run(&gpu, &cuda_backend, model, 1)) {
+        return;
+    }
+    cuda_device_check(&gpu.b->device, cudaErrorInvalidValue, "a call", &error);
+    check_after(&gpu, &error, "a call that failed once");
+}
+
 static utter_status collect_one(struct run *gpu, utter_error *error)
 {
     struct lane_out out;
@@ -498,6 +510,7 @@ int main(int argc, char **argv)
         }
     }
     if (folder && said(model_open(&model, folder, &error), &error, "open")) {
+        check_broken(model);
         check_hang(model, "a frame", collect_one);
         check_hang(model, "a snapshot", keep_some);
         if (model->has_encoder) {

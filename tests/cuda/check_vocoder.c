@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The vocoder on the GPU against the one on the CPU: stage by stage, samples, cuts into calls, lanes together. Goes
  * on after a failure; prints one line for each question and ends with `N passed, N failed`. "bench" adds times,
- * "choices" measures other tiles, "once" does one run kernel by kernel for a profiler. */
+ * "choices" measures other tiles, "once" does one run kernel by kernel for a profiler, "orders" only repeats a run,
+ * which must give the same bits each time. */
 #include <cuda_profiler_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "cuda/device/memory.h"
 #include "cuda/vocoder/vocoder.h"
 #include "tests/cpu/random.h"
+#include "tests/cuda/bits.h"
 
 enum { MAX_STAGES = 32, LANES = 64, FEW_LANES = 5, MANY_LANES = 20 };
 
@@ -336,6 +338,36 @@ static void check_lanes(struct setting *s, int n_lanes)
     free(alone);
 }
 
+/* A GPU's threads and blocks run in another order each time. Two lanes' first frame and the one behind it. */
+static void check_orders(struct setting *s, int n_orders)
+{
+    enum { SPEAKING = 2, SAID = 2 };
+    static const int lanes[SPEAKING] = {0, 1};
+    const size_t said = SAID * (size_t)s->shape->frame_samples * sizeof *s->pcm;
+    uint64_t first = 0;
+    int same = 0;
+    for (int i = 0; i < n_orders; i++) {
+        uint64_t bits = BITS_BEGIN;
+        reset(s, 0);
+        reset(s, 1);
+        for (int t = 0; t < SAID; t++) {
+            run(s, lanes, SPEAKING, 0, t, 1);
+        }
+        finish(s);
+        for (int l = 0; l < SPEAKING; l++) {
+            float *pcm = s->pcm + (size_t)l * lane_samples(s);
+            bits = bits_of(bits, pcm, said);
+            memset(pcm, 0, said);
+        }
+        first = i == 0 ? bits : first;
+        same += bits == first;
+    }
+    char line[100];
+    printf("     bits %016llx\n", (unsigned long long)first);
+    snprintf(line, sizeof line, "%d of %d orders give the bits of the first", same, n_orders);
+    report(same == n_orders, line);
+}
+
 /* ---- Time ---- */
 
 static void measure(struct setting *s, int n_lanes, int n_frames)
@@ -430,7 +462,7 @@ static void measure_all(struct setting *s)
 }
 
 struct choice {
-    int n_frames, once, n_sms; /* n_sms: 0, or tiles are chosen for so many multiprocessors */
+    int n_frames, once, n_orders, n_sms; /* n_sms: 0, or tiles are chosen for so many multiprocessors */
     bool bench, choices;
 };
 
@@ -444,6 +476,8 @@ static void check(const char *folder, const struct choice *choice)
         choice->n_sms);
     if (choice->once) {
         run_once(&s, choice->once);
+    } else if (choice->n_orders) {
+        check_orders(&s, choice->n_orders);
     } else {
         check_stages(&s, 4);
         check_cuts(&s);
@@ -458,7 +492,7 @@ static void check(const char *folder, const struct choice *choice)
     setting_close(&s);
 }
 
-/* Folders, and before them --frames N (at least 4), --bench, --choices, --once LANES, --sms N. */
+/* Folders, and before them --frames N (at least 4), --bench, --choices, --once LANES, --orders N, --sms N. */
 int main(int argc, char **argv)
 {
     struct choice choice = {.n_frames = 110};
@@ -469,6 +503,8 @@ int main(int argc, char **argv)
             choice.n_frames = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--once") == 0 && number) {
             choice.once = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--orders") == 0 && number) {
+            choice.n_orders = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--sms") == 0 && number) {
             choice.n_sms = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--bench") == 0) {
@@ -479,7 +515,8 @@ int main(int argc, char **argv)
     }
     if (i >= argc || choice.n_frames < 4) {
         fprintf(stderr,
-            "check_vocoder [--frames N] [--bench] [--choices] [--once LANES] [--sms N] FOLDER...\n");
+            "check_vocoder [--frames N] [--bench] [--choices] [--once LANES] [--orders N] [--sms N] "
+            "FOLDER...\n");
         return 2;
     }
     for (; i < argc; i++) {

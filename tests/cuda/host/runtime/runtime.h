@@ -114,6 +114,7 @@ struct host_operation {
     uint64_t stuck_at; /* the device's turn when it was found stuck; 0: it is not */
     double stuck_s;
     bool lets, hangs; /* its next may begin; it never ends */
+    bool rests; /* it begins only when nothing else can go on, and the program waits for something */
     bool met_earlier; /* has been told that the one in front of it has ended */
     size_t done;      /* bytes of a copy */
     double share;     /* of the multiprocessors */
@@ -150,8 +151,8 @@ void host_streams_drop(void);
 
 /* Lets the devices go on a little, as the seed says. */
 void host_device_some(int most_slices);
-/* For a query: few or very many, so that who asks now and then does not wait for ever. */
-int host_query_slices(void);
+/* For a query of what is `done` or not. */
+void host_device_asked(bool done);
 /* Lets it go on until done(what). What the wait is for stands in the finding if the device is stuck. */
 cudaError_t host_wait(bool (*done)(const void *what), const void *what, const char *whom);
 cudaError_t host_wait_stream(struct CUstream_st *stream, const char *call);

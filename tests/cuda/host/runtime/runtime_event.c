@@ -151,10 +151,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     cudaError_t result = host_enter(CALL_cudaEventQuery);
     result = result ? result : asked(event, &e, "cudaEventQuery");
     if (!result) {
-        if (!event_done(e)) {
-            host_asked_early();
-        }
-        host_device_some(host_query_slices());
+        host_device_asked(event_done(e));
         result = host_device_error() ? host_device_error()
                  : event_done(e)     ? cudaSuccess
                                      : cudaErrorNotReady;

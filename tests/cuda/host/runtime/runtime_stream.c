@@ -5,6 +5,8 @@
 
 #include "tests/cuda/host/runtime/runtime.h"
 
+enum { RESTS = 4 }; /* copies and fills, of which one does */
+
 static struct CUstream_st null_streams[HOST_MOST_DEVICES];
 struct CUstream_st *host_streams[HOST_MOST_DEVICES];
 static int n_streams = HOST_MOST_DEVICES;
@@ -76,6 +78,8 @@ cudaError_t host_queue(struct CUstream_st *stream, struct host_work *work, uint6
     op->graph = graph;
     op->order = ++n_operations;
     op->host_time = host_moment();
+    op->rests =
+        (work->kind == HOST_WORK_COPY || work->kind == HOST_WORK_SET) && host_random(RESTS) == 0;
     *(stream->last ? &stream->last->next : &stream->first) = op;
     stream->last = op;
     host_device_some(256);
@@ -166,10 +170,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     cudaError_t result = host_enter(CALL_cudaStreamQuery);
     result = result ? result : asked(stream, &s, "cudaStreamQuery");
     if (!result) {
-        if (s->first) {
-            host_asked_early();
-        }
-        host_device_some(host_query_slices());
+        host_device_asked(!s->first);
         result = host_device_error() ? host_device_error() : s->first ? cudaErrorNotReady : cudaSuccess;
     }
     if (!result) {
