@@ -5,13 +5,21 @@
 
 #include <math.h>
 
+#include "base/minmax.h"
 #include "server/loop/links.h"
 #include "tests/sim/client.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/life.h"
 #include "tests/sim/model.h"
 
-enum { LEAST_BYTES = 32, MOST_BYTES = 370, WARM_S = 40, PREDICT_WARM_S = 15, RATE = 8000 };
+enum {
+    LEAST_BYTES = 32,
+    MOST_BYTES = 370,
+    WARM_S = 40,
+    PREDICT_WARM_S = 15,
+    RATE = 8000,
+    LEAST_ASKED = 1000
+};
 
 /* What the front end takes of a processor: measured, a refusal costs about 60 us of one core. */
 static const double call_s = 6e-6, kib_s = 2e-6;
@@ -149,7 +157,9 @@ static void run_shape(const struct model_shape *shape, double only)
         if (only > 0 && fabs(factors[i] - only) > 1e-9) {
             continue;
         }
-        struct result r = run_at(shape, factors[i] * fits, WARM_S, factors[i] >= 2 ? 600 : 200);
+        const double rate = factors[i] * fits;
+        struct result r =
+            run_at(shape, rate, WARM_S, max(factors[i] >= 2 ? 600.0 : 200.0, LEAST_ASKED / rate));
         tell(factors[i], &r);
     }
 }
@@ -167,6 +177,20 @@ int overload_burst(double times)
               "sound p99 %.0f ms%s\n",
         times * what_fits(shape), (unsigned long long)r.n_whole, (unsigned long long)r.n_with_gaps,
         1e3 * r.first_p99_s, good ? "" : ", NOT as it should be");
+    return good ? 0 : 1;
+}
+
+/* All lanes of a model that is slower than hearing once made each other's first sound late. */
+int overload_crowd(void)
+{
+    const struct model_shape *shape = &model_shapes[MODEL_SLOW];
+    run.n_workers = 1;
+    const double fits = what_fits(shape), seconds = LEAST_ASKED / fits;
+    const double few_s = run_at(shape, 0.8 * fits, WARM_S, seconds).first_p99_s,
+                 crowd_s = run_at(shape, 10 * fits, WARM_S, seconds).first_p99_s;
+    const bool good = crowd_s <= 1.2 * few_s;
+    world_say("%s: first sound p99 %.0f ms at 0.8, %.0f ms at 10 times what fits%s\n", shape->name,
+        1e3 * few_s, 1e3 * crowd_s, good ? "" : ", NOT as it should be");
     return good ? 0 : 1;
 }
 
