@@ -59,21 +59,8 @@ static void come_too_late(void *user)
 
 static void prepare(struct serve_options *options)
 {
-    static const char *const devices[] = {"cuda:0"};
     const double stops_s = opened_s + run.phase * phase_s;
-    *options = (struct serve_options){.model = "simulated",
-        .host = "127.0.0.1",
-        .devices = devices,
-        .n_devices = 1,
-        .port = 8080,
-        .threads = 2,
-        .queue = 64,
-        .patience_ms = 300,
-        .paced = true,
-        .format = "pcm",
-        .drain_s = run.drain_s,
-        .no_cage = true,
-        .quiet = true};
+    options->drain_s = run.drain_s;
     model_plan = (struct model_plan){
         .shape = &model_shapes[MODEL_H200], .sample_rate = RATE, .frame_samples = RATE * 8 / 100};
     if (run.asks_s > 0) {

@@ -468,26 +468,15 @@ static void draw_life(struct serve_options *options)
     static const double long_s[] = {20, 20, 60, 60, 200, 600, 5400};
     double most_s = long_s[draw_below(failing || lacking ? 2 : 7)],
            n_clients = 1 + draw_wait(draw_chance(0.9) ? 5 : 40);
-    static const char *const devices[KERNEL_DEVICES] = {"auto", "cuda:1", "cuda:2", "cuda:3"};
-    bool paced = draw_chance(0.8);
-    *options = (struct serve_options){.model = "simulated",
-        .host = "127.0.0.1",
-        .devices = devices,
-        .n_devices = draw_chance(0.5) ? 1 : 1 + draw_below(KERNEL_DEVICES),
-        .port = 8080,
-        .threads = 2,
-        .lanes = paced ? 0 : 1 + draw_below(8),
-        .queue = draw_chance(0.1) ? 0 : 1 + draw_below(64),
-        .patience_ms = draw_chance(0.7) ? 300 : 20 + draw_below(3000),
-        .paced = paced,
-        .snapshot_bytes = 0,
-        .format = "pcm",
-        .background = draw_chance(0.5) ? "idle" : "shared",
-        .idle_minutes = draw_chance(0.3) ? draw_between(0.1, 2) : 0,
-        .drain_s = 1 + draw_below(30),
-        .no_cage = true,                                         /* all of it is one process */
-        .opening_s = draw_chance(0.5) ? 30 + draw_below(30) : 0, /* longer than it takes */
-        .quiet = true};
+    options->paced = draw_chance(0.8);
+    options->n_devices = draw_chance(0.5) ? 1 : 1 + draw_below(KERNEL_DEVICES);
+    options->lanes = options->paced ? 0 : 1 + draw_below(8);
+    options->queue = draw_chance(0.1) ? 0 : 1 + draw_below(64);
+    options->patience_ms = draw_chance(0.7) ? 300 : 20 + draw_below(3000);
+    options->background = draw_chance(0.5) ? "idle" : "shared";
+    options->idle_minutes = draw_chance(0.3) ? draw_between(0.1, 2) : 0;
+    options->opening_s = draw_chance(0.5) ? 30 + draw_below(30) : 0; /* longer than it takes */
+    options->drain_s = 1 + draw_below(30);
     if (draw_chance(0.3)) {
         write_keys();
     }
@@ -543,6 +532,25 @@ static void serve(void)
     }
 }
 
+/* As every life begins. */
+static void begin_options(struct serve_options *options)
+{
+    static const char *const devices[KERNEL_DEVICES] = {"auto", "cuda:1", "cuda:2", "cuda:3"};
+    *options = (struct serve_options){.model = "simulated",
+        .host = "127.0.0.1",
+        .devices = devices,
+        .n_devices = 1,
+        .port = 8080,
+        .threads = 2,
+        .queue = 64,
+        .patience_ms = 300,
+        .paced = true,
+        .format = "pcm",
+        .drain_s = 30,
+        .no_cage = true, /* all of it is one process */
+        .quiet = true};
+}
+
 double life_live(uint64_t seed, void (*prepare)(struct serve_options *options))
 {
     memset(&life, 0, sizeof life);
@@ -552,6 +560,7 @@ double life_live(uint64_t seed, void (*prepare)(struct serve_options *options))
     kernel_worker_is(worker_main);
     kernel_on_idle(look);
     double began = world_now();
+    begin_options(&life.options);
     prepare(&life.options);
     kernel_most_workers(life.options.n_devices + 1);
     clients_begin(1e-3 * life.options.patience_ms, life.options.key_file != NULL,

@@ -12,7 +12,7 @@ struct server;
 
 /* The server that runs, or NULL. */
 struct server *life_server(void);
-/* A life that `prepare` gives options, a model and alarms; returns its seconds. */
+/* A life that `prepare` gives a model, alarms, and what its options have of their own; returns its seconds. */
 double life_live(uint64_t seed, void (*prepare)(struct serve_options *options));
 /* Ends one that nothing else ends. At once: all who are there are cut off. */
 void life_stop(bool at_once);

@@ -96,20 +96,7 @@ static void begin_looking(void *user)
 
 static void prepare(struct serve_options *options)
 {
-    static const char *const devices[KERNEL_DEVICES] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
-    *options = (struct serve_options){.model = "simulated",
-        .host = "127.0.0.1",
-        .devices = devices,
-        .n_devices = run.n_workers,
-        .port = 8080,
-        .threads = 2,
-        .queue = 64,
-        .patience_ms = 300,
-        .paced = true,
-        .format = "pcm",
-        .drain_s = 30,
-        .no_cage = true,
-        .quiet = true};
+    options->n_devices = run.n_workers;
     model_plan = (struct model_plan){.shape = run.shape,
         .sample_rate = RATE,
         .frame_samples = RATE * 8 / 100,
