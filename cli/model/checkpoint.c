@@ -144,11 +144,11 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     options->max_frames =
         settings->max_frames.given ? (int)settings->max_frames.integer : options->max_frames;
     options->guard = !settings->no_guard.given;
-    if (checkpoint_info(model).kind == UTTER_MODEL_VOICE_DESIGN && !settings->instruct.text &&
-        !settings->quiet.given) {
+    /* Asked last: what a GPU is foretold to do is reckoned anew each time, for a tenth of a millisecond. */
+    if (!settings->instruct.text && !settings->quiet.given &&
+        checkpoint_info(model).kind == UTTER_MODEL_VOICE_DESIGN) {
         note("a voice-design model speaks with the voice that --instruct describes; without it the "
-             "voice "
-             "is left to chance");
+             "voice is left to chance");
     }
     return 0;
 }
