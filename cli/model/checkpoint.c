@@ -144,7 +144,7 @@ int checkpoint_stream_options(utter_stream_options *options, utter_voice **voice
     options->max_frames =
         settings->max_frames.given ? (int)settings->max_frames.integer : options->max_frames;
     options->guard = !settings->no_guard.given;
-    /* Asked last: what a GPU is foretold to do is reckoned anew each time, for a tenth of a millisecond. */
+    /* checkpoint_info is asked last: each call foretells a GPU's speed anew, for a tenth of a millisecond. */
     if (!settings->instruct.text && !settings->quiet.given &&
         checkpoint_info(model).kind == UTTER_MODEL_VOICE_DESIGN) {
         note("a voice-design model speaks with the voice that --instruct describes; without it the "

@@ -156,11 +156,12 @@ void wire_put_refused(struct wire_out *w, int status, const char *text);
 bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); /* of both kinds */
 
 struct wire_beat {
-    int n_open;        /* speeches on lanes, but those in the background */
-    int n_stepped;     /* lanes of the last step */
-    int capacity;      /* speeches that can be made as fast as they are heard; at least 1 */
-    bool falls_behind; /* not even one can, as far as is known */
-    double step_s;     /* time of the last step */
+    int n_open;    /* speeches on lanes, but those in the background */
+    int n_stepped; /* lanes of the last step */
+    int capacity;  /* speeches that can be made as fast as they are heard */
+    /* Not even one can, as far as is known; then there is nothing to keep up with, and `capacity` is all lanes. */
+    bool falls_behind;
+    double step_s; /* time of the last step */
     /* Foretold: a step with one speech more than are open, what each further one adds, a prompt by the byte of text.
      * 0: not known. */
     double next_step_s, lane_s, prompt_s;

@@ -102,6 +102,9 @@ bool schedule_falls_behind(const struct schedule_clock *c, double frame_s)
 int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_s)
 {
     int width = 1;
+    if (schedule_falls_behind(c, frame_s)) {
+        return n_lanes;
+    }
     while (width < n_lanes && fits(c, width + 1, 0) && pays(c, width + 1)) {
         width++;
     }

@@ -51,8 +51,7 @@ void schedule_learn(
 double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double prompt);
 /* Not even one speech can be made as fast as it is heard, in frames of frame_s. */
 bool schedule_falls_behind(const struct schedule_clock *clock, double frame_s);
-/* How many speeches can be; 1 to n_lanes. When not even one can: 1, as several at once would each be heard more slowly
- * still, and begin later. */
+/* How many speeches can be; 1 to n_lanes. When not even one can, there is nothing to keep up with: n_lanes. */
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
 /* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due

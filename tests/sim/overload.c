@@ -167,20 +167,6 @@ int overload_burst(double times)
     return good ? 0 : 1;
 }
 
-/* All lanes of a model that is slower than hearing once made each other's first sound late. */
-int overload_crowd(void)
-{
-    const struct model_shape *shape = &model_shapes[MODEL_SLOW];
-    run.n_workers = 1;
-    const double fits = what_fits(shape), seconds = LEAST_ASKED / fits;
-    const double few_s = run_at(shape, 0.8 * fits, WARM_S, seconds).first_p99_s,
-                 crowd_s = run_at(shape, 10 * fits, WARM_S, seconds).first_p99_s;
-    const bool good = crowd_s <= 1.2 * few_s;
-    world_say("%s: first sound p99 %.0f ms at 0.8, %.0f ms at 10 times what fits%s\n", shape->name,
-        1e3 * few_s, 1e3 * crowd_s, good ? "" : ", NOT as it should be");
-    return good ? 0 : 1;
-}
-
 /* docs/log/server.md: the 0.6B in bf16 on an H200, texts of 5 to 60 words which come by chance. Judged are the rows of
  * a machine at work: with few listeners the first sound is that of a step or two, and hangs on the cost of a prompt. */
 static const struct measured {

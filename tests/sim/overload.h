@@ -8,9 +8,6 @@ int overload_run(int shape, double only, int n_workers);
 /* At once, from the first second on: one in fifty may hear a gap, and the first sound comes within the patience.
  * Returns the exit status. */
 int overload_burst(double times);
-/* Ten times what fits for a model slower than hearing: who is in hears the first sound not much later than where it is
- * not full. Returns the exit status. */
-int overload_crowd(void);
 /* A server that was measured, foretold from the times of its steps: at one rate, or 0: at all. Returns the exit status:
  * 1 where that is off by more than a tenth. */
 int overload_predict(double only);

@@ -121,9 +121,6 @@ int main(int n, char **arguments)
         if (strcmp(arguments[i], "--burst") == 0) {
             return overload_burst(atof(value));
         }
-        if (strcmp(arguments[i], "--crowd") == 0) {
-            return overload_crowd();
-        }
         if (strcmp(arguments[i], "--predict") == 0) {
             return overload_predict(atof(value));
         }
@@ -140,7 +137,7 @@ int main(int n, char **arguments)
             seconds = atof(value);
         } else {
             world_say("simulate: no option '%s'; it takes --from, --seeds, --seconds, --seed, "
-                      "--failing, --lacking, --overload, --burst, --crowd, --ending, --predict\n",
+                      "--failing, --lacking, --overload, --burst, --ending, --predict\n",
                 arguments[i]);
             return 2;
         }

@@ -102,7 +102,8 @@ static __device__ __forceinline__ bool ptx_has_ended(uint64_t *barrier, uint32_t
 }
 
 /* The same in a loop that also ends when the word `over` is not 0. Then nobody waits any more, and several phases may
- * end before this thread looks again; while it is 0 that is a mistake. Only the bench looks at it, to tell of these. */
+ * end before this thread looks again; while it is 0 that is a mistake. A card does not read the word; the host bench
+ * does, and tells of phases that nobody saw end while it is 0. */
 static __device__ __forceinline__ bool ptx_has_ended_unless(
     uint64_t *barrier, uint32_t parity, const uint32_t *)
 {
