@@ -5,6 +5,7 @@
  * time the model is opened anew, by the same kernels. Usage: check_faults [-k KERNELS] [-w WEIGHTS] [-g] [-n TIMES]
  * EXPECTED CHECKPOINT: the bits of what is said are written to the file EXPECTED, or compared with it where there is
  * one; -: no file; -w: q8, q4; -g: what fails once may fail for good; -n: in all, 2. Ends with `N passed, N failed`. */
+#include "tests/cuda/bits.h"
 #include "tests/cuda/drive_backend.h"
 
 enum { LANES = 3, FRAMES = 2, PROMPT = 20, SNAPSHOT = 10, HEARD = 1920 * 2, MOST_CODES = 64 };
@@ -23,15 +24,6 @@ struct said {
     utter_error first;             /* that concerns all */
     char used[8];                  /* kernels */
 };
-
-static uint64_t add(uint64_t sum, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) {
-        sum = (sum ^ at[i]) * 0x100000001b3u;
-    }
-    return sum;
-}
 
 /* True when the lane may go on. Lane -1: all. */
 static bool goes(struct said *s, int lane, utter_status status, const utter_error *error)
@@ -107,8 +99,8 @@ static void speak(struct run *r, int n, int t, struct said *s)
         struct lane_out out;
         if (!(status = r->ops->collect(r->b, lanes[k], &out, &error))) {
             uint64_t *sum = &s->bits[lanes[k]];
-            *sum = add(*sum, out.codes, (size_t)r->config->n_codebooks * sizeof *out.codes);
-            *sum = out.pcm ? add(*sum, out.pcm, out.n_samples * sizeof *out.pcm) : *sum;
+            *sum = bits_of(*sum, out.codes, (size_t)r->config->n_codebooks * sizeof *out.codes);
+            *sum = out.pcm ? bits_of(*sum, out.pcm, out.n_samples * sizeof *out.pcm) : *sum;
         }
     }
     for (int k = 0; k < m && status; k++) {
@@ -129,7 +121,7 @@ static void hear(struct run *r, struct said *s)
     const utter_status status =
         r->ops->encode(r->b, pcm, HEARD, codes, MOST_CODES, &n_frames, NULL, NULL, &error);
     if (status != UTTER_E_MODEL && goes(s, LANES, status, &error)) {
-        s->bits[LANES] = add(1, codes, n_frames * (size_t)r->config->n_codebooks * sizeof *codes);
+        s->bits[LANES] = bits_of(1, codes, n_frames * (size_t)r->config->n_codebooks * sizeof *codes);
     }
 }
 
@@ -148,7 +140,7 @@ static void weigh(struct run *r, struct said *s)
     }
     if (!s->ended[0] && goes(s, 0, r->ops->lane_reset(r->b, 0, &settings, &error), &error) &&
         goes(s, 0, r->ops->weigh(r->b, 0, rows, PROMPT, codes, likelihoods, &error), &error)) {
-        s->bits[0] = add(s->bits[0], likelihoods, sizeof likelihoods);
+        s->bits[0] = bits_of(s->bits[0], likelihoods, sizeof likelihoods);
     }
 }
 

@@ -5,7 +5,7 @@
  * [-w KERNELS] [-q BITS] [-o ORDERS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a
  * prompt; -c: with the CPU's codes too; -s: every way to choose codes, in turn; -L: late prompts; -v: that have sound,
  * from the compared one on; -p: of a lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame;
- * -q: weights of 8 or 4 bits; -o: so often, same bits: the prompt of -r, without one the lanes; -t: times, -T: only
+ * -q: weights of 8 or 4 bits; -o: so often, same bits: of the prompt of -r, with -r 0 of the lanes; -t: times, -T: only
  * those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>

@@ -114,7 +114,7 @@ struct host_operation {
     uint64_t stuck_at; /* the device's turn when it was found stuck; 0: it is not */
     double stuck_s;
     bool lets, hangs; /* its next may begin; it never ends */
-    bool rests; /* it begins only when nothing else can go on, and the program waits for something */
+    bool rests;       /* it begins late, where nothing else can go on or now and then (rest_ends) */
     bool met_earlier; /* has been told that the one in front of it has ended */
     size_t done;      /* bytes of a copy */
     double share;     /* of the multiprocessors */

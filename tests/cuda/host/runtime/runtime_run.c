@@ -9,7 +9,7 @@
 enum {
     MOST_READY = 256,
     ALONE_SLICES = 1 << 14,
-    LONG_REST = 256 /* looks in vain */
+    REST_LOOKS = 256 /* of the program */
 };
 static const double PATIENCE_S = 1; /* of a wait, with a device on which nothing can go on */
 static const double ASK_AGAIN_S = 0.1;
@@ -240,9 +240,9 @@ void host_device_some(int most_slices)
  * waits for what the host does later. False: none has. */
 static bool rest_ends(bool stood)
 {
-    static unsigned in_vain;
+    static unsigned n_looks; /* while something else went on */
     int n = 0;
-    if (!stood && ++in_vain % LONG_REST != 0) {
+    if (!stood && ++n_looks % REST_LOOKS != 0) {
         return false;
     }
     struct host_operation *chosen = NULL;
@@ -264,6 +264,7 @@ void host_device_asked(bool done)
     if (!done) {
         host_asked_early();
     }
+    /* Few slices or very many, so that who asks now and then does not wait for ever. */
     const bool stood = stood_still(1 << (6 + host_random(16)));
     if (!done) {
         rest_ends(stood);
