@@ -41,6 +41,7 @@ interrupt() { # signal, command ...
     "$@" <&0 &
     set +m
     for ((i = 0; i < 6000; i++)); do
+        [ -e "/proc/$!" ] || break # it has ended before anybody looked
         [ -z "$(find "/proc/$!/fd" \( -lname "$PWD/* (deleted)" -o -lname "$PWD/.utter-*" \) \
             -exec find -L {} -size +8000c \; 2>/dev/null)" ] || break
         sleep 0.05
