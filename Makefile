@@ -158,7 +158,7 @@ TESTS   += $(WATCHED)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book check-faults check-malformed replays check-cuda-faults chosen chosen-alone clients day page check-cuda check-cuda-as check-kernels frame-tools mutants mutants-cuda fuzz autobahn framing framing-proxies json-suite simulate tokenizer-linear test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm outside-s3 languages clean
+.PHONY: FORCE all help bench-kernels check check-book check-faults check-malformed replays check-cuda-faults chosen chosen-alone clients day soak page check-cuda check-cuda-as check-kernels frame-tools mutants mutants-cuda fuzz autobahn framing framing-proxies json-suite simulate tokenizer-linear test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm outside-s3 languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -499,6 +499,9 @@ build/checkpoints/least-small: $(B)/tools/make_model
 
 day: $(B)/utter ## 24 hours' worth of turns through every dialect, 1,000 contexts opened and dropped: nothing grows, no lane is left
 	@python3 tests/dialects/day.py $(B)/utter
+
+soak: $(B)/utter ## days of clients and faults of every kind, mixed: all are served or told, memory, descriptors and threads stay; SECONDS=259200, SEED=1, RATE=6
+	@python3 tests/server/soak.py $(B)/utter $(or $(SECONDS),259200) $(or $(SEED),1) $(or $(RATE),6)
 
 page: $(B)/utter checkpoints ## the pages at / and /docs in Chromium: what is heard, contrast, keyboard; pictures in build/page
 	@mkdir -p build/page && python3 tests/page/look.py $(B)/utter build/checkpoints build/page

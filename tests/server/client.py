@@ -137,6 +137,8 @@ class Socket:
     def __init__(self, server, path="/v1/audio/speech/stream", headers=""):
         self.s = socket.create_connection(("127.0.0.1", server.port))
         self.s.settimeout(20 * PATIENCE)
+        if server.key:
+            headers += f"Authorization: Bearer {server.key}\r\n"
         key = base64.b64encode(os.urandom(16)).decode()
         self.s.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: Upgrade\r\n"
                         f"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"

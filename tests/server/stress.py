@@ -19,6 +19,7 @@ import sys
 import time
 
 from client import Server, wait_for
+from floods import STRANGER, framed, kinds, upgrade
 
 arguments, options = sys.argv[1:], []
 if "--" in arguments:
@@ -27,12 +28,9 @@ if "--" in arguments:
 program, what = arguments[:2]
 number, seed = [int(word) for word in (arguments[2:] + ["0", "0"])[:2]]
 HOST = b"Host: localhost\r\n"
-UPGRADE = (b"GET /v1/audio/speech/stream HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
-           b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 LONG = "The quick brown fox jumps over the lazy dog near the river bank."
 CORES = sorted(os.sched_getaffinity(0))
 APART = len(CORES) >= 6
-STRANGER = "127.0.0.2"  # from where the others come
 
 
 def show(name, **values):
@@ -80,15 +78,7 @@ def show_heard(name, r, alone, **more):
 
 # --- floods
 
-def framed(first, data):
-    return bytes([first]) + b"\xff" + len(data).to_bytes(8, "big") + b"\0\0\0\0" + data
-
-
-KINDS = {"pongs": (UPGRADE, b"\x8a\x80\0\0\0\0" * 10000),
-         "fragments": (UPGRADE + b"\x01\x81\0\0\0\0x", b"\x00\x81\0\0\0\0x" * 10000),
-         "unknown": (UPGRADE, framed(0x81, json.dumps({"type": "nonsense", "pad": "x" * 26000}).encode())),
-         "bodies": (b"POST /v1/audio/voices HTTP/1.1\r\n" + HOST + b"Content-Length: 14000000\r\n\r\n", b"x" * 65536),
-         "idle": (b"", b"")}
+KINDS = kinds(HOST)
 
 
 def stranger(port, first):
@@ -184,8 +174,9 @@ def request(text, seed, frames):
     return b"POST /v1/audio/speech HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-SESSION = UPGRADE + framed(0x81, b'{"type":"session.config"}') + framed(
-    0x81, b'{"type":"input.text","text":"Hello there, how are you today?"}') + framed(0x81, b'{"type":"input.done"}')
+SESSION = upgrade(HOST) + b"".join(map(framed, (
+    b'{"type":"session.config"}', b'{"type":"input.text","text":"Hello there, how are you today?"}',
+    b'{"type":"input.done"}')))
 
 
 def leave(port, n, seed, left):
