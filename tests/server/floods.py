@@ -18,10 +18,15 @@ def framed(data, first=0x81):
     return bytes([first]) + size + b"\0\0\0\0" + data
 
 
+NONSENSE = json.dumps({"type": "nonsense", "pad": "x" * 26000}).encode()
+
+
 def kinds(head):
+    """`malformed`: the length of its frames stands in eight bytes, which is forbidden where two do."""
     return {"pongs": (upgrade(head), framed(b"", 0x8a) * 10000),
             "fragments": (upgrade(head) + framed(b"x", 1), framed(b"x", 0) * 10000),
-            "unknown": (upgrade(head), framed(json.dumps({"type": "nonsense", "pad": "x" * 26000}).encode())),
+            "unknown": (upgrade(head), framed(NONSENSE)),
+            "malformed": (upgrade(head), b"\x81\xff" + len(NONSENSE).to_bytes(8, "big") + b"\0\0\0\0" + NONSENSE),
             "bodies": (b"POST /v1/audio/voices HTTP/1.1\r\n" + head + b"Content-Length: 14000000\r\n\r\n",
                        b"x" * 65536),
             "idle": (b"", b"")}

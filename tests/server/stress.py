@@ -103,7 +103,7 @@ def flood(port, kind, sent, thrown, stop):
             c = stranger(port, first)
         except OSError:
             return
-        clients[c.fileno()] = c
+        clients[c.fileno()] = [c, 0]  # 0: where in `again` it goes on
         poll.register(c, select.EPOLLRDHUP | select.EPOLLIN | (select.EPOLLOUT if again else 0))
     want = 4 if again else 4096
     while not stop.is_set():
@@ -112,13 +112,15 @@ def flood(port, kind, sent, thrown, stop):
         for fd, events in poll.poll(0.1):
             try:
                 if events & select.EPOLLOUT:
-                    sent.value += clients[fd].send(again)
-                if events & select.EPOLLIN and not clients[fd].recv(65536):
+                    n = clients[fd][0].send(memoryview(again)[clients[fd][1]:])
+                    clients[fd][1] = (clients[fd][1] + n) % len(again)
+                    sent.value += n
+                if events & select.EPOLLIN and not clients[fd][0].recv(65536):
                     raise OSError
             except BlockingIOError:
                 pass
             except OSError:
-                clients.pop(fd).close()
+                clients.pop(fd)[0].close()
                 thrown.value += 1
 
 
