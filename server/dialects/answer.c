@@ -231,7 +231,7 @@ static void on_drained(void *user)
 }
 
 static const struct speech_sink sink = {on_bytes, on_end, on_words};
-static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
+static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL, NULL};
 
 void answer_speech(struct conn *c, struct fields *fields, json_t *asked, enum answer_way way,
     const struct answer_dialect *dialect, void *own)

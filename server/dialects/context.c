@@ -347,6 +347,11 @@ void context_hold(struct context *x, bool held)
     steer(x);
 }
 
+bool context_speaks(const struct context *x)
+{
+    return x->speech != NULL;
+}
+
 bool context_is_idle(const struct context *x)
 {
     return !x->speech && TAILQ_EMPTY(&x->pieces);

@@ -52,6 +52,8 @@ void context_clear(struct context *x);
 /* The client does not read, or does again. */
 void context_hold(struct context *x, bool held);
 
+/* Something is spoken, or is about to be. */
+bool context_speaks(const struct context *x);
 /* Nothing is spoken, and nothing waits to be. */
 bool context_is_idle(const struct context *x);
 /* Whether the piece that text goes into now holds any. */

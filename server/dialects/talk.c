@@ -359,7 +359,20 @@ static void on_idle(void *user)
     leave(x);
 }
 
-static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle};
+static bool speaks(const void *user)
+{
+    const struct talk *x = user;
+    const struct talk_context *t;
+    TAILQ_FOREACH(t, &x->contexts, entry)
+    {
+        if (context_speaks(t->speaks)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle, speaks};
 
 struct talk *talk_open(
     struct conn *c, const char *accept, const struct talk_dialect *dialect, double idle_s, void *own)

@@ -65,28 +65,28 @@ static void set_options(evutil_socket_t listening)
 }
 
 /* All places are taken: told once a second at most. */
-static void note_full(struct server *s, bool room, const char *newcomer)
+static void note_full(struct server *s, bool room, const struct sockaddr *from)
 {
     double now = clock_seconds();
     if (now - s->full_told >= 1) {
+        char newcomer[64];
+        address_text(newcomer, sizeof newcomer, from);
         s->full_told = now;
         log_event(s, "connections_full",
             json_pack("{s:i,s:s,s:s}", "connections", s->n_conns, "newcomer", newcomer, "what",
-                room ? "the longest idle one has gone" : "the newcomer is turned away"));
+                room ? "the one least at work has gone" : "the newcomer is turned away"));
     }
 }
 
 static void let_in(void *user, evutil_socket_t socket, const struct sockaddr *from)
 {
     struct server *s = user;
-    char text[64];
-    address_text(text, sizeof text, from);
     if (s->n_conns >= s->most_conns) {
-        bool room = conn_make_room(s);
-        note_full(s, room, text);
+        bool room = conn_make_room(s, from);
+        note_full(s, room, from);
         s->metrics.crowded_out++;
     }
-    if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, text)) {
+    if (s->n_conns >= s->most_conns || !conn_new(s, &route_service, socket, from)) {
         conn_turn_away(socket);
         evutil_closesocket(socket);
     }
@@ -270,6 +270,7 @@ static void on_tick(evutil_socket_t socket, short what, void *user)
     (void)socket, (void)what;
     links_tick(s, now);
     speech_tick(s, now);
+    origins_tick(&s->origins, now);
     announce_when_known(s);
     struct timeval next = {0, 1000 * (conn_tick(s, now) ? SHORT_TICK_MS : TICK_MS)};
     event_add(s->tick, &next);
@@ -354,6 +355,7 @@ static void server_fini(struct server *s)
     for (struct conn *c; (c = TAILQ_FIRST(&s->conns));) {
         conn_drop(c);
     }
+    origins_end(&s->origins);
     wyoming_close(s);
     links_close(s);
     jobs_free(s->jobs);
@@ -377,8 +379,8 @@ static void server_fini(struct server *s)
 int serve_run(const struct serve_options *options)
 {
     struct server s = {.options = options};
-    uint32_t boot = 0;
-    TAILQ_INIT(&s.conns);
+    uint64_t random = 0;
+    conn_places(&s);
     TAILQ_INIT(&s.queued);
     TAILQ_INIT(&s.background.queued);
     s.background.most_still_s = 0.5;
@@ -393,10 +395,11 @@ int serve_run(const struct serve_options *options)
         }
         return 2;
     }
-    if (getrandom(&boot, sizeof boot, 0) != (ssize_t)sizeof boot) {
-        boot = (uint32_t)getpid();
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        random = (uint64_t)getpid();
     }
-    snprintf(s.boot, sizeof s.boot, "%08x", boot);
+    snprintf(s.boot, sizeof s.boot, "%08x", (uint32_t)random);
+    s.origins.secret = random >> 32;
     name_model(&s);
     allow_files(&s);
     s.exit_code = 0;

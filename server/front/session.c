@@ -552,7 +552,13 @@ static void on_idle(void *user)
     }
 }
 
-static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle};
+static bool speaks(const void *user)
+{
+    const struct session *x = user;
+    return x->speech != NULL;
+}
+
+static const struct conn_owner owner = {on_gone, on_drained, on_message, on_idle, speaks};
 
 void session_request(struct conn *c)
 {

@@ -234,7 +234,7 @@ static void on_gone(void *user)
     batch_free(b);
 }
 
-static const struct conn_owner owner = {on_gone, NULL, NULL, NULL};
+static const struct conn_owner owner = {on_gone, NULL, NULL, NULL, NULL};
 
 void speech_batch_request(struct conn *c)
 {

@@ -253,7 +253,7 @@ static void on_drained(void *user)
 }
 
 static const struct speech_sink sink = {on_bytes, on_end, on_words};
-static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
+static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL, NULL};
 
 static void refuse_answer(struct answer *a, const struct refusal *r)
 {

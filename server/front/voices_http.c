@@ -33,7 +33,7 @@ static void on_gone(void *user)
     voices_abandon(c->server, c);
 }
 
-static const struct conn_owner owner = {on_gone, NULL, NULL, NULL};
+static const struct conn_owner owner = {on_gone, NULL, NULL, NULL, NULL};
 
 static bool is_yes(const char *text)
 {

@@ -1,28 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A bucket of messages and one of bytes, each filled at an even rate. */
+ * Buckets, each filled at an even rate. */
 #include "server/loop/budget.h"
 
 #include "base/minmax.h"
 
-/* A model that writes text says 200 words a second at most; a whole page comes as one message of some kilobytes. */
-static const double messages_a_second = 500, bytes_a_second = 1 << 20;
-/* What may come at once after a silence: two seconds' worth. */
-static const double burst_s = 2;
+/* A model that writes text says 200 words a second at most; a whole page comes as one message of some kilobytes. Two
+ * seconds' worth may come at once after a silence. */
+static const struct bucket_rate message_rate = {500, 1000}, byte_rate = {1 << 20, 2 << 20};
+
+struct bucket bucket_full(const struct bucket_rate *rate, double now)
+{
+    return (struct bucket){rate->most, now};
+}
+
+void bucket_fill(struct bucket *b, const struct bucket_rate *rate, double now)
+{
+    b->left = min(b->left + rate->a_second * (now - b->at), rate->most);
+    b->at = now;
+}
+
+double bucket_take(struct bucket *b, const struct bucket_rate *rate, double now, double n)
+{
+    bucket_fill(b, rate, now);
+    b->left -= n;
+    return max(0.0, -b->left / rate->a_second);
+}
 
 void budget_begin(struct budget *b, double now)
 {
-    *b = (struct budget){burst_s * messages_a_second, burst_s * bytes_a_second, now};
-}
-
-static double filled(double have, double rate, double seconds)
-{
-    return min(have + rate * seconds, burst_s * rate);
+    *b = (struct budget){bucket_full(&message_rate, now), bucket_full(&byte_rate, now)};
 }
 
 double budget_take(struct budget *b, double now, size_t bytes)
 {
-    b->messages = filled(b->messages, messages_a_second, now - b->at) - 1;
-    b->bytes = filled(b->bytes, bytes_a_second, now - b->at) - (double)bytes;
-    b->at = now;
-    return max(0.0, max(-b->messages / messages_a_second, -b->bytes / bytes_a_second));
+    double messages = bucket_take(&b->messages, &message_rate, now, 1);
+    return max(messages, bucket_take(&b->bytes, &byte_rate, now, (double)bytes));
 }

@@ -6,10 +6,24 @@
 
 #include <stddef.h>
 
-/* Messages and bytes that may be read at once; negative: more have been read than there was room for. */
+/* What may be taken at once, as of a time in seconds; negative: more has been taken than was there. It is filled at an
+ * even rate, up to `most`. */
+struct bucket {
+    double left, at;
+};
+struct bucket_rate {
+    double a_second, most;
+};
+
+/* A full one. */
+struct bucket bucket_full(const struct bucket_rate *rate, double now);
+void bucket_fill(struct bucket *b, const struct bucket_rate *rate, double now);
+/* Takes so many. Returns for how many seconds nothing more should be taken; 0: go on. */
+double bucket_take(struct bucket *b, const struct bucket_rate *rate, double now, double n);
+
+/* Of the heads of requests and the messages of one connection. */
 struct budget {
-    double messages, bytes;
-    double at; /* when they were counted last, in seconds */
+    struct bucket messages, bytes;
 };
 
 void budget_begin(struct budget *b, double now);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "server/loop/conn/origin.h"
 #include "server/loop/metrics.h"
 #include "server/loop/serve_options.h"
 #include "server/protocol/wire.h"
@@ -64,7 +65,6 @@ struct keys;
 struct account;
 struct port;
 
-TAILQ_HEAD(conn_list, conn);
 TAILQ_HEAD(speech_list, speech);
 
 /* What speech/admission.c knows of the speeches so far. Times by the clock; 0: not so. */
@@ -88,7 +88,8 @@ struct server {
     struct event_base *base;
     struct port *ports[SERVER_PORTS]; /* NULL: closed, or not wanted */
     struct event *tick, *signals[4];
-    struct conn_list conns;
+    struct conn_list conns, worth[WORTHS]; /* worth: those that could go (conn_room.c) */
+    struct origins origins;
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */
     size_t filed_bytes;                   /* of whole answers, in files */

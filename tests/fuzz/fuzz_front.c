@@ -74,6 +74,7 @@ const char *utter_finish_text(utter_finish finish)
 static void close_front(void)
 {
     voices_close(&front);
+    origins_end(&front.origins);
     event_base_free(front.base);
 }
 
@@ -85,7 +86,7 @@ static void open_front(void)
     }
     front.links = &none;
     signal(SIGPIPE, SIG_IGN); /* as the program does: a client leaves while it is answered */
-    TAILQ_INIT(&front.conns);
+    conn_places(&front);
     TAILQ_INIT(&front.queued);
     TAILQ_INIT(&front.background.queued);
     front.ready.languages[front.ready.n_languages++] = "english";
@@ -117,11 +118,12 @@ static void turn(int client, bool *begun)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    static const struct sockaddr from = {.sa_family = AF_UNIX};
     int ends[2];
     bool begun = false;
     open_front();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0 ||
-        !conn_new(&front, &route_service, ends[0], "fuzz")) {
+        !conn_new(&front, &route_service, ends[0], &from)) {
         exit(1);
     }
     size_t cut = bytes ? data[bytes - 1] % bytes : 0;
@@ -139,5 +141,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         front.unsent_bytes != 0) {
         abort();
     }
+    origins_end(&front.origins); /* what came before is no fault of the next one */
     return 0;
 }

@@ -51,8 +51,10 @@ static const struct conn_service service = {admit, upgrade};
 static void on_accept(evutil_socket_t listening, short what, void *user)
 {
     (void)what;
-    int socket = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket >= 0 && !conn_new(user, &service, socket, "127.0.0.1")) {
+    struct sockaddr_in from;
+    socklen_t n = sizeof from;
+    int socket = accept4(listening, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0 && !conn_new(user, &service, socket, (struct sockaddr *)&from)) {
         close(socket);
     }
 }
@@ -88,7 +90,7 @@ int main(int argc, char **argv)
     int one = 1, listening = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     at.sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
     setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    TAILQ_INIT(&s.conns);
+    conn_places(&s);
     s.base = event_base_new();
     if (!s.base || event_base_priority_init(s.base, SERVER_PRIORITIES) != 0 ||
         bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, 16) != 0) {
@@ -106,6 +108,7 @@ int main(int argc, char **argv)
     for (struct conn *c; (c = TAILQ_FIRST(&s.conns));) {
         conn_drop(c);
     }
+    origins_end(&s.origins);
     for (int i = 0; i < 3; i++) {
         event_free(events[i]);
     }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "server/loop/conn/conn.h"
 #include "server/loop/jobs.h"
 #include "server/loop/links.h"
 #include "server/speech/admission.h"
@@ -117,7 +118,7 @@ static void begin(struct server *s, const char *device)
         .quiet = true};
     *s = (struct server){.options = &options, .base = event_base_new(), .was_ready = true};
     assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
-    TAILQ_INIT(&s->conns);
+    conn_places(s);
     TAILQ_INIT(&s->queued);
     TAILQ_INIT(&s->background.queued);
     s->background.most_still_s = 1e6; /* a machine at other work may hold this process up for long */

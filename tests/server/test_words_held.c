@@ -120,7 +120,7 @@ static void begin(struct server *s)
         .was_ready = true,
         .most_conns = 8};
     assert_int_equal(event_base_priority_init(s->base, SERVER_PRIORITIES), 0);
-    TAILQ_INIT(&s->conns);
+    conn_places(s);
     TAILQ_INIT(&s->queued);
     TAILQ_INIT(&s->background.queued);
     admission_begin(s);
@@ -139,18 +139,20 @@ static void end(struct server *s)
     links_close(s);
     jobs_free(s->jobs);
     memory_free(s->ready_bytes);
+    origins_end(&s->origins);
     event_base_free(s->base);
 }
 
 /* What the service answers to a body: its status, and its JSON in *json. */
 static int ask(struct server *s, const struct conn_service *service, const char *body, json_t **json)
 {
+    static const struct sockaddr from = {.sa_family = AF_UNIX};
     int pair[2], status = 0;
     char head[256];
     size_t n = 0, room = 1 << 20, length = 0;
     char *got = test_calloc(room + 1, 1), *begins = NULL;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-    assert_non_null(conn_new(s, service, pair[0], "test"));
+    assert_non_null(conn_new(s, service, pair[0], &from));
     snprintf(
         head, sizeof head, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", strlen(body));
     assert_int_equal(send(pair[1], head, strlen(head), 0), strlen(head));

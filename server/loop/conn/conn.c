@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/minmax.h"
 #include "server/loop/account.h"
+#include "server/loop/address.h"
 #include "server/loop/conn/conn_parts.h"
 #include "server/loop/spare.h"
 
@@ -67,6 +68,7 @@ static void conn_free(struct conn *c)
 {
     struct server *s = c->server;
     TAILQ_REMOVE(&s->conns, c, entry);
+    conn_leave_place(c);
     s->n_conns--;
     s->n_lingering -= c->state == CONN_LINGER;
     s->held_bytes -= c->held_bytes;
@@ -93,24 +95,6 @@ void conn_drop(struct conn *c)
     conn_free(c);
 }
 
-bool conn_make_room(struct server *s)
-{
-    struct conn *c, *best = NULL;
-    TAILQ_FOREACH(c, &s->conns, entry)
-    {
-        /* Half of a head is worth less than nothing at all: nobody who is alive sends just that. */
-        bool better = !best || c->reading > best->reading ||
-                      (c->reading == best->reading && c->idle_since < best->idle_since);
-        if (c->state == CONN_HEAD && better) {
-            best = c;
-        }
-    }
-    if (best) {
-        conn_drop(best);
-    }
-    return best != NULL;
-}
-
 void conn_own(struct conn *c, const struct conn_owner *owner, void *user)
 {
     c->owner = owner;
@@ -122,6 +106,7 @@ void conn_enter(struct conn *c, enum conn_state state)
 {
     c->server->n_lingering += (state == CONN_LINGER) - (c->state == CONN_LINGER);
     c->state = state;
+    conn_went_on(c);
 }
 
 /* The answer is complete: the connection waits for the next request, or closes. */
@@ -138,7 +123,6 @@ void conn_answered(struct conn *c)
         return;
     }
     conn_enter(c, CONN_HEAD);
-    c->idle_since = clock_seconds();
     c->deadline = deadline_after(c->server, IDLE_S);
     bufferevent_priority_set(c->bev, SERVER_OTHER);
     /* What was sent ahead is read by the loop, not here: answers may nest otherwise. */
@@ -166,6 +150,9 @@ static void refuse_head(struct conn *c, int status, const char *why)
     c->keep_alive = false;
     c->server->metrics.rejected[status == 413 ? METRICS_TOO_LARGE : METRICS_INVALID]++;
     conn_refuse(c, &r);
+    if (status != 408) { /* for which it has waited */
+        conn_fault(c);
+    }
 }
 
 /* The body is whole. */
@@ -198,6 +185,7 @@ static bool take_head(struct conn *c)
     if (n > 0 && !c->reading) {
         c->reading = true;
         c->deadline = deadline_after(c->server, HEAD_S);
+        conn_went_on(c);
     }
     if (head == 0) {
         if (n >= HTTP_HEAD_BYTES) {
@@ -223,6 +211,10 @@ static bool take_head(struct conn *c)
     if (status) {
         refuse_head(c, status, c->head.fault);
         return false;
+    }
+    double wait = budget_take(&c->budget, clock_seconds(), head);
+    if (wait > 0) {
+        conn_rest(c, wait);
     }
     c->keep_alive = c->head.keep_alive;
     trace_read(&c->trace, http_only_field(&c->head, "traceparent"));
@@ -267,6 +259,9 @@ static bool keep_body(struct conn *c, struct evbuffer *in, size_t n)
         conn_starve(c);
         return false;
     }
+    if ((have + n) / NEEDED > have / NEEDED) {
+        conn_went_on(c);
+    }
     return true;
 }
 
@@ -306,14 +301,6 @@ static void take_chunked_body(struct conn *c)
     }
 }
 
-/* Not now: others have their turn first, before it and, from now on, before what it hears. */
-static void read_later(struct conn *c, double seconds)
-{
-    c->resume_at = clock_seconds() + seconds;
-    bufferevent_disable(c->bev, EV_READ);
-    bufferevent_priority_set(c->bev, SERVER_OTHER);
-}
-
 /* The rest of a long frame is on its way; what has come of it may show already that it will not do. */
 static void look_ahead(struct conn *c, const uint8_t *head, size_t head_bytes)
 {
@@ -330,6 +317,7 @@ static void look_ahead(struct conn *c, const uint8_t *head, size_t head_bytes)
         if (websocket_foresee(c->socket, head, head_bytes, piece, (size_t)m, &event) == WEBSOCKET_BAD) {
             evbuffer_drain(in, n);
             conn_close_socket(c, event.close_code, event.fault);
+            conn_fault(c);
             return;
         }
         at += (size_t)m;
@@ -358,6 +346,7 @@ static bool take_frame(struct conn *c, struct websocket_event *event, size_t *us
     evbuffer_drain(in, progress == WEBSOCKET_BAD ? n : *used);
     if (progress == WEBSOCKET_BAD) {
         conn_close_socket(c, event->close_code, event->fault);
+        conn_fault(c);
     } else if (progress == WEBSOCKET_EVENT && conn_unsent(c) > 2 * LIMIT_UNSENT) {
         conn_close_socket(c, WEBSOCKET_POLICY, ""); /* asks and asks, and takes no answer */
         return false;
@@ -373,6 +362,8 @@ static void answer_frame(struct conn *c, const struct websocket_event *event)
         conn_close_socket(
             c, event->bytes >= 2 ? event->data[0] << 8 | event->data[1] : WEBSOCKET_NORMAL, "");
     } else if (event->kind != WEBSOCKET_PONG && c->owner) {
+        c->has_said = true;
+        conn_went_on(c);
         c->owner->message(c->user, event);
     }
 }
@@ -395,7 +386,7 @@ static void take_frames(struct conn *c)
             answer_frame(c, &event);
         }
         if (wait > 0 && c->state == CONN_SOCKET) {
-            read_later(c, wait);
+            conn_rest(c, wait);
         }
         if (!whole) {
             return;
@@ -422,6 +413,7 @@ static void on_read(struct bufferevent *b, void *user)
     struct conn *c = user;
     struct evbuffer *in = bufferevent_get_input(b);
     conn_count(c);
+    conn_pay(c);
     if (c->starved) {
         evbuffer_drain(in, evbuffer_get_length(in));
         return;
@@ -432,7 +424,7 @@ static void on_read(struct bufferevent *b, void *user)
     switch (c->state) {
     case CONN_HEAD:
         /* Requests one after another without taking the answers: the next one waits (on_write goes on). */
-        if (conn_unsent(c) <= LIMIT_UNSENT && take_head(c)) {
+        if (conn_unsent(c) <= LIMIT_UNSENT && c->resume_at <= 0 && take_head(c)) {
             begin_request(c);
             /* The body may have come with the head; `c` is still there: it is freed by the loop only. */
             if (c->state == CONN_BODY && evbuffer_get_length(in) > 0) {
@@ -492,8 +484,8 @@ static void on_taken(struct evbuffer *out, const struct evbuffer_cb_info *info, 
     }
 }
 
-struct conn *conn_new(
-    struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address)
+struct conn *conn_new(struct server *s, const struct conn_service *service, evutil_socket_t socket,
+    const struct sockaddr *from)
 {
     struct conn *c = memory_new(1, sizeof *c);
     if (!c) {
@@ -506,8 +498,8 @@ struct conn *conn_new(
         c->body && spare_keep() ? bufferevent_socket_new(s->base, socket, BEV_OPT_CLOSE_ON_FREE) : NULL;
     /* Writing is enabled from the start, and wakes when there is something. One that the system does not watch would
      * never be read. */
-    if (!c->bev || !evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c) ||
-        bufferevent_enable(c->bev, EV_READ) != 0 || !spare_keep()) {
+    if (!c->bev || !evbuffer_add_cb(bufferevent_get_output(c->bev), on_taken, c) || !conn_pace(c) ||
+        bufferevent_enable(c->bev, EV_READ) != 0 || !spare_keep() || !conn_take_place(c, from)) {
         if (c->bev) {
             bufferevent_setfd(c->bev, -1); /* the socket stays the caller's */
             bufferevent_free(c->bev);
@@ -518,10 +510,11 @@ struct conn *conn_new(
         memory_free(c);
         return NULL;
     }
-    snprintf(c->address, sizeof c->address, "%s", address);
+    address_text(c->address, sizeof c->address, from);
     c->head = (struct http_head){.method = "", .path = "", .query = ""};
     c->deadline = s->draining ? clock_seconds() + LINGER_S : deadline_after(s, HEAD_S);
-    c->last_write = c->idle_since = clock_seconds();
+    c->last_write = clock_seconds();
+    conn_went_on(c);
     c->needed = 1; /* as the kernel has it */
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, READ_AHEAD);
@@ -576,14 +569,9 @@ bool conn_tick(struct server *s, double now)
         } else if (c->deadline > 0 && now > c->deadline) {
             pass_deadline(c);
             n_left--;
-        } else if (c->resume_at > 0 && now >= c->resume_at) {
-            c->resume_at = 0;
-            if (bufferevent_enable(c->bev, EV_READ) != 0) {
-                conn_drop(c);
-                n_left--;
-                continue;
-            }
-            bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
+        } else if (c->resume_at > 0 && now >= c->resume_at && !conn_resume(c)) {
+            conn_drop(c);
+            n_left--;
         }
     }
     return n_left == 0;

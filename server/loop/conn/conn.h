@@ -27,7 +27,8 @@ struct conn_owner {
     void (*gone)(void *user);
     void (*drained)(void *user); /* little is left unsent; may be NULL */
     void (*message)(void *user, const struct websocket_event *event); /* of a WebSocket */
-    void (*idle)(void *user); /* WebSocket: its deadline has passed */
+    void (*idle)(void *user);         /* WebSocket: its deadline has passed */
+    bool (*speaks)(const void *user); /* WebSocket: something is spoken, or about to be; NULL: never */
 };
 
 /* Which requests are taken, and who begins to answer them. */
@@ -42,8 +43,11 @@ struct conn_service {
 typedef json_t *conn_refusal_json(const struct refusal *refusal);
 
 struct conn {
-    TAILQ_ENTRY(conn) entry;
+    TAILQ_ENTRY(conn) entry, of_all, of_origin; /* the last two: where `worth` has a list */
     struct server *server;
+    struct origin *origin;
+    enum worth worth;
+    double went_on; /* when it came to be worth that, or more of a request or a message came */
     struct bufferevent *bev;
     enum conn_state state;
     char *head_text;
@@ -51,17 +55,19 @@ struct conn {
     struct http_chunks chunks;
     struct evbuffer *body;
     size_t body_limit;
-    size_t held_bytes;  /* its part of the server's */
-    size_t unsent;      /* likewise */
-    size_t owner_bytes; /* what its owner keeps of what it has sent */
-    int needed;         /* bytes that must be there before it is read */
-    double deadline;    /* 0: none */
-    double last_write;  /* when the client took bytes */
-    double read_at;     /* when the request was whole */
-    double idle_since;  /* in CONN_HEAD: when it began to wait for the next request */
-    double resume_at; /* a WebSocket that has asked too much is read again then; 0: it is being read */
-    struct budget budget;
+    size_t held_bytes;    /* its part of the server's */
+    size_t unsent;        /* likewise */
+    size_t owner_bytes;   /* what its owner keeps of what it has sent */
+    int needed;           /* bytes that must be there before it is read */
+    double deadline;      /* 0: none */
+    double last_write;    /* when the client took bytes */
+    double read_at;       /* when the request was whole */
+    double resume_at;     /* one that has sent too much is read again then; 0: it is being read */
+    size_t n_come;        /* bytes that have been read and not paid for yet */
+    struct bucket bytes;  /* that may be read */
+    struct budget budget; /* of requests, and of a WebSocket's messages */
     bool keep_alive, chunked_answer, reading;
+    bool has_said;           /* a WebSocket: some message has come */
     bool begun;              /* some of the answer may have left already */
     bool starved;            /* memory was out for what it must be told: nothing may follow */
     struct account *account; /* of the key that the client has shown, or NULL */
@@ -75,12 +81,15 @@ struct conn {
     void *user;
 };
 
-struct conn *conn_new(
-    struct server *s, const struct conn_service *service, evutil_socket_t socket, const char *address);
+/* Before the first one. */
+void conn_places(struct server *s);
+struct conn *conn_new(struct server *s, const struct conn_service *service, evutil_socket_t socket,
+    const struct sockaddr *from);
 /* Ends it now; tells the owner. */
 void conn_drop(struct conn *c);
-/* Ends the one that has waited longest without a request, so that a newcomer finds a place. False: all are at work. */
-bool conn_make_room(struct server *s);
+/* Ends the one that is worth least (enum worth), so that a newcomer finds a place: of the address that has more than
+ * half of all places, or of all. False: all are at work. */
+bool conn_make_room(struct server *s, const struct sockaddr *newcomer);
 void conn_own(struct conn *c, const struct conn_owner *owner, void *user);
 
 /* Whole answers. `json` is taken over; NULL: out of memory. */

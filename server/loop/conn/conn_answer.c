@@ -241,7 +241,6 @@ void conn_upgrade(struct conn *c, const char *accept, size_t message_limit)
     bufferevent_setwatermark(c->bev, EV_READ, 0, message_limit + 64);
     conn_enter(c, CONN_SOCKET);
     c->deadline = clock_seconds() + WS_CONFIG_S;
-    budget_begin(&c->budget, clock_seconds());
     put_text(c,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\nx-request-id: %s\r\n\r\n",

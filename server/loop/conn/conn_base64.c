@@ -86,7 +86,7 @@ static void on_gone(void *user)
     long_answer_free(user);
 }
 
-static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL};
+static const struct conn_owner owner = {on_gone, on_drained, NULL, NULL, NULL};
 
 /* `type`: that of one sound, which is sent as it is; NULL: JSON, with sounds in base64. */
 static void answer(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Connections of a server that is about to stop. */
 #include "base/minmax.h"
-#include "server/loop/conn/conn.h"
+#include "server/loop/conn/conn_parts.h"
 
 void conn_drain(struct server *s)
 {
@@ -9,7 +9,10 @@ void conn_drain(struct server *s)
     for (c = TAILQ_FIRST(&s->conns); c; c = after) {
         after = TAILQ_NEXT(c, entry);
         bool is_first = c->request_id[0] == 0; /* has just connected, and will ask */
-        if (c->state == CONN_HEAD && !c->reading && !is_first && !server_has_come(c->bev)) {
+        bool is_held = c->state == CONN_CLOSING && c->resume_at > 0;
+        if (is_held && !conn_resume(c)) {
+            conn_drop(c);
+        } else if (c->state == CONN_HEAD && !c->reading && !is_first && !server_has_come(c->bev)) {
             conn_drop(c);
         } else if (c->state == CONN_HEAD) { /* the rest is on its way, or never comes */
             c->deadline = min(c->deadline, clock_seconds() + LINGER_S);

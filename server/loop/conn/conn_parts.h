@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the two halves of a connection, reading and answering, need of each other. */
+ * What the parts of a connection, reading, answering and its place, need of each other. */
 #ifndef SERVER_CONN_PARTS_H
 #define SERVER_CONN_PARTS_H
 
@@ -8,5 +8,19 @@
 void conn_enter(struct conn *c, enum conn_state state);
 void conn_answered(struct conn *c); /* the answer is complete */
 void conn_wrote(struct conn *c);    /* something may have been written */
+
+bool conn_take_place(struct conn *c, const struct sockaddr *from); /* false: out of memory */
+void conn_leave_place(struct conn *c);
+/* What it is worth may be another now, and it has done something. */
+void conn_went_on(struct conn *c);
+
+bool conn_pace(struct conn *c); /* begins to count what comes; false: out of memory */
+void conn_pay(struct conn *c);  /* for what has come: it may be too much for now */
+/* Not now: others have their turn first, before it and, from now on, before what it hears. conn_resume: false: it
+ * cannot be read any more. */
+void conn_rest(struct conn *c, double seconds);
+bool conn_resume(struct conn *c);
+/* It has been told that it is thrown out for what it sent. That leaves the later the more its address is. */
+void conn_fault(struct conn *c);
 
 #endif

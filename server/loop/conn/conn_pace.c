@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How fast a connection is read. What has come counts, whatever it is and whether it is taken or thrown away: a client
+ * that sends faster than it is read is held up by its own system, and costs nothing. It must not come back at once
+ * either, with all its buffers empty again. */
+#include "base/minmax.h"
+#include "server/loop/conn/conn_parts.h"
+
+/* Of one connection: the longest request at once. */
+static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
+/* Who has sent no more than that of late does not rest for what his neighbours send. */
+static const double little = 256 << 10;
+
+/* Who is thrown out waits for it no longer. */
+enum { MOST_HELD_S = 2 };
+
+static void on_come(struct evbuffer *in, const struct evbuffer_cb_info *info, void *user)
+{
+    struct conn *c = user;
+    (void)in;
+    c->n_come += info->n_added;
+}
+
+bool conn_pace(struct conn *c)
+{
+    c->bytes = bucket_full(&byte_rate, clock_seconds());
+    budget_begin(&c->budget, clock_seconds());
+    return evbuffer_add_cb(bufferevent_get_input(c->bev), on_come, c) != NULL;
+}
+
+void conn_pay(struct conn *c)
+{
+    double now = clock_seconds(), n = (double)c->n_come,
+           wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
+    c->n_come = 0;
+    wait = c->bytes.left > byte_rate.most - little ? wait : max(wait, wait_all);
+    if (wait > 0 && c->resume_at <= 0) {
+        conn_rest(c, wait);
+    }
+}
+
+void conn_rest(struct conn *c, double seconds)
+{
+    c->resume_at = clock_seconds() + seconds;
+    bufferevent_disable(c->bev, EV_READ);
+    bufferevent_priority_set(c->bev, SERVER_OTHER);
+}
+
+bool conn_resume(struct conn *c)
+{
+    c->resume_at = 0;
+    if (bufferevent_enable(c->bev, EV_READ | EV_WRITE) != 0) {
+        return false;
+    }
+    conn_went_on(c);
+    bufferevent_trigger(c->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
+    return true;
+}
+
+void conn_fault(struct conn *c)
+{
+    double wait = min(origin_fault(c->origin, clock_seconds()), (double)MOST_HELD_S);
+    if (wait > 0 && c->state == CONN_CLOSING && !c->server->draining) {
+        conn_rest(c, wait);
+        bufferevent_disable(c->bev, EV_WRITE);
+        conn_went_on(c);
+    }
+}
