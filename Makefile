@@ -158,7 +158,7 @@ TESTS   += $(WATCHED)
 TOOLS   := $(TOOL_SRC:tools/%.c=$(B)/tools/%)
 EXAMPLES := $(EXAMPLE_SRC:examples/%.c=$(B)/examples/%)
 
-.PHONY: FORCE all help bench-kernels check check-book check-faults check-malformed replays check-cuda-faults chosen chosen-alone clients day soak page check-cuda check-cuda-as check-kernels frame-tools mutants mutants-cuda fuzz autobahn framing framing-proxies json-suite simulate tokenizer-linear test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm outside-s3 languages clean
+.PHONY: FORCE all help bench-kernels check check-book check-faults check-malformed replays check-cuda-faults chosen chosen-alone clients day soak page check-cuda check-cuda-as check-kernels frame-tools mutants mutants-cuda mutants-drawn fuzz autobahn framing framing-proxies json-suite simulate tokenizer-linear test test-programs checkpoints oracle tools examples install uninstall wheel tarball deb deb-portable check-arm outside-s3 languages clean
 .SECONDARY:
 
 all: $(B)/utter $(B)/libutter.a $(if $(SAN)$(STRICT),,$(SHARED)) tools examples ## the program, the library, tools and examples
@@ -530,6 +530,9 @@ languages: $(SHARED) ## the examples in Rust, Go and for Node: installs the tool
 
 mutants: ## small wrong changes of tests/mutants, each of which must fail a test
 	@tools/mutants $(ONLY)
+mutants-drawn: ## SEED=1: 40 small wrong changes a room that nobody chose, and which of them no test notices; ONLY=server: hours
+	@[ -x build/tree-sitter/bin/python ] || { python3 -m venv build/tree-sitter && build/tree-sitter/bin/pip install -q tree-sitter tree-sitter-c; }
+	@PATH="$(CURDIR)/build/tree-sitter/bin:$$PATH" nice -n 10 python3 tools/draw_mutants --seed $(or $(SEED),1) $(ONLY)
 # Each fault rebuilds what it touches and runs a check of it; HELD=1: those that were held back.
 mutants-cuda: ## the same of the GPU's code on a posed GPU (tests/cuda/faults): hours
 	@tools/mutants --list tests/cuda/$(if $(HELD),more_)faults --build 'tests/cuda/fault_check --make {tests}' \
