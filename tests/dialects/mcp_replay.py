@@ -39,7 +39,8 @@ def mcp_with_a_handshake(program):
     first = m.ask("initialize", hello)["result"]
     assert first["protocolVersion"] == "2025-11-25" and first["serverInfo"]["name"] == "utter" and "tools" in \
         first["capabilities"], first
-    assert m.ask("initialize", {**hello, "protocolVersion": "1999"})["result"]["protocolVersion"] == "2025-11-25"
+    for asked, chosen in (("1999", "2025-11-25"), ("2025-03-26", "2025-03-26")):
+        assert m.ask("initialize", {**hello, "protocolVersion": asked})["result"]["protocolVersion"] == chosen
     m.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     assert [t["name"] for t in m.ask("tools/list")["result"]["tools"]] == ["speak", "list_voices"]
     assert m.ask("ping", id="a")["result"] == {}

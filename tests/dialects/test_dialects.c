@@ -12,6 +12,7 @@
 #include "server/dialects/spoken.h"
 #include "server/dialects/voice_map.h"
 #include "server/protocol/base64.h"
+#include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
 
 /* The text without its markup, given in pieces of so many bytes. */
@@ -274,6 +275,33 @@ static void an_interruption_ends_with_its_text(void **state)
     free(text);
 }
 
+/* Of a message that it does not have, the sentence names those that there are. */
+static void deepgram_is_refused_in_its_words(void **state)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } cases[] = {{400, "INVALID_REQUEST"}, {401, "INVALID_AUTH"}, {404, "INVALID_MODEL"},
+        {429, "TOO_MANY_REQUESTS"}, {500, "INTERNAL_SERVER_ERROR"}, {502, "INTERNAL_SERVER_ERROR"},
+        {503, "SERVICE_UNAVAILABLE"}};
+    struct deepgram_message m;
+    struct refusal r;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        refuse(&r, cases[i].status, NULL, "why");
+        json_t *error = deepgram_error(&r), *refusal = deepgram_refusal(&r);
+        assert_string_equal(json_string_value(json_object_get(error, "code")), cases[i].code);
+        assert_string_equal(json_string_value(json_object_get(refusal, "err_code")), cases[i].code);
+        json_decref(error);
+        json_decref(refusal);
+    }
+    json_t *clear = json_pack("{s:s}", "type", "Clear");
+    assert_true(deepgram_read(&m, clear, false, &r) && m.kind == DEEPGRAM_CLEAR);
+    assert_false(deepgram_read(&m, clear, true, &r));
+    assert_string_equal(r.message, "\"type\" must be Speak, Flush, Interrupt, Configure or Close");
+    json_decref(clear);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_wav_says_its_samples),
         cmocka_unit_test(many_samples_are_as_each_alone),
         cmocka_unit_test(an_interruption_ends_with_its_text),
+        cmocka_unit_test(deepgram_is_refused_in_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@ def keys_are_asked_for(s):
     assert s.ask("GET", "/health")[0] == 200 and s.ask("GET", "/metrics")[0] == 401
     assert json.loads(s.ask("GET", "/health")[2]) == {"status": "ok"}  # a stranger need not know the machine
     assert json.loads(s.ask("GET", "/health", headers={"X-API-Key": "sesame"})[2])["lanes"] == 2
-    for header, value in (("Authorization", "Bearer sesame"), ("X-API-Key", "sesame"), ("xi-api-key", "hashed")):
+    for header, value in (("Authorization", "Bearer sesame"), ("Authorization", "token sesame"),
+                          ("X-API-Key", "sesame"), ("xi-api-key", "hashed")):
         assert s.ask("GET", "/v1/models", headers={header: value})[0] == 200
     assert s.ask("GET", "/v1/models", headers={"Authorization": "Bearer sesam"})[0] == 401
     assert Socket(s).status == 401 and Socket(s, "/v1/audio/speech/stream?api_key=sesame").status == 101

@@ -591,6 +591,7 @@ def wrong_starts_say_why(program):
                                 (["--api-key-file", "/nowhere"], "nowhere", 1),
                                 (["--voices", "/nowhere"], "make the folder first", 1),
                                 (["--host", "no such host"], "--host", 1),
+                                (["--wyoming", "tcp://no such host:10300"], "--wyoming", 1),
                                 (["--device", "cuda:99"], "cuda", 2)):
         s = Server(program, *options)
         assert s.stop() == code and word in s.said() and len(s.said().splitlines()) == 1, (options, s.said())

@@ -454,8 +454,11 @@ def voices_are_made_and_kept(s, folder):
     direct = s.speak(input=TEXT, ref_audio="data:audio/wav;base64," + once, max_new_tokens=3)
     assert direct[0] == 200 and direct[2] == first[2]
     assert s.stop() == 0
-    again = Server(program, "--lanes", "2", "-m", s.model, "--voices", folder)
+    os.symlink(os.path.abspath(s.model), named := folder + ' "\\\n')
+    again = Server(program, "--lanes", "2", "-m", named, "--voices", folder)
     try:
+        told = json.loads(again.ask("GET", "/v1/models")[2])["data"][0]["id"]
+        assert told == os.path.basename(folder) + " ___", told
         assert again.speak(input=TEXT, voice="anna b", max_new_tokens=3)[2] == first[2]
         listed = json.loads(again.ask("GET", "/v1/audio/voices")[2])
         assert listed["uploaded_voices"][0]["consent"] == "yes"

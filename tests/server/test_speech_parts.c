@@ -8,8 +8,10 @@
 #include <strings.h>
 
 #include "server/loop/account.h"
+#include "server/loop/server.h"
 #include "server/protocol/wire.h"
 #include "server/sound/encode.h"
+#include "server/speech/admission.h"
 #include "server/speech/aliases.h"
 #include "server/speech/fields.h"
 #include "server/worker/schedule.h"
@@ -473,6 +475,27 @@ static void names_of_others_stand_for_ours(void **state)
     assert_null(alias_preset("ryan", ours, 2));
 }
 
+/* By the format; of those that lose something by the bits a second that were asked for. */
+static void bytes_of_an_answer_are_foretold(void **state)
+{
+    static const struct {
+        struct encode_settings sound;
+        double a_second;
+    } cases[] = {{{.format = ENCODE_PCM}, 48000}, {{.format = ENCODE_PCM, .sample_rate = 48000}, 96000},
+        {{.format = ENCODE_WAV, .samples = SAMPLES_ULAW, .sample_rate = 8000}, 8000},
+        {{.format = ENCODE_FLAC}, 48000}, {{.format = ENCODE_MP3}, 16000},
+        {{.format = ENCODE_OPUS, .bit_rate = 64000}, 8000}};
+    static struct server server = {.ready.sample_rate = 24000};
+    server.admission.seconds_a_byte = 1;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fields f = {.input = "four", .sound = cases[i].sound};
+        f.sound.speed = 2;
+        const double margin = admission_bytes(&server, &f) / (4.0 / 2 * cases[i].a_second);
+        assert_true(margin > 1 && margin < 1.5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +511,7 @@ int main(void)
         cmocka_unit_test(formats_are_what_they_say),
         cmocka_unit_test(speed_rate_and_loudness),
         cmocka_unit_test(a_whole_wav_has_true_sizes),
+        cmocka_unit_test(bytes_of_an_answer_are_foretold),
         cmocka_unit_test(parameters_have_their_place_in_the_message),
         cmocka_unit_test(parameters_are_fields),
         cmocka_unit_test(names_of_others_stand_for_ours),
