@@ -5,6 +5,8 @@
  * Usage: check_host_findings [SCENARIO] */
 #include <sys/wait.h>
 
+#include "cuda/lib/ptx_copy.cuh"
+#include "cuda/lib/ptx_order.cuh"
 #include "tests/cuda/drive_host.cuh"
 
 namespace {
@@ -24,6 +26,28 @@ bool never(const void *)
 __global__ void stuck_kernel(int *)
 {
     host_wait_until(never, nullptr, "what never comes");
+}
+
+/* The first thread of block 1 asks for a phase that nobody ends, and the others wait for it. */
+__global__ void asking_kernel(int *)
+{
+    __shared__ uint64_t barrier;
+    if (threadIdx.x == 0 && blockIdx.x == 1) {
+        ptx_barrier_begin(&barrier, 2);
+        ptx_barriers_ready();
+        ptx_arrive(&barrier);
+        while (!ptx_has_ended(&barrier, 0)) {
+        }
+    }
+    __syncthreads();
+}
+
+/* Asks for a word that the host may write, until `clocks` have gone by, or for ever. */
+__global__ void word_kernel(const uint32_t *word, uint32_t *found, long long clocks)
+{
+    while (ptx_load(word) == 0 && (clocks == 0 || clock64() < clocks)) {
+    }
+    found[threadIdx.x] = ptx_load(word) + 1;
 }
 
 /* ---- What ends a program ---- */
@@ -93,6 +117,41 @@ void scenario_stuck()
     printf("%s\n", cudaGetErrorName(cudaStreamSynchronize(nullptr)));
 }
 
+void scenario_asks()
+{
+    go(asking_kernel, 2, 64, 0, nullptr, nullptr, (int *)nullptr);
+    cudaError_t result = cudaErrorNotReady;
+    while (result == cudaErrorNotReady) {
+        usleep(1000);
+        result = cudaStreamQuery(nullptr);
+    }
+    printf("%s\n", cudaGetErrorName(result));
+}
+
+void *write_late(void *word)
+{
+    sleep(3);
+    *(volatile uint32_t *)word = 1;
+    return nullptr;
+}
+
+/* The host ends the first kernel after a while, and the clock the second. */
+void scenario_late()
+{
+    uint32_t *const words = (uint32_t *)pinned_ints(3);
+    uint32_t *const found = (uint32_t *)device_ints(64);
+    uint32_t host[2] = {};
+    pthread_t writer;
+    words[0] = words[1] = 0;
+    go(word_kernel, 1, 64, 0, nullptr, nullptr, (const uint32_t *)words, found, 0LL);
+    pthread_create(&writer, nullptr, write_late, words);
+    cudaMemcpy(host, found, 4, cudaMemcpyDeviceToHost);
+    pthread_join(writer, nullptr);
+    go(word_kernel, 1, 64, 0, nullptr, nullptr, (const uint32_t *)words + 1, found, 10000000000LL);
+    cudaMemcpy(host + 1, found + 63, 4, cudaMemcpyDeviceToHost);
+    printf("%u %u\n", host[0], host[1]);
+}
+
 void call_the_runtime(void *)
 {
     int *d = device_ints(4);
@@ -154,8 +213,8 @@ struct scenario {
 const struct scenario scenarios[] = {{"trap", scenario_trap}, {"outside", scenario_outside},
     {"behind", scenario_behind}, {"freed", scenario_freed}, {"nowhere", scenario_nowhere},
     {"host", scenario_host}, {"twice", scenario_twice}, {"stuck", scenario_stuck},
-    {"callback", scenario_callback}, {"device", scenario_device}, {"stream", scenario_stream},
-    {"plain", scenario_plain}};
+    {"asks", scenario_asks}, {"late", scenario_late}, {"callback", scenario_callback},
+    {"device", scenario_device}, {"stream", scenario_stream}, {"plain", scenario_plain}};
 
 /* Runs the program again; its exit status and what it said. */
 int run_again(const char *scenario, const char *variable, const char *value, char said[4096])
@@ -208,6 +267,10 @@ void check_findings()
     check_again("twice", nullptr, nullptr, 3, "free already");
     check_again("stuck", nullptr, nullptr, 3, "cudaErrorLaunchFailure");
     check_again("stuck", nullptr, nullptr, 3, "stuck_kernel");
+    check_again("asks", nullptr, nullptr, 3,
+        "asking_kernel(int*): block 1 thread 0 asks in vain for an mbarrier's phase at 00800000 of "
+        "shared");
+    check_again("late", nullptr, nullptr, 0, "2 1");
     check_again("callback", nullptr, nullptr, 3, "no memory");
     check_again("stream", nullptr, nullptr, 3, "cudaErrorInvalidResourceHandle");
     check_again("device", "HOST_CARD", "h100,3090", 3, "memory 1 of device 0 in a stream of device 1");

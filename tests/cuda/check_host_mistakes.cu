@@ -239,6 +239,21 @@ __global__ void bulk_not_seen(struct memory m)
     ptx_wait(&barrier, 0);
 }
 
+/* A stage that is free again while its loads may be under way. */
+__global__ void stage_left(struct memory m)
+{
+    __shared__ __align__(16) uint32_t got[32];
+    __shared__ uint64_t full, empty;
+    if (threadIdx.x > 0) {
+        return;
+    }
+    ptx_barrier_begin(&empty, 1);
+    bring(got, m.numbers, sizeof got, &full, true);
+    ptx_wait(&full, 0);
+    m.words[0] = ptx_load_stage(got).x;
+    ptx_arrive(&empty);
+}
+
 __global__ void odd_copy(struct memory m)
 {
     __shared__ __align__(16) uint32_t got[32];
@@ -253,6 +268,20 @@ __global__ void copy_not_awaited(struct memory m)
     ptx_copy(got[threadIdx.x], m.numbers, false);
     ptx_copy_end();
     ptx_copy_wait<1>();
+    m.words[threadIdx.x] = got[threadIdx.x][0] == COUNT_IS;
+    ptx_copy_wait<0>();
+}
+
+/* What is not waited for was asked for long before. */
+__global__ void copy_long_before(struct memory m)
+{
+    __shared__ __align__(16) uint32_t got[128][4];
+    got[threadIdx.x][0] = 0;
+    ptx_copy(got[threadIdx.x], m.numbers, false);
+    ptx_copy_end();
+    for (int i = 0; i < 1000; i++) {
+        __syncthreads();
+    }
     m.words[threadIdx.x] = got[threadIdx.x][0] == COUNT_IS;
     ptx_copy_wait<0>();
 }
@@ -354,6 +383,8 @@ const struct mistake mistakes[] = {
     MISTAKE(no_order, NULL, "a100", 2),
     MISTAKE(bulk_left, "the block ended before they came", "h100", 1),
     MISTAKE(bulk_not_seen, "no fence.proxy.async stands behind", "h100", 2),
+    MISTAKE(stage_left, "has read of a stage", "h100", 1),
+    MISTAKE(copy_long_before, NULL, "a100", 1),
     MISTAKE(no_barrier, NULL, "a100", 1),
 };
 

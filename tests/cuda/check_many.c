@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Many lanes and long prompts on the GPU: a lane beside many others gives the bits that it gives alone, a prompt in
  * pieces those of the whole; and how long frames of many lanes and prompts of many rows take. Needs a GPU; goes on
- * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-s] [-L] [-v LANES] [-p ROWS] [-r ROWS]
- * [-w KERNELS] [-q BITS] [-o ORDERS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and cuts of a
- * prompt; -c: with the CPU's codes too; -s: every way to choose codes, in turn; -L: late prompts; -v: that have sound,
- * from the compared one on; -p: of a lane's prompt, at least; -r: of the prompt in pieces, 0: none; -w: graph or frame;
- * -q: weights of 8 or 4 bits; -o: so often, same bits: of the prompt of -r, with -r 0 of the lanes; -t: times, -T: only
- * those. Ends with `N passed, N failed`. */
+ * after a failure. Usage: check_many [-l LANES] [-n FRAMES] [-k NUMBER] [-c] [-s] [-d] [-L] [-v LANES] [-p ROWS]
+ * [-r ROWS] [-w KERNELS] [-q BITS] [-o ORDERS] [-t MOST LANES] [-T] CHECKPOINT ...; -k: lanes that are compared, and
+ * cuts of a prompt; -c: with the CPU's codes too; -s: every way to choose codes, in turn; -d: a lane fewer in each
+ * frame; -L: late prompts; -v: that have sound, from the compared one on; -p: of a lane's prompt, at least; -r: of the
+ * prompt in pieces, 0: none; -w: graph or frame; -q: weights of 8 or 4 bits; -o: so often, same bits: of the prompt of
+ * -r, with -r 0 of the lanes; -t: times, -T: only those. Ends with `N passed, N failed`. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,9 +39,10 @@ static int weight_bits; /* 0: as they are stored */
 /* What is checked, and how much of it. */
 struct sizes {
     int n_lanes, n_frames, n_chosen, n_prompt, n_rows, n_heard, n_orders;
-    bool beside_cpu, all_ways, late;
+    bool beside_cpu, all_ways, late, fewer;
 };
-static struct sizes sizes = {20, N_FRAMES, N_CHOSEN, 10, 333, MOST_LANES, 1, false, false, false};
+static struct sizes sizes = {
+    20, N_FRAMES, N_CHOSEN, 10, 333, MOST_LANES, 1, false, false, false, false};
 
 struct run {
     const struct backend_ops *ops;
@@ -145,24 +146,24 @@ static bool speak(struct run *r, int lane, int kind, int n, int slot, struct spe
     struct frame_in in[MOST_LANES];
     int lanes[MOST_LANES], heard[MOST_LANES];
     utter_error error;
-    const int n_heard = n < sizes.n_heard ? n : sizes.n_heard;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         lanes[i] = (lane + i) % r->n_lanes;
-        heard[i] = (lane + (slot + i) % n) % r->n_lanes;
         out[i].last = (struct heads){.slot = slot, .n_slots = n};
         good = start(r, lanes[i], kind + i, sizes.n_prompt + (kind + i) % 17);
     }
-    for (int t = 0; t < sizes.n_frames && good; t++) {
-        for (int i = 0; i < n; i++) {
+    for (int t = 0, now = n; t < sizes.n_frames && good; t++, now -= sizes.fewer && now > slot + 1) {
+        const int n_heard = now < sizes.n_heard ? now : sizes.n_heard;
+        for (int i = 0; i < now; i++) {
             in[i] = (struct frame_in){lanes[i], text_of(r->config, kind + i, t), NULL};
+            heard[i] = lanes[(slot + i) % now];
         }
         bool last = t == sizes.n_frames - 1;
         r->ops->tap(r->b, last && has_taps() ? keep_heads : NULL, &out[slot].last);
-        good = said(r->ops->frame(r->b, in, n, &error), &error, "frame");
+        good = said(r->ops->frame(r->b, in, now, &error), &error, "frame");
         r->ops->tap(r->b, NULL, NULL);
         good = good && said(r->ops->vocode(r->b, heard, n_heard, &error), &error, "vocode");
-        for (int i = 0; i < n && good; i++) {
+        for (int i = 0; i < now && good; i++) {
             good = keep_frame(r, lanes[i], t, &out[i]);
         }
     }
@@ -551,6 +552,8 @@ int main(int argc, char **argv)
             sizes.all_ways = true;
         } else if (strcmp(argv[i], "-L") == 0) {
             sizes.late = true;
+        } else if (strcmp(argv[i], "-d") == 0) {
+            sizes.fewer = true;
         } else if (argv[i][0] != '-') {
             folder = argv[i];
             check_model(checks, timed_lanes);

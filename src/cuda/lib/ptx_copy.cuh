@@ -189,6 +189,13 @@ static __device__ __forceinline__ void ptx_copies_follow()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* 16 bytes of a stage that copies fill again once this thread has arrived at a barrier. They could overtake the load:
+ * ptx_copies_follow stands in front of the arrival, and the bench tells where it does not. */
+static __device__ __forceinline__ uint4 ptx_load_stage(const void *at)
+{
+    return *(const uint4 *)at;
+}
+
 /* Bytes of a stage into which no copy goes: behind the last row of a matrix. They are read and multiplied with the
  * others, and the sums go nowhere. Only the bench asks, which tells of what is read and was never written. */
 static __device__ __forceinline__ void ptx_spare(const void *, uint32_t)

@@ -39,12 +39,12 @@ template <class S, bool WAIT> DEV void product_load(struct block &b, struct held
     const unsigned char *at = b.ring + b.slot * b.args->control.slot_bytes;
     if constexpr (S::PACKED) {
         at += in_slot * FRAME_PACKED_BYTES + b.warp * FRAME_PACKED_EACH;
-        h.tile[to][0] = dev_load16(at + b.lane * 16);
+        h.tile[to][0] = ptx_load_stage(at + b.lane * 16);
         h.scale[to] = *(const uint32_t *)(at + 512 + b.lane / 4 * 4);
     } else {
         at += in_slot * FRAME_UNIT_BYTES + b.warp * 1024 + b.lane * 16;
-        h.tile[to][0] = dev_load16(at);
-        h.tile[to][1] = dev_load16(at + 512);
+        h.tile[to][0] = ptx_load_stage(at);
+        h.tile[to][1] = ptx_load_stage(at + 512);
     }
     if (in_slot == per_slot - 1 || u == S::UNITS - 1) {
         ring_leave(b);

@@ -5,6 +5,7 @@
  * reason (somebody gives up), so everybody who rests asks again from time to time. */
 #include "tests/cuda/host/scheduler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,9 +73,12 @@ void host_ask(const void *at, size_t bytes)
 {
     struct asks *a = asks_of(fiber_now);
     const unsigned ago = how_long_ago(a, at);
+    const bool known = ago > 0 && memcmp(back(a, ago)->seen, at, bytes) == 0;
+    run_now()->news |= !known;
+    fiber_now->waits_for = "a word";
     if (a->more > 0) {
         a->more--;
-    } else if (ago > 0 && memcmp(back(a, ago)->seen, at, bytes) == 0) {
+    } else if (known) {
         a->loop = ago;
         fiber_leave(FIBER_RESTS);
         a->more = ago - 1;
@@ -84,10 +88,28 @@ void host_ask(const void *at, size_t bytes)
     note(a, at, bytes);
 }
 
-void host_rest_until_changed(const void *at, size_t bytes)
+void host_rest_until_changed(const void *at, size_t bytes, const char *name)
 {
     struct asks *a = asks_of(fiber_now);
     note(a, at, bytes);
     a->loop = 1;
+    fiber_now->waits_for = name;
     fiber_leave(FIBER_RESTS);
+}
+
+void ask_tell(const struct fiber *f)
+{
+    if (!f->of->asks || f->of->asks[f->thread.thread].n == 0) {
+        return;
+    }
+    const struct ask *one = back(&f->of->asks[f->thread.thread], 1);
+    if (host_is_shared(one->at)) {
+        fprintf(stderr, " at %08x of shared memory", host_shared_address(one->at));
+    } else {
+        fprintf(stderr, " at %p", one->at);
+    }
+    fprintf(stderr, ", and finds ");
+    for (size_t i = one->bytes; i > 0; i--) {
+        fprintf(stderr, "%02x", one->seen[i - 1]);
+    }
 }

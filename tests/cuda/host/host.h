@@ -118,6 +118,7 @@ enum host_run_state {
     HOST_DONE,
     HOST_FAILED, /* a finding, or a trap; nothing of it runs on */
     HOST_STUCK,  /* every fiber waits for another one of this launch: it never ends by itself */
+    HOST_ASKS, /* likewise, but some ask in vain for what others may still write: the host, another launch */
 };
 
 struct host_run;
@@ -127,6 +128,8 @@ struct host_run *host_run_begin(const struct host_launch *launch);
 /* Lets fibers run for about `n` slices (one slice: a fiber until it waits). `earlier_done`: the launches that this
  * one depends on have ended, so that griddepcontrol.wait may return. */
 enum host_run_state host_run_step(struct host_run *run, int n, bool earlier_done);
+/* What the threads of a launch wait for that is HOST_STUCK or HOST_ASKS, a few of them, to standard error. */
+void host_run_tell_stuck(const struct host_run *run);
 void host_run_end(struct host_run *run);
 
 /* How many blocks of this kernel fit one multiprocessor of the card; 0: it does not fit at all. */

@@ -24,6 +24,7 @@ enum {
     ALL_ASK = 32,      /* such turns, in one of which those that rest ask too */
     IDLE_BEFORE_HASTE = 64,
     CLOCK_OF_HASTE = 1000000, /* a launch that only asks gets old fast: its own patience ends it */
+    IN_VAIN = 1024,           /* rounds in which all ask for what they know: no patience ends them */
     KERNELS = 4096
 };
 
@@ -159,6 +160,7 @@ static void fiber_run(struct fiber *f)
 
 void host_yield(void)
 {
+    run_now()->news = true; /* it may look at the clock, or count */
     fiber_leave(FIBER_YIELDS);
 }
 
@@ -398,6 +400,8 @@ static int run_block(struct run *r)
  * runs. False: nothing ever will. */
 static bool hasten(struct run *r)
 {
+    r->in_vain = r->news ? 0 : r->in_vain + 1;
+    r->news = false;
     if (run_laters(r, true)) {
         return true;
     }
@@ -420,25 +424,56 @@ static bool hasten(struct run *r)
     if (++r->idle > IDLE_BEFORE_HASTE) {
         r->extra_clock += CLOCK_OF_HASTE;
     }
-    return asks || late || r->idle < 4;
+    return (asks && r->in_vain < IN_VAIN) || late || r->idle < 4;
 }
 
-/* What the threads of a stuck launch wait for, a few of them. */
-static void tell_stuck(const struct run *r)
+static enum host_run_state stuck(const struct run *r)
 {
-    int told = 0;
     for (int i = 0; i < r->n_resident; i++) {
-        const struct block *b = r->resident[i];
-        for (int t = 0; t < r->n_threads && told < 8; t++) {
-            const struct fiber *f = &b->fibers[t];
-            if (*f->state == FIBER_MEETS || *f->state == FIBER_WAITS) {
-                fprintf(stderr, "  %s: block %d thread %d waits for %s\n", r->facts->name, b->index, t,
-                    f->waits_for ? f->waits_for : "?");
-                told++;
-                t += HOST_WARP - 1 - t % HOST_WARP;
+        for (int t = 0; t < r->n_threads; t++) {
+            if (only_asks(&r->resident[i]->fibers[t])) {
+                return HOST_ASKS;
             }
         }
     }
+    return HOST_STUCK;
+}
+
+/* One of them, for all of its warp. */
+static void tell_waiting(struct fiber *f)
+{
+    const struct block *b = f->of;
+    const bool asks = only_asks(f);
+    fprintf(stderr, "  %s: block %d thread %d %s %s", b->of->facts->name, b->index, f->thread.thread,
+        asks ? "asks in vain for" : "waits for", f->waits_for ? f->waits_for : "?");
+    if (asks) {
+        fiber_now = f;
+        ask_tell(f);
+        fiber_now = NULL;
+    }
+    fprintf(stderr, "\n");
+}
+
+void host_run_tell_stuck(const struct host_run *run)
+{
+    enum { MOST_TOLD = 8 };
+    const struct run *r = (const struct run *)run;
+    int n = 0, told = 0;
+    for (int i = 0; i < r->n_resident; i++) {
+        const struct block *b = r->resident[i];
+        for (int t = 0, warp = -1; t < r->n_threads; t++) {
+            if (b->states[t] == FIBER_RUNS || b->states[t] == FIBER_ENDED) {
+                continue;
+            }
+            n++;
+            if (t / HOST_WARP != warp && told < MOST_TOLD) {
+                tell_waiting(&b->fibers[t]);
+                told++;
+            }
+            warp = t / HOST_WARP;
+        }
+    }
+    fprintf(stderr, "  %s: %d threads wait in all\n", r->facts->name, n);
 }
 
 enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
@@ -453,12 +488,11 @@ enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
         if (r->next >= r->n_resident) {
             r->next = 0;
             if (r->progress) {
-                r->idle = 0;
+                r->idle = r->in_vain = 0;
             } else if (!r->earlier_done && r->launch.overlaps) {
                 return r->n_let == r->n_blocks ? HOST_LETS : HOST_RUNS; /* it may wait for that alone */
             } else if (!hasten(r)) {
-                tell_stuck(r);
-                return HOST_STUCK;
+                return stuck(r);
             }
             r->progress = false;
         }
@@ -466,8 +500,10 @@ enum host_run_state host_run_step(struct host_run *run, int n, bool earlier)
     }
     return r->failed                   ? HOST_FAILED
            : r->n_ended == r->n_blocks ? HOST_DONE
-           : r->n_let == r->n_blocks   ? HOST_LETS
-                                       : HOST_RUNS;
+           : r->in_vain >= IN_VAIN && !r->progress && !r->news
+               ? stuck(r) /* asked again, between two rounds */
+           : r->n_let == r->n_blocks ? HOST_LETS
+                                     : HOST_RUNS;
 }
 
 /* ---- Launches ---- */

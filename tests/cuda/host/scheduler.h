@@ -139,9 +139,10 @@ struct run {
     bool earlier_done, failed;
     bool all_let, pauses; /* all blocks let the next launch begin; and it has its chance now */
     uint64_t random, extra_clock;
-    bool progress; /* since it was last looked at: anything but asking again */
-    int idle;      /* rounds without */
-    int next;      /* resident block that runs next */
+    bool progress;     /* since it was last looked at: anything but asking again */
+    bool news;         /* likewise: somebody asked for what he did not know, or let time go by */
+    int idle, in_vain; /* rounds without progress, without news */
+    int next;          /* resident block that runs next */
     struct strict_grid *grid;
 };
 
@@ -165,6 +166,8 @@ void block_forget_standing(void);
 
 /* Whether a word that a thread which rests asks for has changed (asks.c). */
 bool ask_has_news(const struct fiber *f);
+/* Where the word is that it asks for, to standard error, and what that is. The thread is the one that runs. */
+void ask_tell(const struct fiber *f);
 
 /* Stores that nobody sees yet (late.c). */
 void block_stores(struct block *b, bool all);

@@ -30,6 +30,7 @@ struct host_thread {
     /* It has read words that others wrote, and what stood before those is known behind a fence; it knows of what others
      * wrote, and its bulk copies do not see that yet. */
     bool heard_words, heard;
+    bool reads_stage; /* it has read what bulk copies fill, with no fence behind it yet */
 };
 
 /* The one that runs; NULL: no kernel does, the host's own code. */
@@ -42,8 +43,8 @@ void host_yield(void);
 /* Before a load of a word, which may stand in a loop that waits: lets others run now and then, and a thread that asked
  * for it before, until it or another word of the loop has changed. */
 void host_ask(const void *at, size_t bytes);
-/* The same of one that was just looked at in vain. */
-void host_rest_until_changed(const void *at, size_t bytes);
+/* The same of one that was just looked at in vain; `name` as below. */
+void host_rest_until_changed(const void *at, size_t bytes, const char *name);
 /* Returns when ready(what) holds: the engine asks whenever others have run. `name` stands in the finding if the
  * launch is stuck. ready() changes nothing and makes no call of the engine's. */
 void host_wait_until(bool (*ready)(const void *what), const void *what, const char *name);

@@ -112,6 +112,12 @@ static inline void ptx_spare(void *at, uint32_t bytes)
     strict_memory_spare(at, bytes);
 }
 
+static inline uint4 ptx_load_stage(const void *at)
+{
+    host_stage_read();
+    return *(const uint4 *)at;
+}
+
 static inline void ptx_copies_see()
 {
     host_copies_see();

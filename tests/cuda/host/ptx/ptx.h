@@ -74,6 +74,8 @@ void host_copy_wait(int n);
 void host_bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier, uint32_t mask);
 void host_copies_see(void);    /* fence.proxy.async of global memory */
 void host_copies_follow(void); /* of the block's shared memory */
+/* What bulk copies have filled is read: no arrival at an mbarrier before a host_copies_follow. */
+void host_stage_read(void);
 
 /* ---- ptx_barrier.c: mbarriers ---- */
 

@@ -152,6 +152,11 @@ static void arrive(uint32_t address, int bytes, const char *what)
         host_finding("%s at %08x: the phase has had all of its %d arrivals", what, address, b.arrivals);
         host_trap("mbarrier");
     }
+    if (host_now->reads_stage) {
+        host_finding(
+            "%s at %08x: no fence.proxy.async stands behind what its thread has read of a stage", what,
+            address);
+    }
     strict_update(word, 8, STRICT_RELAXED, host_now->cluster > 1 ? STRICT_CLUSTER : STRICT_CTA);
     strict_release_to(host_barrier_object(address));
     count_bytes(&b, bytes, address);
@@ -227,7 +232,7 @@ bool host_barrier_try(uint32_t barrier, uint32_t parity, const uint32_t *over)
     struct barrier b = find(barrier, "mbarrier.try_wait", &word);
     if (!has_ended(&b, parity)) {
         const int phase = b.phase;
-        host_rest_until_changed(word, sizeof *word);
+        host_rest_until_changed(word, sizeof *word, "an mbarrier's phase");
         b = find(barrier, "mbarrier.try_wait", &word);
         if (!over || *(const volatile uint32_t *)over == 0) {
             check_phases(barrier, phase, b.phase);

@@ -9,46 +9,10 @@
 
 enum {
     MOST_COPIES = 160,         /* of a thread, not waited for */
+    MOST_RESTING = 8,          /* of them, that land no sooner */
+    RESTS = 4,                 /* copies, of which one does, where there is a place */
     MOST_BULK = (1 << 20) - 16 /* bytes that a barrier can expect */
 };
-
-/* ---- Of a thread ---- */
-
-struct copy16 {
-    uint64_t number; /* of the engine's */
-    struct strict_copy *strict;
-    unsigned group;
-};
-
-struct copies {
-    unsigned group; /* that is open */
-    int n;
-    struct copy16 of[MOST_COPIES];
-};
-
-static struct copies *copies_now(void)
-{
-    if (!host_now->kept[HOST_KEPT_COPIES]) {
-        host_now->kept[HOST_KEPT_COPIES] = calloc(1, sizeof(struct copies));
-    }
-    return (struct copies *)host_now->kept[HOST_KEPT_COPIES];
-}
-
-/* Waits for those of groups before `group`. */
-static void wait_for(struct copies *all, unsigned group)
-{
-    int kept = 0;
-    for (int i = 0; i < all->n; i++) {
-        const struct copy16 copy = all->of[i];
-        if ((int)(copy.group - group) >= 0) {
-            all->of[kept++] = copy;
-            continue;
-        }
-        host_later_now(copy.number);
-        strict_copy_seen(copy.strict);
-    }
-    all->n = kept;
-}
 
 struct landing {
     const void *from;
@@ -72,6 +36,53 @@ static void land(void *data)
     }
 }
 
+/* ---- Of a thread ---- */
+
+struct copy16 {
+    uint64_t number; /* of the engine's; 0: it rests */
+    int place;       /* of those that rest */
+    struct strict_copy *strict;
+    unsigned group;
+};
+
+/* Some copies rest until they are waited for: who asks for one long before he uses it would not miss his wait. */
+struct copies {
+    unsigned group; /* that is open */
+    int n;
+    struct copy16 of[MOST_COPIES];
+    uint32_t taken; /* a bit for each place of `resting` */
+    struct landing resting[MOST_RESTING];
+};
+
+static struct copies *copies_now(void)
+{
+    if (!host_now->kept[HOST_KEPT_COPIES]) {
+        host_now->kept[HOST_KEPT_COPIES] = calloc(1, sizeof(struct copies));
+    }
+    return (struct copies *)host_now->kept[HOST_KEPT_COPIES];
+}
+
+/* Waits for those of groups before `group`. */
+static void wait_for(struct copies *all, unsigned group)
+{
+    int kept = 0;
+    for (int i = 0; i < all->n; i++) {
+        const struct copy16 copy = all->of[i];
+        if ((int)(copy.group - group) >= 0) {
+            all->of[kept++] = copy;
+            continue;
+        }
+        if (copy.number > 0) {
+            host_later_now(copy.number);
+        } else {
+            land(&all->resting[copy.place]);
+            all->taken &= ~(1u << copy.place);
+        }
+        strict_copy_seen(copy.strict);
+    }
+    all->n = kept;
+}
+
 void host_copy16(void *shared, const void *global)
 {
     struct copies *all = copies_now();
@@ -91,7 +102,14 @@ void host_copy16(void *shared, const void *global)
         host_finding("cp.async: more copies under way than the bench counts");
         host_trap("cp.async");
     }
-    all->of[all->n++] = (struct copy16){host_later(land, &l, sizeof l), l.strict, all->group};
+    struct copy16 copy = {0, __builtin_ctz(~all->taken), l.strict, all->group};
+    if (copy.place < MOST_RESTING && host_chance(RESTS) == 0) {
+        all->taken |= 1u << copy.place;
+        all->resting[copy.place] = l;
+    } else {
+        copy.number = host_later(land, &l, sizeof l);
+    }
+    all->of[all->n++] = copy;
 }
 
 void host_copy_end(void)
@@ -150,8 +168,14 @@ void host_copies_see(void)
     host_now->heard = false;
 }
 
+void host_stage_read(void)
+{
+    host_now->reads_stage = true;
+}
+
 void host_copies_follow(void)
 {
     host_needs(host_card()->bulk_copies, "fence.proxy.async");
+    host_now->reads_stage = false;
     strict_proxy_fence();
 }

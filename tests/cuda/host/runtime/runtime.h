@@ -113,6 +113,7 @@ struct host_operation {
     struct strict_grid *watched;
     uint64_t stuck_at; /* the device's turn when it was found stuck; 0: it is not */
     double stuck_s;
+    bool asks;        /* it was, and threads of it ask for words of memory */
     bool lets, hangs; /* its next may begin; it never ends */
     bool rests;       /* it begins late, where nothing else can go on or now and then (rest_ends) */
     bool met_earlier; /* has been told that the one in front of it has ended */

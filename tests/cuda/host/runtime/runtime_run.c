@@ -11,7 +11,8 @@ enum {
     ALONE_SLICES = 1 << 14,
     REST_LOOKS = 256 /* of the program */
 };
-static const double PATIENCE_S = 1; /* of a wait, with a device on which nothing can go on */
+/* Of a wait, with a device on which nothing can go on; and where the host might write what a kernel asks for. */
+static const double PATIENCE_S = 1, ASKS_PATIENCE_S = 10;
 static const double ASK_AGAIN_S = 0.1;
 
 enum went { WENT, NOTHING_READY, ALL_STUCK };
@@ -24,6 +25,7 @@ struct ready {
 
 static uint64_t device_time;
 static uint64_t n_turns = 1; /* times that anything went on */
+static double stuck_since;   /* when all that is under way was found stuck; 0: it is not */
 
 uint64_t host_device_time(void)
 {
@@ -161,7 +163,8 @@ static bool go_on(const struct ready *r, int slices)
         host_operation_end(r->stream, op);
         clear_ended();
     }
-    if (state == HOST_STUCK) {
+    if (state == HOST_STUCK || state == HOST_ASKS) {
+        op->asks = state == HOST_ASKS;
         op->stuck_at = n_turns;
         op->stuck_s = seconds();
         return false;
@@ -202,6 +205,7 @@ static enum went device_go(int slices, int *spent)
     struct ready ready[MOST_READY];
     const int n = list_all(ready);
     if (n == 0) {
+        stuck_since = 0;
         return NOTHING_READY;
     }
     const int first = (int)host_random((uint32_t)n);
@@ -211,9 +215,11 @@ static enum went device_go(int slices, int *spent)
         const struct ready *r = &ready[(first + i) % n];
         *spent = mine;
         if (!still_stuck(r->op) && go_on_there(r, mine)) {
+            stuck_since = 0;
             return WENT;
         }
     }
+    stuck_since = stuck_since > 0 ? stuck_since : seconds();
     return ALL_STUCK;
 }
 
@@ -259,19 +265,7 @@ static bool rest_ends(bool stood)
     return chosen != NULL;
 }
 
-void host_device_asked(bool done)
-{
-    if (!done) {
-        host_asked_early();
-    }
-    /* Few slices or very many, so that who asks now and then does not wait for ever. */
-    const bool stood = stood_still(1 << (6 + host_random(16)));
-    if (!done) {
-        rest_ends(stood);
-    }
-}
-
-/* ---- Waits ---- */
+/* ---- Nothing goes on ---- */
 
 /* Host functions run on threads of their own and may take their time. */
 static bool calls_run(void)
@@ -286,29 +280,69 @@ static bool calls_run(void)
     return false;
 }
 
-static cudaError_t give_up(const char *whom)
+/* Some kernel asks for words that the host might write. */
+static bool kernel_asks(void)
 {
-    const char *name = "an operation that cannot begin";
-    for (const struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
-        if (s->first && s->first->state == HOST_UNDER_WAY && is_kernel(s->first)) {
-            name = host_kernel_name(s->first->work.launch.kernel);
+    for (int i = 0; i < host_n_devices(); i++) {
+        for (const struct CUstream_st *s = host_streams[i]; s; s = s->next) {
+            if (s->first && s->first->asks) {
+                return true;
+            }
         }
     }
-    host_finding("%s waits for a device on which nothing goes on: %s never ends", whom, name);
+    return false;
+}
+
+/* Nothing has gone on for so long that nothing will. */
+static bool for_ever(double since)
+{
+    return !calls_run() && seconds() - since > (kernel_asks() ? ASKS_PATIENCE_S : PATIENCE_S);
+}
+
+static cudaError_t give_up(const char *whom)
+{
+    const struct host_operation *op = NULL;
+    for (const struct CUstream_st *s = host_streams[host_device()]; s; s = s->next) {
+        if (s->first && s->first->state == HOST_UNDER_WAY && is_kernel(s->first)) {
+            op = s->first;
+        }
+    }
+    host_finding("%s waits for a device on which nothing goes on: %s never ends", whom,
+        op ? host_kernel_name(op->work.launch.kernel) : "an operation that cannot begin");
+    if (op && op->run) {
+        host_run_tell_stuck(op->run);
+    }
     host_device_lost(cudaErrorLaunchFailure);
     return host_device_error();
 }
 
+void host_device_asked(bool done)
+{
+    if (!done) {
+        host_asked_early();
+    }
+    /* Few slices or very many, so that who asks now and then does not wait for ever. */
+    const bool stood = stood_still(1 << (6 + host_random(16)));
+    if (done || rest_ends(stood) || !stood || stuck_since == 0) {
+        return;
+    }
+    if (for_ever(stuck_since)) {
+        give_up("a question of the program's");
+    }
+}
+
+/* ---- Waits ---- */
+
 cudaError_t host_wait(bool (*done)(const void *what), const void *what, const char *whom)
 {
-    double stuck_since = 0;
+    double still_since = 0;
     if (!done(what)) {
         host_asked_early();
     }
     while (!host_device_error() && !done(what)) {
         int spent;
         if (device_go(ALONE_SLICES, &spent) == WENT) {
-            stuck_since = 0;
+            still_since = 0;
             rest_ends(false);
             host_breathe(false);
             continue;
@@ -319,8 +353,8 @@ cudaError_t host_wait(bool (*done)(const void *what), const void *what, const ch
         if (rest_ends(true)) {
             continue;
         }
-        stuck_since = stuck_since > 0 ? stuck_since : seconds();
-        if (!calls_run() && seconds() - stuck_since > PATIENCE_S) {
+        still_since = still_since > 0 ? still_since : seconds();
+        if (for_ever(still_since)) {
             return give_up(whom);
         }
         host_breathe(true); /* another thread may give it what it waits for */
