@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,12 @@ static void clones_hold_what_was_heard(void **state)
     utter_error error = {0};
     utter_model *wide = open_model(WIDE_BASE);
     assert_int_equal(utter_voice_fits(context, model, &error), UTTER_OK);
+    assert_int_equal(utter_voice_fits(NULL, model, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(utter_voice_fits(context, NULL, &error), UTTER_E_ARGUMENT);
     assert_int_equal(utter_voice_fits(context, wide, &error), UTTER_E_ARGUMENT);
-    assert_non_null(strstr(error.text, "width"));
+    char widths[64];
+    snprintf(widths, sizeof widths, "of width %d, this one", v.width);
+    assert_non_null(strstr(error.text, widths));
     utter_model_close(&wide);
     utter_voice_free(&vector);
     utter_voice_free(&context);

@@ -148,6 +148,39 @@ static void codes_name_their_codec(void **state)
     }
 }
 
+/* A frame has from 1 code to as many as a codec may have; and there is a transcript beside codes. */
+static void codes_have_a_shape(void **state)
+{
+    static const int32_t some[CONFIG_MAX_CODEBOOKS + 1];
+    static const struct {
+        enum dtype type;
+        int n_dims;
+        int64_t dims[2];
+        const char *transcript;
+        bool good;
+    } cases[] = {{DTYPE_I32, 2, {1, CONFIG_MAX_CODEBOOKS}, "hello", true},
+        {DTYPE_I32, 2, {1, CONFIG_MAX_CODEBOOKS}, NULL, false},
+        {DTYPE_I32, 2, {1, CONFIG_MAX_CODEBOOKS + 1}, "hello", false},
+        {DTYPE_I32, 2, {1, 0}, "hello", false}, {DTYPE_I32, 2, {0, 1}, "hello", false},
+        {DTYPE_I32, 1, {2}, "hello", false}, {DTYPE_F32, 2, {1, 2}, "hello", false}};
+    const char *path = support_path("shape.voice");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        utter_voice *voice;
+        utter_error error = {0};
+        const int64_t n = cases[i].dims[0] * (cases[i].n_dims > 1 ? cases[i].dims[1] : 1);
+        struct tensor t[] = {{"x_vector", DTYPE_F32, 1, {WIDTH}, vector, sizeof vector},
+            {"codes", cases[i].type, cases[i].n_dims, {cases[i].dims[0], cases[i].dims[1]}, some,
+                (size_t)n * sizeof *some}};
+        const char *metadata[] = {"utter_voice", "1", "hash", "0000000000000000", "name", "x", "codec",
+            "0123456789abcdef", cases[i].transcript ? "transcript" : NULL, cases[i].transcript, NULL};
+        assert_int_equal(tensor_file_write(path, t, 2, metadata, NULL), UTTER_OK);
+        assert_int_equal(voice_load(&voice, path, &error), cases[i].good ? UTTER_OK : UTTER_E_FILE);
+        assert_true(cases[i].good || strstr(error.text, "its codes or its transcript"));
+        voice_free(&voice);
+    }
+}
+
 /* A header that would take a hundred times its size in memory is not read. */
 static void a_large_header_is_refused(void **state)
 {
@@ -261,6 +294,7 @@ int main(void)
         cmocka_unit_test(other_files_are_no_voices),
         cmocka_unit_test(what_cannot_be_a_voice_is_refused_by_name),
         cmocka_unit_test(codes_name_their_codec),
+        cmocka_unit_test(codes_have_a_shape),
         cmocka_unit_test(a_large_header_is_refused),
         cmocka_unit_test(a_large_file_is_refused),
         cmocka_unit_test(a_file_is_opened_once),

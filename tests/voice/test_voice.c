@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cloned voices and mixtures of them: complete or not there, and why one cannot be. */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include "voice/voice.h"
+
+enum { WIDTH = 2 };
+static const float vector[WIDTH] = {0.5f, -1};
+static const int32_t codes[] = {1, 2, 3};
+
+/* Whatever memory is not there. */
+static void a_clone_is_complete_or_none(void **state)
+{
+    bool failed = true;
+    (void)state;
+    for (long n = 1; failed; n++) {
+        utter_voice *voice;
+        utter_error error = {0};
+        support_fail_at(SUPPORT_MALLOC, n);
+        utter_status status =
+            voice_new_clone(&voice, "Ada", vector, WIDTH, codes, 1, 3, "I said.", &error);
+        failed = support_failed();
+        support_fail_off();
+        assert_int_equal(status, failed ? UTTER_E_MEMORY : UTTER_OK);
+        assert_true(
+            failed ? !voice : voice->name && voice->vector && voice->codes && voice->transcript);
+        voice_free(&voice);
+    }
+}
+
+static void mixtures_are_of_one_width(void **state)
+{
+    static const double weights[] = {1, 3};
+    utter_voice *narrow, *wide, *mixed;
+    utter_error error = {0};
+    (void)state;
+    assert_int_equal(voice_new_clone(&narrow, "narrow", vector, 1, NULL, 0, 0, NULL, NULL), UTTER_OK);
+    assert_int_equal(voice_new_clone(&wide, "wide", vector, WIDTH, NULL, 0, 0, NULL, NULL), UTTER_OK);
+    const utter_voice *const two[] = {narrow, wide};
+    assert_int_equal(voice_new_mix(&mixed, two, weights, 2, "both", &error), UTTER_E_ARGUMENT);
+    assert_non_null(
+        strstr(error.text, "\"narrow\" and \"wide\" fit models of different widths, 1 and 2"));
+    assert_int_equal(voice_new_mix(&mixed, two + 1, weights, 1, "one", &error), UTTER_OK);
+    assert_memory_equal(mixed->vector, vector, sizeof vector);
+    voice_free(&mixed);
+    voice_free(&narrow);
+    voice_free(&wide);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clone_is_complete_or_none),
+        cmocka_unit_test(mixtures_are_of_one_width),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
