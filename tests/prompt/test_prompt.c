@@ -383,9 +383,9 @@ static void refusals(void **state)
         struct prompt_request request = {
             .voice = NULL, .language = languages[i], .instruct = NULL, .layout = UTTER_LAYOUT_FULL};
         assert_int_equal(prompt_open(&p, w.config, w.tokenizer, &request, &error), UTTER_E_ARGUMENT);
-        assert_non_null(strstr(error.text, "english"));
-        assert_null(strstr(error.text, "known: auto, chinese, english, german, italian, portuguese, "
-                                       "spanish, japanese, korean, french, russian, beijing"));
+        assert_non_null(
+            strstr(error.text, "known: auto, chinese, english, german, italian, portuguese, "
+                               "spanish, japanese, korean, french, russian)"));
         assert_null(p);
     }
     static const char *const empty[] = {"", "\n\n", "   ", "\t\xc2\xa0"};
