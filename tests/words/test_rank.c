@@ -53,6 +53,8 @@ static void test_rank(void **state)
         struct heads heads;
         struct ranked_head order[N_HEADS];
         assert_int_equal(rank_init(&r, &CONFIG, NULL), UTTER_OK);
+        rank_order(&r, order);
+        assert_true(order[0].score == 0); /* nothing is known yet */
         speak(&r, follows, true, 1);
         speak(&r, follows, false, 2); /* not whole: counts for nothing */
         assert_int_equal(rank_choose(&r, &heads, NULL), UTTER_OK);
@@ -60,6 +62,7 @@ static void test_rank(void **state)
         speak(&r, follows, true, 3);
         assert_int_equal(rank_choose(&r, &heads, NULL), UTTER_OK);
         assert_int_equal(heads.n, follows);
+        assert_int_equal(r.n_frames, 2 * N_FRAMES);
         rank_order(&r, order);
         if (follows) {
             assert_true(heads.at[0].layer == 1 && heads.at[0].head == 1);
