@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files that end before they say, by each byte that tells of their length. */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include "audio/sound_whole.h"
+
+/* Whole at this length, and not when its last byte is gone. */
+static void ends_at(const void *data, size_t bytes)
+{
+    assert_true(sound_is_whole(data, bytes));
+    assert_false(sound_is_whole(data, bytes - 1));
+}
+
+#define WAV "RIFF\0\0\0\0WAVE"
+
+/* A chunk of an odd size has a byte behind it that does not count. */
+static void a_wav_has_its_samples(void **state)
+{
+    static const char plain[] = WAV "data\4\0\0\0abcd", odd[] = WAV "LIST\3\0\0\0abc\0data\2\0\0\0ab",
+                      even[] = WAV "LIST\2\0\0\0abdata\2\0\0\0ab", piped[] = WAV "data\0\0\0\x7f",
+                      cut[] = WAV "LIST\x20\0\0\0abcd";
+    (void)state;
+    ends_at(plain, sizeof plain - 1);
+    ends_at(odd, sizeof odd - 1);
+    ends_at(even, sizeof even - 1);
+    assert_true(sound_is_whole((const uint8_t *)piped, sizeof piped - 1));
+    assert_false(sound_is_whole((const uint8_t *)cut, sizeof cut - 1));
+    assert_false(sound_is_whole((const uint8_t *)WAV, sizeof WAV - 1));
+}
+
+/* A page: its flags, and a table of how long its segments are. */
+static size_t put_page(uint8_t *at, int flags, const uint8_t *sizes, size_t n)
+{
+    size_t bytes = 27 + n;
+    memset(at, 'x', 27 + n + n * 255);
+    memcpy(at, "OggS", 4);
+    at[5] = (uint8_t)flags;
+    at[26] = (uint8_t)n;
+    memcpy(at + 27, sizes, n);
+    for (size_t i = 0; i < n; i++) {
+        bytes += sizes[i];
+    }
+    return bytes;
+}
+
+static void an_ogg_has_its_last_page(void **state)
+{
+    static const uint8_t sizes[] = {255, 3};
+    uint8_t data[2 * (27 + 2 * 256)];
+    (void)state;
+    size_t first = put_page(data, 2, sizes, 2);
+    assert_false(sound_is_whole(data, first)); /* there are more pages */
+    ends_at(data, first + put_page(data + first, 4, sizes, 2));
+}
+
+/* The frame's head, and in it an Xing header that says how many bytes there are from the frame on. */
+static size_t put_mp3(uint8_t *at, const char *name, int flags, size_t bytes)
+{
+    uint8_t *xing = at + 36;
+    memset(at, 0, bytes);
+    at[0] = 0xff;
+    at[1] = 0xfb;
+    memcpy(xing, name, 4);
+    xing[7] = (uint8_t)flags;
+    xing += flags & 1 ? 12 : 8;
+    xing[2] = (uint8_t)(bytes >> 8);
+    xing[3] = (uint8_t)bytes;
+    return bytes;
+}
+
+/* A tag in front does not count; each byte of its size has 7 bits. */
+static void an_mp3_has_its_bytes(void **state)
+{
+    static const size_t tags[] = {1, 127, 128, 200, 1 << 14, (1 << 14) + 129, 1 << 21};
+    static uint8_t data[(1 << 21) + 1000];
+    (void)state;
+    ends_at(data, put_mp3(data, "Xing", 3, 300));
+    ends_at(data, put_mp3(data, "Info", 2, 300));
+    put_mp3(data, "Xing", 1, 300);
+    assert_true(sound_is_whole(data, 250)); /* it does not say */
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        const size_t n = tags[i];
+        memset(data, 0, sizeof data);
+        memcpy(data, "ID3\4\0\0", 6);
+        data[6] = (uint8_t)(n >> 21 & 127);
+        data[7] = (uint8_t)(n >> 14 & 127);
+        data[8] = (uint8_t)(n >> 7 & 127);
+        data[9] = (uint8_t)(n & 127);
+        ends_at(data, 10 + n + put_mp3(data + 10 + n, "Xing", 3, 300));
+    }
+}
+
+static void what_does_not_say_is_whole(void **state)
+{
+    (void)state;
+    assert_true(sound_is_whole((const uint8_t *)"", 0));
+    assert_true(sound_is_whole((const uint8_t *)"fLaC and more", 13));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wav_has_its_samples),
+        cmocka_unit_test(an_ogg_has_its_last_page),
+        cmocka_unit_test(an_mp3_has_its_bytes),
+        cmocka_unit_test(what_does_not_say_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
