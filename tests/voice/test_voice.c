@@ -30,6 +30,20 @@ static void a_clone_is_complete_or_none(void **state)
     }
 }
 
+static void the_nearest_preset_is_named(void **state)
+{
+    static char first[] = "serena", second[] = "ryan";
+    static struct named_id voices[] = {{.name = first}, {.name = second}};
+    static const struct config config = {.voices = voices, .n_voices = 2};
+    utter_voice *voice;
+    utter_error error = {0};
+    (void)state;
+    assert_int_equal(voice_new_preset(&voice, &config, "serenna", &error), UTTER_E_ARGUMENT);
+    assert_null(voice);
+    assert_string_equal(
+        error.text, "unknown voice \"serenna\" (did you mean serena? known: serena, ryan)");
+}
+
 static void mixtures_are_of_one_width(void **state)
 {
     static const double weights[] = {1, 3};
@@ -53,6 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clone_is_complete_or_none),
+        cmocka_unit_test(the_nearest_preset_is_named),
         cmocka_unit_test(mixtures_are_of_one_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
