@@ -237,6 +237,9 @@ static void test_order(void **state)
     s.temperature = 0.25f;
     probabilities(&in, p);
     assert_int_equal(count_possible(p, 4), 1);
+    s.temperature = 0;
+    probabilities(&in, p);
+    assert_true(p[0] == 1 && count_possible(p, 4) == 1);
     s.temperature = 4;
     probabilities(&in, p);
     assert_int_equal(count_possible(p, 4), 3);
