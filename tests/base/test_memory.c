@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "tests/heap.h"
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
@@ -30,6 +31,17 @@ static void blocks_are_zeroed_and_aligned(void **state)
         }
     }
     memory_free(NULL);
+}
+
+static void what_is_freed_is_given_back(void **state)
+{
+    const size_t before = heap_used();
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        memory_free(memory_new(1000, 1));
+        memory_free(memory_resize(memory_new(10, 1), 10, 1000, 1));
+    }
+    assert_true(heap_used() < before + 10000);
 }
 
 static void sizes_that_overflow_are_refused(void **state)
@@ -164,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_and_aligned),
+        cmocka_unit_test(what_is_freed_is_given_back),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(resize_keeps_and_zeroes),
         cmocka_unit_test(strings_are_copied),
