@@ -20,11 +20,15 @@ import time
 
 from client import Checks, Server, free_port, wait_for
 from slope import slope
-from soak_clients import DEEDS, KEY, Wrong, listen
+from soak_clients import DEEDS, KEY, TEXTS, Wrong, listen
 
 CREW = 16
+LANES = 8  # so that there are not enough of them now and then
 SAMPLE_S = 5
 FAULT_S = 30
+# More has come for some time than this machine, which may be at other work, can make: few may hear that.
+REFUSALS = "no more speeches can be made", "no more first sounds can be made"
+MOST_REFUSED = 0.05
 # A slope below this, in kB an hour, is 20 MB in a month.
 SMALL_KB = 30
 # A run that is shorter is all warming up: also a thread begins when it is first needed.
@@ -69,9 +73,9 @@ class Soak:
         for name in ("voices", "tmp"):
             os.mkdir(f"{folder}/{name}")
         self.write_keys(0)
-        self.server = Server(program, "--threads", "2", "--patience", "20000", "--voices", folder + "/voices",
+        self.server = Server(program, "--threads", "2", "--lanes", str(LANES), "--patience", "20000",
+                             "--wyoming", f"tcp://127.0.0.1:{self.wyoming}", "--voices", folder + "/voices",
                              "--api-key-file", folder + "/keys", "--voice-map", folder + "/map",
-                             "--wyoming", f"tcp://127.0.0.1:{self.wyoming}",
                              env={**os.environ, "TMPDIR": folder + "/tmp"})
         if not self.server.port:
             sys.exit(self.server.said())
@@ -143,7 +147,9 @@ class Soak:
         try:
             self.count(self.outcomes, f"{what}: {deed(self, random.Random(seed))}")
         except Exception as e:
-            if not isinstance(e, (Wrong, TimeoutError)) and self.in_trouble(began):
+            if any(words in repr(e) for words in REFUSALS):
+                self.count(self.outcomes, f"{what}: refused")
+            elif not isinstance(e, (Wrong, TimeoutError)) and self.in_trouble(began):
                 self.count(self.outcomes, f"{what}: told")
                 self.count(self.told, f"{what}: " + re.sub(r"\d+", "N", repr(e))[:60])
             else:
@@ -255,6 +261,14 @@ class Soak:
     def new_lives(self):
         return [self.luck.uniform(0.01, 0.05) * self.long_s for _ in range(5)] + [self.long_s]
 
+    def fill_lanes(self):
+        """A lane has memory for the longest that it has said. All have said something long when memory is measured."""
+        with concurrent.futures.ThreadPoolExecutor(LANES) as listeners:
+            for text in (4 * TEXTS[-1], 20 * "they went on along the river and "):
+                some = [listeners.submit(self.server.speak, input=text, seed=i, stream=False) for i in range(LANES)]
+                if any(one.result()[0] != 200 for one in some):
+                    self.fault("fill_lanes", [one.result()[::2] for one in some if one.result()[0] != 200][0])
+
     def befall(self):
         """One fault after another, while clients are busy."""
         while self.busy():
@@ -267,6 +281,8 @@ class Soak:
                 if deadly:
                     self.lives = self.lives[1:] or self.new_lives()
                     self.life_began = time.time()
+                if deadly and self.lives[0] == self.long_s:
+                    self.fill_lanes()
             except Exception as e:
                 self.fault("befall", repr(e)[:500])
 
@@ -341,6 +357,11 @@ def is_constant(seen):
     assert seen and all(len(some) == 1 for some in seen.values()), seen
 
 
+def are_few(outcomes):
+    refused = sum(n for what, n in outcomes.items() if what.endswith(": refused"))
+    assert refused <= MOST_REFUSED * sum(outcomes.values()), refused
+
+
 def is_none(some):
     assert not some, (len(some), some[:3])
 
@@ -367,6 +388,7 @@ def main(program, seconds=72 * 3600, seed=1, rate=6):
         show("end", code=end[0], seconds=end[1], constant=constant, deaths=[deaths, s.deaths], quiet=s.quiet_moments,
              recovered_s=sorted(round(r, 2) for r in s.recoveries)[-5:])
         checks.run("everybody_is_served_or_told", is_none, s.wrong)
+        checks.run("few_are_refused", are_few, s.outcomes)
         checks.run("no_worker_died_of_itself", lambda: deaths <= s.deaths or 1 / 0)
         for name in memory if s.seconds >= STEADY_S else ():
             checks.run(f"memory_of_the_{name}_stays", is_small, memory[name])
