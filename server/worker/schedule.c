@@ -138,10 +138,15 @@ static struct schedule_speech *most_urgent(
     if (!prompt || !frame) {
         return prompt ? prompt : frame;
     }
+    /* Where those who hear have run dry, whose turn it is by due time comes after a frame of each of them: on a device
+     * slower than hearing that is after seconds. */
     const double in_hand_s = frame->due - now;
-    bool may_pass = in_hand_s > 1e-3 * SCHEDULE_SAFE_MS ||
-                    (in_hand_s < 0 && now - prompt->due > 1e-3 * SCHEDULE_LONG_MS);
-    return may_pass && prompt->due + 1e-3 * SCHEDULE_FIRST_MS < frame->due ? prompt : frame;
+    if (in_hand_s < 0 && now - prompt->due > 1e-3 * SCHEDULE_LONG_MS) {
+        return prompt;
+    }
+    return in_hand_s > 1e-3 * SCHEDULE_SAFE_MS && prompt->due + 1e-3 * SCHEDULE_FIRST_MS < frame->due
+               ? prompt
+               : frame;
 }
 
 /* Until when a step beside listeners must be over, so that each of them gets a frame in time behind it. The time of

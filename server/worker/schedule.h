@@ -38,7 +38,7 @@ enum {
     SCHEDULE_LEAD_MS = 500,
     SCHEDULE_FIRST_MS = 100,
     SCHEDULE_SAFE_MS = 50,
-    SCHEDULE_LONG_MS = 1000,
+    SCHEDULE_LONG_MS = 500,
     SCHEDULE_STEP_MS = 25,
     SCHEDULE_BACKGROUND_MS = 4
 };
@@ -55,15 +55,15 @@ bool schedule_falls_behind(const struct schedule_clock *clock, double frame_s);
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
 /* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
- * SCHEDULE_FIRST_MS after it was asked for, but behind whoever has less than SCHEDULE_SAFE_MS in hand (where those
- * have run dry, as on a device slower than hearing, one that waits for SCHEDULE_LONG_MS passes them), as many as fit
+ * SCHEDULE_FIRST_MS after it was asked for, but behind whoever has less than SCHEDULE_SAFE_MS in hand (where those have
+ * run dry, as on a device slower than hearing, one that waits for SCHEDULE_LONG_MS passes them all), as many as fit
  * into SCHEDULE_STEP_MS and make the step longer by less than a step of their own (a width that did not when it was
- * made last bars all beyond it). Of prompts the shortest goes first, so that a sentence does not wait for a page,
- * but every fourth step the oldest, so that a page is read too. While someone waits for the first sound, those with
+ * made last bars all beyond it). Of prompts the shortest goes first, so that a sentence does not wait for a page, but
+ * every fourth step the oldest, so that a page is read too. While someone waits for the first sound, those with
  * SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the background. Else the
  * background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody steps), as long as all
- * listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in hand, it
- * may make the step longer by a tenth. */
+ * listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in hand, it may
+ * make the step longer by a tenth. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

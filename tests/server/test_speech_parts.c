@@ -60,6 +60,9 @@ static void who_has_waited_long_has_its_turn(void **state)
     (void)state;
     assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
     assert_true(s[2].chosen);
+    s[0].due = 5; /* its frame was due before: that one, and one of all who hear, would come first */
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
+    assert_true(s[2].chosen);
     s[2].due = 9.5; /* not for long yet */
     assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
     assert_true(s[0].chosen);

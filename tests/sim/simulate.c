@@ -5,8 +5,9 @@
  *     simulate --seed SEED                                one, twice: both must be the same
  *     simulate --failing [...]                            the same, and calls of the front end fail
  *     simulate --lacking [...]                            likewise allocations
- *     simulate --overload [MODEL [TIMES [WORKERS]]]       goodput when more comes than fits
+ *     simulate --overload [MODEL [TIMES [WORKERS [SEED]]]] goodput when more comes than fits
  *     simulate --burst TIMES                              the same on a GPU, in the first seconds
+ *     simulate --crowd                                    the same on a model slower than hearing, for hours
  *     simulate --ending                                   who has just connected when it is told to stop
  *     simulate --predict [RATE]                           a server that was measured, from the times of its steps */
 #include <stdio.h>
@@ -105,7 +106,8 @@ int main(int n, char **arguments)
         const char *value = i + 1 < n ? arguments[i + 1] : "";
         if (strcmp(arguments[i], "--overload") == 0) {
             return overload_run(value[0] ? atoi(value) : -1, i + 2 < n ? atof(arguments[i + 2]) : 0,
-                i + 3 < n ? atoi(arguments[i + 3]) : 1);
+                i + 3 < n ? atoi(arguments[i + 3]) : 1,
+                i + 4 < n ? strtoull(arguments[i + 4], NULL, 10) : 1);
         }
         if (strcmp(arguments[i], "--failing") == 0) {
             life_calls_fail(fails = true);
@@ -120,6 +122,9 @@ int main(int n, char **arguments)
         }
         if (strcmp(arguments[i], "--burst") == 0) {
             return overload_burst(atof(value));
+        }
+        if (strcmp(arguments[i], "--crowd") == 0) {
+            return overload_crowd();
         }
         if (strcmp(arguments[i], "--predict") == 0) {
             return overload_predict(atof(value));
@@ -137,7 +142,7 @@ int main(int n, char **arguments)
             seconds = atof(value);
         } else {
             world_say("simulate: no option '%s'; it takes --from, --seeds, --seconds, --seed, "
-                      "--failing, --lacking, --overload, --burst, --ending, --predict\n",
+                      "--failing, --lacking, --overload, --burst, --crowd, --ending, --predict\n",
                 arguments[i]);
             return 2;
         }
