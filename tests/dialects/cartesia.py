@@ -39,6 +39,8 @@ def cartesia_speaks_over_http(s):
     events = [json.loads(line[6:]) for line in text.decode().splitlines() if line.startswith("data: ")]
     assert sound_of(events) == sound and words_of(events)[0] == TEXT.split() and events[-1]["type"] == "done"
     assert all(e["context_id"] == "x" for e in events)
+    named = [line[7:] for line in text.decode().splitlines() if line.startswith("event: ")]
+    assert named == [e["type"] for e in events], named
     for wrong, want in (({"transcript": 1}, 400), ({"voice": {"mode": "embedding"}}, 400), ({"voice": "nobody"}, 404),
                         ({"output_format": {"container": "ogg"}}, 400), ({"output_format": 3}, 400),
                         ({"output_format": {"encoding": "x"}}, 400), ({"speed": "quick"}, 400)):
