@@ -16,21 +16,31 @@
 
 /* ---- The worker ---- */
 
+enum { OTHERS = 20, N_OTHERS = 8 };
+
 static void answer(int socket, const struct wire_hello *hello)
 {
     struct wire_out out = {0};
     if (strcmp(hello->device, "cuda:9") == 0) {
         wire_put_refused(&out, UTTER_E_DEVICE, "no such GPU");
     } else {
+        /* What is another with the model of each of OTHERS. */
+        const int other = atoi(hello->device + strlen("cuda:")) - OTHERS;
         const struct wire_beat beat = {.capacity = 1};
         const struct wire_ready ready = {.version = WIRE_VERSION,
-            .kind_name = strcmp(hello->device, "cuda:7") == 0 ? "base" : "voice_design",
-            .size_name = "",
+            .kind_name = other == 0 ? "base" : "voice_design",
+            .size_name = other == 1 ? "1.7b" : "",
+            .takes_instructions = other == 2,
             .device = "cuda",
             .kernels = "frame",
             .weights = "",
-            .sample_rate = 24000,
-            .frame_samples = 1920,
+            .sample_rate = other == 3 ? 48000 : 24000,
+            .frame_samples = other == 4 ? 960 : 1920,
+            .width = other == 5,
+            .voices = {"ann"},
+            .n_voices = other == 6,
+            .languages = {"english"},
+            .n_languages = other == 7,
             .note = "the cpu speaks",
             .lanes = 2};
         wire_put_beat(&out, &beat);
@@ -144,20 +154,25 @@ static void one_that_never_opens_leaves_the_others(void **state)
 /* Whichever comes second: what is asked is read, and what is made is encoded, by one model. */
 static void workers_of_two_models_do_not_mix(void **state)
 {
-    static const char *const devices[] = {"cuda:0", "cuda:7"};
     struct serve_options options;
     struct server s;
     (void)state;
-    begin(&s, &options, devices, 2);
-    assert_true(links_open(&s, &owner));
-    run_until_ready(&s);
-    for (int i = 0; i < 60000 && s.metrics.worker_deaths == 0; i++) {
-        turn(&s);
+    for (int other = 0; other < N_OTHERS; other++) {
+        char second[16];
+        snprintf(second, sizeof second, "cuda:%d", OTHERS + other);
+        const char *const devices[] = {"cuda:0", second};
+        begin(&s, &options, devices, 2);
+        assert_true(links_open(&s, &owner));
+        run_until_ready(&s);
+        for (int i = 0; i < 60000 && s.metrics.worker_deaths == 0; i++) {
+            turn(&s);
+        }
+        assert_int_equal(links_ready(&s), 1);
+        assert_true(other != 0 ||
+                    strcmp(s.ready.kind_name, s.links[0].is_ready ? "voice_design" : "base") == 0);
+        assert_int_equal(s.links[s.links[0].is_ready].n_deaths, 1);
+        end(&s);
     }
-    assert_int_equal(links_ready(&s), 1);
-    assert_string_equal(s.ready.kind_name, s.links[0].is_ready ? "voice_design" : "base");
-    assert_int_equal(s.links[s.links[0].is_ready].n_deaths, 1);
-    end(&s);
 }
 
 static void run_until_out(struct server *s)
