@@ -60,17 +60,18 @@ double admission_bytes(const struct server *s, const struct fields *f)
     return margin * (double)strlen(f->input) * s->admission.seconds_a_byte / sound->speed * a_second;
 }
 
-/* Lanes that all workers can promise which take speeches. */
-static double capacity_of(const struct server *s)
+/* Seconds of sound that a worker makes in a second, by what it promises; by its steps where it is slower than hearing,
+ * as it promises all lanes then. */
+static double speed_of(const struct link *l)
 {
-    double sum = 0;
-    LINKS_FOREACH(l, s)
-    {
-        bool is_known = l->beat.capacity > 0 && s->options->paced;
-        int lanes = is_known ? min(l->beat.capacity, l->lanes) : l->lanes;
-        sum += link_takes(l) ? lanes : 0;
+    const struct server *s = l->server;
+    const struct wire_beat *b = &l->beat;
+    const int lanes = b->capacity > 0 && s->options->paced ? min(b->capacity, l->lanes) : l->lanes;
+    if (!b->falls_behind || b->next_step_s <= 0) {
+        return lanes;
     }
-    return sum;
+    const double frame_s = (double)s->ready.frame_samples / s->ready.sample_rate;
+    return min((double)lanes, (b->n_open + 1) * frame_s / b->next_step_s);
 }
 
 int admission_free(const struct link *l, double promised)
@@ -82,11 +83,15 @@ int admission_free(const struct link *l, double promised)
     return max(n_free, 0);
 }
 
-/* How long one more would wait: as many end in a second as the capacity and their mean length say. */
+/* How long one more would wait: as many end in a second as the speed and their mean length say. */
 static double wait_of(const struct server *s, int n_ahead)
 {
-    double capacity = capacity_of(s);
-    return n_ahead > 0 && capacity > 0 ? n_ahead * s->admission.speech_s / capacity : 0;
+    double speed = 0;
+    LINKS_FOREACH(l, s)
+    {
+        speed += link_takes(l) ? speed_of(l) : 0;
+    }
+    return n_ahead > 0 && speed > 0 ? n_ahead * s->admission.speech_s / speed : 0;
 }
 
 /* Why one more would be refused; NULL: it would not. *wait: until the next place, in seconds. */

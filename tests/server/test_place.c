@@ -243,6 +243,31 @@ static void who_falls_behind_takes_what_no_other_can(void **state)
     assert_int_equal(links_capacity(&h.server), 24);
 }
 
+/* It takes longer for a speech than its listener to hear it: who is refused is told so. */
+static void who_falls_behind_is_waited_for_longer(void **state)
+{
+    enum { LANES = 24 };
+    struct house h;
+    struct speech p[LANES];
+    struct refusal refusal;
+    (void)state;
+    build(&h);
+    h.server.ready.sample_rate = 24000;
+    h.server.ready.frame_samples = 1920;
+    h.links[0].lanes = h.links[0].beat.capacity = LANES;
+    h.links[0].beat.falls_behind = true;
+    h.links[1].is_ready = h.links[2].is_ready = false;
+    for (uint32_t i = 0; i < LANES; i++) {
+        let_in(&h, &p[i], i + 1, 7);
+    }
+    h.links[0].beat.n_open = LANES;
+    h.links[0].beat.next_step_s = (LANES + 1) * 0.160; /* half as fast as it is heard */
+    const struct admission_now now = speech_look(&h.server, false, clock_seconds());
+    assert_false(admission_take(&h.server, false, &now, &refusal));
+    const double speech_s = h.server.admission.speech_s;
+    assert_in_range(refusal.retry_ms, (int)(1999 * speech_s), (int)(2001 * speech_s));
+}
+
 static void devices_are_listed(void **state)
 {
     static const struct {
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(who_is_not_there_promises_nothing),
         cmocka_unit_test(who_only_leaves_is_not_ready),
         cmocka_unit_test(who_falls_behind_takes_what_no_other_can),
+        cmocka_unit_test(who_falls_behind_is_waited_for_longer),
         cmocka_unit_test(devices_are_listed),
         cmocka_unit_test(sets_of_cores_are_read),
         cmocka_unit_test(sets_share_what_there_is),
