@@ -164,10 +164,11 @@ def worker_is_caged(program):
 
     for options, caged in (((), True), (("--no-cage",), False)):
         with tempfile.TemporaryDirectory() as folder:
-            s = Server(program, *options, "--voices", folder)
+            s = Server(program, *options, "--lanes", "3", "--device", "cpu", "--voices", folder)
             try:
                 worker, = s.workers()
                 has = rights(worker)
+                kernels = json.loads(s.ask("GET", "/health")[2])["kernels"]
                 answer = s.ask("POST", "/v1/audio/speech", {"input": TEXT, "response_format": "pcm"})
             finally:
                 s.stop()
@@ -175,6 +176,7 @@ def worker_is_caged(program):
         ready, = (line for line in said if line["event"] == "worker_ready")
         told = [line for line in said if line["event"] == "cage_open"]
         assert answer[0] == 200 and answer[2], answer[:2]
+        assert [ready[name] for name in ("pid", "device", "kernels", "lanes")] == [worker, "cpu", kernels, 3], ready
         assert has["Seccomp"] == ("2" if caged else "0") and has["NoNewPrivs"] == str(int(caged)), (options, has)
         assert ("calls" in ready["cage"]) == caged and bool(told) == (ready["cage"] != "files, network, calls"), said
         assert caged or (told[0]["missing"] == "files, network, calls" and told[0]["why"] == "--no-cage"), told
