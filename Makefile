@@ -197,9 +197,10 @@ $(patsubst %.c,$(B)/%.o,$(call of_gpu,$(LIB_SRC))) $(B)/tools/word_times.o: $(B)
 
 $(B)/cuda_flags: FORCE
 	@mkdir -p $(@D); echo '$(CUDA_COMPILE) $(CUDA_FLAGS) $(CUDA_ARCH)' | cmp -s - $@ || echo '$(CUDA_COMPILE) $(CUDA_FLAGS) $(CUDA_ARCH)' > $@
+# The bench's headers stand where the system's do, which -MMD leaves out.
 $(B)/%.o: %.cu $(B)/cuda_flags
 	@mkdir -p $(@D)
-	$(CUDA_COMPILE) $(COUNTED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CUDA_COMPILE) $(COUNTED) $(if $(filter host%,$(CUDA)),-MD,-MMD) -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(R)/server/front/page.o: $(wildcard server/front/page/*)
 

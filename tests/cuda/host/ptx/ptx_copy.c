@@ -40,9 +40,9 @@ static void land(void *data)
 
 struct copy16 {
     uint64_t number; /* of the engine's; 0: it rests */
-    int place;       /* of those that rest */
     struct strict_copy *strict;
     unsigned group;
+    int place; /* of those that rest */
 };
 
 /* Some copies rest until they are waited for: who asks for one long before he uses it would not miss his wait. */
@@ -102,7 +102,7 @@ void host_copy16(void *shared, const void *global)
         host_finding("cp.async: more copies under way than the bench counts");
         host_trap("cp.async");
     }
-    struct copy16 copy = {0, __builtin_ctz(~all->taken), l.strict, all->group};
+    struct copy16 copy = {0, l.strict, all->group, __builtin_ctz(~all->taken)};
     if (copy.place < MOST_RESTING && host_chance(RESTS) == 0) {
         all->taken |= 1u << copy.place;
         all->resting[copy.place] = l;
