@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dialects"))
-from client import PATIENCE, SANITIZED, Server, form, free_port, tone, wait_for  # noqa: E402
+from client import PATIENCE, SANITIZED, Server, Socket, form, free_port, tone, wait_for  # noqa: E402
 from wyoming_replay import Wyoming  # noqa: E402
 
 LEFT, LASTING, FAILED, ASKED, OWNER = range(5)  # of struct lacks
@@ -24,7 +24,8 @@ class Lacking:
     """A server, started again when it dies, and what `what` asks of it."""
     def __init__(self, program, what, *options):
         self.program, self.options, self.port = program, options, free_port()
-        self.what = {"upload": self.upload, "erase": self.erase, "once": self.once, "wyoming": self.wyoming}[what]
+        self.what = {"upload": self.upload, "erase": self.erase, "once": self.once, "wyoming": self.wyoming,
+                     "talk": self.talk}[what]
         self.file = tempfile.NamedTemporaryFile()
         self.file.truncate(4096)
         self.shared = mmap.mmap(self.file.fileno(), 4096)
@@ -72,6 +73,16 @@ class Lacking:
                                               max_new_tokens=2, timeout=60 * PATIENCE)
         assert status != 200 or len(answer) == 2 * 3840, (status, answer[:200])
         return str(status)
+
+    def talk(self):
+        """A WebSocket of a dialect, up to its first answer."""
+        self.begin()
+        try:
+            w = Socket(self.server, "/tts/websocket")
+        except IndexError:  # no answer, and an end
+            return "ended"
+        w.close()
+        return str(w.status)
 
     def wyoming(self):
         self.begin()
@@ -138,7 +149,18 @@ def an_upload_without_memory_is_told(program):
     assert code == 0, (code, lacking.server.said()[-1000:])
 
 
-TESTS = () if SANITIZED else (an_upload_without_memory_is_told,)  # a sanitizer has a malloc of its own
+def a_talk_without_memory_is_told(program):
+    lacking = Lacking(program, "talk", "--lanes", "1")
+    try:
+        outcomes = lacking.each()
+        assert outcomes.get("503"), outcomes
+    finally:
+        code = lacking.server.stop()
+    assert code == 0, (code, lacking.server.said()[-1000:])
+
+
+# A sanitizer has a malloc of its own.
+TESTS = () if SANITIZED else (an_upload_without_memory_is_told, a_talk_without_memory_is_told)
 
 
 def main():

@@ -99,6 +99,7 @@ def be_away(store, two, new):
     assert a.stop() == 0
     a = two.a = two.start("a")
     assert a.speak(input=TEXT, voice="Anna", seed=1)[2] == new and "voices_store_away" in a.said(), a.said()
+    assert "voices_store_left_out" not in a.said(), a.said()  # that is of what a store has
     store.goes_wrong(None, 0)
     assert soon(lambda: "voices_store_back" in a.said()), a.said()
     unknown = a.speak(input=TEXT, voice="nobody")
