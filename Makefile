@@ -414,6 +414,7 @@ check-cuda: $(CUDA_CHECKS) checkpoints $(addprefix build/checkpoints/,wide layer
 	$(B)/tests/cuda/check_cuda $(addprefix build/checkpoints/,$(CUDA_MODELS))
 	$(B)/tests/cuda/check_many $(addprefix build/checkpoints/,$(firstword $(CUDA_MODELS)) tiny17-base unusual)
 	$(B)/tests/cuda/check_many -L -l 8 build/checkpoints/layers
+	$(WITH_FRAME)$(B)/tests/cuda/check_many -w frame -l 3 -d build/checkpoints/wide
 	for n in 1 2 9 64; do $(B)/tests/cuda/check_look -l $$n -n 12 -r 300 -t build/checkpoints/follows || exit 1; done
 	$(B)/tests/cuda/check_weigh $(addprefix build/checkpoints/,tiny06-custom_voice tiny17-base unusual layers)
 	$(B)/tests/cuda/check_weigh -r 700 build/checkpoints/layers

@@ -196,7 +196,7 @@ static uint64_t check_lanes(struct run *r, struct run *cpu)
     uint64_t bits = BITS_BEGIN;
     for (int i = 0; i < chosen; i++) {
         const int slot = chosen > 1 ? i * (n - 1) / (chosen - 1) : n / 2;
-        const bool again = i == 0 || has_taps(); /* for the heads of one slot after the other */
+        const bool again = i == 0 || has_taps() || sizes.fewer; /* this slot's heads; or it stays */
         alone = of_cpu = (struct speech){0};
         if ((again && !speak(r, 0, 1, n, slot, together)) ||
             !speak(r, (slot + 1) % n, 1 + slot, 1, 0, &alone) ||
