@@ -42,9 +42,13 @@ static utter_status check_encoder(
     if (f->status || top->status) {
         return f->status ? f->status : top->status;
     }
+    if (frame != samples) {
+        return f->status = error_set(f->error, UTTER_E_MODEL,
+                   "%s: encode_downsample_rate is %d; its convolutions make a frame of %d samples",
+                   f->where, frame, samples);
+    }
     if (size != d->codebook_size || valid != d->n_codebooks || quantizers < valid ||
-        inner != d->encoder.codebook_dim || frame != d->frame_samples || rate != d->sample_rate ||
-        samples != frame) {
+        inner != d->encoder.codebook_dim || frame != d->frame_samples || rate != d->sample_rate) {
         return f->status = error_set(f->error, UTTER_E_MODEL,
                    "%s: %d codebooks of %d codes, %d samples a frame at %d Hz; the decoder has %d of "
                    "%d, %d at "

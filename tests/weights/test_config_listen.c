@@ -55,7 +55,7 @@ static void unknown_encoders(void **state)
     refused(CODEC, "s/\"num_filters\": *[0-9]+/\"num_filters\":8/", "tensors do not fit");
     refused(CODEC, "s/\"kernel_size\": *7/\"kernel_size\":100/", "kernel_size");
     refused(CODEC, "s/\"encode_downsample_rate\": *1920/\"encode_downsample_rate\":960/",
-        "1920 samples a frame at 24000 Hz");
+        "is 960; its convolutions make a frame of 1920 samples");
     refused(CODEC, "s/\"encoder_valid_num_quantizers\": *16/\"encoder_valid_num_quantizers\":8/",
         "8 codebooks");
     refused(CODEC, "s/\"input_sample_rate\": *24000/\"input_sample_rate\":16000/", "24000 Hz");
