@@ -28,7 +28,7 @@ static void on_idle(void *user)
     conn_close_socket(user, WEBSOCKET_NORMAL, "idle");
 }
 
-static const struct conn_owner owner = {on_gone, NULL, on_message, on_idle};
+static const struct conn_owner owner = {on_gone, NULL, on_message, on_idle, NULL};
 
 static bool admit(struct conn *c, size_t *body_limit, struct refusal *refusal)
 {

@@ -158,7 +158,7 @@ static void workers_of_two_models_do_not_mix(void **state)
     struct server s;
     (void)state;
     for (int other = 0; other < N_OTHERS; other++) {
-        char second[16];
+        char second[sizeof "cuda:" + 11]; /* any int */
         snprintf(second, sizeof second, "cuda:%d", OTHERS + other);
         const char *const devices[] = {"cuda:0", second};
         begin(&s, &options, devices, 2);
