@@ -22,7 +22,7 @@ void bucket_fill(struct bucket *b, const struct bucket_rate *rate, double now)
 double bucket_take(struct bucket *b, const struct bucket_rate *rate, double now, double n)
 {
     bucket_fill(b, rate, now);
-    b->left -= n;
+    b->left = max(b->left - n, -rate->most);
     return max(0.0, -b->left / rate->a_second);
 }
 

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* What may be taken at once, as of a time in seconds; negative: more has been taken than was there. It is filled at an
- * even rate, up to `most`. */
+/* What may be taken at once, as of a time in seconds; negative: more has been taken than was there, of which so much is
+ * forgotten that who stops is free again soon. It is filled at an even rate, up to `most`, and -most is the least. */
 struct bucket {
     double left, at;
 };

@@ -20,6 +20,8 @@ static const double slack = 0.25;
 static const double quiet_s = 1;
 /* Who is patient waits so long, and who is not a little longer than was promised. */
 static const double patient_s = 30, grace_s = 1;
+/* Who is refused is told to come back by then, in seconds, however slow the model. */
+static const double most_retry_s = 3600;
 /* So much more than the mean a text may be. */
 static const double margin = 1.25;
 /* Of English read aloud, until the model has spoken; and the weight of a new speech in the means. */
@@ -133,7 +135,7 @@ bool admission_take(
     if (fault) {
         refuse(refusal, 503, NULL, "%s (%d wait; the next place is free in about %.1f s)", fault,
             s->n_queued, wait);
-        refusal->retry_ms = max((int)(wait * 1000), RETRY_MS);
+        refusal->retry_ms = (int)max(min(wait, most_retry_s) * 1000, (double)RETRY_MS);
         return false;
     }
     return true;

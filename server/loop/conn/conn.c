@@ -150,7 +150,7 @@ static void refuse_head(struct conn *c, int status, const char *why)
     c->keep_alive = false;
     c->server->metrics.rejected[status == 413 ? METRICS_TOO_LARGE : METRICS_INVALID]++;
     conn_refuse(c, &r);
-    if (status != 408) { /* for which it has waited */
+    if (status != 408 && status != 503) { /* has waited for it; is our own lack */
         conn_fault(c);
     }
 }

@@ -68,6 +68,7 @@ struct conn {
     struct budget budget; /* of requests, and of a WebSocket's messages */
     bool keep_alive, chunked_answer, reading;
     bool has_said;           /* a WebSocket: some message has come */
+    bool is_held;            /* is thrown out, and told later */
     bool begun;              /* some of the answer may have left already */
     bool starved;            /* memory was out for what it must be told: nothing may follow */
     struct account *account; /* of the key that the client has shown, or NULL */

@@ -9,8 +9,7 @@ void conn_drain(struct server *s)
     for (c = TAILQ_FIRST(&s->conns); c; c = after) {
         after = TAILQ_NEXT(c, entry);
         bool is_first = c->request_id[0] == 0; /* has just connected, and will ask */
-        bool is_held = c->state == CONN_CLOSING && c->resume_at > 0;
-        if (is_held && !conn_resume(c)) {
+        if (c->is_held && !conn_resume(c)) {
             conn_drop(c);
         } else if (c->state == CONN_HEAD && !c->reading && !is_first && !server_has_come(c->bev)) {
             conn_drop(c);

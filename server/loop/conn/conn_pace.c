@@ -7,8 +7,8 @@
 
 /* Of one connection: the longest request at once. */
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
-/* Who has sent no more than that of late does not rest for what his neighbours send. */
-static const double little = 256 << 10;
+/* Who has sent no more than that of late does not rest for what his neighbours send; and who rests a second is one. */
+static const double little = 256 << 10, most_rest_s = 1;
 
 /* Who is thrown out waits for it no longer. */
 enum { MOST_HELD_S = 2 };
@@ -32,7 +32,7 @@ void conn_pay(struct conn *c)
     double now = clock_seconds(), n = (double)c->n_come,
            wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
     c->n_come = 0;
-    wait = c->bytes.left > byte_rate.most - little ? wait : max(wait, wait_all);
+    wait = c->bytes.left > byte_rate.most - little ? wait : max(wait, min(wait_all, most_rest_s));
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait);
     }
@@ -48,6 +48,7 @@ void conn_rest(struct conn *c, double seconds)
 bool conn_resume(struct conn *c)
 {
     c->resume_at = 0;
+    c->is_held = false;
     if (bufferevent_enable(c->bev, EV_READ | EV_WRITE) != 0) {
         return false;
     }
@@ -60,8 +61,12 @@ void conn_fault(struct conn *c)
 {
     double wait = min(origin_fault(c->origin, clock_seconds()), (double)MOST_HELD_S);
     if (wait > 0 && c->state == CONN_CLOSING && !c->server->draining) {
+        struct evbuffer *in = bufferevent_get_input(c->bev);
+        evbuffer_drain(in, evbuffer_get_length(in));
+        conn_count(c);
         conn_rest(c, wait);
         bufferevent_disable(c->bev, EV_WRITE);
+        c->is_held = true;
         conn_went_on(c);
     }
 }

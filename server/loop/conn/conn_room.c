@@ -15,13 +15,19 @@ enum {
 
 static enum worth worth_of(const struct conn *c)
 {
-    bool is_held = c->state == CONN_CLOSING && c->resume_at > 0,
-         half = c->state == CONN_BODY || (c->state == CONN_HEAD && c->reading);
-    return half || is_held                                    ? WORTH_HALF
-           : c->state == CONN_HEAD || c->state == CONN_LINGER ? WORTH_IDLE
-           : c->state != CONN_SOCKET                          ? WORTHS
-           : c->has_said                                      ? WORTH_SESSION
-                                                              : WORTH_SILENT;
+    switch (c->state) {
+    case CONN_HEAD:
+        return c->reading ? WORTH_HALF : WORTH_IDLE;
+    case CONN_BODY:
+        return WORTH_HALF;
+    case CONN_CLOSING: /* its last answer is not taken yet: is_at_work */
+    case CONN_LINGER:
+        return c->is_held ? WORTH_HALF : WORTH_IDLE;
+    case CONN_SOCKET:
+        return c->has_said ? WORTH_SESSION : WORTH_SILENT;
+    default:
+        return WORTHS;
+    }
 }
 
 static void leave_list(struct conn *c)
@@ -70,17 +76,17 @@ void conn_places(struct server *s)
 /* Who hears something, or is about to, or whose request is there and nobody has looked at it yet. */
 static bool is_at_work(struct conn *c)
 {
-    bool takes =
-        conn_unsent(c) > 0 && clock_seconds() - c->last_write < TAKES_S && c->state != CONN_CLOSING;
+    bool takes = conn_unsent(c) > 0 && clock_seconds() - c->last_write < TAKES_S && !c->is_held;
     return takes || (c->worth == WORTH_IDLE && c->state == CONN_HEAD && server_has_come(c->bev)) ||
            (c->state == CONN_SOCKET && c->owner && c->owner->speaks && c->owner->speaks(c->user));
 }
 
-/* Of those of `from` (NULL: of all) the one that is worth least, and there for longest, if it has not come or gone on
- * since `before`. NULL: there is none. */
-static struct conn *least(struct server *s, struct origin *from, double before, int *n_looks)
+/* Of those of `from` (NULL: of all) that are worth less than `end` the one that is worth least, and there for longest,
+ * if it has not come or gone on since `before`. NULL: there is none. */
+static struct conn *least(
+    struct server *s, struct origin *from, enum worth end, double before, int *n_looks)
 {
-    for (int worth = 0; worth < WORTHS; worth++) {
+    for (int worth = 0; worth < (int)end; worth++) {
         struct conn_list *list = from ? &from->conns[worth] : &s->worth[worth];
         for (struct conn *c; (c = TAILQ_FIRST(list)) && c->went_on <= before && *n_looks > 0;) {
             --*n_looks;
@@ -109,17 +115,23 @@ static void tell(struct conn *c)
     }
 }
 
+/* A session, however long nothing has been spoken on it, is worth more than who has just come and asked nothing: else a
+ * flood that is younger than a second would drive out all sessions. */
+static struct conn *who_goes(struct server *s, struct origin *from, int *n_looks)
+{
+    struct conn *c = least(s, from, WORTH_SESSION, clock_seconds() - JUST_S, n_looks);
+    c = c ? c : least(s, from, WORTH_SESSION, INFINITY, n_looks);
+    return c ? c : least(s, from, WORTHS, INFINITY, n_looks);
+}
+
 bool conn_make_room(struct server *s, const struct sockaddr *newcomer)
 {
     struct origin *most = s->origins.most;
     int n_looks = MOST_LOOKS;
-    double just = clock_seconds() - JUST_S;
-    struct conn *c = least(s, most, just, &n_looks);
-    c = c ? c : least(s, most, INFINITY, &n_looks);
+    struct conn *c = who_goes(s, most, &n_looks);
     /* Whoever holds most of the places gets no more at the cost of others. */
     if (!c && most && most != origin_find(&s->origins, newcomer)) {
-        c = least(s, NULL, just, &n_looks);
-        c = c ? c : least(s, NULL, INFINITY, &n_looks);
+        c = who_goes(s, NULL, &n_looks);
     }
     if (c) {
         tell(c);

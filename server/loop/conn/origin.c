@@ -29,7 +29,7 @@ static size_t row_of(const struct origins *all, const uint64_t network[2])
 {
     uint64_t mixed = (network[0] ^ all->secret) * 0x9E3779B97F4A7C15u;
     mixed = (mixed ^ mixed >> 32 ^ network[1] ^ all->secret >> 7) * 0xD6E8FEB86659FD93u;
-    return (size_t)(mixed >> 32) % ORIGIN_ROWS;
+    return (size_t)(mixed >> 54) % ORIGIN_ROWS; /* the bits into which all others have gone */
 }
 
 void origins_begin(struct origins *all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where connections come from: how many places an address holds, which of its connections could go, how many bytes of
- * it may be read, and how often it may be thrown out at once. An address of IPv6 is its first half, since one customer
- * has as many of them as he likes. */
+ * it may be read, and how often it may be thrown out at once. An address of IPv6 is its first half: within it a
+ * customer has as many as he likes (some have 256 such halves, and are 256 to us). */
 #ifndef SERVER_ORIGIN_H
 #define SERVER_ORIGIN_H
 
