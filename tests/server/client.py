@@ -1,5 +1,6 @@
 # What the tests of the server share: the program as a child, HTTP by the standard library, a small WebSocket client.
 import base64
+import contextlib
 import http.client
 import io
 import json
@@ -221,6 +222,15 @@ class Checks:
     def end(self):
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed or not self.passed else 0
+
+
+def open_files(pid):
+    """What the descriptors of a process stand for."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
 
 
 def wait_for(what, seconds=5, step=0.01):

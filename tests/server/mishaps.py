@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from client import PATIENCE, SANITIZED, Server, Socket, form, tone, wait_for
+from client import PATIENCE, SANITIZED, Server, Socket, form, open_files, tone, wait_for
 
 TEXT = "Hello there."
 
@@ -519,10 +519,8 @@ def long_answers_wait_in_a_file(program):
         for place in (folder, "/nowhere"):
             s = Server(program, "--lanes", "4", env={**os.environ, "TMPDIR": place})
             try:
-                fds = f"/proc/{s.process.pid}/fd"
-
                 def files():
-                    return [to for fd in os.listdir(fds) if (to := os.readlink(f"{fds}/{fd}")).startswith(folder)]
+                    return [path for path in open_files(s.process.pid) if path.startswith(folder)]
                 answers, seen = [], 0
                 asker = threading.Thread(target=lambda: answers.append(s.speak(timeout=200 * PATIENCE, **whole)))
                 asker.start()
