@@ -125,9 +125,7 @@ void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct 
         bool is_end = done + last == n; /* its last row may choose the first frame */
         read_rows(f, lane, rows + done, last, done, is_end ? look_of(lane) : NULL);
     }
-    if (n > 0) {
-        finish_talker(f, &lane, f->x + (last - 1) * f->model->config->talker.width, 1);
-    }
+    finish_talker(f, &lane, f->x + (last - 1) * f->model->config->talker.width, 1);
 }
 
 /* Of n rows that were read: likelihoods of those that have a code. */

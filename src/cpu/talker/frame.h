@@ -31,7 +31,7 @@ utter_status cpu_frame_init(struct cpu_frame *f, const struct model *model, cons
     struct pool *pool, int n_positions, utter_error *error);
 void cpu_frame_fini(struct cpu_frame *f);
 
-/* Rows through the talker; the caller has checked that they fit the tables and the lane. */
+/* n rows (at least 1) through the talker; the caller has checked that they fit the tables and the lane. */
 void cpu_frame_prefill(struct cpu_frame *f, struct cpu_lane *lane, const struct row *rows, int n);
 
 /* The same, and how likely the codes are that come behind them (backend.h, weigh). */
