@@ -125,6 +125,9 @@ static void bad_clones_are_refused(void **state)
     clone_refused(model, pcm, RATE * 3 / 10 - 1, &o, UTTER_E_ARGUMENT, "too short");
     float *silence = calloc(N_SAMPLES, sizeof *silence);
     clone_refused(model, silence, N_SAMPLES, &o, UTTER_E_ARGUMENT, "silent");
+    utter_voice *none = (utter_voice *)1;
+    assert_int_equal(utter_voice_clone(&none, model, "no-such.wav", &o, NULL, NULL), UTTER_E_FILE);
+    assert_null(none);
     for (uint32_t i = 0, hash = 1; i < N_SAMPLES; i++, hash = hash * 1664525u + 1013904223u) {
         silence[i] = (float)(hash >> 8) / 16777216 - 0.5f;
     }

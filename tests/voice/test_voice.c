@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cloned voices and mixtures of them: complete or not there, and why one cannot be. */
+ * Cloned voices and mixtures of them: complete or not there, and why one cannot be; and what is told of
+ * recordings. */
 #include "tests/support.h"
 
 #include <string.h>
 
+#include "voice/clone.h"
 #include "voice/voice.h"
 
 enum { WIDTH = 2 };
@@ -63,9 +65,42 @@ static void mixtures_are_of_one_width(void **state)
     voice_free(&wide);
 }
 
+static void join(void *user, const char *line)
+{
+    char *lines = user;
+    assert_true(strlen(lines) + strlen(line) + 2 < 512);
+    strcat(strcat(lines, line), "\n");
+}
+
+/* What a person is told of a recording that makes a voice worse than it could be, and that a good one is passed over in
+ * silence. */
+static void a_poor_recording_is_told(void **state)
+{
+    static const struct {
+        struct sound_heard heard;
+        const char *lines;
+    } cases[] = {
+        {{.seconds = 10, .rms_db = -20, .clipped = 0.0005}, ""},
+        {{.seconds = 1.25, .rms_db = -20},
+            "the recording is short, 1.2 s; 5 to 15 s of speech make a better voice\n"},
+        {{.seconds = 42, .rms_db = -20},
+            "the recording is long, 42.0 s; 5 to 15 s are enough and start faster\n"},
+        {{.seconds = 10, .rms_db = -50, .clipped = 0.25},
+            "the recording is very quiet, -50 dB: is there speech in it?\n"
+            "25.0% of the recording is clipped; record it less loud\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char lines[512] = "";
+        clone_note_recording(&cases[i].heard, join, lines);
+        assert_string_equal(lines, cases[i].lines);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_poor_recording_is_told),
         cmocka_unit_test(a_clone_is_complete_or_none),
         cmocka_unit_test(the_nearest_preset_is_named),
         cmocka_unit_test(mixtures_are_of_one_width),
