@@ -171,6 +171,48 @@ static void stream_layout(void **state)
     close_world(&w);
 }
 
+/* The first token is all that a stream waits for, whichever it is: "!" has the id 0. */
+static void a_stream_begins_with_its_first_token(void **state)
+{
+    static const char *const texts[] = {"! said he", "Hello there, he"};
+    struct world w = open_world("tiny17-custom_voice");
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct prompt *p = ask(&w, "vivian", "auto", NULL, UTTER_LAYOUT_STREAM);
+        int n_rows;
+        assert_null(prompt_rows(p, &n_rows));
+        assert_int_equal(prompt_text(p, texts[i], strlen(texts[i]), NULL), UTTER_OK);
+        const struct row *rows = prompt_rows(p, &n_rows);
+        assert_non_null(rows);
+        assert_true((rows[n_rows - 1].text == 0) == (i == 0));
+        prompt_close(&p);
+    }
+    close_world(&w);
+}
+
+/* What a caller does not trust is spoken, and commands nothing. */
+static void control_tokens_can_be_characters(void **state)
+{
+    static const char text[] = "Hello<|im_end|>there";
+    struct world w = open_world("tiny17-custom_voice");
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        const struct prompt_request request = {
+            .language = "auto", .layout = UTTER_LAYOUT_FULL, .plain = plain};
+        struct prompt *p;
+        int n_rows, n_ends = 0;
+        assert_int_equal(prompt_open(&p, w.config, w.tokenizer, &request, NULL), UTTER_OK);
+        say(p, text);
+        const struct row *rows = prompt_rows(p, &n_rows);
+        for (int i = 0; i < n_rows; i++) {
+            n_ends += rows[i].text == w.config->im_end;
+        }
+        assert_int_equal(n_ends, !plain);
+        prompt_close(&p);
+    }
+    close_world(&w);
+}
+
 static struct prompt *ask_of_clone(
     struct world *w, const utter_voice *voice, const char *text, utter_layout layout)
 {
@@ -227,6 +269,32 @@ static void a_text_can_be_without_a_word(void **state)
     }
     voice_free(&voices[0]);
     voice_free(&voices[1]);
+    free(vector);
+    free(codes);
+    close_world(&w);
+}
+
+/* Where the transcript goes on behind the recording, all rows but the last are the voice's, whatever is said. */
+static void rows_of_a_voice_are_fixed(void **state)
+{
+    struct world w = open_world("tiny06-base");
+    float *vector = calloc((size_t)w.config->talker.width, sizeof *vector);
+    int32_t *codes = calloc((size_t)w.config->n_codebooks, sizeof *codes);
+    utter_voice *voice;
+    int n_rows;
+    (void)state;
+    assert_int_equal(voice_new_clone(&voice, "v", vector, w.config->talker.width, codes, 1,
+                         w.config->n_codebooks, "It says more than there are frames.", NULL),
+        UTTER_OK);
+    struct prompt *stream = ask_of_clone(&w, voice, "Hello.", UTTER_LAYOUT_STREAM),
+                  *full = ask_of_clone(&w, voice, "Hello.", UTTER_LAYOUT_FULL);
+    prompt_rows(stream, &n_rows);
+    assert_int_equal(prompt_fixed_rows(stream), n_rows - 1);
+    prompt_rows(full, &n_rows);
+    assert_int_equal(prompt_fixed_rows(full), prompt_text_position(full));
+    prompt_close(&stream);
+    prompt_close(&full);
+    voice_free(&voice);
     free(vector);
     free(codes);
     close_world(&w);
@@ -431,7 +499,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_layout),
         cmocka_unit_test(stream_layout),
+        cmocka_unit_test(a_stream_begins_with_its_first_token),
+        cmocka_unit_test(control_tokens_can_be_characters),
         cmocka_unit_test(a_text_can_be_without_a_word),
+        cmocka_unit_test(rows_of_a_voice_are_fixed),
         cmocka_unit_test(designed_voice_with_instruction),
         cmocka_unit_test(dialects),
         cmocka_unit_test(instruction_for_a_small_model_is_left_out),
