@@ -138,6 +138,46 @@ static void test_there(void **state)
     }
 }
 
+/* Of a frame without scores all is as likely, so that a word which only that frame can have said is not certain, and
+ * not out of the question. */
+static void test_blind(void **state)
+{
+    (void)state;
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    const struct planted p = {PLACES, 1, 0, 1, false, true};
+    struct words w = {0};
+    speak(&w, &heads, &p);
+    assert_true(w.at[0].certainty > 0.1f && w.at[0].certainty < 0.6f);
+    words_fini(&w);
+}
+
+/* The words that surprise most are looked into, the worst of them first. */
+static void test_doubts(void **state)
+{
+    (void)state;
+    static const int middles[] = {5, 15, 24, 32}; /* frames of the words */
+    static const float nats[] = {20, 40, 15, 30};
+    static const size_t order[] = {1, 3, 0, 2};
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    const struct planted p = {PLACES, N_FRAMES, 0, N_FRAMES, false, false};
+    const struct words_tokens tokens = {BEGINS, N_TOKENS, true};
+    struct words_doubt doubts[WORDS_DOUBTS];
+    struct words w = {0};
+    speak(&w, &heads, &p);
+    for (int i = 0; i < N_FRAMES; i++) {
+        words_surprise(&w, i, -100);
+    }
+    for (int i = 0; i < 4; i++) {
+        words_surprise(&w, middles[i], nats[i]);
+    }
+    assert_int_equal(words_doubts(&w, &tokens, doubts), 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(doubts[i].word, order[i]);
+        assert_true(doubts[i].surprise == (double)nats[order[i]]);
+    }
+    words_fini(&w);
+}
+
 /* Speech that ends early: what was not heard is told at the end. */
 static void test_unheard(void **state)
 {
@@ -303,6 +343,8 @@ int main(void)
         cmocka_unit_test(test_planted),
         cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_there),
+        cmocka_unit_test(test_blind),
+        cmocka_unit_test(test_doubts),
         cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_guess),
         cmocka_unit_test(test_click),
