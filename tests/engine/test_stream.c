@@ -218,6 +218,36 @@ static void prompts_in_pieces_change_nothing(void **state)
     utter_model_close(&cut);
 }
 
+/* Once it is known what a row takes, a prompt that is read in the time that it may take is read at once. */
+static void a_prompt_that_is_quick_is_one_piece(void **state)
+{
+    utter_model_options o;
+    utter_model *model;
+    utter_error error;
+    (void)state;
+    utter_model_options_init(&o);
+    o.n_threads = o.n_lanes = 2;
+    o.prompt_seconds = 1000;
+    assert_int_equal(utter_model_open(&model, MODEL, &o, &error), UTTER_OK);
+    utter_stream_options long_one = options_of(model, 1, 1);
+    long_one.layout = UTTER_LAYOUT_FULL;
+    for (int i = 0; i < 2; i++) {
+        utter_stream *stream;
+        utter_stream_stats stats = {.size = sizeof stats};
+        int n_steps = 0;
+        assert_int_equal(utter_stream_open(&stream, model, &long_one, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, LONG, strlen(LONG), &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+        for (; stats.n_frames == 0; n_steps++) {
+            assert_int_equal(utter_model_step(model, &error), UTTER_OK);
+            utter_stream_get_stats(stream, &stats);
+        }
+        assert_true(i == 0 ? n_steps > 1 : n_steps == 1);
+        utter_stream_free(&stream);
+    }
+    utter_model_close(&model);
+}
+
 /* The stream's samples by steps of one frame each. */
 static struct result *speak_in_steps(utter_model *model, const utter_stream_options *o)
 {
@@ -358,16 +388,26 @@ static void what_is_out_of_range_is_refused(void **state)
     utter_model_close(&model);
 }
 
-/* How many suit the device is told; on a CPU it is always the same. */
+/* How many suit the device is told, and what they take: on a CPU it is always the same number, and each takes as much
+ * as another. */
 static void lanes_are_found_out(void **state)
 {
     utter_stream *streams[24], *one_more;
     utter_error error;
-    (void)state;
-    utter_model *model = open_with(MODEL, 1, 0);
     utter_model_info info = {.size = sizeof info};
+    uint64_t bytes[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        utter_model *few = open_with(MODEL, 1, 1 + i);
+        assert_int_equal(utter_model_get_info(few, &info), UTTER_OK);
+        bytes[i] = info.memory_bytes;
+        utter_model_close(&few);
+    }
+    assert_true(bytes[1] > bytes[0] && bytes[0] > 0);
+    utter_model *model = open_with(MODEL, 1, 0);
     assert_int_equal(utter_model_get_info(model, &info), UTTER_OK);
     assert_int_equal(info.n_lanes, 24);
+    assert_int_equal(info.memory_bytes, bytes[0] + 23 * (bytes[1] - bytes[0]));
     utter_stream_options o = options_of(model, 6, 3);
     for (int i = 0; i < 24; i++) {
         assert_int_equal(utter_stream_open(&streams[i], model, &o, &error), UTTER_OK);
@@ -387,6 +427,7 @@ int main(void)
         cmocka_unit_test(the_predictor_draws_too),
         cmocka_unit_test(neighbours_change_nothing),
         cmocka_unit_test(prompts_in_pieces_change_nothing),
+        cmocka_unit_test(a_prompt_that_is_quick_is_one_piece),
         cmocka_unit_test(frames_that_wait_for_their_sound_are_the_same),
         cmocka_unit_test(a_full_ring_waits_for_its_reader),
         cmocka_unit_test(a_bound_needs_no_text),
