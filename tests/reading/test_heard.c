@@ -96,8 +96,51 @@ static void test_words(void **state)
     utter_model_close(&model);
 }
 
+/* A word of markup is where the source has what it stands for: both words of a number at the number, as far as to where
+ * the source goes on. */
+static void test_markup(void **state)
+{
+    static const char text[] =
+        "<speak>The <say-as interpret-as='cardinal'>42</say-as> of <em>them</em> left.</speak>";
+    static const char *const words[] = {"The", "42</say-as>", "42</say-as>", "of", "them", "left"};
+    (void)state;
+    utter_model *model;
+    utter_model_options m;
+    utter_reading *reading;
+    utter_stream_options v;
+    utter_reading_options o;
+    struct told told = {.n = 0};
+    float pcm[PIECE];
+    size_t n;
+    utter_model_options_init(&m);
+    m.n_threads = 1;
+    assert_int_equal(
+        utter_model_open(&model, "build/checkpoints/tiny17-custom_voice", &m, NULL), UTTER_OK);
+    utter_stream_options_init(&v, model);
+    utter_reading_options_init(&o);
+    v.words = true;
+    v.max_frames = 6;
+    v.language = "english";
+    o.markup = UTTER_MARKUP_SSML;
+    o.retries = 0;
+    assert_int_equal(utter_reading_open(&reading, model, &v, &o, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, text, strlen(text), NULL), UTTER_OK);
+    assert_int_equal(utter_reading_finish(reading, NULL), UTTER_OK);
+    while (utter_reading_read(reading, pcm, PIECE, &n, NULL) == UTTER_OK) {
+        note(reading, &told);
+    }
+    note(reading, &told);
+    assert_int_equal(told.n, sizeof words / sizeof *words);
+    for (size_t i = 0; i < told.n; i++) {
+        assert_int_equal(told.at[i].bytes, strlen(words[i]));
+        assert_memory_equal(text + told.at[i].at, words[i], told.at[i].bytes);
+    }
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words), cmocka_unit_test(test_markup)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

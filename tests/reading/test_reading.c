@@ -101,6 +101,76 @@ static void a_short_text_is_one_utterance(void **state)
     utter_model_close(&model);
 }
 
+/* Its words too are those of the stream, to the sample. */
+static void words_of_a_short_text_are_the_streams(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 12, 7);
+    utter_reading_options o = reading_options();
+    utter_stream *stream;
+    utter_reading *reading;
+    utter_error error = {0};
+    utter_word wanted[16];
+    float pcm[1920];
+    size_t n, n_words;
+    uint64_t first;
+    voice.words = true;
+    assert_int_equal(utter_stream_open(&stream, model, &voice, &error), UTTER_OK);
+    assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+    while (utter_stream_read(stream, pcm, 1920, &n, &error) == UTTER_OK) {
+    }
+    const utter_word *words = utter_stream_words(stream, &n_words);
+    assert_in_range(n_words, 7, 16);
+    memcpy(wanted, words, n_words * sizeof *words);
+    utter_stream_free(&stream);
+    o.retries = 0;
+    assert_int_equal(utter_reading_open(&reading, model, &voice, &o, &error), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, TEXT, strlen(TEXT), &error), UTTER_OK);
+    assert_int_equal(utter_reading_finish(reading, &error), UTTER_OK);
+    while (utter_reading_read(reading, pcm, 1920, &n, &error) == UTTER_OK) {
+    }
+    words = utter_reading_words(reading, &first, &n);
+    assert_int_equal(first + n, n_words);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(words[i].start, wanted[first + i].start);
+        assert_int_equal(words[i].end, wanted[first + i].end);
+    }
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
+/* Who speaks as the text comes does not lose its lane to others while it waits for more. */
+static void a_reading_keeps_its_lane(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options voice = options_of(model, 3, 7);
+    utter_reading_options o = reading_options();
+    utter_reading *reading;
+    utter_stream *other;
+    utter_error error = {0};
+    static const char text[] = "It was late and dark. ";
+    float pcm[1920];
+    size_t n;
+    o.piece_length = 20;
+    o.retries = 0;
+    assert_int_equal(utter_reading_open(&reading, model, &voice, &o, &error), UTTER_OK);
+    for (int i = 0; i < 3; i++) {
+        utter_status status;
+        assert_int_equal(utter_reading_text(reading, text, strlen(text), &error), UTTER_OK);
+        while ((status = utter_reading_read(reading, pcm, 1920, &n, &error)) == UTTER_OK) {
+        }
+        assert_int_equal(status, UTTER_AGAIN);
+        assert_int_equal(utter_stream_open(&other, model, &voice, &error), UTTER_AGAIN);
+    }
+    utter_reading_free(&reading);
+    assert_int_equal(utter_stream_open(&other, model, &voice, &error), UTTER_OK);
+    utter_stream_free(&other);
+    utter_model_close(&model);
+}
+
 /* How the text came, the size of the reads and lanes change nothing; pieces are those of the text. */
 static void a_long_text_is_whole(void **state)
 {
@@ -428,6 +498,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_text_is_one_utterance),
+        cmocka_unit_test(words_of_a_short_text_are_the_streams),
+        cmocka_unit_test(a_reading_keeps_its_lane),
         cmocka_unit_test(a_long_text_is_whole),
         cmocka_unit_test(what_is_not_whole_is_said_again),
         cmocka_unit_test(lanes_are_kept_at_work),

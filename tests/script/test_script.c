@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "script/script.h"
+#include "script/spell/spell.h"
 
 enum { MOST = 1 << 14, MOST_SPANS = 64 };
 
@@ -170,6 +171,20 @@ static void numbers_are_said_as_their_language_does(void **state)
     }
     assert_true(n_cases >= 340 && n_languages == 10 && n_language >= 25);
     free(table);
+}
+
+/* What lies behind a number is not looked at for its language. */
+static void a_language_is_that_of_the_text(void **state)
+{
+    static const char *const behind[] = {"5", "5\xd0\x96", "5\xe3\x81\x82", "5\xed\x95\x9c"};
+    (void)state;
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
+        assert_string_equal(spell_language("auto", behind[i], 1), "english");
+        assert_string_equal(spell_language(NULL, behind[i], strlen(behind[i])), i == 0   ? "english"
+                                                                                : i == 1 ? "russian"
+                                                                                : i == 2 ? "japanese"
+                                                                                         : "korean");
+    }
 }
 
 /* ---- Markup ---- */
@@ -395,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_said_as_their_language_does),
+        cmocka_unit_test(a_language_is_that_of_the_text),
         cmocka_unit_test(markup_says_how),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(what_is_kept_is_bounded),
