@@ -1,11 +1,12 @@
-"""arbiter.py GOLDEN OUT FP32 FP64: a copy of a golden file of one sound, whose official fp32 samples are moved by FP32
-times their peak, with samples in fp64 added: the old ones, moved by FP64 times the peak."""
+"""arbiter.py GOLDEN OUT FP32 FP64 [N]: a copy of a golden file of one sound, whose official fp32 samples (the first N
+alone) are moved by FP32 times their peak, with samples in fp64 added: the old ones, moved by FP64 times the peak."""
 import array
 import json
 import struct
 import sys
 
-golden, out, *shifts = sys.argv[1:]
+golden, out, *shifts = sys.argv[1:5]
+most = int(sys.argv[5]) if len(sys.argv) > 5 else None
 with open(golden, "rb") as file:
     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
     data = file.read()
@@ -18,7 +19,8 @@ peak = max(map(abs, array.array("f", next(data for name, (_, data) in tensors.it
 for name in [name for name in tensors if name.endswith(("/samples", "/strided"))]:
     entry, old = tensors[name]
     for new, shift in zip((name, name + "_fp64"), map(float, shifts)):
-        moved = array.array("f", [sample + shift * peak for sample in array.array("f", old)])
+        moved = array.array("f", old)
+        moved[:most] = array.array("f", [sample + shift * peak for sample in moved[:most]])
         tensors[new] = dict(entry), moved.tobytes()
 at, body = 0, b""
 for entry, data in tensors.values():

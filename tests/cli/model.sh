@@ -23,3 +23,5 @@ run 'move 2e-3 0; utter verify -m $MODELS/quiet moved'
 run 'move 2e-3 2e-3; utter verify -m $MODELS/quiet moved'
 run 'move 1.2e-3 8e-4; utter verify -m $MODELS/quiet moved'
 run 'move 4e-3 1.5e-3; utter verify -m $MODELS/quiet moved'
+# The first sample alone.
+run 'move 1.5e-3 1.5e-3 1; utter verify -m $MODELS/quiet moved'
