@@ -126,7 +126,7 @@ WHOLE = {
         ("3", 1, "Late."),
         ("4", 1, "The end."),
     ],
-    "subs.vtt": [("1", 1, "Tom & Ann."), ("2", 1, "Late.")],
+    "subs.vtt": [("1", 1, "Tom & Ann. 3 --> 4"), ("2", 1, "Late.")],
 }
 REFUSED = {
     "laughs.epub": "none of the pages that it lists is in it",

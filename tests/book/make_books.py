@@ -82,7 +82,8 @@ NAV = page(
 )
 ONE = page(
     '<h1>Part One</h1><h2 id="c1">Chapter 1</h2><p>It was a&nbsp;dark night.<a epub:type="noteref" href="#n">1</a>'
-    '</p><p>Rain&#8212;and <b>more</b>\n   rain.<br/>Next line.</p><aside epub:type="footnote" id="n">A note.</aside>'
+    '<a role="doc-noteref" href="#m">2</a></p><div role="doc-footnote" id="m">Another note.</div>'
+    '<p>Rain&#8212;and <b>more</b>\n   rain.<br/>Next line.</p><aside epub:type="footnote" id="n">A note.</aside>'
     '<script>alert("never")</script><h2><a id="c2"/>Chapter 2</h2><p>Soft\u00adhyphen.</p><div id="s">In'
     ' a section.</div>'
 )
@@ -346,7 +347,7 @@ write(
 )
 write(
     "subs.vtt",
-    "WEBVTT\n\nNOTE nothing\n\nintro\n00:00.500 --> 00:01.500 align:start\n<v Ann>Tom &amp; Ann.\n\n01:0"
+    "WEBVTT\n\nNOTE nothing\n\nintro\n00:00.500 --> 00:01.500 align:start\n<v Ann>Tom &amp; Ann.\n3 --> 4\n\n01:0"
     "0:00.000 --> 01:00:01.000\nLate.\n",
 )
 write("paper.pdf", b"%PDF-1.4\n%\xe2\xe3\n")

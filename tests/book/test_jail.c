@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,9 +148,58 @@ static void test_failures_are_told(void **state)
     assert_null(answer);
 }
 
+struct watch {
+    pid_t thread; /* that starts the process */
+    atomic_bool ends, seen;
+};
+
+/* Whether the process that this one has started can never get rights again. */
+static void *watch(void *user)
+{
+    struct watch *w = user;
+    char path[64], line[128];
+    long child;
+    while (!w->ends && !w->seen) {
+        snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)w->thread);
+        FILE *file = fopen(path, "re");
+        bool any = file && fscanf(file, "%ld", &child) == 1;
+        if (file) {
+            fclose(file);
+        }
+        snprintf(path, sizeof path, "/proc/%ld/status", child);
+        file = any ? fopen(path, "re") : NULL;
+        while (file && fgets(line, sizeof line, file)) {
+            w->seen |= strcmp(line, "NoNewPrivs:\t1\n") == 0;
+        }
+        if (file) {
+            fclose(file);
+        }
+    }
+    return NULL;
+}
+
+/* Also where it is the superuser who reads a book, whom the filter of calls asks for nothing. */
+static void test_gets_no_new_rights(void **state)
+{
+    (void)state;
+    struct watch w = {.thread = getpid()};
+    pthread_t thread;
+    char *answer;
+    size_t n;
+    assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+    assert_int_equal(run(talk_for_ever, &answer, &n), UTTER_E_FILE);
+    w.ends = true;
+    pthread_join(thread, NULL);
+    assert_true(w.seen);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads_and_answers),
-        cmocka_unit_test(test_has_no_rights), cmocka_unit_test(test_failures_are_told)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_and_answers),
+        cmocka_unit_test(test_has_no_rights),
+        cmocka_unit_test(test_gets_no_new_rights),
+        cmocka_unit_test(test_failures_are_told),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,48 @@ static void test_speaker(void **state)
     }
 }
 
+/* A long paragraph is cut behind a sentence, which no short word ends; where there is none, between words. */
+static void test_cut(void **state)
+{
+    static const char *const cases[][2] = {
+        /* what the first section ends with, and what follows it */
+        {"and heard some jazz.", "There were some, e.g. from the"},
+        {"and heard some jazz.", "There was Mr. Miller, from the"},
+        {"\"Who is there?\"", "There were some, e.g. from the"},
+        {" north", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[8192];
+        size_t n = 0;
+        while (n < 900) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "north ");
+        }
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s %s ", cases[i][0], cases[i][1]);
+        while (n < 4000) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "north ");
+        }
+        const struct chapter chapter = {.text = text};
+        struct sections s = {0};
+        assert_int_equal(
+            sections_add(&s, &chapter, 0, (struct sections_rules){.whole = false}, NULL), UTTER_OK);
+        assert_true(s.n >= 2);
+        const struct section *first = &s.at[0];
+        assert_int_equal(first->end, SECTION_SENTENCE);
+        assert_int_equal(first->text[first->bytes], ' ');
+        assert_ptr_equal(s.at[1].text, first->text + first->bytes + 1);
+        size_t length = strlen(cases[i][0]);
+        assert_memory_equal(first->text + first->bytes - length, cases[i][0], length);
+        sections_fini(&s);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefix), cmocka_unit_test(test_speaker)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_speaker),
+        cmocka_unit_test(test_cut),
+    };
     return cmocka_run_group_tests_name("book sections", tests, NULL, NULL);
 }
