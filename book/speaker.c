@@ -77,7 +77,6 @@ static void ended(void *user, struct task *task, const struct store_entry *entry
     pthread_mutex_lock(&s->lock);
     task->entry = *entry;
     task->ready = true;
-    s->state.n_ready++;
     s->state.ready_bytes += task->section->bytes;
     s->state.spoken_bytes += task->section->bytes;
     s->state.spoken_s += entry->seconds;
@@ -187,7 +186,6 @@ utter_status speaker_start(struct speaker **speaker, const struct speaker_settin
     s->lanes = lanes;
     s->n_lanes = n_lanes;
     for (size_t i = 0; i < n; i++) {
-        s->state.n_ready += tasks[i].ready;
         s->state.ready_bytes += tasks[i].ready ? tasks[i].section->bytes : 0;
     }
     pthread_mutex_init(&s->lock, NULL);

@@ -15,7 +15,6 @@ struct task {
 };
 
 struct speaker_state {
-    size_t n_ready;
     uint64_t ready_bytes;  /* of the text, that are ready */
     uint64_t spoken_bytes; /* of those, the ones that this run has spoken */
     double spoken_s;       /* of sound, that this run has made */

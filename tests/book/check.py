@@ -327,6 +327,8 @@ def check_m4b():
     )
     lufs = float(re.findall(r"I: +(-[0-9.]+) LUFS", meter.stderr)[-1])
     check("loudness", abs(lufs + 23) < 1, lufs, loud.stderr)
+    loud = run(book("plain.txt"), "-o", "m.wav", "--loudness", "-8", folder=folder)
+    check("a loudness that peaks forbid", "note: 3 chapters stay up to" in loud.stderr, loud.stderr)
 
 
 def check_full_disk():
