@@ -58,7 +58,7 @@ static utter_status check_id(const char *id, utter_error *error)
 {
     enum { MOST_ID = 1000, MOST_PART = 200 };
     size_t n = strlen(id);
-    bool good = n > 0 && n <= MOST_ID;
+    bool good = n <= MOST_ID;
     for (const char *part = id; good && part;) {
         size_t length = strcspn(part, "/");
         good = length > 0 && length <= MOST_PART && part[0] != '.';

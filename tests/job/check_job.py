@@ -338,6 +338,11 @@ def check_voices():
         check("voices: the line waits", (status["waiting"], status["failed"]) == (1, 0), status)
         done = told("work", *EMPTY, *model, "--voices", "ours", folder=folder)
         check("voices: who has it", done.get("made") == 1, done)
+    shutil.copy(os.path.join(folder, "theirs", "ann.voice"), os.path.join(folder, "ours", "bnn.voice"))
+    write_manifest(folder, [{"id": name, "text": "Good day.", "voice": name} for name in ("bnn", "ann")])
+    told("submit", *MANIFEST, *model, "--voices", "ours", folder=folder)
+    done = told("work", *EMPTY, *model, "--voices", "ours", folder=folder)
+    check("voices: each line has its own", done.get("made") == 2, done)
 
 
 def check_apart():
@@ -357,6 +362,11 @@ def check_apart():
     check("a file is gone", result.returncode == 3 and list(sounds(folder, "sounds")) == ["text.flac"], result.stderr)
     check("it is missing", (lines[0]["status"], lines[1]["status"]) == ("missing", "done"), lines)
     check("why", "one.txt" in lines[0]["error"], lines)
+    there = ["text.jsonl", "--queue", "other", "--results", "50% done"]
+    write_manifest(folder, [{"id": "text", "text": "It was dark."}], there[0])
+    job("submit", *there, folder=folder)
+    job("work", *there[1:], "--until-empty", folder=folder)
+    check("a name with %", files_below(folder, there[-1], ".flac"), os.listdir(folder))
     for ids in (["a", "a.flac/b"], ["c.flac/d", "c"]):
         write_manifest(folder, [{"id": i, "text": "It was dark."} for i in ids], "both.jsonl")
         job("submit", "both.jsonl", *HERE, folder=folder)

@@ -7,8 +7,8 @@ import os
 import subprocess
 import time
 
-from jobs import check, environment, fresh, job, models, sanitized, sounds, spoken_lines, start, told, utter, wait_for
-from jobs import write_manifest
+from jobs import check, environment, fresh, job, models, sanitized, sounds, spent, spoken_lines, start, told, utter
+from jobs import wait_for, write_manifest
 from store import Store
 
 N = 8
@@ -101,6 +101,10 @@ def check_list(store):
         status = told("status", "lines.jsonl", *THERE, "--quick", folder=folder)
         check(f"s3: list: {kind} in the middle", status.get("results", {}).get("done") == 19, status)
     store.goes_wrong(None, 0)
+    store.order = lambda name: name[::-1]  # some stores keep none
+    status = told("status", "lines.jsonl", *THERE, "--quick", folder=folder)
+    check("s3: list: in any order", status.get("results", {}).get("done") == 19, status)
+    store.order = None
     store.page = 1000
     store.objects.clear()
 
@@ -191,6 +195,25 @@ def check_signal(store):
     store.objects.clear()
 
 
+def check_still(store):
+    """Who waits for a store that takes its time takes no processor meanwhile."""
+    folder = fresh("s3-still")
+    write_manifest(folder, spoken_lines(1))
+    job("submit", "lines.jsonl", *QUEUE, *THERE, folder=folder)
+    n_held = store.n_held
+    store.goes_wrong("held", 1)
+    worker = start("work", *QUEUE, *THERE, "--until-empty", "-q", folder=folder)
+    held = wait_for(lambda: store.n_held > n_held or worker.poll() is not None) and worker.poll() is None
+    before = spent(worker) if held else 0
+    time.sleep(1)
+    used = spent(worker) - before if held else 0
+    store.goes_wrong(None, 0)
+    worker.communicate()
+    check("s3: still", held and used < 0.05, held, used)
+    check("s3: still: done", worker.returncode == 0 and whole(store), worker.returncode)
+    store.objects.clear()
+
+
 def check_voices(store):
     """A worker's voices come from the store, and one that is there by now comes when a line asks for it."""
     folder = fresh("s3-voices")
@@ -238,6 +261,7 @@ def run():
         check_list(store)
         check_faults(store)
         check_signal(store)
+        check_still(store)
         check_voices(store)
         check_refused(store)
     finally:

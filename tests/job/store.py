@@ -109,7 +109,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if asked.get("delimiter") == "/":  # what lies further down is told as its folder
                 names = {prefix + "/".join(name[len(prefix):].split("/")[:1]) + "/" * ("/" in name[len(prefix):])
                          for name in names}
-            names = sorted(names)[int(begin[3:-2]) if begin else 0:]
+            names = sorted(names, key=store.order)[int(begin[3:-2]) if begin else 0:]
             told = [(name[len("/bucket/"):], len(store.objects.get(name, b"")),
                      hashlib.md5(store.objects.get(name, b"")).hexdigest()) for name in names[: store.page]]
             store.n_told += len(told)
@@ -155,6 +155,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Store:
     def __init__(self):
         self.objects, self.puts = {}, []
+        self.order = None  # that names are listed in: a key of sorted
         self.page, self.n_pages, self.n_told, self.n_gets = 1000, 0, 0, 0
         self.lock = threading.Lock()
         self.n_requests, self.every, self.kind = 0, 0, None
