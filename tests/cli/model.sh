@@ -13,6 +13,8 @@ run 'LD_PRELOAD=libportaudio.so.2 ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_or
 run 'utter quantize -m packed --weights q4 -o x'
 run 'utter bench -m $M --words 2 --lanes 1,2 --runs 1 --max-frames 4 --threads 1'
 run 'utter bench -m $M --words 2 --runs 2 --json'
+# What the time to the first sound is made of is all of it.
+run 'utter bench -m $M --words 2 --runs 1 --json | python3 -c "import json, sys; b = json.load(sys.stdin); print(abs(sum(b[\"first_ms\"].values()) - b[\"ttfc_ms\"][\"median\"]) < 1e-3)"'
 run 'utter verify -m $MODELS/eos-first $ROOT/tests/golden/eos-first.safetensors'
 run 'utter verify -m $MODELS/eos-first $ROOT/tests/golden/eos-first.safetensors --json'
 run 'utter verify -m $M $ROOT/tests/golden/eos-first.safetensors'
