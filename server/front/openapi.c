@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/tables/parameters.h"
 #include "server/speech/field_table.h"
 #include "utter.h"
@@ -177,7 +178,7 @@ static void put_route(json_t *paths, const struct route *row, const char *servic
     json_decref(parameters);
 }
 
-json_t *openapi_json(const struct route_table *tables, size_t n)
+char *openapi_text(const struct route_table *tables, size_t n)
 {
     json_t *paths = json_object();
     for (size_t k = 0; k < n; k++) {
@@ -185,10 +186,13 @@ json_t *openapi_json(const struct route_table *tables, size_t n)
             put_route(paths, row, tables[k].service);
         }
     }
-    return json_pack("{s:s,s:{s:s,s:s,s:s,s:{s:s}},s:o,s:{s:o,s:{s:{s:s,s:s},s:{s:s,s:s,s:s}}}}",
+    json_t *all = json_pack("{s:s,s:{s:s,s:s,s:s,s:{s:s}},s:o,s:{s:o,s:{s:{s:s,s:s},s:{s:s,s:s,s:s}}}}",
         "openapi", "3.1.0", "info", "title", "utter", "version", utter_version_text(), "description",
         "Speech over HTTP and WebSocket. /docs shows this for people, with examples.", "license",
         "name", "Apache-2.0", "paths", paths, "components", "schemas", schemas_json(),
         "securitySchemes", "bearer", "type", "http", "scheme", "bearer", "key", "type", "apiKey", "in",
         "header", "name", "X-API-Key");
+    char *text = json_text_write(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(all);
+    return text;
 }

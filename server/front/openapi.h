@@ -3,11 +3,9 @@
 #ifndef SERVER_OPENAPI_H
 #define SERVER_OPENAPI_H
 
-#include <jansson.h>
-
 #include "server/loop/routes.h"
 
-/* The description in OpenAPI 3.1, the caller's; NULL: out of memory. */
-json_t *openapi_json(const struct route_table *tables, size_t n);
+/* The description in OpenAPI 3.1 as JSON, for memory_plain_free; NULL: out of memory. */
+char *openapi_text(const struct route_table *tables, size_t n);
 
 #endif

@@ -193,9 +193,16 @@ static const struct route own_routes[] = {
 static const struct route_table tables[] = {{"utter", own_routes}, {"ElevenLabs", elevenlabs_routes},
     {"Cartesia", cartesia_routes}, {"Deepgram", deepgram_routes}};
 
+/* Of all short answers the one that is dear to put together, and the same for as long as the program runs. */
 static void answer_openapi(struct conn *c)
 {
-    conn_answer_json(c, 200, openapi_json(tables, sizeof tables / sizeof *tables));
+    struct server *s = c->server;
+    s->openapi = s->openapi ? s->openapi : openapi_text(tables, sizeof tables / sizeof *tables);
+    if (s->openapi) {
+        conn_answer(c, 200, JSON, s->openapi, strlen(s->openapi));
+    } else {
+        conn_answer_json(c, 503, NULL);
+    }
 }
 
 static const char *without_version(const char *path)

@@ -362,6 +362,7 @@ static void server_fini(struct server *s)
     voices_close(s);
     keys_free(s);
     voice_map_free(s);
+    memory_plain_free(s->openapi);
     for (size_t i = 0; i < sizeof s->signals / sizeof *s->signals; i++) {
         if (s->signals[i]) {
             event_free(s->signals[i]);

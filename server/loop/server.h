@@ -135,6 +135,7 @@ struct server {
     struct wyoming *wyoming;
     int n_wyoming;     /* its clients */
     json_t *voice_map; /* of --voice-map, or NULL */
+    char *openapi;     /* what /openapi.json answers, or NULL: nobody has asked */
     struct metrics metrics;
     bool draining;
     double drain_until,
