@@ -513,6 +513,38 @@ static void one_connection_asks_so_often_a_second(void **state)
     close(c.socket);
 }
 
+/* Others of the address have asked for more than it may have. */
+static void ask_too_much(const struct client *c)
+{
+    for (int i = 0; i < 100000; i++) {
+        origin_ask(c->conn->origin, clock_seconds(), 1);
+    }
+}
+
+static void one_address_asks_so_often_a_second(void **state)
+{
+    enum { LONG_S = 2 };
+    (void)state;
+    begin();
+    struct client again = come("10.0.0.1"), seldom = come("10.0.0.1"), socket = come("10.0.0.1"),
+                  other = come("10.0.0.2");
+    SAY(&socket, SOCKET), turn();
+    assert_int_equal(socket.conn->state, CONN_SOCKET);
+    ask_too_much(&again);
+    seldom.conn->asked_at -= LONG_S;
+    SAY(&again, ASKS), SAY(&seldom, ASKS), SAY(&socket, SAYS), SAY(&other, ASKS), turn();
+    assert_int_equal(other.conn->state, CONN_ANSWER);
+    assert_int_equal(seldom.conn->state, CONN_ANSWER);
+    assert_true(again.conn->state == CONN_HEAD && again.conn->resume_at > 0);
+    assert_true(socket.conn->has_said && socket.conn->resume_at > 0);
+    ask_too_much(&again); /* and nobody waits for ever for that */
+    conn_tick(&s, clock_seconds() + LONG_S), turn();
+    assert_int_equal(again.conn->state, CONN_ANSWER);
+    assert_true(socket.conn->state == CONN_SOCKET && socket.conn->resume_at <= 0);
+    end();
+    close(again.socket), close(seldom.socket), close(socket.socket), close(other.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +561,7 @@ int main(void)
         cmocka_unit_test(who_sends_too_much_waits),
         cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
         cmocka_unit_test(one_connection_asks_so_often_a_second),
+        cmocka_unit_test(one_address_asks_so_often_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

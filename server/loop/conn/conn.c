@@ -186,6 +186,11 @@ static bool take_head(struct conn *c)
         c->reading = true;
         c->deadline = deadline_after(c->server, HEAD_S);
         conn_went_on(c);
+        double wait = conn_ask(c);
+        if (wait > 0) {
+            conn_rest(c, wait);
+            return false;
+        }
     }
     if (head == 0) {
         if (n >= HTTP_HEAD_BYTES) {
@@ -381,7 +386,7 @@ static void take_frames(struct conn *c)
         }
         bool whole = take_frame(c, &event, &used);
         turn_bytes += used;
-        double wait = budget_take(&c->budget, clock_seconds(), used);
+        double wait = conn_say(c, used);
         if (whole) {
             answer_frame(c, &event);
         }

@@ -62,7 +62,8 @@ struct conn {
     double deadline;      /* 0: none */
     double last_write;    /* when the client took bytes */
     double read_at;       /* when the request was whole */
-    double resume_at;     /* one that has sent too much is read again then; 0: it is being read */
+    double asked_at;      /* when it came, or the last request or message did */
+    double resume_at;     /* who has sent or asked too much is read again then; 0: it is being read */
     size_t n_come;        /* bytes that have been read and not paid for yet */
     struct bucket bytes;  /* that may be read */
     struct budget budget; /* of requests, and of a WebSocket's messages */

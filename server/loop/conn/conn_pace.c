@@ -9,6 +9,9 @@
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
 /* Who has sent no more than that of late does not rest for what his neighbours send; and who rests a second is one. */
 static const double little = 256 << 10, most_rest_s = 1;
+/* As a part of a request, of what an address may ask: what language models write comes word by word, and behind one
+ * proxy may stand the listeners of four GPUs, which speak 45 texts a second each. */
+static const double a_message = 0.5;
 
 /* Who is thrown out waits for it no longer. */
 enum { MOST_HELD_S = 2 };
@@ -24,6 +27,7 @@ bool conn_pace(struct conn *c)
 {
     c->bytes = bucket_full(&byte_rate, clock_seconds());
     budget_begin(&c->budget, clock_seconds());
+    c->asked_at = clock_seconds();
     return evbuffer_add_cb(bufferevent_get_input(c->bev), on_come, c) != NULL;
 }
 
@@ -36,6 +40,27 @@ void conn_pay(struct conn *c)
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait);
     }
+}
+
+/* Where many connections of one address share what it may ask, each asks again only so long after it has asked before.
+ * So who asks now and then does not rest for what his neighbours ask, who has just connected rests, and in the end each
+ * has its turn however much is asked meanwhile. */
+static double ask(struct conn *c, double n)
+{
+    double now = clock_seconds(), since = now - c->asked_at;
+    c->asked_at = now;
+    return min(origin_ask(c->origin, now, n), most_rest_s) - since;
+}
+
+double conn_ask(struct conn *c)
+{
+    return ask(c, 1);
+}
+
+double conn_say(struct conn *c, size_t bytes)
+{
+    double wait = budget_take(&c->budget, clock_seconds(), bytes);
+    return max(wait, ask(c, a_message));
 }
 
 void conn_rest(struct conn *c, double seconds)

@@ -16,6 +16,10 @@ void conn_went_on(struct conn *c);
 
 bool conn_pace(struct conn *c); /* begins to count what comes; false: out of memory */
 void conn_pay(struct conn *c);  /* for what has come: it may be too much for now */
+/* A request begins, or a message of so many bytes has come. Returns for how many seconds it should rest, before the
+ * request is looked at or behind the message, in which more may have come; not above 0: go on. */
+double conn_ask(struct conn *c);
+double conn_say(struct conn *c, size_t bytes);
 /* Not now: others have their turn first, before it and, from now on, before what it hears. conn_resume: false: it
  * cannot be read any more. */
 void conn_rest(struct conn *c, double seconds);

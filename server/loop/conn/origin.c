@@ -10,6 +10,9 @@
 /* Of everybody behind one proxy together: four of the longest requests a second, or nine at once. The front end reads
  * as much in a twentieth of a second. */
 static const struct bucket_rate byte_rate = {64 << 20, 128 << 20};
+/* Connections and requests, most of which the front end does in 10 to 25 us. A proxy asks for less on behalf of
+ * everybody behind it. */
+static const struct bucket_rate ask_rate = {5000, 5000};
 static const struct bucket_rate fault_rate = {20, 50};
 
 static void network_of(uint64_t network[2], const struct sockaddr *from)
@@ -56,8 +59,10 @@ void origins_end(struct origins *all)
 static bool is_as_good_as_new(struct origin *o, double now)
 {
     bucket_fill(&o->bytes, &byte_rate, now);
+    bucket_fill(&o->asks, &ask_rate, now);
     bucket_fill(&o->faults, &fault_rate, now);
-    return o->bytes.left >= byte_rate.most && o->faults.left >= fault_rate.most;
+    return o->bytes.left >= byte_rate.most && o->asks.left >= ask_rate.most &&
+           o->faults.left >= fault_rate.most;
 }
 
 void origins_tick(struct origins *all, double now)
@@ -95,6 +100,7 @@ static struct origin *origin_new(struct origins *all, const struct sockaddr *fro
     }
     network_of(o->network, from);
     o->bytes = bucket_full(&byte_rate, now);
+    o->asks = bucket_full(&ask_rate, now);
     o->faults = bucket_full(&fault_rate, now);
     for (int i = 0; i < WORTHS; i++) {
         TAILQ_INIT(&o->conns[i]);
@@ -133,6 +139,11 @@ void origin_leave(struct origins *all, struct origin *o, int places, double now)
 double origin_take(struct origin *o, double now, double bytes)
 {
     return bucket_take(&o->bytes, &byte_rate, now, bytes);
+}
+
+double origin_ask(struct origin *o, double now, double n)
+{
+    return bucket_take(&o->asks, &ask_rate, now, n);
 }
 
 double origin_fault(struct origin *o, double now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where connections come from: how many places an address holds, which of its connections could go, how many bytes of
- * it may be read, and how often it may be thrown out at once. An address of IPv6 is its first half: within it a
- * customer has as many as he likes (some have 256 such halves, and are 256 to us). */
+ * it may be read, how often it may ask, and how often it may be thrown out at once. An address of IPv6 is its first
+ * half: within it a customer has as many as he likes (some have 256 such halves, and are 256 to us). */
 #ifndef SERVER_ORIGIN_H
 #define SERVER_ORIGIN_H
 
@@ -28,7 +28,7 @@ struct origin {
     uint64_t network[2];
     int n_conns;
     struct conn_list conns[WORTHS]; /* those that could go */
-    struct bucket bytes, faults;
+    struct bucket bytes, asks, faults;
 };
 
 /* Those that have connections, and those that have sent much, or were thrown out, a moment ago: who is thrown out and
@@ -54,6 +54,9 @@ struct origin *origin_enter(struct origins *all, const struct sockaddr *from, in
 void origin_leave(struct origins *all, struct origin *o, int places, double now);
 /* So many bytes of it have been read. Returns for how many seconds those should rest who send much; 0: go on. */
 double origin_take(struct origin *o, double now, double bytes);
+/* So many connections or requests of it have come. Returns for how many seconds those should rest who ask again and
+ * again; 0: go on. */
+double origin_ask(struct origin *o, double now, double n);
 /* One of it is thrown out. Returns for how many seconds that should be put off; 0: at once. */
 double origin_fault(struct origin *o, double now);
 
