@@ -134,6 +134,34 @@ static void an_idle_stream_hastens_nobody(void **state)
     close_two(&t);
 }
 
+/* Pieces of prompts are as large as their time allows: the first prompt is believed as it is, for it is all that is
+ * known. Three tries, should the machine stop this process between two looks at the clock. */
+static void the_first_prompt_tells_what_rows_take(void **state)
+{
+    bool told = false;
+    (void)state;
+    for (int i = 0; i < 3 && !told; i++) {
+        utter_model *model = open_with(MODEL, 1, 1);
+        utter_stream_options o = options_of(model, 1, 1);
+        utter_stream_stats stats = {.size = sizeof stats};
+        utter_stream *stream;
+        utter_error error;
+        float pcm[1920];
+        size_t n;
+        o.layout = UTTER_LAYOUT_FULL;
+        assert_int_equal(utter_stream_open(&stream, model, &o, &error), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, TEXT, strlen(TEXT), &error), UTTER_OK);
+        assert_int_equal(utter_stream_finish(stream, &error), UTTER_OK);
+        assert_int_equal(utter_stream_read(stream, pcm, 1920, &n, &error), UTTER_OK);
+        assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+        double row_s = model->engine.context.prompt_clock.row_s;
+        told = row_s * stats.n_rows > 0.5 * stats.prefill_s;
+        utter_stream_free(&stream);
+        utter_model_close(&model);
+    }
+    assert_true(told);
+}
+
 static void every_end_has_its_reason(void **state)
 {
     static const struct {
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(one_without_room_ends_alone),
         cmocka_unit_test(a_held_stream_stands_still),
         cmocka_unit_test(an_idle_stream_hastens_nobody),
+        cmocka_unit_test(the_first_prompt_tells_what_rows_take),
         cmocka_unit_test(every_end_has_its_reason),
         cmocka_unit_test(what_is_not_a_number_ends_as_an_error),
         cmocka_unit_test(another_thread_may_cancel),

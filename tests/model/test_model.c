@@ -233,6 +233,18 @@ static void a_row_is_read_in_every_type(void **state)
     assert_true(row[0] == 1 && row[1] == -2 && row[2] == 0x1p-24f);
     weight_row(&(struct weight){f32, DTYPE_F32, 1, 3}, 0, row);
     assert_true(row[0] == 1 && row[1] == -2 && row[2] == 0.5f);
+    enum { COLS = 64 };
+    float full[2][COLS], back[COLS];
+    char *block = malloc(pack_block_bytes(DTYPE_Q8, COLS));
+    for (int i = 0; i < 2 * COLS; i++) {
+        full[i / COLS][i % COLS] = (float)i / (2 * COLS);
+    }
+    pack_block(block, DTYPE_Q8, full[0], 2, COLS);
+    weight_row(&(struct weight){block, DTYPE_Q8, 2, COLS}, 1, back);
+    for (int i = 0; i < COLS; i++) {
+        assert_true(back[i] > full[1][i] - 0.01f && back[i] < full[1][i] + 0.01f);
+    }
+    free(block);
 }
 
 /* The last 1,024 ids of the talker's table, as far as there are so many, and what the codec lacks. */
