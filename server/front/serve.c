@@ -419,6 +419,7 @@ int serve_run(const struct serve_options *options)
 int serve_child(int n, char **arguments)
 {
     if (n == 2 && strcmp(arguments[0], "serve-worker") == 0) {
+        memory_keep_little(); /* long sounds that leave when all of them is made, each of another length */
         return worker_main(atoi(arguments[1]));
     }
     if (n == 5 && strcmp(arguments[0], "serve-clone") == 0) {

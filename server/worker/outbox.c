@@ -53,7 +53,7 @@ static void *work(void *user)
         bool gone = false;
         send_bytes(box->socket, box->sending.bytes, box->sending.n, 0, &gone);
         pthread_mutex_lock(&box->lock);
-        box->sending.n = 0;
+        wire_fini(&box->sending); /* a long sound that came at once, when all of it was made */
         box->failed = box->failed || gone;
         pthread_cond_broadcast(&box->changed);
     }

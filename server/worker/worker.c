@@ -61,22 +61,20 @@ static void flush_out(struct worker *w)
 
 static struct slot *find_slot(struct worker *w, uint32_t id)
 {
-    for (int i = 0; i < w->n_lanes; i++) {
-        if (w->slots[i].reading && w->slots[i].id == id) {
-            return &w->slots[i];
-        }
+    struct slot *slot = w->slots, *end = slot + w->n_lanes;
+    while (slot < end && !(slot->reading && slot->id == id)) {
+        slot++;
     }
-    return NULL;
+    return slot < end ? slot : NULL;
 }
 
 static struct slot *free_slot(struct worker *w)
 {
-    for (int i = 0; i < w->n_lanes; i++) {
-        if (!w->slots[i].reading) {
-            return &w->slots[i];
-        }
+    struct slot *slot = w->slots, *end = slot + w->n_lanes;
+    while (slot < end && slot->reading) {
+        slot++;
     }
-    return NULL;
+    return slot < end ? slot : NULL;
 }
 
 static utter_status find_voice(
@@ -209,6 +207,9 @@ static void take_messages(struct worker *w, int wait_ms)
 {
     struct wire_message m;
     size_t used;
+    if (wait_ms > 0) { /* nobody speaks: what a long sound took that came at once goes back */
+        wire_fini(&w->out);
+    }
     receive(w, wait_ms);
     while (next_message(w, &m, &used)) {
         handle(w, &m);
@@ -350,12 +351,11 @@ static void step(struct worker *w)
 
 static bool any_can_step(const struct worker *w)
 {
-    for (int i = 0; i < w->n_lanes; i++) {
-        if (slot_can_step(&w->slots[i])) {
-            return true;
-        }
+    bool any = false;
+    for (int i = 0; i < w->n_lanes && !any; i++) {
+        any = slot_can_step(&w->slots[i]);
     }
-    return false;
+    return any;
 }
 
 static void run(struct worker *w)

@@ -114,7 +114,12 @@ void *memory_reserve(size_t bytes)
 
 void memory_rest(void *block, size_t bytes)
 {
-    madvise(block, bytes, MADV_DONTNEED);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)block + bytes) & ~(page - 1);
+    if (begin < end) {
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
 }
 
 void memory_release(void *block, size_t bytes)

@@ -25,7 +25,8 @@ void memory_plain_free(void *block);                  /* accepts NULL */
 void memory_keep_little(void);
 
 /* Address space that takes real memory only where it is touched (zeroed), for caches whose final size
- * is not known. NULL when refused. memory_rest gives the real memory back, the addresses stay. */
+ * is not known. NULL when refused. memory_rest gives the real memory of the pages that lie whole in it back, the
+ * addresses stay. */
 void *memory_reserve(size_t bytes);
 void memory_rest(void *block, size_t bytes);
 void memory_release(void *block, size_t bytes); /* accepts NULL */

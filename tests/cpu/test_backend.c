@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/numeric.h"
+#include "base/threads.h"
+#include "cpu/talker/lane.h"
 #include "tests/cpu/backend_run.h"
 
 /* What one utterance gave. */
@@ -137,6 +139,38 @@ static void test_reset(void **state)
     cpu->close(&b);
     free(alone);
     free(again);
+    model_close(&model);
+}
+
+/* What an utterance took behind so many positions goes back to the system, in every layer; zeros are there then. */
+static void test_long_lane_rests(void **state)
+{
+    enum { KEPT = 512, CAPACITY = 4096 };
+    (void)state;
+    struct model *model = open_model(MODEL);
+    const struct stack_config *shape = &model->config->talker;
+    const size_t one = (size_t)shape->n_kv_heads * (size_t)shape->head, layer = CAPACITY * one;
+    struct pool *pool = pool_new(1);
+    struct cpu_vocoder *vocoder;
+    struct cpu_lane lane = {0};
+    assert_int_equal(cpu_vocoder_open(&vocoder, model, kern_find(NULL), pool, NULL), UTTER_OK);
+    assert_int_equal(cpu_lane_init(&lane, model, vocoder, CAPACITY, NULL), UTTER_OK);
+    float *const caches[] = {lane.talker.keys, lane.talker.values};
+    for (int n = KEPT; n <= KEPT + 1; n++) {
+        for (size_t i = 0; i < 2 * (size_t)shape->n_layers * layer; i++) {
+            caches[i % 2][i / 2] = 1;
+        }
+        lane.position = n;
+        cpu_lane_reset(&lane, model, vocoder, &SETTINGS);
+        for (int i = 0; i < 2 * shape->n_layers; i++) {
+            const float *cache = caches[i % 2] + (size_t)(i / 2) * layer;
+            assert_true(cache[0] == 1 && cache[KEPT * one - 1] == 1);
+            assert_true(cache[layer / 2] == (n > KEPT ? 0 : 1));
+        }
+    }
+    cpu_lane_fini(&lane, model);
+    cpu_vocoder_close(&vocoder);
+    pool_free(pool);
     model_close(&model);
 }
 
@@ -436,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_long_lane_rests),
         cmocka_unit_test(test_prefill_pieces),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_forced),

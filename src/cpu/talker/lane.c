@@ -6,8 +6,9 @@
 
 #include "base/memory.h"
 
-/* A cache larger than this goes back to the system at reset; a smaller one stays for the next utterance. */
-enum { KEEP_BYTES = 256 << 20 };
+/* Positions whose memory stays for the next utterance. What a longer one took behind them goes back to the system at
+ * reset: else each lane would come to keep what the longest that it ever said took. */
+enum { KEEP_POSITIONS = 512 };
 
 /* Values of keys, or of values, of one position. */
 static size_t position_values(const struct stack_config *shape)
@@ -79,14 +80,22 @@ void cpu_lane_fini(struct cpu_lane *lane, const struct model *model)
     *lane = (struct cpu_lane){0};
 }
 
+/* A cache is [n_layers][capacity][values of a position in a layer]. */
+static void rest_behind_kept(float *cache, int64_t capacity, const struct stack_config *shape)
+{
+    const int64_t one = (int64_t)shape->n_kv_heads * shape->head;
+    for (int i = 0; i < shape->n_layers; i++) {
+        memory_rest(cache + (i * capacity + KEEP_POSITIONS) * one,
+            (size_t)((capacity - KEEP_POSITIONS) * one) * sizeof *cache);
+    }
+}
+
 void cpu_lane_reset(struct cpu_lane *lane, const struct model *model, const struct cpu_vocoder *vocoder,
     const struct lane_settings *settings)
 {
-    if ((uint64_t)lane->position * cpu_lane_position_bytes(model->config) > KEEP_BYTES) {
-        size_t bytes =
-            (size_t)lane->talker.capacity * position_values(&model->config->talker) * sizeof(float);
-        memory_rest(lane->talker.keys, bytes);
-        memory_rest(lane->talker.values, bytes);
+    if (lane->position > KEEP_POSITIONS) {
+        rest_behind_kept(lane->talker.keys, lane->talker.capacity, &model->config->talker);
+        rest_behind_kept(lane->talker.values, lane->talker.capacity, &model->config->talker);
     }
     lane->settings = *settings;
     lane->position = 0;
