@@ -367,10 +367,10 @@ simulate: $(B)/tests/sim/simulate ## lives of the server in a simulated world; S
 # What the transcripts of the program play on.
 $(B)/tests/cli/libportaudio.so.2: $(B)/tests/cli/portaudio.o
 	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
-# What the server's memory fails by.
-$(B)/tests/server/lacks.so: $(B)/tests/server/lacks.o
+# What the server's memory fails by, and what is held of it.
+$(B)/tests/server/lacks.so $(B)/tests/server/held.so: %.so: %.o
 	$(CC) $(ALL_LDFLAGS) -shared $^ -o $@
-LOADED := $(B)/tests/cli/libportaudio.so.2 $(B)/tests/server/lacks.so
+LOADED := $(B)/tests/cli/libportaudio.so.2 $(B)/tests/server/lacks.so $(B)/tests/server/held.so
 
 test-programs: $(TESTS) $(REPLAYS) $(B)/tests/sim/simulate $(LOADED)
 
@@ -502,7 +502,7 @@ build/checkpoints/least-small: $(B)/tools/make_model
 day: $(B)/utter ## 24 hours' worth of turns through every dialect, 1,000 contexts opened and dropped: nothing grows, no lane is left
 	@python3 tests/dialects/day.py $(B)/utter
 
-soak: $(B)/utter ## days of clients and faults of every kind, mixed: all are served or told, memory, descriptors and threads stay; SECONDS=259200, SEED=1, RATE=6
+soak: $(B)/utter $(B)/tests/server/held.so ## days of clients and faults of every kind, mixed: all are served or told, memory, descriptors and threads stay; SECONDS=259200, SEED=1, RATE=6
 	@python3 tests/server/soak.py $(B)/utter $(or $(SECONDS),259200) $(or $(SEED),1) $(or $(RATE),6)
 
 page: $(B)/utter checkpoints ## the pages at / and /docs in Chromium: what is heard, contrast, keyboard; pictures in build/page

@@ -7,6 +7,8 @@ import http.client
 import json
 import os
 import pathlib
+import re
+import resource
 import socket
 import subprocess
 import sys
@@ -48,6 +50,7 @@ class Told(Socket):
 
 
 day.Socket = Told
+resource.setrlimit(resource.RLIMIT_NOFILE, 2 * resource.getrlimit(resource.RLIMIT_NOFILE)[1:])  # see crowd
 
 
 def connect(s, stranger=False):
@@ -121,12 +124,17 @@ def dialect(soak, draw):
 
 
 def batch(soak, draw):
-    """Some of it in the background, where none of it counts on a turn."""
+    """Some of it in the background, where none of it counts on a turn, nor on a busy machine on an end."""
     background = draw.random() < 0.5
     items = [{"input": draw.choice(TEXTS), "response_format": "pcm", "seed": 1, "voice": "clara"}
              for _ in range(draw.randrange(1, 4))]
-    status, _, body = soak.server.ask("POST", "/v1/audio/speech/batch", {
-        "items": [{**item, "background": background} for item in items] + [{"input": ""}]})
+    body = {"items": [{**item, "background": background} for item in items] + [{"input": ""}]}
+    try:
+        status, _, body = soak.server.ask("POST", "/v1/audio/speech/batch", body, timeout=60 if background else 300)
+    except TimeoutError:
+        if not background:
+            raise
+        return "not done"
     if status != 200:
         raise ConnectionError(f"told: {status} {body[:200]}")
     results = json.loads(body)["results"]
@@ -148,8 +156,9 @@ def job(soak, draw):
             f.writelines(json.dumps({"id": f"l{i}", "text": text}) + "\n" for i, text in enumerate(TEXTS[:3]))
         places = ["--queue", folder + "/queue", "--results", folder + "/results"]
         subprocess.run([soak.program, "job", "submit", manifest, *places], check=True, capture_output=True, timeout=60)
-        work = subprocess.Popen([soak.program, "job", "work", "-q", *places, "--until-empty", "--key", KEY,
-                                 "--server", f"http://127.0.0.1:{soak.server.port}"], stderr=subprocess.PIPE)
+        # Also where this process is killed it ends.
+        work = subprocess.Popen(["timeout", "90", soak.program, "job", "work", "-q", *places, "--until-empty", "--key",
+                                 KEY, "--server", f"http://127.0.0.1:{soak.server.port}"], stderr=subprocess.PIPE)
         try:
             _, said = work.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -366,6 +375,23 @@ def flood(soak, draw):
     return name
 
 
+def crowd(soak, draw):
+    """Another address wants more than all places: who listens has what he asked for all the same. Not full: it came so
+    soon behind another that the server let it wait."""
+    places = int(re.search(r"(\d+) connections", soak.server.ready)[1])
+    before, clients = soak.server.metric("connections_crowded_total"), []
+    try:
+        end = time.time() + 5
+        while len(clients) < places + 100 and time.time() < end:
+            clients.append(connect(soak.server, stranger=True))
+        full = soak.server.metric("connections_crowded_total") > before
+        listen(soak, draw)
+        return "full" if full else "not full"
+    finally:
+        for c in clients:
+            c.close()
+
+
 # How often each happens.
 DEEDS = {listen: 30, converse: 14, dialect: 20, batch: 2, job: 0.3, look: 6, upload: 4, leave: 10, read_slowly: 0.6,
-         be_silent: 2, attack: 25, flood: 0.6}
+         be_silent: 2, attack: 25, flood: 0.6, crowd: 0.03}
