@@ -37,4 +37,8 @@ run 'printf "Hello there.\n" | utter tokens -m $M -'
 run 'utter tokens -m $M --pretokenizer native 2026'
 run '1_say $M "Hello there." one.wav; head -c 4 one.wav; echo'
 run '3_codes $M "Hello there." | tail -n 1'
+run 'utter tokens -m $M - </dev/zero'
+# What a terminal shows meanwhile: of one piece, and of several.
+run 'python3 "$HERE/terminal.py" "N s spoken, N x real time" utter say -m $MODELS/loop --no-guard -v ryan --greedy --max-frames 2000 -o t.wav "Hello there."; rm t.wav'
+run 'python3 "$HERE/terminal.py" "N s spoken, N % of the text, N x real time, N:N left" utter say -o t.wav "$(printf "The train left the old station at noon, and nobody was told. %.0s" {1..8})"; rm t.wav'
 run 'ls -A'

@@ -7,6 +7,9 @@ run 'sed -n "s/.*\"start_s\":\([0-9.]*\),\"end_s\":\([0-9.]*\).*/\1 \2/p" t.json
 run 'utter say -q -o t.wav --times t.srt "$TEXT"; sed "s/[0-9]*:[0-9:,]*/T/g" t.srt; awk "length > 42 && !/-->/" t.srt'
 run 'utter say -q -o t.wav --times t.vtt "$TEXT"; sed "s/[0-9]*:[0-9:.]*/T/g; s/<T>//g" t.vtt'
 run 'utter say -q -o t.wav --times t.ass "$TEXT"; sed -n "s/[0-9]*:[0-9:.]*/T/g; s/{.k[0-9]*}//g; /^Dialogue/p" t.ass'
+# All formats have the same times; a cue ends at a pause.
+run 'utter say -q -o t.wav --times t.srt "$TEXT"; python3 "$HERE/clocks.py" t.srt t.ass'
+run 'utter say -q -o t.wav --markup tags --times t.srt "Please feed the cat[pause:2s], and the dog."; grep -c -e "-->" t.srt'
 run 'utter say -q -o t.wav --times - --speed 2 "One two." >t.json; utter say -q -o t.wav --times u.json "One two."; cat t.json u.json | sed -n "s/.*\"end_s\":\([0-9.]*\).*/\1/p" | awk "{e[NR] = \$1} END {print (e[4] / e[2] > 1.99 && e[4] / e[2] < 2.01)}"'
 run 'utter say -q -o t.wav -m $MODELS/tiny17-custom_voice -v ryan --max-frames 9 --times t.json Hello there.; tail -c 21 t.json'
 run 'utter align-heads | grep -c follows; ls $XDG_CACHE_HOME/utter | sed "s/[0-9a-f]\{16\}/HASH/"'

@@ -58,6 +58,7 @@ def mcp_with_a_handshake(program):
     for wrong in ({"text": " "}, {}, {"text": 5}, {"text": "x", "voice": "nobody"}, {"text": "x", "language": "tlh"}):
         r = m.call("speak", **wrong)
         assert r["isError"] and r["content"][0]["text"], (wrong, r)
+        assert ("list_voices" in r["content"][0]["text"]) == ("voice" in wrong), (wrong, r)  # what helps
     for wrong, code in ((b"{", -32700), (b"[]", -32600), (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600)):
         m.send(wrong)
         assert json.loads(m.p.stdout.readline())["error"]["code"] == code, wrong
