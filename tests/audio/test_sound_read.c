@@ -292,6 +292,25 @@ static void a_part(void **state)
     free(data);
 }
 
+/* Of what is too long the part that is proposed is where it is loud, not where it hisses. */
+static void the_loud_part_is_proposed(void **state)
+{
+    enum { RATE = 8000, FROM_S = 20, TO_S = 40, ALL_S = 50 };
+    size_t bytes;
+    float *x = malloc(ALL_S * RATE * sizeof *x);
+    const struct sound_limits limits = {.seconds = 30};
+    (void)state;
+    for (int t = 0; t < ALL_S * RATE; t++) {
+        x[t] = t >= FROM_S * RATE && t < TO_S * RATE ? 0.3f : 0.002f;
+        x[t] *= t & 32 ? 1.0f : -1.0f;
+    }
+    uint8_t *data =
+        make_file("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, RATE, 1, x, ALL_S * RATE, &bytes);
+    refused(data, bytes, &limits, "the 15 s with the least silence go from 20 s to 35 s");
+    free(data);
+    free(x);
+}
+
 static void broken_samples(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -457,6 +476,7 @@ int main(void)
         cmocka_unit_test(not_a_sound_file),
         cmocka_unit_test(outside_the_ranges),
         cmocka_unit_test(a_part),
+        cmocka_unit_test(the_loud_part_is_proposed),
         cmocka_unit_test(broken_samples),
         cmocka_unit_test(bombs_and_lies),
         cmocka_unit_test(lost_ends),

@@ -2,6 +2,7 @@
 run 'utter say --print-text "Plain [pause:1s] <b>text</b> stays: 3."'
 run 'utter say --print-text --markup ssml "<speak>Hi <break time=\"1s\"/>AT&amp;T. <voice name=\"miles\">Me</voice></speak>"'
 run 'utter say --print-text --markup tags "[voice:miles]Hello [pause:500ms]there. [smile:big][/voice]Bye."'
+run 'utter say --print-text --markup tags "[volume:50%]Softly. [volume:100%]And [rate:120%]quickly."'
 run 'utter say --print-text --markup auto "<speak><emphasis>One</emphasis> two</speak>"'
 run 'utter say --print-text --spell-out "On May 3, 2024 I paid \$3.50 for 2 km."'
 run 'utter say --print-text --spell-out -l de "Am 3. Mai um 14:30 Uhr: 3,50 €"'
