@@ -345,6 +345,21 @@ def check_voices():
     check("voices: each line has its own", done.get("made") == 2, done)
 
 
+def check_not_whole():
+    """A sound that may lack words is there all the same, and told of."""
+    folder = fresh("not-whole")
+    model = ["-m", os.path.join(models, "loop")]
+    text = "Hello there. It was a warm day in the middle of the summer."
+    write_manifest(folder, [{"id": "a", "text": text, "voice": "ryan"}])
+    job("submit", *MANIFEST, *model, folder=folder)
+    result = job("work", *EMPTY, *model, folder=folder)
+    check("not whole", result.returncode == 3, result.returncode, result.stderr)
+    status = told("status", *MANIFEST, *model, folder=folder)["results"]
+    check("not whole: counted", (status["done"], status["not_whole"]) == (1, 1), status)
+    result = job("collect", *COLLECT, *model, folder=folder)
+    check("not whole: collected", result.returncode == 3 and len(sounds(folder, "sounds")) == 1, result)
+
+
 def check_apart():
     """A manifest with other options is another submission; a file that is gone costs its own line."""
     folder = fresh("apart")
@@ -443,6 +458,7 @@ try:
     check_keys()
     check_cut_submission()
     check_voices()
+    check_not_whole()
     check_apart()
     check_trouble()
     check_nats.run(whole, many)
