@@ -4,25 +4,25 @@
 
 #include "base/minmax.h"
 
-/* A model that writes text says 200 words a second at most; a whole page comes as one message of some kilobytes. Two
- * seconds' worth may come at once after a silence. */
+/* A model that writes text says 200 words a second at most; a whole page comes as one message of some kilobytes. After
+ * a silence as much as in two seconds may come at once. */
 static const struct bucket_rate message_rate = {500, 1000}, byte_rate = {1 << 20, 2 << 20};
 
 struct bucket bucket_full(const struct bucket_rate *rate, double now)
 {
-    return (struct bucket){rate->most, now};
+    return (struct bucket){rate->at_once, now};
 }
 
 void bucket_fill(struct bucket *b, const struct bucket_rate *rate, double now)
 {
-    b->left = min(b->left + rate->a_second * (now - b->at), rate->most);
+    b->left = min(b->left + rate->a_second * (now - b->at), rate->at_once);
     b->at = now;
 }
 
 double bucket_take(struct bucket *b, const struct bucket_rate *rate, double now, double n)
 {
     bucket_fill(b, rate, now);
-    b->left = max(b->left - n, -rate->most);
+    b->left = max(b->left - n, -rate->at_once);
     return max(0.0, -b->left / rate->a_second);
 }
 

@@ -6,13 +6,13 @@
 
 #include <stddef.h>
 
-/* What may be taken at once, as of a time in seconds; negative: more has been taken than was there, of which so much is
- * forgotten that who stops is free again soon. It is filled at an even rate, up to `most`, and -most is the least. */
+/* What may be taken, as of a time in seconds; negative: more has been taken than was there, of which so much is
+ * forgotten that who stops is free again soon. It is filled at an even rate, up to `at_once`; the least is -at_once. */
 struct bucket {
     double left, at;
 };
 struct bucket_rate {
-    double a_second, most;
+    double a_second, at_once;
 };
 
 /* A full one. */

@@ -88,7 +88,7 @@ struct server {
     struct event_base *base;
     struct port *ports[SERVER_PORTS]; /* NULL: closed, or not wanted */
     struct event *tick, *signals[4];
-    struct conn_list conns, worth[WORTHS]; /* worth: those that could go (conn_room.c) */
+    struct conn_list conns, could_go[WORTHS]; /* could_go: see conn_room.c */
     struct origins origins;
     int n_conns, most_conns, n_lingering; /* n_lingering: those in CONN_LINGER */
     size_t held_bytes, unsent_bytes;      /* of all clients */

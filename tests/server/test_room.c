@@ -92,7 +92,7 @@ static void end(void)
         conn_drop(c);
     }
     turn();
-    assert_null(s.origins.most);
+    assert_null(s.origins.majority);
     origins_end(&s.origins);
     assert_int_equal(s.origins.n_left, 0);
     event_base_free(s.base);
@@ -317,8 +317,8 @@ static struct origin *enter(const char *address, int places)
 static void leave_all(void)
 {
     struct origin *o;
-    for (int i = 0; i < ORIGIN_ROWS; i++) {
-        while ((o = LIST_FIRST(&s.origins.rows[i]))) {
+    for (int i = 0; i < ORIGIN_CHAINS; i++) {
+        while ((o = LIST_FIRST(&s.origins.chains[i]))) {
             origin_leave(&s.origins, o, PLACES, 0);
         }
     }
@@ -339,18 +339,18 @@ static void addresses_are_told_apart(void **state)
         assert_int_equal(enter(pairs[i].one, PLACES) == enter(pairs[i].other, PLACES), pairs[i].same);
         leave_all();
     }
-    /* Neighbours do not stand in one row, whatever the secret. */
+    /* Neighbours do not stand in one chain, whatever the secret. */
     for (s.origins.secret = 1; s.origins.secret < 1u << 31; s.origins.secret *= 37) {
-        int n_rows = 0;
+        int n_chains = 0;
         for (int i = 0; i < 256; i++) {
             char address[32];
             snprintf(address, sizeof address, "192.168.%d.%d", i % 4, i);
             enter(address, PLACES);
         }
-        for (int i = 0; i < ORIGIN_ROWS; i++) {
-            n_rows += !LIST_EMPTY(&s.origins.rows[i]);
+        for (int i = 0; i < ORIGIN_CHAINS; i++) {
+            n_chains += !LIST_EMPTY(&s.origins.chains[i]);
         }
-        assert_true(n_rows > 100);
+        assert_true(n_chains > 100);
         leave_all();
     }
     end();

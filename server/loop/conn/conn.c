@@ -151,7 +151,7 @@ static void refuse_head(struct conn *c, int status, const char *why)
     c->server->metrics.rejected[status == 413 ? METRICS_TOO_LARGE : METRICS_INVALID]++;
     conn_refuse(c, &r);
     if (status != 408 && status != 503) { /* has waited for it; is our own lack */
-        conn_fault(c);
+        conn_thrown_out(c);
     }
 }
 
@@ -322,7 +322,7 @@ static void look_ahead(struct conn *c, const uint8_t *head, size_t head_bytes)
         if (websocket_foresee(c->socket, head, head_bytes, piece, (size_t)m, &event) == WEBSOCKET_BAD) {
             evbuffer_drain(in, n);
             conn_close_socket(c, event.close_code, event.fault);
-            conn_fault(c);
+            conn_thrown_out(c);
             return;
         }
         at += (size_t)m;
@@ -351,7 +351,7 @@ static bool take_frame(struct conn *c, struct websocket_event *event, size_t *us
     evbuffer_drain(in, progress == WEBSOCKET_BAD ? n : *used);
     if (progress == WEBSOCKET_BAD) {
         conn_close_socket(c, event->close_code, event->fault);
-        conn_fault(c);
+        conn_thrown_out(c);
     } else if (progress == WEBSOCKET_EVENT && conn_unsent(c) > 2 * LIMIT_UNSENT) {
         conn_close_socket(c, WEBSOCKET_POLICY, ""); /* asks and asks, and takes no answer */
         return false;

@@ -43,7 +43,7 @@ struct conn_service {
 typedef json_t *conn_refusal_json(const struct refusal *refusal);
 
 struct conn {
-    TAILQ_ENTRY(conn) entry, of_all, of_origin; /* the last two: where `worth` has a list */
+    TAILQ_ENTRY(conn) entry, of_all, of_origin; /* the last two: in lists of its worth */
     struct server *server;
     struct origin *origin;
     enum worth worth;

@@ -36,7 +36,7 @@ void conn_pay(struct conn *c)
     double now = clock_seconds(), n = (double)c->n_come,
            wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
     c->n_come = 0;
-    wait = c->bytes.left > byte_rate.most - little ? wait : max(wait, min(wait_all, most_rest_s));
+    wait = c->bytes.left > byte_rate.at_once - little ? wait : max(wait, min(wait_all, most_rest_s));
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait);
     }
@@ -82,9 +82,9 @@ bool conn_resume(struct conn *c)
     return true;
 }
 
-void conn_fault(struct conn *c)
+void conn_thrown_out(struct conn *c)
 {
-    double wait = min(origin_fault(c->origin, clock_seconds()), (double)MOST_HELD_S);
+    double wait = min(origin_throw_out(c->origin, clock_seconds()), (double)MOST_HELD_S);
     if (wait > 0 && c->state == CONN_CLOSING && !c->server->draining) {
         struct evbuffer *in = bufferevent_get_input(c->bev);
         evbuffer_drain(in, evbuffer_get_length(in));

@@ -25,6 +25,6 @@ double conn_say(struct conn *c, size_t bytes);
 void conn_rest(struct conn *c, double seconds);
 bool conn_resume(struct conn *c);
 /* It has been told that it is thrown out for what it sent. That leaves the later the more its address is. */
-void conn_fault(struct conn *c);
+void conn_thrown_out(struct conn *c);
 
 #endif

@@ -33,8 +33,8 @@ static enum worth worth_of(const struct conn *c)
 static void leave_list(struct conn *c)
 {
     if (c->worth < WORTHS) {
-        TAILQ_REMOVE(&c->server->worth[c->worth], c, of_all);
-        TAILQ_REMOVE(&c->origin->conns[c->worth], c, of_origin);
+        TAILQ_REMOVE(&c->server->could_go[c->worth], c, of_all);
+        TAILQ_REMOVE(&c->origin->could_go[c->worth], c, of_origin);
         c->worth = WORTHS;
     }
 }
@@ -45,8 +45,8 @@ void conn_went_on(struct conn *c)
     c->worth = worth_of(c);
     c->went_on = clock_seconds();
     if (c->worth < WORTHS) {
-        TAILQ_INSERT_TAIL(&c->server->worth[c->worth], c, of_all);
-        TAILQ_INSERT_TAIL(&c->origin->conns[c->worth], c, of_origin);
+        TAILQ_INSERT_TAIL(&c->server->could_go[c->worth], c, of_all);
+        TAILQ_INSERT_TAIL(&c->origin->could_go[c->worth], c, of_origin);
     }
 }
 
@@ -71,7 +71,7 @@ void conn_places(struct server *s)
 {
     TAILQ_INIT(&s->conns);
     for (int i = 0; i < WORTHS; i++) {
-        TAILQ_INIT(&s->worth[i]);
+        TAILQ_INIT(&s->could_go[i]);
     }
     origins_begin(&s->origins);
 }
@@ -90,7 +90,7 @@ static struct conn *least(
     struct server *s, struct origin *from, enum worth end, double before, int *n_looks)
 {
     for (int worth = 0; worth < (int)end; worth++) {
-        struct conn_list *list = from ? &from->conns[worth] : &s->worth[worth];
+        struct conn_list *list = from ? &from->could_go[worth] : &s->could_go[worth];
         for (struct conn *c; (c = TAILQ_FIRST(list)) && c->went_on <= before && *n_looks > 0;) {
             --*n_looks;
             if (!is_at_work(c)) {
@@ -129,11 +129,11 @@ static struct conn *who_goes(struct server *s, struct origin *from, int *n_looks
 
 bool conn_make_room(struct server *s, const struct sockaddr *newcomer)
 {
-    struct origin *most = s->origins.most;
+    struct origin *majority = s->origins.majority;
     int n_looks = MOST_LOOKS;
-    struct conn *c = who_goes(s, most, &n_looks);
+    struct conn *c = who_goes(s, majority, &n_looks);
     /* Whoever holds most of the places gets no more at the cost of others. */
-    if (!c && most && most != origin_find(&s->origins, newcomer)) {
+    if (!c && majority && majority != origin_find(&s->origins, newcomer)) {
         c = who_goes(s, NULL, &n_looks);
     }
     if (c) {

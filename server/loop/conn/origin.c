@@ -13,7 +13,7 @@ static const struct bucket_rate byte_rate = {64 << 20, 128 << 20};
 /* Connections and requests, most of which the front end does in 10 to 25 us. A proxy asks for less on behalf of
  * everybody behind it. */
 static const struct bucket_rate ask_rate = {5000, 5000};
-static const struct bucket_rate fault_rate = {20, 50};
+static const struct bucket_rate throw_rate = {20, 50};
 
 static void network_of(uint64_t network[2], const struct sockaddr *from)
 {
@@ -28,16 +28,16 @@ static void network_of(uint64_t network[2], const struct sockaddr *from)
     }
 }
 
-static size_t row_of(const struct origins *all, const uint64_t network[2])
+static size_t chain_of(const struct origins *all, const uint64_t network[2])
 {
     uint64_t mixed = (network[0] ^ all->secret) * 0x9E3779B97F4A7C15u;
     mixed = (mixed ^ mixed >> 32 ^ network[1] ^ all->secret >> 7) * 0xD6E8FEB86659FD93u;
-    return (size_t)(mixed >> 54) % ORIGIN_ROWS; /* the bits into which all others have gone */
+    return (size_t)(mixed >> 54) % ORIGIN_CHAINS; /* the bits into which all others have gone */
 }
 
 void origins_begin(struct origins *all)
 {
-    *all = (struct origins){.most = NULL};
+    *all = (struct origins){.majority = NULL};
 }
 
 static void forget(struct origins *all, struct origin *o)
@@ -49,8 +49,8 @@ static void forget(struct origins *all, struct origin *o)
 
 void origins_end(struct origins *all)
 {
-    for (size_t i = 0; i < ORIGIN_ROWS; i++) {
-        for (struct origin *o; (o = LIST_FIRST(&all->rows[i]));) {
+    for (size_t i = 0; i < ORIGIN_CHAINS; i++) {
+        for (struct origin *o; (o = LIST_FIRST(&all->chains[i]));) {
             forget(all, o);
         }
     }
@@ -60,16 +60,16 @@ static bool is_as_good_as_new(struct origin *o, double now)
 {
     bucket_fill(&o->bytes, &byte_rate, now);
     bucket_fill(&o->asks, &ask_rate, now);
-    bucket_fill(&o->faults, &fault_rate, now);
-    return o->bytes.left >= byte_rate.most && o->asks.left >= ask_rate.most &&
-           o->faults.left >= fault_rate.most;
+    bucket_fill(&o->thrown_out, &throw_rate, now);
+    return o->bytes.left >= byte_rate.at_once && o->asks.left >= ask_rate.at_once &&
+           o->thrown_out.left >= throw_rate.at_once;
 }
 
 void origins_tick(struct origins *all, double now)
 {
-    for (size_t i = 0; i < ORIGIN_ROWS && all->n_left > 0; i++) {
+    for (size_t i = 0; i < ORIGIN_CHAINS && all->n_left > 0; i++) {
         struct origin *o, *after;
-        for (o = LIST_FIRST(&all->rows[i]); o; o = after) {
+        for (o = LIST_FIRST(&all->chains[i]); o; o = after) {
             after = LIST_NEXT(o, entry);
             if (o->n_conns == 0 && is_as_good_as_new(o, now)) {
                 forget(all, o);
@@ -83,7 +83,7 @@ struct origin *origin_find(struct origins *all, const struct sockaddr *from)
     uint64_t network[2];
     struct origin *o;
     network_of(network, from);
-    LIST_FOREACH(o, &all->rows[row_of(all, network)], entry)
+    LIST_FOREACH(o, &all->chains[chain_of(all, network)], entry)
     {
         if (o->network[0] == network[0] && o->network[1] == network[1]) {
             return o;
@@ -101,11 +101,11 @@ static struct origin *origin_new(struct origins *all, const struct sockaddr *fro
     network_of(o->network, from);
     o->bytes = bucket_full(&byte_rate, now);
     o->asks = bucket_full(&ask_rate, now);
-    o->faults = bucket_full(&fault_rate, now);
+    o->thrown_out = bucket_full(&throw_rate, now);
     for (int i = 0; i < WORTHS; i++) {
-        TAILQ_INIT(&o->conns[i]);
+        TAILQ_INIT(&o->could_go[i]);
     }
-    LIST_INSERT_HEAD(&all->rows[row_of(all, o->network)], o, entry);
+    LIST_INSERT_HEAD(&all->chains[chain_of(all, o->network)], o, entry);
     all->n_left++;
     return o;
 }
@@ -119,7 +119,7 @@ struct origin *origin_enter(struct origins *all, const struct sockaddr *from, in
     all->n_left -= o->n_conns == 0;
     o->n_conns++;
     if (o->n_conns > places / 2) {
-        all->most = o;
+        all->majority = o;
     }
     return o;
 }
@@ -127,8 +127,8 @@ struct origin *origin_enter(struct origins *all, const struct sockaddr *from, in
 void origin_leave(struct origins *all, struct origin *o, int places, double now)
 {
     o->n_conns--;
-    if (all->most == o && o->n_conns <= places / 2) {
-        all->most = NULL;
+    if (all->majority == o && o->n_conns <= places / 2) {
+        all->majority = NULL;
     }
     all->n_left += o->n_conns == 0;
     if (o->n_conns == 0 && (is_as_good_as_new(o, now) || all->n_left > ORIGINS_LEFT)) {
@@ -146,7 +146,7 @@ double origin_ask(struct origin *o, double now, double n)
     return bucket_take(&o->asks, &ask_rate, now, n);
 }
 
-double origin_fault(struct origin *o, double now)
+double origin_throw_out(struct origin *o, double now)
 {
-    return bucket_take(&o->faults, &fault_rate, now, 1);
+    return bucket_take(&o->thrown_out, &throw_rate, now, 1);
 }

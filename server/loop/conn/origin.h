@@ -27,18 +27,18 @@ struct origin {
     LIST_ENTRY(origin) entry;
     uint64_t network[2];
     int n_conns;
-    struct conn_list conns[WORTHS]; /* those that could go */
-    struct bucket bytes, asks, faults;
+    struct conn_list could_go[WORTHS];
+    struct bucket bytes, asks, thrown_out;
 };
 
 /* Those that have connections, and those that have sent much, or were thrown out, a moment ago: who is thrown out and
  * comes back begins where he was. */
-enum { ORIGIN_ROWS = 1024, ORIGINS_LEFT = 4096 };
+enum { ORIGIN_CHAINS = 1024, ORIGINS_LEFT = 4096 };
 struct origins {
-    LIST_HEAD(, origin) rows[ORIGIN_ROWS];
-    uint64_t secret;     /* the server's, so that nobody can choose addresses of one row */
-    int n_left;          /* without connections */
-    struct origin *most; /* who holds more than half of all places, or NULL */
+    LIST_HEAD(, origin) chains[ORIGIN_CHAINS];
+    uint64_t secret;         /* the server's, so that nobody can choose addresses of one chain */
+    int n_left;              /* without connections */
+    struct origin *majority; /* who holds more than half of all places, or NULL */
 };
 
 void origins_begin(struct origins *all);
@@ -58,6 +58,6 @@ double origin_take(struct origin *o, double now, double bytes);
  * again; 0: go on. */
 double origin_ask(struct origin *o, double now, double n);
 /* One of it is thrown out. Returns for how many seconds that should be put off; 0: at once. */
-double origin_fault(struct origin *o, double now);
+double origin_throw_out(struct origin *o, double now);
 
 #endif
