@@ -23,6 +23,7 @@
 #include "server/front/route.h"
 #include "server/loop/address.h"
 #include "server/loop/conn/conn.h"
+#include "server/loop/conn/lapse.h"
 #include "server/loop/conn/port.h"
 #include "server/loop/jobs.h"
 #include "server/loop/links.h"
@@ -131,6 +132,13 @@ static bool start_listening(struct server *s)
     }
     freeaddrinfo(found);
     return s->ports[PORT_HTTP] != NULL;
+}
+
+static void on_lapse(void *user, evutil_socket_t file)
+{
+    conn_lapsed(user, file);
+    links_lapsed(user, file);
+    wyoming_lapsed(user, file);
 }
 
 /* ---- The end ---- */
@@ -373,6 +381,7 @@ static void server_fini(struct server *s)
     }
     close_ports(s);
     event_base_free(s->base);
+    lapse_end();
     spare_end();
     memory_free(s->ready_bytes);
 }
@@ -396,6 +405,7 @@ int serve_run(const struct serve_options *options)
         }
         return 2;
     }
+    lapse_begin(on_lapse, &s);
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
         random = (uint64_t)getpid();
     }

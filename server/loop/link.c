@@ -281,8 +281,9 @@ static bool start_worker(struct link *l)
 /* There is no worker any more, wherever its process is in its end. */
 static void cut_off(struct link *l)
 {
-    bufferevent_free(l->socket);
+    struct bufferevent *socket = l->socket;
     l->socket = NULL;
+    bufferevent_free(socket);
     if (l->pid > 0) {
         kill(l->pid, SIGKILL);
     }

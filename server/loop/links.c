@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "server/loop/conn/lapse.h"
 #include "server/loop/log.h"
 #include "server/protocol/devices.h"
 
@@ -184,6 +185,20 @@ void links_tick(struct server *s, double now)
         s->worked_at = now;
     } else if (s->options->idle_minutes > 0 && now - s->worked_at > 60 * s->options->idle_minutes) {
         rest(s);
+    }
+}
+
+void links_lapsed(struct server *s, evutil_socket_t file)
+{
+    const struct link *idle = s->background.link;
+    LINKS_FOREACH(l, s)
+    {
+        if (l->socket) {
+            lapse_tell(l->socket, file);
+        }
+    }
+    if (idle && idle->socket) {
+        lapse_tell(idle->socket, file);
     }
 }
 

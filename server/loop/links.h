@@ -29,6 +29,8 @@ struct link *links_idle(struct server *s);
 void links_want(struct server *s);
 /* Called by the loop a few times a second. */
 void links_tick(struct server *s, double now);
+/* As conn_lapsed: of a worker's socket, which is lost with it. */
+void links_lapsed(struct server *s, evutil_socket_t file);
 /* Some child has ended. */
 void links_reap(struct server *s, pid_t pid, int status);
 

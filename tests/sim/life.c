@@ -336,9 +336,7 @@ static void draw_client(struct client_plan *p)
         p->kind = draw_chance(0.6) ? CLIENT_ELSE : CLIENT_TALK;
         p->leaves_s = p->kind == CLIENT_TALK ? draw_wait(10) : p->leaves_s;
     }
-    /* Not where calls fail: a descriptor that cannot be taken from epoll turns the front end in circles, and no alarm
-     * rings meanwhile. */
-    p->handshake_s = !failing && draw_chance(0.3) ? draw_between(0, 0.7) : 0;
+    p->handshake_s = draw_chance(0.3) ? draw_between(0, 0.7) : 0;
     int reading = draw_below(20);
     p->reading = reading == 0   ? READS_AS_HEARD
                  : reading == 1 ? READS_SLOWLY

@@ -20,6 +20,7 @@
 #include "server/dialects/wyoming/wyoming_message.h"
 #include "server/loop/address.h"
 #include "server/loop/budget.h"
+#include "server/loop/conn/lapse.h"
 #include "server/loop/conn/port.h"
 #include "server/loop/spare.h"
 #include "server/speech/speech.h"
@@ -542,6 +543,17 @@ void wyoming_drain(struct server *s)
             bufferevent_set_timeouts(c->bev, &linger, &stall); /* what it asks is on its way */
         } else if (!c->speech) {
             client_free(c);
+        }
+    }
+}
+
+void wyoming_lapsed(struct server *s, evutil_socket_t file)
+{
+    struct client *c;
+    if (s->wyoming) {
+        TAILQ_FOREACH(c, &s->wyoming->clients, entry)
+        {
+            lapse_tell(c->bev, file);
         }
     }
 }

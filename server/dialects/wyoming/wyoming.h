@@ -9,6 +9,8 @@
 bool wyoming_open(struct server *s);
 /* A drain has begun: as conn_drain. */
 void wyoming_drain(struct server *s);
+/* As conn_lapsed. */
+void wyoming_lapsed(struct server *s, evutil_socket_t file);
 void wyoming_close(struct server *s);
 
 #endif

@@ -12,6 +12,7 @@
 #include "server/loop/account.h"
 #include "server/loop/address.h"
 #include "server/loop/conn/conn_parts.h"
+#include "server/loop/conn/lapse.h"
 #include "server/loop/spare.h"
 
 enum {
@@ -475,6 +476,15 @@ static void on_event(struct bufferevent *b, short what, void *user)
         conn_starve(user);
     } else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
         conn_drop(user);
+    }
+}
+
+void conn_lapsed(struct server *s, evutil_socket_t file)
+{
+    struct conn *c;
+    TAILQ_FOREACH(c, &s->conns, entry)
+    {
+        lapse_tell(c->bev, file);
     }
 }
 

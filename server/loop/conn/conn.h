@@ -131,6 +131,8 @@ void conn_close_socket(struct conn *c, int code, const char *reason);
 
 /* Deadlines; called a few times a second. True: not all yet, to be called again when nothing else waits. */
 bool conn_tick(struct server *s, double now);
+/* If the file is that of a connection, it ends (server/loop/conn/lapse.h). */
+void conn_lapsed(struct server *s, evutil_socket_t file);
 /* A drain has begun: those that wait for a next request are closed. Those whose first one is on its way have a second
  * for it, as have those that come from now on. */
 void conn_drain(struct server *s);
