@@ -109,7 +109,7 @@ def http(s, port, text, interrupted):
               b"Content-Length: 15\r\n\r\n{\"input\":\"No.\"}", 0.01)
     else:
         status, _, answer = s.ask("POST", path, body)
-        assert status == 200 and len(answer) > 1000, (path, status)
+        assert status == 200 and len(answer) > 1000, (path, status, answer[:200])
 
 
 def wyoming(s, port, text, interrupted):

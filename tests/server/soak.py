@@ -73,6 +73,7 @@ class Soak:
         self.long_s = min(seconds / 2, 3 * 3600)
         self.busy_s = min(45, seconds / 6)
         self.lives, self.told_to_end = self.new_lives(), False
+        self.has_marks = False  # the worker: see fill_lanes
         self.wyoming = free_port()
         for name in ("voices", "tmp", "held"):
             os.mkdir(f"{folder}/{name}")
@@ -309,6 +310,7 @@ class Soak:
         for name, one, *_ in self.reading():
             if name == "worker":
                 self.born[one] = time.time()
+        self.has_marks = True
 
     def befall(self):
         """One fault after another, while clients are busy."""
@@ -322,8 +324,7 @@ class Soak:
                 if deadly:
                     self.lives = self.lives[1:] or self.new_lives()
                     self.life_began = time.time()
-                if deadly and self.lives[0] == self.long_s:
-                    self.fill_lanes()
+                self.has_marks = self.has_marks and not deadly
             except Exception as e:
                 self.fault("befall", repr(e)[:500])
 
@@ -371,6 +372,8 @@ class Soak:
         with concurrent.futures.ThreadPoolExecutor(CREW + 1) as crew:
             while not self.over():
                 self.be_busy(crew)
+                if self.lives[0] == self.long_s and not self.has_marks:
+                    self.fill_lanes()  # while nobody else wants a lane
                 self.be_quiet()
                 if time.time() - shown > min(300, self.seconds / 6):
                     self.progress()
