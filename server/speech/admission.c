@@ -42,10 +42,14 @@ void admission_learn(struct server *s, size_t text_bytes, double seconds)
     }
 }
 
+static double left_of(const struct server *s, const struct admission_speech *p)
+{
+    return (double)p->text_bytes * s->admission.seconds_a_byte / p->speed - p->made_s;
+}
+
 double admission_need(const struct server *s, const struct admission_speech *p)
 {
-    double expected = (double)p->text_bytes * s->admission.seconds_a_byte / p->speed;
-    double left = min(max(expected - p->made_s, least_left_s), most_left_s);
+    double left = min(max(left_of(s, p), least_left_s), most_left_s);
     return left / (left + max(p->in_hand_s, 0.0));
 }
 
@@ -85,6 +89,13 @@ int admission_free(const struct link *l, double promised)
     return max(n_free, 0);
 }
 
+bool admission_ends_in_time(const struct link *l, const struct admission_speech *p)
+{
+    /* The worker's speed is shared by those that run. */
+    const double lane_speed = speed_of(l) / max(l->n_running, 1);
+    return left_of(l->server, p) <= 1e-3 * l->server->options->patience_ms * lane_speed;
+}
+
 /* How long one more would wait: as many end in a second as the speed and their mean length say. */
 static double wait_of(const struct server *s, int n_ahead)
 {
@@ -117,9 +128,12 @@ static const char *fault_of(
         return *wait > 0 ? "no more first sounds can be made in time" : NULL;
     }
     /* The queue takes up what comes at once after a quiet time; when more come for longer, it would only make all of
-     * them late. */
+     * them late. Where those that run have come at once as well, none of them ends yet, whatever the mean says. */
     bool burst = s->admission.crowded_since <= 0 || now->time - s->admission.crowded_since <= patience;
-    return burst && *wait <= patience ? NULL : "no more speeches can be made as fast as they are heard";
+    *wait = n_ahead > now->n_ending ? max(*wait, patience) : *wait;
+    return burst && n_ahead <= now->n_ending && *wait <= patience
+               ? NULL
+               : "no more speeches can be made as fast as they are heard";
 }
 
 bool admission_take(

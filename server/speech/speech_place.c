@@ -16,14 +16,28 @@ bool speech_has_text(const struct speech *p, double now)
     return p->text_ended || now - p->moved_at < text_gap_s;
 }
 
+static struct admission_speech about(const struct speech *p, double now)
+{
+    return (struct admission_speech){
+        p->text_bytes, p->speed, p->made_s, p->first_samples > 0 ? p->heard_until - now : 0};
+}
+
 static double need(const struct speech *p, double now)
 {
     if (p->background || p->paused || p->ended || !speech_has_text(p, now) || !speech_is_wanted(p)) {
         return 0;
     }
-    const struct admission_speech about = {
-        p->text_bytes, p->speed, p->made_s, p->first_samples > 0 ? p->heard_until - now : 0};
-    return admission_need(p->server, &about);
+    const struct admission_speech as_it_is = about(p, now);
+    return admission_need(p->server, &as_it_is);
+}
+
+/* Those in the background make room at once, and are no part of this. */
+static bool ends_in_time(const struct speech *p, double now)
+{
+    const struct admission_speech as_it_is = about(p, now);
+    const bool is_cancelled = !speech_is_wanted(p);
+    return !p->background && (is_cancelled || (!p->paused && p->text_ended &&
+                                                  admission_ends_in_time(p->link, &as_it_is)));
 }
 
 int speech_free_lanes(const struct link *l, double now)
@@ -182,6 +196,10 @@ struct admission_now speech_look(const struct server *s, bool patient, double ti
         const int n_free = speech_free_lanes(l, time);
         now.n_free += n_free;
         now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l)) : now.first_s;
+        TAILQ_FOREACH(p, &l->running, entry)
+        {
+            now.n_ending += ends_in_time(p, time);
+        }
     }
     TAILQ_FOREACH(p, &s->queued, entry)
     {

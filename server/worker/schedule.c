@@ -72,10 +72,15 @@ double schedule_step_s(const struct schedule_clock *c, int n_lanes, double promp
     return (line * line_weight + own) / (line_weight + own_weight) + prompt * c->prompt_s;
 }
 
-/* What a step may take with one lane more: hardly more than one without it and one of its own. */
+double schedule_most_s(double fewer_s, double others_s)
+{
+    static const double hardly_more = 1.05;
+    return hardly_more * (fewer_s + others_s);
+}
+
 static double pays_up_to_s(const struct schedule_clock *c, int n_lanes)
 {
-    return 1.05 * (schedule_step_s(c, n_lanes - 1, 0) + schedule_step_s(c, 1, 0));
+    return schedule_most_s(schedule_step_s(c, n_lanes - 1, 0), schedule_step_s(c, 1, 0));
 }
 
 /* Whether one lane more does. A width that did not when it was made last is tried again once that is forgotten, but

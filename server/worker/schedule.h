@@ -49,6 +49,8 @@ void schedule_learn(
     struct schedule_clock *clock, int n_lanes, double seconds, double prompt, double prompt_s);
 /* What a step of n_lanes with prompts of so many bytes will take. */
 double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double prompt);
+/* What a step may take, so that its lanes pay: hardly more than one of fewer lanes and one of the others. */
+double schedule_most_s(double fewer_s, double others_s);
 /* Not even one speech can be made as fast as it is heard, in frames of frame_s. */
 bool schedule_falls_behind(const struct schedule_clock *clock, double frame_s);
 /* How many speeches can be; 1 to n_lanes. When not even one can, there is nothing to keep up with: n_lanes. */

@@ -23,8 +23,9 @@
 #include "server/protocol/wire.h"
 #include "server/worker/outbox.h"
 #include "server/worker/slot.h"
+#include "server/worker/warm.h"
 
-enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3, WARM_FRAMES = 4 };
+enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3 };
 enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
 /* Steps so long ago say nothing of now: what else the machine did may have made them slow. */
 enum { FORGET_S = 60 };
@@ -368,59 +369,6 @@ static void run(struct worker *w)
     }
 }
 
-/* Every path once, with one lane and with all, so that the first client waits for nothing that is made only once.
- * Fails only when the model is broken. */
-static utter_status warm_up(struct worker *w, utter_error *error)
-{
-    static const char text[] = "One, two, three.";
-    static const int widths[] = {1, 0};
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        int n = widths[i] ? widths[i] : w->n_lanes;
-        const char *name = utter_model_voice_name(w->model, 0);
-        struct wire_open o = {.voice_name = name, .max_frames = WARM_FRAMES, .live = true};
-        utter_voice *voice = NULL;
-        for (int p = 0; p < parameter_count; p++) {
-            o.sampling[p] = parameter_own(&parameter_table[p]);
-        }
-        find_voice(w, &voice, &o, NULL);
-        for (int k = 0; k < n; k++) {
-            struct slot *slot = &w->slots[k];
-            if (slot_open(slot, w->model, 0, &o, voice, NULL) == UTTER_OK) {
-                slot_text(slot, text, sizeof text - 1, NULL);
-                slot_text(slot, NULL, 0, NULL);
-            }
-        }
-        /* The first step reads the prompts and touches memory for the first time; the quickest of
-         * the others tells what a step costs when nothing disturbs it. */
-        utter_status status = utter_model_step(w->model, error);
-        double step_s = 0, prompts_s = 0;
-        while (status == UTTER_OK) {
-            double begin = clock_seconds();
-            status = utter_model_step(w->model, error);
-            double took = clock_seconds() - begin;
-            step_s = status == UTTER_OK && (step_s <= 0 || took < step_s) ? took : step_s;
-        }
-        for (int k = 0; k < n; k++) {
-            utter_reading_stats stats = {.size = sizeof stats};
-            if (w->slots[k].reading) {
-                utter_reading_get_stats(w->slots[k].reading, &stats);
-            }
-            prompts_s += stats.prefill_s;
-            slot_close(&w->slots[k]);
-        }
-        if (step_s > 0) {
-            /* Of several prompts in one step a device tells the time of the last one only. */
-            schedule_learn(&w->clock, n, step_s, n > 1 ? 0 : slot_prompt_size(sizeof text - 1),
-                n > 1 ? 0 : prompts_s);
-        }
-        utter_voice_free(&voice);
-        if (is_broken(status)) {
-            return status;
-        }
-    }
-    return UTTER_OK;
-}
-
 static void say_ready(struct worker *w)
 {
     utter_model_get_info(w->model, &w->info); /* once more: the warm-up may have changed the kernels */
@@ -558,7 +506,7 @@ static void greet(struct worker *w)
     status = status == UTTER_OK ? open_model(w, &hello, &error) : status;
     consume(w, used); /* what the message named is gone */
     if (status == UTTER_OK) {
-        status = warm_up(w, &error);
+        status = warm_up(w->model, w->slots, w->n_lanes, &w->clock, &error);
     }
     if (status != UTTER_OK) {
         wire_put_refused(&w->out, status, error.text);

@@ -198,6 +198,32 @@ static void who_is_not_there_promises_nothing(void **state)
     assert_int_equal(links_lanes(&h.server), 48);
 }
 
+/* Of speeches that came at once none ends at once, however quickly they end in the mean: on a GPU whose 256 lanes were
+ * filled in a second, who was taken then heard his first sound after another second. */
+static void who_has_just_begun_frees_no_lane(void **state)
+{
+    enum { ALL = 4 * WORKERS };
+    struct house h;
+    struct speech p[ALL];
+    (void)state;
+    build(&h);
+    h.server.admission.speech_s = 0.1;
+    for (uint32_t i = 0; i < ALL; i++) {
+        let_in(&h, &p[i], i + 1, 7);
+    }
+    assert_false(is_taken(&h));
+    p[5].made_s = 2.7; /* of 2.86 */
+    assert_true(is_taken(&h));
+    p[5].paused = true; /* its listener does not take what there is */
+    assert_false(is_taken(&h));
+    p[5].paused = false;
+    p[5].text_ended = false;
+    assert_false(is_taken(&h));
+    p[5].text_ended = true;
+    p[5].background = true; /* is no listener's, and gives its lane back at once */
+    assert_false(is_taken(&h));
+}
+
 /* Where all that are ready leave, nobody is: who comes waits for a model, and is not told of lanes. */
 static void who_only_leaves_is_not_ready(void **state)
 {
@@ -335,6 +361,7 @@ int main(void)
         cmocka_unit_test(who_was_there_goes_there_again),
         cmocka_unit_test(some_take_none),
         cmocka_unit_test(who_is_not_there_promises_nothing),
+        cmocka_unit_test(who_has_just_begun_frees_no_lane),
         cmocka_unit_test(who_only_leaves_is_not_ready),
         cmocka_unit_test(who_falls_behind_takes_what_no_other_can),
         cmocka_unit_test(who_falls_behind_is_waited_for_longer),

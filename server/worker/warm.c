@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Speeches that nobody hears, timed. */
+#include "server/worker/warm.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/minmax.h"
+
+enum {
+    STEPS_EACH = 3,  /* of a width: the quickest tells what it costs when nothing disturbs it */
+    MOST_FRAMES = 40 /* of a speech: more than the widths ask of a lane */
+};
+
+static const char text[] = "One, two, three.";
+
+struct warming {
+    utter_model *model;
+    struct slot *slots;
+    int n_lanes, n_open;
+    struct schedule_clock *clock;
+    int next;     /* lane of the next step: none is to be spoken to its end */
+    double one_s; /* a step of one lane */
+    utter_status status;
+    utter_error *error;
+};
+
+static void open_lanes(struct warming *w, int n)
+{
+    const char *name = utter_model_voice_name(w->model, 0);
+    struct wire_open o = {.voice_name = name, .max_frames = MOST_FRAMES, .live = true};
+    utter_voice *voice = NULL;
+    for (int p = 0; p < parameter_count; p++) {
+        o.sampling[p] = parameter_own(&parameter_table[p]);
+    }
+    if (name && utter_voice_preset(&voice, w->model, name, NULL) != UTTER_OK) {
+        voice = NULL;
+    }
+    for (w->n_open = 0; w->n_open < n; w->n_open++) {
+        struct slot *slot = &w->slots[w->n_open];
+        if (slot_open(slot, w->model, 0, &o, voice, NULL) != UTTER_OK ||
+            slot_text(slot, text, sizeof text - 1, NULL) != UTTER_OK ||
+            slot_text(slot, NULL, 0, NULL) != UTTER_OK) {
+            break;
+        }
+    }
+    utter_voice_free(&voice);
+}
+
+static void close_lanes(struct warming *w)
+{
+    for (int i = 0; i < w->n_lanes; i++) { /* also one that was opened in vain */
+        slot_close(&w->slots[i]);
+    }
+    w->n_open = w->next = 0;
+}
+
+static utter_reading_stats stats_of(const struct slot *slot)
+{
+    utter_reading_stats stats = {.size = sizeof stats};
+    utter_reading_get_stats(slot->reading, &stats);
+    return stats;
+}
+
+/* Of all lanes that are open. */
+static uint64_t count_frames(const struct warming *w)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < w->n_open; i++) {
+        n += stats_of(&w->slots[i]).n_frames;
+    }
+    return n;
+}
+
+/* The first steps read the prompts, in pieces where these are long, and touch memory for the first time. */
+static void read_prompts(struct warming *w)
+{
+    bool is_reading = true;
+    while (is_reading && (w->status = utter_model_step(w->model, w->error)) == UTTER_OK) {
+        is_reading = false;
+        for (int i = 0; i < w->n_open; i++) {
+            is_reading = is_reading || stats_of(&w->slots[i]).n_frames == 0;
+        }
+    }
+}
+
+/* Seconds of a step of so many lanes, of those that have stepped least; 0: so many do not step. */
+static double time_step(struct warming *w, int width)
+{
+    double step_s = 0;
+    for (int i = 0; i < w->n_open; i++) {
+        const int behind = (i - w->next + w->n_open) % w->n_open;
+        utter_reading_hold(w->slots[i].reading, behind >= width);
+    }
+    w->next = (w->next + width) % w->n_open;
+    for (int k = 0; k < STEPS_EACH && w->status == UTTER_OK; k++) {
+        const uint64_t before = count_frames(w);
+        const double begin = clock_seconds();
+        w->status = utter_model_step(w->model, w->error);
+        const double took = clock_seconds() - begin;
+        if (w->status != UTTER_OK || count_frames(w) - before != (uint64_t)width) {
+            return 0;
+        }
+        step_s = step_s <= 0 ? took : min(step_s, took);
+    }
+    return step_s;
+}
+
+/* Whether a step of so many lanes, which is learnt, is short enough and took hardly more than one of fewer and a step
+ * of their own for the others (schedule.h). */
+static bool try_width(struct warming *w, int width, int fewer, double fewer_s, double *step_s)
+{
+    *step_s = time_step(w, width);
+    if (*step_s > 0) {
+        schedule_learn(w->clock, width, *step_s, 0, 0);
+    }
+    return *step_s > 0 && *step_s <= 1e-3 * SCHEDULE_STEP_MS &&
+           *step_s <= schedule_most_s(fewer_s, (width - fewer) * w->one_s);
+}
+
+/* Doubles the width while it pays, and finds the width where it ceases to between the last two. */
+static void try_widths(struct warming *w)
+{
+    int good = 1, bad = 0;
+    double good_s = w->one_s, step_s;
+    while (w->status == UTTER_OK && good < w->n_open && bad != good + 1) {
+        const int width = bad ? (good + bad) / 2 : min(2 * good, w->n_open);
+        if (try_width(w, width, good, good_s, &step_s)) {
+            good = width;
+            good_s = step_s;
+        } else if (step_s <= 0 || step_s > 1e-3 * SCHEDULE_STEP_MS) {
+            return;
+        } else {
+            bad = width;
+        }
+    }
+}
+
+utter_status warm_up(utter_model *model, struct slot *slots, int n_lanes, struct schedule_clock *clock,
+    utter_error *error)
+{
+    struct warming w = {
+        .model = model, .slots = slots, .n_lanes = n_lanes, .clock = clock, .error = error};
+    open_lanes(&w, 1);
+    read_prompts(&w);
+    const double prompt_s = w.n_open ? stats_of(&slots[0]).prefill_s : 0;
+    w.one_s = time_step(&w, 1);
+    close_lanes(&w);
+    if (w.one_s > 0) {
+        schedule_learn(clock, 1, w.one_s, slot_prompt_size(sizeof text - 1), prompt_s);
+    }
+    if (w.one_s > 0 && w.one_s <= 1e-3 * SCHEDULE_STEP_MS) {
+        open_lanes(&w, n_lanes);
+        read_prompts(&w);
+        try_widths(&w);
+        close_lanes(&w);
+    }
+    return w.status == UTTER_E_DEVICE || w.status == UTTER_E_FILE ? w.status : UTTER_OK;
+}
