@@ -15,6 +15,13 @@ const char *metrics_stage_name(enum metrics_stage stage)
     return stages[stage];
 }
 
+static const char *const limits[METRICS_N_LIMITS] = {"sent", "asked", "held", "made_way"};
+
+const char *metrics_limit_name(enum metrics_limit limit)
+{
+    return limits[limit];
+}
+
 void histogram_add(struct histogram *h, double seconds)
 {
     int i = 0;
@@ -166,6 +173,9 @@ void metrics_print(const struct metrics *m, const struct metrics_now *now, struc
         out, "connections_accepted_total", "counter", "connections accepted", (double)m->connections);
     print_value(out, "connections_crowded_total", "counter",
         "connections that came when all places were taken", (double)m->crowded_out);
+    print_labelled(out, "limited_total",
+        "times that a connection was not read for a while or ended, by what it or its address had done",
+        "how", limits, m->limited, METRICS_N_LIMITS);
     print_value(out, "ready", "gauge", "1 when the model is open and warm", now->ready);
     print_value(out, "batch_size", "gauge", "lanes of the last step", now->batch);
     print_value(out, "audio_seconds_total", "counter", "speech made", m->audio_s);

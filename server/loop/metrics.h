@@ -39,6 +39,14 @@ enum metrics_rejection {
     METRICS_BACKGROUND_FULL,
     METRICS_N_REJECTIONS,
 };
+/* What a client's own limits, or its address's, have led to. */
+enum metrics_limit {
+    METRICS_SENT,     /* rested for what was sent */
+    METRICS_ASKED,    /* rested for what was asked */
+    METRICS_HELD,     /* was thrown out, and told of it later */
+    METRICS_MADE_WAY, /* ended for a newcomer, as its address had more than half of all places */
+    METRICS_N_LIMITS
+};
 enum metrics_stage {
     METRICS_QUEUED,
     METRICS_FIRST,
@@ -49,7 +57,7 @@ enum metrics_stage {
 
 struct metrics {
     uint64_t requests[METRICS_N_ENDPOINTS][METRICS_N_OUTCOMES];
-    uint64_t rejected[METRICS_N_REJECTIONS], cancelled[METRICS_N_STAGES];
+    uint64_t rejected[METRICS_N_REJECTIONS], cancelled[METRICS_N_STAGES], limited[METRICS_N_LIMITS];
     uint64_t runaway, said_again, not_whole, unknown_fields, worker_starts, worker_deaths, connections,
         dropped_stalled, crowded_out;
     double audio_s, background_s, prefill_s, talker_s, predictor_s, vocoder_s;
@@ -57,6 +65,7 @@ struct metrics {
 };
 
 const char *metrics_stage_name(enum metrics_stage stage);
+const char *metrics_limit_name(enum metrics_limit limit);
 void histogram_add(struct histogram *h, double seconds);
 
 /* Of one worker, in the order of the table in metrics.c. */

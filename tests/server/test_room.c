@@ -205,11 +205,13 @@ static void the_address_with_most_places_pays(void **state)
         many[i] = come("10.0.0.1");
     }
     age();
+    assert_int_equal(s.metrics.limited[METRICS_MADE_WAY], 0);
     go_in_order(many, 1, "10.0.0.3"); /* 4 of 7 are left: no more than half of the places */
     for (int i = 0; i < 3; i++) {
         assert_false(has_gone(&few[i]));
     }
     go_in_order(few, 1, "10.0.0.1");
+    assert_int_equal(s.metrics.limited[METRICS_MADE_WAY], 1);
     end();
     leave(few, 3), leave(many, PLACES - 3);
 }
@@ -289,7 +291,7 @@ static void who_does_not_take_an_answer_goes(void **state)
         conn_tick(&s, clock_seconds() + 5), turn();
     }
     assert_int_equal(c.conn->state, CONN_ANSWER);
-    conn_rest(c.conn, 60);
+    conn_rest(c.conn, 60, METRICS_ASKED);
     conn_answer(c.conn, 200, "audio/wav", sound, sizeof sound);
     turn();
     assert_int_equal(c.conn->state, CONN_CLOSING);
@@ -490,6 +492,7 @@ static void who_is_thrown_out_again_and_again_waits_for_it(void **state)
     SAY(&asks, ASKS), turn();
     assert_int_equal(asks.conn->state, CONN_ANSWER);                /* no fault, no wait */
     assert_true(other_s < again_s && again_s >= 2 && again_s < 50); /* 20 a second, 2 s at most */
+    assert_true(s.metrics.limited[METRICS_HELD] >= AT_ONCE / 2 && s.metrics.limited[METRICS_SENT] == 0);
     end();
     leave(many, AT_ONCE), close(other.socket), close(again.socket), close(asks.socket);
 }
@@ -523,7 +526,7 @@ static void ask_too_much(const struct client *c)
 
 static void one_address_asks_so_often_a_second(void **state)
 {
-    enum { LONG_S = 2 };
+    enum { LONG_S = 2, MINUTE_S = 61 };
     (void)state;
     begin();
     struct client again = come("10.0.0.1"), seldom = come("10.0.0.1"), socket = come("10.0.0.1"),
@@ -537,6 +540,10 @@ static void one_address_asks_so_often_a_second(void **state)
     assert_int_equal(seldom.conn->state, CONN_ANSWER);
     assert_true(again.conn->state == CONN_HEAD && again.conn->resume_at > 0);
     assert_true(socket.conn->has_said && socket.conn->resume_at > 0);
+    assert_true(s.metrics.limited[METRICS_ASKED] == 2 && again.conn->origin->told_at > 0);
+    assert_true(
+        other.conn->origin->told_at <= 0 && !origin_is_news(again.conn->origin, clock_seconds()));
+    assert_true(origin_is_news(again.conn->origin, clock_seconds() + MINUTE_S));
     ask_too_much(&again); /* and nobody waits for ever for that */
     conn_tick(&s, clock_seconds() + LONG_S), turn();
     assert_int_equal(again.conn->state, CONN_ANSWER);

@@ -189,7 +189,7 @@ static bool take_head(struct conn *c)
         conn_went_on(c);
         double wait = conn_ask(c);
         if (wait > 0) {
-            conn_rest(c, wait);
+            conn_rest(c, wait, METRICS_ASKED);
             return false;
         }
     }
@@ -220,7 +220,7 @@ static bool take_head(struct conn *c)
     }
     double wait = budget_take(&c->budget, clock_seconds(), head);
     if (wait > 0) {
-        conn_rest(c, wait);
+        conn_rest(c, wait, METRICS_ASKED);
     }
     c->keep_alive = c->head.keep_alive;
     trace_read(&c->trace, http_only_field(&c->head, "traceparent"));
@@ -392,7 +392,7 @@ static void take_frames(struct conn *c)
             answer_frame(c, &event);
         }
         if (wait > 0 && c->state == CONN_SOCKET) {
-            conn_rest(c, wait);
+            conn_rest(c, wait, METRICS_ASKED);
         }
         if (!whole) {
             return;

@@ -4,6 +4,7 @@
  * either, with all its buffers empty again. */
 #include "base/minmax.h"
 #include "server/loop/conn/conn_parts.h"
+#include "server/loop/log.h"
 
 /* Of one connection: the longest request at once. */
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
@@ -38,7 +39,7 @@ void conn_pay(struct conn *c)
     c->n_come = 0;
     wait = c->bytes.left > byte_rate.at_once - little ? wait : max(wait, min(wait_all, most_rest_s));
     if (wait > 0 && c->resume_at <= 0) {
-        conn_rest(c, wait);
+        conn_rest(c, wait, METRICS_SENT);
     }
 }
 
@@ -63,8 +64,19 @@ double conn_say(struct conn *c, size_t bytes)
     return max(wait, ask(c, a_message));
 }
 
-void conn_rest(struct conn *c, double seconds)
+void conn_limited(struct conn *c, enum metrics_limit how)
 {
+    c->server->metrics.limited[how]++;
+    if (origin_is_news(c->origin, clock_seconds())) {
+        log_event(c->server, "limited",
+            json_pack("{s:s,s:s,s:i}", "client", c->address, "how", metrics_limit_name(how),
+                "connections", c->origin->n_conns));
+    }
+}
+
+void conn_rest(struct conn *c, double seconds, enum metrics_limit why)
+{
+    conn_limited(c, why);
     c->resume_at = clock_seconds() + seconds;
     bufferevent_disable(c->bev, EV_READ);
     bufferevent_priority_set(c->bev, SERVER_OTHER);
@@ -89,7 +101,7 @@ void conn_thrown_out(struct conn *c)
         struct evbuffer *in = bufferevent_get_input(c->bev);
         evbuffer_drain(in, evbuffer_get_length(in));
         conn_count(c);
-        conn_rest(c, wait);
+        conn_rest(c, wait, METRICS_HELD);
         bufferevent_disable(c->bev, EV_WRITE);
         c->is_held = true;
         conn_went_on(c);

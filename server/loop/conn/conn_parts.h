@@ -22,8 +22,10 @@ double conn_ask(struct conn *c);
 double conn_say(struct conn *c, size_t bytes);
 /* Not now: others have their turn first, before it and, from now on, before what it hears. conn_resume: false: it
  * cannot be read any more. */
-void conn_rest(struct conn *c, double seconds);
+void conn_rest(struct conn *c, double seconds, enum metrics_limit why);
 bool conn_resume(struct conn *c);
+/* It is made to wait, or ends, for what it or its address has done: counted, and now and then told to the log. */
+void conn_limited(struct conn *c, enum metrics_limit how);
 /* It has been told that it is thrown out for what it sent. That leaves the later the more its address is. */
 void conn_thrown_out(struct conn *c);
 

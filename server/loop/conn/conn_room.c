@@ -132,6 +132,9 @@ bool conn_make_room(struct server *s, const struct sockaddr *newcomer)
     struct origin *majority = s->origins.majority;
     int n_looks = MOST_LOOKS;
     struct conn *c = who_goes(s, majority, &n_looks);
+    if (c && majority) {
+        conn_limited(c, METRICS_MADE_WAY);
+    }
     /* Whoever holds most of the places gets no more at the cost of others. */
     if (!c && majority && majority != origin_find(&s->origins, newcomer)) {
         c = who_goes(s, NULL, &n_looks);

@@ -15,6 +15,8 @@ static const struct bucket_rate byte_rate = {64 << 20, 128 << 20};
 static const struct bucket_rate ask_rate = {5000, 5000};
 static const struct bucket_rate throw_rate = {20, 50};
 
+static const double told_s = 60;
+
 static void network_of(uint64_t network[2], const struct sockaddr *from)
 {
     network[0] = network[1] = 0;
@@ -56,13 +58,19 @@ void origins_end(struct origins *all)
     }
 }
 
+/* By whoever reads the log. */
+static bool is_forgotten(const struct origin *o, double now)
+{
+    return o->told_at <= 0 || now - o->told_at > told_s;
+}
+
 static bool is_as_good_as_new(struct origin *o, double now)
 {
     bucket_fill(&o->bytes, &byte_rate, now);
     bucket_fill(&o->asks, &ask_rate, now);
     bucket_fill(&o->thrown_out, &throw_rate, now);
     return o->bytes.left >= byte_rate.at_once && o->asks.left >= ask_rate.at_once &&
-           o->thrown_out.left >= throw_rate.at_once;
+           o->thrown_out.left >= throw_rate.at_once && is_forgotten(o, now);
 }
 
 void origins_tick(struct origins *all, double now)
@@ -149,4 +157,11 @@ double origin_ask(struct origin *o, double now, double n)
 double origin_throw_out(struct origin *o, double now)
 {
     return bucket_take(&o->thrown_out, &throw_rate, now, 1);
+}
+
+bool origin_is_news(struct origin *o, double now)
+{
+    bool is_news = is_forgotten(o, now);
+    o->told_at = is_news ? now : o->told_at;
+    return is_news;
 }

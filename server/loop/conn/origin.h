@@ -29,10 +29,11 @@ struct origin {
     int n_conns;
     struct conn_list could_go[WORTHS];
     struct bucket bytes, asks, thrown_out;
+    double told_at; /* when the log was told of it last; 0: never */
 };
 
 /* Those that have connections, and those that have sent much, or were thrown out, a moment ago: who is thrown out and
- * comes back begins where he was. */
+ * comes back begins where he was. Also those that the log was told of within the minute. */
 enum { ORIGIN_CHAINS = 1024, ORIGINS_LEFT = 4096 };
 struct origins {
     LIST_HEAD(, origin) chains[ORIGIN_CHAINS];
@@ -59,5 +60,7 @@ double origin_take(struct origin *o, double now, double bytes);
 double origin_ask(struct origin *o, double now, double n);
 /* One of it is thrown out. Returns for how many seconds that should be put off; 0: at once. */
 double origin_throw_out(struct origin *o, double now);
+/* Whether the log should be told what becomes of it: that is so once a minute. */
+bool origin_is_news(struct origin *o, double now);
 
 #endif
