@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where connections come from: how many places an address holds, which of its connections could go, how many bytes of
  * it may be read, how often it may ask, and how often it may be thrown out at once. An address of IPv6 is its first
- * half: within it a customer has as many as he likes (some have 256 such halves, and are 256 to us). */
+ * half: within it a customer has as many as he likes. Some have 256 such halves beside each other, and are 256 to us:
+ * elsewhere each of these is the telephone or the machine of somebody else, who would rest for his neighbours. GitLab
+ * and Tor count so, too. */
 #ifndef SERVER_ORIGIN_H
 #define SERVER_ORIGIN_H
 
