@@ -567,10 +567,11 @@ void speech_tick(struct server *s, double now)
     if (links_out(s)) {
         fail_queued(s, all_out);
     }
-    if (!is_ready && links_up(s)) {
-        TAILQ_FOREACH(p, &s->queued, entry)
-        {
-            p->queued_at = now; /* it waits for a model, not for those who have the lanes */
+    bool is_opening = !is_ready && links_up(s);
+    TAILQ_FOREACH(p, &s->queued, entry)
+    {
+        if (is_opening || speech_waits_for_its_own(p)) {
+            p->queued_at = now; /* and not for others who have the lanes */
         }
     }
     /* Telling a client that its speech has failed may start another speech, which changes the lists: each search

@@ -4,6 +4,7 @@
 #include "server/speech/speech_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/minmax.h"
 #include "server/protocol/devices.h"
@@ -256,4 +257,19 @@ struct link *speech_place(const struct speech *p, double now)
         }
     }
     return best.link;
+}
+
+bool speech_waits_for_its_own(const struct speech *p)
+{
+    const struct speech *other;
+    LINKS_FOREACH(l, p->server)
+    {
+        TAILQ_FOREACH(other, &l->running, entry)
+        {
+            if (p->patient && speech_is_wanted(other) && strcmp(other->request, p->request) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

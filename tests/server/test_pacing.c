@@ -124,11 +124,12 @@ static void run_for(struct server *s, double seconds)
 }
 
 /* NULL: it is refused. */
-static struct speech *ask(struct server *s, bool patient, struct listener *l, struct refusal *refusal)
+static struct speech *ask_as(struct server *s, const char *id, enum encode_format format, bool patient,
+    struct listener *l, struct refusal *refusal)
 {
-    struct fields fields = {.sound = {ENCODE_PCM, 1, 1, 0}, .max_frames = 100};
+    struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
     struct speech_request request = {
-        &fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", patient, NULL};
+        &fields, METRICS_SPEECH, clock_seconds(), NULL, id, "", patient, NULL};
     l->server = s;
     struct speech *p = speech_start(s, &request, &sink, l, refusal);
     if (p) {
@@ -137,16 +138,16 @@ static struct speech *ask(struct server *s, bool patient, struct listener *l, st
     return p;
 }
 
+static struct speech *ask(struct server *s, bool patient, struct listener *l, struct refusal *refusal)
+{
+    return ask_as(s, "", ENCODE_PCM, patient, l, refusal);
+}
+
 static struct speech *start(struct server *s, enum encode_format format, struct listener *l)
 {
-    struct fields fields = {.sound = {format, 1, 1, 0}, .max_frames = 100};
-    struct speech_request request = {
-        &fields, METRICS_SPEECH, clock_seconds(), NULL, "", "", false, NULL};
     struct refusal refusal;
-    l->server = s;
-    struct speech *p = speech_start(s, &request, &sink, l, &refusal);
+    struct speech *p = ask_as(s, "", format, false, l, &refusal);
     assert_non_null(p);
-    speech_text(p, "wait", 4);
     return p;
 }
 
@@ -273,6 +274,29 @@ static void no_more_than_can_be_heard(void **state)
     assert_true(s.admission.crowded_since > 0);
     speech_tick(&s, now + 1.1);
     assert_true(s.admission.crowded_since <= 0 && s.admission.crowded_since >= 0);
+    end(&s);
+}
+
+/* A batch of two long texts on a slow machine: the second one is not told that it has waited too long for the first. */
+static void an_item_waits_for_its_own(void **state)
+{
+    struct server s;
+    struct listener listeners[3] = {{0}};
+    struct refusal refusal;
+    struct serve_options options;
+    (void)state;
+    begin(&s);
+    options = *s.options;
+    options.patience_ms = 300;
+    s.options = &options;
+    struct speech *first = ask_as(&s, "req-1", ENCODE_PCM, true, &listeners[0], &refusal);
+    struct speech *second = ask_as(&s, "req-1", ENCODE_PCM, true, &listeners[1], &refusal);
+    assert_true(first && second && ask_as(&s, "req-2", ENCODE_PCM, true, &listeners[2], &refusal));
+    assert_true(s.n_running == 1 && s.n_queued == 2);
+    speech_tick(&s, clock_seconds() + 31);
+    assert_true(s.n_queued == 1 && listeners[1].n_ends == 0 && listeners[2].n_ends == 1);
+    speech_cancel(first);
+    speech_cancel(second);
     end(&s);
 }
 
@@ -559,6 +583,7 @@ int main(int n, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_long_counts_like_others),
         cmocka_unit_test(no_more_than_can_be_heard),
+        cmocka_unit_test(an_item_waits_for_its_own),
         cmocka_unit_test(the_end_of_one_moves_others),
         cmocka_unit_test(who_listens_too_slowly_is_ended),
         cmocka_unit_test(a_worker_is_lost_behind_whoever_notices),
