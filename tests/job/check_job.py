@@ -118,6 +118,11 @@ def check_lines():
     check("one sound, two ids", have["again.flac"] == have["once more.flac"] != have["seed.flac"])
     with open(os.path.join(folder, "sounds", "results.jsonl"), encoding="utf-8") as file:
         lines = {line["id"]: line for line in map(json.loads, file)}
+    kept = []
+    for path in files_below(folder, "results", ".json"):
+        with open(path, encoding="utf-8") as file:
+            kept.append(json.load(file))
+    check("results name their lines", len(kept) == 6 and all(about.get("id") in lines for about in kept), kept)
     words = lines["words"]["words"]
     check("words", [word["text"] for word in words] == ["Good", "morning", "to", "all"], words)
     check("times", all(0 <= w["start_s"] <= w["end_s"] <= lines["words"]["seconds"] for w in words), words)
