@@ -241,12 +241,12 @@ def check_still(server, idle):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """Once it cannot reach its voices; from then on its worker ends over each line."""
+    """Twice it cannot reach its voices; from then on its worker ends over each line."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.server.n_asked += 1
-        why = {"param": "voice"} if self.server.n_asked == 1 else {"code": "worker_ended"}
+        why = {"param": "voice"} if self.server.n_asked <= 2 else {"code": "worker_ended"}
         body = json.dumps({"error": {"message": "no", **why}}).encode()
         self.send_response(503)
         self.send_header("Content-Length", str(len(body)))
@@ -266,10 +266,12 @@ def check_deadly():
     with HTTPServer(("127.0.0.1", 0), Refusing) as server:
         server.n_asked = 0
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        done = told("work", *EMPTY, "--server", f"http://127.0.0.1:{server.server_port}", "-q", folder=folder)
+        result = job("work", *EMPTY, "--server", f"http://127.0.0.1:{server.server_port}", "--json", folder=folder)
         server.shutdown()
+    done = json.loads(result.stdout)
     check("server: a deadly line", (done.get("failed"), done.get("again")) == (1, 2), done)
-    check("server: a deadly line is not made on and on", server.n_asked == 1 + 2 + 3, server.n_asked)
+    check("server: a deadly line is not made on and on", server.n_asked == 2 + 2 + 3, server.n_asked)
+    check("server: what is waited for is told once", result.stderr.count("is waited for") == 1, result.stderr)
 
 
 class Inventing(BaseHTTPRequestHandler):
