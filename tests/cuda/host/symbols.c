@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the program's own table of symbols tells of a kernel: its name, and the variables that `__shared__` made. On
  * the host these are static variables of the kernel's function, and so their names begin with the kernel's:
- * kernel(args) is _Z6kernel4args, its variable `part` _ZZ6kernel4argsE4part. Static variables of functions that the
- * compiler put into kernels belong to all kernels of their file. */
+ * kernel(args) is _Z6kernel4args, its variable `part` _ZZ6kernel4argsE4part. Static variables of functions that kernels
+ * call belong to all kernels of their file, whether the compiler put those functions into the kernels or not. */
 #include "tests/cuda/host/scheduler.h"
 
 #include <elf.h>
@@ -111,6 +111,26 @@ static size_t owner_of(const char *name)
     return 0;
 }
 
+/* Kernels are named so. Of a name in a namespace, _ZN12_GLOBAL__N_1L11many_kernelILi4EEEv4args, the last part with a
+ * length counts, of others, _ZL10all_kernel4args, the first. */
+static bool is_named_kernel(const char *mangled)
+{
+    static const char suffix[] = "_kernel";
+    const size_t n_suffix = sizeof suffix - 1;
+    const bool is_nested = strncmp(mangled, "_ZN", 3) == 0;
+    const char *at = mangled + strlen("_Z") + is_nested, *end = at;
+    do {
+        at += *at == 'L';
+        if (*at < '1' || *at > '9') {
+            break;
+        }
+        char *name;
+        const unsigned long n = strtoul(at, &name, 10);
+        at = end = name + n;
+    } while (is_nested);
+    return (size_t)(end - mangled) > n_suffix && strncmp(end - n_suffix, suffix, n_suffix) == 0;
+}
+
 static bool is_kernels(const char *variable, const char *kernel, int from, int to)
 {
     const size_t n = owner_of(variable);
@@ -121,14 +141,14 @@ static bool is_kernels(const char *variable, const char *kernel, int from, int t
     if (strncmp(variable + 3, kernel + 2, n - 3) == 0 && strlen(kernel + 2) == n - 3) {
         return true;
     }
-    for (int i = from; i < to; i++) { /* another function's? */
+    for (int i = from; i < to; i++) { /* another kernel's? */
         const char *name = names + table[i].st_name;
-        if (ELF64_ST_TYPE(table[i].st_info) == STT_FUNC &&
+        if (ELF64_ST_TYPE(table[i].st_info) == STT_FUNC && is_named_kernel(name) &&
             strncmp(name + 2, variable + 3, n - 3) == 0 && strlen(name + 2) == n - 3) {
             return false;
         }
     }
-    return true; /* of a function that stands in kernels */
+    return true; /* of a function that kernels call */
 }
 
 static void add_variable(struct kernel_facts *f, const Elf64_Sym *s)
