@@ -89,11 +89,13 @@ int admission_free(const struct link *l, double promised)
     return max(n_free, 0);
 }
 
-bool admission_ends_in_time(const struct link *l, const struct admission_speech *p)
+bool admission_ends_in_time(const struct link *l, const struct admission_speech *p, bool has_all)
 {
+    const struct server *s = l->server;
     /* The worker's speed is shared by those that run. */
-    const double lane_speed = speed_of(l) / max(l->n_running, 1);
-    return left_of(l->server, p) <= 1e-3 * l->server->options->patience_ms * lane_speed;
+    const double lane_speed = speed_of(l) / max(l->n_running, 1),
+                 left = has_all ? left_of(s, p) : max(left_of(s, p), s->admission.speech_s - p->made_s);
+    return left <= 1e-3 * s->options->patience_ms * lane_speed;
 }
 
 /* How long one more would wait: as many end in a second as the speed and their mean length say. */
@@ -129,9 +131,10 @@ static const char *fault_of(
     }
     /* The queue takes up what comes at once after a quiet time; when more come for longer, it would only make all of
      * them late. Where those that run have come at once as well, none of them ends yet, whatever the mean says. */
-    bool burst = s->admission.crowded_since <= 0 || now->time - s->admission.crowded_since <= patience;
-    *wait = n_ahead > now->n_ending ? max(*wait, patience) : *wait;
-    return burst && n_ahead <= now->n_ending && *wait <= patience
+    bool burst = s->admission.crowded_since <= 0 || now->time - s->admission.crowded_since <= patience,
+         in_time = n_ahead <= now->n_ending || wait_of(s, n_ahead + s->n_running) <= patience;
+    *wait = in_time ? *wait : max(*wait, patience);
+    return burst && in_time && *wait <= patience
                ? NULL
                : "no more speeches can be made as fast as they are heard";
 }

@@ -30,8 +30,9 @@ struct admission_now {
 void admission_begin(struct server *s);
 /* Of one lane, what this speech needs so that its listener hears no gap; 0 to 1. */
 double admission_need(const struct server *s, const struct admission_speech *p);
-/* Whether it is likely to be made to its end within the server's patience. */
-bool admission_ends_in_time(const struct link *l, const struct admission_speech *p);
+/* Whether it is likely to be made to its end within the server's patience; has_all: of its text. More text is taken to
+ * come until the speech is as long as others. */
+bool admission_ends_in_time(const struct link *l, const struct admission_speech *p, bool has_all);
 /* Lanes of a worker that speeches may take now, 0: none; promised: the sum of the needs of all that run on it. */
 int admission_free(const struct link *l, double promised);
 /* Whether one more is taken. `patient`: nobody hears it as it is made, or its listener is in already; it waits for a

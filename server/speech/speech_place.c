@@ -37,8 +37,8 @@ static bool ends_in_time(const struct speech *p, double now)
 {
     const struct admission_speech as_it_is = about(p, now);
     const bool is_cancelled = !speech_is_wanted(p);
-    return !p->background && (is_cancelled || (!p->paused && p->text_ended &&
-                                                  admission_ends_in_time(p->link, &as_it_is)));
+    return !p->background &&
+           (is_cancelled || (!p->paused && admission_ends_in_time(p->link, &as_it_is, p->text_ended)));
 }
 
 int speech_free_lanes(const struct link *l, double now)

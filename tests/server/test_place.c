@@ -207,7 +207,8 @@ static void who_has_just_begun_frees_no_lane(void **state)
     struct speech p[ALL];
     (void)state;
     build(&h);
-    h.server.admission.speech_s = 0.1;
+    h.server.admission.speech_s = 3.3;
+    h.server.n_running = ALL;
     for (uint32_t i = 0; i < ALL; i++) {
         let_in(&h, &p[i], i + 1, 7);
     }
@@ -217,7 +218,7 @@ static void who_has_just_begun_frees_no_lane(void **state)
     p[5].paused = true; /* its listener does not take what there is */
     assert_false(is_taken(&h));
     p[5].paused = false;
-    p[5].text_ended = false;
+    p[5].text_ended = false; /* of three seconds, as others */
     assert_false(is_taken(&h));
     p[5].text_ended = true;
     p[5].background = true; /* is no listener's, and gives its lane back at once */
