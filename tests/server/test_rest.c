@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one connection, and one address, may send and ask in a second, and who rests for it. */
+#include "base/minmax.h"
+#include "tests/server/posed_conns.h"
+
+/* However much was taken, who stops is free again soon. */
+static void debts_have_an_end(void **state)
+{
+    static const struct bucket_rate rate = {10, 20};
+    struct bucket b = bucket_full(&rate, 0);
+    (void)state;
+    double wait = 0;
+    for (int i = 0; i < 1000; i++) {
+        wait = bucket_take(&b, &rate, 0, 7);
+    }
+    assert_true(wait == 2);
+    assert_true(bucket_take(&b, &rate, 2, 0) == 0);
+}
+
+/* Sends up to so many bytes, until it rests and nothing more is taken; returns how many were. */
+static size_t pour(const struct client *c, size_t most)
+{
+    static const char piece[65536];
+    size_t sent = 0;
+    ssize_t n = 0;
+    for (double until = clock_seconds() + 60;
+         sent < most && (n > 0 || c->conn->resume_at <= 0) && clock_seconds() < until;) {
+        n = send(c->socket, piece, min(sizeof piece, most - sent), MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        turn();
+    }
+    return sent;
+}
+
+/* Connections that the server throws out, one after the other, and that send nevertheless. */
+static void who_sends_too_much_waits(void **state)
+{
+    enum { MIB = 1 << 20, N = 12, BETWEEN = 4 }; /* BETWEEN: what lies between the two */
+    double sent = 0, began = clock_seconds(), now = began;
+    (void)state;
+    begin();
+    for (int i = 0; i < N; i++) {
+        struct client c = come("10.0.0.1");
+        double came = now;
+        SAY(&c, "nonsense\r\n\r\n");
+        turn();
+        double n = (double)pour(&c, SIZE_MAX);
+        now = clock_seconds();
+        assert_true(n < (16 + BETWEEN + 16 * (now - came)) * MIB);
+        sent += n;
+        conn_drop(c.conn), close(c.socket);
+    }
+    assert_true(sent > 100.0 * MIB && sent < (128 + BETWEEN * N + 64 * (now - began)) * MIB);
+    struct client other = come("10.0.0.2"), neighbour = come("10.0.0.1");
+    SAY(&other, HALF_BODY), SAY(&neighbour, ASKS);
+    turn();
+    assert_int_equal(neighbour.conn->state, CONN_ANSWER); /* who sends little need not wait */
+    assert_int_equal(pour(&other, BODY - 1), BODY - 1);   /* at once */
+    turn();
+    assert_int_equal(other.conn->state, CONN_ANSWER);
+    end();
+    close(other.socket), close(neighbour.socket);
+}
+
+/* Sends no request: when the connection is told, and ends. */
+static double told_at(struct client *c)
+{
+    double began = clock_seconds();
+    SAY(c, "nonsense\r\n\r\n");
+    turn();
+    while (!has_gone(c) && clock_seconds() < began + 60) {
+        usleep(1000);
+        conn_tick(&s, clock_seconds());
+        turn();
+    }
+    return clock_seconds();
+}
+
+static void who_is_thrown_out_again_and_again_waits_for_it(void **state)
+{
+    enum { AT_ONCE = 50 };
+    (void)state;
+    begin();
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct client c = come("10.0.0.1");
+        SAY(&c, "nonsense\r\n\r\n");
+        turn();
+        assert_true(has_gone(&c)); /* it has been told, and nothing more will follow */
+        conn_drop(c.conn), close(c.socket);
+    }
+    struct client many[AT_ONCE];
+    double began = clock_seconds();
+    for (int i = 0; i < AT_ONCE; i++) {
+        many[i] = come("10.0.0.1");
+        SAY(&many[i], "nonsense\r\n\r\n");
+    }
+    turn();
+    struct client again = come("10.0.0.1"), other = come("10.0.0.2"), asks = come("10.0.0.1");
+    double asked = clock_seconds(), other_s = told_at(&other) - asked,
+           again_s = told_at(&again) - began;
+    SAY(&asks, ASKS), turn();
+    assert_int_equal(asks.conn->state, CONN_ANSWER);                /* no fault, no wait */
+    assert_true(other_s < again_s && again_s >= 2 && again_s < 50); /* 20 a second, 2 s at most */
+    assert_true(s.metrics.limited[METRICS_HELD] >= AT_ONCE / 2 && s.metrics.limited[METRICS_SENT] == 0);
+    end();
+    leave(many, AT_ONCE), close(other.socket), close(again.socket), close(asks.socket);
+}
+
+static void one_connection_asks_so_often_a_second(void **state)
+{
+    enum { MOST = 1000 };
+    int n = 0;
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1");
+    double began = clock_seconds();
+    do {
+        SAY(&c, ASKS), turn();
+        conn_answer(c.conn, 200, "text/plain", "", 0);
+        assert_false(has_gone(&c));
+        n++;
+    } while (c.conn->resume_at <= 0 && n < 10 * MOST);
+    assert_true(n >= MOST && n <= MOST + MOST / 2 * (clock_seconds() - began) + 1);
+    end();
+    close(c.socket);
+}
+
+/* Others of the address have asked for more than it may have. */
+static void ask_too_much(const struct client *c)
+{
+    for (int i = 0; i < 100000; i++) {
+        origin_ask(c->conn->origin, clock_seconds(), 1);
+    }
+}
+
+static void one_address_asks_so_often_a_second(void **state)
+{
+    enum { LONG_S = 2, MINUTE_S = 61 };
+    (void)state;
+    begin();
+    struct client again = come("10.0.0.1"), seldom = come("10.0.0.1"), socket = come("10.0.0.1"),
+                  other = come("10.0.0.2");
+    SAY(&socket, SOCKET), turn();
+    assert_int_equal(socket.conn->state, CONN_SOCKET);
+    ask_too_much(&again);
+    seldom.conn->asked_at -= LONG_S;
+    SAY(&again, ASKS), SAY(&seldom, ASKS), SAY(&socket, SAYS), SAY(&other, ASKS), turn();
+    assert_int_equal(other.conn->state, CONN_ANSWER);
+    assert_int_equal(seldom.conn->state, CONN_ANSWER);
+    assert_true(again.conn->state == CONN_HEAD && again.conn->resume_at > 0);
+    assert_true(socket.conn->has_said && socket.conn->resume_at > 0);
+    assert_true(s.metrics.limited[METRICS_ASKED] == 2 && again.conn->origin->told_at > 0);
+    assert_true(
+        other.conn->origin->told_at <= 0 && !origin_is_news(again.conn->origin, clock_seconds()));
+    assert_true(origin_is_news(again.conn->origin, clock_seconds() + MINUTE_S));
+    ask_too_much(&again); /* and nobody waits for ever for that */
+    conn_tick(&s, clock_seconds() + LONG_S), turn();
+    assert_int_equal(again.conn->state, CONN_ANSWER);
+    assert_true(socket.conn->state == CONN_SOCKET && socket.conn->resume_at <= 0);
+    end();
+    close(again.socket), close(seldom.socket), close(socket.socket), close(other.socket);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debts_have_an_end),
+        cmocka_unit_test(who_sends_too_much_waits),
+        cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
+        cmocka_unit_test(one_connection_asks_so_often_a_second),
+        cmocka_unit_test(one_address_asks_so_often_a_second),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
