@@ -10,6 +10,9 @@
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
 /* Who has sent no more than that of late does not rest for what his neighbours send; and who rests a second is one. */
 static const double little = 256 << 10, most_rest_s = 1;
+/* Nor does anybody rest longer for what his neighbours ask: a proxy that asks whether the server lives may do so beside
+ * a flood that comes through it, and gives it up if it hears nothing for a second. */
+static const double most_asked_rest_s = 0.25;
 /* As a part of a request, of what an address may ask: what language models write comes word by word, and behind one
  * proxy may stand the listeners of four GPUs, which speak 45 texts a second each. */
 static const double a_message = 0.5;
@@ -50,7 +53,7 @@ static double ask(struct conn *c, double n)
 {
     double now = clock_seconds(), since = now - c->asked_at;
     c->asked_at = now;
-    return min(origin_ask(c->origin, now, n), most_rest_s) - since;
+    return min(origin_ask(c->origin, now, n), most_asked_rest_s) - since;
 }
 
 double conn_ask(struct conn *c)
