@@ -162,6 +162,22 @@ static void one_address_asks_so_often_a_second(void **state)
     close(again.socket), close(seldom.socket), close(socket.socket), close(other.socket);
 }
 
+static void who_only_connects_leaves_neighbours_alone(void **state)
+{
+    enum { COME = 12000 };
+    (void)state;
+    begin();
+    for (int i = 0; i < COME; i++) {
+        struct client c = come("10.0.0.1");
+        conn_drop(c.conn), close(c.socket), turn();
+    }
+    struct client asks = come("10.0.0.1");
+    SAY(&asks, ASKS), turn();
+    assert_int_equal(asks.conn->state, CONN_ANSWER);
+    end();
+    close(asks.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +186,7 @@ int main(void)
         cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
         cmocka_unit_test(one_connection_asks_so_often_a_second),
         cmocka_unit_test(one_address_asks_so_often_a_second),
+        cmocka_unit_test(who_only_connects_leaves_neighbours_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ static double ask(struct conn *c, double n)
 
 double conn_ask(struct conn *c)
 {
-    return ask(c, 1);
+    bool is_first = c->request_id[0] == 0; /* and pays for having come, too */
+    return ask(c, is_first ? 2 : 1);
 }
 
 double conn_say(struct conn *c, size_t bytes)

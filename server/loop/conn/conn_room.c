@@ -55,9 +55,6 @@ bool conn_take_place(struct conn *c, const struct sockaddr *from)
     struct server *s = c->server;
     c->worth = WORTHS;
     c->origin = origin_enter(&s->origins, from, s->most_conns, clock_seconds());
-    if (c->origin) {
-        origin_ask(c->origin, clock_seconds(), 1);
-    }
     return c->origin != NULL;
 }
 

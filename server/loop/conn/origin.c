@@ -10,8 +10,9 @@
 /* Of everybody behind one proxy together: four of the longest requests a second, or nine at once. The front end reads
  * as much in a twentieth of a second. */
 static const struct bucket_rate byte_rate = {64 << 20, 128 << 20};
-/* Connections and requests, most of which the front end does in 10 to 25 us. A proxy asks for less on behalf of
- * everybody behind it. */
+/* Requests and the connections on which they come, most of which the front end does in 10 to 25 us. A proxy asks for
+ * less on behalf of everybody behind it. Who comes and asks nothing cannot be made to rest: only his neighbours would
+ * be, so that costs nothing here. */
 static const struct bucket_rate ask_rate = {5000, 5000};
 static const struct bucket_rate throw_rate = {20, 50};
 

@@ -57,8 +57,8 @@ struct origin *origin_enter(struct origins *all, const struct sockaddr *from, in
 void origin_leave(struct origins *all, struct origin *o, int places, double now);
 /* So many bytes of it have been read. Returns for how many seconds those should rest who send much; 0: go on. */
 double origin_take(struct origin *o, double now, double bytes);
-/* So many connections or requests of it have come. Returns for how many seconds those should rest who ask again and
- * again; 0: go on. */
+/* So many requests of it have come, a connection with its first one counting as two. Returns for how many seconds those
+ * should rest who ask again and again; 0: go on. */
 double origin_ask(struct origin *o, double now, double n);
 /* One of it is thrown out. Returns for how many seconds that should be put off; 0: at once. */
 double origin_throw_out(struct origin *o, double now);
