@@ -143,7 +143,7 @@ static void one_address_asks_so_often_a_second(void **state)
     SAY(&socket, SOCKET), turn();
     assert_int_equal(socket.conn->state, CONN_SOCKET);
     ask_too_much(&again);
-    seldom.conn->asked_at -= LONG_S;
+    seldom.conn->asked_at -= LONG_S, socket.conn->said.left = 0; /* the latter has just said much */
     SAY(&again, ASKS), SAY(&seldom, ASKS), SAY(&socket, SAYS), SAY(&other, ASKS), turn();
     assert_int_equal(other.conn->state, CONN_ANSWER);
     assert_int_equal(seldom.conn->state, CONN_ANSWER);
@@ -178,6 +178,31 @@ static void who_only_connects_leaves_neighbours_alone(void **state)
     close(asks.socket);
 }
 
+static void say_often(const struct client *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        SAY(c, SAYS);
+    }
+    turn();
+}
+
+/* A session into which words come, as fast as they are spoken, or some at once. */
+static void who_says_little_does_not_rest_for_neighbours(void **state)
+{
+    enum { LITTLE = 20, MUCH = 40 };
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1");
+    SAY(&c, SOCKET), turn();
+    ask_too_much(&c);
+    say_often(&c, LITTLE);
+    assert_true(c.conn->has_said && c.conn->resume_at <= 0);
+    say_often(&c, MUCH);
+    assert_true(c.conn->resume_at > 0);
+    end();
+    close(c.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +212,7 @@ int main(void)
         cmocka_unit_test(one_connection_asks_so_often_a_second),
         cmocka_unit_test(one_address_asks_so_often_a_second),
         cmocka_unit_test(who_only_connects_leaves_neighbours_alone),
+        cmocka_unit_test(who_says_little_does_not_rest_for_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,9 @@ static const double most_asked_rest_s = 0.25;
 /* As a part of a request, of what an address may ask: what language models write comes word by word, and behind one
  * proxy may stand the listeners of four GPUs, which speak 45 texts a second each. */
 static const double a_message = 0.5;
+/* Who says no more than that does not rest for what his neighbours ask: it is several times as many words as are
+ * spoken meanwhile. */
+static const struct bucket_rate little_said_rate = {25, 25};
 
 /* Who is thrown out waits for it no longer. */
 enum { MOST_HELD_S = 2 };
@@ -30,6 +33,7 @@ static void on_come(struct evbuffer *in, const struct evbuffer_cb_info *info, vo
 bool conn_pace(struct conn *c)
 {
     c->bytes = bucket_full(&byte_rate, clock_seconds());
+    c->said = bucket_full(&little_said_rate, clock_seconds());
     budget_begin(&c->budget, clock_seconds());
     c->asked_at = clock_seconds();
     return evbuffer_add_cb(bufferevent_get_input(c->bev), on_come, c) != NULL;
@@ -47,8 +51,8 @@ void conn_pay(struct conn *c)
 }
 
 /* Where many connections of one address share what it may ask, each asks again only so long after it has asked before.
- * So who asks now and then does not rest for what his neighbours ask, who has just connected rests, and in the end each
- * has its turn however much is asked meanwhile. */
+ * So whose last request is that long ago does not rest for what his neighbours ask, who has just connected rests, and
+ * in the end each has its turn however much is asked meanwhile. */
 static double ask(struct conn *c, double n)
 {
     double now = clock_seconds(), since = now - c->asked_at;
@@ -64,8 +68,10 @@ double conn_ask(struct conn *c)
 
 double conn_say(struct conn *c, size_t bytes)
 {
-    double wait = budget_take(&c->budget, clock_seconds(), bytes);
-    return max(wait, ask(c, a_message));
+    double now = clock_seconds(), wait_all = ask(c, a_message),
+           wait = budget_take(&c->budget, now, bytes);
+    bool says_little = bucket_take(&c->said, &little_said_rate, now, 1) <= 0;
+    return says_little ? wait : max(wait, wait_all);
 }
 
 void conn_limited(struct conn *c, enum metrics_limit how)
