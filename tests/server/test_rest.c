@@ -203,6 +203,27 @@ static void who_says_little_does_not_rest_for_neighbours(void **state)
     close(c.socket);
 }
 
+static void a_session_goes_behind_others_for_its_own_fault_only(void **state)
+{
+    enum { MUCH = 60, TOO_MUCH = 100, MOST = 10000, LONG_S = 2 };
+    (void)state;
+    begin();
+    struct client beside = come("10.0.0.1"), floods = come("10.0.0.2");
+    SAY(&beside, SOCKET), SAY(&floods, SOCKET), turn();
+    ask_too_much(&beside);
+    say_often(&beside, MUCH);
+    assert_true(beside.conn->resume_at > 0);
+    conn_tick(&s, clock_seconds() + LONG_S), turn();
+    assert_int_equal(bufferevent_get_priority(beside.conn->bev), SERVER_SOUND);
+    for (int i = 0; i < MOST && floods.conn->resume_at <= 0; i += TOO_MUCH) {
+        say_often(&floods, TOO_MUCH);
+    }
+    assert_true(floods.conn->resume_at > 0);
+    assert_int_equal(bufferevent_get_priority(floods.conn->bev), SERVER_OTHER);
+    end();
+    close(beside.socket), close(floods.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +234,7 @@ int main(void)
         cmocka_unit_test(one_address_asks_so_often_a_second),
         cmocka_unit_test(who_only_connects_leaves_neighbours_alone),
         cmocka_unit_test(who_says_little_does_not_rest_for_neighbours),
+        cmocka_unit_test(a_session_goes_behind_others_for_its_own_fault_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,11 +39,21 @@ bool conn_pace(struct conn *c)
     return evbuffer_add_cb(bufferevent_get_input(c->bev), on_come, c) != NULL;
 }
 
+/* It has done more than one connection may: from now on others have their turn before what it hears. Who rests for his
+ * neighbours is not at fault. */
+static void at_fault(struct conn *c)
+{
+    bufferevent_priority_set(c->bev, SERVER_OTHER);
+}
+
 void conn_pay(struct conn *c)
 {
     double now = clock_seconds(), n = (double)c->n_come,
            wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
     c->n_come = 0;
+    if (wait > 0) {
+        at_fault(c);
+    }
     wait = c->bytes.left > byte_rate.at_once - little ? wait : max(wait, min(wait_all, most_rest_s));
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait, METRICS_SENT);
@@ -71,6 +81,9 @@ double conn_say(struct conn *c, size_t bytes)
     double now = clock_seconds(), wait_all = ask(c, a_message),
            wait = budget_take(&c->budget, now, bytes);
     bool says_little = bucket_take(&c->said, &little_said_rate, now, 1) <= 0;
+    if (wait > 0) {
+        at_fault(c);
+    }
     return says_little ? wait : max(wait, wait_all);
 }
 
@@ -89,7 +102,6 @@ void conn_rest(struct conn *c, double seconds, enum metrics_limit why)
     conn_limited(c, why);
     c->resume_at = clock_seconds() + seconds;
     bufferevent_disable(c->bev, EV_READ);
-    bufferevent_priority_set(c->bev, SERVER_OTHER);
 }
 
 bool conn_resume(struct conn *c)
@@ -111,6 +123,7 @@ void conn_thrown_out(struct conn *c)
         struct evbuffer *in = bufferevent_get_input(c->bev);
         evbuffer_drain(in, evbuffer_get_length(in));
         conn_count(c);
+        at_fault(c);
         conn_rest(c, wait, METRICS_HELD);
         bufferevent_disable(c->bev, EV_WRITE);
         c->is_held = true;

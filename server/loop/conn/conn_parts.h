@@ -20,8 +20,7 @@ void conn_pay(struct conn *c);  /* for what has come: it may be too much for now
  * request is looked at or behind the message, in which more may have come; not above 0: go on. */
 double conn_ask(struct conn *c);
 double conn_say(struct conn *c, size_t bytes);
-/* Not now: others have their turn first, before it and, from now on, before what it hears. conn_resume: false: it
- * cannot be read any more. */
+/* Not now: others have their turn first. conn_resume: false: it cannot be read any more. */
 void conn_rest(struct conn *c, double seconds, enum metrics_limit why);
 bool conn_resume(struct conn *c);
 /* It is made to wait, or ends, for what it or its address has done: counted, and now and then told to the log. */
