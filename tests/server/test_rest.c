@@ -224,6 +224,25 @@ static void a_session_goes_behind_others_for_its_own_fault_only(void **state)
     close(beside.socket), close(floods.socket);
 }
 
+/* However many pieces the network makes of it. */
+static void a_long_frame_is_one_message(void **state)
+{
+    enum { PIECES = 1500, PIECE = 40 };
+    static const char head[] = "\x82\xFE\xEA\x60\0\0\0\0", piece[PIECE];
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1");
+    SAY(&c, SOCKET), turn();
+    SAY(&c, head), turn();
+    for (int i = 0; i < PIECES; i++) {
+        assert_false(c.conn->has_said);
+        say(&c, piece, PIECE), turn();
+    }
+    assert_true(c.conn->has_said && c.conn->resume_at <= 0);
+    end();
+    close(c.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +254,7 @@ int main(void)
         cmocka_unit_test(who_only_connects_leaves_neighbours_alone),
         cmocka_unit_test(who_says_little_does_not_rest_for_neighbours),
         cmocka_unit_test(a_session_goes_behind_others_for_its_own_fault_only),
+        cmocka_unit_test(a_long_frame_is_one_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

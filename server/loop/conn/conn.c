@@ -387,7 +387,7 @@ static void take_frames(struct conn *c)
         }
         bool whole = take_frame(c, &event, &used);
         turn_bytes += used;
-        double wait = conn_say(c, used);
+        double wait = whole || used > 0 ? conn_say(c, used) : 0; /* not for each piece of a frame */
         if (whole) {
             answer_frame(c, &event);
         }
