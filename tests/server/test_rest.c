@@ -243,6 +243,23 @@ static void a_long_frame_is_one_message(void **state)
     close(c.socket);
 }
 
+/* The server stops: a request that is there is answered, however much was asked beside it. */
+static void who_rests_in_a_drain_is_read(void **state)
+{
+    (void)state;
+    begin();
+    struct client asks = come("10.0.0.1");
+    ask_too_much(&asks);
+    SAY(&asks, ASKS), turn();
+    assert_true(asks.conn->state == CONN_HEAD && asks.conn->resume_at > 0);
+    s.draining = true;
+    conn_drain(&s);
+    turn();
+    assert_int_equal(asks.conn->state, CONN_ANSWER);
+    end();
+    close(asks.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +272,7 @@ int main(void)
         cmocka_unit_test(who_says_little_does_not_rest_for_neighbours),
         cmocka_unit_test(a_session_goes_behind_others_for_its_own_fault_only),
         cmocka_unit_test(a_long_frame_is_one_message),
+        cmocka_unit_test(who_rests_in_a_drain_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

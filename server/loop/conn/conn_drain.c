@@ -9,7 +9,8 @@ void conn_drain(struct server *s)
     for (c = TAILQ_FIRST(&s->conns); c; c = after) {
         after = TAILQ_NEXT(c, entry);
         bool is_first = c->request_id[0] == 0; /* has just connected, and will ask */
-        if (c->is_held && !conn_resume(c)) {
+        /* Who rests is read now: the request may be whole, and its time is short. */
+        if (c->resume_at > 0 && !conn_resume(c)) {
             conn_drop(c);
         } else if (c->state == CONN_HEAD && !c->reading && !is_first && !server_has_come(c->bev)) {
             conn_drop(c);
