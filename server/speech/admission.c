@@ -94,7 +94,9 @@ bool admission_ends_in_time(const struct link *l, const struct admission_speech 
     const struct server *s = l->server;
     /* The worker's speed is shared by those that run. */
     const double lane_speed = speed_of(l) / max(l->n_running, 1),
-                 left = has_all ? left_of(s, p) : max(left_of(s, p), s->admission.speech_s - p->made_s);
+                 left = has_all
+                            ? left_of(s, p)
+                            : max(max(left_of(s, p), s->admission.speech_s - p->made_s), least_left_s);
     return left <= 1e-3 * s->options->patience_ms * lane_speed;
 }
 

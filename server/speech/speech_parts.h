@@ -58,7 +58,8 @@ bool speech_is_wanted(const struct speech *p);
 void speech_count_end(const struct speech *p);
 void speech_count_cancelled(const struct speech *p);
 void speech_count_freed(const struct speech *p, double seconds);
-/* Another item of its batch has a lane: it waits for what its own client has asked for, however long that is. */
+/* Another one of its request has a lane, an item of its batch or a context of its session: it waits for what its own
+ * client has asked for, however long that is. */
 bool speech_waits_for_its_own(const struct speech *p);
 /* What is so now. `patient`: as one who is patient finds the queue. */
 struct admission_now speech_look(const struct server *s, bool patient, double time);

@@ -197,9 +197,10 @@ struct admission_now speech_look(const struct server *s, bool patient, double ti
         const int n_free = speech_free_lanes(l, time);
         now.n_free += n_free;
         now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l)) : now.first_s;
+        const bool takes = link_takes(l); /* else what it frees is nobody's */
         TAILQ_FOREACH(p, &l->running, entry)
         {
-            now.n_ending += ends_in_time(p, time);
+            now.n_ending += takes && ends_in_time(p, time);
         }
     }
     TAILQ_FOREACH(p, &s->queued, entry)
@@ -262,11 +263,14 @@ struct link *speech_place(const struct speech *p, double now)
 bool speech_waits_for_its_own(const struct speech *p)
 {
     const struct speech *other;
+    if (!p->patient) {
+        return false;
+    }
     LINKS_FOREACH(l, p->server)
     {
         TAILQ_FOREACH(other, &l->running, entry)
         {
-            if (p->patient && speech_is_wanted(other) && strcmp(other->request, p->request) == 0) {
+            if (speech_is_wanted(other) && strcmp(other->request, p->request) == 0) {
                 return true;
             }
         }

@@ -26,6 +26,17 @@ static double left_of(const struct schedule_clock *c, int n_lanes)
                                             : pow(long_memory, c->n_steps - c->by_lanes[n_lanes].step);
 }
 
+void schedule_learn_width(struct schedule_clock *c, int n_lanes, double seconds)
+{
+    if (n_lanes < 1 || n_lanes > SCHEDULE_MOST_LANES) {
+        return;
+    }
+    double left = memory * left_of(c, n_lanes);
+    c->by_lanes[n_lanes].seconds = c->by_lanes[n_lanes].seconds * left + seconds;
+    c->by_lanes[n_lanes].weight = c->by_lanes[n_lanes].weight * left + 1;
+    c->by_lanes[n_lanes].step = c->n_steps;
+}
+
 void schedule_learn(
     struct schedule_clock *c, int n_lanes, double seconds, double prompt, double prompt_s)
 {
@@ -40,12 +51,7 @@ void schedule_learn(
     if (n_lanes < 1) {
         return;
     }
-    if (n_lanes <= SCHEDULE_MOST_LANES) {
-        double left = memory * left_of(c, n_lanes);
-        c->by_lanes[n_lanes].seconds = c->by_lanes[n_lanes].seconds * left + seconds;
-        c->by_lanes[n_lanes].weight = c->by_lanes[n_lanes].weight * left + 1;
-        c->by_lanes[n_lanes].step = c->n_steps;
-    }
+    schedule_learn_width(c, n_lanes, seconds);
     c->weight = c->weight * memory + 1;
     c->lanes = c->lanes * memory + n_lanes;
     c->lanes_lanes = c->lanes_lanes * memory + (double)n_lanes * n_lanes;

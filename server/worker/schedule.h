@@ -47,6 +47,8 @@ enum {
  * their `prompt` bytes. */
 void schedule_learn(
     struct schedule_clock *clock, int n_lanes, double seconds, double prompt, double prompt_s);
+/* The same of a width that does not pay, which says nothing of others: the line does not bend for it. */
+void schedule_learn_width(struct schedule_clock *clock, int n_lanes, double seconds);
 /* What a step of n_lanes with prompts of so many bytes will take. */
 double schedule_step_s(const struct schedule_clock *clock, int n_lanes, double prompt);
 /* What a step may take, so that its lanes pay: hardly more than one of fewer lanes and one of the others. */

@@ -19,12 +19,18 @@ struct warming {
     struct slot *slots;
     int n_lanes, n_open;
     struct schedule_clock *clock;
-    int next;     /* lane of the next step: none is to be spoken to its end */
-    double one_s; /* a step of one lane */
-    utter_status status;
+    int next;            /* lane of the next step: none is to be spoken to its end */
+    double one_s;        /* a step of one lane */
+    utter_status status; /* of the last step, or why the model is broken */
     utter_error *error;
 };
 
+static bool is_broken(utter_status status)
+{
+    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
+}
+
+/* As many of n as there is memory for. */
 static void open_lanes(struct warming *w, int n)
 {
     const char *name = utter_model_voice_name(w->model, 0);
@@ -36,14 +42,16 @@ static void open_lanes(struct warming *w, int n)
     if (name && utter_voice_preset(&voice, w->model, name, NULL) != UTTER_OK) {
         voice = NULL;
     }
+    utter_status status = UTTER_OK;
     for (w->n_open = 0; w->n_open < n; w->n_open++) {
         struct slot *slot = &w->slots[w->n_open];
-        if (slot_open(slot, w->model, 0, &o, voice, NULL) != UTTER_OK ||
-            slot_text(slot, text, sizeof text - 1, NULL) != UTTER_OK ||
-            slot_text(slot, NULL, 0, NULL) != UTTER_OK) {
+        if ((status = slot_open(slot, w->model, 0, &o, voice, w->error)) != UTTER_OK ||
+            (status = slot_text(slot, text, sizeof text - 1, w->error)) != UTTER_OK ||
+            (status = slot_text(slot, NULL, 0, w->error)) != UTTER_OK) {
             break;
         }
     }
+    w->status = is_broken(status) ? status : w->status;
     utter_voice_free(&voice);
 }
 
@@ -75,7 +83,7 @@ static uint64_t count_frames(const struct warming *w)
 /* The first steps read the prompts, in pieces where these are long, and touch memory for the first time. */
 static void read_prompts(struct warming *w)
 {
-    bool is_reading = true;
+    bool is_reading = w->status == UTTER_OK && w->n_open > 0;
     while (is_reading && (w->status = utter_model_step(w->model, w->error)) == UTTER_OK) {
         is_reading = false;
         for (int i = 0; i < w->n_open; i++) {
@@ -88,6 +96,9 @@ static void read_prompts(struct warming *w)
 static double time_step(struct warming *w, int width)
 {
     double step_s = 0;
+    if (w->status != UTTER_OK || w->n_open == 0) {
+        return 0;
+    }
     for (int i = 0; i < w->n_open; i++) {
         const int behind = (i - w->next + w->n_open) % w->n_open;
         utter_reading_hold(w->slots[i].reading, behind >= width);
@@ -106,16 +117,20 @@ static double time_step(struct warming *w, int width)
     return step_s;
 }
 
-/* Whether a step of so many lanes, which is learnt, is short enough and took hardly more than one of fewer and a step
- * of their own for the others (schedule.h). */
+/* Whether a step of so many lanes, which is learnt, took hardly more than one of fewer and a step of their own for the
+ * others (schedule.h), and is short enough. */
 static bool try_width(struct warming *w, int width, int fewer, double fewer_s, double *step_s)
 {
     *step_s = time_step(w, width);
-    if (*step_s > 0) {
-        schedule_learn(w->clock, width, *step_s, 0, 0);
+    if (*step_s <= 0) {
+        return false;
     }
-    return *step_s > 0 && *step_s <= 1e-3 * SCHEDULE_STEP_MS &&
-           *step_s <= schedule_most_s(fewer_s, (width - fewer) * w->one_s);
+    if (*step_s > schedule_most_s(fewer_s, (width - fewer) * w->one_s)) {
+        schedule_learn_width(w->clock, width, *step_s);
+        return false;
+    }
+    schedule_learn(w->clock, width, *step_s, 0, 0);
+    return *step_s <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
 /* Doubles the width while it pays, and finds the width where it ceases to between the last two. */
@@ -155,5 +170,5 @@ utter_status warm_up(utter_model *model, struct slot *slots, int n_lanes, struct
         try_widths(&w);
         close_lanes(&w);
     }
-    return w.status == UTTER_E_DEVICE || w.status == UTTER_E_FILE ? w.status : UTTER_OK;
+    return is_broken(w.status) ? w.status : UTTER_OK;
 }
