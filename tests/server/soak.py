@@ -107,31 +107,35 @@ class Soak:
             return int(status["RssAnon"].split()[0]), int.from_bytes(f.read(8), sys.byteorder) // 1024
 
     def reading(self):
-        """(name, (pid, beginning), (kB, held), descriptors, threads) of the front end and of its workers. One that is
-        killed may be a child for some time yet, at idle priority; its socket is closed already."""
-        some = []
+        """(name, (pid, beginning), (kB, held), descriptors, threads) of the front end and of its workers; and whether
+        there is one more, which has been killed: at idle priority it may be a child for some time yet, and whether its
+        socket is closed already depends on who killed it."""
+        some, is_dying = [], False
         for name, pid in [("front end", self.server.process.pid), *self.workers()]:
             with contextlib.suppress(OSError, KeyError):  # one that has just ended has no memory
                 status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines())
                 one = pid, stat_of(pid)[19]  # a number comes again, but with another beginning
-                if not (int(status["SigPnd"], 16) | int(status["ShdPnd"], 16)) >> (signal.SIGKILL - 1) & 1:
+                if (int(status["SigPnd"], 16) | int(status["ShdPnd"], 16)) >> (signal.SIGKILL - 1) & 1:
+                    is_dying = True
+                else:
                     some.append((name, one, self.kb(pid, status), len(os.listdir(f"/proc/{pid}/fd")),
                                  int(status["Threads"])))
-        return some
+        return some, is_dying
 
     def settled(self):
         """One that the next, a moment later, agrees with in all but memory: children and descriptors are not looked at
-        in one moment, and an idle worker may end or begin between them."""
+        in one moment, and an idle worker may end or begin between them. Nothing where there is none for ten seconds."""
         last = None
         for _ in range(20):
-            last, before = self.reading(), last
-            if before and [(*one[:2], *one[3:]) for one in before] == [(*one[:2], *one[3:]) for one in last]:
-                break
+            (last, is_dying), before = self.reading(), last
+            same = before and [(*one[:2], *one[3:]) for one in before] == [(*one[:2], *one[3:]) for one in last]
+            if same and not is_dying:
+                return last
             time.sleep(0.5)
-        return last
+        return []
 
     def sample(self, quiet=False):
-        some = self.settled() if quiet else self.reading()
+        some = self.settled() if quiet else self.reading()[0]
         for name, one, kb, files, threads in some:
             age = time.time() - self.born.setdefault(one, time.time())
             self.samples.append((name, one, age, quiet, kb, files, threads, len(some) - 1))
