@@ -13,6 +13,11 @@ enum {
     PROMPT_BYTES = 32,
 };
 
+bool slot_model_broke(utter_status status)
+{
+    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
+}
+
 /* A piece whose words were not all said. */
 static void note_piece(void *user, const utter_piece *piece)
 {

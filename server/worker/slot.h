@@ -36,6 +36,8 @@ struct slot_gain {
     double prompt, prompt_s; /* a prompt that came to its end: its size, and the time of all its rows */
 };
 
+/* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */
+bool slot_model_broke(utter_status status);
 /* The slot is zero. UTTER_AGAIN: no lane is free. */
 utter_status slot_open(struct slot *slot, utter_model *model, uint32_t id, const struct wire_open *open,
     const utter_voice *voice, utter_error *error);

@@ -25,11 +25,6 @@ struct warming {
     utter_error *error;
 };
 
-static bool is_broken(utter_status status)
-{
-    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
-}
-
 /* As many of n as there is memory for. */
 static void open_lanes(struct warming *w, int n)
 {
@@ -51,7 +46,7 @@ static void open_lanes(struct warming *w, int n)
             break;
         }
     }
-    w->status = is_broken(status) ? status : w->status;
+    w->status = slot_model_broke(status) ? status : w->status;
     utter_voice_free(&voice);
 }
 
@@ -170,5 +165,5 @@ utter_status warm_up(utter_model *model, struct slot *slots, int n_lanes, struct
         try_widths(&w);
         close_lanes(&w);
     }
-    return is_broken(w.status) ? w.status : UTTER_OK;
+    return slot_model_broke(w.status) ? w.status : UTTER_OK;
 }

@@ -92,12 +92,6 @@ static utter_status find_voice(
     return o->voice_name ? utter_voice_preset(voice, w->model, o->voice_name, error) : UTTER_OK;
 }
 
-/* A model whose device is lost, or whose file has shrunk, speaks no more: the next worker opens it again. */
-static bool is_broken(utter_status status)
-{
-    return status == UTTER_E_DEVICE || status == UTTER_E_FILE;
-}
-
 /* The speeches are not failed: those without a sound begin again on the next worker. */
 static void give_up(struct worker *w, utter_status status, const char *why)
 {
@@ -120,7 +114,7 @@ static void open_speech(struct worker *w, const struct wire_message *m)
     }
     if (good && (status = find_voice(w, &voice, &o, &error)) == UTTER_OK) {
         status = slot_open(slot, w->model, m->id, &o, voice, &error);
-        if (is_broken(status)) {
+        if (slot_model_broke(status)) {
             give_up(w, status, error.text);
         }
     }
@@ -141,7 +135,7 @@ static void feed_speech(struct worker *w, struct slot *slot, const struct wire_m
     utter_error error = {.text = ""};
     const char *text = m->kind == WIRE_TEXT ? (const char *)m->body : NULL;
     utter_status status = slot_text(slot, text, m->bytes, &error);
-    if (is_broken(status)) {
+    if (slot_model_broke(status)) {
         give_up(w, status, error.text);
     } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
@@ -246,7 +240,7 @@ static void harvest(struct worker *w, struct slot *slot, double now, struct slot
         const struct wire_done done = slot_done(slot);
         wire_put_done(&w->out, slot->id, &done);
         slot_close(slot);
-    } else if (is_broken(status)) {
+    } else if (slot_model_broke(status)) {
         give_up(w, status, error.text);
     } else if (status < 0) {
         fail_speech(w, slot, status, error.text);
@@ -343,7 +337,7 @@ static void step(struct worker *w)
         beat(w, end, spent.n_lanes, n ? end - begin : 0);
     }
     look_at_kernels(w, end);
-    if (is_broken(status)) {
+    if (slot_model_broke(status)) {
         give_up(w, status, error.text);
     }
     flush_out(w);

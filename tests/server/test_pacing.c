@@ -195,6 +195,16 @@ static void begin(struct server *s)
     wait_until_ready(s);
 }
 
+/* Who listens waits for 300 ms, as usual. */
+static void begin_impatient(struct server *s)
+{
+    static struct serve_options options;
+    begin(s);
+    options = *s->options;
+    options.patience_ms = 300;
+    s->options = &options;
+}
+
 /* All speeches have been cancelled or have ended. */
 static void end(struct server *s)
 {
@@ -239,12 +249,8 @@ static void no_more_than_can_be_heard(void **state)
     struct server s;
     struct listener listeners[5] = {{0}};
     struct refusal refusal;
-    struct serve_options options;
     (void)state;
-    begin(&s);
-    options = *s.options;
-    options.patience_ms = 300;
-    s.options = &options;
+    begin_impatient(&s);
     assert_false(speech_is_full(&s));
     struct speech *first = ask(&s, false, &listeners[0], &refusal);
     assert_true(first && s.n_running == 1 && speech_is_full(&s));
@@ -283,12 +289,8 @@ static void an_item_waits_for_its_own(void **state)
     struct server s;
     struct listener listeners[3] = {{0}};
     struct refusal refusal;
-    struct serve_options options;
     (void)state;
-    begin(&s);
-    options = *s.options;
-    options.patience_ms = 300;
-    s.options = &options;
+    begin_impatient(&s);
     struct speech *first = ask_as(&s, "req-1", ENCODE_PCM, true, &listeners[0], &refusal);
     struct speech *second = ask_as(&s, "req-1", ENCODE_PCM, true, &listeners[1], &refusal);
     assert_true(first && second && ask_as(&s, "req-2", ENCODE_PCM, true, &listeners[2], &refusal));
