@@ -2,7 +2,7 @@
 # Not part of the tests: it wants the machine alone, and minutes. With 6 processors or more the server, the load and the
 # others have their own. Prints a line of JSON for each figure. Parts of one run want seeds of their own.
 #   floods [60]       16 listeners, so many seconds each: alone, and beside each kind of flood; SIGTERM amid the last
-#   slow [10000]      16 listeners without and beside so many slow and silent connections, by turns of 60 s
+#   slow [10000]      16 listeners without and beside so many slow and silent connections, by eight turns of 60 s
 #   storm [100000]    so many clients that leave at any moment, and some who stay: when lanes are free, whose bytes come
 #   sigterm [1000]    so many servers of 16 streams are told to end at any moment: who is whole, who is told, how soon
 import http.client
@@ -14,6 +14,7 @@ import resource
 import select
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -149,12 +150,14 @@ def slow():
     n = number or 10000
     hear(s, 3)
     runs = ([], [])
-    for beside in (0, 1, 1, 0):
+    for beside in (0, 1, 1, 0) * 2:
         if beside:
             p = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "hold.py"), str(s.port),
                                   str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             if APART:
                 os.sched_setaffinity(p.pid, CORES[-1:])
+            else:  # they would be other machines: what their program computes is not to be taken from the server
+                os.sched_setscheduler(p.pid, os.SCHED_IDLE, os.sched_param(0))
             p.stdout.readline()
             time.sleep(6)  # the first of them are shut out after 5 s
         r = hear(s, 60)
@@ -164,8 +167,8 @@ def slow():
         if beside:
             show("slow ones", connections=n, **json.loads(p.communicate(b"\n")[0]))
             time.sleep(3)
-    p99 = [max(r["audible_ms"]["p99"] for r in some) for some in runs]
-    show("slow", p99_ms=p99, ratio=round(p99[1] / p99[0], 4))
+    p99 = [round(statistics.mean(r["audible_ms"]["p99"] for r in some), 3) for some in runs]
+    show("slow", mean_p99_ms=p99, ratio=round(p99[1] / p99[0], 4))
     s.stop()
 
 
