@@ -250,14 +250,16 @@ def storm():
     stop.set()
     stayer.join()
     idle = wait_for(lambda: s.metric("requests_running") == 0, 20)
-    steps = s.metric("step_seconds_sum") / max(1, s.metric("step_seconds_count"))
+    n_steps = s.metric("step_seconds_count")
+    longer = {f"{at} s": n_steps - s.metric(f'step_seconds_bucket{{le="{at}"}}') for at in (0.005, 0.01, 0.02, 0.03)}
     freed = {}
     for line in s.said().splitlines():
         event = json.loads(line) if line.startswith("{") else {}
         if event.get("event") == "freed":
             freed.setdefault(event["stage"], []).append(event["seconds"])
     show("storm", left=left.value, seconds=round(took, 1), survivors_whole=whole.value, survivors_wrong=wrong.value,
-         lanes_all_free=idle, mean_step_s=round(steps, 5), freed_s={stage: spread(f) for stage, f in freed.items()},
+         lanes_all_free=idle, steps=n_steps, mean_step_s=round(s.metric("step_seconds_sum") / max(1, n_steps), 5),
+         steps_longer_than=longer, freed_s={stage: spread(f) for stage, f in freed.items()},
          worker_deaths=s.metric("worker_deaths_total"), memory_mb=[memory, memory_mb(s)])
     show("storm", code=s.stop())
 
