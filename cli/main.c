@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "cli/defaults.h"
 #include "cli/options.h"
 #include "cli/overwrite.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "cli/report.h"
 #include "cli/serve_defaults.h"
 

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 
 /* Counted up by whoever changes what sound a line has (src/reading, src/engine): results of before are then made
  * again, instead of standing beside others. */

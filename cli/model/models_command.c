@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "base/tables/released.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "cli/file_kind.h"
 #include "cli/report.h"
 

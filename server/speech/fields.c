@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/nearest.h"
 #include "base/tables/languages.h"
+#include "base/tables/nearest.h"
 #include "server/speech/aliases.h"
 
 struct reader {

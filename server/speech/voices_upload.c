@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "server/cage/cage.h"
 #include "server/loop/account.h"
 #include "server/loop/log.h"

@@ -12,7 +12,7 @@
 #include "api/api.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 #include "base/tables/released.h"
 
 /* ---- The voice that comes with the library ---- */

@@ -11,8 +11,8 @@
 
 #include "base/memory.h"
 #include "base/minmax.h"
-#include "base/nearest.h"
 #include "base/tables/languages.h"
+#include "base/tables/nearest.h"
 #include "prompt/edges.h"
 #include "text/chars.h"
 

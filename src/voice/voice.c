@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 
 /* "serena, vivian, ..." in out[size]. */
 static const char *voice_list(char *out, size_t size, const struct config *config)

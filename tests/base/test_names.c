@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/nearest.h"
 #include "base/tables/languages.h"
+#include "base/tables/nearest.h"
 
 static void codes_are_languages(void **state)
 {

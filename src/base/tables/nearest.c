@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How far one name is from another, letter by letter, and whether they are the same but for their accents. */
-#include "base/nearest.h"
+#include "base/tables/nearest.h"
 
 #include <ctype.h>
 #include <stdbool.h>
