@@ -177,16 +177,14 @@ typedef struct utter_model_info {
     int max_positions; /* rows and frames of one utterance */
     uint64_t talker_parameters, predictor_parameters, vocoder_parameters, all_parameters;
     uint64_t file_bytes, memory_bytes; /* mapped checkpoint files; taken on top of them */
-    /* Weights read to make one frame: talker once, predictor for each code, vocoder */
-    uint64_t frame_bytes;
+    uint64_t frame_bytes; /* weights read for one: talker once, predictor for each code, vocoder */
     /* How most of them are held: "bf16", "f16", "f32", "q8", "q4"; "q8-predictor": the predictor's alone in 8 bits. */
     const char *weights;
     int n_snapshots; /* kept now, see utter_model_options.snapshot_bytes */
     uint64_t snapshot_bytes;
     int most_lanes;         /* that the memory of the GPU would hold; 0: no such bound */
     double device_gb_per_s; /* 1e9 bytes a second that the memory of the GPU can give; 0: not known */
-    /* The parts of frame_bytes. */
-    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes;
+    uint64_t talker_frame_bytes, predictor_frame_bytes, vocoder_frame_bytes; /* of frame_bytes */
     double step_s[7]; /* foretold of a GPU: a frame and its sound of 1, 2, 4 .. 64 lanes; 0: unknown */
 } utter_model_info;
 
@@ -308,11 +306,9 @@ UTTER_API void utter_voice_free(utter_voice **voice);
 typedef struct utter_stream utter_stream;
 
 typedef enum utter_layout {
-    /* As the official package: full for preset and designed voices, stream for clones */
-    UTTER_LAYOUT_AUTO = 0,
-    UTTER_LAYOUT_FULL = 1, /* the whole text stands before the speech */
-    /* One text token goes in with each frame; speech starts with the first token */
-    UTTER_LAYOUT_STREAM = 2,
+    UTTER_LAYOUT_AUTO = 0,   /* as the official package: full, but stream for clones */
+    UTTER_LAYOUT_FULL = 1,   /* the whole text stands before the speech */
+    UTTER_LAYOUT_STREAM = 2, /* a text token goes in with each frame; speech starts with the first */
 } utter_layout;
 
 /* How one of the two heads chooses. temperature 0 is greedy; top_k 0 and top_p 1 are off. */
@@ -375,7 +371,7 @@ UTTER_API void utter_stream_hold(utter_stream *stream, bool held);
 UTTER_API const int32_t *utter_stream_codes(const utter_stream *stream, size_t *n_frames);
 
 typedef struct utter_word {
-    uint64_t at, bytes;  /* where it stands in the text as it was given */
+    uint64_t at, bytes;  /* where it stands in the text as it was given, markup inside it included */
     uint64_t start, end; /* when it is heard, samples from the beginning of the sound */
     float certainty;     /* 0 .. 1: how surely the model was there; 0: not known */
     bool final;          /* it changes no more, but for `skipped` when the speech has ended */
@@ -418,8 +414,7 @@ typedef struct utter_stream_stats {
     int n_text_tokens; /* tokens of the text, wrapper not counted */
     int n_rows;        /* prompt rows before the first frame, as far as they have been read */
     double prompt_s, prefill_s, talker_s, predictor_s, vocoder_s; /* seconds so far, by stage */
-    /* From the first text (stream layout) or from finish (full) to the first samples */
-    double first_sound_s;
+    double first_sound_s;   /* from the first text (stream layout) or from finish (full) on */
     int n_kept_rows;        /* of n_rows: taken from a snapshot */
     double wait_s;          /* of all that: the caller's thread waited for the device */
     bool words_approximate; /* the times of words are shares of the sound */
@@ -472,6 +467,9 @@ typedef struct utter_piece { /* what became of a piece of the text */
 
 /* Told of each piece when it has ended, before the sound of the next. */
 typedef void utter_piece_fn(void *user, const utter_piece *piece);
+/* Told of the text as it is written, without its markup, in its order, while it is given: text[0..n) stands for the
+ * source's bytes [at, at + bytes), one for one where they are as many. Valid during the call. */
+typedef void utter_written_fn(void *user, uint64_t at, uint64_t bytes, const char *text, size_t n);
 
 typedef struct utter_reading_options {
     size_t size; /* set by _init */
@@ -493,6 +491,8 @@ typedef struct utter_reading_options {
     utter_find_voice_fn *find_voice; /* NULL: the presets of the model */
     void *find_voice_user;
     bool carry; /* each piece goes on from the one before: a voice cloned with its transcript */
+    utter_written_fn *written; /* default NULL */
+    void *written_user;
 } utter_reading_options;
 UTTER_API void utter_reading_options_init_sized(utter_reading_options *options, size_t size);
 static inline void utter_reading_options_init(utter_reading_options *options)

@@ -133,6 +133,8 @@ int saying_open(struct saying *s, const struct settings *settings, utter_model *
     o.max_frames = settings->max_frames.given ? v.max_frames : 0;
     o.piece = on_piece;
     o.piece_user = s;
+    o.written = settings->times.given ? times_file_text : NULL;
+    o.written_user = &s->times;
     if ((code = markup_open(&s->markup, &o, settings, model))) {
         return code;
     }
@@ -193,9 +195,6 @@ int saying_give(struct saying *s, const char *text, size_t bytes, bool last)
             note("the text begins like SSML, and its tags are spoken (give --markup ssml)");
         }
         s->n_given += bytes;
-        if (s->times.file.lines) {
-            times_file_text(&s->times, text, bytes);
-        }
         status = utter_reading_text(s->reading, text, bytes, &error);
     }
     if (status == UTTER_OK && last) {

@@ -20,14 +20,14 @@ struct cue {
 static size_t text_end(const struct times_file *t, size_t i_word)
 {
     return i_word + 1 < t->n && t->words[i_word + 1].at > t->words[i_word].at ? t->words[i_word + 1].at
-                                                                              : t->n_text;
+                                                                              : t->written.n;
 }
 
 /* Where the text of a word begins: marks in front of it, like an opening quote, belong to it. */
 static size_t text_begin(const struct times_file *t, size_t i_word)
 {
     size_t at = t->words[i_word].at;
-    while (at > 0 && !strchr(" \t\r\n", t->text[at - 1]) &&
+    while (at > 0 && !strchr(" \t\r\n", t->written.text[at - 1]) &&
            (i_word == 0 || at > t->words[i_word - 1].at + t->words[i_word - 1].bytes)) {
         at--;
     }
@@ -44,7 +44,7 @@ static bool goes_back(const struct times_file *t, size_t i_word)
 static size_t text_stop(const struct times_file *t, size_t i_word)
 {
     if (i_word + 1 >= t->n) {
-        return t->n_text;
+        return t->written.n;
     }
     if (goes_back(t, i_word + 1)) {
         return t->words[i_word].at + t->words[i_word].bytes;
@@ -70,10 +70,10 @@ static int columns_of(const char *text, size_t n)
 static char last_mark(const struct times_file *t, size_t i_word)
 {
     size_t at = text_stop(t, i_word), begin = t->words[i_word].at;
-    while (at > begin && strchr(" \t\r\n\"')", t->text[at - 1])) {
+    while (at > begin && strchr(" \t\r\n\"')", t->written.text[at - 1])) {
         at--;
     }
-    return at > begin ? t->text[at - 1] : 0;
+    return at > begin ? t->written.text[at - 1] : 0;
 }
 
 /* How good it is to break behind a word: the end of a sentence, another mark, nothing. */
@@ -82,21 +82,21 @@ static int rank_of(const struct times_file *t, size_t i_word)
     /* The last bytes of the full-width marks that end sentences or clauses stand beside ASCII's. */
     char mark = last_mark(t, i_word);
     size_t stop = text_stop(t, i_word), end = t->words[i_word].at + t->words[i_word].bytes;
-    bool wide = stop >= end + 3 && (uint8_t)t->text[end] >= 0xe3;
+    bool wide = stop >= end + 3 && (uint8_t)t->written.text[end] >= 0xe3;
     bool sentence = mark && strchr(".!?", mark);
-    sentence = sentence || (wide && (memcmp(t->text + end, "\u3002", 3) == 0 ||
-                                        memcmp(t->text + end, "\uff01", 3) == 0 ||
-                                        memcmp(t->text + end, "\uff1f", 3) == 0));
+    sentence = sentence || (wide && (memcmp(t->written.text + end, "\u3002", 3) == 0 ||
+                                        memcmp(t->written.text + end, "\uff01", 3) == 0 ||
+                                        memcmp(t->written.text + end, "\uff1f", 3) == 0));
     return sentence ? 2 : wide || (mark && strchr(",;:", mark)) ? 1 : 0;
 }
 
 static int columns_between(const struct times_file *t, size_t first, size_t last)
 {
     size_t begin = text_begin(t, first), end = text_stop(t, last);
-    while (end > begin && strchr(" \t\r\n", t->text[end - 1])) {
+    while (end > begin && strchr(" \t\r\n", t->written.text[end - 1])) {
         end--;
     }
-    return columns_of(t->text + begin, end - begin);
+    return columns_of(t->written.text + begin, end - begin);
 }
 
 /* The word that ends the first line: words first .. last do not fit one. */
@@ -186,13 +186,13 @@ static void put_char(FILE *out, char c, enum times_kind kind)
 static void put_text(FILE *out, const struct times_file *t, size_t begin, size_t end, bool ends_line)
 {
     bool white = false;
-    while (ends_line && end > begin && strchr(" \t\r\n", t->text[end - 1])) {
+    while (ends_line && end > begin && strchr(" \t\r\n", t->written.text[end - 1])) {
         end--;
     }
     for (size_t i = begin; i < end; i++) {
-        bool is_white = strchr(" \t\r\n", t->text[i]) != NULL;
+        bool is_white = strchr(" \t\r\n", t->written.text[i]) != NULL;
         if (!is_white || !white) {
-            put_char(out, is_white ? ' ' : t->text[i], t->kind);
+            put_char(out, is_white ? ' ' : t->written.text[i], t->kind);
         }
         white = is_white;
     }

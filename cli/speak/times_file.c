@@ -40,20 +40,11 @@ int times_file_open(struct times_file *t, const char *path, int rate, double spe
     return code;
 }
 
-void times_file_text(struct times_file *t, const char *text, size_t bytes)
+void times_file_text(void *times_file, uint64_t at, uint64_t bytes, const char *text, size_t n)
 {
-    if (t->n_text + bytes > t->text_room) {
-        size_t room = t->n_text + bytes + t->text_room / 2;
-        char *grown = realloc(t->text, room);
-        t->no_memory |= !grown;
-        if (!grown) {
-            return;
-        }
-        t->text = grown;
-        t->text_room = room;
-    }
-    memcpy(t->text + t->n_text, text, bytes);
-    t->n_text += bytes;
+    struct times_file *t = times_file;
+    written_add(&t->written, at, bytes, text, n);
+    t->no_memory |= t->written.no_memory;
 }
 
 void times_file_piece(struct times_file *t, uint64_t at)
@@ -74,13 +65,11 @@ static void forget(struct times_file *t)
     t->n_settled -= n;
     t->first += n;
     memmove(t->words, t->words + n, t->n * sizeof *t->words);
-    size_t from = min(t->n_text, (size_t)(max(t->spoken_at, t->text_at) - t->text_at));
+    size_t none, from = written_find(&t->written, t->spoken_at, 0, &none);
     for (size_t i = 0; i < t->n; i++) {
         from = min(from, t->words[i].at);
     }
-    t->n_text -= from;
-    t->text_at += from;
-    memmove(t->text, t->text + from, t->n_text);
+    written_drop(&t->written, from);
     for (size_t i = 0; i < t->n; i++) {
         t->words[i].at -= from;
     }
@@ -89,14 +78,14 @@ static void forget(struct times_file *t)
 static void write_word(struct times_file *t, const struct timed_word *w)
 {
     FILE *out = t->file.lines;
-    json_t *text = json_stringn(t->text + w->at, w->bytes);
+    json_t *text = json_stringn(t->written.text + w->at, w->bytes);
     fputs(t->n_items++ ? ",\n{\"text\":" : "\n{\"text\":", out);
     json_dumpf(text, out, JSON_ENCODE_ANY);
     fprintf(out,
-        ",\"at\":%llu,\"bytes\":%zu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"skipped\":%s,"
+        ",\"at\":%llu,\"bytes\":%llu,\"start_s\":%.3f,\"end_s\":%.3f,\"certainty\":%.2f,\"skipped\":%s,"
         "\"final\":%s}",
-        (unsigned long long)(t->text_at + w->at), w->bytes, w->start_s, w->end_s, (double)w->certainty,
-        w->skipped ? "true" : "false", w->final ? "true" : "false");
+        (unsigned long long)w->source, (unsigned long long)w->source_bytes, w->start_s, w->end_s,
+        (double)w->certainty, w->skipped ? "true" : "false", w->final ? "true" : "false");
     json_decref(text);
 }
 
@@ -131,14 +120,15 @@ void times_file_note(struct times_file *t, utter_reading *reading, double writte
     }
     t->n = n_told + n;
     for (size_t i = 0; i < n; i++) {
-        t->words[n_told + i] =
-            (struct timed_word){.at = (size_t)(max(words[i].at, t->text_at) - t->text_at),
-                .bytes = (size_t)words[i].bytes,
-                .start_s = (double)words[i].start * t->scale,
-                .end_s = (double)words[i].end * t->scale,
-                .certainty = words[i].certainty,
-                .skipped = words[i].skipped,
-                .final = words[i].final};
+        struct timed_word word = {.source = words[i].at,
+            .source_bytes = words[i].bytes,
+            .start_s = (double)words[i].start * t->scale,
+            .end_s = (double)words[i].end * t->scale,
+            .certainty = words[i].certainty,
+            .skipped = words[i].skipped,
+            .final = words[i].final};
+        word.at = written_find(&t->written, word.source, word.source_bytes, &word.bytes);
+        t->words[n_told + i] = word;
     }
     for (t->n_settled = n_told; t->n_settled > 0; t->n_settled--) {
         if (t->words[t->n_settled - 1].start_s < written_s) {
@@ -174,7 +164,7 @@ int times_file_finish(struct times_file *t, bool approximate)
 void times_file_abort(struct times_file *t)
 {
     text_file_abort(&t->file);
-    free(t->text);
+    written_fini(&t->written);
     free(t->words);
     *t = (struct times_file){0};
 }

@@ -4,14 +4,16 @@
 #ifndef CLI_TIMES_FILE_H
 #define CLI_TIMES_FILE_H
 
+#include "base/written.h"
 #include "cli/text_file.h"
 #include "utter.h"
 
 enum times_kind { TIMES_JSON, TIMES_SRT, TIMES_VTT, TIMES_ASS };
 
-/* A word in the text that is kept, and when it is heard: seconds of the sound that leaves. */
+/* A word in the text that is kept and in the source, and when it is heard: seconds of the sound that leaves. */
 struct timed_word {
     size_t at, bytes;
+    uint64_t source, source_bytes;
     double start_s, end_s;
     float certainty;
     bool final, skipped;
@@ -21,11 +23,8 @@ struct timed_word {
 struct times_file {
     struct text_file file;
     enum times_kind kind;
-    double scale; /* seconds a sample */
-    /* [n_text], from byte text_at of the source on */
-    char *text;
-    size_t n_text, text_room;
-    uint64_t text_at;
+    double scale;           /* seconds a sample */
+    struct written written; /* the text, without its markup */
     /* Pieces before this byte of the source are done with, whatever is said again. */
     uint64_t spoken_at;
     /* [n], from word `first` of the reading on; the first n_written of them, one at most, are in the file, the first
@@ -42,7 +41,8 @@ bool times_kind_of(const char *path, enum times_kind *kind);
 /* rate: samples a second that the model makes, which are heard `speed` times as fast. 0, or an exit code after a
  * message. */
 int times_file_open(struct times_file *t, const char *path, int rate, double speed);
-void times_file_text(struct times_file *t, const char *text, size_t bytes);
+/* A utter_written_fn of a struct times_file. */
+void times_file_text(void *times_file, uint64_t at, uint64_t bytes, const char *text, size_t n);
 /* The pieces of the source before byte `at` have ended, and none of them is said again. */
 void times_file_piece(struct times_file *t, uint64_t at);
 /* Takes what the reading tells. So many seconds of its sound are written: words behind that wait. */

@@ -239,7 +239,8 @@ utter_status utter_text_spoken(char **spoken, const char *text, size_t bytes,
     if (utf8_valid(text, bytes, &bad) != bytes) {
         return error_set(error, UTTER_E_ARGUMENT, "the text is not UTF-8");
     }
-    const struct script_options how = {o.markup, o.cast, o.lexicon, o.spell_out, language, voice};
+    const struct script_options how = {
+        o.markup, o.cast, o.lexicon, o.spell_out, language, voice, o.written, o.written_user};
     status = script_open(&script, &how, error);
     status = status ? status : script_text(script, text, bytes, error);
     status = status ? status : script_finish(script, error);

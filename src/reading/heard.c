@@ -62,28 +62,14 @@ static uint64_t moved(uint64_t sample, const struct work *w, int64_t least)
     return (uint64_t)max(at, least);
 }
 
-/* Where the source of text[at..end) ends. What was copied ends with its last letter, in front of a tag that follows;
- * what stands for other letters ("forty" of "forty-two" for 42) reaches to where the source goes on. */
-static size_t origin_end(const struct work *w, size_t at, size_t end)
-{
-    const size_t *origins = w->origins;
-    if (end > at && (end - at < 2 || origins[end - 2] < origins[end - 1])) {
-        return origins[end - 1] + 1;
-    }
-    while (end < w->text_bytes && origins[end] == origins[at]) {
-        end++;
-    }
-    return origins[end];
-}
-
 /* Where a word of the piece's text stands in the source. */
 static void place(utter_word *word, const struct work *w, struct walk *walk)
 {
     size_t at = min((size_t)word->at, w->text_bytes);
-    if (w->origins) { /* of markup: several words may come from one place */
+    if (w->origins) { /* of markup: several words may come from one place ("forty" and "two" from 42) */
         size_t end = min(at + (size_t)word->bytes, w->text_bytes);
         word->at = w->origins[at];
-        word->bytes = origin_end(w, at, end) - w->origins[at];
+        word->bytes = end > at ? w->ends[end - 1] - w->origins[at] : 0;
     } else {
         word->at = w->text_at + (w->source ? walk_to(walk, at) : (size_t)word->at);
     }

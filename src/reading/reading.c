@@ -60,7 +60,9 @@ utter_status reading_open(utter_reading **reading, struct engine *engine,
         .lexicon = options->lexicon,
         .spell_out = options->spell_out,
         .language = voice->language,
-        .voice = voice->voice ? voice->voice->name : NULL};
+        .voice = voice->voice ? voice->voice->name : NULL,
+        .written = options->written,
+        .written_user = options->written_user};
     status = status ? status : carry_check(r, error);
     status = status ? status : source_open(&r->source, &script, error);
     if (status || (status = works_open_stream(r, &r->spare, NULL, r->voice.seed, error))) {

@@ -30,7 +30,7 @@ struct work {
     double speed, volume;
     bool heading;
     double lead_s, pause_s; /* as of a source_piece */
-    size_t *origins;        /* as of a source_piece, or NULL */
+    size_t *origins, *ends; /* as of a source_piece, or NULL; of one block */
     struct effects *effects;
     /* Of its words: the piece as the source has it (NULL: the same as the text), and where the text begins there; the
      * samples of this try that the seam has, and by how much the reading's count is more. */

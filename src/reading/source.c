@@ -9,7 +9,12 @@
 
 utter_status source_open(struct source *s, const struct script_options *options, utter_error *error)
 {
-    return script_is_wanted(options) ? script_open(&s->script, options, error) : UTTER_OK;
+    if (script_is_wanted(options)) {
+        return script_open(&s->script, options, error);
+    }
+    s->written = options->written; /* what is plain stands there as it is written */
+    s->written_user = options->written_user;
+    return UTTER_OK;
 }
 
 static utter_status not_utf8(const struct source *s, utter_error *error)
@@ -33,6 +38,9 @@ utter_status source_text(struct source *s, const char *text, size_t bytes, utter
     struct chars *held = s->script ? &s->unread : &s->cutter.text;
     utter_status status =
         s->script ? chars_add(held, text, bytes, error) : cutter_text(&s->cutter, text, bytes, error);
+    if (status == UTTER_OK && s->written && bytes > 0) {
+        s->written(s->written_user, s->n_given, bytes, text, bytes);
+    }
     s->n_given += status ? 0 : bytes;
     status = status ? status : check(s, held, false, error);
     if (status || !s->script) {
@@ -62,21 +70,22 @@ static utter_status find_origins(struct source *s, const struct cut_piece *cut, 
 {
     const struct chars *text = &s->span.text;
     size_t n = cut->text_bytes, source, source_n, from = n == text->n ? 0 : cut->at;
-    if (n + 1 > s->origins_room) {
-        size_t *grown = memory_resize(s->origins, s->origins_room, 2 * n + 64, sizeof *grown);
+    if (2 * n + 1 > s->origins_room) {
+        size_t *grown = memory_resize(s->origins, s->origins_room, 4 * n + 64, sizeof *grown);
         if (!grown) {
             return error_memory(error, "a piece of text");
         }
         s->origins = grown;
-        s->origins_room = 2 * n + 64;
+        s->origins_room = 4 * n + 64;
     }
+    size_t *ends = s->origins + n + 1;
     for (size_t i = 0; i < n; i++, from++) {
         while (from + 1 < text->n && cut->text[i] != ' ' && text->at[from] != cut->text[i]) {
             from++;
         }
         script_source(&s->span, from, 1, &source, &source_n);
         s->origins[i] = source;
-        s->origins[i + 1] = source + source_n;
+        s->origins[i + 1] = ends[i] = source + source_n;
     }
     return UTTER_OK;
 }
@@ -159,6 +168,7 @@ static utter_status next_of_script(struct source *s, struct source_piece *piece,
     cut->last = ends && (!s->has_next || rest) && script_is_done(s->script);
     script_source(&s->span, cut->at, cut->bytes, &cut->at, &cut->bytes);
     piece->origins = s->origins;
+    piece->ends = s->origins + cut->text_bytes + 1;
     return UTTER_OK;
 }
 

@@ -16,6 +16,8 @@ struct source_piece {
     /* [cut.text_bytes + 1]: where in the source each byte of its text, and the end of it, comes from. NULL: the text is
      * the source from cut.at on, white space aside. */
     const size_t *origins;
+    /* [cut.text_bytes]: where in the source that ends which each byte comes from. NULL as well. */
+    const size_t *ends;
 };
 
 /* Zero it, set cutter.most. */
@@ -29,8 +31,10 @@ struct source {
     size_t n_checked;    /* bytes of the text that are known to be UTF-8 */
     size_t n_given;      /* bytes that came */
     size_t n_cut;        /* pieces that went out */
-    size_t *origins;
+    size_t *origins;     /* and the ends */
     size_t origins_room;
+    utter_written_fn *written; /* of plain text; NULL: nobody asks */
+    void *written_user;
 };
 
 /* With options that are wanted (script_is_wanted), the text is a script. */

@@ -133,8 +133,10 @@ static utter_status set_piece(
     w->last = cut->last;
     w->lead_s = p->lead_s;
     w->pause_s = p->pause_s;
-    if (p->origins && (w->origins = memory_new(cut->text_bytes + 1, sizeof *w->origins))) {
+    if (p->origins && (w->origins = memory_new(2 * cut->text_bytes + 1, sizeof *w->origins))) {
+        w->ends = w->origins + cut->text_bytes + 1;
         memcpy(w->origins, p->origins, (cut->text_bytes + 1) * sizeof *w->origins);
+        memcpy(w->ends, p->ends, cut->text_bytes * sizeof *w->ends);
     }
     w->source = cut->source ? memory_string_n(cut->source, cut->source_bytes) : NULL;
     w->source_bytes = cut->source_bytes;

@@ -29,6 +29,8 @@ utter_status script_open(
     s->markup = options->markup;
     s->decided = options->markup != UTTER_MARKUP_AUTO;
     s->spell_out = options->spell_out;
+    s->written = options->written;
+    s->written_user = options->written_user;
     s->line = 1;
     s->style = (struct script_style){.rate = 1, .volume = 1};
     s->boundary = true;

@@ -34,17 +34,19 @@ struct script_span {
 enum { SCRIPT_MOST_PAUSE_S = 600 };
 
 struct script_options {
-    int markup;           /* UTTER_MARKUP_ */
-    const char *cast;     /* lines NAME = voice, or NULL */
-    const char *lexicon;  /* lines term = respelling, or NULL */
-    bool spell_out;       /* numbers, dates and the like in words */
-    const char *language; /* of the text where it does not say so; NULL: by its letters */
-    const char *voice;    /* name of the voice, for the dictionary; NULL: none */
+    int markup;                /* UTTER_MARKUP_ */
+    const char *cast;          /* lines NAME = voice, or NULL */
+    const char *lexicon;       /* lines term = respelling, or NULL */
+    bool spell_out;            /* numbers, dates and the like in words */
+    const char *language;      /* of the text where it does not say so; NULL: by its letters */
+    const char *voice;         /* name of the voice, for the dictionary; NULL: none */
+    utter_written_fn *written; /* NULL: nobody asks */
+    void *written_user;
 };
 
 struct script;
 
-/* Whether the options ask for anything: without that a text needs no script. */
+/* Whether the options ask for other words than those of the text: without that it needs no script. */
 bool script_is_wanted(const struct script_options *options);
 /* The strings of the options are read here and not kept. A cast or lexicon with a wrong line is refused. */
 utter_status script_open(

@@ -24,6 +24,12 @@ struct script {
     bool boundary;             /* a blank would stand at the beginning of a line */
     const char *speaker;       /* the cast's voice for this paragraph */
 
+    utter_written_fn *written; /* NULL: nobody asks */
+    void *written_user;
+    char written_last; /* its last byte */
+    /* Since then a span has ended; white space stood there, or the end of a paragraph, which were not told. */
+    bool written_parts, written_white;
+
     struct script_span *spans; /* ready ones: [from, n) */
     size_t from, n_spans, spans_room;
     size_t n_styles; /* of spans, script_next_style has given */
@@ -43,6 +49,8 @@ utter_status span_other(struct script *s, const char *text, size_t n, size_t sou
 /* The same for any span, as the run says, but for where it stands in the span. */
 utter_status span_add(
     struct script_span *span, const char *text, const struct script_run *run, utter_error *error);
+/* The same bytes as they are written, whatever is spoken for them. Where markup has kept words apart, a blank does. */
+void span_written(struct script *s, const char *text, size_t n, size_t source, size_t source_n);
 /* Puts the span that is being filled in line, with or without text. */
 utter_status span_put(struct script *s, utter_error *error);
 /* Ends the span that is being filled, where it has text, and puts it in line. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Spans: filling one, and the way from its words back to the source. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +43,30 @@ utter_status span_add(
     return UTTER_OK;
 }
 
+static bool is_white(char c)
+{
+    return c == 0 || strchr(" \t\r\n", c);
+}
+
+void span_written(struct script *s, const char *text, size_t n, size_t source, size_t source_n)
+{
+    if (!s->written || n == 0) {
+        return;
+    }
+    /* "Hello[pause:1s]there", but not "Hello[pause:1s], there". */
+    bool word = isalnum((unsigned char)text[0]) || ((unsigned char)text[0] & 0x80);
+    bool apart = s->written_white || (s->written_parts && word);
+    if (apart && !is_white(s->written_last) && !is_white(text[0])) {
+        s->written(s->written_user, source, 0, " ", 1);
+    }
+    s->written(s->written_user, source, source_n, text, n);
+    s->written_last = text[n - 1];
+    s->written_parts = s->written_white = false;
+}
+
 utter_status span_same(struct script *s, const char *text, size_t n, size_t source, utter_error *error)
 {
+    span_written(s, text, n, source, n);
     s->boundary = s->boundary && n == 0;
     return span_add(&s->now, text,
         &(struct script_run){.n = n, .source = source, .source_n = n, .same = true}, error);
@@ -82,7 +105,7 @@ utter_status span_put(struct script *s, utter_error *error)
     }
     s->spans[s->n_spans++] = s->now;
     s->now = (struct script_span){.pause_s = -1, .style = s->style};
-    s->boundary = true;
+    s->boundary = s->written_parts = true;
     return UTTER_OK;
 }
 
@@ -144,6 +167,7 @@ utter_status span_sentence(struct script *s, size_t source, utter_error *error)
     char last = last_byte(&s->now);
     bool word =
         (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z') || (last >= '0' && last <= '9');
+    s->written_white = true;
     if (last == 0 || s->boundary) {
         return UTTER_OK;
     }
@@ -158,7 +182,7 @@ utter_status span_paragraph(struct script *s, size_t source, utter_error *error)
     bool ended = text->n > 1 && memcmp(text->at + text->n - 2, "\n\n", 2) == 0;
     utter_status status =
         last_byte(&s->now) && !ended ? span_other(s, "\n\n", 2, source, 0, true, error) : UTTER_OK;
-    s->boundary = true;
+    s->boundary = s->written_white = true;
     return status;
 }
 

@@ -72,6 +72,7 @@ static utter_status add_words(struct reader *r, const char *text, size_t n, size
         }
         size_t have = s->now.text.n;
         bool blank = !s->boundary && have > 0 && !strchr(" \n", s->now.text.at[have - 1]);
+        s->written_white = true;
         if (blank && end - at == 1 && text[at] == ' ') {
             status = span_same(s, " ", 1, source + at, r->error);
         } else if (blank) {
@@ -98,9 +99,11 @@ static utter_status take_words(struct reader *r, const struct xml_token *t)
     if (t->kind == XML_TEXT) {
         return add_words(r, text, n, source);
     }
-    bool white = n == 1 && strchr(" \t\r\n", text[0]);
-    return white ? add_words(r, " ", 1, source)
-                 : span_other(r->s, text, n, source, t->bytes, false, r->error);
+    if (n == 1 && strchr(" \t\r\n", text[0])) {
+        return add_words(r, " ", 1, source);
+    }
+    span_written(r->s, text, n, source, t->bytes);
+    return span_other(r->s, text, n, source, t->bytes, false, r->error);
 }
 
 /* The end of <sub>, <phoneme>, <say-as>: their words, in place of what stood in them. */
@@ -111,6 +114,9 @@ static utter_status end_words(struct reader *r)
     utter_status status = UTTER_OK;
     size_t source = r->inside.n ? r->from : r->s->offset + r->xml.at;
     size_t source_n = r->inside.n ? r->to - r->from : 0;
+    bool only_spoken = r->manner == REPLACED && r->inside.n == 0;
+    span_written(r->s, only_spoken ? r->as : r->inside.at, only_spoken ? strlen(r->as) : r->inside.n,
+        source, source_n);
     if (r->manner == REPLACED) {
         status = span_other(r->s, r->as, strlen(r->as), source, source_n, true, r->error);
     } else if (r->inside.n > 0) {

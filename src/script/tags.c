@@ -124,6 +124,7 @@ static utter_status read_words(
         bool blank = at < to && text[at] == ' ' &&
                      (s->boundary || (s->now.text.n > 0 && s->now.text.at[s->now.text.n - 1] == ' '));
         begin = at += blank;
+        s->written_white |= blank;
     }
     return status ? status : span_same(s, text + begin, to - begin, s->offset + begin, error);
 }
@@ -148,6 +149,7 @@ static utter_status read_heading(
     status = status ? status : read_words(s, text, at, end, error);
     style = s->style;
     style.heading = false;
+    s->written_white = true; /* its line break */
     return status ? status : span_style(s, &style, error);
 }
 

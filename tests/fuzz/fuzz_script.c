@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any text as a script: the first byte says what is asked for, the second in what pieces the text comes. Every spoken
- * byte knows its place, places never go back, and how the text came changes nothing. What the dictionary or the cast is
- * made of stands behind a zero byte. */
+ * Any text as a script: the first byte says what is asked for, the second in what pieces the text comes. Every byte,
+ * spoken or written, knows its place, places never go back, and how the text came changes nothing. What the dictionary
+ * or the cast is made of stands behind a zero byte. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +37,35 @@ static size_t hash_span(size_t hash, const struct script_span *span, const char 
     return hash * 31 + (size_t)(int64_t)(span->pause_s * 1000) + (size_t)(span->style.rate * 100);
 }
 
-static size_t read_text(const struct script_options *o, const char *text, size_t n, size_t step)
+/* The text as it is written, of a source. */
+struct written {
+    const char *source;
+    size_t n, at, hash;
+};
+
+/* A utter_written_fn. */
+static void on_written(void *user, uint64_t at, uint64_t bytes, const char *text, size_t n)
+{
+    struct written *w = user;
+    must(n > 0 && at >= w->at && at + bytes <= w->n);
+    must(n != bytes || memcmp(text, w->source + at, n) == 0);
+    w->at = (size_t)(at + bytes);
+    for (size_t i = 0; i < n; i++) {
+        w->hash = w->hash * 31 + (uint8_t)text[i];
+    }
+}
+
+static size_t read_text(const struct script_options *options, const char *text, size_t n, size_t step)
 {
     struct script *script;
     struct script_span span;
+    struct script_options o = *options;
+    struct written written = {.source = text, .n = n};
     size_t hash = 0;
     bool bad;
-    utter_status status = script_open(&script, o, NULL);
+    o.written = on_written;
+    o.written_user = &written;
+    utter_status status = script_open(&script, &o, NULL);
     for (size_t at = 0; at < n && status == UTTER_OK; at += step) {
         status = script_text(script, text + at, n - at < step ? n - at : step, NULL);
     }
@@ -58,7 +80,7 @@ static size_t read_text(const struct script_options *o, const char *text, size_t
         hash = hash * 31 + 1;
     }
     script_free(&script);
-    return status == UTTER_OK ? hash : (size_t)status;
+    return status == UTTER_OK ? hash * 31 + written.hash : (size_t)status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -96,13 +96,13 @@ static void test_words(void **state)
     utter_model_close(&model);
 }
 
-/* A word of markup is where the source has what it stands for: both words of a number at the number, as far as to where
- * the source goes on. */
+/* A word of markup is where the source has what it stands for, without the tags around it: both words of a number at
+ * the number, a character at its reference. */
 static void test_markup(void **state)
 {
     static const char text[] =
-        "<speak>The <say-as interpret-as='cardinal'>42</say-as> of <em>them</em> left.</speak>";
-    static const char *const words[] = {"The", "42</say-as>", "42</say-as>", "of", "them", "left"};
+        "<speak>The <say-as interpret-as='cardinal'>42</say-as> of <em>them</em> left &#65;.</speak>";
+    static const char *const words[] = {"The", "42", "42", "of", "them", "left", "&#65;"};
     (void)state;
     utter_model *model;
     utter_model_options m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Scripts against two tables: numbers.txt (what is written => what is said) and markup.txt (spans, notes, refusals).
- * Of every case, whatever its words: each spoken byte knows bytes of the source, those that were not changed their own,
- * and how the text came changes nothing. */
+ * Of every case, whatever its words: each spoken byte, and each written one, knows bytes of the source, those that were
+ * not changed their own, and how the text came changes nothing. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -18,6 +18,10 @@ enum { MOST = 1 << 14, MOST_SPANS = 64 };
 struct told {
     char text[MOST];
     size_t n;
+    char written[MOST]; /* without markup */
+    size_t n_written;
+    const char *source;
+    uint64_t source_at; /* up to here it is told */
 };
 
 static void tell(struct told *t, const char *text, size_t n)
@@ -30,6 +34,20 @@ static void tell(struct told *t, const char *text, size_t n)
         t->n += newline;
     }
     t->text[t->n] = 0;
+}
+
+/* A utter_written_fn. */
+static void note_written(void *user, uint64_t at, uint64_t bytes, const char *text, size_t n)
+{
+    struct told *t = user;
+    assert_true(n > 0 && at >= t->source_at && t->n_written + n < MOST);
+    if (n == bytes) {
+        assert_memory_equal(text, t->source + at, n);
+    }
+    memcpy(t->written + t->n_written, text, n);
+    t->n_written += n;
+    t->written[t->n_written] = 0;
+    t->source_at = at + bytes;
 }
 
 static void tell_style(struct told *t, const struct script_span *span)
@@ -83,8 +101,11 @@ static void take(
     utter_error error = {0};
     const char *note;
     char more[MOST];
-    *t = (struct told){.n = 0};
-    utter_status status = script_open(&script, o, &error);
+    struct script_options options = *o;
+    *t = (struct told){.source = text};
+    options.written = note_written;
+    options.written_user = t;
+    utter_status status = script_open(&script, &options, &error);
     for (size_t at = 0; at < n && status == UTTER_OK; at += step) {
         status = script_text(script, text + at, n - at < step ? n - at : step, &error);
     }
@@ -194,7 +215,7 @@ struct example {
     struct script_options options;
     char source[4096], cast[1024], lexicon[1024], language[16], voice[16];
     size_t n;
-    char wanted[MOST];
+    char wanted[MOST], written[4096]; /* written: empty where the case does not say it */
 };
 
 static void read_options(struct example *e, const char *line)
@@ -236,6 +257,10 @@ static void check_example(const struct example *e)
             *at = *at == '\r' ? '\n' : *at;
         }
         assert_string_equal(pieces.text, whole.text);
+        assert_string_equal(pieces.written, whole.written);
+    }
+    if (e->written[0]) {
+        assert_string_equal(whole.written, e->written);
     }
 }
 
@@ -260,6 +285,8 @@ static void markup_says_how(void **state)
             part = WANTED;
         } else if (strcmp(line, "cast:") == 0 || strcmp(line, "lexicon:") == 0) {
             part = *line == 'c' ? CAST : LEXICON;
+        } else if (part == WANTED && strncmp(line, "~ ", 2) == 0) {
+            e.written[unescape(e.written, line + 2, strlen(line + 2))] = 0;
         } else if (part == SOURCE) {
             e.n = unescape(e.source, line, strlen(line));
         } else {

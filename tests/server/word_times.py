@@ -118,8 +118,7 @@ def offsets_are_those_of_the_source(s):
     assert all(slices) and [w["at"] for w in words] == sorted(w["at"] for w in words)
     text = '<speak><emphasis>Very</emphasis> well, <sub alias="doctor">Dr.</sub> Who.</speak>'
     words = s.words(input=text, markup="ssml", seed=1)
-    assert [w["word"].split("<")[0] for w in words] == ["Very", "well", "Dr.", "Who"], words
-    assert words[0]["word"] == "Very", words  # without the tag behind it
+    assert [w["word"] for w in words] == ["Very", "well", "Dr.", "Who"], words  # without the tags around them
     assert all(text[w["at"]:w["at"] + w["bytes"]] == w["word"] for w in words)
     for text in ("你好，世界。", "Ein Übermut 😀 für 5 €!", "a\u0301bc déf", "x" * 400, "…!", "1.5.2-rc1 http://a.b/c?d=e"):
         status, _, body = s.speak(input=text, stream=False, word_timestamps=True, max_new_tokens=20)
