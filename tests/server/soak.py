@@ -74,7 +74,7 @@ class Soak:
         self.long_s = min(seconds / 2, 3 * 3600)
         self.busy_s = min(45, seconds / 6)
         self.lives, self.told_to_end = self.new_lives(), False
-        self.has_marks = False  # the worker: see fill_lanes
+        self.has_marks = self.has_filled = False  # the worker now; any worker so far: see fill_lanes
         self.wyoming = free_port()
         for name in ("voices", "tmp", "held"):
             os.mkdir(f"{folder}/{name}")
@@ -312,10 +312,11 @@ class Soak:
                 some = [listeners.submit(self.server.speak, 1200, seed=i, stream=False, **fields) for i in range(LANES)]
                 if any(one.result()[0] != 200 for one in some):
                     self.fault("fill_lanes", [one.result()[::2] for one in some if one.result()[0] != 200][0])
-        for name, one, *_ in self.reading():
-            if name == "worker":
+        for name, one, *_ in self.reading()[0]:
+            if name == "worker" or not self.has_filled:  # the front end takes something for such answers, once
                 self.born[one] = time.time()
-        self.has_marks = True
+                self.samples = [sample for sample in self.samples if sample[1] != one]
+        self.has_marks = self.has_filled = True
 
     def befall(self):
         """One fault after another, while clients are busy."""
