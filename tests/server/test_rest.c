@@ -3,6 +3,8 @@
 #include "base/minmax.h"
 #include "tests/server/posed_conns.h"
 
+static const char NONSENSE[] = "nonsense\r\n\r\n"; /* who sends it is thrown out */
+
 /* However much was taken, who stops is free again soon. */
 static void debts_have_an_end(void **state)
 {
@@ -42,7 +44,7 @@ static void who_sends_too_much_waits(void **state)
     for (int i = 0; i < N; i++) {
         struct client c = come("10.0.0.1");
         double came = now;
-        SAY(&c, "nonsense\r\n\r\n");
+        SAY(&c, NONSENSE);
         turn();
         double n = (double)pour(&c, SIZE_MAX);
         now = clock_seconds();
@@ -66,7 +68,7 @@ static void who_sends_too_much_waits(void **state)
 static double told_at(struct client *c)
 {
     double began = clock_seconds();
-    SAY(c, "nonsense\r\n\r\n");
+    SAY(c, NONSENSE);
     turn();
     while (!has_gone(c) && clock_seconds() < began + 60) {
         usleep(1000);
@@ -83,7 +85,7 @@ static void who_is_thrown_out_again_and_again_waits_for_it(void **state)
     begin();
     for (int i = 0; i < AT_ONCE; i++) {
         struct client c = come("10.0.0.1");
-        SAY(&c, "nonsense\r\n\r\n");
+        SAY(&c, NONSENSE);
         turn();
         assert_true(has_gone(&c)); /* it has been told, and nothing more will follow */
         conn_drop(c.conn), close(c.socket);
@@ -92,7 +94,7 @@ static void who_is_thrown_out_again_and_again_waits_for_it(void **state)
     double began = clock_seconds();
     for (int i = 0; i < AT_ONCE; i++) {
         many[i] = come("10.0.0.1");
-        SAY(&many[i], "nonsense\r\n\r\n");
+        SAY(&many[i], NONSENSE);
     }
     turn();
     struct client again = come("10.0.0.1"), other = come("10.0.0.2"), asks = come("10.0.0.1");
@@ -143,7 +145,8 @@ static void one_address_asks_so_often_a_second(void **state)
     SAY(&socket, SOCKET), turn();
     assert_int_equal(socket.conn->state, CONN_SOCKET);
     ask_too_much(&again);
-    seldom.conn->asked_at -= LONG_S, socket.conn->said.left = 0; /* the latter has just said much */
+    seldom.conn->asked_at -= LONG_S;
+    socket.conn->said = (struct bucket){-25, clock_seconds()}; /* has just said much */
     SAY(&again, ASKS), SAY(&seldom, ASKS), SAY(&socket, SAYS), SAY(&other, ASKS), turn();
     assert_int_equal(other.conn->state, CONN_ANSWER);
     assert_int_equal(seldom.conn->state, CONN_ANSWER);
