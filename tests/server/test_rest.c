@@ -64,6 +64,29 @@ static void who_sends_too_much_waits(void **state)
     close(other.socket), close(neighbour.socket);
 }
 
+/* Others of the address have sent more than it may; who goes on evenly, slower than one connection may send, rests. */
+static void many_that_send_evenly_share_what_an_address_may_send(void **state)
+{
+    enum { PIECE = 32 << 10, LITTLE = 192 << 10, MOST = 8 << 20 };
+    size_t sent = 0;
+    (void)state;
+    begin();
+    struct client little = come("10.0.0.1"), much = come("10.0.0.1"), other = come("10.0.0.2");
+    SAY(&little, HALF_BODY), SAY(&much, HALF_BODY), SAY(&other, HALF_BODY), turn();
+    while (much.conn->resume_at <= 0 && sent < MOST) {
+        origin_take(much.conn->origin, clock_seconds(), 1 << 30);
+        sent += pour(&much, PIECE);
+        usleep(5000);
+    }
+    assert_in_range(sent, LITTLE, MOST - 1);
+    pour(&little, LITTLE);
+    assert_true(little.conn->resume_at <= 0);
+    pour(&other, MOST);
+    assert_true(other.conn->resume_at <= 0);
+    end();
+    close(little.socket), close(much.socket), close(other.socket);
+}
+
 /* Sends no request: when the connection is told, and ends. */
 static double told_at(struct client *c)
 {
@@ -268,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(debts_have_an_end),
         cmocka_unit_test(who_sends_too_much_waits),
+        cmocka_unit_test(many_that_send_evenly_share_what_an_address_may_send),
         cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
         cmocka_unit_test(one_connection_asks_so_often_a_second),
         cmocka_unit_test(one_address_asks_so_often_a_second),

@@ -66,7 +66,8 @@ struct conn {
     double resume_at;     /* who has sent or asked too much is read again then; 0: it is being read */
     size_t n_come;        /* bytes that have been read and not paid for yet */
     struct bucket bytes;  /* that may be read */
-    struct bucket said;   /* messages that it may say whatever its neighbours ask */
+    struct bucket sent;   /* that may be read whatever its neighbours send */
+    struct bucket said;   /* messages that it may say whatever they ask */
     struct budget budget; /* of requests, and of a WebSocket's messages */
     bool keep_alive, chunked_answer, reading;
     bool has_said;           /* a WebSocket: some message has come */

@@ -8,8 +8,10 @@
 
 /* Of one connection: the longest request at once. */
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
-/* Who has sent no more than that of late does not rest for what his neighbours send; and who rests a second is one. */
-static const double little = 256 << 10, most_rest_s = 1;
+/* Who sends no more than that does not rest for what his neighbours send: the longest request is there in time. Nor
+ * does anybody rest longer for it at once. */
+static const struct bucket_rate little_sent_rate = {1 << 20, 256 << 10};
+static const double most_rest_s = 1;
 /* Nor does anybody rest longer for what his neighbours ask: a proxy that asks whether the server lives may do so beside
  * a flood that comes through it, and gives it up if it hears nothing for a second. */
 static const double most_asked_rest_s = 0.25;
@@ -34,6 +36,7 @@ bool conn_pace(struct conn *c)
 {
     c->bytes = bucket_full(&byte_rate, clock_seconds());
     c->said = bucket_full(&little_said_rate, clock_seconds());
+    c->sent = bucket_full(&little_sent_rate, clock_seconds());
     budget_begin(&c->budget, clock_seconds());
     c->asked_at = clock_seconds();
     return evbuffer_add_cb(bufferevent_get_input(c->bev), on_come, c) != NULL;
@@ -50,11 +53,12 @@ void conn_pay(struct conn *c)
 {
     double now = clock_seconds(), n = (double)c->n_come,
            wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
+    bool sends_little = bucket_take(&c->sent, &little_sent_rate, now, n) <= 0;
     c->n_come = 0;
     if (wait > 0) {
         at_fault(c);
     }
-    wait = c->bytes.left > byte_rate.at_once - little ? wait : max(wait, min(wait_all, most_rest_s));
+    wait = sends_little ? wait : max(wait, min(wait_all, most_rest_s));
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait, METRICS_SENT);
     }
