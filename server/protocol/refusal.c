@@ -22,6 +22,11 @@ bool refuse(struct refusal *r, int status, const char *param, const char *format
     return false;
 }
 
+int refusal_retry_s(int retry_ms)
+{
+    return (retry_ms + 999) / 1000;
+}
+
 const char *refusal_type(const struct refusal *r)
 {
     return r->type            ? r->type

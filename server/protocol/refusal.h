@@ -21,6 +21,8 @@ struct refusal {
 bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* As Retry-After says it, in whole seconds. */
+int refusal_retry_s(int retry_ms);
 const char *refusal_type(const struct refusal *r);
 /* {"error": {message, type, param, code}}, the caller's; NULL when out of memory. */
 json_t *refusal_json(const struct refusal *r);

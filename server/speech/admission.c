@@ -152,9 +152,10 @@ bool admission_take(
             s->admission.crowded_since > 0 ? s->admission.crowded_since : now->time;
     }
     if (fault) {
-        refuse(refusal, 503, NULL, "%s (%d wait; the next place is free in about %.1f s)", fault,
-            s->n_queued, wait);
-        refusal->retry_ms = (int)max(min(wait, most_retry_s) * 1000, (double)RETRY_MS);
+        const int retry_ms = (int)max(min(wait, most_retry_s) * 1000, (double)RETRY_MS);
+        refuse(refusal, 503, NULL, "%s (%d waiting; try again in %d s)", fault, s->n_queued,
+            refusal_retry_s(retry_ms));
+        refusal->retry_ms = retry_ms;
         return false;
     }
     return true;

@@ -356,8 +356,9 @@ def too_many_are_refused(s):
         assert wait_for(lambda: s.metric("requests_running") + s.metric("requests_queued") == i + 1)
     assert s.ask("GET", "/ready")[0] == 503
     status, headers, answer = s.speak(input=TEXT)
-    assert status == 503 and json.loads(answer)["error"]["type"] == "overloaded_error"
-    assert int(headers["retry-after"]) > 0
+    error = json.loads(answer)["error"]
+    assert status == 503 and error["type"] == "overloaded_error"
+    assert int(headers["retry-after"]) > 0 and f"try again in {headers['retry-after']} s" in error["message"], error
     mishaps.an_utterance_is_refused_once(s)
     clients.pop().close()  # a queued one leaves: its place is free
     assert wait_for(lambda: s.metric("requests_queued") == 0)

@@ -155,7 +155,7 @@ void conn_refuse(struct conn *c, const struct refusal *r)
     }
     if (r->retry_ms > 0) {
         n += snprintf(more + n, sizeof more - (size_t)n, "Retry-After: %d\r\nretry-after-ms: %d\r\n",
-            (r->retry_ms + 999) / 1000, r->retry_ms);
+            refusal_retry_s(r->retry_ms), r->retry_ms);
     }
     if (r->never_retry) {
         snprintf(more + n, sizeof more - (size_t)n, "x-should-retry: false\r\n");
