@@ -8,7 +8,9 @@
 
 #include "base/memory.h"
 
-enum { LIMIT_WAITING = 4 << 20 }; /* bytes: three steps of 200 lanes */
+/* Bytes: three steps of 200 lanes. Also what the sender's buffer keeps, which a long sound that comes at once makes
+ * many times as long. */
+enum { LIMIT_WAITING = 4 << 20 };
 
 struct outbox {
     int socket;
@@ -101,6 +103,9 @@ bool outbox_send(struct outbox *box, struct wire_out *out)
     bool good = !box->failed && !box->waiting.failed && !out->failed;
     pthread_mutex_unlock(&box->lock);
     out->n = 0;
+    if (out->room > LIMIT_WAITING) {
+        wire_fini(out);
+    }
     return good;
 }
 

@@ -11,8 +11,8 @@ struct outbox;
 
 /* For a socket that blocks and stays the caller's. NULL when out of memory. */
 struct outbox *outbox_new(int socket);
-/* Takes all of `out`, which is empty then. It waits only while some megabytes are still on their way. False when the
- * other end has gone, or memory. */
+/* Takes all of `out`, which is empty then, and keeps memory for a few steps at most. It waits only while some megabytes
+ * are still on their way. False when the other end has gone, or memory. */
 bool outbox_send(struct outbox *box, struct wire_out *out);
 /* Waits until everything has been sent, or the other end has gone. Accepts NULL. */
 void outbox_free(struct outbox *box);

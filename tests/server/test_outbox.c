@@ -75,6 +75,37 @@ static void nobody_waits_for_the_reader(void **state)
     wire_fini(&out);
 }
 
+/* Whoever goes on speaking does not keep what one long sound took. */
+static void a_long_message_leaves_no_room_behind(void **state)
+{
+    enum { LONG = 16 << 20, LITTLE = 1 << 20 };
+    int ends[2];
+    struct wire_out out = {0};
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    struct outbox *box = outbox_new(ends[0]);
+    for (int i = 0; i < LITTLE / PIECE; i++) {
+        put_piece(&out, i, PIECE);
+    }
+    size_t room = out.room;
+    assert_true(outbox_send(box, &out));
+    assert_int_equal(out.room, room); /* as the next step needs as much again */
+    for (int i = LITTLE / PIECE; i < LONG / PIECE; i++) {
+        put_piece(&out, i, PIECE);
+    }
+    assert_true(out.room >= LONG && outbox_send(box, &out));
+    assert_true(out.room <= LONG / 4);
+    struct reader reader = {.socket = ends[1]};
+    assert_int_equal(pthread_create(&thread, NULL, read_all, &reader), 0);
+    outbox_free(box);
+    close(ends[0]);
+    pthread_join(thread, NULL);
+    assert_true(reader.good && reader.n == (size_t)LONG / PIECE * PIECE);
+    close(ends[1]);
+    wire_fini(&out);
+}
+
 static void who_is_gone_is_noticed(void **state)
 {
     (void)state;
@@ -119,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_waits_for_the_reader),
+        cmocka_unit_test(a_long_message_leaves_no_room_behind),
         cmocka_unit_test(who_is_gone_is_noticed),
         cmocka_unit_test(a_message_that_found_no_memory_is_told),
     };
