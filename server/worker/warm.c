@@ -19,7 +19,7 @@ struct warming {
     struct slot *slots;
     int n_lanes, n_open;
     struct schedule_clock *clock;
-    int next;            /* lane of the next step: none is to be spoken to its end */
+    int next;            /* lane of the next step: all are to speak about as long */
     double one_s;        /* a step of one lane */
     utter_status status; /* of the last step, or why the model is broken */
     utter_error *error;
@@ -65,16 +65,6 @@ static utter_reading_stats stats_of(const struct slot *slot)
     return stats;
 }
 
-/* Of all lanes that are open. */
-static uint64_t count_frames(const struct warming *w)
-{
-    uint64_t n = 0;
-    for (int i = 0; i < w->n_open; i++) {
-        n += stats_of(&w->slots[i]).n_frames;
-    }
-    return n;
-}
-
 /* The first steps read the prompts, in pieces where these are long, and touch memory for the first time. */
 static void read_prompts(struct warming *w)
 {
@@ -82,34 +72,67 @@ static void read_prompts(struct warming *w)
     while (is_reading && (w->status = utter_model_step(w->model, w->error)) == UTTER_OK) {
         is_reading = false;
         for (int i = 0; i < w->n_open; i++) {
-            is_reading = is_reading || stats_of(&w->slots[i]).n_frames == 0;
+            w->slots[i].stats = stats_of(&w->slots[i]);
+            is_reading = is_reading || w->slots[i].stats.n_frames == 0;
         }
     }
 }
 
-/* Seconds of a step of so many lanes, of those that have stepped least; 0: so many do not step. */
+/* Chooses so many of those that speak still, who have stepped least, and holds all others. False: fewer speak. */
+static bool choose(struct warming *w, int width)
+{
+    int n = 0;
+    const int first = w->next;
+    for (int k = 0; k < w->n_open; k++) {
+        const int i = (first + k) % w->n_open;
+        struct slot *slot = &w->slots[i];
+        slot->paused = n == width || slot->starved;
+        utter_reading_hold(slot->reading, slot->paused);
+        if (!slot->paused) {
+            n++;
+            w->next = (i + 1) % w->n_open;
+        }
+    }
+    return n == width;
+}
+
+/* How many of those who were chosen made a frame. Who did not has come to its end, which can happen at any frame. */
+static int look_back(struct warming *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->n_open; i++) {
+        struct slot *slot = &w->slots[i];
+        const uint64_t before = slot->stats.n_frames;
+        slot->stats = stats_of(slot);
+        slot->starved = slot->starved || (!slot->paused && slot->stats.n_frames == before);
+        n += slot->stats.n_frames != before;
+    }
+    return n;
+}
+
+static int count_speaking(const struct warming *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->n_open; i++) {
+        n += !w->slots[i].starved;
+    }
+    return n;
+}
+
+/* Seconds of a step of so many lanes; 0: so many do not step. A step in which one of them ends tells nothing. */
 static double time_step(struct warming *w, int width)
 {
     double step_s = 0;
-    if (w->status != UTTER_OK || w->n_open == 0) {
-        return 0;
-    }
-    for (int i = 0; i < w->n_open; i++) {
-        const int behind = (i - w->next + w->n_open) % w->n_open;
-        utter_reading_hold(w->slots[i].reading, behind >= width);
-    }
-    w->next = (w->next + width) % w->n_open;
-    for (int k = 0; k < STEPS_EACH && w->status == UTTER_OK; k++) {
-        const uint64_t before = count_frames(w);
+    for (int k = 0; k < STEPS_EACH && w->status == UTTER_OK && choose(w, width); k++) {
         const double begin = clock_seconds();
-        w->status = utter_model_step(w->model, w->error);
+        const utter_status status = utter_model_step(w->model, w->error);
         const double took = clock_seconds() - begin;
-        if (w->status != UTTER_OK || count_frames(w) - before != (uint64_t)width) {
-            return 0;
+        w->status = status == UTTER_AGAIN ? UTTER_OK : status; /* all of them have ended */
+        if (look_back(w) == width && status == UTTER_OK) {
+            step_s = step_s <= 0 ? took : min(step_s, took);
         }
-        step_s = step_s <= 0 ? took : min(step_s, took);
     }
-    return step_s;
+    return w->status == UTTER_OK ? step_s : 0;
 }
 
 /* Whether a step of so many lanes, which is learnt, took hardly more than one of fewer and a step of their own for the
@@ -128,19 +151,20 @@ static bool try_width(struct warming *w, int width, int fewer, double fewer_s, d
     return *step_s <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
-/* Doubles the width while it pays, and finds the width where it ceases to between the last two. */
+/* Doubles the width while it pays, and finds the width where it ceases to between the last two. Where a step could not
+ * be timed since some have ended, it goes on with the others. */
 static void try_widths(struct warming *w)
 {
-    int good = 1, bad = 0;
+    int good = 1, bad = 0, most;
     double good_s = w->one_s, step_s;
-    while (w->status == UTTER_OK && good < w->n_open && bad != good + 1) {
-        const int width = bad ? (good + bad) / 2 : min(2 * good, w->n_open);
+    while (w->status == UTTER_OK && good < (most = count_speaking(w)) && bad != good + 1) {
+        const int width = min(bad ? (good + bad) / 2 : 2 * good, most);
         if (try_width(w, width, good, good_s, &step_s)) {
             good = width;
             good_s = step_s;
-        } else if (step_s <= 0 || step_s > 1e-3 * SCHEDULE_STEP_MS) {
+        } else if (step_s > 1e-3 * SCHEDULE_STEP_MS || (step_s <= 0 && count_speaking(w) == most)) {
             return;
-        } else {
+        } else if (step_s > 0) {
             bad = width;
         }
     }

@@ -17,10 +17,12 @@ static struct {
     double step_ms[LANES + 1]; /* by lanes */
     double prompt_ms;          /* of one lane, in n_pieces steps */
     int n_pieces, most_frames;
-    int breaks_at;    /* the step that fails; 0: none */
-    int n_opened;     /* readings, as far as they were asked for */
-    int lacks_at;     /* the one that is not opened; 0: none */
-    utter_status why; /* it is not */
+    int short_place, short_frames; /* where one ends before the others */
+    bool is_restless;              /* who is held steps, too */
+    int breaks_at;                 /* the step that fails; 0: none */
+    int n_opened;                  /* readings, as far as they were asked for */
+    int lacks_at;                  /* the one that is not opened; 0: none */
+    utter_status why;              /* it is not */
     int n_steps, widths[64], n_widths, n_free_voices;
     utter_reading *readings[LANES];
 } fake;
@@ -149,7 +151,8 @@ utter_status utter_model_step(utter_model *model, utter_error *error)
     }
     for (int i = 0; i < LANES; i++) {
         utter_reading *r = fake.readings[i];
-        if (!r || r->held || r->n_frames == fake.most_frames) {
+        const int most = i == fake.short_place ? fake.short_frames : fake.most_frames;
+        if (!r || (r->held && !fake.is_restless) || r->n_frames == most) {
             continue;
         }
         n_moved++;
@@ -179,6 +182,7 @@ static void build(double first_ms, double each_ms, int slow, double slow_ms)
     fake.prompt_ms = 2;
     fake.n_pieces = 1;
     fake.most_frames = 1000;
+    fake.short_place = LANES;
     for (int n = 1; n <= LANES; n++) {
         fake.step_ms[n] = first_ms + each_ms * (n - 1) + (n >= slow ? slow_ms : 0);
     }
@@ -284,6 +288,41 @@ static void who_has_ended_is_not_counted(void **state)
     assert_true(clock.weight <= 0);
 }
 
+/* The search goes on without it. */
+static void one_that_ends_by_chance_costs_no_width(void **state)
+{
+    static const int places[] = {1, 2, 5, 100, LANES - 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        for (int frames = 1; frames < 5; frames++) {
+            build(1.3, 0.13, 9, 16.5);
+            fake.short_place = places[i];
+            fake.short_frames = frames;
+            struct schedule_clock clock = warm(LANES);
+            assert_int_equal(fake.widths[fake.n_widths - 1], 9);
+            assert_in_range(schedule_capacity(&clock, LANES, 1e-3 * FRAME_MS), 229, 233);
+            build(1.5, 0.1, LANES + 1, 0);
+            fake.short_place = places[i];
+            fake.short_frames = frames;
+            clock = warm(100);
+            assert_in_range(fake.widths[fake.n_widths - 1], 99, 100);
+            assert_int_equal(schedule_capacity(&clock, 100, 1e-3 * FRAME_MS), 100);
+        }
+    }
+}
+
+/* A model that cannot be timed opens nevertheless. */
+static void steps_of_other_widths_tell_nothing(void **state)
+{
+    static const int widths[] = {1, 8};
+    (void)state;
+    build(1.5, 0.1, LANES + 1, 0);
+    fake.is_restless = true;
+    struct schedule_clock clock = warm(8);
+    assert_widths(widths, 2);
+    assert_in_range((int)(1e6 * schedule_step_s(&clock, 1, 0)), 1400, 1600);
+}
+
 static void a_broken_model_is_told(void **state)
 {
     static struct slot slots[8];
@@ -333,6 +372,8 @@ int main(void)
         cmocka_unit_test(a_slow_model_warms_one_lane),
         cmocka_unit_test(pieces_of_a_prompt_are_no_frames),
         cmocka_unit_test(who_has_ended_is_not_counted),
+        cmocka_unit_test(one_that_ends_by_chance_costs_no_width),
+        cmocka_unit_test(steps_of_other_widths_tell_nothing),
         cmocka_unit_test(a_broken_model_is_told),
         cmocka_unit_test(lanes_that_do_not_open),
     };
