@@ -30,3 +30,10 @@ def kinds(head):
             "bodies": (b"POST /v1/audio/voices HTTP/1.1\r\n" + head + b"Content-Length: 14000000\r\n\r\n",
                        b"x" * 65536),
             "idle": (b"", b"")}
+
+
+def asked(head):
+    """Requests that cost little, each said whole: what monitors ask, what programs ask, and speech that is refused."""
+    paths, no_text = (b"/health", b"/openapi.json", b"/v1/models"), b'{"input": ""}'
+    return [b"GET " + path + b" HTTP/1.1\r\n" + head + b"\r\n" for path in paths] + [
+        b"POST /v1/audio/speech HTTP/1.1\r\n" + head + b"Content-Length: %d\r\n\r\n" % len(no_text) + no_text]
