@@ -181,8 +181,9 @@ static utter_status move(struct script *s, size_t looked, utter_error *error)
 
 utter_status script_text(struct script *s, const char *text, size_t bytes, utter_error *error)
 {
-    /* An empty line may have begun in what was there. */
-    size_t before = s->pending.n, looked = before > 0 && before <= LONG_PARAGRAPH ? before - 1 : 0;
+    /* An empty line may have begun in what was there; nobody has looked before the kind of markup was decided. */
+    bool all = !s->decided || s->pending.n == 0 || s->pending.n > LONG_PARAGRAPH;
+    size_t looked = all ? 0 : s->pending.n - 1;
     while (looked > 0 && strchr(" \t\r\n", s->pending.at[looked])) {
         looked--;
     }
