@@ -408,8 +408,8 @@ def is_small(name, growth):
         assert rise, f"too short to tell: {growth}"
         small = SMALL_KB if what == "held" else max(SMALL_KB, HIDDEN_KB[name] / growth["hours"])
         hidden = (rise["to"] - rise["from"]) / 2 * growth["hours"]
+        assert rise["from"] <= 0 or rise["to"] < small, f"{what} grows: {growth}"
         assert hidden <= HIDDEN_KB[name], f"too short to tell: {hidden:.0f} kB may be hidden, {growth}"
-        assert rise["from"] <= 0 or rise["to"] < small, growth
 
 
 def is_constant(seen):
