@@ -41,18 +41,21 @@ static bool ends_in_time(const struct speech *p, double now)
            (is_cancelled || (!p->paused && admission_ends_in_time(p->link, &as_it_is, p->text_ended)));
 }
 
-int speech_free_lanes(const struct link *l, double now)
+/* The sum of the needs of all that run there. */
+static double promised_by(const struct link *l, double now)
 {
     double promised = 0;
     const struct speech *p;
-    if (!link_takes(l)) {
-        return 0;
-    }
     TAILQ_FOREACH(p, &l->running, entry)
     {
         promised += need(p, now);
     }
-    return admission_free(l, promised);
+    return promised;
+}
+
+int speech_free_lanes(const struct link *l, double now)
+{
+    return link_takes(l) ? admission_free(l, promised_by(l, now)) : 0;
 }
 
 int speech_room(const struct server *s)
@@ -174,18 +177,24 @@ static double prompts_s(const struct link *l)
     return s;
 }
 
-/* How long a crowd waits for its first sounds, the frames of those who hear theirs having as much of the time; 0: it is
- * no crowd. */
-static double crowd_s(const struct link *l)
+/* How long a crowd waits for its first sounds: its prompts have the time that is not promised to frames. 0: it is no
+ * crowd. */
+static double crowd_s(const struct link *l, double now)
 {
     enum { CROWD = 16 };
+    static const double most =
+        0.8; /* of its time a worker promises to frames: then that is its capacity */
     const struct speech *p;
     int n = 0;
     TAILQ_FOREACH(p, &l->running, entry)
     {
         n += is_unheard(p);
     }
-    return n < CROWD ? 0 : steps_s(l) + 2 * prompts_s(l);
+    if (n < CROWD) {
+        return 0;
+    }
+    const double share = most * min(promised_by(l, now) / max(l->beat.capacity, 1), 1.0);
+    return steps_s(l) + prompts_s(l) / (1 - share);
 }
 
 struct admission_now speech_look(const struct server *s, bool patient, double time)
@@ -196,7 +205,7 @@ struct admission_now speech_look(const struct server *s, bool patient, double ti
     {
         const int n_free = speech_free_lanes(l, time);
         now.n_free += n_free;
-        now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l)) : now.first_s;
+        now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l, time)) : now.first_s;
         const bool takes = link_takes(l); /* else what it frees is nobody's */
         TAILQ_FOREACH(p, &l->running, entry)
         {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/minmax.h"
+
 /* Of the time, what a full house may take: the rest is for prompts, messages and encoders, and for steps that take
  * longer than others: with nine tenths listeners of a full house heard gaps of some milliseconds. */
 static const double full = 0.8, memory = 0.97;
@@ -16,7 +18,8 @@ static const double long_memory = 0.9995;
 /* Weight of a prompt in what one is taken to cost, and of one that costs more: of those that come at once the first few
  * steps must tell. */
 static const double cheaper = 0.2, dearer = 0.5;
-enum { OLDEST_EACH = 4 }; /* steps */
+/* In one of so many steps the shortest prompt goes first, whoever has waited. */
+enum { SHORTEST_EACH = 4 };
 
 /* What is left of the weight that steps of so many lanes had when they were counted last: of none nothing, as most
  * widths are never made. */
@@ -123,16 +126,16 @@ int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_
     return n < 1 ? 1 : n > n_lanes ? n_lanes : (int)n;
 }
 
-/* Whether, of two speeches without sound, this one's prompt is read first. */
-static bool reads_before(
-    const struct schedule_speech *a, const struct schedule_speech *b, bool oldest_first)
+/* Whether, of two speeches without sound, this one's prompt is read first: the shorter, but who came before `late` has
+ * waited long enough. */
+static bool reads_before(const struct schedule_speech *a, const struct schedule_speech *b, double late)
 {
-    return oldest_first || a->whole == b->whole ? a->due < b->due : a->whole < b->whole;
+    return a->whole == b->whole || min(a->due, b->due) < late ? a->due < b->due : a->whole < b->whole;
 }
 
 /* Who goes next: the frame that is due first, or the prompt whose turn it is, should that be due before. */
 static struct schedule_speech *most_urgent(
-    struct schedule_speech *speeches, int n, double now, bool with_first, bool oldest_first)
+    struct schedule_speech *speeches, int n, double now, bool with_first, double late)
 {
     struct schedule_speech *frame = NULL, *prompt = NULL;
     for (int i = 0; i < n; i++) {
@@ -142,7 +145,7 @@ static struct schedule_speech *most_urgent(
         }
         if (s->has_sound && (!frame || s->due < frame->due)) {
             frame = s;
-        } else if (!s->has_sound && with_first && (!prompt || reads_before(s, prompt, oldest_first))) {
+        } else if (!s->has_sound && with_first && (!prompt || reads_before(s, prompt, late))) {
             prompt = s;
         }
     }
@@ -225,14 +228,16 @@ int schedule_choose(
 {
     int n_chosen = 0;
     double prompt = 0;
-    bool someone_waits = false, with_first = true, oldest_first = clock->n_steps % OLDEST_EACH == 0;
+    const double late =
+        clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
+    bool someone_waits = false, with_first = true;
     for (int i = 0; i < n; i++) {
         speeches[i].chosen = false;
         someone_waits = someone_waits ||
                         (speeches[i].can_step && !speeches[i].has_sound && !speeches[i].background);
     }
     struct schedule_speech *s;
-    while ((s = most_urgent(speeches, n, now, with_first, oldest_first))) {
+    while ((s = most_urgent(speeches, n, now, with_first, late))) {
         bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
         if ((comfortable && someone_waits) ||
             (n_chosen > 0 && s->has_sound &&

@@ -225,6 +225,30 @@ static void who_has_just_begun_frees_no_lane(void **state)
     assert_false(is_taken(&h));
 }
 
+/* On a GPU whose lanes a burst had half filled, first sounds were promised in 300 ms and came after 500: frames of
+ * those who hear had more of the time than prompts. */
+static void a_crowd_waits_for_those_who_hear(void **state)
+{
+    enum { ALL = 64 + 16, LANES = 100 };
+    struct house h;
+    struct speech p[ALL];
+    (void)state;
+    build(&h);
+    h.links[1].is_ready = h.links[2].is_ready = false;
+    h.links[0].lanes = h.links[0].beat.capacity = LANES;
+    h.links[0].beat.prompt_s = 0.14 / 16 / (32 + 40); /* all who wait: 140 ms */
+    h.links[0].beat.lane_s = 0;
+    for (uint32_t i = 0; i < ALL; i++) {
+        let_in(&h, &p[i], i + 1, 7);
+        p[i].first_samples = p[i].heard_until = i < 64 ? clock_seconds() : 0;
+    }
+    assert_false(is_taken(&h));
+    for (int i = 0; i < 64; i++) {
+        p[i].paused = true; /* takes no frames */
+    }
+    assert_true(is_taken(&h));
+}
+
 /* Where all that are ready leave, nobody is: who comes waits for a model, and is not told of lanes. */
 static void who_only_leaves_is_not_ready(void **state)
 {
@@ -363,6 +387,7 @@ int main(void)
         cmocka_unit_test(some_take_none),
         cmocka_unit_test(who_is_not_there_promises_nothing),
         cmocka_unit_test(who_has_just_begun_frees_no_lane),
+        cmocka_unit_test(a_crowd_waits_for_those_who_hear),
         cmocka_unit_test(who_only_leaves_is_not_ready),
         cmocka_unit_test(who_falls_behind_takes_what_no_other_can),
         cmocka_unit_test(who_falls_behind_is_waited_for_longer),

@@ -18,12 +18,12 @@ struct model_shape {
     const char *name;
     int lanes;                    /* that it has where nobody says how many */
     struct model_point points[8]; /* the first of one lane; zeros behind the last */
-    double byte_ms;               /* of a prompt, for each byte of its text */
+    double prompt_ms, byte_ms;    /* a prompt takes so much, and so much for each byte of its text */
     double open_s;
 };
 
 extern const struct model_shape model_shapes[];
-enum { MODEL_SLOW = 1, MODEL_H200_8_BITS = 2, MODEL_H200 = 3, MODEL_SHAPES = 4 };
+enum { MODEL_SLOW = 1, MODEL_H200_8_BITS = 2, MODEL_H200 = 3, MODEL_SHAPES = 5 };
 
 /* What the next models are like, and how they fail. */
 struct model_plan {

@@ -159,7 +159,8 @@ static void run_shape(const struct model_shape *shape, double only)
 
 /* On an H200 all of those who filled the lanes heard a gap, and some their first sound after a second: the first
  * prompts that came at once seemed as cheap as the last one that came alone, of the widths only one lane and all were
- * known, and who came next was taken to wait for the end of speeches that had just begun. */
+ * known, and who came next was taken to wait for the end of speeches that had just begun. Later it was long texts that
+ * waited, until no shorter one came, and all where frames of those who hear had more than half of the time. */
 static bool bear_burst(const struct model_shape *shape, double times)
 {
     const struct result r = run_at(shape, times * what_fits(shape), 0, 20);
@@ -175,8 +176,11 @@ static bool bear_burst(const struct model_shape *shape, double times)
 int overload_burst(double times)
 {
     run.n_workers = 1;
-    const bool with_8_bits = bear_burst(&model_shapes[MODEL_H200_8_BITS], times);
-    return bear_burst(&model_shapes[MODEL_H200], times) && with_8_bits ? 0 : 1;
+    bool good = true;
+    for (int i = MODEL_H200_8_BITS; i < MODEL_SHAPES; i++) { /* and those behind it: GPUs */
+        good = bear_burst(&model_shapes[i], times) && good;
+    }
+    return good ? 0 : 1;
 }
 
 /* On a model slower than hearing who came once waited for a frame of each who hears, and all of these are dry. */
