@@ -2,7 +2,8 @@
 # Not part of the tests: it wants the machine alone, and minutes. With 6 processors or more the server, the load and the
 # others have their own. Prints a line of JSON for each figure. Parts of one run want seeds of their own.
 #   floods [60 [KIND ...]]  16 listeners, so many seconds each: alone, and beside each kind of flood (asks: a hundred
-#                     connections of one address that ask again as soon as they are answered); SIGTERM amid the last
+#                     connections of one address that ask again as soon as they are answered, whose answers with 200
+#                     and with other statuses are counted apart); SIGTERM amid the last
 #   slow [10000]      16 listeners without and beside so many slow and silent connections, by eight turns of 60 s
 #   storm [100000]    so many clients that leave at any moment, and some who stay: when lanes are free, whose bytes come
 #   sigterm [1000]    so many servers of 16 streams are told to end at any moment: who is whole, who is told, how soon
@@ -140,9 +141,9 @@ def ask(port, _, counts, stop):
                 c = stranger(port, requests[0])
             except OSError:
                 break
-            clients[c.fileno()] = [c, 0, 0]  # bytes of its answer that are to come; which request it was
+            clients[c.fileno()] = [c, 0, 0, False]  # bytes of its answer to come; which request; whether it says 200
             poll.register(c, select.EPOLLIN)
-        n_answered = 0
+        n_said = [0, 0]
         for fd, _ in poll.poll(0.1):
             client = clients[fd]
             try:
@@ -151,16 +152,18 @@ def ask(port, _, counts, stop):
                     raise OSError
                 if not client[1]:
                     head = got.index(b"\r\n\r\n", 0, n) + 4
+                    client[3] = got.startswith(b"HTTP/1.1 200 ")
                     client[1] = head + int(got[got.index(b"Content-Length: ", 0, head) + 16:head].split(b"\r", 1)[0])
                 client[1] -= n
                 if client[1] == 0:
-                    n_answered += 1
+                    n_said[client[3]] += 1
                     client[2] = (client[2] + 1) % len(requests)
                     client[0].send(requests[client[2]])
             except (OSError, ValueError):
                 clients.pop(fd)[0].close()
                 counts["thrown_out"].value += 1
-        counts["answered"].value += n_answered
+        counts["answered_200"].value += n_said[True]
+        counts["answered_else"].value += n_said[False]
 
 
 def core_s(p):
@@ -170,14 +173,17 @@ def core_s(p):
 
 
 def floods():
+    known = ["asks", *KINDS]
+    wanted = rest[1:] or known
+    if unknown := [kind for kind in wanted if kind not in known]:
+        sys.exit(f"no such flood: {', '.join(unknown)}; there are {', '.join(known)}")
     s = serve("-q")
     seconds = number or 60
     hear(s, 3)
     alone = hear(s, seconds)
     show_heard("alone", alone, None, memory_mb=memory_mb(s))
-    wanted = rest[1:] or ["asks", *KINDS]
     for kind in wanted:
-        counts = {name: multiprocessing.Value("q") for name in ("sent", "answered", "thrown_out")}
+        counts = {name: multiprocessing.Value("q") for name in ("sent", "answered_200", "answered_else", "thrown_out")}
         stop = multiprocessing.Event()
         p = multiprocessing.Process(target=ask if kind == "asks" else flood, args=(s.port, kind, counts, stop))
         p.start()
