@@ -75,8 +75,8 @@ static void many_that_send_evenly_share_what_an_address_may_send(void **state)
     SAY(&little, HALF_BODY), SAY(&much, HALF_BODY), SAY(&other, HALF_BODY), turn();
     while (much.conn->resume_at <= 0 && sent < MOST) {
         origin_take(much.conn->origin, clock_seconds(), 1 << 30);
+        much.conn->bytes.left = 16 << 20; /* as if it had taken its time */
         sent += pour(&much, PIECE);
-        usleep(5000);
     }
     assert_in_range(sent, LITTLE, MOST - 1);
     pour(&little, LITTLE);
@@ -85,6 +85,35 @@ static void many_that_send_evenly_share_what_an_address_may_send(void **state)
     assert_true(other.conn->resume_at <= 0);
     end();
     close(little.socket), close(much.socket), close(other.socket);
+}
+
+/* So long later for one connection, without waiting for it. */
+static void pass(struct conn *c, double seconds)
+{
+    c->bytes.at -= seconds, c->sent.at -= seconds, c->resume_at -= seconds;
+    conn_tick(&s, clock_seconds());
+    turn();
+}
+
+/* The longest request, sent as fast as it is taken, by an address whose others send more than it may all the time. */
+static void the_longest_request_comes_in_time_beside_neighbours(void **state)
+{
+    static const double tick_s = 0.1;
+    double took = 0;
+    size_t sent = 1;
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1");
+    SAY(&c, HALF_BODY), turn();
+    for (; c.conn->state == CONN_BODY && took < BODY_S; took += tick_s) {
+        origin_take(c.conn->origin, clock_seconds(), 1 << 30);
+        sent += pour(&c, BODY - sent);
+        pass(c.conn, tick_s);
+    }
+    assert_int_equal(c.conn->state, CONN_ANSWER);
+    assert_true(took > BODY_S / 3.0 && took < BODY_S / 2.0); /* and no faster than each may */
+    end();
+    close(c.socket);
 }
 
 /* Sends no request: when the connection is told, and ends. */
@@ -292,6 +321,7 @@ int main(void)
         cmocka_unit_test(debts_have_an_end),
         cmocka_unit_test(who_sends_too_much_waits),
         cmocka_unit_test(many_that_send_evenly_share_what_an_address_may_send),
+        cmocka_unit_test(the_longest_request_comes_in_time_beside_neighbours),
         cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
         cmocka_unit_test(one_connection_asks_so_often_a_second),
         cmocka_unit_test(one_address_asks_so_often_a_second),

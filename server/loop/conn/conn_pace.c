@@ -8,10 +8,9 @@
 
 /* Of one connection: the longest request at once. */
 static const struct bucket_rate byte_rate = {16 << 20, 16 << 20};
-/* Who sends no more than that does not rest for what his neighbours send: the longest request is there in time. Nor
- * does anybody rest longer for it at once. */
+/* So much is read of each, whatever his neighbours send: so the longest request is there in time, sent as fast as it is
+ * taken. */
 static const struct bucket_rate little_sent_rate = {1 << 20, 256 << 10};
-static const double most_rest_s = 1;
 /* Nor does anybody rest longer for what his neighbours ask: a proxy that asks whether the server lives may do so beside
  * a flood that comes through it, and gives it up if it hears nothing for a second. */
 static const double most_asked_rest_s = 0.25;
@@ -52,13 +51,13 @@ static void at_fault(struct conn *c)
 void conn_pay(struct conn *c)
 {
     double now = clock_seconds(), n = (double)c->n_come,
-           wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n);
-    bool sends_little = bucket_take(&c->sent, &little_sent_rate, now, n) <= 0;
+           wait = bucket_take(&c->bytes, &byte_rate, now, n), wait_all = origin_take(c->origin, now, n),
+           wait_little = bucket_take(&c->sent, &little_sent_rate, now, n);
     c->n_come = 0;
     if (wait > 0) {
         at_fault(c);
     }
-    wait = sends_little ? wait : max(wait, min(wait_all, most_rest_s));
+    wait = max(wait, min(wait_all, wait_little));
     if (wait > 0 && c->resume_at <= 0) {
         conn_rest(c, wait, METRICS_SENT);
     }
