@@ -26,8 +26,9 @@ struct script {
 
     utter_written_fn *written; /* NULL: nobody asks */
     void *written_user;
-    char written_last; /* its last byte */
-    /* Since then a span has ended; white space stood there, or the end of a paragraph, which were not told. */
+    uint32_t written_last; /* its last character, without the marks on it */
+    /* Since then markup has changed the style or paused; white space stood there, or the end of a paragraph, which
+     * were not told. */
     bool written_parts, written_white;
 
     struct script_span *spans; /* ready ones: [from, n) */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Spans: filling one, and the way from its words back to the source. */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "script/letters.h"
 #include "script/script_parts.h"
 
 void script_span_fini(struct script_span *span)
@@ -43,9 +43,28 @@ utter_status span_add(
     return UTTER_OK;
 }
 
-static bool is_white(char c)
+static bool is_white(uint32_t code)
 {
-    return c == 0 || strchr(" \t\r\n", c);
+    return code == 0 || (code < 0x80 && strchr(" \t\r\n", (int)code));
+}
+
+/* "Hello[pause:1s]there", but not "Hello[pause:1s], there", nor anything in Chinese. */
+static bool are_apart(uint32_t before, uint32_t behind)
+{
+    enum { ELLIPSIS = 0x2026 };
+    bool ends = before == ELLIPSIS || (before && before < 0x80 && strchr(".!?,;:", (int)before));
+    return (ends || letters_is_spaced(before)) && letters_is_spaced(behind);
+}
+
+/* The last character that is no mark on another; 0: all are. */
+static uint32_t last_of(const char *text, size_t n)
+{
+    char bytes[4];
+    uint32_t code;
+    while ((code = letters_before(text, n)) && letters_is_mark(code)) {
+        n -= utf8_put(code, bytes);
+    }
+    return code;
 }
 
 void span_written(struct script *s, const char *text, size_t n, size_t source, size_t source_n)
@@ -53,14 +72,13 @@ void span_written(struct script *s, const char *text, size_t n, size_t source, s
     if (!s->written || n == 0) {
         return;
     }
-    /* "Hello[pause:1s]there", but not "Hello[pause:1s], there". */
-    bool word = isalnum((unsigned char)text[0]) || ((unsigned char)text[0] & 0x80);
-    bool apart = s->written_white || (s->written_parts && word);
-    if (apart && !is_white(s->written_last) && !is_white(text[0])) {
+    uint32_t before = s->written_last, behind = letters_at(text, n, 0), last = last_of(text, n);
+    bool apart = s->written_white || (s->written_parts && are_apart(before, behind));
+    if (apart && !is_white(before) && !is_white(behind)) {
         s->written(s->written_user, source, 0, " ", 1);
     }
     s->written(s->written_user, source, source_n, text, n);
-    s->written_last = text[n - 1];
+    s->written_last = last ? last : before; /* a mark in a piece of its own: &#x301; */
     s->written_parts = s->written_white = false;
 }
 
@@ -105,7 +123,7 @@ utter_status span_put(struct script *s, utter_error *error)
     }
     s->spans[s->n_spans++] = s->now;
     s->now = (struct script_span){.pause_s = -1, .style = s->style};
-    s->boundary = s->written_parts = true;
+    s->boundary = true;
     return UTTER_OK;
 }
 
@@ -136,6 +154,7 @@ utter_status span_style(struct script *s, const struct script_style *style, utte
     utter_status status = span_end(s, error);
     s->style = *style;
     s->now.style = *style;
+    s->written_parts = true;
     return status;
 }
 
@@ -143,6 +162,7 @@ utter_status span_pause(struct script *s, double seconds, utter_error *error)
 {
     utter_status status = span_end(s, error);
     s->now.pause_s = (s->now.pause_s < 0 ? 0 : s->now.pause_s) + seconds;
+    s->written_parts = true;
     if (s->now.pause_s > SCRIPT_MOST_PAUSE_S) {
         s->now.pause_s = SCRIPT_MOST_PAUSE_S;
         script_add_note(s, "pauses that stand together were cut to %d s, the most that there is",

@@ -298,6 +298,51 @@ static void markup_says_how(void **state)
     free(table);
 }
 
+/* Counts the blanks that are told. A utter_written_fn. */
+static void count_blanks(void *user, uint64_t at, uint64_t bytes, const char *text, size_t n)
+{
+    size_t *blanks = user;
+    (void)at;
+    (void)bytes;
+    *blanks += n == 1 && *text == ' ';
+}
+
+/* A text without blanks is read in parts of 64 KiB. Where one ends no markup stands, so that no blank does; a pause
+ * there is one like any other. */
+static void parts_of_a_long_text_are_not_set_apart(void **state)
+{
+    enum { PART = 1 << 16, WORDS = 4 * PART };
+    static const struct {
+        const char *words, *then;
+        size_t n, blanks; /* n: of words, as bytes */
+    } all[] = {{"x", "", WORDS, 0}, {"\xd0\x96", "", WORDS, 0}, {"\xe4\xbd\xa0", "", WORDS, 0},
+        {"x", "[pause:1s]x", PART, 1}, {"x", "[pause:1s],", PART, 0}};
+    char *text = malloc(WORDS + 16);
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t blanks = 0, n = 0, n_spans = 0;
+        const struct script_options options = {
+            .markup = UTTER_MARKUP_TAGS, .written = count_blanks, .written_user = &blanks};
+        struct script *script;
+        struct script_span span;
+        while (n < all[i].n) {
+            n += (size_t)sprintf(text + n, "%s", all[i].words);
+        }
+        n += (size_t)sprintf(text + n, "%s", all[i].then);
+        assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
+        assert_int_equal(script_text(script, text, n, NULL), UTTER_OK);
+        assert_int_equal(script_finish(script, NULL), UTTER_OK);
+        for (; script_next(script, &span); n_spans++) {
+            script_span_fini(&span);
+        }
+        assert_true(n_spans > 1);
+        assert_int_equal(blanks, all[i].blanks);
+        script_free(&script);
+    }
+    free(text);
+}
+
 /* Depth, the length of lists of notes and of values have bounds. */
 static void nesting_is_bounded(void **state)
 {
@@ -439,6 +484,7 @@ int main(void)
         cmocka_unit_test(numbers_are_said_as_their_language_does),
         cmocka_unit_test(a_language_is_that_of_the_text),
         cmocka_unit_test(markup_says_how),
+        cmocka_unit_test(parts_of_a_long_text_are_not_set_apart),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(what_is_kept_is_bounded),
         cmocka_unit_test(hostile_text_takes_linear_time),
