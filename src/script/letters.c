@@ -31,6 +31,12 @@ bool letters_is_mark(uint32_t code)
     return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
 
+bool letters_closes(uint32_t code)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return category == UTF8PROC_CATEGORY_PE || category == UTF8PROC_CATEGORY_PF;
+}
+
 bool letters_is_spaced(uint32_t code)
 {
     /* The blocks of scripts without blanks besides those of letters_is_wide, each up to its end. */

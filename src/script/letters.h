@@ -11,8 +11,9 @@ bool letters_is_word(uint32_t code);   /* a letter, a digit, or a mark on one */
 bool letters_is_wide(uint32_t code);   /* of Chinese or Japanese: no blank stands between words */
 bool letters_is_hangul(uint32_t code); /* a syllable of Korean, whose words stand between blanks */
 bool letters_is_mark(uint32_t code);   /* an accent or the like, on the character before it */
-bool letters_is_spaced(
-    uint32_t code); /* a letter or digit of a script that has blanks between its words */
+bool letters_closes(uint32_t code);    /* a quotation or a bracket */
+/* A letter or digit of a script that has blanks between its words. */
+bool letters_is_spaced(uint32_t code);
 /* The character before text[at], 0 at the beginning; and the one at it, 0 at the end. */
 uint32_t letters_before(const char *text, size_t at);
 uint32_t letters_at(const char *text, size_t n, size_t at);

@@ -26,7 +26,7 @@ struct script {
 
     utter_written_fn *written; /* NULL: nobody asks */
     void *written_user;
-    uint32_t written_last; /* its last character, without the marks on it */
+    uint32_t written_last; /* its last character, without marks on it and what closes */
     /* Since then markup has changed the style or paused; white space stood there, or the end of a paragraph, which
      * were not told. */
     bool written_parts, written_white;

@@ -56,12 +56,12 @@ static bool are_apart(uint32_t before, uint32_t behind)
     return (ends || letters_is_spaced(before)) && letters_is_spaced(behind);
 }
 
-/* The last character that is no mark on another; 0: all are. */
+/* The last character that is neither a mark on another nor closes a quotation or a bracket; 0: all are. */
 static uint32_t last_of(const char *text, size_t n)
 {
     char bytes[4];
     uint32_t code;
-    while ((code = letters_before(text, n)) && letters_is_mark(code)) {
+    while ((code = letters_before(text, n)) && (letters_is_mark(code) || letters_closes(code))) {
         n -= utf8_put(code, bytes);
     }
     return code;
