@@ -155,6 +155,9 @@ void wire_put_failed(struct wire_out *w, uint32_t id, int status, const char *te
 void wire_put_refused(struct wire_out *w, int status, const char *text);
 bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); /* of both kinds */
 
+/* Of the time of a worker, what a full house may take, in frames: the `capacity` of its beat stands for so much. */
+enum { WIRE_FULL_PERCENT = 80 };
+
 struct wire_beat {
     int n_open;    /* speeches on lanes, but those in the background */
     int n_stepped; /* lanes of the last step */

@@ -177,13 +177,11 @@ static double prompts_s(const struct link *l)
     return s;
 }
 
-/* How long a crowd waits for its first sounds: its prompts have the time that is not promised to frames. 0: it is no
- * crowd. */
+/* How long a crowd waits for its first sounds: its prompts have the time that is not promised to frames, but half of
+ * it at most, as those who come while it waits are not counted. 0: it is no crowd. */
 static double crowd_s(const struct link *l, double now)
 {
     enum { CROWD = 16 };
-    static const double most =
-        0.8; /* of its time a worker promises to frames: then that is its capacity */
     const struct speech *p;
     int n = 0;
     TAILQ_FOREACH(p, &l->running, entry)
@@ -193,7 +191,8 @@ static double crowd_s(const struct link *l, double now)
     if (n < CROWD) {
         return 0;
     }
-    const double share = most * min(promised_by(l, now) / max(l->beat.capacity, 1), 1.0);
+    const double taken = min(promised_by(l, now) / max(l->beat.capacity, 1), 1.0);
+    const double share = max(0.5, WIRE_FULL_PERCENT / 100.0 * taken);
     return steps_s(l) + prompts_s(l) / (1 - share);
 }
 

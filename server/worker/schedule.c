@@ -6,10 +6,11 @@
 #include <stddef.h>
 
 #include "base/minmax.h"
+#include "server/protocol/wire.h"
 
 /* Of the time, what a full house may take: the rest is for prompts, messages and encoders, and for steps that take
  * longer than others: with nine tenths listeners of a full house heard gaps of some milliseconds. */
-static const double full = 0.8, memory = 0.97;
+static const double full = WIRE_FULL_PERCENT / 100.0, memory = 0.97;
 /* Of the line, in steps: so many of just as many lanes count as much. */
 static const double line_weight = 0.5;
 /* What a width has cost is forgotten slowly where it is not made again: else one that does not pay would be tried, and
@@ -228,8 +229,7 @@ int schedule_choose(
 {
     int n_chosen = 0;
     double prompt = 0;
-    const double late =
-        clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
+    double late = clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
     bool someone_waits = false, with_first = true;
     for (int i = 0; i < n; i++) {
         speeches[i].chosen = false;
@@ -246,7 +246,10 @@ int schedule_choose(
         }
         if (n_chosen > 0 && !s->has_sound &&
             !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1))) {
-            with_first = false; /* its prompt is for the next step; a frame of others may still fit */
+            /* Its prompt is for the next step; a frame of others may still fit. Where it went first as it had waited,
+             * so may a shorter prompt. */
+            with_first = late > -INFINITY;
+            late = -INFINITY;
             continue;
         }
         s->chosen = true;

@@ -64,11 +64,11 @@ int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double fr
  * into SCHEDULE_STEP_MS and make the step longer by less than a step of their own (a width that did not when it was
  * made last bars all beyond it). Of prompts the shortest goes first, so that a sentence does not wait for a page, but
  * behind those that have waited for SCHEDULE_FIRST_MS, the oldest of them first, as else a page waits for as long as
- * sentences come; in every fourth step behind none. While someone waits for the first sound, those with
- * SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the background. Else the
- * background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody steps), as long as all
- * listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in hand, it may
- * make the step longer by a tenth. */
+ * sentences come; in every fourth step the shortest goes first, whoever has waited. While someone waits for the first
+ * sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the
+ * background. Else the background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody steps), as
+ * long as all listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in
+ * hand, it may make the step longer by a tenth. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

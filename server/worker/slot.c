@@ -87,6 +87,9 @@ utter_status slot_text(struct slot *slot, const char *text, size_t n, utter_erro
 {
     utter_status status = text ? utter_reading_text(slot->reading, text, n, error)
                                : utter_reading_finish(slot->reading, error);
+    if (slot->starved && !slot->has_sound && !slot->background) {
+        slot->due = clock_seconds(); /* until now it has waited for its own text, not for us */
+    }
     slot->starved = false;
     slot->has_all = slot->has_all || !text;
     look(slot);

@@ -16,7 +16,8 @@ struct slot {
     bool has_all;           /* of its text */
     bool starved;           /* the text has run out, and more may come */
     bool has_sound;         /* its first frame has left, or where nobody hears it: is made */
-    double due; /* when all that was made will have been heard; without sound: when the speech came */
+    /* When all that was made will have been heard; without sound: when the speech came, or text that it waited for. */
+    double due;
     utter_reading_stats stats;
     /* Of the stats, what they were when the piece began that is spoken now. */
     uint64_t frames_before;

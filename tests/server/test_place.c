@@ -247,6 +247,8 @@ static void a_crowd_waits_for_those_who_hear(void **state)
         p[i].paused = true; /* takes no frames */
     }
     assert_true(is_taken(&h));
+    h.links[0].beat.prompt_s *= 1.2; /* all who wait: 170 ms, and others come while they do */
+    assert_false(is_taken(&h));
 }
 
 /* Where all that are ready leave, nobody is: who comes waits for a model, and is not told of lanes. */

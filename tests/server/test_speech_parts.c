@@ -149,6 +149,28 @@ static void short_texts_pass_long_ones(void **state)
     assert_int_equal(schedule_choose(s, 3, 10, &c), 3);
 }
 
+/* Where only frames of those who hear and a short prompt fit, a page that has waited does not bar the short one. */
+static void a_page_that_does_not_fit_bars_no_sentence(void **state)
+{
+    struct schedule_speech s[] = {{true, true, 10.04, 0, 0, false, false},
+        {true, false, 9.0, 100, 4000, false, false}, {true, false, 9.98, 20, 20, false, false}};
+    struct schedule_clock c = clock_of(0.002, 0.002, 0.02);
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
+        assert_true(s[0].chosen && s[2].chosen);
+        c.n_steps++;
+    }
+    s[0].due = 10.1; /* in its turn the page goes before it */
+    int n_page = 0;
+    for (int i = 0; i < 4; i++) {
+        schedule_choose(s, 3, 10, &c);
+        n_page += s[1].chosen;
+        c.n_steps++;
+    }
+    assert_int_equal(n_page, 3);
+}
+
 /* Three in the background, the last of which came first; a listener with so much sound in hand beside them. */
 static void build_background(struct schedule_speech *s, double in_hand)
 {
@@ -511,6 +533,7 @@ int main(void)
         cmocka_unit_test(prompts_come_one_after_another),
         cmocka_unit_test(few_lanes_that_are_fast_are_used),
         cmocka_unit_test(short_texts_pass_long_ones),
+        cmocka_unit_test(a_page_that_does_not_fit_bars_no_sentence),
         cmocka_unit_test(background_has_what_listeners_leave),
         cmocka_unit_test(steps_are_foretold),
         cmocka_unit_test(a_key_has_limits),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a worker learns before its first client comes, of models whose steps take their time by a clock of this file
- * (the Makefile sends clock_gettime here). */
+ * (the Makefile sends clock_gettime here); and, by that clock, since when a speech is waited for. */
 #include "tests/support.h"
 
 #include <string.h>
@@ -363,6 +363,33 @@ static void lanes_that_do_not_open(void **state)
     }
 }
 
+/* The rest of a sentence that came late: until then nobody waited for us, so others do not wait for it. */
+static void who_waits_for_its_text_comes_with_it(void **state)
+{
+    struct wire_open open = {.live = true};
+    (void)state;
+    for (int background = 0; background < 2; background++) {
+        struct slot slot = {0};
+        utter_error error;
+        build(1.5, 0.1, LANES + 1, 0);
+        const double came = fake.now;
+        open.background = background;
+        assert_int_equal(slot_open(&slot, (utter_model *)1, 1, &open, NULL, &error), UTTER_OK);
+        fake.now += 2; /* we were late: it has text */
+        assert_int_equal(slot_text(&slot, "One", 3, &error), UTTER_OK);
+        assert_true(slot.due == came);
+        slot.starved = true;
+        fake.now += 2;
+        assert_int_equal(slot_text(&slot, ", two.", 6, &error), UTTER_OK);
+        assert_true(slot.due == (background ? came : fake.now) && slot_can_step(&slot));
+        slot.has_sound = slot.starved = true; /* what was made is heard until then, whatever comes */
+        slot.due = came + 9;
+        assert_int_equal(slot_text(&slot, " Three.", 7, &error), UTTER_OK);
+        assert_true(slot.due == came + 9);
+        slot_close(&slot);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +403,7 @@ int main(void)
         cmocka_unit_test(steps_of_other_widths_tell_nothing),
         cmocka_unit_test(a_broken_model_is_told),
         cmocka_unit_test(lanes_that_do_not_open),
+        cmocka_unit_test(who_waits_for_its_text_comes_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
