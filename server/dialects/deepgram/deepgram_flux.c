@@ -15,6 +15,7 @@ enum { QUIET_S = 300 };
 static const double ahead_s = 4; /* of sound: the client says how far it was heard */
 
 struct session {
+    uint64_t n_request; /* of the one that opened the connection: turns are named by it */
     unsigned n_turns;
     bool speaks;      /* the turn has begun to sound */
     double session_s; /* sound of the turns that are over; an interruption sets it to what was heard */
@@ -39,10 +40,9 @@ static size_t count_chars(const char *text, size_t n)
     return chars;
 }
 
-static const char *turn_id(const struct talk *x, const struct session *s, char out[24])
+static const char *turn_id(const struct session *s, char out[24])
 {
-    unsigned long long id =
-        (unsigned long long)x->conn->server->n_requests << 16 | (s->n_turns & 0xFFFF);
+    unsigned long long id = (unsigned long long)s->n_request << 16 | (s->n_turns & 0xFFFF);
     snprintf(out, 24, "dg_sp_%012llx", id & 0xFFFFFFFFFFFFULL);
     return out;
 }
@@ -50,7 +50,7 @@ static const char *turn_id(const struct talk *x, const struct session *s, char o
 static void tell(struct talk *x, const char *type)
 {
     char id[24];
-    talk_send(x, json_pack("{s:s,s:s}", "type", type, "speech_id", turn_id(x, session_of(x), id)));
+    talk_send(x, json_pack("{s:s,s:s}", "type", type, "speech_id", turn_id(session_of(x), id)));
 }
 
 static void begin_turn(struct talk *x)
@@ -87,7 +87,7 @@ static void on_piece(struct talk_context *t, const struct context_piece *piece)
     char id[24];
     begin_turn(x);
     struct deepgram_turn turn = {
-        turn_id(x, s, id), piece->seconds, count_chars(piece->text, piece->bytes)};
+        turn_id(s, id), piece->seconds, count_chars(piece->text, piece->bytes)};
     if (piece->blank) {
         talk_send(x, deepgram_warning("NO_SYNTHESIZABLE_TEXT", "the turn has no words"));
     }
@@ -132,7 +132,7 @@ static void interrupt_turn(struct talk_context *t, double played_ms)
     double total_ms = 1e3 * (s->session_s + (active ? now.seconds : 0));
     played_ms = min(played_ms, total_ms); /* nobody has heard more than there was */
     struct deepgram_turn turn = {
-        turn_id(x, s, id), active ? now.seconds : s->last_s, count_chars(text, n)};
+        turn_id(s, id), active ? now.seconds : s->last_s, count_chars(text, n)};
     long long spoken =
         played_ms < 0 ? -1 : (long long)word_list_heard(&s->words, text, n, played_ms / 1e3 - from_s);
     json_t *said = deepgram_interrupted(&turn, played_ms < 0 ? total_ms : played_ms, text, n, spoken);
@@ -248,6 +248,7 @@ void deepgram_flux(struct conn *c)
     if (!session) {
         return;
     }
+    session->n_request = c->server->n_requests;
     json_t *said = deepgram_about(c, "Connected");
     json_object_set_new(said, "model_uuids", json_pack("[s]", c->server->model_id));
     struct talk *x = talk_open(c, accept, &dialect, QUIET_S, session);
