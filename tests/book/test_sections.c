@@ -59,9 +59,10 @@ static void test_speaker(void **state)
         const char *begins, *prefix;
         bool tags;
     } cases[] = {{"Anna: ", "Anna: ", false}, {"BOB: No.\nANNA: ", "ANNA: ", false},
-        {"CARL: ", NULL, false}, {"Then: ", NULL, false}, {"ANNA: [rate:2] ", "ANNA: ", false},
-        {"ANNA: [rate:2] ", "ANNA: [rate:2]", true}, {"BOB: [voice:x] No.\nANNA: ", "ANNA: ", true},
-        {"[voice:x] : ", "[voice:x]", true}, {"ANNA: Yes.\n\nThen ", NULL, false}};
+        {"CARL: ", NULL, false}, {"Then: ", NULL, false}, {": ", NULL, false},
+        {"ANNA: [rate:2] ", "ANNA: ", false}, {"ANNA: [rate:2] ", "ANNA: [rate:2]", true},
+        {"BOB: [voice:x] No.\nANNA: ", "ANNA: ", true}, {"[voice:x] : ", "[voice:x]", true},
+        {"ANNA: Yes.\n\nThen ", NULL, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[4096];
@@ -93,6 +94,7 @@ static void test_cut(void **state)
         /* what the first section ends with, and what follows it */
         {"and heard some jazz.", "There were some, e.g. from the"},
         {"and heard some jazz.", "There was Mr. Miller, from the"},
+        {"and heard some jazz.", "There were some, a few etc. from the"},
         {"\"Who is there?\"", "There were some, e.g. from the"},
         {" north", ""},
     };

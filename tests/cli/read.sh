@@ -4,6 +4,8 @@ run 'utter read --list b.md'
 run 'utter read --list --json --chapters 2 b.md'
 run 'utter read -o b.wav b.md; ls'
 run 'utter read -q -o b.mp3 --split --chapters 2 b.md; ls; rm b-*'
+# What a terminal shows meanwhile.
+run 'printf "# The train left the old station at noon, and nobody was told.\n\n%.0s" {1..25} >t.md; python3 "$HERE/terminal.py" "chapter N of N, N % of the text, N x real time, N:N:N left" utter read --lanes 1 -o t.wav t.md; rm t.*'
 run 'utter read'
 run 'utter read no-such.epub'
 run 'utter read --list b.wav'

@@ -1,5 +1,6 @@
 """terminal.py LINE COMMAND ...: runs a command that has a terminal for what it tells people. Prints whether it showed
-such a line of progress, which has N for each number, and whether no share was ever above 100 %."""
+such a line of progress, which has N for each number, whether no share was ever above 100 %, and whether it never had
+an hour to go."""
 import os
 import pty
 import re
@@ -18,5 +19,6 @@ while True:
 lines = [line.strip() for line in re.split(r"[\r\n]+(?:\x1b\[K)?|\x1b\[K", shown.decode())]
 told = [re.sub(r"[0-9]+(\.[0-9]+)?", "N", line) for line in lines]
 most = max((float(share) for line in lines for share in re.findall(r"([0-9.]+) %", line)), default=0)
-print(sys.argv[1] in told, most <= 100)
+hours = max((int(left) for line in lines for left in re.findall(r"([0-9]+):[0-9]+:[0-9]+ left", line)), default=0)
+print(sys.argv[1] in told, most <= 100, hours == 0)
 sys.exit(process.wait())

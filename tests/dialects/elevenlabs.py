@@ -1,6 +1,7 @@
 # Sessions of other services' clients, as they were seen to send them, replayed without their packages.
 import base64
 import json
+import socket
 import time
 
 from client import SANITIZED, Socket, wait_for
@@ -200,6 +201,28 @@ def what_goes_away_leaves_nothing(s):
     assert quiet(s)
 
 
+def elevenlabs_waits_for_who_reads(s):
+    """Who takes nothing is not spoken to, until it takes what there is."""
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    begun = s.metric("step_seconds_count")
+    body = json.dumps({"text": LONG * 12}).encode()
+    c.sendall(f"POST {EL}/stream/with-timestamps?output_format=pcm_48000 HTTP/1.1\r\nHost: localhost\r\n"
+              f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    def stands():
+        before = s.metric("step_seconds_count")
+        time.sleep(0.3)
+        return begun < before == s.metric("step_seconds_count") and s.metric("requests_running") == 1
+    assert wait_for(stands, 60)
+    steps = s.metric("step_seconds_count")
+    c.settimeout(60)
+    while s.metric("step_seconds_count") == steps:
+        assert c.recv(1 << 16)
+    c.close()
+    assert quiet(s)
+
+
 TESTS = [elevenlabs_speaks_over_http, elevenlabs_stream_input, elevenlabs_contexts, elevenlabs_times_restart,
          elevenlabs_run_ahead_is_bounded, elevenlabs_closed_twice_is_interrupted, elevenlabs_waits_for_the_listener,
-         elevenlabs_waits_as_long_as_asked, what_goes_away_leaves_nothing]
+         elevenlabs_waits_as_long_as_asked, elevenlabs_waits_for_who_reads, what_goes_away_leaves_nothing]

@@ -142,6 +142,8 @@ static void words_are_put_together(void **state)
             double start_s = json_real_value(json_array_get(json_object_get(told, "start"), k));
             assert_true(start_s >= 10 && start_s < 11);
         }
+        json_t *ends = json_object_get(told, "end");
+        assert_true(!ends || ends->refcount == 1); /* nobody else keeps it */
         json_decref(told);
     }
     assert_string_equal(all, "It's/e-mail,/no?|");

@@ -15,6 +15,7 @@
 #include "server/dialects/wyoming/wyoming.h"
 #include "server/loop/server.h"
 
+static const char PING[] = "{\"type\":\"ping\"}\n";
 static bool lacks_memory;
 
 /* libevent's, too. */
@@ -84,11 +85,10 @@ static ssize_t hear(int s, char *text, size_t size)
 
 static void the_next_is_served(void)
 {
-    static const char ping[] = "{\"type\":\"ping\"}\n";
     char text[512] = "";
     lacks_memory = false;
     int s = come();
-    assert_int_equal(send(s, ping, sizeof ping - 1, 0), sizeof ping - 1);
+    assert_int_equal(send(s, PING, sizeof PING - 1, 0), sizeof PING - 1);
     assert_true(hear(s, text, sizeof text - 1) > 0);
     assert_non_null(strstr(text, "pong"));
     assert_int_equal(server.n_wyoming, 1);
@@ -107,13 +107,12 @@ static void who_comes(void **state)
     the_next_is_served();
 }
 
-/* Who has asked for more than its share, and would be read again. */
-static void who_has_rested(void **state)
+/* A client that asks for more than its share. */
+static int ask_much(void)
 {
     enum { EVENTS = 1200 };
     static const char other[] = "{\"type\":\"x\"}\n";
     static char all[EVENTS * (sizeof other - 1)];
-    (void)state;
     int s = come();
     for (int i = 0; i < 60000 && server.n_wyoming == 0; i++) {
         event_base_loop(server.base, EVLOOP_NONBLOCK);
@@ -124,8 +123,28 @@ static void who_has_rested(void **state)
         memcpy(all + i * (sizeof other - 1), other, sizeof other - 1);
     }
     assert_int_equal(send(s, all, sizeof all, 0), sizeof all);
+    return s;
+}
+
+/* It is read again as soon as it has rested: after each event for 2 ms. */
+static void who_asks_much_rests_a_little(void **state)
+{
+    char text[512];
+    (void)state;
+    int s = ask_much();
+    assert_int_equal(send(s, PING, sizeof PING - 1, 0), sizeof PING - 1);
+    assert_true(hear(s, text, sizeof text) > 0);
+    close(s);
+}
+
+/* It would be read again, and cannot be watched. */
+static void who_has_rested(void **state)
+{
+    char text[512];
+    (void)state;
+    int s = ask_much();
     lacks_memory = true;
-    assert_true(hear(s, all, sizeof all) <= 0); /* the end, or a reset where it had sent more */
+    assert_true(hear(s, text, sizeof text) <= 0); /* the end, or a reset where it had sent more */
     assert_int_equal(server.n_wyoming, 0);
     close(s);
     the_next_is_served();
@@ -135,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_comes, begin, end),
+        cmocka_unit_test_setup_teardown(who_asks_much_rests_a_little, begin, end),
         cmocka_unit_test_setup_teardown(who_has_rested, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

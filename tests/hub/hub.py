@@ -76,7 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == f"/api/models/{hub.name}/revision/main":
             return self.answer(200, json.dumps({"sha": hub.revision}).encode())
         if path == f"/api/models/{hub.name}/tree/{hub.revision}":
-            return self.answer(200, b"[" if hub.mishap == "json" else json.dumps(list(hub.entries())).encode())
+            return self.send_list(json.dumps(list(hub.entries())).encode())
         prefix = f"/{hub.name}/resolve/{hub.revision}/"
         if path.startswith(prefix):
             return self.answer(302, Location=self.elsewhere(path, path[len(prefix):]))
@@ -84,6 +84,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not path.startswith("/cdn/") or name not in hub.files:
             return self.answer(404)
         return self.send_file(hub.files[name])
+
+    def send_list(self, data):
+        """The list of files, or once no more of it than its beginning."""
+        if self.server.mishap == "list":
+            self.server.mishap = None
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[:100])
+            self.close_connection = True
+        else:
+            self.answer(200, b"[" if self.server.mishap == "json" else data)
 
     def elsewhere(self, path, name):
         """Where a file is: on another host; small ones on this one, as the hub has it; or where no file can be."""

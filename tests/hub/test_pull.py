@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """utter pull against a stand-in for the hub: whole, killed, cut, refused. Usage: test_pull.py UTTER CHECKPOINT.
 Run by tests/hub/run."""
+import contextlib
 import os
+import pty
 import random
 import re
 import shutil
@@ -122,6 +124,31 @@ class Pull(unittest.TestCase):
         self.hub.mishap = "cut"
         self.pull(0)
         self.whole()
+
+    def test_list_cut_short(self):
+        """It is read again, from the beginning."""
+        self.hub.mishap = "list"
+        self.pull(0)
+        self.whole()
+
+    def test_progress(self):
+        """On a terminal: how much has come, of what is to come."""
+        ours, its = pty.openpty()
+        self.addCleanup(os.close, ours)
+        self.hub.pace = 0.02
+        with subprocess.Popen([UTTER, "pull", "me/mine"], env=self.environment, stderr=its) as child:
+            os.close(its)
+            shown = b""
+            with contextlib.suppress(OSError):  # the last who had the terminal is gone
+                while True:
+                    shown += os.read(ours, 1 << 16)
+        self.assertEqual(child.returncode, 0, shown)
+        told = re.findall(rb": ([0-9]+) of ([0-9]+) MB, [0-9.]+ MB/s, [0-9]+ s to go", shown)
+        whole = sum(map(len, self.hub.files.values())) / 1e6
+        self.assertTrue(told, shown)
+        for done, everything in told:
+            self.assertEqual(int(everything), round(whole))
+            self.assertLessEqual(int(done), round(whole))
 
     def test_no_ranges(self):
         """A server that always begins anew."""

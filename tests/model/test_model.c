@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "base/memory.h"
+#include "model/model_parts.h"
 
 #define CHECKPOINT "build/checkpoints/tiny17-custom_voice"
 
@@ -259,6 +260,22 @@ static void ids_that_are_never_chosen(void **state)
     }
 }
 
+/* Also where it is missing for the list of what the model owns: whoever binds on must know. */
+static void missing_memory_is_noted(void **state)
+{
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct model model = {.n_owned = 0};
+        struct model_bind mb = {.model = &model};
+        void *block = model_new(&mb, 1, 1);
+        assert_int_equal(mb.out_of_memory, support_failed());
+        assert_int_equal(block == NULL, support_failed());
+        memory_free(block);
+        memory_free(model.owned);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test(every_misfit_is_reported_together),
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(failing_calls_leak_nothing),
+        cmocka_unit_test(missing_memory_is_noted),
         cmocka_unit_test(a_row_is_read_in_every_type),
         cmocka_unit_test(ids_that_are_never_chosen),
     };

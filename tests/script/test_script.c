@@ -451,6 +451,25 @@ static void hostile_text_takes_linear_time(void **state)
     free(text);
 }
 
+/* A paragraph comes with the line that ends it, also where all of it is one letter that came before. */
+static void a_paragraph_comes_when_it_ends(void **state)
+{
+    static const char *const texts[][2] = {{"A", "\n\nB"}, {"One", "\n\nB"}, {"One\n", "\nB"}};
+    const struct script_options options = {.markup = UTTER_MARKUP_TAGS, .language = "en"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct script *script;
+        struct script_span span;
+        assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
+        assert_int_equal(script_text(script, texts[i][0], strlen(texts[i][0]), NULL), UTTER_OK);
+        assert_false(script_next(script, &span));
+        assert_int_equal(script_text(script, texts[i][1], strlen(texts[i][1]), NULL), UTTER_OK);
+        assert_true(script_next(script, &span));
+        script_span_fini(&span);
+        script_free(&script);
+    }
+}
+
 /* Every allocation fails once: an error or the whole, nothing lost. */
 static void memory_may_run_out(void **state)
 {
@@ -488,6 +507,7 @@ int main(void)
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(what_is_kept_is_bounded),
         cmocka_unit_test(hostile_text_takes_linear_time),
+        cmocka_unit_test(a_paragraph_comes_when_it_ends),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,8 @@ def heads_and_bodies_are_weighed(s):
     for method, want in ((b"HEAD", b"400"), (b"GET", b"101")):
         got = s.raw(method + b" /v1/audio/speech/stream HTTP/1.1\r\n" + HOST + upgrade, until=b"\r\n\r\n")
         assert got.split(b" ", 2)[1] == want, got
+    got = s.raw(b"GET /version HTTP/1.1\r\n" + HOST + upgrade, until=b"WebSocket")  # where there is none
+    assert got.startswith(b"HTTP/1.1 400"), got
     for name, want in ((b"127.0.0.1:1@evil.example", b"400"), (b"[::1]evil.example", b"403"),
                        (b"localhost:80x", b"403")):
         assert s.raw(b"GET / HTTP/1.1\r\nHost: " + name + b"\r\nConnection: close\r\n\r\n").startswith(

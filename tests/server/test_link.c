@@ -3,6 +3,7 @@
  * asks for. This program is the worker, too. */
 #include "tests/support.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,32 @@ static void who_is_sent_away_wakes_nobody(void **state)
     end(&s);
 }
 
+/* A worker dies, and before another one is started nobody wants any. */
+static void who_rests_is_not_started(void **state)
+{
+    static const char *const devices[] = {"cuda:0"};
+    struct serve_options options;
+    struct server s;
+    (void)state;
+    begin(&s, &options, devices, 1);
+    assert_true(links_open(&s, &owner));
+    run_until_ready(&s);
+    kill(s.links->pid, SIGKILL);
+    while (s.links->socket) {
+        event_base_loop(s.base, EVLOOP_NONBLOCK);
+        usleep(1000);
+    }
+    assert_true(s.links->restart_at > 0);
+    link_rest(s.links);
+    assert_true(s.links->restart_at <= 0);
+    while (s.links->pid > 0) {
+        turn(&s);
+    }
+    turn(&s);
+    assert_int_equal(s.links->n_starts, 1);
+    end(&s);
+}
+
 static int n_lost;
 
 static void count_lost(struct link *l, const char *unopened)
@@ -286,6 +313,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(workers_of_two_models_do_not_mix),
         cmocka_unit_test(who_is_out_comes_back),
         cmocka_unit_test(who_is_sent_away_wakes_nobody),
+        cmocka_unit_test(who_rests_is_not_started),
         cmocka_unit_test(who_wakes_it_is_told_by_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,32 @@ static void fail_each(enum support_call call, utter_status wanted)
     }
 }
 
+/* One so long that the table of their letters grows: it is found whole, or the tokenizer does not open. */
+static void a_long_added_token_is_whole_or_not_there(void **state)
+{
+    enum { LENGTH = 255, ID = 263 };
+    char letters[LENGTH + 1] = "", config[1024];
+    (void)state;
+    memset(letters, 'y', LENGTH);
+    snprintf(config, sizeof config,
+        "{\"added_tokens_decoder\":{\"262\":{\"content\":\"<|im_end|>\",\"special\":true},"
+        "\"263\":{\"content\":\"%s\",\"special\":true}}}",
+        letters);
+    small_files();
+    small_write("tokenizer_config.json", config);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct tokenizer *tokenizer;
+        struct ids ids = {0};
+        utter_status status =
+            tokenizer_open(&tokenizer, support_folder(), file_read, PRETOKENIZER_NATIVE, NULL);
+        status = status ? status : tokenizer_encode(tokenizer, letters, LENGTH, &ids, NULL);
+        assert_true(status || (ids.n == 1 && ids.at[0] == ID));
+        ids_fini(&ids);
+        tokenizer_close(&tokenizer);
+    }
+}
+
 static void every_failing_call(void **state)
 {
     (void)state;
@@ -210,6 +236,7 @@ int main(void)
         cmocka_unit_test(files_written_by_other_tools),
         cmocka_unit_test(missing_files),
         cmocka_unit_test(every_prefix_and_flipped_bit),
+        cmocka_unit_test(a_long_added_token_is_whole_or_not_there),
         cmocka_unit_test(every_failing_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

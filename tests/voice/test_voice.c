@@ -65,6 +65,25 @@ static void mixtures_are_of_one_width(void **state)
     voice_free(&wide);
 }
 
+/* A model with fewer codes than the one that the voice was cloned for. */
+static void codes_that_the_model_has_not_are_named(void **state)
+{
+    static struct config config = {.kind = UTTER_MODEL_BASE, .n_codebooks = 3};
+    static const struct model model = {.config = &config};
+    utter_voice *voice;
+    utter_error error = {0};
+    (void)state;
+    config.talker.width = WIDTH;
+    assert_int_equal(
+        voice_new_clone(&voice, "Ada", vector, WIDTH, codes, 1, 3, "I said.", NULL), UTTER_OK);
+    config.codec.codebook_size = 4;
+    assert_int_equal(voice_fits(voice, &model, NULL), UTTER_OK);
+    config.codec.codebook_size = 3;
+    assert_int_equal(voice_fits(voice, &model, &error), UTTER_E_ARGUMENT);
+    assert_string_equal(error.text, "the voice \"Ada\" holds the code 3, this model has 0..2");
+    voice_free(&voice);
+}
+
 static void join(void *user, const char *line)
 {
     char *lines = user;
@@ -104,6 +123,7 @@ int main(void)
         cmocka_unit_test(a_clone_is_complete_or_none),
         cmocka_unit_test(the_nearest_preset_is_named),
         cmocka_unit_test(mixtures_are_of_one_width),
+        cmocka_unit_test(codes_that_the_model_has_not_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,7 @@ static void other_files_are_no_voices(void **state)
         assert_int_equal(tensor_file_write(path, &t, 1, metadata, NULL), UTTER_OK);
         assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
         assert_int_equal(strstr(error.text, "newer one") != NULL, i < 2);
+        assert_ptr_equal(strstr(error.text, path), error.text);
     }
 }
 
@@ -195,6 +196,7 @@ static void a_large_header_is_refused(void **state)
     assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
     voice_free(&voice);
     assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
+    assert_ptr_equal(strstr(error.text, path), error.text);
     assert_non_null(strstr(error.text, "its header is too large"));
 }
 

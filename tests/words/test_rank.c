@@ -84,6 +84,15 @@ static void test_file(void **state)
     assert_int_equal(heads_write(&heads, path, NULL), UTTER_OK);
     assert_int_equal(heads_read(&again, &CONFIG, path, NULL), UTTER_OK);
     assert_memory_equal(&heads, &again, sizeof heads);
+    static const char other[] =
+        "{\"alignment_heads\": [[1, 3], [2, 0]]}"; /* of a model of more layers */
+    char wanted[128];
+    utter_error error;
+    support_write_file(path, other, strlen(other));
+    assert_int_equal(heads_read(&again, &CONFIG, path, &error), UTTER_E_MODEL);
+    snprintf(wanted, sizeof wanted,
+        "%s: alignment_heads: entry 1 is no [layer, head] of this model (2 layers of 4)", path);
+    assert_string_equal(error.text, wanted);
     unlink(path);
 }
 

@@ -94,6 +94,43 @@ static void test_planted(void **state)
     }
 }
 
+/* Words that share a token begin at their part of its time. */
+static void test_shared(void **state)
+{
+    enum {
+        N_SHARED = 3,
+        FIRST = 10,
+        SECOND = 30
+    }; /* frames that the second and the third token begin at */
+    static const char shared[] = "one two three four, five";
+    static const uint64_t begins[N_SHARED] = {0, 4, 20};
+    static const double starts[] = {FIRST, FIRST + 20 * 4 / 16.0, FIRST + 20 * 10 / 16.0, SECOND};
+    const struct heads heads = {.at = {{0, 0}}, .n = 1};
+    const struct words_tokens tokens = {begins, N_SHARED, true};
+    static float pcm[FRAME];
+    struct words w = {0};
+    (void)state;
+    for (int i = 0; i < FRAME; i++) {
+        pcm[i] = 0.3f * (float)sin(0.1 * i);
+    }
+    assert_int_equal(words_init(&w, &heads, MOST_TOKENS, N_FRAMES, FRAME, RATE, NULL), UTTER_OK);
+    assert_int_equal(words_text(&w, shared, strlen(shared), NULL), UTTER_OK);
+    assert_int_equal(words_finish(&w, NULL), UTTER_OK);
+    for (int f = 0; f < N_FRAMES; f++) {
+        const int place = (f >= FIRST) + (f >= SECOND);
+        float scores[N_SHARED + 1] = {0};
+        scores[place] = 6;
+        words_frame(&w, scores, N_SHARED + 1, &tokens);
+        words_sound(&w, pcm, FRAME, &tokens);
+    }
+    words_end(&w, true, &tokens);
+    in_order(&w);
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabs((double)w.at[i + 1].start - starts[i] * FRAME) <= 0.6 * FRAME);
+    }
+    words_fini(&w);
+}
+
 /* The way passes a word over: it is told, without a length, and no other word moves. */
 static void test_skipped(void **state)
 {
@@ -341,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_there),
         cmocka_unit_test(test_blind),
