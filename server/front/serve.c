@@ -380,6 +380,8 @@ static void server_fini(struct server *s)
         event_free(s->tick);
     }
     close_ports(s);
+    /* A lapse that is yet to be told (lapse.h) holds its connection. */
+    event_base_loop(s->base, EVLOOP_NONBLOCK);
     event_base_free(s->base);
     lapse_end();
     spare_end();
