@@ -168,7 +168,8 @@ static void receive(struct worker *w, int wait_ms)
     if (poll(&polled, 1, wait_ms) <= 0) {
         return;
     }
-    if (w->in_room - w->in_n < READ_BYTES) {
+    if (w->in_n ==
+        w->in_room) { /* or a message is longer: what is left of one that was cut needs no more */
         uint8_t *grown = memory_resize(w->in, w->in_room, w->in_room + READ_BYTES, 1);
         if (!grown) {
             w->over = true;
@@ -202,8 +203,13 @@ static void take_messages(struct worker *w, int wait_ms)
 {
     struct wire_message m;
     size_t used;
-    if (wait_ms > 0) { /* nobody speaks: what a long sound took that came at once goes back */
+    if (wait_ms > 0) { /* nobody speaks: what a long sound or text took that came at once goes back */
         wire_fini(&w->out);
+        if (w->in_n == 0 && w->in_room > READ_BYTES) {
+            memory_free(w->in);
+            w->in = NULL;
+            w->in_room = 0;
+        }
     }
     receive(w, wait_ms);
     while (next_message(w, &m, &used)) {
