@@ -228,7 +228,7 @@ int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock)
 {
     int n_chosen = 0;
-    double prompt = 0;
+    double prompt = 0, dry_s = INFINITY;
     double late = clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
     bool someone_waits = false, with_first = true;
     for (int i = 0; i < n; i++) {
@@ -238,14 +238,17 @@ int schedule_choose(
     }
     struct schedule_speech *s;
     while ((s = most_urgent(speeches, n, now, with_first, late))) {
-        bool comfortable = s->has_sound && s->due - now > 1e-3 * SCHEDULE_LEAD_MS;
-        if ((comfortable && someone_waits) ||
-            (n_chosen > 0 && s->has_sound &&
-                !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1)))) {
+        /* All who are in the step get their frames at its end: dry_s is when the first of them needs it. */
+        const double in_hand_s = s->has_sound ? s->due - now : INFINITY;
+        const bool fits_in =
+            n_chosen == 0 ||
+            (fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1) &&
+                (in_hand_s <= 1e-3 * SCHEDULE_SAFE_MS ||
+                    schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <= full * dry_s));
+        if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_LEAD_MS && someone_waits) || !fits_in)) {
             break;
         }
-        if (n_chosen > 0 && !s->has_sound &&
-            !(fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1))) {
+        if (!fits_in) {
             /* Its prompt is for the next step; a frame of others may still fit. Where it went first as it had waited,
              * so may a shorter prompt. */
             with_first = late > -INFINITY;
@@ -255,6 +258,7 @@ int schedule_choose(
         s->chosen = true;
         n_chosen++;
         prompt += s->prompt;
+        dry_s = min(dry_s, in_hand_s);
     }
     return choose_background(speeches, n, now, clock, n_chosen);
 }

@@ -162,7 +162,13 @@ static void try_widths(struct warming *w)
         if (try_width(w, width, good, good_s, &step_s)) {
             good = width;
             good_s = step_s;
-        } else if (step_s > 1e-3 * SCHEDULE_STEP_MS || (step_s <= 0 && count_speaking(w) == most)) {
+        } else if (step_s > 1e-3 * SCHEDULE_STEP_MS) {
+            /* Some devices take a leap there, which no line through the others tells. */
+            if (width > good + 1) {
+                try_width(w, good + 1, good, good_s, &step_s);
+            }
+            return;
+        } else if (step_s <= 0 && count_speaking(w) == most) {
             return;
         } else if (step_s > 0) {
             bad = width;

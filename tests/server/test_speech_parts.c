@@ -91,6 +91,30 @@ static void prompts_come_one_after_another(void **state)
     assert_true(s[1].chosen);
 }
 
+/* All who are in a step get their frames at its end: neither a prompt nor a frame that has time puts that off for so
+ * long that one of them hears a pause. */
+static void a_step_ends_in_time(void **state)
+{
+    struct schedule_speech s[] = {{true, true, 10.024, 0, 0, false, false},
+        {true, false, 9.5, 100, 100, false, false}, {false, true, 10.3, 0, 0, false, false}};
+    struct schedule_clock c =
+        clock_of(0.002, 0.002, 0.014); /* both: 20 ms, a fifth more may be needed */
+    (void)state;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
+    assert_true(s[0].chosen);
+    s[0].due = 10.026;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
+    assert_true(s[1].chosen);
+    s[0].due = 10.009; /* three frames: 8 ms */
+    s[1] = (struct schedule_speech){true, true, 10.2, 0, 0, false, false};
+    s[2].can_step = true;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
+    assert_true(!s[2].chosen);
+    s[1].due = 10.02; /* who has none goes all the same: the next step would be later still */
+    s[2].due = 10.03;
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 3);
+}
+
 /* A device that is quick up to eight lanes and slow beyond makes eight at a time. */
 static void few_lanes_that_are_fast_are_used(void **state)
 {
@@ -531,6 +555,7 @@ int main(void)
         cmocka_unit_test(who_has_no_sound_goes_first),
         cmocka_unit_test(who_has_waited_long_has_its_turn),
         cmocka_unit_test(prompts_come_one_after_another),
+        cmocka_unit_test(a_step_ends_in_time),
         cmocka_unit_test(few_lanes_that_are_fast_are_used),
         cmocka_unit_test(short_texts_pass_long_ones),
         cmocka_unit_test(a_page_that_does_not_fit_bars_no_sentence),

@@ -23,7 +23,7 @@ struct model_shape {
 };
 
 extern const struct model_shape model_shapes[];
-enum { MODEL_SLOW = 1, MODEL_H200_8_BITS = 2, MODEL_H200 = 3, MODEL_SHAPES = 5 };
+enum { MODEL_SLOW = 1, MODEL_H200_8_BITS = 2, MODEL_H200 = 3, MODEL_SHAPES = 6 };
 
 /* What the next models are like, and how they fail. */
 struct model_plan {
