@@ -238,13 +238,14 @@ int schedule_choose(
     }
     struct schedule_speech *s;
     while ((s = most_urgent(speeches, n, now, with_first, late))) {
-        /* All who are in the step get their frames at its end: dry_s is when the first of them needs it. */
+        /* All who are in the step get their frames at its end: until dry_s the first of them has sound. */
         const double in_hand_s = s->has_sound ? s->due - now : INFINITY;
         const bool fits_in =
             n_chosen == 0 ||
             (fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1) &&
                 (in_hand_s <= 1e-3 * SCHEDULE_SAFE_MS ||
-                    schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <= full * dry_s));
+                    schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <=
+                        full * (dry_s - 1e-3 * SCHEDULE_WAY_MS)));
         if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_LEAD_MS && someone_waits) || !fits_in)) {
             break;
         }

@@ -40,6 +40,7 @@ enum {
     SCHEDULE_SAFE_MS = 50,
     SCHEDULE_LONG_MS = 500,
     SCHEDULE_STEP_MS = 25,
+    SCHEDULE_WAY_MS = 10, /* from a step to the listener it may take so long, now and then */
     SCHEDULE_BACKGROUND_MS = 4
 };
 
