@@ -228,6 +228,25 @@ static void addresses_are_told_apart(void **state)
     end();
 }
 
+/* Who has done much and gone is remembered until he may do as much as anybody: no longer, as there is room for so many. */
+static void who_has_gone_is_forgotten_in_time(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        struct origin *o = enter("10.0.0.3", PLACES);
+        i == 0   ? origin_ask(o, 0, 4000)
+        : i == 1 ? origin_take(o, 0, 100 << 20)
+                 : origin_throw_out(o, 0);
+        origin_leave(&s.origins, o, PLACES, 0);
+        origins_tick(&s.origins, 0.01);
+        assert_int_equal(s.origins.n_left, 1);
+        origins_tick(&s.origins, 10);
+        assert_int_equal(s.origins.n_left, 0);
+    }
+    end();
+}
+
 static void whose_body_goes_on_is_left_alone(void **state)
 {
     char piece[4096] = "";
@@ -274,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_session_stays_while_others_have_just_come),
         cmocka_unit_test(who_does_not_take_an_answer_goes),
         cmocka_unit_test(addresses_are_told_apart),
+        cmocka_unit_test(who_has_gone_is_forgotten_in_time),
         cmocka_unit_test(whose_body_goes_on_is_left_alone),
         cmocka_unit_test(who_listens_stays),
     };

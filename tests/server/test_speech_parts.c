@@ -72,6 +72,20 @@ static void who_has_waited_long_has_its_turn(void **state)
     assert_true(s[0].chosen);
 }
 
+/* Who waits for his first sound is due 100 ms after he came. */
+static void a_first_sound_is_due_like_a_frame(void **state)
+{
+    struct schedule_speech s[] = {
+        {true, true, 10.08, 0, 0, false, false}, {true, false, 9.99, 100, 100, false, false}};
+    struct schedule_clock c = clock_of(0.02, 0.01, 0.014); /* no two fit into a step */
+    (void)state;
+    assert_int_equal(schedule_choose(s, 2, 10, &c), 1);
+    assert_true(s[0].chosen);
+    s[1].due = 9.97;
+    assert_int_equal(schedule_choose(s, 2, 10, &c), 1);
+    assert_true(s[1].chosen);
+}
+
 static void prompts_come_one_after_another(void **state)
 {
     struct schedule_speech s[] = {{true, false, 9.9, 100, 100, false, false},
@@ -265,6 +279,12 @@ static void steps_are_foretold(void **state)
         schedule_learn(&c, 1 + i % 4, 0.001 * (1 + i % 4), 0, 0);
     }
     assert_float_equal(schedule_step_s(&c, 10, 0), 0.010, 1e-5);
+    c = (struct schedule_clock){
+        0}; /* more lanes are no quicker than fewer, whatever the last steps say */
+    for (int i = 0; i < 20; i++) {
+        schedule_learn(&c, 1 + 2 * (i % 2), i % 2 ? 0.008 : 0.010, 0, 0);
+    }
+    assert_in_range((int)(1e6 * schedule_step_s(&c, 100, 0)), 8000, 10000);
 }
 
 static void a_key_has_limits(void **state)
@@ -554,6 +574,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_sound_goes_first),
         cmocka_unit_test(who_has_waited_long_has_its_turn),
+        cmocka_unit_test(a_first_sound_is_due_like_a_frame),
         cmocka_unit_test(prompts_come_one_after_another),
         cmocka_unit_test(a_step_ends_in_time),
         cmocka_unit_test(few_lanes_that_are_fast_are_used),
