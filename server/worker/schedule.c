@@ -228,7 +228,8 @@ int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock)
 {
     int n_chosen = 0;
-    double prompt = 0, dry_s = INFINITY;
+    double prompt = 0;
+    double dry_s = INFINITY; /* from now: what the first to run dry of those chosen has in hand */
     double late = clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
     bool someone_waits = false, with_first = true;
     for (int i = 0; i < n; i++) {
@@ -238,14 +239,15 @@ int schedule_choose(
     }
     struct schedule_speech *s;
     while ((s = most_urgent(speeches, n, now, with_first, late))) {
-        /* All who are in the step get their frames at its end: until dry_s the first of them has sound. */
         const double in_hand_s = s->has_sound ? s->due - now : INFINITY;
+        const double step_s = schedule_step_s(clock, n_chosen + 1, prompt + s->prompt);
+        const bool cannot_wait = s->has_sound ? in_hand_s <= 1e-3 * SCHEDULE_SAFE_MS
+                                              : now - s->due > 1e-3 * SCHEDULE_LONG_MS;
+        /* All who are in the step get their frames at its end. */
+        const bool in_time = step_s <= full * (dry_s - 1e-3 * SCHEDULE_WAY_MS);
         const bool fits_in =
-            n_chosen == 0 ||
-            (fits(clock, n_chosen + 1, prompt + s->prompt) && pays(clock, n_chosen + 1) &&
-                (in_hand_s <= 1e-3 * SCHEDULE_SAFE_MS ||
-                    schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <=
-                        full * (dry_s - 1e-3 * SCHEDULE_WAY_MS)));
+            n_chosen == 0 || (fits(clock, n_chosen + 1, prompt + s->prompt) &&
+                                 pays(clock, n_chosen + 1) && (cannot_wait || in_time));
         if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_LEAD_MS && someone_waits) || !fits_in)) {
             break;
         }

@@ -40,7 +40,7 @@ enum {
     SCHEDULE_SAFE_MS = 50,
     SCHEDULE_LONG_MS = 500,
     SCHEDULE_STEP_MS = 25,
-    SCHEDULE_WAY_MS = 10, /* from a step to the listener it may take so long, now and then */
+    SCHEDULE_WAY_MS = 10, /* sound may take so long from the end of a step to the listener */
     SCHEDULE_BACKGROUND_MS = 4
 };
 
@@ -67,9 +67,11 @@ int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double fr
  * behind those that have waited for SCHEDULE_FIRST_MS, the oldest of them first, as else a page waits for as long as
  * sentences come; in every fourth step the shortest goes first, whoever has waited. While someone waits for the first
  * sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the
- * background. Else the background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody steps), as
- * long as all listeners' next frames are there in time behind it; while a listener has less than SCHEDULE_LEAD_MS in
- * hand, it may make the step longer by a tenth. */
+ * background. A step takes four fifths of what the first of its listeners to run dry has in hand beyond
+ * SCHEDULE_WAY_MS: only frames of those with less than SCHEDULE_SAFE_MS in hand, and prompts that have waited for
+ * SCHEDULE_LONG_MS, may make it longer. While nobody waits, the background has what is left of SCHEDULE_BACKGROUND_MS
+ * (one lane at least where nobody steps), as long as all listeners' next frames are there in time behind it; while a
+ * listener has less than SCHEDULE_LEAD_MS in hand, it may make the step longer by a tenth. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

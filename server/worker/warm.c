@@ -151,8 +151,9 @@ static bool try_width(struct warming *w, int width, int fewer, double fewer_s, d
     return *step_s <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
-/* Doubles the width while it pays, and finds the width where it ceases to between the last two. Where a step could not
- * be timed since some have ended, it goes on with the others. */
+/* Doubles the width while it pays, and finds the width where it ceases to between the last two; where a step is
+ * too long, it tries only the width behind the last good one. Where a step could not be timed since some have ended,
+ * it goes on with the others. */
 static void try_widths(struct warming *w)
 {
     int good = 1, bad = 0, most;
@@ -163,7 +164,7 @@ static void try_widths(struct warming *w)
             good = width;
             good_s = step_s;
         } else if (step_s > 1e-3 * SCHEDULE_STEP_MS) {
-            /* Some devices take a leap there, which no line through the others tells. */
+            /* Just behind the last good width some devices take a leap, which no line through the others tells. */
             if (width > good + 1) {
                 try_width(w, good + 1, good, good_s, &step_s);
             }

@@ -168,15 +168,17 @@ static void receive(struct worker *w, int wait_ms)
     if (poll(&polled, 1, wait_ms) <= 0) {
         return;
     }
-    if (w->in_n ==
-        w->in_room) { /* or a message is longer: what is left of one that was cut needs no more */
-        uint8_t *grown = memory_resize(w->in, w->in_room, w->in_room + READ_BYTES, 1);
+    /* The rest of a message that was cut always fits: then at least one more can be handled. */
+    const size_t whole = w->in_n < WIRE_HEADER_BYTES ? 0 : wire_message_bytes(w->in);
+    const size_t room = max(whole, (size_t)READ_BYTES);
+    if (w->in_room < room) {
+        uint8_t *grown = memory_resize(w->in, w->in_room, room, 1);
         if (!grown) {
             w->over = true;
             return;
         }
         w->in = grown;
-        w->in_room += READ_BYTES;
+        w->in_room = room;
     }
     ssize_t n = recv(w->socket, w->in + w->in_n, w->in_room - w->in_n, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -203,7 +205,7 @@ static void take_messages(struct worker *w, int wait_ms)
 {
     struct wire_message m;
     size_t used;
-    if (wait_ms > 0) { /* nobody speaks: what a long sound or text took that came at once goes back */
+    if (wait_ms > 0) { /* nobody can step: what a long sound or text took that came at once goes back */
         wire_fini(&w->out);
         if (w->in_n == 0 && w->in_room > READ_BYTES) {
             memory_free(w->in);

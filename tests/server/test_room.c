@@ -228,7 +228,7 @@ static void addresses_are_told_apart(void **state)
     end();
 }
 
-/* Who has done much and gone is remembered until he may do as much as anybody: no longer, as there is room for so many. */
+/* Who has done much and gone is remembered until he may do as much as anybody, and no longer. */
 static void who_has_gone_is_forgotten_in_time(void **state)
 {
     (void)state;

@@ -110,12 +110,15 @@ static void prompts_come_one_after_another(void **state)
 static void a_step_ends_in_time(void **state)
 {
     struct schedule_speech s[] = {{true, true, 10.034, 0, 0, false, false},
-        {true, false, 9.5, 100, 100, false, false}, {false, true, 10.3, 0, 0, false, false}};
+        {true, false, 9.6, 100, 100, false, false}, {false, true, 10.3, 0, 0, false, false}};
     struct schedule_clock c =
         clock_of(0.002, 0.002, 0.014); /* both: 20 ms, or a fourth more; and the way */
     (void)state;
     assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
     assert_true(s[0].chosen);
+    s[1].due = 9.4; /* but nobody waits for ever for that */
+    assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
+    s[1].due = 9.6;
     s[0].due = 10.036;
     assert_int_equal(schedule_choose(s, 3, 10, &c), 2);
     assert_true(s[1].chosen);
