@@ -104,9 +104,9 @@ static bool pays(const struct schedule_clock *c, int n_lanes)
            (weight <= 0 || c->by_lanes[before].seconds <= weight * pays_up_to_s(c, before));
 }
 
-static bool fits(const struct schedule_clock *c, int n_lanes, double prompt)
+static bool fits(const struct schedule_clock *c, int n_lanes)
 {
-    return schedule_step_s(c, n_lanes, prompt) <= 1e-3 * SCHEDULE_STEP_MS;
+    return schedule_step_s(c, n_lanes, 0) <= 1e-3 * SCHEDULE_STEP_MS;
 }
 
 bool schedule_falls_behind(const struct schedule_clock *c, double frame_s)
@@ -120,7 +120,7 @@ int schedule_capacity(const struct schedule_clock *c, int n_lanes, double frame_
     if (schedule_falls_behind(c, frame_s)) {
         return n_lanes;
     }
-    while (width < n_lanes && fits(c, width + 1, 0) && pays(c, width + 1)) {
+    while (width < n_lanes && fits(c, width + 1) && pays(c, width + 1)) {
         width++;
     }
     double n = width * full * frame_s / schedule_step_s(c, width, 0);
@@ -178,7 +178,7 @@ static double beside_s(const struct schedule_speech *speeches, int n, double now
             *due = !s->has_sound ? -INFINITY : s->due < *due ? s->due : *due;
         }
     }
-    while (width < n_heard && fits(clock, width + 1, 0) && pays(clock, width + 1)) {
+    while (width < n_heard && fits(clock, width + 1) && pays(clock, width + 1)) {
         width++;
     }
     int n_steps = (n_heard + width - 1) / width;
@@ -240,14 +240,14 @@ int schedule_choose(
     struct schedule_speech *s;
     while ((s = most_urgent(speeches, n, now, with_first, late))) {
         const double in_hand_s = s->has_sound ? s->due - now : INFINITY;
-        const double step_s = schedule_step_s(clock, n_chosen + 1, prompt + s->prompt);
         const bool cannot_wait = s->has_sound ? in_hand_s <= 1e-3 * SCHEDULE_SAFE_MS
                                               : now - s->due > 1e-3 * SCHEDULE_LONG_MS;
         /* All who are in the step get their frames at its end. */
-        const bool in_time = step_s <= full * (dry_s - 1e-3 * SCHEDULE_WAY_MS);
+        const double in_time_s = cannot_wait ? INFINITY : full * (dry_s - 1e-3 * SCHEDULE_WAY_MS);
+        const double most_s = min(1e-3 * SCHEDULE_STEP_MS, in_time_s);
         const bool fits_in =
-            n_chosen == 0 || (fits(clock, n_chosen + 1, prompt + s->prompt) &&
-                                 pays(clock, n_chosen + 1) && (cannot_wait || in_time));
+            n_chosen == 0 || (schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <= most_s &&
+                                 pays(clock, n_chosen + 1));
         if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_LEAD_MS && someone_waits) || !fits_in)) {
             break;
         }

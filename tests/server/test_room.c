@@ -235,9 +235,13 @@ static void who_has_gone_is_forgotten_in_time(void **state)
     begin();
     for (int i = 0; i < 3; i++) {
         struct origin *o = enter("10.0.0.3", PLACES);
-        i == 0   ? origin_ask(o, 0, 4000)
-        : i == 1 ? origin_take(o, 0, 100 << 20)
-                 : origin_throw_out(o, 0);
+        if (i == 0) {
+            origin_ask(o, 0, 4000);
+        } else if (i == 1) {
+            origin_take(o, 0, 100 << 20);
+        } else {
+            origin_throw_out(o, 0);
+        }
         origin_leave(&s.origins, o, PLACES, 0);
         origins_tick(&s.origins, 0.01);
         assert_int_equal(s.origins.n_left, 1);

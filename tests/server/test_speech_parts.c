@@ -111,9 +111,9 @@ static void a_step_ends_in_time(void **state)
 {
     struct schedule_speech s[] = {{true, true, 10.034, 0, 0, false, false},
         {true, false, 9.6, 100, 100, false, false}, {false, true, 10.3, 0, 0, false, false}};
-    struct schedule_clock c =
-        clock_of(0.002, 0.002, 0.014); /* both: 20 ms, or a fourth more; and the way */
+    struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
+    /* Both take 20 ms, for which there must be 25, and 10 for the way. */
     assert_int_equal(schedule_choose(s, 3, 10, &c), 1);
     assert_true(s[0].chosen);
     s[1].due = 9.4; /* but nobody waits for ever for that */
@@ -282,8 +282,8 @@ static void steps_are_foretold(void **state)
         schedule_learn(&c, 1 + i % 4, 0.001 * (1 + i % 4), 0, 0);
     }
     assert_float_equal(schedule_step_s(&c, 10, 0), 0.010, 1e-5);
-    c = (struct schedule_clock){
-        0}; /* more lanes are no quicker than fewer, whatever the last steps say */
+    /* More lanes are no quicker than fewer, whatever the last steps say. */
+    c = (struct schedule_clock){0};
     for (int i = 0; i < 20; i++) {
         schedule_learn(&c, 1 + 2 * (i % 2), i % 2 ? 0.008 : 0.010, 0, 0);
     }
