@@ -12,7 +12,7 @@
 #include "server/loop/log.h"
 #include "server/protocol/devices.h"
 
-enum { MOST_FAILED = 3 };
+enum { MOST_FAILED = 3, QUIET_S = 1 };
 
 bool links_open(struct server *s, const struct link_owner *owner)
 {
@@ -185,6 +185,12 @@ void links_tick(struct server *s, double now)
         s->worked_at = now;
     } else if (s->options->idle_minutes > 0 && now - s->worked_at > 60 * s->options->idle_minutes) {
         rest(s);
+    }
+    /* Else what is seldom, such as hundreds who wait at once, leaves holes that stay. It takes a millisecond or more:
+     * not while somebody listens. */
+    if (s->worked_at > s->tidied_at && now - s->worked_at > QUIET_S) {
+        s->tidied_at = now;
+        memory_give_back();
     }
 }
 

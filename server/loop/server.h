@@ -107,6 +107,7 @@ struct server {
     bool is_announced;
     bool is_resting;  /* there is none, because nobody asked for long; the next speech brings them */
     double worked_at; /* when there was something to do last */
+    double tidied_at; /* when the heap's free pages were given back last */
     char model_id[128];
 
     struct speech_list queued;

@@ -90,6 +90,11 @@ void memory_keep_little(void)
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
 }
 
+void memory_give_back(void)
+{
+    malloc_trim(0);
+}
+
 void *memory_plain_new(size_t bytes)
 {
     return malloc(bytes);

@@ -23,6 +23,8 @@ void memory_plain_free(void *block);                  /* accepts NULL */
 /* From now on the pages of a freed block of 128 KiB or more are the system's again, for what runs long and shall not
  * grow; else the heap may keep them, and of blocks of ever other sizes it keeps many. */
 void memory_keep_little(void);
+/* Gives back the pages of the heap on which nothing lies just now, wherever in it they are. */
+void memory_give_back(void);
 
 /* Address space that takes real memory only where it is touched (zeroed), for caches whose final size
  * is not known. NULL when refused. memory_rest gives the real memory of the pages that lie whole in it back, the

@@ -303,6 +303,48 @@ static void who_wakes_it_is_told_by_the_loop(void **state)
     end(&s);
 }
 
+static size_t resident_bytes(void)
+{
+    size_t all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%zu %zu", &all, &resident), 2);
+    fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Many small blocks at once, all given back but the last: the heap cannot end before that one. */
+static void holes_of_the_heap_go_back_in_a_pause(void **state)
+{
+    enum { N = 40000, BYTES = 1000, MOST_LEFT = N * BYTES / 4 };
+    static void *blocks[N];
+    static const char *const devices[] = {"cuda:0"};
+    struct serve_options options;
+    struct server s;
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* their heap is another one */
+#endif
+    begin(&s, &options, devices, 1);
+    assert_true(links_open(&s, &owner));
+    run_until_ready(&s);
+    for (int i = 0; i < N; i++) {
+        assert_non_null(blocks[i] = memory_plain_new(BYTES));
+        memset(blocks[i], 1, BYTES);
+    }
+    for (int i = 0; i < N - 1; i++) {
+        memory_plain_free(blocks[i]);
+    }
+    const size_t before = resident_bytes();
+    s.worked_at = clock_seconds();
+    links_tick(&s, s.worked_at + 0.5); /* somebody may go on in a moment */
+    assert_true(resident_bytes() > before - MOST_LEFT);
+    links_tick(&s, s.worked_at + 1.5);
+    assert_true(resident_bytes() < before - N * BYTES + MOST_LEFT);
+    memory_plain_free(blocks[N - 1]);
+    end(&s);
+}
+
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
@@ -315,6 +357,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(who_is_sent_away_wakes_nobody),
         cmocka_unit_test(who_rests_is_not_started),
         cmocka_unit_test(who_wakes_it_is_told_by_the_loop),
+        cmocka_unit_test(holes_of_the_heap_go_back_in_a_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
