@@ -1,6 +1,6 @@
-# Clients that are silent or slow: hold.py PORT N keeps N connections until a line comes in, then prints what happened.
-# By turns they send nothing; a head, byte by byte; a body, byte by byte; nothing after the head of a WebSocket. Who is
-# shut out comes back within five seconds.
+# Clients that are silent or slow: hold.py PORT N [BACK] keeps N connections until a line comes in, then prints what
+# happened. By turns they send nothing; a head, byte by byte; a body, byte by byte; nothing after the head of a
+# WebSocket. Who is shut out comes back within BACK seconds (5).
 import heapq
 import json
 import os
@@ -11,6 +11,7 @@ import sys
 import time
 
 port, n = int(sys.argv[1]), int(sys.argv[2])
+back_s = float(sys.argv[3]) if len(sys.argv) > 3 else 5
 HEAD = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\n"
 SOCKET = (b"GET /v1/audio/speech/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
           b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
@@ -37,7 +38,7 @@ def leave(fd):
     poll.unregister(fd)
     c.close()
     shut += 1
-    heapq.heappush(due, (time.time() + 5 * random_at.random(), -1, kind, 0))
+    heapq.heappush(due, (time.time() + back_s * random_at.random(), -1, kind, 0))
 
 
 def act(fd, kind, who):

@@ -4,7 +4,8 @@
 #   floods [60 [KIND ...]]  16 listeners, so many seconds each: alone, and beside each kind of flood (asks: a hundred
 #                     connections of one address that ask again as soon as they are answered, whose answers with 200
 #                     and with other statuses are counted apart); SIGTERM amid the last
-#   slow [10000]      16 listeners without and beside so many slow and silent connections, by eight turns of 60 s
+#   slow [10000 [5]]  16 listeners without and beside so many slow and silent connections, by eight turns of 60 s; who
+#                     is shut out comes back within 5 s
 #   storm [100000]    so many clients that leave at any moment, and some who stay: when lanes are free, whose bytes come
 #   sigterm [1000]    so many servers of 16 streams are told to end at any moment: who is whole, who is told, how soon
 import http.client
@@ -30,7 +31,7 @@ if "--" in arguments:
     arguments = arguments[:arguments.index("--")]
 program, what, *rest = arguments
 number = int(rest[0]) if rest else 0
-seed = int(rest[1]) if len(rest) > 1 and what != "floods" else 0
+seed = int(rest[1]) if len(rest) > 1 and what not in ("floods", "slow") else 0
 HOST = b"Host: localhost\r\n"
 LONG = "The quick brown fox jumps over the lazy dog near the river bank."
 CORES = sorted(os.sched_getaffinity(0))
@@ -208,7 +209,7 @@ def slow():
     for beside in (0, 1, 1, 0) * 2:
         if beside:
             p = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "hold.py"), str(s.port),
-                                  str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                  str(n), *rest[1:2]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             if APART:
                 os.sched_setaffinity(p.pid, CORES[-1:])
             else:  # they would be other machines: what their program computes is not to be taken from the server
