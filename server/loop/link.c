@@ -3,7 +3,6 @@
 #include "server/loop/link.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,32 +185,32 @@ static void take_message(struct link *l, const struct wire_message *m)
     }
 }
 
-static void on_read(struct bufferevent *b, void *user)
+/* A bufferevent reads 4 KiB at a time, half of a frame of one listener. */
+static void on_read(evutil_socket_t socket, short what, void *user)
 {
     struct link *l = user;
-    struct evbuffer *in = bufferevent_get_input(b);
-    while (l->socket == b) {
-        uint8_t head[WIRE_HEADER_BYTES];
-        struct wire_message m;
-        size_t used = 0, n = evbuffer_get_length(in);
-        if (n < sizeof head || l->broken) {
-            return;
-        }
-        evbuffer_copyout(in, head, sizeof head);
-        size_t need = wire_message_bytes(head);
-        if (n < need && need <= sizeof head + WIRE_MAX_BODY) {
-            return;
-        }
-        const uint8_t *bytes = evbuffer_pullup(in, (ev_ssize_t)(need <= n ? need : sizeof head));
-        if (!bytes || wire_read(&m, bytes, need <= n ? need : sizeof head, &used) != WIRE_MESSAGE) {
-            lose_worker(l, "the worker sent what is no message");
-            return;
-        }
-        take_message(l, &m);
-        if (l->socket == b) {
-            evbuffer_drain(in, used);
-        }
+    const struct bufferevent *b = l->socket;
+    struct wire_message m;
+    enum wire_progress progress = WIRE_MORE;
+    size_t room;
+    uint8_t *bytes = wire_in_room(&l->in, &room);
+    const ssize_t n = bytes ? recv(socket, bytes, room, 0) : 0;
+    (void)what;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
     }
+    if (n <= 0) {
+        lose_worker(l, l->broken || !bytes ? "out of memory" : "the worker has ended");
+        return;
+    }
+    wire_in_came(&l->in, (size_t)n);
+    while (l->socket == b && !l->broken && (progress = wire_next(&l->in, &m)) == WIRE_MESSAGE) {
+        take_message(l, &m);
+    }
+    if (l->socket == b && progress == WIRE_BAD) {
+        lose_worker(l, "the worker sent what is no message");
+    }
+    wire_in_rest(&l->in);
 }
 
 static void on_event(struct bufferevent *b, short what, void *user)
@@ -256,22 +255,28 @@ static bool start_worker(struct link *l)
     evutil_make_socket_nonblocking(pair[0]);
     struct bufferevent *b =
         spare_keep() ? bufferevent_socket_new(s->base, pair[0], BEV_OPT_CLOSE_ON_FREE) : NULL;
-    bool watched = b && bufferevent_enable(b, EV_READ | EV_WRITE) == 0;
+    struct event *come = b ? event_new(s->base, pair[0], EV_READ | EV_PERSIST, on_read, l) : NULL;
+    const int priority = l->is_idle ? SERVER_IDLE : SERVER_SOUND;
+    bool watched = come && bufferevent_priority_set(b, priority) == 0 &&
+                   event_priority_set(come, priority) == 0 && event_add(come, NULL) == 0;
     l->pid = watched ? spawn_program(arguments, pair[1], -1) : -1;
     close(pair[1]);
     if (l->pid <= 0) {
+        if (come) {
+            event_free(come);
+        }
         b ? bufferevent_free(b) : (void)close(pair[0]);
         return false;
     }
     l->socket = b;
+    l->come = come;
     s->metrics.worker_starts++;
     l->n_starts++;
     l->n_unborn = 0;
     l->broken = l->is_asked = false;
     l->started = l->heard = clock_seconds();
     l->restart_at = 0;
-    bufferevent_priority_set(l->socket, l->is_idle ? SERVER_IDLE : SERVER_SOUND);
-    bufferevent_setcb(l->socket, on_read, NULL, on_event, l);
+    bufferevent_setcb(l->socket, NULL, NULL, on_event, l);
     const struct wire_hello hello = hello_of(l);
     wire_put_hello(&l->out, &hello);
     link_send(l);
@@ -283,7 +288,9 @@ static void cut_off(struct link *l)
 {
     struct bufferevent *socket = l->socket;
     l->socket = NULL;
+    event_free(l->come);
     bufferevent_free(socket);
+    l->in.begin = l->in.n = 0; /* the message that this may be about stays valid */
     if (l->pid > 0) {
         kill(l->pid, SIGKILL);
     }
@@ -421,6 +428,7 @@ void link_close(struct link *l)
         l->pid = 0;
     }
     wire_fini(&l->out);
+    wire_in_fini(&l->in);
 }
 
 struct wire_out *link_out(struct link *l)

@@ -5,9 +5,11 @@
 #define SERVER_LINK_H
 
 #include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <sys/types.h>
 
 #include "server/loop/server.h"
+#include "server/protocol/wire_in.h"
 
 /* Who has use for workers; none of these may be NULL. */
 struct link_owner {
@@ -48,8 +50,10 @@ struct link {
     int n_running, n_background; /* lanes that they have: of listeners, and in the background */
 
     /* Of link.c. */
-    pid_t pid; /* 0: none */
-    struct bufferevent *socket;
+    pid_t pid;                  /* 0: none */
+    struct bufferevent *socket; /* to write to */
+    struct event *come;         /* of the same socket: there is something to read */
+    struct wire_in in;
     struct wire_out out;
     double started, heard, restart_at; /* restart_at 0: not planned */
     double lost_at;                    /* when there was one last */

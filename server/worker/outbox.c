@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What fits into the socket goes there at once; a thread, made when something does not fit, sends the rest. */
+ * What fits into the socket goes there at once; a thread sends the rest. The buffers stay while somebody is spoken to:
+ * beside a GPU's driver, which changes the process's memory map all the time, new pages can take milliseconds. */
 #include "server/worker/outbox.h"
 
 #include <errno.h>
@@ -8,8 +9,8 @@
 
 #include "base/memory.h"
 
-/* Bytes: three steps of 200 lanes. Also what the sender's buffer keeps, which a long sound that comes at once makes
- * many times as long. */
+/* Bytes: three steps of 200 lanes. Also what a buffer keeps, which a long sound that comes at once makes many
+ * times as long. */
 enum { LIMIT_WAITING = 4 << 20 };
 
 struct outbox {
@@ -37,6 +38,14 @@ static size_t send_bytes(int socket, const uint8_t *bytes, size_t n, int flags, 
     return at;
 }
 
+static void empty_buffer(struct wire_out *out)
+{
+    out->n = 0;
+    if (out->room > LIMIT_WAITING) {
+        wire_fini(out);
+    }
+}
+
 static void *work(void *user)
 {
     struct outbox *box = user;
@@ -55,7 +64,7 @@ static void *work(void *user)
         bool gone = false;
         send_bytes(box->socket, box->sending.bytes, box->sending.n, 0, &gone);
         pthread_mutex_lock(&box->lock);
-        wire_fini(&box->sending); /* a long sound that came at once, when all of it was made */
+        empty_buffer(&box->sending);
         box->failed = box->failed || gone;
         pthread_cond_broadcast(&box->changed);
     }
@@ -74,10 +83,15 @@ struct outbox *outbox_new(int socket)
     return box;
 }
 
+/* Nothing is on its way; locked. */
+static bool is_idle(const struct outbox *box)
+{
+    return box->waiting.n == 0 && box->sending.n == 0;
+}
+
 /* The thread's part of what has come; locked. */
 static void leave_to_thread(struct outbox *box, const uint8_t *bytes, size_t n)
 {
-    box->has_thread = box->has_thread || pthread_create(&box->thread, NULL, work, box) == 0;
     if (!box->has_thread) {
         send_bytes(box->socket, bytes, n, 0, &box->failed);
         return;
@@ -91,8 +105,11 @@ static void leave_to_thread(struct outbox *box, const uint8_t *bytes, size_t n)
 
 bool outbox_send(struct outbox *box, struct wire_out *out)
 {
+    /* Before anybody is spoken to: the first message says that the model is open. Not before there is one, as a cage
+     * is for the threads that come behind it. */
+    box->has_thread = box->has_thread || pthread_create(&box->thread, NULL, work, box) == 0;
     pthread_mutex_lock(&box->lock);
-    bool idle = box->waiting.n == 0 && box->sending.n == 0;
+    bool idle = is_idle(box);
     size_t at = 0; /* what has failed ends within a message */
     if (idle && !out->failed) {
         at = send_bytes(box->socket, out->bytes, out->n, MSG_DONTWAIT, &box->failed);
@@ -102,11 +119,18 @@ bool outbox_send(struct outbox *box, struct wire_out *out)
     }
     bool good = !box->failed && !box->waiting.failed && !out->failed;
     pthread_mutex_unlock(&box->lock);
-    out->n = 0;
-    if (out->room > LIMIT_WAITING) {
-        wire_fini(out);
-    }
+    empty_buffer(out);
     return good;
+}
+
+void outbox_rest(struct outbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    if (is_idle(box)) {
+        wire_fini(&box->waiting);
+        wire_fini(&box->sending);
+    }
+    pthread_mutex_unlock(&box->lock);
 }
 
 void outbox_free(struct outbox *box)

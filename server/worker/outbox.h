@@ -14,6 +14,8 @@ struct outbox *outbox_new(int socket);
 /* Takes all of `out`, which is empty then, and keeps memory for a few steps at most. It waits only while some megabytes
  * are still on their way. False when the other end has gone, or memory. */
 bool outbox_send(struct outbox *box, struct wire_out *out);
+/* Gives the memory back that was kept, if nothing is on its way. */
+void outbox_rest(struct outbox *box);
 /* Waits until everything has been sent, or the other end has gone. Accepts NULL. */
 void outbox_free(struct outbox *box);
 

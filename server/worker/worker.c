@@ -20,12 +20,12 @@
 #include "base/minmax.h"
 #include "server/cage/cage.h"
 #include "server/protocol/devices.h"
-#include "server/protocol/wire.h"
+#include "server/protocol/wire_in.h"
 #include "server/worker/outbox.h"
 #include "server/worker/slot.h"
 #include "server/worker/warm.h"
 
-enum { READ_BYTES = 65536, BEAT_MS = 250, EXIT_DEVICE = 3 };
+enum { BEAT_MS = 250, EXIT_DEVICE = 3 };
 enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
 /* Steps so long ago say nothing of now: what else the machine did may have made them slow. */
 enum { FORGET_S = 60 };
@@ -42,8 +42,7 @@ struct worker {
     int n_lanes;
     struct schedule_clock clock;
     int capacity; /* what the clock said after the last step */
-    uint8_t *in;
-    size_t in_n, in_room;
+    struct wire_in in;
     struct wire_out out; /* what the step gives, then the outbox's */
     struct outbox *outbox;
     float *pcm; /* one frame */
@@ -161,62 +160,39 @@ static void handle(struct worker *w, const struct wire_message *m)
     }
 }
 
-/* Reads what is there, waiting up to `wait_ms` for it, into w->in. */
+/* Reads what is there, waiting up to `wait_ms` for it. */
 static void receive(struct worker *w, int wait_ms)
 {
     struct pollfd polled = {w->socket, POLLIN, 0};
+    size_t room;
     if (poll(&polled, 1, wait_ms) <= 0) {
         return;
     }
-    /* The rest of a message that was cut always fits: then at least one more can be handled. */
-    const size_t whole = w->in_n < WIRE_HEADER_BYTES ? 0 : wire_message_bytes(w->in);
-    const size_t room = max(whole, (size_t)READ_BYTES);
-    if (w->in_room < room) {
-        uint8_t *grown = memory_resize(w->in, w->in_room, room, 1);
-        if (!grown) {
-            w->over = true;
-            return;
-        }
-        w->in = grown;
-        w->in_room = room;
-    }
-    ssize_t n = recv(w->socket, w->in + w->in_n, w->in_room - w->in_n, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        w->over = true;
-    }
-    w->in_n += n > 0 ? (size_t)n : 0;
+    uint8_t *bytes = wire_in_room(&w->in, &room);
+    const ssize_t n = bytes ? recv(w->socket, bytes, room, MSG_DONTWAIT) : 0;
+    wire_in_came(&w->in, n > 0 ? (size_t)n : 0);
+    w->over = w->over || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* The next whole message; false when more must be read. It is valid until consume. */
-static bool next_message(struct worker *w, struct wire_message *m, size_t *used)
+/* The next whole message; false when more must be read. */
+static bool next_message(struct worker *w, struct wire_message *m)
 {
-    enum wire_progress progress = wire_read(m, w->in, w->in_n, used);
+    enum wire_progress progress = w->over ? WIRE_MORE : wire_next(&w->in, m);
     w->over = w->over || progress == WIRE_BAD;
-    return progress == WIRE_MESSAGE && !w->over;
-}
-
-static void consume(struct worker *w, size_t used)
-{
-    w->in_n -= used;
-    memmove(w->in, w->in + used, w->in_n);
+    return progress == WIRE_MESSAGE;
 }
 
 static void take_messages(struct worker *w, int wait_ms)
 {
     struct wire_message m;
-    size_t used;
     if (wait_ms > 0) { /* nobody can step: what a long sound or text took that came at once goes back */
         wire_fini(&w->out);
-        if (w->in_n == 0 && w->in_room > READ_BYTES) {
-            memory_free(w->in);
-            w->in = NULL;
-            w->in_room = 0;
-        }
+        wire_in_rest(&w->in);
+        outbox_rest(w->outbox);
     }
     receive(w, wait_ms);
-    while (next_message(w, &m, &used)) {
+    while (next_message(w, &m)) {
         handle(w, &m);
-        consume(w, used);
     }
     /* That a lane is free must not wait for the step that comes. */
     if (w->out.n) {
@@ -486,8 +462,7 @@ static void greet(struct worker *w)
 {
     struct wire_message m;
     struct wire_hello hello;
-    size_t used;
-    while (!w->over && !next_message(w, &m, &used)) {
+    while (!w->over && !next_message(w, &m)) {
         receive(w, -1);
     }
     if (w->over || m.kind != WIRE_HELLO || !wire_get_hello(&hello, &m) ||
@@ -506,7 +481,6 @@ static void greet(struct worker *w)
     }
     utter_status status = take_cores(&hello, &error);
     status = status == UTTER_OK ? open_model(w, &hello, &error) : status;
-    consume(w, used); /* what the message named is gone */
     if (status == UTTER_OK) {
         status = warm_up(w->model, w->slots, w->n_lanes, &w->clock, &error);
     }
@@ -544,7 +518,7 @@ int worker_main(int socket)
     memory_free(w.slots);
     memory_free(w.choices);
     memory_free(w.pcm);
-    memory_free(w.in);
+    wire_in_fini(&w.in);
     wire_fini(&w.out);
     return w.code;
 }

@@ -106,6 +106,30 @@ static void a_long_message_leaves_no_room_behind(void **state)
     wire_fini(&out);
 }
 
+/* What is on its way is not given back: it comes whole. */
+static void it_rests_only_when_all_has_gone(void **state)
+{
+    int ends[2];
+    struct wire_out out = {0};
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    struct outbox *box = outbox_new(ends[0]);
+    for (int i = 0; i < SLOW; i++) {
+        put_piece(&out, i, PIECE);
+        assert_true(outbox_send(box, &out));
+        outbox_rest(box);
+    }
+    struct reader reader = {.socket = ends[1]};
+    assert_int_equal(pthread_create(&thread, NULL, read_all, &reader), 0);
+    outbox_free(box);
+    close(ends[0]);
+    pthread_join(thread, NULL);
+    assert_true(reader.good && reader.n == (size_t)SLOW * PIECE);
+    close(ends[1]);
+    wire_fini(&out);
+}
+
 static void who_is_gone_is_noticed(void **state)
 {
     (void)state;
@@ -151,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_waits_for_the_reader),
         cmocka_unit_test(a_long_message_leaves_no_room_behind),
+        cmocka_unit_test(it_rests_only_when_all_has_gone),
         cmocka_unit_test(who_is_gone_is_noticed),
         cmocka_unit_test(a_message_that_found_no_memory_is_told),
     };
