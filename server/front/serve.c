@@ -213,14 +213,15 @@ static void on_child(evutil_socket_t number, short what, void *user)
 
 /* What the front end may take at most: what clients have sent and what they have not taken yet, both in buffers that
  * may have grown to twice of it, and the strings of what they have sent once more; what each connection and each
- * speech has for itself. */
+ * speech has for itself; a message of each worker, the one in the background too. */
 static double memory_bound(const struct server *s)
 {
     double listeners = links_lanes(s) + s->options->queue,
            background = LINK_IDLE_LANES + s->options->queue + 1, speeches = listeners + background;
     return 3.0 * LIMIT_HELD + 2.0 * LIMIT_UNSENT_ALL +
            s->most_conns * (2.0 * LIMIT_HELD_SMALL + CONN_BYTES) +
-           speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) + START_BYTES;
+           speeches * (LIMIT_UNSENT + SPEECH_BYTES + (double)JSON_BYTES) +
+           (s->n_links + 1) * (double)WIRE_MAX_BODY + START_BYTES;
 }
 
 static void announce(const struct server *s)

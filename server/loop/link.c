@@ -343,6 +343,7 @@ void link_rest(struct link *l)
             l->server, "resting", json_pack("{s:i,s:i}", "worker", l->number, "pid", (int)l->pid));
         l->is_asked = true;
         cut_off(l);
+        wire_in_fini(&l->in);
     }
     l->is_waking = false;
     l->restart_at = 0;
@@ -394,6 +395,7 @@ static void leave(struct link *l, double now)
         l->server, "worker_left", json_pack("{s:i,s:i}", "worker", l->number, "pid", (int)l->pid));
     l->is_asked = true;
     cut_off(l);
+    wire_in_fini(&l->in);
     l->is_waking = !l->is_out;
     l->restart_at = l->is_out ? 0 : now;
 }

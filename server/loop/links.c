@@ -187,8 +187,8 @@ void links_tick(struct server *s, double now)
         rest(s);
     }
     /* Else what is seldom, such as hundreds who wait at once, leaves holes that stay. It takes a millisecond or more:
-     * not while somebody listens. */
-    if (s->worked_at > s->tidied_at && now - s->worked_at > QUIET_S) {
+     * not while somebody still hears what was made. */
+    if (s->worked_at > s->tidied_at && now - s->worked_at > QUIET_S && s->unsent_bytes == 0) {
         s->tidied_at = now;
         memory_give_back();
     }

@@ -14,7 +14,8 @@ uint8_t *wire_in_room(struct wire_in *in, size_t *n)
 {
     const size_t left = in->n - in->begin,
                  whole = left < WIRE_HEADER_BYTES ? 0 : wire_message_bytes(in->bytes + in->begin),
-                 room = max(min(whole, (size_t)WIRE_HEADER_BYTES + WIRE_MAX_BODY), (size_t)ROOM_BYTES);
+                 needed = min(whole, (size_t)WIRE_HEADER_BYTES + WIRE_MAX_BODY),
+                 room = max(max(needed, left), (size_t)ROOM_BYTES);
     if (in->begin > 0) {
         memmove(in->bytes, in->bytes + in->begin, left);
         in->begin = 0;
@@ -28,8 +29,10 @@ uint8_t *wire_in_room(struct wire_in *in, size_t *n)
         in->bytes = grown;
         in->room = room;
     }
-    *n = in->room - in->n;
-    return in->bytes + in->n;
+    *n =
+        room -
+        left; /* no more than its end of a long message: then nothing is left, and the room can go back */
+    return in->bytes + left;
 }
 
 void wire_in_came(struct wire_in *in, size_t n)
@@ -40,6 +43,9 @@ void wire_in_came(struct wire_in *in, size_t n)
 enum wire_progress wire_next(struct wire_in *in, struct wire_message *m)
 {
     size_t used;
+    if (in->begin == in->n) {
+        return WIRE_MORE;
+    }
     const enum wire_progress progress = wire_read(m, in->bytes + in->begin, in->n - in->begin, &used);
     in->begin += used;
     return progress;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What fits into the socket goes there at once; a thread sends the rest. The buffers stay while somebody is spoken to:
+ * What fits into the socket goes there at once; a thread sends the rest. The buffers stay while any lane can step:
  * beside a GPU's driver, which changes the process's memory map all the time, new pages can take milliseconds. */
 #include "server/worker/outbox.h"
 
@@ -16,8 +16,8 @@ enum { LIMIT_WAITING = 4 << 20 };
 struct outbox {
     int socket;
     pthread_t thread;
-    bool has_thread;
-    pthread_mutex_t lock; /* of what follows */
+    bool has_thread, has_begun; /* has_begun: something was sent */
+    pthread_mutex_t lock;       /* of what follows */
     pthread_cond_t changed;
     struct wire_out waiting, sending; /* sending: the thread's while it holds bytes */
     bool closing, failed;
@@ -83,6 +83,11 @@ struct outbox *outbox_new(int socket)
     return box;
 }
 
+static void make_thread(struct outbox *box)
+{
+    box->has_thread = box->has_thread || pthread_create(&box->thread, NULL, work, box) == 0;
+}
+
 /* Nothing is on its way; locked. */
 static bool is_idle(const struct outbox *box)
 {
@@ -92,6 +97,7 @@ static bool is_idle(const struct outbox *box)
 /* The thread's part of what has come; locked. */
 static void leave_to_thread(struct outbox *box, const uint8_t *bytes, size_t n)
 {
+    make_thread(box);
     if (!box->has_thread) {
         send_bytes(box->socket, bytes, n, 0, &box->failed);
         return;
@@ -105,9 +111,12 @@ static void leave_to_thread(struct outbox *box, const uint8_t *bytes, size_t n)
 
 bool outbox_send(struct outbox *box, struct wire_out *out)
 {
-    /* Before anybody is spoken to: the first message says that the model is open. Not before there is one, as a cage
-     * is for the threads that come behind it. */
-    box->has_thread = box->has_thread || pthread_create(&box->thread, NULL, work, box) == 0;
+    /* With the first message, before anybody is spoken to; not in outbox_new, as the cage, which is closed before that
+     * message, holds only for threads that are made in it. */
+    if (!box->has_begun) {
+        box->has_begun = true;
+        make_thread(box);
+    }
     pthread_mutex_lock(&box->lock);
     bool idle = is_idle(box);
     size_t at = 0; /* what has failed ends within a message */

@@ -70,7 +70,10 @@ static void a_long_one_has_room_and_leaves_none(void **state)
         say(&in, out.bytes + at, at + STEP < all ? STEP : all - at);
         wire_in_rest(&in); /* nothing: it is not whole */
         if (at + STEP < all) {
+            size_t room = 0;
             assert_int_equal(wire_next(&in, &m), WIRE_MORE);
+            assert_non_null(wire_in_room(&in, &room));
+            assert_int_equal(room, all - at - STEP); /* not beyond its end */
         }
     }
     assert_true(in.room >= LONG && in.room < LONG + usual);
