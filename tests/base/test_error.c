@@ -2,6 +2,7 @@
  * Errors are one line that shows nothing harmful, cut at a character where they are long. */
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -90,6 +91,43 @@ static void quote_escapes_what_does_not_print(void **state)
     }
 }
 
+static void put_utf8(char out[5], uint32_t c)
+{
+    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    out[0] = (char)(n == 1 ? c : (uint32_t)(0xf00 >> n & 0xff) | c >> 6 * (n - 1));
+    for (int i = 1; i < n; i++) {
+        out[i] = (char)(0x80 | (c >> 6 * (n - 1 - i) & 0x3f));
+    }
+    out[n] = 0;
+}
+
+/* Each range of what is escaped, and its neighbours; the first and last character of each length. */
+static void quote_escapes_no_more_than_that(void **state)
+{
+    static const uint32_t ranges[][2] = {{1, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x2069}, {0xfeff, 0xfeff}};
+    static const uint32_t plain[] = {0x20, 0x7e, 0xa0, 0x7ff, 0x800, 0x200a, 0x2010, 0x2027, 0x202f,
+        0x205f, 0x206a, 0xd7ff, 0xe000, 0xfefe, 0xff00, 0xffff, 0x10000, 0x10ffff};
+    char text[5], out[16], escaped[16];
+    (void)state;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        for (uint32_t c = ranges[i][0]; c <= ranges[i][1]; c++) {
+            put_utf8(text, c);
+            snprintf(escaped, sizeof escaped, c < 0x80 ? "\\x%02x" : "\\u%04x", c);
+            error_quote(out, sizeof out, text, strlen(text));
+            if (c == '\n' || c == '\t' || c == '\r') {
+                assert_true(out[0] == '\\' && strlen(out) == 2);
+            } else {
+                assert_string_equal(out, escaped);
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        put_utf8(text, plain[i]);
+        assert_string_equal(error_quote(out, sizeof out, text, strlen(text)), text);
+    }
+}
+
 /* Whatever the room: what fits is unchanged, what does not ends in dots, no character is halved. */
 static void quote_cuts_long_text(void **state)
 {
@@ -137,6 +175,7 @@ int main(void)
         cmocka_unit_test(reasons_are_one_harmless_line),
         cmocka_unit_test(long_reasons_are_cut_at_a_character),
         cmocka_unit_test(quote_escapes_what_does_not_print),
+        cmocka_unit_test(quote_escapes_no_more_than_that),
         cmocka_unit_test(quote_cuts_long_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,21 @@ static void blocks_are_zeroed_and_aligned(void **state)
     memory_free(NULL);
 }
 
+/* Beside what is asked for there is room to align it, and a pointer. */
+static void a_block_takes_little_more_than_it_has(void **state)
+{
+    enum { BYTES = 100000, LITTLE = 256 };
+    (void)state;
+    const size_t before = heap_used();
+    void *block = memory_new(BYTES / 4, 4);
+    const size_t taken = heap_used() - before;
+    assert_non_null(block);
+    if (taken > 0) { /* the heap is glibc's */
+        assert_true(taken >= BYTES && taken <= BYTES + LITTLE);
+    }
+    memory_free(block);
+}
+
 static void what_is_freed_is_given_back(void **state)
 {
     const size_t before = heap_used();
@@ -176,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_and_aligned),
+        cmocka_unit_test(a_block_takes_little_more_than_it_has),
         cmocka_unit_test(what_is_freed_is_given_back),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(resize_keeps_and_zeroes),

@@ -41,6 +41,16 @@ static void an_accent_may_stand_behind_its_letter(void **state)
     }
     endless[sizeof endless - 1] = 0;
     assert_ptr_equal(name_composed(buffer, endless), endless);
+    /* Of three characters each when it is taken apart: the longest that has room, and what would have none. */
+    enum { LEAST = 2, MOST = (NAME_COMPOSED / 4 - 1) / 3 };
+    char accents[NAME_COMPOSED / 4];
+    for (size_t i = 0; i + LEAST < sizeof accents; i += LEAST) {
+        memcpy(accents + i, "\u0390", LEAST);
+        accents[i + LEAST] = 0;
+        const bool fits = i / LEAST + 1 <= MOST;
+        assert_ptr_equal(name_composed(buffer, accents), fits ? buffer : accents);
+        assert_string_equal(fits ? buffer : accents, accents);
+    }
 }
 
 static void the_nearest_name_is_found(void **state)
