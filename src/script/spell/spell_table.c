@@ -8,7 +8,7 @@
 
 /* clang-format off */
 const struct tongue_words tongue_table[N_TONGUES] = {
-    [ZH] = {"chinese", '.', ",", true, "点", "负", "正", "到", "百分之", false,
+    [ZH] = {"chinese", '.', ",", true, "点", "负", "加", "到", "百分之", false,
         {"一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"}, ""},
     [EN] = {"english", '.', ",", false, "point", "minus", "plus", "to", "percent", false,
         {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
