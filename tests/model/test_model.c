@@ -49,6 +49,37 @@ static void geometry_comes_from_the_files(void **state)
     model_close(&model);
 }
 
+/* Counted by a program of its own from the heads of the files and the shapes of the matrices. */
+static void what_a_frame_reads_is_counted(void **state)
+{
+    static const struct {
+        const char *path;
+        uint64_t talker, predictor, vocoder, all, talker_bytes, predictor_bytes, vocoder_bytes;
+    } known[] = {
+        {"build/checkpoints/tiny06-custom_voice", 320304, 209344, 195593, 832587, 360448, 2703360,
+            704548},
+        {"build/checkpoints/tiny17-custom_voice", 483824, 246272, 195593, 1033035, 614400, 2887680,
+            704548},
+        {"build/checkpoints/unusual", 305292, 60192, 124187, 579609, 352512, 506240, 478828},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct model *m;
+        assert_int_equal(model_open(&m, known[i].path, NULL), UTTER_OK);
+        assert_int_equal(m->talker_parameters, known[i].talker);
+        assert_int_equal(m->predictor_parameters, known[i].predictor);
+        assert_int_equal(m->vocoder_parameters, known[i].vocoder);
+        assert_int_equal(m->all_parameters, known[i].all);
+        assert_int_equal(m->talker_frame_bytes, known[i].talker_bytes);
+        assert_int_equal(m->predictor_frame_bytes, known[i].predictor_bytes);
+        assert_int_equal(m->vocoder_frame_bytes, known[i].vocoder_bytes);
+        model_shorten_sound(m); /* two bytes a value, where there were four */
+        assert_int_equal(m->vocoder_frame_bytes, known[i].vocoder_bytes / 2);
+        assert_int_equal(m->talker_frame_bytes, known[i].talker_bytes);
+        model_close(&m);
+    }
+}
+
 /* ---- Damaged folders: a copy of a good one with one file changed ---- */
 
 static const char *const FILES[] = {"config.json", "generation_config.json", "model.safetensors",
@@ -281,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_opens),
         cmocka_unit_test(geometry_comes_from_the_files),
+        cmocka_unit_test(what_a_frame_reads_is_counted),
         cmocka_unit_test(wrong_configs_are_named),
         cmocka_unit_test(generation_is_an_object),
         cmocka_unit_test(every_misfit_is_reported_together),

@@ -68,6 +68,33 @@ static void white_space_alone_is_no_text(void **state)
     check("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", true);
 }
 
+/* All characters up to U+3001: 25 of them are white space, as Unicode has it. */
+static void white_space_is_that_of_unicode(void **state)
+{
+    static const uint32_t spaces[] = {9, 10, 11, 12, 13, 32, 0x85, 0xa0, 0x1680, 0x2000, 0x2001, 0x2002,
+        0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f,
+        0x3000};
+    size_t n_spaces = 0;
+    (void)state;
+    for (uint32_t c = 1; c <= 0x3001; c++) {
+        char text[4], out[8];
+        bool has_text, space = c == spaces[n_spaces];
+        const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : 3;
+        for (size_t i = n; i-- > 0;) {
+            text[i] = (char)(n == 1   ? c
+                             : i > 0  ? 0x80 | (c >> 6 * (n - 1 - i) & 0x3f)
+                             : n == 2 ? 0xc0 | c >> 6
+                                      : 0xe0 | c >> 12);
+        }
+        run(text, n, n, out, &has_text);
+        if (has_text == space) {
+            fail_msg("U+%04X", c);
+        }
+        n_spaces += space && n_spaces + 1 < sizeof spaces / sizeof *spaces;
+    }
+    assert_int_equal(spaces[n_spaces], 0x3000);
+}
+
 static void a_failed_allocation_is_reported(void **state)
 {
     (void)state;
@@ -87,6 +114,7 @@ int main(void)
         cmocka_unit_test(breaks_at_the_ends_go),
         cmocka_unit_test(other_white_space_stays),
         cmocka_unit_test(white_space_alone_is_no_text),
+        cmocka_unit_test(white_space_is_that_of_unicode),
         cmocka_unit_test(a_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("prompt edges", tests, NULL, NULL);

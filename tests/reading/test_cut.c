@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where texts are cut: cases for each language as a table, and what must hold for any text. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,24 @@ static void long_sentences_fall_apart_at_clauses(void **state)
     free(cuts);
 }
 
+/* One line break is none, two are a paragraph. */
+static void paragraphs_are_apart(void **state)
+{
+    static const char *const breaks[] = {" ", "\n", "\r\n", " \n ", "\n\n", "\n \n", "\r\n\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+        char text[200];
+        snprintf(
+            text, sizeof text, "This is the first sentence of it.%sThis is the second one.", breaks[i]);
+        struct cuts *cuts = cut(text, 40, 1000);
+        assert_int_equal(cuts->n, 2);
+        assert_int_equal(cuts->of[0].end, i < 4 ? CUT_SENTENCE : CUT_PARAGRAPH);
+        assert_string_equal(cuts->of[0].text, "This is the first sentence of it.");
+        assert_string_equal(cuts->of[1].text, "This is the second one.");
+        free(cuts);
+    }
+}
+
 static void white_space_is_folded(void **state)
 {
     (void)state;
@@ -295,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_short_text_stays_as_it_is),
         cmocka_unit_test(the_first_piece_is_a_sentence),
         cmocka_unit_test(long_sentences_fall_apart_at_clauses),
+        cmocka_unit_test(paragraphs_are_apart),
         cmocka_unit_test(white_space_is_folded),
         cmocka_unit_test(stars_are_not_spoken),
         cmocka_unit_test(first_words_are_certain),

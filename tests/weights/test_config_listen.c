@@ -40,6 +40,57 @@ static void refused(const char *file, const char *sed, const char *reason)
     }
 }
 
+/* What is missing is as it usually is. */
+static void what_is_usual_may_be_missing(void **state)
+{
+    static const char *const fields[] = {"use_causal_conv", "use_conv_shortcut", "num_residual_layers",
+        "audio_channels", "num_semantic_quantizers", "pad_mode", "hidden_act",
+        "vector_quantization_hidden_dimension", "encoder_valid_num_quantizers",
+        "encode_downsample_rate", "input_sample_rate"};
+    (void)state;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        struct model *model;
+        utter_error error = {.text = ""};
+        char sed[200];
+        snprintf(sed, sizeof sed, "s/\"%s\":/\"no_such_field\":/", fields[i]);
+        if (model_open(&model, changed(CODEC, sed), &error) != UTTER_OK) {
+            fail_msg("without %s: %s", fields[i], error.text);
+        }
+        model_close(&model);
+    }
+}
+
+/* A number at either end of its range may misfit the others, but is not out of it. */
+static void numbers_have_bounds(void **state)
+{
+    static const struct {
+        const char *field;
+        long least, most;
+    } bounds[] = {{"num_filters", 1, 4096}, {"compress", 1, 64}, {"kernel_size", 1, 64},
+        {"residual_kernel_size", 1, 64}, {"last_kernel_size", 1, 64}, {"num_residual_layers", 0, 64},
+        {"audio_channels", 1, 64}, {"encoder_valid_num_quantizers", 1, 1024},
+        {"encode_downsample_rate", 1, 1 << 20}, {"input_sample_rate", 1000, 384000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        const long values[] = {
+            bounds[i].least - 1, bounds[i].least, bounds[i].most, bounds[i].most + 1};
+        for (int k = 0; k < 4; k++) {
+            struct model *model;
+            utter_error error = {.text = ""};
+            char sed[200], range[100];
+            snprintf(sed, sizeof sed, "s/\"%s\": *-?[0-9]+/\"%s\": %ld /", bounds[i].field,
+                bounds[i].field, values[k]);
+            snprintf(range, sizeof range, "from %ld to %ld", bounds[i].least, bounds[i].most);
+            model_open(&model, changed(CODEC, sed), &error);
+            const bool is_out = strstr(error.text, range) != NULL;
+            if (is_out != (k == 0 || k == 3)) {
+                fail_msg("%s %ld: \"%s\"", bounds[i].field, values[k], error.text);
+            }
+            model_close(&model);
+        }
+    }
+}
+
 static void unknown_encoders(void **state)
 {
     (void)state;
@@ -113,6 +164,8 @@ static void codec_without_encoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_usual_may_be_missing),
+        cmocka_unit_test(numbers_have_bounds),
         cmocka_unit_test(unknown_encoders),
         cmocka_unit_test(unknown_speaker_encoders),
         cmocka_unit_test(codec_without_encoder),
