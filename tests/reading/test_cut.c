@@ -214,6 +214,12 @@ static void paragraphs_are_apart(void **state)
         assert_string_equal(cuts->of[0].text, "This is the first sentence of it.");
         assert_string_equal(cuts->of[1].text, "This is the second one.");
         free(cuts);
+        snprintf(
+            text, sizeof text, "When the lamps were lit on the river,%sthe people came.", breaks[i]);
+        cuts = cut(text, 40, 1000);
+        assert_int_equal(cuts->n, 2);
+        assert_int_equal(cuts->of[0].end, i < 4 ? CUT_CLAUSE : CUT_PARAGRAPH);
+        free(cuts);
     }
 }
 
