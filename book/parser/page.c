@@ -140,7 +140,7 @@ static const char *encoding_of(const char *bytes, size_t n, char name[64])
 {
     const unsigned char *b = (const unsigned char *)bytes;
     if (n >= 2 && ((b[0] == 0xFF && b[1] == 0xFE) || (b[0] == 0xFE && b[1] == 0xFF))) {
-        return "UTF-16";
+        return b[0] == 0xFF ? "UTF-16LE" : "UTF-16BE"; /* "UTF-16" is little-endian for the parser */
     }
     if (text_valid(bytes, n) == n) {
         return "UTF-8";
