@@ -21,6 +21,7 @@
 static atomic_long n_calls[N_SUPPORT_CALLS], countdown[N_SUPPORT_CALLS];
 static atomic_bool has_failed, crashes, fails_on;
 static atomic_size_t io_bytes, heap_bytes;
+static void (*_Atomic happening)(void);
 
 void support_fail_off(void)
 {
@@ -30,6 +31,7 @@ void support_fail_off(void)
     atomic_store(&has_failed, false);
     atomic_store(&crashes, false);
     atomic_store(&fails_on, false);
+    atomic_store(&happening, NULL);
 }
 
 void support_fail_at(enum support_call call, long n)
@@ -49,6 +51,13 @@ void support_crash_at(enum support_call call, long n)
 {
     support_fail_at(call, n);
     atomic_store(&crashes, true);
+}
+
+void support_happens_at(enum support_call call, long n, void (*happens)(void))
+{
+    support_fail_off();
+    atomic_store(&happening, happens);
+    atomic_store(&countdown[call], n);
 }
 
 bool support_failed(void)
@@ -86,7 +95,11 @@ static bool must_fail(enum support_call call)
         kill(getpid(), SIGKILL);
     }
     atomic_store(&has_failed, true);
-    return true;
+    void (*happens)(void) = atomic_load(&happening);
+    if (happens) {
+        happens();
+    }
+    return !happens;
 }
 
 /* Whether this request of the heap must fail; it counts all the same. */

@@ -46,7 +46,11 @@ void support_fail_at(enum support_call call, long n);
 void support_fail_from(enum support_call call, long n);
 /* The process is killed in place of the n-th such call. For a child. */
 void support_crash_at(enum support_call call, long n);
-bool support_failed(void); /* the call that support_fail_at chose was made, and failed */
+/* Before that call, which does not fail, `happens` is called: what others do to a file meanwhile. It makes no such call
+ * itself. */
+void support_happens_at(enum support_call call, long n, void (*happens)(void));
+bool support_failed(
+    void); /* the call that was chosen was made: it failed, or something happened then */
 void support_fail_off(void);
 /* Calls of this kind since the program began. */
 long support_calls(enum support_call call);

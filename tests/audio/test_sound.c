@@ -149,6 +149,115 @@ static void test_wav_bytes(void **state)
     free(have);
 }
 
+static void test_float_wav_bytes(void **state)
+{
+    (void)state;
+    static const unsigned char wanted[] =
+        "RIFF\x3a\0\0\0WAVEfmt \x12\0\0\0\3\0\1\0\x40\x1f\0\0\0\x7d\0\0\4\0\x20\0\0\0"
+        "fact\4\0\0\0\2\0\0\0data\x8\0\0\0\0\0\0\x3f\0\0\0\xc0";
+    static const float pcm[] = {0.5f, -2.0f};
+    utter_sound *sound = NULL;
+    const char *path = support_path("floats.wav");
+    assert_int_equal(utter_sound_create(&sound, path, NULL, UTTER_SAMPLE_F32, 8000, NULL), UTTER_OK);
+    assert_int_equal(utter_sound_write(sound, pcm, 2, NULL), UTTER_OK);
+    assert_int_equal(utter_sound_write(sound, NULL, 0, NULL), UTTER_OK);
+    assert_int_equal(utter_sound_close(&sound, NULL), UTTER_OK);
+    size_t bytes;
+    char *have = support_read_file(path, &bytes);
+    assert_int_equal(bytes, sizeof wanted - 1);
+    assert_memory_equal(have, wanted, bytes);
+    free(have);
+}
+
+/* What is louder than can be is clipped before a coder hears it, and what is no number is silence. */
+static void test_coders_are_given_what_can_be(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"ogg", "flac"};
+    enum { N = 6000 };
+    static float loud[N], most[N];
+    for (int i = 0; i < N; i++) {
+        const float x = 3 * sinf(0.05f * (float)i);
+        loud[i] = i % 100 == 7 ? NAN : i % 100 == 8 ? INFINITY : x;
+        most[i] = i % 100 == 7 ? 0 : i % 100 == 8 || x > 1 ? 1 : x < -1 ? -1 : x;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        float *heard[2];
+        for (int k = 0; k < 2; k++) {
+            utter_sound *sound = NULL;
+            SF_INFO info;
+            const char *path = support_path(k ? "most" : "loud");
+            assert_int_equal(
+                utter_sound_create(&sound, path, names[i], UTTER_SAMPLE_S16, RATE, NULL), UTTER_OK);
+            assert_int_equal(utter_sound_write(sound, k ? most : loud, N, NULL), UTTER_OK);
+            assert_int_equal(utter_sound_close(&sound, NULL), UTTER_OK);
+            heard[k] = read_back(path, &info);
+            assert_int_equal(info.frames, N);
+        }
+        assert_memory_equal(heard[0], heard[1], N * sizeof(float));
+        free(heard[0]);
+        free(heard[1]);
+    }
+}
+
+/* What a file says of itself, in the words of each format; a wav says nothing. */
+static void test_tags(void **state)
+{
+    static const char *const names[] = {"t.flac", "t.ogg", "t.opus", "t.wav"};
+    static const struct {
+        const char *key, *text;
+        int kind;
+    } tags[] = {{"title", "A title", SF_STR_TITLE}, {"artist", "Ann", SF_STR_ARTIST},
+        {"album", "Songs", SF_STR_ALBUM}, {"track", "7", SF_STR_TRACKNUMBER}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = support_path(names[i]);
+        utter_sound *sound = NULL;
+        SF_INFO info = {0};
+        assert_int_equal(
+            utter_sound_create(&sound, path, NULL, UTTER_SAMPLE_S16, RATE, NULL), UTTER_OK);
+        for (size_t k = 0; k < sizeof tags / sizeof *tags; k++) {
+            assert_int_equal(utter_sound_tag(sound, tags[k].key, tags[k].text, NULL), UTTER_OK);
+            assert_int_equal(
+                utter_sound_tag(sound, tags[k].key, "", NULL), UTTER_OK); /* nothing to say */
+        }
+        assert_int_equal(utter_sound_write(sound, wave, 100, NULL), UTTER_OK);
+        assert_int_equal(utter_sound_close(&sound, NULL), UTTER_OK);
+        SNDFILE *file = sf_open(path, SFM_READ, &info);
+        assert_non_null(file);
+        for (size_t k = 0; k < sizeof tags / sizeof *tags; k++) {
+            const char *text = sf_get_string(file, tags[k].kind);
+            assert_string_equal(text ? text : "", i == 3 ? "" : tags[k].text);
+        }
+        sf_close(file);
+    }
+}
+
+static void tag_refused(utter_sound *sound, const char *key, const char *text)
+{
+    utter_error error = {0};
+    assert_int_equal(utter_sound_tag(sound, key, text, &error), UTTER_E_ARGUMENT);
+    assert_string_equal(error.text, "utter_sound_tag: no sound or text, an unknown key, or too late");
+}
+
+static void test_tags_refused(void **state)
+{
+    (void)state;
+    utter_sound *sound = NULL;
+    assert_int_equal(
+        utter_sound_create(&sound, support_path("r.wav"), NULL, UTTER_SAMPLE_S16, RATE, NULL),
+        UTTER_OK);
+    tag_refused(NULL, "title", "x");
+    tag_refused(sound, NULL, "x");
+    tag_refused(sound, "title", NULL);
+    tag_refused(sound, "Title", "x");
+    tag_refused(sound, "tracks", "x");
+    assert_int_equal(utter_sound_tag(sound, "track", "x", NULL), UTTER_OK);
+    assert_int_equal(utter_sound_write(sound, wave, 1, NULL), UTTER_OK);
+    tag_refused(sound, "track", "x");
+    utter_sound_abort(&sound);
+}
+
 static void test_rounding(void **state)
 {
     (void)state;
@@ -193,6 +302,93 @@ static void test_stream(void **state)
     assert_memory_equal(have + 54, "\xff\xff\xff\xff", 4);
     assert_memory_equal(have + 58, wave, sizeof wave);
     free(have);
+}
+
+/* A plain name on standard output is samples alone; a wav of 16 bits has its own header there. */
+static void test_plain_stream(void **state)
+{
+    (void)state;
+    static const float pcm[] = {0.5f, -0.5f};
+    static const char wanted[] =
+        "\0\x40\0\xc0"
+        "RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\1\0\1\0\xc0\x5d\0\0\x80\xbb\0\0\2\0\x10\0"
+        "data\xff\xff\xff\xff\0\x40\0\xc0";
+    static const char *const formats[] = {NULL, "WAV"};
+    const char *path = support_path("plain.stream");
+    int kept = dup(STDOUT_FILENO), n_good = 0;
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert_true(kept >= 0 && file >= 0);
+    fflush(stdout);
+    dup2(file, STDOUT_FILENO);
+    for (int i = 0; i < 2; i++) {
+        utter_sound *sound = NULL;
+        n_good +=
+            utter_sound_create(&sound, "-", formats[i], UTTER_SAMPLE_S16, RATE, NULL) == UTTER_OK &&
+            utter_sound_write(sound, pcm, 2, NULL) == UTTER_OK &&
+            utter_sound_close(&sound, NULL) == UTTER_OK;
+    }
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    close(file);
+    assert_int_equal(n_good, 2);
+    size_t bytes;
+    char *have = support_read_file(path, &bytes);
+    assert_int_equal(bytes, sizeof wanted - 1);
+    assert_memory_equal(have, wanted, bytes);
+    free(have);
+}
+
+/* Each reason in full, where it names the file and what would do. */
+static void test_reasons(void **state)
+{
+    static const struct {
+        const char *path, *format;
+        utter_sample sample;
+        int rate;
+        const char *text;
+    } cases[] = {
+        {"a\tb", NULL, UTTER_SAMPLE_S16, RATE,
+            "a\\tb: the name does not tell the format (let it end in .wav, or say the format)"},
+        {"a.wav/b", NULL, UTTER_SAMPLE_S16, RATE,
+            "a.wav/b: the name does not tell the format (let it end in .wav, or say the format)"},
+        {"a.", NULL, UTTER_SAMPLE_S16, RATE,
+            "a.: the name does not tell the format (let it end in .wav, or say the format)"},
+        {"a.wav.xy", NULL, UTTER_SAMPLE_S16, RATE,
+            "a.wav.xy: no sound format 'xy' (there are wav, raw, pcm, flac, ogg, opus, mp3)"},
+        {"a.wav", "wa", UTTER_SAMPLE_S16, RATE,
+            "a.wav: no sound format 'wa' (there are wav, raw, pcm, flac, ogg, opus, mp3)"},
+        {"a.flac", NULL, UTTER_SAMPLE_F32, RATE,
+            "a.flac: flac holds no 32-bit floats (wav and raw do; or leave the samples at 16 bits)"},
+        {"-", "ogg", UTTER_SAMPLE_F32, RATE,
+            "standard output: ogg holds no 32-bit floats (wav and raw do; or leave the samples at 16 "
+            "bits)"},
+        {"-", "ogg", UTTER_SAMPLE_S16, RATE,
+            "standard output: ogg needs a file (a stream takes raw and wav)"},
+        {"a.wav", NULL, UTTER_SAMPLE_S16, 999,
+            "utter_sound_create: no path, an unknown sample type, or a rate outside 1000..768000"},
+        {"a.wav", NULL, UTTER_SAMPLE_S16, 768001,
+            "utter_sound_create: no path, an unknown sample type, or a rate outside 1000..768000"},
+        {"", "wav", UTTER_SAMPLE_S16, RATE,
+            "utter_sound_create: no path, an unknown sample type, or a rate outside 1000..768000"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        utter_sound *sound = (utter_sound *)1;
+        utter_error error = {0};
+        assert_int_equal(utter_sound_create(&sound, cases[i].path, cases[i].format, cases[i].sample,
+                             cases[i].rate, &error),
+            UTTER_E_ARGUMENT);
+        assert_null(sound);
+        assert_string_equal(error.text, cases[i].text);
+    }
+    static const int rates[] = {1000, 768000};
+    for (size_t i = 0; i < 2; i++) {
+        utter_sound *sound;
+        assert_int_equal(utter_sound_create(
+                             &sound, support_path("edge.wav"), NULL, UTTER_SAMPLE_S16, rates[i], NULL),
+            UTTER_OK);
+        utter_sound_abort(&sound);
+    }
 }
 
 static void test_refused(void **state)
@@ -304,8 +500,14 @@ int main(void)
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_lossy),
         cmocka_unit_test(test_wav_bytes),
+        cmocka_unit_test(test_float_wav_bytes),
+        cmocka_unit_test(test_coders_are_given_what_can_be),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_tags_refused),
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_plain_stream),
+        cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_failures),

@@ -1,52 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sound files in: what comes out of good ones, and that bad ones end in one sentence, within bounds. */
-#include <math.h>
-#include <sndfile.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-#include "audio/sound_read.h"
 #include "base/memory.h"
-#include "tests/support.h"
+#include "tests/audio/sounds.h"
 
 enum { N = 4800 };
-
-/* Channel c of time step t: different in all channels. */
-static float sample(int t, int c)
-{
-    return 0.5f * sinf((float)t * 0.05f * (float)(c + 1)) - 0.01f * (float)c;
-}
-
-/* A sound file of n time steps, in a buffer of malloc. */
-static uint8_t *make_file(
-    const char *name, int format, int rate, int channels, const float *x, int n, size_t *bytes)
-{
-    SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
-    const char *path = support_path(name);
-    SNDFILE *file = sf_open(path, SFM_WRITE, &info);
-    assert_non_null(file);
-    assert_int_equal(sf_writef_float(file, x, n), n);
-    assert_int_equal(sf_close(file), 0);
-    return (uint8_t *)support_read_file(path, bytes);
-}
-
-static float *make_samples(int channels, int n)
-{
-    float *x = malloc((size_t)(n * channels + 1) * sizeof *x);
-    for (int i = 0; i < n * channels; i++) {
-        x[i] = sample(i / channels, i % channels);
-    }
-    return x;
-}
-
-static uint8_t *make_sound(const char *name, int format, int rate, int channels, int n, size_t *bytes)
-{
-    float *x = make_samples(channels, n);
-    uint8_t *data = make_file(name, format, rate, channels, x, n, bytes);
-    free(x);
-    return data;
-}
 
 /* ---- Good files ---- */
 
@@ -197,21 +156,6 @@ static void level_and_clipping(void **state)
 
 /* ---- Bad files ---- */
 
-static void refused(
-    const void *data, size_t bytes, const struct sound_limits *limits, const char *reason)
-{
-    float *pcm = (float *)1;
-    size_t n = 7;
-    utter_error error = {0};
-    assert_int_equal(sound_read_memory(&pcm, &n, NULL, data, bytes, "some.wav", 24000, limits, &error),
-        UTTER_E_FILE);
-    assert_null(pcm);
-    assert_int_equal(n, 0);
-    if (!strstr(error.text, reason) || strncmp(error.text, "some.wav: ", 10) != 0) {
-        fail_msg("\"%s\" does not say \"%s\"", error.text, reason);
-    }
-}
-
 static void not_a_sound_file(void **state)
 {
     (void)state;
@@ -219,10 +163,12 @@ static void not_a_sound_file(void **state)
     for (size_t i = 0; i < sizeof junk; i++) {
         junk[i] = (uint8_t)(i * 131 ^ i >> 3);
     }
-    refused(NULL, 0, NULL, "empty");
+    refused(NULL, 0, NULL, "some.wav: empty");
     refused(junk, sizeof junk, NULL, "not a sound file");
     refused("RIFF", 4, NULL, "not a sound file");
-    refused("\0\0\0\040ftypM4A \0\0\0\0isom", 20, NULL, "ffmpeg -i");
+    refused("\0\0\0\040ftypM4A \0\0\0\0isom", 20, NULL, "ffmpeg -i some.wav me.wav");
+    refused("\0\0\0\040ftypM", 9, NULL, "ffmpeg -i some.wav me.wav");
+    refused("\0\0\0\040ftyp", 8, NULL, "not a sound file");
     refused("# a text\n", 9, NULL, "not a sound file");
     float *pcm;
     size_t n;
@@ -249,7 +195,7 @@ static void outside_the_ranges(void **state)
     refused(data, bytes, NULL, "192001 Hz");
     free(data);
     data = make_sound("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 24000, 9, 50, &bytes);
-    refused(data, bytes, NULL, "9 channels, not 1 to 8");
+    refused(data, bytes, NULL, "some.wav: 9 channels, not 1 to 8");
     free(data);
     data = make_sound("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 24000, 1, 0, &bytes);
     refused(data, bytes, NULL, "no samples");
@@ -257,58 +203,95 @@ static void outside_the_ranges(void **state)
     data = make_sound("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 24000, 1, 2401, &bytes);
     struct sound_limits limits = {.seconds = 0.1};
     refused(data, bytes, &limits, "longer than 0.1 s");
+    float *pcm;
+    size_t n;
+    limits = (struct sound_limits){.seconds = 2401.0 / 24000};
+    assert_int_equal(sound_read_memory(&pcm, &n, NULL, data, bytes, "x", 0, &limits, NULL), UTTER_OK);
+    memory_free(pcm);
     limits = (struct sound_limits){.bytes = bytes - 1};
     refused(data, bytes, &limits, "bytes, more than");
     free(data);
 }
 
-/* Of a part exactly its samples come, whatever lies around; the limit is the part's. */
-static void a_part(void **state)
+static void set_flac_length(uint8_t *flac, uint64_t samples)
 {
-    enum { RATE = 8000 };
-    size_t bytes, n, n_all;
-    uint8_t *data = make_sound("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, RATE, 2, 10000, &bytes);
-    float *all, *part;
+    flac[21] = (uint8_t)((flac[21] & 0xf0) | (samples >> 32 & 0x0f));
+    for (int i = 0; i < 4; i++) {
+        flac[22 + i] = (uint8_t)(samples >> (24 - 8 * i));
+    }
+}
+
+/* What lies on a bound is read, by default and as asked; no more than that. */
+static void up_to_the_bounds(void **state)
+{
+    enum { RATE = 8000, MOST = SOUND_MAX_SECONDS * RATE };
+    static float silence[MOST + 1];
+    size_t bytes, n;
+    float *pcm;
     (void)state;
+    uint8_t *data =
+        make_file("x.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, RATE, 1, silence, MOST, &bytes);
+    struct sound_limits limits = {.bytes = bytes};
     assert_int_equal(
-        sound_read_memory(&all, &n_all, NULL, data, bytes, "x.wav", 0, NULL, NULL), UTTER_OK);
-    struct sound_limits limits = {.seconds = 0.75, .from = 0.5, .to = 1.25};
-    assert_int_equal(
-        sound_read_memory(&part, &n, NULL, data, bytes, "x.wav", 0, &limits, NULL), UTTER_OK);
-    assert_int_equal(n, RATE * 3 / 4);
-    assert_memory_equal(part, all + RATE / 2, n * sizeof *part);
-    memory_free(part);
-    limits = (struct sound_limits){.seconds = 1, .from = 0.5};
-    assert_int_equal(
-        sound_read_memory(&part, &n, NULL, data, bytes, "x.wav", 0, &limits, NULL), UTTER_OK);
-    assert_int_equal(n, n_all - RATE / 2);
-    assert_memory_equal(part, all + RATE / 2, n * sizeof *part);
-    memory_free(part);
-    limits.seconds = 0.7;
-    refused(data, bytes, &limits, "the part is longer than 0.7 s");
-    limits = (struct sound_limits){.from = 1.25};
-    refused(data, bytes, &limits, "ends after 1.25 s");
-    memory_free(all);
+        sound_read_memory(&pcm, &n, NULL, data, bytes, "x.flac", 0, &limits, NULL), UTTER_OK);
+    assert_int_equal(n, MOST);
+    memory_free(pcm);
+    set_flac_length(data, 0);
+    assert_int_equal(sound_read_memory(&pcm, &n, NULL, data, bytes, "x.flac", 0, NULL, NULL), UTTER_OK);
+    assert_int_equal(n, MOST);
+    memory_free(pcm);
+    free(data);
+    data = make_file("x.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, RATE, 1, silence, MOST + 1, &bytes);
+    refused(data, bytes, NULL, "longer than 120 s (take a part of it)");
+    set_flac_length(data, 0);
+    refused(data, bytes, NULL, "longer than 120 s (take a part of it)");
+    free(data);
+    data = calloc(SOUND_MAX_BYTES + 1, 1);
+    refused(data, SOUND_MAX_BYTES, NULL, "not a sound file that can be read");
+    refused(data, SOUND_MAX_BYTES + (size_t)1, NULL,
+        "some.wav: 67108865 bytes, more than 67108864 (cut it, or make it a flac)");
     free(data);
 }
 
-/* Of what is too long the part that is proposed is where it is loud, not where it hisses. */
-static void the_loud_part_is_proposed(void **state)
+/* Floats that mean integers of 32 bits are read; what is louder is no sound. */
+static void absurdly_loud_samples(void **state)
 {
-    enum { RATE = 8000, FROM_S = 20, TO_S = 40, ALL_S = 50 };
-    size_t bytes;
-    float *x = malloc(ALL_S * RATE * sizeof *x);
-    const struct sound_limits limits = {.seconds = 30};
+    float x[] = {0.5f, -4e9f, 4e9f}, *pcm;
+    size_t bytes, n;
+    struct sound_heard heard;
     (void)state;
-    for (int t = 0; t < ALL_S * RATE; t++) {
-        x[t] = t >= FROM_S * RATE && t < TO_S * RATE ? 0.3f : 0.002f;
-        x[t] *= t & 32 ? 1.0f : -1.0f;
-    }
-    uint8_t *data =
-        make_file("x.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, RATE, 1, x, ALL_S * RATE, &bytes);
-    refused(data, bytes, &limits, "the 15 s with the least silence go from 20 s to 35 s");
+    uint8_t *data = make_file("l.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3, &bytes);
+    assert_int_equal(
+        sound_read_memory(&pcm, &n, &heard, data, bytes, "l.wav", 0, NULL, NULL), UTTER_OK);
+    assert_memory_equal(pcm, x, sizeof x);
+    assert_true(heard.peak == 4e9 && fabs(heard.clipped - 2.0 / 3) < 1e-9);
+    memory_free(pcm);
     free(data);
-    free(x);
+    for (int sign = -1; sign < 2; sign += 2) {
+        x[2] = (float)sign * 4.1e9f;
+        data = make_file("l.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3, &bytes);
+        refused(data, bytes, NULL,
+            sign < 0 ? "sample 2 is -4.1e+09, and full scale is 1"
+                     : "sample 2 is 4.1e+09, and full scale is 1");
+        free(data);
+    }
+}
+
+/* At full scale is what 16 bits have no room for, or nearly. */
+static void what_is_clipped_is_counted(void **state)
+{
+    const float x[] = {0.9991f, 0.9985f, -0.9991f, -0.9985f, 1.5f, 0, 0, 0};
+    float *pcm;
+    size_t bytes, n;
+    struct sound_heard heard;
+    (void)state;
+    uint8_t *data = make_file("c.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 2, x, 4, &bytes);
+    assert_int_equal(
+        sound_read_memory(&pcm, &n, &heard, data, bytes, "c.wav", 0, NULL, NULL), UTTER_OK);
+    assert_true(fabs(heard.clipped - 3.0 / 8) < 1e-9);
+    assert_true(fabs(heard.peak - (double)((0.9991f + 0.9985f) / 2)) < 1e-7);
+    memory_free(pcm);
+    free(data);
 }
 
 static void broken_samples(void **state)
@@ -323,14 +306,6 @@ static void broken_samples(void **state)
         refused(data, bytes, NULL, "sample 5500 is not a number");
         free(data);
         free(x);
-    }
-}
-
-static void set_flac_length(uint8_t *flac, uint64_t samples)
-{
-    flac[21] = (uint8_t)((flac[21] & 0xf0) | (samples >> 32 & 0x0f));
-    for (int i = 0; i < 4; i++) {
-        flac[22 + i] = (uint8_t)(samples >> (24 - 8 * i));
     }
 }
 
@@ -352,7 +327,13 @@ static void bombs_and_lies(void **state)
     free(data);
     data = make_sound("lie.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 24000, 1, 9000, &bytes);
     set_flac_length(data, 48000);
-    refused(data, bytes, NULL, "");
+    refused(data, bytes, NULL, "ends after 0.38 s of the 2.00 s that its header promises (cut off?)");
+    const struct sound_limits part = {.from = 0.1, .to = 0.375}, behind = {.from = 0.1, .to = 0.376};
+    assert_int_equal(
+        sound_read_memory(&pcm, &n, NULL, data, bytes, "lie.flac", 0, &part, NULL), UTTER_OK);
+    assert_int_equal(n, 9000 - 2400);
+    memory_free(pcm);
+    refused(data, bytes, &behind, "ends after 0.38 s of the 2.00 s");
     set_flac_length(data, (uint64_t)1 << 35);
     refused(data, bytes, NULL, "longer than");
     const uint64_t true_or_unknown[] = {9000, 0};
@@ -442,6 +423,39 @@ static void every_prefix_and_bit(void **state)
     }
 }
 
+static const char *shrinking;
+
+static void shrink(void)
+{
+    assert_int_equal(truncate(shrinking, 1000), 0);
+}
+
+/* At whatever moment: half a recording is none. */
+static void a_file_that_shrinks_meanwhile(void **state)
+{
+    size_t bytes, n;
+    float *pcm;
+    (void)state;
+    uint8_t *data = make_sound("s.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 1, 9000, &bytes);
+    shrinking = support_path("s.wav");
+    support_leave_sigbus();
+    bool shrunk = true;
+    for (long k = 1; shrunk; k++) {
+        utter_error error = {0};
+        support_write_file(shrinking, data, bytes);
+        support_happens_at(SUPPORT_MALLOC, k, shrink);
+        utter_status status = sound_read(&pcm, &n, NULL, shrinking, 24000, NULL, &error);
+        shrunk = support_failed();
+        support_fail_off();
+        assert_int_equal(status, shrunk ? UTTER_E_FILE : UTTER_OK);
+        assert_int_equal(pcm != NULL, !shrunk);
+        assert_int_equal(n, shrunk ? 0 : 13500);
+        assert_int_equal(strstr(error.text, "became shorter while it was read") != NULL, shrunk);
+        memory_free(pcm);
+    }
+    free(data);
+}
+
 static void calls_that_fail(void **state)
 {
     size_t bytes, n;
@@ -475,12 +489,14 @@ int main(void)
         cmocka_unit_test(level_and_clipping),
         cmocka_unit_test(not_a_sound_file),
         cmocka_unit_test(outside_the_ranges),
-        cmocka_unit_test(a_part),
-        cmocka_unit_test(the_loud_part_is_proposed),
+        cmocka_unit_test(up_to_the_bounds),
+        cmocka_unit_test(absurdly_loud_samples),
+        cmocka_unit_test(what_is_clipped_is_counted),
         cmocka_unit_test(broken_samples),
         cmocka_unit_test(bombs_and_lies),
         cmocka_unit_test(lost_ends),
         cmocka_unit_test(every_prefix_and_bit),
+        cmocka_unit_test(a_file_that_shrinks_meanwhile),
         cmocka_unit_test(calls_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

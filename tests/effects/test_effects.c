@@ -85,6 +85,89 @@ static void lengths_are_as_asked(void **state)
     }
 }
 
+/* What comes out of pieces of this size, at most `room` samples; how many there were. */
+static size_t samples_of(const struct effects_settings *settings, size_t piece, float *out, size_t room)
+{
+    struct effects *e = effects_new(settings, RATE);
+    size_t total = 0;
+    assert_non_null(e);
+    assert_int_equal(effects_rate(e), settings->sample_rate ? settings->sample_rate : RATE);
+    for (size_t at = 0; at <= N_SAMPLES; at += piece) { /* the last is flushed with nothing more */
+        float *pcm = tone + at;
+        size_t n = N_SAMPLES - at < piece ? N_SAMPLES - at : piece;
+        assert_true(effects_feed(e, &pcm, &n, at + piece > N_SAMPLES));
+        assert_true(total + n <= room);
+        memcpy(out + total, pcm, n * sizeof *pcm);
+        total += n;
+    }
+    effects_free(e);
+    return total;
+}
+
+/* At another rate the tone is the same one, as loud as asked, every sample of it, in whatever pieces it comes. */
+static void another_rate_is_the_same_sound(void **state)
+{
+    enum { ROOM = 8 * N_SAMPLES };
+    static const int rates[] = {8000, 16000, 44100, 48000, 168000};
+    static float out[ROOM], again[ROOM];
+    (void)state;
+    make_tone();
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        const struct effects_settings settings = {.speed = 1, .volume = 0.5, .sample_rate = rates[i]};
+        const double ratio = (double)RATE / rates[i];
+        const size_t n = samples_of(&settings, 480, out, ROOM);
+        assert_true(fabs((double)n - N_SAMPLES / ratio) <= 1);
+        for (size_t t = n / 8; t < n - n / 8; t++) {
+            assert_true(fabs((double)out[t] - 0.25 * sin(0.05 * ratio * (double)t)) < 1e-3);
+        }
+        assert_int_equal(samples_of(&settings, N_SAMPLES, again, ROOM), n);
+        assert_memory_equal(out, again, n * sizeof *out);
+    }
+}
+
+/* The pitch stays, and what was loud is as loud; also where the rate changes behind it. */
+static void another_speed_has_the_same_pitch(void **state)
+{
+    enum { ROOM = 4 * N_SAMPLES };
+    static const struct effects_settings settings[] = {{.speed = 0.6, .volume = 1},
+        {.speed = 1.7, .volume = 1}, {.speed = 0.5, .volume = 0.5, .sample_rate = 48000}};
+    static float out[ROOM];
+    (void)state;
+    make_tone();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const int rate = settings[i].sample_rate ? settings[i].sample_rate : RATE;
+        const size_t n = samples_of(&settings[i], 1000, out, ROOM);
+        double turns = 0, squares = 0;
+        assert_true(fabs((double)n * settings[i].speed * RATE / rate - N_SAMPLES) < 0.04 * N_SAMPLES);
+        for (size_t t = n / 8; t < n - n / 8; t++) {
+            turns += 0.5 * ((out[t - 1] < 0) != (out[t] < 0));
+            squares += (double)out[t] * (double)out[t];
+        }
+        const double wanted = 0.05 / 6.2831853 * RATE * ((double)n * 0.75 / rate);
+        const double level = 0.5 * settings[i].volume;
+        assert_true(fabs(turns - wanted) < 0.03 * wanted);
+        assert_true(fabs(sqrt(squares / ((double)n * 0.75)) - level * sqrt(0.5)) < 0.05 * level);
+    }
+}
+
+/* What is as it comes in costs nothing: also where its rate is asked for by its number. */
+static void what_changes_the_samples_is_not_light(void **state)
+{
+    static const struct {
+        struct effects_settings settings;
+        bool light;
+    } cases[] = {{{.speed = 1, .volume = 0.5, .sample_rate = RATE}, true},
+        {{.speed = 1, .volume = 1, .sample_rate = 8000}, false}, {{.speed = 0.99, .volume = 1}, false},
+        {{.speed = 1.01, .volume = 1}, false}};
+    (void)state;
+    effects_free(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct effects *e = effects_new(&cases[i].settings, RATE);
+        assert_int_equal(effects_are_light(e), cases[i].light);
+        effects_free(e);
+    }
+}
+
 /* The first call for memory is ours; sonic's own would end the program. */
 static void without_memory_it_says_so(void **state)
 {
@@ -112,6 +195,9 @@ int main(void)
         cmocka_unit_test(nothing_is_louder_than_can_be),
         cmocka_unit_test(what_is_not_changed_stays),
         cmocka_unit_test(lengths_are_as_asked),
+        cmocka_unit_test(another_rate_is_the_same_sound),
+        cmocka_unit_test(another_speed_has_the_same_pitch),
+        cmocka_unit_test(what_changes_the_samples_is_not_light),
         cmocka_unit_test(without_memory_it_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files of a book: their names, what they say of themselves; an m4b, with a program in the place of ffmpeg that writes
+ * down how it is called. */
+#include "book/sink.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support.h"
+
+enum { RATE = 24000 };
+
+static unsigned char cover[] = "\x89PNG and more";
+static char names[][20] = {"One", "Two = 2; #x\\y\nz", "The book", "Ann Able"};
+static struct chapter chapters[] = {{.title = names[0]}, {.title = names[1]}};
+static struct book book = {
+    .title = names[2], .author = names[3], .chapters = chapters, .n_chapters = 2};
+
+static bool go_on(void)
+{
+    return false;
+}
+
+static bool stop(void)
+{
+    return true;
+}
+
+static int n_asked;
+
+/* While the second call works. */
+static bool stop_meanwhile(void)
+{
+    return ++n_asked > 1;
+}
+
+/* Once that has ended too, and the file is brought to the disk. */
+static bool stop_behind(void)
+{
+    siginfo_t ended;
+    return ++n_asked > 1 && waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 &&
+           errno == ECHILD;
+}
+
+/* ---- Sound files ---- */
+
+static void a_chapters_file_has_its_number(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t chapter;
+        const char *path;
+    } cases[] = {{"a.mp3", 0, "a-0001.mp3"}, {"b.c/a.b.mp3", 41, "b.c/a.b-0042.mp3"},
+        {"b.c/a", 0, "b.c/a-0001"}, {"a", 9999, "a-10000"}, {".mp3", 0, ".mp3-0001"},
+        {"b/.mp3", 0, "b/.mp3-0001"}, {"b/x.mp3", 0, "b/x-0001.mp3"}};
+    char path[PATH_MAX], name[PATH_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(sink_chapter_path(path, cases[i].name, cases[i].chapter));
+        assert_string_equal(path, cases[i].path);
+    }
+    memset(name, 'x', sizeof name);
+    name[PATH_MAX - 6] = 0;
+    assert_true(sink_chapter_path(path, name, 0));
+    assert_int_equal(strlen(path), PATH_MAX - 1);
+    name[PATH_MAX - 6] = 'x';
+    name[PATH_MAX - 5] = 0;
+    assert_false(sink_chapter_path(path, name, 0));
+}
+
+static void file_says(const char *path, const char *title, const char *track, sf_count_t n)
+{
+    SF_INFO info = {0};
+    SNDFILE *file = sf_open(path, SFM_READ, &info);
+    assert_non_null(file);
+    assert_true(info.frames == n && info.samplerate == RATE && info.channels == 1);
+    const char *const have[] = {sf_get_string(file, SF_STR_TITLE), sf_get_string(file, SF_STR_ARTIST),
+        sf_get_string(file, SF_STR_ALBUM), sf_get_string(file, SF_STR_TRACKNUMBER)};
+    const char *const wanted[] = {title, "Ann Able", "The book", track};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(have[i] ? have[i] : "", wanted[i]);
+    }
+    sf_close(file);
+}
+
+/* One file for all, with where chapters stand in it; those of a timed book stand nowhere. */
+static void one_file_has_the_whole_book(void **state)
+{
+    static const float pcm[3000];
+    const char *path = support_path("book.ogg");
+    const struct sink_settings settings = {.path = path, .format = "flac", .rate = RATE};
+    struct sink sink;
+    (void)state;
+    for (int timed = 0; timed < 2; timed++) {
+        book.timed = timed != 0;
+        assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+        assert_false(sink.m4b);
+        for (size_t i = 0; i < 70; i++) { /* more than there was room for at first */
+            assert_int_equal(sink_chapter(&sink, i % 2, NULL), UTTER_OK);
+            assert_int_equal(sink_write(&sink, pcm, 10 + i, NULL), UTTER_OK);
+        }
+        assert_int_equal(sink.n_samples, 70 * 10 + 69 * 35);
+        assert_int_equal(sink.n_files, 0);
+        assert_int_equal(sink_close(&sink, go_on, NULL), UTTER_OK);
+        assert_int_equal(sink.n_files, 1);
+        assert_int_equal(sink.n_marks, timed ? 0 : 70);
+        for (size_t i = 0; i < sink.n_marks; i++) {
+            assert_ptr_equal(sink.marks[i].title, chapters[i % 2].title);
+            assert_int_equal(sink.marks[i].begin, 10 * i + i * (i - 1) / 2);
+            assert_int_equal(sink.marks[i].end, 10 * (i + 1) + (i + 1) * i / 2);
+        }
+        assert_int_equal(
+            sink_close(&sink, go_on, NULL), UTTER_OK); /* there is nothing more to complete */
+        assert_int_equal(sink.n_files, 1);
+        sink_fini(&sink);
+        assert_true(!sink.marks && sink.n_marks == 0);
+        file_says(path, "The book", "", 70 * 10 + 69 * 35);
+        unlink(path);
+    }
+    book.timed = false;
+}
+
+static void each_chapter_has_a_file(void **state)
+{
+    static const float pcm[500];
+    const struct sink_settings settings = {.path = support_path("c.flac"), .split = true, .rate = RATE};
+    struct sink sink;
+    (void)state;
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    assert_int_equal(support_count_files(support_folder()), 0);
+    assert_int_equal(sink_chapter(&sink, 0, NULL), UTTER_OK);
+    assert_int_equal(sink.n_files, 0);
+    assert_int_equal(sink_write(&sink, pcm, 500, NULL), UTTER_OK);
+    assert_int_equal(sink_chapter(&sink, 1, NULL), UTTER_OK);
+    assert_int_equal(sink.n_files, 1);
+    assert_int_equal(sink_write(&sink, pcm, 400, NULL), UTTER_OK);
+    assert_int_equal(sink_close(&sink, go_on, NULL), UTTER_OK);
+    assert_int_equal(sink.n_files, 2);
+    assert_int_equal(sink.n_marks, 0);
+    sink_fini(&sink);
+    file_says(support_path("c-0001.flac"), "One", "1", 500);
+    file_says(support_path("c-0002.flac"), chapters[1].title, "2", 400);
+    /* What is not complete is dropped. */
+    unlink(support_path("c-0001.flac"));
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    assert_int_equal(sink_chapter(&sink, 0, NULL), UTTER_OK);
+    sink_fini(&sink);
+    sink_fini(&sink);
+    assert_int_equal(support_count_files(support_folder()), 1);
+    unlink(support_path("c-0002.flac"));
+}
+
+static void files_that_cannot_be_are_told(void **state)
+{
+    static char name[PATH_MAX];
+    struct sink_settings settings = {.path = name, .split = true, .rate = RATE};
+    struct sink sink;
+    utter_error error = {0};
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    assert_int_equal(sink_chapter(&sink, 0, &error), UTTER_E_ARGUMENT);
+    assert_int_equal(strncmp(error.text, "xxxx", 4), 0);
+    sink_fini(&sink);
+    settings = (struct sink_settings){.path = support_path("a.xyz"), .rate = RATE};
+    assert_int_equal(sink_open(&sink, &settings, &book, &error), UTTER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "no sound format 'xyz'"));
+    sink_fini(&sink);
+    settings = (struct sink_settings){.path = support_path("m.wav"), .rate = RATE};
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    support_fail_at(SUPPORT_MALLOC, 1);
+    assert_int_equal(sink_chapter(&sink, 0, &error), UTTER_E_MEMORY);
+    support_fail_off();
+    assert_int_equal(sink.n_marks, 0);
+    sink_fini(&sink);
+}
+
+/* ---- An m4b ---- */
+
+/* Writes its words, a line each, behind those of earlier calls. The first call takes sound until its end; the second
+ * puts the sound and what was written about the book into the file. A file "refuses" keeps from taking a cover, "fails"
+ * from anything but the sound, "ends" even from that; "waits" for whoever stops it. */
+static const char posed[] =
+    "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
+    "done\nout=${last#file:}\n"
+    "[ -e ends ] && exit 1\n"
+    "case \" $* \" in *' pipe:0 '*) exec cat > \"$out\";; esac\n"
+    "[ -e fails ] && exit 1\n"
+    "case \" $* \" in *' 2:v '*) cat folder/*-cover > taken; [ -e refuses ] && exit 1;; esac\n"
+    "[ -e waits ] && exec sleep 600\n"
+    "cat folder/*-sound.m4a folder/*-about > \"$out\"\n";
+
+static char tools[4096], folder[4200], path_before[8192];
+
+static const char *tool(const char *name)
+{
+    static char paths[8][5000];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", tools, name);
+    return path;
+}
+
+static int pose(void **state)
+{
+    (void)state;
+    snprintf(tools, sizeof tools, "%s", support_path("tools"));
+    snprintf(folder, sizeof folder, "%s/folder", tools);
+    snprintf(path_before, sizeof path_before, "%s", getenv("PATH"));
+    if (mkdir(tools, 0700) || mkdir(folder, 0700)) {
+        return -1;
+    }
+    support_write_file(tool("ffmpeg"), posed, sizeof posed - 1);
+    signal(SIGPIPE, SIG_IGN);
+    char path[8192 + 5000];
+    snprintf(path, sizeof path, "/no/where::%s:%s", tools, path_before);
+    return chmod(tool("ffmpeg"), 0700) || setenv("PATH", path, 1);
+}
+
+static int unpose(void **state)
+{
+    (void)state;
+    static const char *const made[] = {
+        "ffmpeg", "words", "taken", "refuses", "fails", "ends", "waits", "out.m4b"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        unlink(tool(made[i]));
+    }
+    return rmdir(folder) || rmdir(tools) || setenv("PATH", path_before, 1);
+}
+
+static void ffmpeg_is_looked_for_in_the_path(void **state)
+{
+    char path[8192];
+    (void)state;
+    assert_true(encoder_is_here());
+    snprintf(path, sizeof path, "%s", getenv("PATH"));
+    static const char *const none[] = {"", ":", "/no/where", "/no/where:/and/there:"};
+    for (int i = 0; i < 4; i++) {
+        setenv("PATH", none[i], 1);
+        assert_false(encoder_is_here());
+    }
+    unsetenv("PATH");
+    assert_false(encoder_is_here());
+    setenv("PATH", tools, 1);
+    assert_true(encoder_is_here());
+    chmod(tool("ffmpeg"), 0600);
+    assert_int_equal(encoder_is_here(), geteuid() == 0 && access(tool("ffmpeg"), X_OK) == 0);
+    chmod(tool("ffmpeg"), 0700);
+    setenv("PATH", path, 1);
+}
+
+static void content_is(const char *path, const char *text, size_t n)
+{
+    size_t bytes;
+    char *have = support_read_file(path, &bytes);
+    assert_non_null(have);
+    if (bytes != n || memcmp(have, text, n) != 0) {
+        fail_msg("\"%s\"\nis not\n\"%s\"", have, text);
+    }
+    free(have);
+}
+
+static const float pcm[] = {0.5f, -0.5f, 1, -2, 1.4f / 32768, -1.6f / 32768};
+static const char sound[] = "\0\x40\0\xc0\xff\x7f\0\x80\1\0\xfe\xff";
+enum { N = 6 };
+
+static struct encoder *open_encoder(int rate)
+{
+    struct encoder *e;
+    utter_error error = {0};
+    encoder_open(&e, &book, folder, rate, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(encoder_write(e, pcm, N, &error), UTTER_OK);
+    return e;
+}
+
+/* The words of both calls, in full: who has another ffmpeg hears nothing else. */
+static void an_m4b_has_chapters_and_a_cover(void **state)
+{
+    static const struct encoder_mark marks[] = {{"One", 0, 4}, {"Two = 2; #x\\y\nz", 4, 6}};
+    static const char about[] =
+        ";FFMETADATA1\ntitle=The book\nalbum=The book\nartist=Ann Able\ngenre=Audiobook\n"
+        "[CHAPTER]\nTIMEBASE=1/22050\nSTART=0\nEND=4\ntitle=One\n"
+        "[CHAPTER]\nTIMEBASE=1/22050\nSTART=4\nEND=6\ntitle=Two \\= 2\\; \\#x\\\\y\\\nz\n";
+    static const char calls[] = "-hide_banner\n-loglevel\nerror\n-xerror\n-y\n-f\ns16le\n-ar\n22050\n-"
+                                "ac\n1\n-i\npipe:0\n-f\nffmetadata\n-i\n"
+                                "file:@-about\n-map\n0:a\n-map_metadata\n1\n-c:a\naac\n-b:a\n48k\n-"
+                                "threads\n1\n-fflags\n+bitexact\n-flags:a\n"
+                                "+bitexact\n-f\nmp4\nfile:@-sound.m4a\n---\n"
+                                "-hide_banner\n-loglevel\nerror\n-xerror\n-y\n-protocol_"
+                                "whitelist\nfile\n-i\nfile:@-sound.m4a\n-f\n"
+                                "ffmetadata\n-i\nfile:@-about\n-f\npng_pipe\n-i\nfile:@-cover\n-map\n2:"
+                                "v\n-disposition:v:0\nattached_pic\n"
+                                "-map\n0:a\n-c\ncopy\n-map_metadata\n1\n-map_chapters\n1\n-fflags\n+"
+                                "bitexact\n-movflags\n+faststart\n-f\nipod\n"
+                                "file:@-whole.m4b\n---\n";
+    const char *path = tool("out.m4b");
+    char words[40000] = "", whole[1024];
+    (void)state;
+    book.cover = cover;
+    book.cover_bytes = sizeof cover;
+    struct encoder *e = open_encoder(22050);
+    assert_int_equal(encoder_close(&e, path, &book, marks, 2, go_on, NULL), UTTER_OK);
+    assert_null(e);
+    memcpy(whole, sound, 2 * N);
+    memcpy(whole + 2 * N, about, sizeof about);
+    content_is(path, whole, 2 * N + sizeof about - 1);
+    content_is(tool("taken"), (const char *)cover, sizeof cover);
+    for (size_t i = 0, n = 0; calls[i]; i++) { /* "@" stands for how each file on the way begins */
+        n += (size_t)(calls[i] == '@' ? snprintf(words + n, sizeof words - n, "%s/encoding-%ld", folder,
+                                            (long)getpid())
+                                      : snprintf(words + n, sizeof words - n, "%c", calls[i]));
+    }
+    content_is(tool("words"), words, strlen(words));
+    assert_int_equal(support_count_files(folder), 0);
+    /* A JPEG, at a rate that deserves more bits. */
+    unlink(tool("words"));
+    cover[0] = 0xFF;
+    e = open_encoder(24000);
+    assert_int_equal(encoder_close(&e, path, &book, marks, 2, go_on, NULL), UTTER_OK);
+    size_t bytes;
+    char *have = support_read_file(tool("words"), &bytes);
+    assert_non_null(strstr(have, "\n-b:a\n64k\n"));
+    assert_non_null(strstr(have, "\n-f\nmjpeg\n"));
+    free(have);
+    cover[0] = 0x89;
+}
+
+/* A picture that ffmpeg does not take is left out; without one nothing is said of it. */
+static void a_cover_may_be_left_out(void **state)
+{
+    const char *path = tool("out.m4b");
+    (void)state;
+    for (int has = 0; has < 2; has++) {
+        unlink(tool("words"));
+        unlink(path);
+        support_write_file(tool("refuses"), "", 0);
+        book.cover = has ? cover : NULL;
+        struct encoder *e = open_encoder(RATE);
+        assert_int_equal(encoder_close(&e, path, &book, NULL, 0, go_on, NULL), UTTER_OK);
+        assert_int_equal(access(path, F_OK), 0);
+        size_t bytes, n_calls = 0, n_covers = 0;
+        char *have = support_read_file(tool("words"), &bytes);
+        for (const char *at = have; (at = strstr(at, "---\n")); at++, n_calls++) {
+        }
+        for (const char *at = have; (at = strstr(at, "png_pipe\n")); at++, n_covers++) {
+        }
+        free(have);
+        assert_int_equal(n_calls, has ? 3 : 2);
+        assert_int_equal(n_covers, has);
+        assert_int_equal(support_count_files(folder), 0);
+    }
+    book.cover = NULL;
+    unlink(tool("refuses"));
+}
+
+static void what_ffmpeg_cannot_is_told(void **state)
+{
+    static const char *const files[] = {"fails", "ends"};
+    const char *path = tool("out.m4b");
+    struct encoder *e;
+    utter_error error = {0};
+    (void)state;
+    unlink(path);
+    for (int i = 0; i < 2; i++) {
+        support_write_file(tool(files[i]), "", 0);
+        if (encoder_open(&e, &book, folder, RATE, NULL)) {
+            fail();
+        }
+        assert_int_equal(encoder_close(&e, path, &book, NULL, 0, go_on, &error), UTTER_E_IO);
+        assert_string_equal(error.text,
+            "ffmpeg cannot make the m4b (what it says stands above; -o NAME.mp3 needs no ffmpeg)");
+        assert_int_equal(support_count_files(folder), 0);
+        assert_int_not_equal(access(path, F_OK), 0);
+        unlink(tool(files[i]));
+    }
+    /* It has ended, and nobody takes the sound: more of it than a pipe holds. */
+    static const float silence[1 << 16];
+    support_write_file(tool("ends"), "", 0);
+    assert_int_equal(encoder_open(&e, &book, folder, RATE, NULL), UTTER_OK);
+    assert_int_equal(encoder_write(e, silence, 1 << 16, &error), UTTER_E_IO);
+    assert_string_equal(error.text, "ffmpeg has ended too early (what it says stands above)");
+    encoder_abort(&e);
+    assert_null(e);
+    encoder_abort(&e);
+    unlink(tool("ends"));
+    /* The book cannot have its name. */
+    e = open_encoder(RATE);
+    assert_int_equal(
+        encoder_close(&e, tool("no/out.m4b"), &book, NULL, 0, go_on, &error), UTTER_E_FILE);
+    assert_ptr_equal(strstr(error.text, tools), error.text);
+    assert_int_equal(support_count_files(folder), 0);
+    /* It is not there, or there is no folder. */
+    char before[8192];
+    snprintf(before, sizeof before, "%s", getenv("PATH"));
+    setenv("PATH", "/no/where", 1);
+    assert_int_equal(encoder_open(&e, &book, folder, RATE, &error), UTTER_E_IO);
+    assert_string_equal(error.text, "ffmpeg cannot be started");
+    setenv("PATH", before, 1);
+    assert_true(encoder_open(&e, &book, "/no/where", RATE, &error) < 0);
+    assert_ptr_equal(strstr(error.text, "/no/where/encoding-"), error.text);
+}
+
+/* Whoever does not wait has all of the sound, without chapters; also while these are put around it. */
+static void nobody_waits_for_chapters(void **state)
+{
+    bool (*const stops[])(void) = {stop, stop_meanwhile, stop_behind};
+    const char *path = tool("out.m4b");
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        unlink(path);
+        unlink(tool("waits"));
+        if (i == 1) {
+            support_write_file(tool("waits"), "", 0);
+        }
+        struct encoder *e = open_encoder(RATE);
+        utter_error error = {0};
+        n_asked = 0;
+        assert_int_equal(encoder_close(&e, path, &book, NULL, 0, stops[i], &error), UTTER_AGAIN);
+        content_is(path, sound, 2 * N);
+        assert_int_equal(support_count_files(folder), 0);
+    }
+}
+
+static void a_dropped_m4b_leaves_nothing(void **state)
+{
+    (void)state;
+    unlink(tool("out.m4b"));
+    struct sink sink;
+    const struct sink_settings settings = {
+        .path = tool("out.m4b"), .format = "m4b", .rate = RATE, .folder = folder};
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    assert_true(sink.m4b);
+    assert_int_equal(sink_write(&sink, pcm, N, NULL), UTTER_OK);
+    sink_fini(&sink);
+    assert_int_equal(support_count_files(folder), 0);
+    assert_int_not_equal(access(tool("out.m4b"), F_OK), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+        assert_int_equal(sink_chapter(&sink, 0, NULL), UTTER_OK);
+        assert_int_equal(sink_write(&sink, pcm, N, NULL), UTTER_OK);
+        assert_int_equal(sink_close(&sink, i ? stop : go_on, NULL), i ? UTTER_AGAIN : UTTER_OK);
+        assert_int_equal(sink.n_files, 1); /* it is a file, with chapters or without */
+        assert_int_equal(sink.n_samples, N);
+        assert_true(sink.marks[0].begin == 0 && sink.marks[0].end == N);
+        sink_fini(&sink);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest files[] = {
+        cmocka_unit_test(a_chapters_file_has_its_number),
+        cmocka_unit_test(one_file_has_the_whole_book),
+        cmocka_unit_test(each_chapter_has_a_file),
+        cmocka_unit_test(files_that_cannot_be_are_told),
+    };
+    const struct CMUnitTest m4b[] = {
+        cmocka_unit_test(ffmpeg_is_looked_for_in_the_path),
+        cmocka_unit_test(an_m4b_has_chapters_and_a_cover),
+        cmocka_unit_test(a_cover_may_be_left_out),
+        cmocka_unit_test(what_ffmpeg_cannot_is_told),
+        cmocka_unit_test(nobody_waits_for_chapters),
+        cmocka_unit_test(a_dropped_m4b_leaves_nothing),
+    };
+    return cmocka_run_group_tests_name("sound files of books", files, NULL, NULL) +
+           cmocka_run_group_tests_name("m4b", m4b, pose, unpose);
+}
