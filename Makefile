@@ -308,6 +308,7 @@ $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 
 $(B)/book.a: $(BOOK_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
+$(B)/tests/book/test_book_answer: ALL_LDFLAGS += -Wl,--wrap=jail_run
 # As the program is linked: a name of a book may be one of the library's rooms, too.
 $(B)/tests/book/%: $(B)/tests/book/%.o $(B)/tests/support.o $(BASE_OBJ) $(B)/book.a $(B)/server.a $(B)/libutter.a
 ifneq ($(PORTABLE),)

@@ -104,7 +104,24 @@ static void too_short(void **state)
         assert_int_equal(mel_features(&mels, &n_mels, pcm, n, &error), UTTER_E_ARGUMENT);
         assert_null(mels);
         assert_int_equal(n_mels, 0);
-        assert_non_null(strstr(error.text, "needs 0.053 s"));
+        assert_string_equal(error.text,
+            n ? "a recording of 0.053 s is too short for the speaker encoder, which needs 0.053 s"
+              : "a recording of 0.000 s is too short for the speaker encoder, which needs 0.053 s");
+    }
+}
+
+static void without_memory_there_are_none(void **state)
+{
+    (void)state;
+    float pcm[1280] = {0}, *mels = (float *)1;
+    size_t n_mels = 3;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        utter_status status = mel_features(&mels, &n_mels, pcm, 1280, NULL);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        assert_int_equal(mels != NULL, status == UTTER_OK);
+        assert_int_equal(n_mels, status ? 0 : 5);
+        memory_free(mels);
     }
 }
 
@@ -114,6 +131,7 @@ int main(void)
         cmocka_unit_test(features_by_definition),
         cmocka_unit_test(silence),
         cmocka_unit_test(too_short),
+        cmocka_unit_test(without_memory_there_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

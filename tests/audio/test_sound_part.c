@@ -123,6 +123,23 @@ static void the_part_with_the_least_silence(void **state)
     }
 }
 
+/* Half a second may be a sample more than what is read at once. */
+static void any_rate_is_listened_to(void **state)
+{
+    enum { RATE = 8194, N = 21 * RATE };
+    const struct sound_limits limits = {.seconds = 20};
+    float *x = calloc(N, sizeof *x);
+    size_t bytes;
+    (void)state;
+    for (int t = 3 * RATE; t < N; t++) {
+        x[t] = t % 2 ? 0.1f : -0.1f;
+    }
+    uint8_t *data = make_file("r.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, RATE, 1, x, N, &bytes);
+    refused(data, bytes, &limits, "go from 3 s to 18 s");
+    free(data);
+    free(x);
+}
+
 /* Twenty minutes are listened to: of the loud seconds all but the last one. */
 static void what_is_far_behind_is_not_proposed(void **state)
 {
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_part),
         cmocka_unit_test(the_loud_part_is_proposed),
         cmocka_unit_test(the_part_with_the_least_silence),
+        cmocka_unit_test(any_rate_is_listened_to),
         cmocka_unit_test(what_is_far_behind_is_not_proposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,6 +137,7 @@ static void every_encoding_of_unicode(void **state)
         assert_string_equal(
             read_back("a.html", "<meta charset=latin1><p>\xE9", 25), ";;|/1@[0 0]:\xC3\xA9");
     }
+    assert_string_equal(read_back("a.txt", "\xFF\xFE", 2), ": there is no text in it");
     assert_string_equal(read_back("a.txt", "\xFF\xFEh\0x", 5), ": it is not whole UTF-16");
     assert_string_equal(read_back("a.txt", "\xFF\xFE\0\xDE\0\xDE", 6), ": it is not whole UTF-16");
     assert_string_equal(read_back("a.txt", "ab\xE9", 3),

@@ -216,6 +216,7 @@ static void a_page_is_read_in_its_encoding(void **state)
         {"<?xml?><p>encoding='windows-1251'\xE9", 34, "/1:encoding='windows-1251'\xC3\xA9"},
         {"\xFF\xFEh\0i\0", 6, "/1:hi"},
         {"\xFE\xFF\0h\0i", 6, "/1:hi"},
+        {"\xFF\xFE", 2, ""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

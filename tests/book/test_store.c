@@ -267,6 +267,7 @@ static void what_cannot_be_kept_is_told(void **state)
     store_close(&store);
     support_write_file(folder, "x", 1); /* no folder */
     assert_true(store_open(&store, folder, &about, false, &error) < 0);
+    assert_ptr_equal(strstr(error.text, inside("manifest.jsonl: cannot write")), error.text);
     store_close(&store);
     unlink(folder);
     SUPPORT_EACH_FAILURE(SUPPORT_WRITE, n)

@@ -24,7 +24,7 @@ static inline uint32_t zip_crc(const unsigned char *bytes, size_t n)
     return ~crc;
 }
 
-static inline char *zip_put(char *at, uint32_t value, int bytes)
+static inline char *zip_put(char *at, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++) {
         *at++ = (char)(value >> 8 * i);
