@@ -103,9 +103,10 @@ static void the_part_with_the_least_silence(void **state)
         {-30, -25, 30, 60, "go from 15 s to 30 s"},
         {-30, -25, 29, 59, "go from 14.5 s to 29.5 s"},
         {-90, -25, 20, 25, "longer than 20 s (take a part of it)"}, /* 5.8 dB on the mean */
+        {-90, -25, 20, 28, "longer than 20 s (take a part of it)"}, /* 9.3 dB: silence adds nothing */
         {-90, -25, 20, 29, "go from 0 s to 15 s"},                  /* 10.5 dB */
         {-50.5, 0, 0, 0, "longer than 20 s (take a part of it)"},
-        {-49, 0, 0, 0, "go from 0 s to 15 s"},
+        {-50.45, 0, 0, 0, "go from 0 s to 15 s"},
         {-19, -1, 30, 60, "go from 0 s to 15 s"}, /* both are loud enough */
         {-21, -1, 30, 60, "go from 15 s to 30 s"},
     };

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -52,6 +53,20 @@ static void test_reads_and_answers(void **state)
     assert_int_equal(n, 4);
     assert_memory_equal(answer, "\177ELF", 4);
     memory_free(answer);
+}
+
+/* The process that asks goes on, and the other one ends: else the tests here would end in silence. */
+static int see_that_one_goes_on(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    int how;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(run(parse_head, &answer, &n) == UTTER_OK && n == 4 ? 42 : 1);
+    }
+    return waitpid(pid, &how, 0) == pid && WIFEXITED(how) && WEXITSTATUS(how) == 42 ? 0 : -1;
 }
 
 /* A letter for each thing that could be done. */
@@ -201,5 +216,5 @@ int main(void)
         cmocka_unit_test(test_gets_no_new_rights),
         cmocka_unit_test(test_failures_are_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, see_that_one_goes_on, NULL);
 }

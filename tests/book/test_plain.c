@@ -402,8 +402,8 @@ static void timed(const char *text, const char *wanted)
 static void subtitles_have_times(void **state)
 {
     (void)state;
-    timed("1\n01:02:03,456 --> 01:02:04,5\nHi.\n\n2\n00:05.25-->00:06 align:start\nBye.",
-        "1[3723.4560 3724.5000]Hi.|2[5.2500 6.0000]Bye.");
+    timed("1\n01:02:03,456 --> 01:02:04,5\nHi.\n\n2\n00:05.25-->10:06 align:start\nBye.",
+        "1[3723.4560 3724.5000]Hi.|2[5.2500 606.0000]Bye.");
     timed(" \t0:01 \t-->\t0:01\nHi.\n", "1[1.0000 1.0000]Hi.");
     timed("100:00:00 --> 100:00:00\nHi.", "1[360000.0000 360000.0000]Hi.");
     timed("0:099999 --> 0:099999.75\nx", "1[99999.0000 99999.7500]x");

@@ -32,6 +32,7 @@ static void test_prefix(void **state)
     static const char *const cases[][2] = {
         {"No tags. ", ""},
         {"[lang:german] [voice:miles] ", "[voice:miles][lang:german]"},
+        {"[volume:soft] [rate:2] [lang:de] [voice:m] ", "[voice:m][lang:de][rate:2][volume:soft]"},
         {"[voice:miles] [/voice] ", ""},
         {"[voice:miles] [voice:] ", ""},
         {"[voice:miles] [voice:default] ", ""},

@@ -189,6 +189,19 @@ static void without_memory_it_says_so(void **state)
     }
 }
 
+/* Whatever of it there is no memory for. */
+static void effects_are_there_whole_or_not(void **state)
+{
+    static const struct effects_settings settings = {.speed = 1.5, .volume = 1, .sample_rate = 16000};
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct effects *e = effects_new(&settings, RATE);
+        assert_int_equal(e != NULL, !support_failed());
+        effects_free(e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +212,7 @@ int main(void)
         cmocka_unit_test(another_speed_has_the_same_pitch),
         cmocka_unit_test(what_changes_the_samples_is_not_light),
         cmocka_unit_test(without_memory_it_says_so),
+        cmocka_unit_test(effects_are_there_whole_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

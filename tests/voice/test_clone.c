@@ -147,6 +147,9 @@ static void samples_are_numbers_and_not_too_many(void **state)
         pcm[n - 1] = bad[i];
         samples_refused(pcm, n, 1, "sample 15999 of the recording is not a number");
         pcm[n - 1] = before;
+        pcm[0] = bad[i];
+        samples_refused(pcm, n, 2, "sample 0 of the recording is not a number");
+        pcm[0] = 0;
     }
     memset(even, 0, n * sizeof *even);
     even[7] = -9.99e-4f;

@@ -122,6 +122,11 @@ static void a_long_list_of_presets_is_cut(void **state)
     assert_int_equal(voice_new_preset(&voice, &config, "x", &error), UTTER_E_ARGUMENT);
     assert_int_equal(error.code, UTTER_E_ARGUMENT);
     assert_non_null(strstr(error.text, "known: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbb"));
+    static char endless[1 << 16];
+    memset(endless, 'e', sizeof endless - 1);
+    voices[1].name = endless;
+    assert_int_equal(voice_new_preset(&voice, &config, "x", &error), UTTER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "known: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, eee"));
 }
 
 /* What is there to be copied is copied; without codes there is no transcript either. */
