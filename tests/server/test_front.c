@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Conversations with a whole front end, from the socket to the answer, every byte of them: tests/server/front/NAME.txt.
+ * A line there is what the client sends:
+ *     > GET /path                  a request without a body
+ *     > POST /path {"a": 1}        a request with one
+ *     > + Name: value              (before either) one more field of its head
+ *     > SOCKET /path               a WebSocket, which stays until the next request
+ *     > {"a": 1}                   a message on it
+ *     > ~ words                    the client waits until it has been told this
+ * or "< ", what the client was told. Times are told as 0, sounds by their length and a sum.
+ *     build/release/tests/server/test_front NAME
+ * prints the conversation as it is now, for a change that is wanted. */
+#include <ctype.h>
+
+#include "tests/server/posed_front.h"
+
+enum { MOST = 1 << 20, LONG_S = 6 };
+
+struct client {
+    int socket;
+    bool is_socket, has_head, has_ended;
+    char fields[500]; /* of the next head */
+    uint8_t in[MOST]; /* has come, and is not told yet */
+    size_t n;
+    char told[MOST]; /* since the last thing that was sent */
+    size_t n_told;
+};
+static struct client client = {.socket = -1};
+static char spoken[MOST]; /* the conversation as it is */
+static size_t n_spoken;
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    n_spoken += (size_t)vsnprintf(spoken + n_spoken, sizeof spoken - n_spoken, format, list);
+    va_end(list);
+    assert_true(n_spoken < sizeof spoken);
+}
+
+/* ---- What the client is told ---- */
+
+static unsigned sum_of(const void *bytes, size_t n)
+{
+    unsigned sum = 2166136261u;
+    for (size_t i = 0; i < n; i++) {
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * 16777619u;
+    }
+    return sum;
+}
+
+/* So many letters of base64. */
+static size_t base64_bytes(const char *at)
+{
+    return strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=");
+}
+
+/* Whether a number follows that is another one each time. */
+static size_t time_before(const char *line, const char *at)
+{
+    static const char *const names[] = {"dur=", "queue_ms\":", "first_ms\":", "total_ms\":", "\"pid\":",
+        "utter/", "version\":\"", "Content-Length: ", "Retry-After: ", "retry-after-ms: "};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if ((size_t)(at - line) >= n && strncmp(at - n, names[i], n) == 0) {
+            return strspn(at, "0123456789.-e");
+        }
+    }
+    return 0;
+}
+
+/* What nearly every head holds, told once in a conversation. */
+static bool is_told(const char *line, size_t n)
+{
+    static const char *const usual[] = {"Server: utter/", "Cache-Control: no-cache",
+        "X-Accel-Buffering: no", "X-Content-Type-Options: nosniff", "Connection: close",
+        "x-request-id: req-boot-"};
+    bool is_usual = false;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        is_usual =
+            is_usual || (n >= strlen(usual[i]) && strncmp(line, usual[i], strlen(usual[i])) == 0);
+    }
+    return is_usual && posed.n_requests > 1;
+}
+
+/* One line. */
+static void tell_line(const char *line, size_t n)
+{
+    if (is_told(line, n)) {
+        return;
+    }
+    note("<%s", n ? " " : "");
+    char *copy = strndup(line, n);
+    assert_non_null(copy);
+    for (const char *at = copy; *at;) {
+        size_t time = time_before(copy, at), letters = base64_bytes(at);
+        if (time > 0) {
+            note("0");
+            at += time;
+        } else if (letters > 200) {
+            note("(%zu letters, %08x)", letters, sum_of(at, letters));
+            at += letters;
+        } else {
+            note("%c", *at++);
+        }
+    }
+    note("\n");
+    free(copy);
+}
+
+static void tell(const uint8_t *bytes, size_t n)
+{
+    bool is_text = websocket_is_utf8(bytes, n);
+    for (size_t i = 0; i < n; i++) {
+        is_text = is_text && (bytes[i] >= ' ' || isspace(bytes[i]));
+    }
+    assert_true(client.n_told + n < MOST);
+    memcpy(client.told + client.n_told, bytes, n);
+    client.n_told += n;
+    if (!is_text) {
+        note("< (%zu bytes, %08x)\n", n, sum_of(bytes, n));
+        return;
+    }
+    for (const char *at = (const char *)bytes, *end = at + n; at < end;) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at)), *stop = feed ? feed : end;
+        tell_line(at, (size_t)(stop - at) - (feed && feed > at && feed[-1] == '\r'));
+        at = stop + 1;
+    }
+}
+
+static void forget(size_t n)
+{
+    client.n -= n;
+    memmove(client.in, client.in + n, client.n);
+}
+
+/* The head, and the body as one. */
+static void tell_answer(void)
+{
+    const char *end = memmem(client.in, client.n, "\r\n\r\n", 4);
+    assert_non_null(end);
+    size_t n_head = (size_t)(end - (const char *)client.in) + 4, n_body = 0;
+    bool chunked = memmem(client.in, n_head, "chunked", 7) != NULL;
+    const char *length = memmem(client.in, n_head, "Content-Length: ", 16);
+    assert_true(!length || client.n == n_head || strtoul(length + 16, NULL, 10) == client.n - n_head);
+    tell(client.in, n_head);
+    forget(n_head);
+    if (client.is_socket) {
+        return;
+    }
+    uint8_t *body = malloc(client.n + 1);
+    assert_non_null(body);
+    while (chunked && client.n > 0) {
+        char *data;
+        size_t bytes = strtoul((const char *)client.in, &data, 16);
+        if (bytes == 0) {
+            break;
+        }
+        forget((size_t)((uint8_t *)data - client.in) + 2);
+        memcpy(body + n_body, client.in, bytes);
+        n_body += bytes;
+        forget(bytes + 2);
+    }
+    tell(body, n_body);
+    tell(client.in, client.n);
+    client.n = 0;
+    free(body);
+}
+
+/* Frames that are whole. */
+static void tell_frames(void)
+{
+    while (client.n >= 2) {
+        size_t n_number = (client.in[1] & 127) == 126 ? 2 : (client.in[1] & 127) == 127 ? 8 : 0;
+        uint64_t bytes = client.in[1] & 127;
+        for (size_t i = 0; i < n_number; i++) {
+            bytes = (i ? bytes << 8 : 0) | client.in[2 + i];
+        }
+        if (client.n < 2 + n_number + bytes) {
+            return;
+        }
+        uint8_t *at = client.in + 2 + n_number;
+        if ((client.in[0] & 15) == 8) {
+            note("< close %d ", bytes ? at[0] << 8 | at[1] : 0);
+            note("%.*s\n", bytes ? (int)bytes - 2 : 0, (const char *)at + 2);
+        } else {
+            tell(at, (size_t)bytes);
+        }
+        forget(2 + n_number + (size_t)bytes);
+    }
+}
+
+/* Takes what has come, and lets the front end work. */
+static void listen_more(void)
+{
+    ssize_t n = recv(client.socket, client.in + client.n, MOST - client.n, 0);
+    client.n += n > 0 ? (size_t)n : 0;
+    client.has_ended = n == 0 || (n < 0 && errno != EAGAIN);
+    if (client.is_socket && !client.has_head && memmem(client.in, client.n, "\r\n\r\n", 4)) {
+        client.is_socket = memmem(client.in, client.n, " 101 ", 5) != NULL; /* else it is refused */
+        client.has_head = true;
+        if (client.is_socket) {
+            tell_answer();
+        }
+    }
+    if (client.is_socket && client.has_head) {
+        tell_frames();
+    }
+    posed_turn();
+}
+
+/* Until the client has been told this; NULL: until the connection is closed. */
+static void listen_until(const char *words)
+{
+    const double until = clock_seconds() + LONG_S;
+    do {
+        listen_more();
+    } while (clock_seconds() < until && !client.has_ended &&
+             !(words && memmem(client.told, client.n_told, words, strlen(words))));
+    if (clock_seconds() >= until) {
+        fail_msg("'%s' is not told, but: %s", words ? words : "the end",
+            spoken + (n_spoken > 600 ? n_spoken - 600 : 0));
+    }
+    if (!client.is_socket && client.n > 0) {
+        tell_answer();
+    }
+}
+
+static void hang_up(void)
+{
+    if (client.socket >= 0) {
+        close(client.socket);
+        for (double until = clock_seconds() + LONG_S; clock_seconds() < until && posed.n_conns > 0;) {
+            posed_turn();
+        }
+    }
+    client.socket = -1;
+    client.is_socket = client.has_head = client.has_ended = false;
+    client.n = client.n_told = 0;
+}
+
+/* ---- What it sends ---- */
+
+static void send_bytes(const void *bytes, size_t n)
+{
+    assert_int_equal(send(client.socket, bytes, n, MSG_NOSIGNAL), n);
+}
+
+static void connect_client(void)
+{
+    static const struct sockaddr from = {.sa_family = AF_UNIX};
+    int pair[2];
+    hang_up();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    assert_non_null(conn_new(&posed, &route_service, pair[0], &from));
+    client.socket = pair[1];
+}
+
+static void send_request(const char *line)
+{
+    static char head[10000];
+    char path[1000] = "", method[20] = "";
+    int used = 0;
+    sscanf(line, "%19s %999s %n", method, path, &used);
+    const char *body = line + used;
+    connect_client();
+    client.is_socket = strcmp(method, "SOCKET") == 0;
+    int n = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\n%s%s", client.is_socket ? "GET" : method,
+        path, strstr(client.fields, "Host:") ? "" : "Host: localhost\r\n", client.fields);
+    client.fields[0] = 0;
+    if (client.is_socket) {
+        n += snprintf(head + n, sizeof head - (size_t)n,
+            "Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n");
+    } else {
+        n += snprintf(head + n, sizeof head - (size_t)n,
+            "Connection: close\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+    }
+    send_bytes(head, (size_t)n);
+    listen_until(client.is_socket ? "\r\n\r\n" : NULL);
+}
+
+static void send_message(const char *text)
+{
+    static const uint8_t mask[4];
+    const size_t n = strlen(text);
+    const uint8_t head[] = {0x81, 0x80 | 126, (uint8_t)(n >> 8), (uint8_t)n},
+                  little[] = {0x81, (uint8_t)(0x80 | n)};
+    client.n_told = 0;
+    n < 126 ? send_bytes(little, sizeof little) : send_bytes(head, sizeof head);
+    send_bytes(mask, sizeof mask);
+    send_bytes(text, n);
+}
+
+static void act(const char *line)
+{
+    if (line[0] == '+') {
+        snprintf(client.fields + strlen(client.fields), sizeof client.fields - strlen(client.fields),
+            "%s\r\n", line + 2);
+    } else if (line[0] == '~') {
+        listen_until(strcmp(line, "~ the end") == 0 ? NULL : line + 2);
+    } else if (line[0] == '{' || line[0] == '[') {
+        send_message(line);
+    } else {
+        send_request(line);
+    }
+}
+
+/* Plays what the client sends; `spoken` is the whole conversation then. */
+static char *play(const char *name)
+{
+    static char text[MOST];
+    char path[200];
+    snprintf(path, sizeof path, "tests/server/front/%s.txt", name);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        fail_msg("%s: %s", path, strerror(errno));
+    }
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    char *copy = strdup(text), *rest = copy, *line;
+    n_spoken = 0;
+    spoken[0] = 0;
+    posed_keys = strcmp(name, "keys") == 0 ? "tests/server/front/keys" : NULL;
+    posed_begin();
+    while ((line = strsep(&rest, "\n"))) {
+        if (line[0] != '<' && (line[0] || rest)) {
+            note("%s\n", line);
+        }
+        if (line[0] == '>') {
+            act(line + 2);
+        }
+    }
+    hang_up();
+    posed_end();
+    free(copy);
+    return text;
+}
+
+static void check(const char *name)
+{
+    const char *want = play(name), *got = spoken;
+    while (*want && *want == *got) {
+        want++, got++;
+    }
+    if (*want != *got) { /* from the beginning of the line */
+        while (got > spoken && got[-1] != '\n') {
+            got--, want--;
+        }
+        fail_msg("%s: told\n%.*s\ninstead of\n%.*s", name, (int)strcspn(got, "\n"), got,
+            (int)strcspn(want, "\n"), want);
+    }
+}
+
+#define CONVERSATION(name)                                                                             \
+    static void name(void **state)                                                                     \
+    {                                                                                                  \
+        (void)state;                                                                                   \
+        check(#name);                                                                                  \
+    }
+CONVERSATION(speech)
+CONVERSATION(session)
+CONVERSATION(elevenlabs)
+CONVERSATION(cartesia)
+CONVERSATION(deepgram)
+CONVERSATION(about)
+CONVERSATION(keys)
+
+int main(int n, char **arguments)
+{
+    if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
+        return posed_worker(atoi(arguments[2]), posed_answer_all);
+    }
+    if (n == 2) {
+        play(arguments[1]);
+        return fputs(spoken, stdout) < 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(speech),
+        cmocka_unit_test(session),
+        cmocka_unit_test(elevenlabs),
+        cmocka_unit_test(cartesia),
+        cmocka_unit_test(deepgram),
+        cmocka_unit_test(about),
+        cmocka_unit_test(keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
