@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -21,12 +22,14 @@
 #include "server/front/route.h"
 #include "server/loop/jobs.h"
 #include "server/loop/links.h"
+#include "server/loop/spawn.h"
 #include "server/speech/admission.h"
 #include "server/speech/speech.h"
-#include "server/speech/voices.h"
+#include "server/speech/voices_parts.h"
 #include "tests/server/posed_worker.h"
+#include "voice/voice.h"
 
-enum { POSED_RATE = 24000, POSED_FRAME = 1920, POSED_SPEECHES = 8 };
+enum { POSED_RATE = 24000, POSED_FRAME = 1920, POSED_SPEECHES = 8, POSED_WIDTH = 8 };
 
 /* ---- The worker ---- */
 
@@ -129,7 +132,7 @@ static inline void posed_answer_all(struct wire_out *out, const struct wire_mess
     if (m->kind == WIRE_HELLO && wire_get_hello(&hello, m)) {
         const struct wire_beat beat = {.capacity = 4};
         const struct wire_ready ready = {.version = WIRE_VERSION,
-            .kind_name = "custom_voice",
+            .kind_name = hello.voices ? "base" : "custom_voice",
             .size_name = "0b6",
             .device = "cuda",
             .kernels = "frame",
@@ -140,8 +143,9 @@ static inline void posed_answer_all(struct wire_out *out, const struct wire_mess
             .lanes = 4,
             .threads = 1,
             .memory_bytes = 1000,
+            .width = POSED_WIDTH,
             .voices = {"clara", "miles"},
-            .n_voices = 2,
+            .n_voices = hello.voices ? 0 : 2,
             .languages = {"english", "german"},
             .n_languages = 2};
         wire_put_beat(out, &beat);
@@ -159,10 +163,40 @@ static inline void posed_answer_all(struct wire_out *out, const struct wire_mess
     }
 }
 
+/* ---- The process that makes a voice ---- */
+
+/* Of a recording "good" there is one; of any other a sentence says why not. */
+static inline int posed_clone(char **arguments)
+{
+    static const float vector[POSED_WIDTH];
+    char name[8000], sound[4096], told[4096], made[4096], bytes[100] = "";
+    ssize_t n = read(SPAWN_SOCKET, name, sizeof name - 1);
+    snprintf(sound, sizeof sound, "%s.sound", arguments[1]);
+    snprintf(told, sizeof told, "%s.json", arguments[1]);
+    snprintf(made, sizeof made, "%s" VOICE_ENDING, arguments[1]);
+    FILE *file = fopen(sound, "r");
+    utter_voice *voice;
+    if (n <= 0 || !file || fread(bytes, 1, sizeof bytes - 1, file) == 0) {
+        return 2;
+    }
+    if (strncmp(bytes, "good", 4) != 0) {
+        fprintf(stderr, "%s is no sound\nand more\n", bytes);
+        return strncmp(bytes, "bad", 3) == 0 ? 1 : 2;
+    }
+    if (voice_new_clone(&voice, name, vector, POSED_WIDTH, NULL, 0, 0, NULL, NULL) != UTTER_OK) {
+        return 2;
+    }
+    bool once = strcmp(made, arguments[2]) == 0;
+    return (once ? utter_voice_save(voice, made, NULL)
+                 : told_save(voice, arguments[2], access(told, F_OK) == 0 ? told : NULL, made, NULL)) !=
+           UTTER_OK;
+}
+
 /* ---- The front end ---- */
 
 static struct server posed;
-static const char *posed_keys; /* a file with keys, or NULL */
+static const char *posed_keys;   /* a file with keys, or NULL */
+static const char *posed_voices; /* a folder of voices, or NULL */
 
 static inline void posed_dispatch(struct link *l)
 {
@@ -171,7 +205,12 @@ static inline void posed_dispatch(struct link *l)
 
 static inline void posed_turn(void)
 {
+    int status;
     event_base_loop(posed.base, EVLOOP_NONBLOCK);
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        voices_reap(&posed, pid, status);
+        links_reap(&posed, pid, status);
+    }
     links_tick(&posed, clock_seconds());
     usleep(100);
 }
@@ -190,6 +229,7 @@ static inline void posed_begin(void)
         .patience_ms = 60000,
         .quiet = true};
     options.key_file = posed_keys;
+    options.voices = posed_voices;
     posed = (struct server){.options = &options,
         .model_id = "posed",
         .boot = "boot",
@@ -214,7 +254,8 @@ static inline void posed_begin(void)
 
 static inline void posed_end(void)
 {
-    for (double until = clock_seconds() + 60; clock_seconds() < until && posed.n_conns > 0;) {
+    for (double until = clock_seconds() + 60;
+         clock_seconds() < until && posed.n_conns + posed.n_running + posed.n_queued > 0;) {
         posed_turn();
     }
     assert_int_equal(posed.n_conns, 0);

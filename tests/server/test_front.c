@@ -58,8 +58,9 @@ static size_t base64_bytes(const char *at)
 /* Whether a number follows that is another one each time. */
 static size_t time_before(const char *line, const char *at)
 {
-    static const char *const names[] = {"dur=", "queue_ms\":", "first_ms\":", "total_ms\":", "\"pid\":",
-        "utter/", "version\":\"", "Content-Length: ", "Retry-After: ", "retry-after-ms: "};
+    static const char *const names[] = {
+        "dur=", "queue_ms\":", "first_ms\":", "total_ms\":", "\"pid\":", "utter/", "version\":\"",
+        "Content-Length: ", "Retry-After: ", "retry-after-ms: ", "created_at\":"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n = strlen(names[i]);
         if ((size_t)(at - line) >= n && strncmp(at - n, names[i], n) == 0) {
@@ -94,6 +95,15 @@ static void tell_line(const char *line, size_t n)
     assert_non_null(copy);
     for (const char *at = copy; *at;) {
         size_t time = time_before(copy, at), letters = base64_bytes(at);
+        const char *folders[] = {posed.voices->folder, posed.voices->temporary};
+        int in = strncmp(at, folders[0], strlen(folders[0])) == 0 && folders[0][0]   ? 0
+                 : strncmp(at, folders[1], strlen(folders[1])) == 0 && folders[1][0] ? 1
+                                                                                     : -1;
+        if (in >= 0) {
+            note("%s", in == 0 ? "VOICES" : "TEMPORARY");
+            at += strlen(folders[in]);
+            continue;
+        }
         if (time > 0) {
             note("0");
             at += time;
@@ -322,6 +332,8 @@ static char *play(const char *name)
     n_spoken = 0;
     spoken[0] = 0;
     posed_keys = strcmp(name, "keys") == 0 ? "tests/server/front/keys" : NULL;
+    char folder[] = P_tmpdir "/utter-front-XXXXXX";
+    posed_voices = strcmp(name, "voices") == 0 ? mkdtemp(folder) : NULL;
     posed_begin();
     while ((line = strsep(&rest, "\n"))) {
         if (line[0] != '<' && (line[0] || rest)) {
@@ -333,6 +345,7 @@ static char *play(const char *name)
     }
     hang_up();
     posed_end();
+    assert_true(!posed_voices || rmdir(folder) == 0); /* nothing of them is left */
     free(copy);
     return text;
 }
@@ -365,15 +378,22 @@ CONVERSATION(cartesia)
 CONVERSATION(deepgram)
 CONVERSATION(about)
 CONVERSATION(keys)
+CONVERSATION(voices)
 
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
         return posed_worker(atoi(arguments[2]), posed_answer_all);
     }
+    if (n == 6 && strcmp(arguments[1], "serve-clone") == 0) {
+        return posed_clone(arguments + 2);
+    }
     if (n == 2) {
         play(arguments[1]);
         return fputs(spoken, stdout) < 0;
+    }
+    if (n > 2) { /* what it is asked for as a process of the server, and cannot: it starts nothing */
+        return 2;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speech),
@@ -383,6 +403,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(deepgram),
         cmocka_unit_test(about),
         cmocka_unit_test(keys),
+        cmocka_unit_test(voices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
