@@ -209,6 +209,12 @@ static bool check_name_is_free(struct server *s, const struct voices_upload *v, 
                r, 409, "name", "a voice '%.80s' is being made (ask again when it is there)", v->name);
 }
 
+/* Of the request that the recording came with. */
+static const char *field_of(bool once)
+{
+    return once ? "ref_audio" : "audio_sample";
+}
+
 static bool check_upload(struct server *s, const struct voices_upload *v, struct refusal *r)
 {
     struct voices *all = s->voices;
@@ -216,7 +222,7 @@ static bool check_upload(struct server *s, const struct voices_upload *v, struct
         return false;
     }
     if (v->sound_bytes == 0 || v->sound_bytes > LIMIT_UPLOAD) {
-        return refuse(r, v->sound_bytes ? 413 : 400, "audio_sample",
+        return refuse(r, v->sound_bytes ? 413 : 400, field_of(v->once),
             "the recording must be 1 byte to %d MiB", LIMIT_UPLOAD >> 20);
     }
     if (v->transcript && strlen(v->transcript) > MAX_TRANSCRIPT) {
@@ -422,7 +428,7 @@ void voices_reap(struct server *s, pid_t pid, int status)
         text[strcspn(text, "\n")] = 0;
         struct refusal r;
         if (WIFSIGNALED(status) || WEXITSTATUS(status) == 1) {
-            refuse(&r, 400, "audio_sample", "the recording: %s", text);
+            refuse(&r, 400, field_of(u->once), "the recording: %s", text);
         } else {
             refuse(&r, 500, NULL, "the voice cannot be made: %s", text);
         }
