@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "server/dialects/wyoming/wyoming.h"
 #include "server/front/keys.h"
 #include "server/front/route.h"
 #include "server/loop/jobs.h"
@@ -197,6 +198,7 @@ static inline int posed_clone(char **arguments)
 static struct server posed;
 static const char *posed_keys;   /* a file with keys, or NULL */
 static const char *posed_voices; /* a folder of voices, or NULL */
+static bool posed_wyoming;       /* it has a port, too */
 
 static inline void posed_dispatch(struct link *l)
 {
@@ -230,6 +232,7 @@ static inline void posed_begin(void)
         .quiet = true};
     options.key_file = posed_keys;
     options.voices = posed_voices;
+    options.wyoming = posed_wyoming ? "tcp://127.0.0.1:0" : NULL;
     posed = (struct server){.options = &options,
         .model_id = "posed",
         .boot = "boot",
@@ -244,7 +247,7 @@ static inline void posed_begin(void)
     posed.jobs = jobs_new(posed.base, 1);
     assert_non_null(posed.jobs);
     assert_true(keys_read(&posed));
-    assert_true(voices_open(&posed));
+    assert_true(voices_open(&posed) && wyoming_open(&posed));
     assert_true(links_open(&posed, &owner));
     for (double until = clock_seconds() + 60; clock_seconds() < until && links_ready(&posed) == 0;) {
         posed_turn();
@@ -255,7 +258,8 @@ static inline void posed_begin(void)
 static inline void posed_end(void)
 {
     for (double until = clock_seconds() + 60;
-         clock_seconds() < until && posed.n_conns + posed.n_running + posed.n_queued > 0;) {
+         clock_seconds() < until &&
+         posed.n_conns + posed.n_wyoming + posed.n_running + posed.n_queued > 0;) {
         posed_turn();
     }
     assert_int_equal(posed.n_conns, 0);
@@ -264,6 +268,7 @@ static inline void posed_end(void)
     assert_int_equal(posed.unsent_bytes, 0);
     links_close(&posed);
     voices_close(&posed);
+    wyoming_close(&posed);
     keys_free(&posed);
     jobs_free(posed.jobs);
     memory_free(posed.ready_bytes);

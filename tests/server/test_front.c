@@ -5,6 +5,7 @@
  *     > POST /path {"a": 1}        a request with one
  *     > + Name: value              (before either) one more field of its head
  *     > SOCKET /path               a WebSocket, which stays until the next request
+ *     > WYOMING                    a client of that port, likewise
  *     > {"a": 1}                   a message on it
  *     > ~ words                    the client waits until it has been told this
  *     > deaf                       from here on sounds are told as such, and several in a row once
@@ -12,14 +13,17 @@
  *     build/release/tests/server/test_front NAME
  * prints the conversation as it is now, for a change that is wanted. */
 #include <ctype.h>
+#include <fcntl.h>
 
+#include "server/dialects/wyoming/wyoming_message.h"
+#include "server/loop/conn/port.h"
 #include "tests/server/posed_front.h"
 
 enum { MOST = 1 << 20, LONG_S = 6 };
 
 struct client {
     int socket;
-    bool is_socket, has_head, has_ended, is_deaf, hears;
+    bool is_socket, has_head, has_ended, is_deaf, hears, is_wyoming;
     char fields[500]; /* of the next head */
     uint8_t in[MOST]; /* has come, and is not told yet */
     size_t n;
@@ -59,8 +63,8 @@ static size_t base64_bytes(const char *at)
 /* Whether a number follows that is another one each time. */
 static size_t time_before(const char *line, const char *at)
 {
-    static const char *const names[] = {
-        "dur=", "queue_ms\":", "first_ms\":", "total_ms\":", "\"pid\":", "utter/", "version\":\"",
+    static const char *const names[] = {"dur=", "queue_ms\":", "first_ms\":", "total_ms\":", "\"pid\":",
+        "utter/", "data_length\":", "version\":\"",
         "Content-Length: ", "Retry-After: ", "retry-after-ms: ", "created_at\":", "total_bytes\":"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n = strlen(names[i]);
@@ -208,6 +212,24 @@ static void tell_frames(void)
     }
 }
 
+/* Events of Wyoming that are whole. */
+static void tell_events(void)
+{
+    struct wyoming_event e;
+    size_t used = 0;
+    while (wyoming_read(&e, client.in, client.n, &used) == WYOMING_EVENT) {
+        size_t n_line = (size_t)((const uint8_t *)memchr(client.in, '\n', client.n) - client.in) + 1,
+               n_data = used - n_line - e.payload_bytes;
+        tell(client.in, n_line);
+        tell(client.in + n_line, n_data);
+        if (e.payload_bytes > 0) {
+            tell(client.in + n_line + n_data, e.payload_bytes);
+        }
+        wyoming_event_fini(&e);
+        forget(used);
+    }
+}
+
 /* Takes what has come, and lets the front end work. */
 static void listen_more(void)
 {
@@ -221,7 +243,9 @@ static void listen_more(void)
             tell_answer();
         }
     }
-    if (client.is_socket && client.has_head) {
+    if (client.is_wyoming) {
+        tell_events();
+    } else if (client.is_socket && client.has_head) {
         tell_frames();
     }
     posed_turn();
@@ -239,7 +263,7 @@ static void listen_until(const char *words)
         fail_msg("'%s' is not told, but: %s", words ? words : "the end",
             spoken + (n_spoken > 600 ? n_spoken - 600 : 0));
     }
-    if (!client.is_socket && client.n > 0) {
+    if (!client.is_wyoming && !client.is_socket && client.n > 0) {
         tell_answer();
     }
 }
@@ -248,12 +272,13 @@ static void hang_up(void)
 {
     if (client.socket >= 0) {
         close(client.socket);
-        for (double until = clock_seconds() + LONG_S; clock_seconds() < until && posed.n_conns > 0;) {
+        for (double until = clock_seconds() + LONG_S;
+             clock_seconds() < until && posed.n_conns + posed.n_wyoming > 0;) {
             posed_turn();
         }
     }
     client.socket = -1;
-    client.is_socket = client.has_head = client.has_ended = false;
+    client.is_wyoming = client.is_socket = client.has_head = client.has_ended = false;
     client.n = client.n_told = 0;
 }
 
@@ -298,6 +323,19 @@ static void send_request(const char *line)
     listen_until(client.is_socket ? "\r\n\r\n" : NULL);
 }
 
+static void come_to_wyoming(void)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof at;
+    hang_up();
+    client.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        getsockname(port_socket(posed.ports[PORT_WYOMING]), (struct sockaddr *)&at, &bytes), 0);
+    assert_int_equal(connect(client.socket, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(fcntl(client.socket, F_SETFL, O_NONBLOCK), 0);
+    client.is_wyoming = true;
+}
+
 static void send_message(const char *text)
 {
     static const uint8_t mask[4];
@@ -305,6 +343,11 @@ static void send_message(const char *text)
     const uint8_t head[] = {0x81, 0x80 | 126, (uint8_t)(n >> 8), (uint8_t)n},
                   little[] = {0x81, (uint8_t)(0x80 | n)};
     client.n_told = 0;
+    if (client.is_wyoming) {
+        send_bytes(text, n);
+        send_bytes("\n", 1);
+        return;
+    }
     n < 126 ? send_bytes(little, sizeof little) : send_bytes(head, sizeof head);
     send_bytes(mask, sizeof mask);
     send_bytes(text, n);
@@ -320,6 +363,8 @@ static void act(const char *line)
             "%s\r\n", line + 2);
     } else if (line[0] == '~') {
         listen_until(strcmp(line, "~ the end") == 0 ? NULL : line + 2);
+    } else if (strcmp(line, "WYOMING") == 0) {
+        come_to_wyoming();
     } else if (line[0] == '{' || line[0] == '[') {
         send_message(line);
     } else {
@@ -345,6 +390,7 @@ static char *play(const char *name)
     posed_keys = strcmp(name, "keys") == 0 ? "tests/server/front/keys" : NULL;
     char folder[] = P_tmpdir "/utter-front-XXXXXX";
     posed_voices = strcmp(name, "voices") == 0 ? mkdtemp(folder) : NULL;
+    posed_wyoming = strcmp(name, "wyoming") == 0;
     posed_begin();
     while ((line = strsep(&rest, "\n"))) {
         if (line[0] != '<' && (line[0] || rest)) {
@@ -390,6 +436,7 @@ CONVERSATION(cartesia)
 CONVERSATION(deepgram)
 CONVERSATION(about)
 CONVERSATION(keys)
+CONVERSATION(wyoming)
 CONVERSATION(coded)
 CONVERSATION(voices)
 
@@ -416,6 +463,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(deepgram),
         cmocka_unit_test(about),
         cmocka_unit_test(keys),
+        cmocka_unit_test(wyoming),
         cmocka_unit_test(coded),
         cmocka_unit_test(voices),
     };
