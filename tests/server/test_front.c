@@ -3,6 +3,7 @@
  * A line there is what the client sends:
  *     > GET /path                  a request without a body
  *     > POST /path {"a": 1}        a request with one
+ *     > ! POST /path {"a": 1}      the same, and it leaves when the work on it has begun
  *     > + Name: value              (before either) one more field of its head
  *     > SOCKET /path               a WebSocket, which stays until the next request
  *     > WYOMING                    a client of that port, likewise
@@ -268,12 +269,19 @@ static void listen_until(const char *words)
     }
 }
 
+/* Something of a client is left. */
+static bool is_busy(void)
+{
+    return posed.n_conns + posed.n_wyoming + posed.n_running + posed.n_queued +
+               posed.voices->n_uploads >
+           0;
+}
+
 static void hang_up(void)
 {
     if (client.socket >= 0) {
         close(client.socket);
-        for (double until = clock_seconds() + LONG_S;
-             clock_seconds() < until && posed.n_conns + posed.n_wyoming > 0;) {
+        for (double until = clock_seconds() + LONG_S; clock_seconds() < until && is_busy();) {
             posed_turn();
         }
     }
@@ -299,7 +307,7 @@ static void connect_client(void)
     client.socket = pair[1];
 }
 
-static void send_request(const char *line)
+static void send_request(const char *line, bool leaves)
 {
     static char head[10000];
     char path[1000] = "", method[20] = "";
@@ -320,6 +328,14 @@ static void send_request(const char *line)
             "Connection: close\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
     }
     send_bytes(head, (size_t)n);
+    if (leaves) {
+        for (double until = clock_seconds() + LONG_S;
+             clock_seconds() < until && posed.n_running + posed.voices->n_uploads == 0;) {
+            posed_turn();
+        }
+        hang_up();
+        return;
+    }
     listen_until(client.is_socket ? "\r\n\r\n" : NULL);
 }
 
@@ -368,7 +384,7 @@ static void act(const char *line)
     } else if (line[0] == '{' || line[0] == '[') {
         send_message(line);
     } else {
-        send_request(line);
+        send_request(line[0] == '!' ? line + 2 : line, line[0] == '!');
     }
 }
 
@@ -436,6 +452,7 @@ CONVERSATION(cartesia)
 CONVERSATION(deepgram)
 CONVERSATION(about)
 CONVERSATION(keys)
+CONVERSATION(gone)
 CONVERSATION(wyoming)
 CONVERSATION(coded)
 CONVERSATION(voices)
@@ -463,6 +480,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(deepgram),
         cmocka_unit_test(about),
         cmocka_unit_test(keys),
+        cmocka_unit_test(gone),
         cmocka_unit_test(wyoming),
         cmocka_unit_test(coded),
         cmocka_unit_test(voices),
