@@ -10,7 +10,7 @@
  *     > {"a": 1}                   a message on it
  *     > ~ words                    the client waits until it has been told this
  *     > deaf                       from here on sounds are told as such, and several in a row once
- * or "< ", what the client was told. Times are told as 0, sounds by their length and a sum.
+ * or "< ", what the client was told. Times are told as 0 or none, sounds by their length and a sum.
  *     build/release/tests/server/test_front NAME
  * prints the conversation as it is now, for a change that is wanted. */
 #include <ctype.h>
@@ -112,7 +112,7 @@ static void tell_line(const char *line, size_t n)
             continue;
         }
         if (time > 0) {
-            note("0");
+            note("%s", strncmp(at, "0,", 2) == 0 ? "none" : "0");
             at += time;
         } else if (letters > 200) {
             note("(%zu letters, %08x)", letters, sum_of(at, letters));
