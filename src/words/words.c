@@ -209,7 +209,9 @@ static void tell(struct words *w, const struct words_tokens *t)
         found = i + 1 < w->segmenter.n && place_word(w, t, i + 1);
         const struct words_place *next = &w->places[i + 1];
         int64_t end = found ? min(next->start, here) : here;
-        tell_word(w, t, i, max(end, w->places[i].start), found ? next->enter : w->path.n);
+        bool shares =
+            found && next->token == w->places[i].token; /* its frames are those of the token */
+        tell_word(w, t, i, max(end, w->places[i].start), found && !shares ? next->enter : w->path.n);
         if (found && i == w->n_final && is_settled(w, i + 1)) {
             w->at[i].final = true;
             w->n_final++;

@@ -94,7 +94,7 @@ static void test_planted(void **state)
     }
 }
 
-/* Words that share a token begin at their part of its time. */
+/* Words that share a token begin at their part of its time, and all of them are said when it is. */
 static void test_shared(void **state)
 {
     enum {
@@ -127,6 +127,7 @@ static void test_shared(void **state)
     in_order(&w);
     for (int i = 0; i < 4; i++) {
         assert_true(fabs((double)w.at[i + 1].start - starts[i] * FRAME) <= 0.6 * FRAME);
+        assert_true(w.at[i].start < w.at[i].end && w.at[i].certainty > 0.5f && !w.at[i].skipped);
     }
     words_fini(&w);
 }
