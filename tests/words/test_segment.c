@@ -68,6 +68,78 @@ static void test_endless(void **state)
     segmenter_fini(&s);
 }
 
+/* At 4,096 bytes. */
+static void test_endless_to_the_byte(void **state)
+{
+    (void)state;
+    static char text[10001];
+    static const uint32_t wanted[] = {4096, 4096, 1808};
+    memset(text, 'a', sizeof text - 1);
+    struct segmenter s = cut(text, 64);
+    assert_int_equal(s.n, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(s.at[i].bytes, wanted[i]);
+        assert_int_equal(s.at[i].weight, wanted[i]);
+    }
+    segmenter_fini(&s);
+}
+
+/* A letter is 1, a digit 4, a character of East Asia that is a word 3. */
+static void test_weights(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "ab \u00e9 3.14 \u4f60 \u30ab \u2167 \u00bd \u05d0\u05d1 x2 cafe\u0301 Z";
+    static const uint32_t wanted[] = {2, 1, 12, 3, 3, 4, 4, 2, 5, 4, 1};
+    struct segmenter s = cut(text, 3);
+    assert_int_equal(s.n, sizeof wanted / sizeof *wanted);
+    for (size_t i = 0; i < s.n; i++) {
+        assert_int_equal(s.at[i].weight, wanted[i]);
+    }
+    segmenter_fini(&s);
+}
+
+/* More words than there is room for at first; each failure is told, and leaves whole words. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    char text[2 * N + 1];
+    for (int i = 0; i < N; i++) {
+        memcpy(text + (size_t)(2 * i), "a ", 3);
+    }
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct segmenter s = {0};
+        utter_error error = {.text = ""};
+        utter_status status = UTTER_OK;
+        for (size_t at = 0; at < 2 * N && !status; at += 100) {
+            status = segmenter_text(&s, text + at, 100, &error);
+        }
+        status = status ? status : segmenter_finish(&s, &error);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        assert_int_equal(error.text[0] != 0, status != UTTER_OK);
+        assert_true(status ? s.n < N : s.n == N);
+        for (size_t i = 0; i < s.n; i++) {
+            assert_true(s.at[i].at == 2 * i && s.at[i].bytes == 1);
+        }
+        segmenter_fini(&s);
+    }
+}
+
+/* A line's end and marks but quotes; what is no mark, and what stands before all words, is none. */
+static void test_marks(void **state)
+{
+    (void)state;
+    static const bool wanted[] = {false, false, false, false, true, true, false, true, true, false};
+    struct segmenter s = cut("...a b' c\" d\u2019 e\nf - g + h\u3002i (j", 1);
+    assert_int_equal(s.n, sizeof wanted / sizeof *wanted);
+    for (size_t i = 0; i < s.n; i++) {
+        assert_int_equal(s.at[i].breathes, wanted[i]);
+    }
+    segmenter_fini(&s);
+}
+
 static void test_pauses(void **state)
 {
     (void)state;
@@ -85,6 +157,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_endless_to_the_byte),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
