@@ -287,13 +287,18 @@ oracle: all checkpoints ## goldens from the official package, compared with the 
 OBJECTS_FIRST = $(filter %.o,$^) $(filter %.a,$^)
 WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
 # Outside libraries make theirs as ever, also where they are archives: our objects are linked, with --wrap, before they come.
-$(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 ifneq ($(PORTABLE),)
+define link_test
 	$(CC) -r -nostdlib $(WRAP) $(OBJECTS_FIRST) -o $@.wrapped
-	$(CC) $(ALL_LDFLAGS) $@.wrapped $(LIBS) -lcmocka -o $@
+	$(CC) $(ALL_LDFLAGS) $@.wrapped $(1) $(LIBS) -lcmocka -o $@
+endef
 else
-	$(CC) $(ALL_LDFLAGS) $(WRAP) $(OBJECTS_FIRST) $(LIBS) -lcmocka -o $@
+define link_test
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $(OBJECTS_FIRST) $(1) $(LIBS) -lcmocka -o $@
+endef
 endif
+$(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
+	$(call link_test)
 $(filter $(B)/tests/reading/% $(B)/tests/words/%,$(TESTS)): $(PLAIN_KERNELS)
 # The kernels on tiles of a machine that has none.
 $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
@@ -317,6 +322,15 @@ ifneq ($(PORTABLE),)
 else
 	$(CC) $(ALL_LDFLAGS) $(WRAP) $(OBJECTS_FIRST) $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -lcmocka -o $@
 endif
+
+# The program's rooms for tests of them, linked as the program is: names of the library's own may come twice.
+$(B)/program.a: $(filter-out $(R)/cli/main.o,$(CLI_OBJ)) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
+	@rm -f $@; $(AR) rcsT $@ $^
+$(filter $(B)/tests/job/% $(B)/tests/cli/%,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
+	$(call link_test,$(SERVER_LIBS) $(BOOK_LIBS))
+$(B)/tests/job/test_results_s3: WRAP += $(foreach f,s3_store_open s3_store_close s3_do s3_list,-Wl$(comma)--wrap=$(f))
+$(addprefix $(B)/tests/job/,test_worker test_worker_ends): WRAP += -Wl,--wrap=clock_gettime
+$(B)/tests/cli/test_times: WRAP += -Wl,--wrap=utter_reading_words
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
 # fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A queue that is a folder: what waits, whose it is, what became of it, and what a death leaves behind. */
+#include "tests/support.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "job/queue.h"
+#include "job/queue_folder.h"
+
+static const char name[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/* A key that begins with the number, and its line. */
+static void make_line(char key[IDENTITY_SIZE], char wire[256], unsigned number, const char *rest)
+{
+    snprintf(key, IDENTITY_SIZE, "%015x%049x", number, number);
+    snprintf(wire, 256, "{\"key\":\"%s\",\"text\":\"%s\"}", key, rest);
+}
+
+static struct queue *open_queue(const char *folder, bool make)
+{
+    struct queue *queue;
+    utter_error error;
+    assert_int_equal(queue_open(&queue, support_path(folder), make, &error), UTTER_OK);
+    return queue;
+}
+
+static void put(struct queue *queue, unsigned number)
+{
+    char key[IDENTITY_SIZE], wire[256];
+    make_line(key, wire, number, "Hello.");
+    assert_int_equal(queue->calls->put(queue, key, wire, NULL), UTTER_OK);
+}
+
+/* Lines first .. last of a submission. */
+static struct queue *submit(const char *folder, unsigned first, unsigned last)
+{
+    struct queue *queue = open_queue(folder, true);
+    assert_int_equal(queue->calls->begin(queue, name, NULL), UTTER_OK);
+    for (unsigned i = first; i <= last; i++) {
+        put(queue, i);
+    }
+    assert_int_equal(queue->calls->flush(queue, NULL), UTTER_OK);
+    return queue;
+}
+
+static utter_status claim(struct queue *queue, struct claim *claimed)
+{
+    utter_error error;
+    return queue->calls->claim(queue, claimed, &error);
+}
+
+static void assert_claimed(struct queue *queue, struct claim *claimed, unsigned number)
+{
+    char key[IDENTITY_SIZE], wire[256];
+    make_line(key, wire, number, "Hello.");
+    assert_int_equal(claim(queue, claimed), UTTER_OK);
+    assert_string_equal(claimed->key, key);
+    assert_int_equal(claimed->bytes, strlen(wire));
+    assert_memory_equal(claimed->wire, wire, claimed->bytes);
+}
+
+static void assert_counts(
+    struct queue *queue, uint64_t waiting, uint64_t claimed, uint64_t done, uint64_t failed)
+{
+    struct queue_counts counts;
+    assert_int_equal(queue->calls->count(queue, &counts, NULL), UTTER_OK);
+    assert_int_equal(counts.waiting, waiting);
+    assert_int_equal(counts.claimed, claimed);
+    assert_int_equal(counts.done, done);
+    assert_int_equal(counts.failed, failed);
+    assert_true(counts.all);
+}
+
+/* The one file of the folder that has this ending. */
+static const char *only_file(const char *folder, const char *ending)
+{
+    struct folder_queue q = {0};
+    struct segment_names names;
+    snprintf(q.folder, sizeof q.folder, "%s", support_path(folder));
+    assert_int_equal(names_list(&names, &q, ending, NULL), UTTER_OK);
+    assert_int_equal(names.n, 1);
+    char file[300];
+    snprintf(file, sizeof file, "%s/%s%s", folder, names.names[0], ending);
+    names_free(&names);
+    return support_path(file);
+}
+
+/* ---- Lines in, lines out ---- */
+
+static void lines_are_claimed_in_their_order_and_end(void **state)
+{
+    (void)state;
+    struct claim claims[4];
+    struct queue *in = submit("order", 1, 4), *queue = open_queue("order", false);
+    queue_close(&in);
+    assert_null(in);
+    queue_close(&in);
+    assert_counts(queue, 4, 0, 0, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_claimed(queue, &claims[i], i + 1);
+        assert_int_equal(claims[i].tries, 0);
+        assert_int_equal(claims[i].deaths, 0);
+        assert_counts(queue, 3 - i, i + 1, 0, 0);
+    }
+    struct claim none;
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_equal(queue->calls->extend(queue, &claims[0], NULL), UTTER_OK);
+    assert_int_equal(queue->calls->done(queue, &claims[1], false, NULL), UTTER_OK);
+    assert_null(claims[1].place);
+    assert_null(claims[1].wire);
+    assert_counts(queue, 0, 3, 1, 0);
+    assert_int_equal(queue->calls->done(queue, &claims[0], true, NULL), UTTER_OK);
+    assert_counts(queue, 0, 2, 1, 1);
+    assert_int_equal(queue->calls->back(queue, &claims[3], false, NULL), UTTER_OK);
+    assert_counts(queue, 1, 1, 1, 1);
+    assert_claimed(queue, &claims[3], 4);
+    /* The segment that it left is read on until the last claim of it ends. */
+    assert_memory_equal(claims[2].wire, "{\"key\":\"", 8);
+    assert_int_equal(queue->calls->done(queue, &claims[2], false, NULL), UTTER_OK);
+    assert_int_equal(queue->calls->done(queue, &claims[3], false, NULL), UTTER_OK);
+    assert_counts(queue, 0, 0, 3, 1);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    queue_close(&queue);
+}
+
+static void the_lines_go_when_all_have_ended_and_the_counts_stay(void **state)
+{
+    (void)state;
+    struct claim one, two, none;
+    struct queue *in = submit("ended", 1, 2), *queue = open_queue("ended", false);
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    assert_claimed(queue, &two, 2);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    const char *lines = only_file("ended", ".lines");
+    assert_int_equal(queue->calls->done(queue, &two, true, NULL), UTTER_OK);
+    assert_int_equal(access(lines, F_OK), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_not_equal(access(lines, F_OK), 0);
+    assert_counts(queue, 0, 0, 1, 1);
+    size_t n;
+    char *records = support_read_file(only_file("ended", ".state"), &n);
+    assert_int_equal(n, 8);
+    assert_memory_equal(records, "d\0\0\0f\0\0", 8);
+    free(records);
+    queue_close(&queue);
+}
+
+static void tries_and_deaths_are_counted(void **state)
+{
+    (void)state;
+    struct claim one;
+    struct queue *in = submit("tries", 1, 1), *queue = open_queue("tries", false);
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(queue->calls->back(queue, &one, true, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.tries, 1);
+    assert_int_equal(one.deaths, 0);
+    assert_int_equal(queue->calls->back(queue, &one, false, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.tries, 1);
+    one.deaths = 3;
+    assert_int_equal(queue->calls->back(queue, &one, true, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.tries, 2);
+    assert_int_equal(one.deaths, 3);
+    /* Neither count leaves its byte. */
+    one.tries = 255;
+    one.deaths = 1000;
+    assert_int_equal(queue->calls->back(queue, &one, true, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.tries, 255);
+    assert_int_equal(one.deaths, 255);
+    assert_int_equal(queue->calls->back(queue, &one, false, NULL), UTTER_OK);
+    queue_close(&queue);
+}
+
+/* A process that ends with a claim counts as a death; one that closes its queue does not. */
+static void who_dies_gives_its_lines_back(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    struct queue *in = submit("death", 1, 1), *queue = open_queue("death", false);
+    queue_close(&in);
+    for (int deaths = 0; deaths < 3; deaths++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct queue *own;
+            bool good = queue_open(&own, support_path("death"), false, NULL) == UTTER_OK &&
+                        own->calls->claim(own, &one, NULL) == UTTER_OK && one.deaths == deaths;
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.deaths, 3);
+    assert_int_equal(one.tries, 0);
+    queue_close(&queue);
+    queue = open_queue("death", false);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(one.deaths, 3);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    queue_close(&queue);
+}
+
+static void a_line_is_one_workers(void **state)
+{
+    (void)state;
+    struct claim one, two, none;
+    struct queue *in = submit("workers", 1, 2);
+    struct queue *a = open_queue("workers", false), *b = open_queue("workers", false);
+    queue_close(&in);
+    assert_claimed(a, &one, 1);
+    assert_claimed(b, &two, 2);
+    assert_int_equal(claim(a, &none), UTTER_AGAIN);
+    assert_int_equal(claim(b, &none), UTTER_AGAIN);
+    assert_counts(b, 0, 2, 0, 0);
+    assert_int_equal(a->calls->back(a, &one, false, NULL), UTTER_OK);
+    assert_counts(a, 1, 1, 0, 0);
+    assert_claimed(b, &one, 1);
+    assert_int_equal(b->calls->done(b, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(a, &none), UTTER_AGAIN);
+    queue_close(&b);
+    assert_claimed(a, &two, 2);
+    queue_close(&a);
+}
+
+/* Lines of one key are made one after the other, in whatever worker and segment they are. */
+static void lines_of_one_sound_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct claim one, two, none;
+    struct queue *in = open_queue("same", true);
+    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+    put(in, 5);
+    put(in, 5);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    put(in, 5);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    queue_close(&in);
+    struct queue *a = open_queue("same", false), *b = open_queue("same", false);
+    assert_claimed(a, &one, 5);
+    assert_int_equal(claim(a, &none), UTTER_AGAIN);
+    assert_int_equal(claim(b, &none), UTTER_AGAIN);
+    assert_counts(b, 2, 1, 0, 0);
+    assert_int_equal(a->calls->done(a, &one, false, NULL), UTTER_OK);
+    assert_claimed(b, &two, 5);
+    assert_int_equal(claim(a, &none), UTTER_AGAIN);
+    assert_int_equal(b->calls->back(b, &two, false, NULL), UTTER_OK);
+    assert_claimed(a, &one, 5);
+    assert_int_equal(a->calls->done(a, &one, false, NULL), UTTER_OK);
+    assert_claimed(a, &one, 5);
+    assert_int_equal(a->calls->done(a, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(b, &none), UTTER_AGAIN);
+    assert_counts(b, 0, 0, 3, 0);
+    queue_close(&a);
+    queue_close(&b);
+}
+
+/* ---- Submissions ---- */
+
+static void a_submission_replaces_what_waits_of_its_own(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    struct queue *in = submit("again", 1, 3), *worker = open_queue("again", false);
+    assert_claimed(worker, &one, 1);
+    struct queue *second = open_queue("again", true);
+    utter_error error;
+    char wanted[PATH_MAX + 128];
+    assert_int_equal(second->calls->begin(second, name, &error), UTTER_E_IO);
+    snprintf(wanted, sizeof wanted,
+        "%s: another utter job submit writes there (wait for it, or end it)", support_path("again"));
+    assert_string_equal(error.text, wanted);
+    queue_close(&second);
+    queue_close(&in);
+    in = submit("again", 8, 9);
+    /* What is claimed of the first may be done; the rest of it is gone. */
+    assert_memory_equal(one.wire, "{\"key\":\"", 8);
+    assert_int_equal(worker->calls->done(worker, &one, false, NULL), UTTER_OK);
+    assert_claimed(worker, &one, 8);
+    assert_counts(worker, 1, 1, 0, 0);
+    queue_close(&in);
+    /* Another submission's lines stay beside it; their names are told apart by 16 digits. */
+    in = open_queue("again", true);
+    assert_int_equal(in->calls->begin(in, "0123456789abcdee", NULL), UTTER_OK);
+    put(in, 20);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK); /* nothing */
+    assert_counts(in, 2, 1, 0, 0);
+    queue_close(&in);
+    assert_int_equal(worker->calls->done(worker, &one, false, NULL), UTTER_OK);
+    assert_claimed(worker, &one, 9);
+    assert_int_equal(worker->calls->done(worker, &one, false, NULL), UTTER_OK);
+    assert_claimed(worker, &one, 20);
+    assert_int_equal(worker->calls->done(worker, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(worker, &none), UTTER_AGAIN);
+    queue_close(&worker);
+}
+
+static void a_segment_has_as_many_lines_as_it_may(void **state)
+{
+    (void)state;
+    struct queue *in = submit("many", 1, SEGMENT_LINES);
+    struct folder_queue *q = (struct folder_queue *)in;
+    assert_int_equal(q->number, 1);
+    for (unsigned i = 1; i <= SEGMENT_LINES; i++) {
+        put(in, i);
+    }
+    assert_int_equal(q->number, 1);
+    assert_int_equal(q->n_records, SEGMENT_LINES);
+    put(in, 7);
+    assert_int_equal(q->number, 2);
+    assert_int_equal(q->n_records, 1);
+    assert_counts(in, 2 * SEGMENT_LINES, 0, 0, 0);
+    queue_close(&in);
+}
+
+static void a_segment_has_as_many_bytes_as_it_may(void **state)
+{
+    (void)state;
+    struct queue *in = open_queue("bytes", true);
+    struct folder_queue *q = (struct folder_queue *)in;
+    enum { LONG = SEGMENT_BYTES - 1 };
+    char *wire = malloc(LONG + 1), key[IDENTITY_SIZE], begin[256];
+    assert_non_null(wire);
+    make_line(key, begin, 1, "");
+    memset(wire, 'x', LONG);
+    memcpy(wire, begin, strlen(begin) - 2);
+    wire[LONG] = 0;
+    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+    assert_int_equal(in->calls->put(in, key, wire, NULL), UTTER_OK);
+    assert_int_equal(q->n_bytes, SEGMENT_BYTES);
+    assert_int_equal(q->number, 0);
+    put(in, 2);
+    assert_int_equal(q->number, 1);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    queue_close(&in);
+    struct queue *queue = open_queue("bytes", false);
+    struct claim one, two;
+    assert_int_equal(claim(queue, &one), UTTER_OK);
+    assert_int_equal(one.bytes, LONG);
+    assert_memory_equal(one.wire, wire, LONG);
+    assert_claimed(queue, &two, 2);
+    queue_close(&queue);
+    free(wire);
+}
+
+/* ---- What others leave there ---- */
+
+static void a_line_without_a_key_fails(void **state)
+{
+    (void)state;
+    static const char digits[] = "0123456789abcdef";
+    char key[IDENTITY_SIZE], wire[256], wrong[256];
+    make_line(key, wire, 1, "");
+    const size_t n = strlen(wire);
+    assert_ptr_equal(queue_line_key(wire, n), wire + 8);
+    assert_ptr_equal(queue_line_key(wire, 8 + IDENTITY_SIZE + 1), wire + 8);
+    assert_null(queue_line_key(wire, 8 + IDENTITY_SIZE - 1));
+    for (size_t i = 0; i <= 8 + IDENTITY_SIZE - 1; i++) {
+        memcpy(wrong, wire, n + 1);
+        wrong[i] = 'G';
+        assert_null(queue_line_key(wrong, n));
+        if (i >= 8 && i < 8 + IDENTITY_SIZE - 1) {
+            for (size_t k = 0; k < 16; k++) {
+                wrong[i] = digits[k];
+                assert_ptr_equal(queue_line_key(wrong, n), wrong + 8);
+            }
+        }
+    }
+    struct queue *in = open_queue("keyless", true), *queue = open_queue("keyless", false);
+    struct claim one, none;
+    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+    assert_int_equal(in->calls->put(in, key, "{\"key\":\"../../../../etc/passwd\"}", NULL), UTTER_OK);
+    put(in, 2);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 2);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 1, 1);
+    queue_close(&queue);
+    queue_close(&in);
+}
+
+static void what_lacks_its_other_half_is_no_line(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    char lines[PATH_MAX], states[PATH_MAX];
+    struct queue *in = submit("halves", 1, 2);
+    queue_close(&in);
+    snprintf(lines, sizeof lines, "%s", only_file("halves", ".lines"));
+    snprintf(states, sizeof states, "%s", only_file("halves", ".state"));
+    /* Names that are none of a segment. */
+    support_write_file(support_path("halves/.hidden.lines"), "x\n", 2);
+    support_write_file(support_path("halves/.lines"), "x\n", 2);
+    char longest[128], path[256];
+    memset(longest, 'l', sizeof longest);
+    snprintf(path, sizeof path, "halves/%.64s.lines", longest);
+    support_write_file(support_path(path), "x\n", 2);
+    struct queue *queue = open_queue("halves", false);
+    assert_int_equal(rename(states, support_path("halves/kept")), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(rename(support_path("halves/kept"), states), 0);
+    assert_int_equal(rename(lines, support_path("halves/kept")), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(rename(support_path("halves/kept"), lines), 0);
+    assert_counts(queue, 2, 0, 0, 0);
+    assert_claimed(queue, &one, 1);
+    /* States that are too short for the lines are an error, not a crash. */
+    assert_int_equal(truncate(states, 4), 0);
+    utter_error error;
+    queue_close(&queue);
+    queue = open_queue("halves", false);
+    assert_int_equal(queue->calls->claim(queue, &one, &error), UTTER_E_IO);
+    assert_int_equal(truncate(states, 8), 0);
+    /* A last line that was cut is none. */
+    size_t n;
+    char *text = support_read_file(lines, &n);
+    assert_int_equal(truncate(lines, (off_t)n - 1), 0);
+    free(text);
+    queue_close(&queue);
+    queue = open_queue("halves", false);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    queue_close(&queue);
+}
+
+static void a_queue_that_is_deleted_is_empty(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    struct queue *in = submit("deleted", 1, 2), *queue = open_queue("deleted", false);
+    char command[PATH_MAX + 16];
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    snprintf(command, sizeof command, "rm -r %s", support_path("deleted"));
+    assert_int_equal(system(command), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    in = submit("deleted", 7, 7);
+    queue_close(&in);
+    struct queue *other = open_queue("deleted", false);
+    assert_claimed(queue, &one, 7);
+    assert_int_equal(claim(other, &none), UTTER_AGAIN);
+    queue_close(&queue);
+    assert_claimed(other, &one, 7);
+    queue_close(&other);
+}
+
+/* ---- Addresses, and what fails ---- */
+
+static void an_address_is_a_folder_or_a_server(void **state)
+{
+    (void)state;
+    struct queue *queue = (struct queue *)&queue;
+    utter_error error;
+    char wanted[PATH_MAX + 128], longest[PATH_MAX];
+    assert_int_equal(queue_open(&queue, "http://host", true, &error), UTTER_E_ARGUMENT);
+    assert_null(queue);
+    assert_string_equal(error.text, "--queue http://host: is no folder and no nats://HOST");
+    assert_int_equal(queue_open(&queue, support_path("no/such"), false, &error), UTTER_E_FILE);
+    snprintf(wanted, sizeof wanted, "--queue %s: there is no such folder (utter job submit makes it)",
+        support_path("no/such"));
+    assert_string_equal(error.text, wanted);
+    assert_null(queue);
+    assert_int_equal(queue_open(&queue, support_path("made/in/one"), true, &error), UTTER_OK);
+    assert_true(queue->pause_s == 0.2);
+    assert_int_equal(access(support_path("made/in/one/making"), F_OK), 0);
+    queue_close(&queue);
+    memset(longest, '/', sizeof longest);
+    longest[PATH_MAX - 128] = 0;
+    assert_int_equal(queue_open(&queue, longest, false, &error), UTTER_E_FILE);
+    assert_string_equal(error.text, "--queue: the name is too long");
+    assert_null(queue);
+    support_fail_open_at(1);
+    assert_int_equal(queue_open(&queue, support_path("made/in/one"), false, &error), UTTER_E_FILE);
+    support_fail_off();
+    assert_null(queue);
+}
+
+/* A segment of which a part cannot be written is not there, and the next one may be. */
+static void a_segment_is_whole_or_not_there(void **state)
+{
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_WRITE, n)
+    {
+        char folder[32];
+        snprintf(folder, sizeof folder, "whole%ld", n);
+        struct queue *in = open_queue(folder, true);
+        assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+        put(in, 1);
+        utter_status status = in->calls->flush(in, NULL);
+        bool failed = support_failed();
+        assert_int_equal(status, failed ? UTTER_E_IO : UTTER_OK);
+        struct claim one;
+        struct queue *queue = open_queue(folder, false);
+        assert_counts(queue, !failed, 0, 0, 0);
+        assert_int_equal(claim(queue, &one), failed ? UTTER_AGAIN : UTTER_OK);
+        queue_close(&queue);
+        assert_int_equal(support_count_files(support_path(folder)), failed ? 2 : 4);
+        queue_close(&in);
+    }
+}
+
+static void memory_that_lacks_loses_no_line(void **state)
+{
+    (void)state;
+    struct queue *in = submit("memory", 1, 2);
+    queue_close(&in);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct queue *queue;
+        struct claim one, two;
+        utter_error error;
+        utter_status status = queue_open(&queue, support_path("memory"), false, &error);
+        if (status == UTTER_OK) {
+            status = queue->calls->claim(queue, &one, &error);
+            status = status ? status : queue->calls->claim(queue, &two, &error);
+        }
+        if (support_failed()) {
+            assert_int_equal(status, UTTER_E_MEMORY);
+        } else {
+            assert_int_equal(status, UTTER_OK);
+            assert_int_equal(two.deaths, 0);
+        }
+        queue_close(&queue);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_claimed_in_their_order_and_end),
+        cmocka_unit_test(the_lines_go_when_all_have_ended_and_the_counts_stay),
+        cmocka_unit_test(tries_and_deaths_are_counted),
+        cmocka_unit_test(who_dies_gives_its_lines_back),
+        cmocka_unit_test(a_line_is_one_workers),
+        cmocka_unit_test(lines_of_one_sound_wait_for_each_other),
+        cmocka_unit_test(a_submission_replaces_what_waits_of_its_own),
+        cmocka_unit_test(a_segment_has_as_many_lines_as_it_may),
+        cmocka_unit_test(a_segment_has_as_many_bytes_as_it_may),
+        cmocka_unit_test(a_line_without_a_key_fails),
+        cmocka_unit_test(what_lacks_its_other_half_is_no_line),
+        cmocka_unit_test(a_queue_that_is_deleted_is_empty),
+        cmocka_unit_test(an_address_is_a_folder_or_a_server),
+        cmocka_unit_test(a_segment_is_whole_or_not_there),
+        cmocka_unit_test(memory_that_lacks_loses_no_line),
+    };
+    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}
