@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Words with times -> subtitles. A cue ends with a sentence, before a pause, or where its two lines are full; a line
  * ends behind a mark where it can, and the two are about equally long. */
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -23,12 +24,32 @@ static size_t text_end(const struct times_file *t, size_t i_word)
                                                                               : t->written.n;
 }
 
-/* Where the text of a word begins: marks in front of it, like an opening quote, belong to it. */
+/* How many bytes a mark of full width that closes what stands before it has, at the begin of a text; 0: it begins with
+ * none. East Asia puts no blank behind it. */
+static size_t closing_mark(const char *text, size_t n)
+{
+    static const char *const marks[] = {"\u3002", "\u3001", "\uff0c", "\uff0e", "\uff01", "\uff1f",
+        "\uff1a", "\uff1b", "\uff09", "\u300d", "\u300f", "\u3011", "\u300b", "\u3009", "\u201d",
+        "\u2019", "\u2026"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t length = strlen(marks[i]);
+        if (n >= length && memcmp(text, marks[i], length) == 0) {
+            return length;
+        }
+    }
+    return 0;
+}
+
+/* Where the text of a word begins: marks in front of it, like an opening quote, belong to it, but none that closes the
+ * word before. */
 static size_t text_begin(const struct times_file *t, size_t i_word)
 {
-    size_t at = t->words[i_word].at;
-    while (at > 0 && !strchr(" \t\r\n", t->written.text[at - 1]) &&
-           (i_word == 0 || at > t->words[i_word - 1].at + t->words[i_word - 1].bytes)) {
+    size_t at = t->words[i_word].at, n;
+    size_t least = i_word ? t->words[i_word - 1].at + t->words[i_word - 1].bytes : 0;
+    while (least < at && (n = closing_mark(t->written.text + least, at - least)) > 0) {
+        least += n;
+    }
+    while (at > least && !strchr(" \t\r\n", t->written.text[at - 1])) {
         at--;
     }
     return at;
@@ -79,14 +100,15 @@ static char last_mark(const struct times_file *t, size_t i_word)
 /* How good it is to break behind a word: the end of a sentence, another mark, nothing. */
 static int rank_of(const struct times_file *t, size_t i_word)
 {
-    /* The last bytes of the full-width marks that end sentences or clauses stand beside ASCII's. */
     char mark = last_mark(t, i_word);
-    size_t stop = text_stop(t, i_word), end = t->words[i_word].at + t->words[i_word].bytes;
-    bool wide = stop >= end + 3 && (uint8_t)t->written.text[end] >= 0xe3;
-    bool sentence = mark && strchr(".!?", mark);
-    sentence = sentence || (wide && (memcmp(t->written.text + end, "\u3002", 3) == 0 ||
-                                        memcmp(t->written.text + end, "\uff01", 3) == 0 ||
-                                        memcmp(t->written.text + end, "\uff1f", 3) == 0));
+    size_t stop = text_stop(t, i_word), at = t->words[i_word].at + t->words[i_word].bytes, n;
+    bool sentence = mark && strchr(".!?", mark), wide = false;
+    for (; at < stop && (n = closing_mark(t->written.text + at, stop - at)) > 0; at += n) {
+        const char *closing = t->written.text + at;
+        wide = wide || (uint8_t)*closing >= 0xe3;
+        sentence = sentence || memcmp(closing, "\u3002", 3) == 0 || memcmp(closing, "\uff01", 3) == 0 ||
+                   memcmp(closing, "\uff1f", 3) == 0;
+    }
     return sentence ? 2 : wide || (mark && strchr(",;:", mark)) ? 1 : 0;
 }
 
@@ -274,4 +296,16 @@ void subtitles_write(struct times_file *t, bool all)
         put_cue(t->file.lines, t, &cue, (size_t)++t->n_items);
         t->n_written = cue.last + 1;
     }
+}
+
+void subtitles_cut(struct times_file *t)
+{
+    const struct timed_word *last = t->n > 0 ? &t->words[t->n - 1] : NULL;
+    size_t end = last ? last->at + last->bytes : 0, n = 1;
+    while (end < t->written.n && n > 0) {
+        n = closing_mark(t->written.text + end, t->written.n - end);
+        n = ispunct((unsigned char)t->written.text[end]) ? 1 : n;
+        end += n;
+    }
+    t->written.n = end;
 }

@@ -147,6 +147,7 @@ void times_file_cut(struct times_file *t, double end_s)
         t->n--;
     }
     t->n_settled = min(t->n_settled, t->n);
+    subtitles_cut(t);
 }
 
 int times_file_finish(struct times_file *t, bool approximate)

@@ -56,5 +56,7 @@ void times_file_abort(struct times_file *t); /* accepts a zeroed one */
  * them; those that can be told from the words that are settled, or with `all` the rest. (subtitles.c) */
 void subtitles_begin(const struct times_file *t);
 void subtitles_write(struct times_file *t, bool all);
+/* Forgets the text behind the last word, but the marks that close it. */
+void subtitles_cut(struct times_file *t);
 
 #endif
