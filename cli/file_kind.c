@@ -22,7 +22,7 @@ static bool is_sound(const unsigned char *at)
 static bool is_text(const unsigned char *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if ((at[i] < ' ' && !strchr("\t\r\n", at[i])) || at[i] == 0x7f) {
+        if ((at[i] < ' ' && !memchr("\t\r\n", at[i], 3)) || at[i] == 0x7f) {
             return false;
         }
     }

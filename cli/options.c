@@ -15,10 +15,10 @@ enum { NAME_MAX_LENGTH = 64, HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
 static bool choice_allows(const char *choices, const char *value)
 {
-    size_t length = strlen(value);
-    for (const char *at = choices; at; at = strchr(at, '|')) {
+    size_t length = strcspn(value, "|"); /* two of them are none */
+    for (const char *at = choices; at && length > 0 && !value[length]; at = strchr(at, '|')) {
         at += *at == '|';
-        if (strncmp(at, value, length) == 0 && (at[length] == '|' || at[length] == 0) && length > 0) {
+        if (strncmp(at, value, length) == 0 && (at[length] == '|' || at[length] == 0)) {
             return true;
         }
     }
