@@ -311,26 +311,15 @@ $(B)/tests/server/test_warm: ALL_LDFLAGS += -Wl,--wrap=clock_gettime
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
-$(B)/book.a: $(BOOK_OBJ)
-	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/book/test_book_answer: ALL_LDFLAGS += -Wl,--wrap=jail_run
-# As the program is linked: a name of a book may be one of the library's rooms, too.
-$(B)/tests/book/%: $(B)/tests/book/%.o $(B)/tests/support.o $(BASE_OBJ) $(B)/book.a $(B)/server.a $(B)/libutter.a
-ifneq ($(PORTABLE),)
-	$(CC) -r -nostdlib $(WRAP) $(OBJECTS_FIRST) -o $@.wrapped
-	$(CC) $(ALL_LDFLAGS) $@.wrapped $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -lcmocka -o $@
-else
-	$(CC) $(ALL_LDFLAGS) $(WRAP) $(OBJECTS_FIRST) $(SERVER_LIBS) $(BOOK_LIBS) $(LIBS) -lcmocka -o $@
-endif
-
 # The program's rooms for tests of them, linked as the program is: names of the library's own may come twice.
 $(B)/program.a: $(filter-out $(R)/cli/main.o,$(CLI_OBJ)) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
 	@rm -f $@; $(AR) rcsT $@ $^
-$(filter $(B)/tests/job/% $(B)/tests/cli/%,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
+$(filter $(B)/tests/book/% $(B)/tests/job/% $(B)/tests/cli/%,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
 	$(call link_test,$(SERVER_LIBS) $(BOOK_LIBS))
 $(B)/tests/job/test_results_s3: WRAP += $(foreach f,s3_store_open s3_store_close s3_do s3_list,-Wl$(comma)--wrap=$(f))
 $(addprefix $(B)/tests/job/,test_worker test_worker_ends): WRAP += -Wl,--wrap=clock_gettime
-$(B)/tests/cli/test_times: WRAP += -Wl,--wrap=utter_reading_words
+$(B)/tests/cli/test_subtitles: WRAP += -Wl,--wrap=utter_reading_words
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
 # fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.
