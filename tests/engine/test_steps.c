@@ -82,6 +82,33 @@ static void each_frame_gets_its_token(void **state)
     }
 }
 
+/* A frame is made once the token that goes in with it is certain. */
+static void a_frame_waits_for_its_token(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"Hello there, ", "friend. How ", "are you"};
+    open_engine(MODEL);
+    utter_stream_options o = options_of(60);
+    o.layout = UTTER_LAYOUT_STREAM;
+    utter_stream *s;
+    int n_before = 0;
+    assert_int_equal(engine_open_stream(&s, &engine, &o, NULL), UTTER_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(stream_text(s, pieces[i], strlen(pieces[i]), NULL), UTTER_OK);
+        run(s, i == 1);
+        assert_int_equal(s->finish, UTTER_FINISH_NONE);
+        assert_true(s->n_made > n_before && s->n_frames == s->n_made);
+        assert_int_equal(prompt_trailing(s->prompt, s->n_made - 1), -1);
+        assert_true(s->n_made < 2 || prompt_trailing(s->prompt, s->n_made - 2) >= 0);
+        n_before = s->n_made;
+    }
+    assert_int_equal(stream_finish(s, NULL), UTTER_OK);
+    run(s, false);
+    assert_int_equal(s->n_frames, 60);
+    engine_free_stream(&s);
+    engine_close(&engine);
+}
+
 static void times_add_up(void **state)
 {
     (void)state;
@@ -400,6 +427,7 @@ int main(void)
         cmocka_unit_test(samples_come_in_their_order),
         cmocka_unit_test(a_ring_is_filled_to_the_frame),
         cmocka_unit_test(each_frame_gets_its_token),
+        cmocka_unit_test(a_frame_waits_for_its_token),
         cmocka_unit_test(times_add_up),
         cmocka_unit_test(pieces_take_the_time_that_was_asked_for),
         cmocka_unit_test(an_end_comes_behind_its_last_frame),

@@ -143,6 +143,8 @@ static void test_scores(void **state)
     }
     rank_end(&r, 1, true);
     assert_int_equal(r.n_frames, 30 + RANK_FRAMES - 1);
+    speak_at(&r, 1, two_frames_each, 1, true); /* the least that counts */
+    assert_int_equal(r.n_frames, 30 + RANK_FRAMES);
     rank_fini(&r);
 }
 

@@ -188,6 +188,64 @@ static void each_word_is_told_and_final_in_its_time(void **state)
     }
 }
 
+/* Of the newest token it is not known whether more of it comes: its words are told once the next one is there. */
+static void words_of_the_newest_token_wait(void **state)
+{
+    (void)state;
+    for (int finished = 0; finished < 2; finished++) {
+        struct words w;
+        struct heads heads;
+        float scores[8] = {0};
+        begin(&w, &heads, &PLAIN);
+        for (int f = 0; f < 9; f++) {
+            const struct words_tokens tokens = {BEGINS, 4, finished}; /* up to that of "beta" */
+            scores[0] = f < 5 ? 30 : 0;
+            scores[3] = f < 5 ? 0 : 30;
+            words_frame(&w, scores, 5, &tokens);
+        }
+        assert_int_equal(
+            w.n_told, finished ? 4 : 1); /* what has no token of its own is in the last one */
+        if (!finished) {
+            const struct words_tokens more = {BEGINS, 5, false};
+            words_frame(&w, scores, 5, &more);
+            assert_int_equal(w.n_told, 2);
+        }
+        words_fini(&w);
+    }
+}
+
+/* The mean attention on the word's own tokens, of the frames that are at them. */
+static void certainty_is_attention_on_the_word(void **state)
+{
+    (void)state;
+    const struct words_tokens tokens = tokens_of(&PLAIN);
+    struct words w;
+    struct heads heads;
+    begin(&w, &heads, &PLAIN);
+    for (int f = 0; f < PLAIN.n; f++) {
+        float scores[8];
+        for (int i = 0; i < 8; i++) {
+            scores[i] = -50;
+        }
+        if (f <
+            10) { /* the three tokens of the first word, and the second word, which is still to come */
+            scores[f < 4 ? 0 : f < 6 ? 1 : 2] = logf(f < 6 ? 0.6f : 0.8f);
+            scores[3] = logf(f < 6 ? 0.4f : 0.2f);
+        } else {
+            scores[f < 20 ? 3 : f < 28 ? 5 : 6] = logf(0.8f); /* and the token behind */
+            scores[f < 20 ? 4 : f < 28 ? 6 : 7] = logf(0.2f);
+        }
+        words_frame(&w, scores, 8, &tokens);
+        hear_frame(&w, &PLAIN, f);
+    }
+    end(&w, &PLAIN, true);
+    static const float wanted[] = {0.6f * 0.6f + 0.4f * 0.8f, 0.8f, 0.8f, 0.8f};
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabsf(w.at[i].certainty - wanted[i]) < 1e-5f);
+    }
+    words_fini(&w);
+}
+
 /* Frames may be far ahead of their sound: a word ends where the next one begins until its sound has come. */
 static void sound_may_come_late(void **state)
 {
@@ -519,6 +577,8 @@ int main(void)
         cmocka_unit_test(words_begin_and_end_to_the_sample),
         cmocka_unit_test(words_of_one_token_share_its_time),
         cmocka_unit_test(each_word_is_told_and_final_in_its_time),
+        cmocka_unit_test(words_of_the_newest_token_wait),
+        cmocka_unit_test(certainty_is_attention_on_the_word),
         cmocka_unit_test(sound_may_come_late),
         cmocka_unit_test(the_end_tells_the_rest),
         cmocka_unit_test(what_was_weighed_holds),
