@@ -33,12 +33,6 @@ void path_fini(struct path *p)
     *p = (struct path){0};
 }
 
-uint64_t path_bytes(const struct path *p)
-{
-    return (uint64_t)p->room *
-           (sizeof *p->base + sizeof *p->back + sizeof *p->share + sizeof *p->place);
-}
-
 /* The best way into `place` from the frame before; *over: so many places were passed. */
 static float best_way(const struct path *p, int place, uint8_t *over)
 {

@@ -29,7 +29,6 @@ struct path {
 
 utter_status path_init(struct path *p, int room, utter_error *error);
 void path_fini(struct path *p);
-uint64_t path_bytes(const struct path *p);
 /* One frame: how much of the attention each of n places gets (their sum is 1). With room for it, n at least 1. */
 void path_step(struct path *p, const float *shares, int n);
 /* Attention of a frame on places from `from` to `to`, 0 to 1. */
