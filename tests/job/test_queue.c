@@ -481,9 +481,9 @@ static void an_address_is_a_folder_or_a_server(void **state)
         support_path("no/such"));
     assert_string_equal(error.text, wanted);
     assert_null(queue);
-    assert_int_equal(queue_open(&queue, support_path("made/in/one"), true, &error), UTTER_OK);
+    assert_int_equal(queue_open(&queue, support_path("made/in/50% %s"), true, &error), UTTER_OK);
     assert_true(queue->pause_s == 0.2);
-    assert_int_equal(access(support_path("made/in/one/making"), F_OK), 0);
+    assert_int_equal(access(support_path("made/in/50% %s/making"), F_OK), 0);
     queue_close(&queue);
     memset(longest, '/', sizeof longest);
     longest[PATH_MAX - 128] = 0;
@@ -491,7 +491,7 @@ static void an_address_is_a_folder_or_a_server(void **state)
     assert_string_equal(error.text, "--queue: the name is too long");
     assert_null(queue);
     support_fail_open_at(1);
-    assert_int_equal(queue_open(&queue, support_path("made/in/one"), false, &error), UTTER_E_FILE);
+    assert_int_equal(queue_open(&queue, support_path("made/in/50% %s"), false, &error), UTTER_E_FILE);
     support_fail_off();
     assert_null(queue);
 }

@@ -517,6 +517,36 @@ static void one_file_is_not_anothers_folder(void **state)
     }
 }
 
+/* A sound's name with its folder has 4,087 bytes before its ending. */
+static void a_name_that_is_too_long_is_told(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX], line[2048], id[1001] = "", wanted[2048];
+    size_t n = (size_t)snprintf(folder, sizeof folder, "%s", support_path("deep"));
+    while (n < 3300) {
+        n += (size_t)snprintf(folder + n, sizeof folder - n, "/%0100d", 7);
+    }
+    for (size_t more = 0; more < 2; more++) {
+        struct job job;
+        struct job_counts counts;
+        utter_error error;
+        size_t left = PATH_MAX - 9 - n - 1 + more;
+        for (size_t i = 0; i < left; i++) {
+            id[i] = i % 100 == 99 && i + 1 < left ? '/' : 'x';
+        }
+        id[left] = 0;
+        snprintf(line, sizeof line, "{\"id\":\"%s\",\"text\":\"One.\"}", id);
+        begin(&job, "deep", line);
+        give(&job, line, "done", "sound");
+        assert_int_equal(job_collect(&job, folder, &counts, &error), more ? UTTER_E_FILE : UTTER_OK);
+        snprintf(wanted, sizeof wanted, "%s: the name is too long", id);
+        if (more) {
+            assert_string_equal(error.text, wanted);
+        }
+        end(&job);
+    }
+}
+
 static void a_list_that_cannot_be_written_is_not_there(void **state)
 {
     (void)state;
@@ -549,6 +579,7 @@ int main(void)
         cmocka_unit_test(a_store_is_looked_at_once),
         cmocka_unit_test(sounds_are_collected_under_their_ids),
         cmocka_unit_test(one_file_is_not_anothers_folder),
+        cmocka_unit_test(a_name_that_is_too_long_is_told),
         cmocka_unit_test(a_list_that_cannot_be_written_is_not_there),
     };
     return cmocka_run_group_tests_name("submit", tests, NULL, NULL);

@@ -144,6 +144,28 @@ static void what_has_a_result_is_not_made(void **state)
     }
 }
 
+/* A sound that is as long as it was, and another: the whole of it is read. */
+static void a_sound_that_was_damaged_is_made_again(void **state)
+{
+    (void)state;
+    char name[RESULT_NAME], path[PATH_MAX];
+    size_t n;
+    begin("damaged", 1);
+    add(1, "2");
+    assert_int_equal(work(), UTTER_OK);
+    result_name(name, lines[0].key, "wav");
+    assert_int_equal(results->calls->place(results, name, path, NULL), UTTER_OK);
+    char *sound = support_read_file(path, &n);
+    sound[n - 1] ^= 1;
+    support_write_file(path, sound, n);
+    free(sound);
+    lines[0].state = WAITS;
+    assert_int_equal(work(), UTTER_OK);
+    assert_told(1, 0, 0, 0);
+    assert_result(0, RESULT_DONE, "done");
+    results_close(&results);
+}
+
 static void lines_of_one_sound_are_made_once(void **state)
 {
     (void)state;
@@ -287,6 +309,7 @@ int main(void)
         cmocka_unit_test(what_may_lack_words_is_told),
         cmocka_unit_test(lanes_are_filled_and_left_over_behind_the_last_line),
         cmocka_unit_test(what_has_a_result_is_not_made),
+        cmocka_unit_test(a_sound_that_was_damaged_is_made_again),
         cmocka_unit_test(lines_of_one_sound_are_made_once),
         cmocka_unit_test(a_result_that_came_meanwhile_stays),
         cmocka_unit_test(a_store_far_away_is_asked_ahead),
