@@ -365,7 +365,7 @@ class Soak:
                 "requests_running", "requests_queued", "background_running", "background_queued", "connections "))) - 1
         if not wait_for(lambda: left() == 0, 3, 0.1):
             self.fault("be_quiet", left(), self.server.ask("GET", "/ready")[2])
-        time.sleep(0.5)
+        time.sleep(2)  # the heap's holes go back a second after the last speech (links.c)
         self.sample(quiet=True)
         self.quiet_moments += 1
         show("quiet", seconds=round(time.time() - self.began), kb_files_threads={
