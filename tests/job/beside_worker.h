@@ -136,7 +136,7 @@ static inline void add_rest(int key, const char *text, const char *rest)
     struct record_of *l = &lines[number];
     char of_key[IDENTITY_SIZE];
     *l = (struct record_of){.state = WAITS};
-    snprintf(of_key, sizeof of_key, "%03d%061d", key, key);
+    snprintf(of_key, sizeof of_key, "%03u%061u", (unsigned)key % 1000, (unsigned)key % 1000);
     memcpy(l->key, of_key, sizeof of_key);
     snprintf(l->wire, sizeof l->wire,
         "{\"key\":\"%s\",\"id\":\"line%d\",\"model\":\"m\",\"voice_hash\":\"\",\"called_hash\":\"\","

@@ -17,6 +17,7 @@ enum {
     MOST_BYTES = 370,
     WARM_S = 40,
     PREDICT_WARM_S = 15,
+    PREDICT_LIVES = 8, /* one is up to a tenth off their mean by chance */
     RATE = 8000,
     LEAST_ASKED = 1000,
     CROWD_ASKED = 5000 /* p99 of 1,000 is up to a third more or less by chance */
@@ -215,13 +216,17 @@ static double error_of(double foretold, double was)
 
 static bool predict(const struct measured *m)
 {
-    struct result r = run_at(&model_shapes[MODEL_H200], m->rate, PREDICT_WARM_S, 30);
-    double p50 = error_of(1e3 * r.first_p50_s, m->p50_ms),
-           p95 = error_of(1e3 * r.first_p95_s, m->p95_ms);
+    double p50_ms = 0, p95_ms = 0;
+    for (run.seed = 1; run.seed <= PREDICT_LIVES; run.seed++) {
+        struct result r = run_at(&model_shapes[MODEL_H200], m->rate, PREDICT_WARM_S, 30);
+        p50_ms += 1e3 * r.first_p50_s / PREDICT_LIVES;
+        p95_ms += 1e3 * r.first_p95_s / PREDICT_LIVES;
+    }
+    double p50 = error_of(p50_ms, m->p50_ms), p95 = error_of(p95_ms, m->p95_ms);
     bool is_near = fabs(p50) <= near && fabs(p95) <= near;
     world_say("%4.0f a second: first sound p50 %4.1f ms, measured %4.1f (%+.0f %%); p95 %4.1f, %4.1f "
               "(%+.0f %%)%s\n",
-        m->rate, 1e3 * r.first_p50_s, m->p50_ms, 100 * p50, 1e3 * r.first_p95_s, m->p95_ms, 100 * p95,
+        m->rate, p50_ms, m->p50_ms, 100 * p50, p95_ms, m->p95_ms, 100 * p95,
         !m->is_judged ? ""
         : is_near     ? ", near"
                       : ", NOT within a tenth");
