@@ -143,7 +143,8 @@ static void elevenlabs_is_told_of_letters_and_errors(void **state)
     (void)state;
     for (int of_socket = 0; of_socket < 2; of_socket++) {
         elevenlabs_alignment_begin(&a, of_socket, 2);
-        assert_true(json_is_null(elevenlabs_alignment_end(&a)));
+        const json_t *none = elevenlabs_alignment_end(&a);
+        assert_true(json_is_null(none));
         elevenlabs_alignment_begin(&a, of_socket, 2);
         elevenlabs_alignment_letter(&a, "\xC3\xA9x", 2, 2.25, 2.5004);
         elevenlabs_alignment_letter(&a, "\xA9", 1, 2.5004, 2.5016); /* a part of a letter */

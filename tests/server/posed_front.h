@@ -181,7 +181,11 @@ static inline int posed_clone(char **arguments)
     snprintf(made, sizeof made, "%s" VOICE_ENDING, arguments[1]);
     FILE *file = fopen(sound, "r");
     utter_voice *voice;
-    if (n <= 0 || !file || fread(bytes, 1, sizeof bytes - 1, file) == 0) {
+    const bool is_read = n > 0 && file && fread(bytes, 1, sizeof bytes - 1, file) > 0;
+    if (file) {
+        fclose(file);
+    }
+    if (!is_read) {
         return 2;
     }
     if (strncmp(bytes, "good", 4) != 0) {
@@ -192,9 +196,11 @@ static inline int posed_clone(char **arguments)
         return 2;
     }
     bool once = strcmp(made, arguments[2]) == 0;
-    return (once ? utter_voice_save(voice, made, NULL)
-                 : told_save(voice, arguments[2], access(told, F_OK) == 0 ? told : NULL, made, NULL)) !=
-           UTTER_OK;
+    utter_status status =
+        once ? utter_voice_save(voice, made, NULL)
+             : told_save(voice, arguments[2], access(told, F_OK) == 0 ? told : NULL, made, NULL);
+    utter_voice_free(&voice);
+    return status != UTTER_OK;
 }
 
 /* ---- The front end ---- */
