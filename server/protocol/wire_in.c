@@ -29,9 +29,8 @@ uint8_t *wire_in_room(struct wire_in *in, size_t *n)
         in->bytes = grown;
         in->room = room;
     }
-    *n =
-        room -
-        left; /* no more than its end of a long message: then nothing is left, and the room can go back */
+    /* Of a long message no more than its end: then nothing is left, and the room can go back. */
+    *n = room - left;
     return in->bytes + left;
 }
 

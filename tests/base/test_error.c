@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tests/utf8.h"
 
 static void error_set_formats_and_returns(void **state)
 {
@@ -91,16 +92,6 @@ static void quote_escapes_what_does_not_print(void **state)
     }
 }
 
-static void put_utf8(char out[5], uint32_t c)
-{
-    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    out[0] = (char)(n == 1 ? c : (uint32_t)(0xf00 >> n & 0xff) | c >> 6 * (n - 1));
-    for (int i = 1; i < n; i++) {
-        out[i] = (char)(0x80 | (c >> 6 * (n - 1 - i) & 0x3f));
-    }
-    out[n] = 0;
-}
-
 /* Each range of what is escaped, and its neighbours; the first and last character of each length. */
 static void quote_escapes_no_more_than_that(void **state)
 {
@@ -112,7 +103,7 @@ static void quote_escapes_no_more_than_that(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         for (uint32_t c = ranges[i][0]; c <= ranges[i][1]; c++) {
-            put_utf8(text, c);
+            utf8_put(text, c);
             snprintf(escaped, sizeof escaped, c < 0x80 ? "\\x%02x" : "\\u%04x", c);
             error_quote(out, sizeof out, text, strlen(text));
             if (c == '\n' || c == '\t' || c == '\r') {
@@ -123,7 +114,7 @@ static void quote_escapes_no_more_than_that(void **state)
         }
     }
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        put_utf8(text, plain[i]);
+        utf8_put(text, plain[i]);
         assert_string_equal(error_quote(out, sizeof out, text, strlen(text)), text);
     }
 }

@@ -12,6 +12,25 @@ enum { RATE = 1000, MOST_WORDS = 64 };
 
 /* ---- The reading ---- */
 
+/* In front of all dialogues: a style for a picture of 1280 by 720. */
+#define ASS_HEAD                                                                                       \
+    "[Script Info]\n"                                                                                  \
+    "ScriptType: v4.00+\n"                                                                             \
+    "PlayResX: 1280\n"                                                                                 \
+    "PlayResY: 720\n"                                                                                  \
+    "WrapStyle: 2\n"                                                                                   \
+    "\n"                                                                                               \
+    "[V4+ Styles]\n"                                                                                   \
+    "Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, "    \
+    "Bold, Italic, Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, "       \
+    "Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\n"                                         \
+    "Style: "                                                                                          \
+    "Default,Sans,48,&H0000FFFF,&H00FFFFFF,&H00000000,&H64000000,0,0,0,0,100,100,0,0,1,2,0,2,40,40,"   \
+    "40,1\n"                                                                                           \
+    "\n"                                                                                               \
+    "[Events]\n"                                                                                       \
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+
 static utter_word words[MOST_WORDS];
 static size_t n_words;
 static uint64_t told_first;
@@ -322,22 +341,7 @@ static void players_mark_the_word_that_is_heard(void **state)
         cut("A {b} c\\d. When the rain had gone over the hills, we went out to look at what it had "
             "done.",
             401, 300),
-        "[Script Info]\n"
-        "ScriptType: v4.00+\n"
-        "PlayResX: 1280\n"
-        "PlayResY: 720\n"
-        "WrapStyle: 2\n"
-        "\n"
-        "[V4+ Styles]\n"
-        "Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, "
-        "Bold, Italic, Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, "
-        "Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\n"
-        "Style: "
-        "Default,Sans,48,&H0000FFFF,&H00FFFFFF,&H00000000,&H64000000,0,0,0,0,100,100,0,0,1,2,0,2,40,40,"
-        "40,1\n"
-        "\n"
-        "[Events]\n"
-        "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+        ASS_HEAD
         "Dialogue: 0,0:00:00.00,0:00:01.50,Default,,0,0,0,,{\\k40}A {\\k40}(b) {\\k40}c{\\k30}/d.\n"
         "Dialogue: 0,0:00:01.60,0:00:08.32,Default,,0,0,0,,{\\k40}When {\\k41}the {\\k40}rain "
         "{\\k40}had {\\k40}gone {\\k40}over {\\k40}the {\\k40}hills,\\N{\\k40}we {\\k40}went "
@@ -358,24 +362,8 @@ static void clocks_go_beyond_an_hour(void **state)
         "Two.\n"
         "\n");
     assert_written("l.ass", cut("One. Two.", 3723456, 300),
-        "[Script Info]\n"
-        "ScriptType: v4.00+\n"
-        "PlayResX: 1280\n"
-        "PlayResY: 720\n"
-        "WrapStyle: 2\n"
-        "\n"
-        "[V4+ Styles]\n"
-        "Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, "
-        "Bold, Italic, Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, "
-        "Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\n"
-        "Style: "
-        "Default,Sans,48,&H0000FFFF,&H00FFFFFF,&H00000000,&H64000000,0,0,0,0,100,100,0,0,1,2,0,2,40,40,"
-        "40,1\n"
-        "\n"
-        "[Events]\n"
-        "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
-        "Dialogue: 0,0:00:00.00,0:00:00.90,Default,,0,0,0,,{\\k90}One.\n"
-        "Dialogue: 0,1:02:03.46,1:02:04.36,Default,,0,0,0,,{\\k90}Two.\n");
+        ASS_HEAD "Dialogue: 0,0:00:00.00,0:00:00.90,Default,,0,0,0,,{\\k90}One.\n"
+                 "Dialogue: 0,1:02:03.46,1:02:04.36,Default,,0,0,0,,{\\k90}Two.\n");
     assert_written("l.srt", cut("One. Two.", 360000007, 300),
         "1\n"
         "00:00:00,000 --> 00:00:00,900\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "prompt/edges.h"
+#include "tests/utf8.h"
 
 /* Feeds text[n] in pieces of `step` bytes; what is given goes to out. */
 static size_t run(const char *text, size_t n, size_t step, char *out, bool *has_text)
@@ -77,15 +78,9 @@ static void white_space_is_that_of_unicode(void **state)
     size_t n_spaces = 0;
     (void)state;
     for (uint32_t c = 1; c <= 0x3001; c++) {
-        char text[4], out[8];
+        char text[5], out[8];
         bool has_text, space = c == spaces[n_spaces];
-        const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : 3;
-        for (size_t i = n; i-- > 0;) {
-            text[i] = (char)(n == 1   ? c
-                             : i > 0  ? 0x80 | (c >> 6 * (n - 1 - i) & 0x3f)
-                             : n == 2 ? 0xc0 | c >> 6
-                                      : 0xe0 | c >> 12);
-        }
+        const size_t n = utf8_put(text, c);
         run(text, n, n, out, &has_text);
         if (has_text == space) {
             fail_msg("U+%04X", c);
