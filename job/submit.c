@@ -256,7 +256,7 @@ static utter_status place_sound(
     }
     char *slash = strrchr(path, '/');
     *slash = 0;
-    utter_status status = file_is_folder(path) ? UTTER_OK : file_make_folder(path, error);
+    utter_status status = file_exists(path) ? UTTER_OK : file_make_folder(path, error);
     bool is_folder = file_is_folder(path);
     *slash = '/';
     snprintf(path + strlen(path), 9, ".%.7s", line->format);

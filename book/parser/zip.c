@@ -2,6 +2,7 @@
  * libarchive over the mapped file; what a bomb would make is bounded in all. */
 #include "book/parser/zip.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,9 +16,10 @@ static void make_normal(char *name)
 {
     char *out = name;
     for (const char *at = name; *at; at++) {
-        char hex[3] = {at[0] == '%' ? at[1] : 0, at[0] == '%' && at[1] ? at[2] : 0, 0}, *end;
-        long code = strtol(hex, &end, 16);
-        bool coded = hex[0] && hex[1] && end == hex + 2 && code > 0;
+        bool two = at[0] == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2]);
+        const char hex[3] = {two ? at[1] : 0, two ? at[2] : 0, 0};
+        long code = strtol(hex, NULL, 16);
+        bool coded = code > 0;
         *out++ = coded ? (char)code : *at == '\\' ? '/' : *at;
         at += coded ? 2 : 0;
     }

@@ -195,6 +195,10 @@ utter_status file_make_folder(const char *path, utter_error *error)
     }
     int reason = errno;
     memory_free(part);
+    if (made && !file_is_folder(path)) { /* what stands there is a file */
+        made = false;
+        reason = ENOTDIR;
+    }
     return made ? UTTER_OK : file_error(error, path, "make the folder", reason);
 }
 

@@ -347,6 +347,26 @@ static void other_faults_go_where_they_went(void **state)
     assert_int_equal(child_end(die_of_sent_signal), 1000 + SIGBUS);
 }
 
+/* With those above it; one that is there already is as good, a file that has its name is not. */
+static void folders_are_made(void **state)
+{
+    static const char *const made[] = {"one", "one", "two/three/four", "two/three", "five/"};
+    (void)state;
+    utter_error error;
+    const char *support = support_folder();
+    assert_int_equal(file_make_folder(support, &error), UTTER_OK);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        assert_int_equal(file_make_folder(support_path(made[i]), &error), UTTER_OK);
+        assert_true(file_is_folder(support_path(made[i])));
+    }
+    support_write_file(support_path("file"), "x", 1);
+    assert_int_equal(file_make_folder(support_path("file"), &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "cannot make the folder"));
+    assert_non_null(strstr(error.text, strerror(ENOTDIR)));
+    assert_int_equal(file_make_folder(support_path("file/below"), &error), UTTER_E_FILE);
+    assert_false(file_is_folder(support_path("file")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +376,7 @@ int main(void)
         cmocka_unit_test(failures_name_path_and_reason),
         cmocka_unit_test(failing_calls_are_reported),
         cmocka_unit_test(paths_are_joined_and_asked),
+        cmocka_unit_test(folders_are_made),
         cmocka_unit_test(maps_show_the_file),
         cmocka_unit_test(shrunk_files_read_as_zeros),
         cmocka_unit_test(emptied_files_read_as_zeros),

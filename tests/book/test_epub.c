@@ -349,6 +349,29 @@ static void only_pages_are_kept(void **state)
     free(whole);
 }
 
+/* A reference is decoded and walked from the page that has it; a percent sign without two digits is itself. */
+static void references_are_resolved(void **state)
+{
+    static const struct {
+        const char *reference, *name, *fragment;
+    } rows[] = {{"b.html", "x/b.html", NULL}, {"../b%2Ehtml#c", "b.html", "c"}, {"#c", "x/a.html", "c"},
+        {"./y//b.html?q#", "x/y/b.html", NULL}, {"y\\b.html", "x/y/b.html", NULL},
+        {"../../b.html", "b.html", NULL}, {"50%.html", "x/50%.html", NULL},
+        {"%+1.html", "x/%+1.html", NULL}, {"% 1.html", "x/% 1.html", NULL},
+        {"%0x.html", "x/%0x.html", NULL}, {"%00.html", "x/%00.html", NULL}, {"b%", "x/b%", NULL},
+        {"b%4", "x/b%4", NULL}, {"%c3%A4", "x/\xc3\xa4", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *fragment, *name = zip_resolve("x/a.html", rows[i].reference, &fragment);
+        assert_non_null(name);
+        assert_string_equal(name, rows[i].name);
+        assert_int_equal(fragment != NULL, rows[i].fragment != NULL);
+        assert_string_equal(fragment ? fragment : "", rows[i].fragment ? rows[i].fragment : "");
+        memory_free(name);
+        memory_free(fragment);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_cover_is_a_picture),
         cmocka_unit_test(locked_pages_are_told_from_scrambled_fonts),
         cmocka_unit_test(only_pages_are_kept),
+        cmocka_unit_test(references_are_resolved),
     };
     return cmocka_run_group_tests_name("epub", tests, load, NULL);
 }
