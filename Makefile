@@ -307,7 +307,7 @@ $(B)/server.a: $(SERVER_OBJ)
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 $(B)/tests/server/test_voice_crash: ALL_LDFLAGS += $(foreach f,open write pwrite fsync linkat rename unlink,-Wl$(comma)--wrap=$(f))
-$(B)/tests/server/test_warm: ALL_LDFLAGS += -Wl,--wrap=clock_gettime
+$(addprefix $(B)/tests/server/,test_warm test_worker_loop): ALL_LDFLAGS += -Wl,--wrap=clock_gettime
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
