@@ -9,6 +9,7 @@
  *     > WYOMING                    a client of that port, likewise
  *     > {"a": 1}                   a message on it
  *     > ~ words                    the client waits until it has been told this
+ *     > refused                    how many requests and messages were refused so far
  *     > deaf                       from here on sounds are told as such, and several in a row once
  * or "< ", what the client was told. Times are told as 0 or none, sounds by their length and a sum.
  *     build/release/tests/server/test_front NAME
@@ -374,6 +375,8 @@ static void act(const char *line)
     client.hears = false;
     if (strcmp(line, "deaf") == 0) {
         client.is_deaf = true;
+    } else if (strcmp(line, "refused") == 0) {
+        note("< %llu\n", (unsigned long long)posed.metrics.rejected[METRICS_INVALID]);
     } else if (line[0] == '+') {
         snprintf(client.fields + strlen(client.fields), sizeof client.fields - strlen(client.fields),
             "%s\r\n", line + 2);

@@ -2,6 +2,7 @@
  * WebSocket /v2/speak: turns, one after the other. A flush ends a turn; an interruption ends the turn that is heard and
  * all behind it, and tells what of its text was heard by the offset that the client gives, which counts the session's
  * sound from its start. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct session {
     uint64_t n_request; /* of the one that opened the connection: turns are named by it */
     unsigned n_turns;
     bool speaks;      /* the turn has begun to sound */
+    double turn_s;    /* of its sound, sent so far */
     double session_s; /* sound of the turns that are over; an interruption sets it to what was heard */
     double last_s;    /* of the last turn */
     char *last;       /* its text, which may still be heard */
@@ -58,6 +60,7 @@ static void begin_turn(struct talk *x)
     struct session *s = session_of(x);
     if (!s->speaks) {
         s->speaks = true;
+        s->turn_s = 0;
         s->n_turns++;
         word_list_fini(&s->words);
         tell(x, "SpeechStarted");
@@ -66,7 +69,11 @@ static void begin_turn(struct talk *x)
 
 static void on_sound(struct talk_context *t, const void *bytes, size_t n)
 {
+    struct context_piece now;
     begin_turn(t->talk);
+    if (context_now(t->speaks, &now)) {
+        session_of(t->talk)->turn_s = now.seconds;
+    }
     talk_send_sound(t->talk, bytes, n);
 }
 
@@ -105,14 +112,26 @@ static void on_ended(struct talk_context *t)
 {
     const struct session *s = session_of(t->talk);
     talk_send(t->talk, json_pack("{s:s,s:I,s:I,s:I}", "type", "SessionMetadata", "audio_duration_ms",
-                           (json_int_t)(1e3 * s->session_s), "input_character_count",
+                           (json_int_t)llround(1e3 * s->session_s), "input_character_count",
                            (json_int_t)s->chars, "billable_character_count", (json_int_t)s->chars));
+}
+
+static void forget_last(struct session *s)
+{
+    memory_free(s->last);
+    s->last = NULL;
+    s->last_s = 0;
 }
 
 static void on_failed(struct talk *x, const struct refusal *r, const char *name)
 {
+    struct session *s = session_of(x);
     (void)name;
-    session_of(x)->speaks = false;
+    if (s->speaks) { /* the client counts what it was sent, and cannot tell of the turn before any more */
+        s->session_s += s->turn_s;
+        forget_last(s);
+    }
+    s->speaks = false;
     talk_send(x, deepgram_error(r));
 }
 
@@ -146,9 +165,7 @@ static void interrupt_turn(struct talk_context *t, double played_ms)
     s->session_s = s->interrupted_ms / 1e3;
     s->chars += active ? turn.chars : 0;
     s->speaks = false;
-    memory_free(s->last);
-    s->last = NULL;
-    s->last_s = 0;
+    forget_last(s);
 }
 
 static void interrupt(struct talk_context *t, double played_ms)
