@@ -28,7 +28,6 @@ struct context {
     const struct context_sink *sink;
     void *user;
     struct piece_list pieces; /* the first one is spoken, or waits for text */
-    size_t waiting_bytes;     /* of text and pieces, as the connection counts them */
     struct speech *speech;    /* of the first piece */
     struct word_list words;   /* of it */
     double taken_s;           /* of its sound, given to the client */
@@ -50,7 +49,6 @@ static void leave(struct context *x)
 
 static void count_bytes(struct context *x, size_t more, size_t less)
 {
-    x->waiting_bytes += more - less;
     x->conn->owner_bytes += more - less;
     conn_count(x->conn);
 }

@@ -248,8 +248,6 @@ static void flush(int tag)
     assert_true(context_flush(context, tag, &refusal));
 }
 
-/* ---- Pieces ---- */
-
 static void pieces_are_spoken_in_a_row(void **state)
 {
     (void)state;
@@ -347,8 +345,6 @@ static void all_is_cleared(void **state)
     end();
 }
 
-/* ---- Failures ---- */
-
 static void a_failure_ends_what_waits(void **state)
 {
     (void)state;
@@ -395,7 +391,7 @@ static void clear_it(void)
 /* Who is told something may say more, or end it all, at once. */
 static void who_is_told_may_do_anything(void **state)
 {
-    static const double starts[] = {0, 1};
+    static const double starts[] = {0, 1}, late[] = {7, 8};
     static void (*const ends[])(void) = {clear_it, free_it};
     (void)state;
     begin(9);
@@ -433,6 +429,14 @@ static void who_is_told_may_do_anything(void **state)
         tell_words(starts, 2, 2);
         EXPECT("words 1 of \"One\"|cancel|");
         end();
+        begin(9); /* the last words, at the end */
+        say("One"), flush(1), say("Two");
+        make(0.5);
+        tell_words(late, 2, 0);
+        meanwhile = ends[i];
+        end_speech(NULL, 1);
+        EXPECT("start|\"One\"|finish|sound|words 0 of \"One\" and more|");
+        end();
         begin(9);
         say("One");
         meanwhile = ends[i];
@@ -441,8 +445,6 @@ static void who_is_told_may_do_anything(void **state)
         end();
     }
 }
-
-/* ---- The pace ---- */
 
 static void sound_runs_ahead_by_so_much(void **state)
 {

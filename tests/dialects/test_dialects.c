@@ -2,8 +2,12 @@
  * What the dialects stand on: markup, times of letters, names of formats, maps of voices, samples of telephones. */
 #include "tests/support.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/dialects/cartesia/cartesia_message.h"
 #include "server/dialects/deepgram/deepgram_message.h"
@@ -14,6 +18,7 @@
 #include "server/protocol/base64.h"
 #include "server/protocol/refusal.h"
 #include "server/sound/encode.h"
+#include "server/speech/voices_parts.h"
 
 /* The text without its markup, given in pieces of so many bytes. */
 static const char *strip(const char *text, size_t piece)
@@ -187,6 +192,64 @@ static void maps_are_looked_up(void **state)
     json_decref(map);
 }
 
+/* Reads a file of that text; what is said on standard error. */
+static const char *read_map(struct server *s, const char *text)
+{
+    static char said[300];
+    int ends[2], kept = dup(STDERR_FILENO);
+    FILE *file = text ? fopen(s->options->voice_map, "w") : NULL;
+    assert_true(!text || (file && fputs(text, file) >= 0 && fclose(file) == 0));
+    assert_true(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    bool good = voice_map_read(s);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    ssize_t n = read(ends[0], said, sizeof said - 1);
+    said[n > 0 ? n : 0] = 0;
+    close(kept), close(ends[0]), close(ends[1]);
+    assert_int_equal(good, n <= 0);
+    return said;
+}
+
+static void maps_are_read_from_a_file(void **state)
+{
+    static const char *const bad[] = {
+        "[]", "{\"a\":[]}", "{\"a\":{\"x\":1}}", "{\"a\":{},\"b\":\"x\"}"};
+    static const struct {
+        const char *dialect, *name, *means;
+    } cases[] = {{"elevenlabs", "x", "of elevenlabs"}, {"cartesia", "x", "of all"},
+        {"elevenlabs", "clara", "clara"}, {"elevenlabs", "miles", "somebody"}, /* the file goes first */
+        {"elevenlabs", "21m00Tcm4TlvDq8ikWAM", "nova"}, {"elevenlabs", "21M00TCM4TLVDQ8IKWAM", "nova"},
+        {"elevenlabs", "nobody", "the rest"}, {"cartesia", "nobody", "nobody"}};
+    char path[] = P_tmpdir "/utter-map-XXXXXX";
+    struct voices voices = {.n = 0};
+    const struct serve_options options = {.voice_map = path}, none = {.voice_map = NULL};
+    struct server s = {.options = &none, .voices = &voices};
+    (void)state;
+    TAILQ_INIT(&voices.entries);
+    s.ready =
+        (struct wire_ready){.kind_name = "custom_voice", .voices = {"clara", "miles"}, .n_voices = 2};
+    assert_string_equal(read_map(&s, NULL), "");
+    assert_null(s.voice_map);
+    close(mkstemp(path));
+    s.options = &options;
+    assert_string_equal(read_map(&s, "{\"elevenlabs\":{\"x\":\"of before\"}}"), "");
+    assert_string_equal(read_map(&s, "{\"elevenlabs\":{\"x\":\"of elevenlabs\",\"miles\":\"somebody\","
+                                     "\"*\":\"the rest\"},\"*\":{\"x\":\"of all\"}}"),
+        "");
+    for (int again = 0; again < 2; again++) { /* a file that is wrong leaves the map as it was */
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            assert_string_equal(voice_map_find(&s, cases[i].dialect, cases[i].name), cases[i].means);
+        }
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            assert_non_null(strstr(read_map(&s, bad[i]), "must be an object of objects"));
+        }
+        assert_non_null(strstr(read_map(&s, "{"), path));
+    }
+    voice_map_free(&s);
+    assert_null(s.voice_map);
+    assert_string_equal(voice_map_find(&s, "elevenlabs", "x"), "x");
+    unlink(path);
+}
+
 /* Values of the tables in G.711, and of every value what its own decoder gives back. */
 static void telephones_are_understood(void **state)
 {
@@ -313,6 +376,7 @@ int main(void)
         cmocka_unit_test(words_are_put_together),
         cmocka_unit_test(formats_of_elevenlabs_are_known),
         cmocka_unit_test(maps_are_looked_up),
+        cmocka_unit_test(maps_are_read_from_a_file),
         cmocka_unit_test(telephones_are_understood),
         cmocka_unit_test(a_wav_says_its_samples),
         cmocka_unit_test(many_samples_are_as_each_alone),
