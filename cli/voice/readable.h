@@ -7,8 +7,8 @@
 
 struct readable {
     const char *path;
-    char folder[64]; /* made for the file, and taken away again; "": none was made */
-    char made[512];  /* what ffmpeg makes, in that folder */
+    char folder[4096]; /* made for the file, and taken away again; "": none was made */
+    char made[4352];   /* what ffmpeg makes, in that folder */
 };
 
 /* 0, or an exit code after a message. Where ffmpeg is not to be had, the library says what it thinks of the file. */
