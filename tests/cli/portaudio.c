@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A sound device for the transcripts of the program: what is played goes to the file that $PLAYED names. Without
- * it there is no device. Loaded in front of the system's functions, it interrupts who is about to name a file. */
+ * it there is no device. $PLAYED_END is then how it ended. Loaded in front of the system's functions, it interrupts who
+ * is about to name a file. */
 #include <portaudio.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,11 +70,13 @@ EXPORT PaError Pa_WriteStream(PaStream *stream, const void *samples, unsigned lo
 
 EXPORT PaError Pa_StopStream(PaStream *stream)
 {
+    setenv("PLAYED_END", "all was heard", 1);
     return stream == played ? paNoError : paBadStreamPtr;
 }
 
 EXPORT PaError Pa_AbortStream(PaStream *stream)
 {
+    setenv("PLAYED_END", "the rest was dropped", 1);
     return stream == played ? paNoError : paBadStreamPtr;
 }
 

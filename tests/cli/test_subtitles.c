@@ -185,6 +185,25 @@ static void two_lines_are_about_equally_long(void **state)
         "\n");
 }
 
+/* What does not fit goes back to a mark, where one stands in the second half. */
+static void a_full_cue_ends_at_a_mark(void **state)
+{
+    (void)state;
+    assert_written("mark.srt",
+        cut("When the rain had at last gone over the hills beyond, we went out to look at what it had "
+            "done",
+            200, 150),
+        "1\n"
+        "00:00:00,000 --> 00:00:02,150\n"
+        "When the rain had at last\n"
+        "gone over the hills beyond,\n"
+        "\n"
+        "2\n"
+        "00:00:02,200 --> 00:00:04,150\n"
+        "we went out to look at what it had done\n"
+        "\n");
+}
+
 static void a_pause_ends_a_cue(void **state)
 {
     (void)state;
@@ -550,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sentence_is_a_cue),
         cmocka_unit_test(two_lines_are_about_equally_long),
+        cmocka_unit_test(a_full_cue_ends_at_a_mark),
         cmocka_unit_test(a_pause_ends_a_cue),
         cmocka_unit_test(a_cue_is_not_shown_for_long),
         cmocka_unit_test(a_short_cue_is_shown_for_long_enough),
