@@ -280,6 +280,7 @@ static const struct speaker_calls speaker_calls = {
 
 static struct {
     int stops_at; /* the question at which it is stopped; 0: never */
+    bool stays;   /* also where nothing waits any more */
     int n_stops, n_rests, n_told;
     int first_claims; /* questions for a line before the first step ended */
     double rests_s;
@@ -334,7 +335,7 @@ static inline utter_status work(void)
         .queue = &queue,
         .results = results,
         .most_tries = 3,
-        .until_empty = true,
+        .until_empty = !heard.stays,
         .stop = stop,
         .told = told_of,
         .note = note_try,

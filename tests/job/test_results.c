@@ -270,6 +270,38 @@ static void a_sound_that_is_fetched_takes_a_place(void **state)
     results_close(&results);
 }
 
+/* Where the place is on another disk: then it is a file of its own. */
+static void a_sound_may_go_to_another_disk(void **state)
+{
+    (void)state;
+    struct results *results = open_results("disk");
+    char name[RESULT_NAME], to[64];
+    struct stat here, there;
+    size_t n;
+    result_name(name, key, "wav");
+    keep_sound(results, "sound");
+    snprintf(to, sizeof to, "/dev/shm/utter-test-%d.wav", (int)getpid());
+    if (stat("/dev/shm", &there) != 0 || access("/dev/shm", W_OK) != 0 ||
+        stat(support_folder(), &here) != 0 || here.st_dev == there.st_dev) {
+        results_close(&results);
+        skip();
+    }
+    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+        assert_int_equal(results->calls->fetch(results, name, to, NULL), UTTER_OK);
+        assert_int_equal(stat(to, &there), 0);
+        assert_int_equal(there.st_nlink, 1);
+        char *text = support_read_file(to, &n);
+        assert_string_equal(text, "sound");
+        free(text);
+    }
+    assert_int_equal(results->calls->check(results, name, 5, NULL, NULL), UTTER_OK);
+    support_fail_write_at(1);
+    assert_true(results->calls->fetch(results, name, to, NULL) < 0);
+    support_fail_off();
+    assert_int_not_equal(access(to, F_OK), 0);
+    results_close(&results);
+}
+
 static void an_address_is_a_folder_or_a_store(void **state)
 {
     (void)state;
@@ -344,6 +376,7 @@ int main(void)
         cmocka_unit_test(what_tells_of_something_else_is_no_result),
         cmocka_unit_test(a_store_that_was_looked_at_is_believed),
         cmocka_unit_test(a_sound_that_is_fetched_takes_a_place),
+        cmocka_unit_test(a_sound_may_go_to_another_disk),
         cmocka_unit_test(an_address_is_a_folder_or_a_store),
         cmocka_unit_test(a_hash_is_that_of_a_file),
         cmocka_unit_test(what_tells_of_a_sound_is_whole_or_as_before),

@@ -3,6 +3,7 @@
  * others left in the folder of sounds on their way. */
 #include "tests/support.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,26 @@ static void a_store_that_holds_far_more_is_asked_line_by_line(void **state)
 
 /* ---- The folder of sounds on their way ---- */
 
+/* Whether each folder of workers there is held, so that no other worker takes it for one that was left. */
+static bool all_are_held(const char *folder)
+{
+    int n_free = 0, n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        char path[2 * PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (strncmp(entry->d_name, "utter-job-", 10) == 0) {
+            int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            n_free += flock(fd, LOCK_EX | LOCK_NB) == 0;
+            n++;
+            close(fd);
+        }
+    }
+    closedir(dir);
+    return n > 0 && n_free == 0;
+}
+
 static void what_a_killed_worker_left_goes_after_a_minute(void **state)
 {
     (void)state;
@@ -431,16 +452,24 @@ static void what_a_killed_worker_left_goes_after_a_minute(void **state)
             assert_int_equal(flock(held, LOCK_EX), 0);
         }
     }
+    /* A link there may be anybody's, and leads to what is no worker's. */
+    char link[PATH_MAX];
+    snprintf(link, sizeof link, "%s/utter-job-link", support_path("left"));
+    assert_int_equal(symlink("utter-other", link), 0);
     assert_int_equal(setenv("TMPDIR", support_path("left"), 1), 0);
     assert_int_equal(results_open(&results, "s3://bucket/prefix", true, NULL), UTTER_OK);
+    assert_int_equal(unlink(link), 0);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s/file", support_path("left"), left[i].name);
         assert_int_equal(access(path, F_OK) == 0, left[i].stays);
     }
     assert_int_equal(support_count_files(support_path("left")), 4);
+    unlink(support_path("left/utter-job-young/file"));
+    assert_int_equal(rmdir(support_path("left/utter-job-young")), 0);
+    assert_true(all_are_held(support_path("left")));
     results_close(&results);
-    assert_int_equal(support_count_files(support_path("left")), 3);
+    assert_int_equal(support_count_files(support_path("left")), 2);
     close(held);
     utter_error error;
     assert_int_equal(setenv("TMPDIR", support_path("nowhere"), 1), 0);

@@ -3,6 +3,7 @@
  * refusals mean. */
 #include "tests/support.h"
 
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -113,13 +114,19 @@ static struct speaker *speaker;
 static struct slot slot;
 static utter_error why;
 
+/* Where there is no libcurl, nothing can be asked for. */
+static bool has_curl(void)
+{
+    return dlopen("libcurl.so.4", RTLD_NOW) || dlopen("libcurl-gnutls.so.4", RTLD_NOW);
+}
+
 static void open_speaker(const char *key)
 {
     memset(&told_away, 0, sizeof told_away);
     settings = (struct speaker_server_settings){
         .url = posed.url, .key = key, .lanes = 5, .away = away, .user = &told_away};
     utter_status status = speaker_server_open(&speaker, &settings, &why);
-    if (status == UTTER_E_DEVICE) {
+    if (status == UTTER_E_DEVICE && !has_curl()) {
         skip();
     }
     assert_int_equal(status, UTTER_OK);

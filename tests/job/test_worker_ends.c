@@ -212,6 +212,19 @@ static void the_end_waits_for_lines_of_others(void **state)
     results_close(&results);
 }
 
+static void who_was_not_told_to_end_waits_for_more(void **state)
+{
+    (void)state;
+    begin("stays", 1);
+    heard.stays = true;
+    heard.stops_at = 20;
+    assert_int_equal(work(), UTTER_OK);
+    assert_int_equal(heard.n_stops, 20);
+    assert_true(heard.n_rests > 10);
+    assert_int_equal(queue_is.n_counts, 0);
+    results_close(&results);
+}
+
 /* ---- What a worker needs ---- */
 
 static void one_thread_is_enough(void **state)
@@ -250,6 +263,7 @@ int main(void)
         cmocka_unit_test(claims_are_extended_every_five_seconds),
         cmocka_unit_test(an_empty_queue_is_asked_now_and_then),
         cmocka_unit_test(the_end_waits_for_lines_of_others),
+        cmocka_unit_test(who_was_not_told_to_end_waits_for_more),
         cmocka_unit_test(one_thread_is_enough),
     };
     return cmocka_run_group_tests_name("worker_ends", tests, NULL, NULL);
