@@ -29,6 +29,8 @@ enum { BEAT_MS = 250, EXIT_DEVICE = 3 };
 enum { LOOK_S = 2 }; /* to ask the model what it is takes a call of the driver */
 /* Steps so long ago say nothing of now: what else the machine did may have made them slow. */
 enum { FORGET_S = 60 };
+/* Holes of the heap go back when nobody has spoken for so long: it takes a millisecond. */
+enum { QUIET_S = 1 };
 
 /* Of a prompt in one step: half of the step, so that frames of others fit beside it. */
 static const double piece_s = 0.5e-3 * SCHEDULE_STEP_MS;
@@ -46,7 +48,7 @@ struct worker {
     struct wire_out out; /* what the step gives, then the outbox's */
     struct outbox *outbox;
     float *pcm; /* one frame */
-    double last_beat, last_look, last_step;
+    double last_beat, last_look, last_step, last_tidy;
     bool is_idle;   /* the kernel sees to it that it is in nobody's way */
     int cage;       /* its parts that hold, CAGE_ */
     char note[512]; /* what the library said while it opened the model */
@@ -337,10 +339,23 @@ static bool any_can_step(const struct worker *w)
     return any;
 }
 
+/* What many lanes at once took leaves holes, a few more with each crowd. */
+static void tidy(struct worker *w, double now)
+{
+    if (w->last_step > w->last_tidy && now - w->last_step > QUIET_S) {
+        w->last_tidy = now;
+        memory_give_back();
+    }
+}
+
 static void run(struct worker *w)
 {
     while (!w->over) {
-        take_messages(w, any_can_step(w) ? 0 : BEAT_MS);
+        const bool can_step = any_can_step(w);
+        if (!can_step) {
+            tidy(w, clock_seconds());
+        }
+        take_messages(w, can_step ? 0 : BEAT_MS);
         if (!w->over) {
             step(w);
         }

@@ -2,6 +2,7 @@
  * The worker's loop from its first message to its last, word for word, and its slots, each by itself. */
 #include "tests/server/posed_library.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -185,6 +186,35 @@ static void beats_come_several_times_a_second(void **state)
         play_beaten(LINES("o 1; o 2 ground; p 1; p 2", ".0.3"), idle ? two : one);
         assert_int_equal(fake.policy, idle ? SCHED_IDLE : 0);
     }
+}
+
+static int n_trims;
+
+int malloc_trim(size_t kept)
+{
+    assert_int_equal(kept, 0);
+    n_trims++;
+    return 1;
+}
+
+static void expect_trims(int n, const char *const *lines)
+{
+    build();
+    n_trims = 0;
+    play(0, lines, NULL);
+    assert_int_equal(n_trims, n);
+}
+
+/* Once after each time that somebody spoke, a second after the last step; the opening leaves some as well. */
+static void holes_of_the_heap_go_back(void **state)
+{
+    (void)state;
+    expect_trims(0, LINES(".0.3", ".0.6"));
+    expect_trims(1, LINES(".0.3", ".0.6", ".0.2", ".0.1"));
+    expect_trims(1, LINES(".3", ".3", ".3", ".3"));
+    expect_trims(1, LINES(".3", "o 1; t 1 ab; f 1", ".0.9"));
+    expect_trims(2, LINES(".3", "o 1; t 1 ab; f 1", ".0.9", ".0.3", ".0.1"));
+    expect_trims(3, LINES(".3", "o 1; t 1 ab; f 1", ".3", "o 1; t 1 ab", ".3", ".3", ".3"));
 }
 
 static void other_kernels_are_told_of(void **state)
@@ -422,6 +452,7 @@ int main(void)
         cmocka_unit_test(who_is_paused_waits),
         cmocka_unit_test(what_fails_is_told_to_whom_it_concerns),
         cmocka_unit_test(beats_come_several_times_a_second),
+        cmocka_unit_test(holes_of_the_heap_go_back),
         cmocka_unit_test(other_kernels_are_told_of),
         cmocka_unit_test(who_was_slow_is_asked_again),
         cmocka_unit_test(what_a_prompt_costs_is_learnt),
