@@ -321,7 +321,7 @@ static void lines_are_made_together(void **state)
         assert_int_equal(utter_sound_close(&slots[i].sound, NULL), UTTER_OK);
     }
     for (int i = 0; i < 2; i++) {
-        char name[16];
+        char name[20];
         size_t n, bytes;
         snprintf(name, sizeof name, "sound%d", i);
         char *together = support_read_file(support_path(name), &bytes);
