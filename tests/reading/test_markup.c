@@ -169,6 +169,16 @@ static void pauses_are_exact(void **state)
         UTTER_END);
     assert_int_equal(find_quiet(&h).longest, 2 * RATE);
     free(h.pcm);
+    /* Also where it is less than what a piece keeps in front by itself, 20 ms. */
+    size_t shorter = 0;
+    for (int ms = 5; ms < 80; ms += 15) {
+        char marked[64];
+        snprintf(marked, sizeof marked, "It was late.[pause:%dms]They slept.", ms);
+        assert_int_equal(hear(&h, with_markup(UTTER_MARKUP_TAGS), marked, NULL), UTTER_END);
+        assert_true(ms == 5 || h.n == shorter + 15 * RATE / 1000);
+        shorter = h.n;
+        free(h.pcm);
+    }
 }
 
 /* Another voice, rate and loudness: the same words, from other pieces. */
@@ -188,6 +198,8 @@ static void spans_are_spoken_as_they_say(void **state)
         assert_int_equal(h.pieces[i].first, h.pieces[i].at);
         assert_int_equal(h.pieces[i].last, h.pieces[i].at + h.pieces[i].bytes);
     }
+    /* Neither says it as the other. */
+    assert_true(fabs(h.pieces[0].seconds - h.pieces[1].seconds) > 0.05);
     assert_true(h.pieces[2].seconds < 0.51 * h.pieces[1].seconds);
     assert_true(h.pieces[2].seconds > 0.49 * h.pieces[1].seconds);
     /* The last piece is as loud as half of its voice, the second, which said the same with the same seed. */
