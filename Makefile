@@ -9,7 +9,7 @@
 #   make CUDA=host COVERAGE=1     the same, and the lines of src/cuda that run are counted (tools/cuda_coverage)
 #   make CUDA_ARCH=90a            for one kind of GPU only: compiles many times faster
 #   make PORTABLE=amd64           for any glibc >= 2.31, all outside libraries inside (packaging/sysroot): build/portable-amd64/...
-#   make PORTABLE=arm64           the same for 64-bit Arm, compiled across
+#   make PORTABLE=arm64           the same for 64-bit Arm, compiled across; DEBIAN=1: with all as Debian 12 has it
 # Knobs: CC, CFLAGS, LDFLAGS, WERROR=1, CUDA=0, CUDA_ARCH, SAN=..., PREFIX, LIBDIR, DESTDIR, ONLY='words' (of check).
 
 # `make fuzz` needs clang, and a build that counts what each input reaches.
@@ -21,7 +21,7 @@ endif
 # Compiled in a folder that packaging/sysroot makes, with what Debian calls this compiler and its tools.
 ifneq ($(PORTABLE),)
 TRIPLET := $(or $(patsubst amd64,x86_64,$(filter amd64,$(PORTABLE))),$(patsubst arm64,aarch64,$(filter arm64,$(PORTABLE))))-linux-gnu
-SYSROOT := $(abspath build/sysroot/$(PORTABLE))
+SYSROOT := $(abspath build/sysroot/$(PORTABLE)$(if $(DEBIAN),-debian))
 # Nothing of the folders that the compiler came with: their glibc is another.
 CC      := $(TRIPLET)-gcc --sysroot=$(SYSROOT) -B$(SYSROOT)/usr/lib/$(TRIPLET) -static-libgcc -nostdinc \
            $(patsubst %,-isystem %,$(shell $(TRIPLET)-gcc -print-file-name=include) $(SYSROOT)/usr/include/$(TRIPLET) $(SYSROOT)/usr/include)
@@ -278,9 +278,9 @@ $(B)/examples/%: $(B)/examples/%.o $(B)/libutter.a
 	$(CC) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 
 ORACLE := build/oracle/venv/bin/python
-oracle: all checkpoints ## goldens from the official package, compared with the committed ones and verified by the engine
+oracle: all checkpoints ## goldens from the official package, compared with the committed ones and verified by the engine; ONLY='ties snake': some
 	@tools/oracle/install
-	@nice -n 10 $(ORACLE) tools/oracle/make_goldens.py
+	@nice -n 10 $(ORACLE) tools/oracle/make_goldens.py $(ONLY)
 
 # tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
 # file calls go through --wrap, so that a test can fail the n-th one.
@@ -578,9 +578,9 @@ deb-portable: tarball ## dist/utter_VERSION~portable_MACHINE.deb: what the archi
 # open. The transcripts are one program, and take some fifty times as long as here: nothing of them is left out.
 ARM_CHECKS := golden/ cli/ cpu/ engine/ base/ weights/ text/ script/ effects/ audio/ model/ prompt/ voice/ reading/ words/ book/test_sections fuzz/ \
               maker/ hub/ api/test_ server/test_ dialects/test_
-check-arm: checkpoints ## the checks of the CPU's code, compiled for 64-bit Arm and run by qemu; ONLY=cpu/test_packed is a sample
-	@packaging/sysroot arm64 build/sysroot/arm64 && $(MAKE) -s PORTABLE=arm64 CUDA=0 $(if $(strip $(call of_scripts,$(ONLY))),all test-programs,chosen-alone)
-	@TEST_SECONDS=$${TEST_SECONDS:-9000} packaging/arm tools/run_tests build/portable-arm64 $(or $(ONLY),$(ARM_CHECKS))
+check-arm: checkpoints ## the checks of the CPU's code, compiled for 64-bit Arm and run by qemu; ONLY=cpu/test_packed is a sample; DEBIAN=1: with libraries that need not be built
+	@packaging/sysroot arm64 build/sysroot/arm64$(if $(DEBIAN),-debian debian) && $(MAKE) -s PORTABLE=arm64 CUDA=0 $(if $(strip $(call of_scripts,$(ONLY))),all test-programs,chosen-alone)
+	@QEMU_LD_PREFIX=$(CURDIR)/build/sysroot/arm64$(if $(DEBIAN),-debian) TEST_SECONDS=$${TEST_SECONDS:-9000} packaging/arm tools/run_tests build/portable-arm64 $(or $(ONLY),$(ARM_CHECKS))
 
 # PREFIX, LIBDIR (PREFIX/lib) and DESTDIR say where.
 install uninstall: export PREFIX := $(PREFIX)
