@@ -13,7 +13,7 @@ import time
 utter, models = sys.argv[1:3]
 work = tempfile.mkdtemp()
 sanitized = "/san-" in utter
-n_lines = int(os.environ.get("LINES", 6 if sanitized else 60))
+n_lines = int(os.environ.get("LINES", 6 if sanitized else 30))
 every_s = float(os.environ.get("EVERY", 2 if sanitized else 0.4))
 many = int(os.environ.get("MANY", 1000 if sanitized else 20000))
 counts = {"passed": 0, "failed": 0, "skipped": 0}
