@@ -21,6 +21,7 @@
 static atomic_long n_calls[N_SUPPORT_CALLS], countdown[N_SUPPORT_CALLS];
 static atomic_bool has_failed, crashes, fails_on;
 static atomic_size_t io_bytes, heap_bytes;
+static atomic_int asked_reason; /* 0: each call has its usual one */
 static void (*_Atomic happening)(void);
 
 void support_fail_off(void)
@@ -32,6 +33,7 @@ void support_fail_off(void)
     atomic_store(&crashes, false);
     atomic_store(&fails_on, false);
     atomic_store(&happening, NULL);
+    atomic_store(&asked_reason, 0);
 }
 
 void support_fail_at(enum support_call call, long n)
@@ -58,6 +60,11 @@ void support_happens_at(enum support_call call, long n, void (*happens)(void))
     support_fail_off();
     atomic_store(&happening, happens);
     atomic_store(&countdown[call], n);
+}
+
+void support_fail_with(int reason)
+{
+    atomic_store(&asked_reason, reason);
 }
 
 bool support_failed(void)
@@ -149,9 +156,13 @@ static void *no_memory(void)
     return NULL;
 }
 
-static int no_luck(int reason)
+static int no_luck(int usual)
 {
-    errno = reason;
+    const int asked = atomic_load(&asked_reason);
+    if (asked == SUPPORT_MOVES_NOTHING) {
+        return 0;
+    }
+    errno = asked ? asked : usual;
     return -1;
 }
 

@@ -49,6 +49,10 @@ void support_crash_at(enum support_call call, long n);
 /* Before that call, which does not fail, `happens` is called: what others do to a file meanwhile. It makes no such call
  * itself. */
 void support_happens_at(enum support_call call, long n, void (*happens)(void));
+/* Of the call that was chosen just now: it fails with this errno in place of its usual one. SUPPORT_MOVES_NOTHING: a
+ * read or a write ends well, without a byte. */
+enum { SUPPORT_MOVES_NOTHING = -1 };
+void support_fail_with(int reason);
 bool support_failed(
     void); /* the call that was chosen was made: it failed, or something happened then */
 void support_fail_off(void);
