@@ -302,7 +302,7 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 $(B)/tests/base/test_file_out_calls: WRAP += $(foreach f,getentropy linkat access close pwrite,-Wl$(comma)--wrap=$(f))
 $(B)/tests/base/test_cores: WRAP += -Wl,--wrap=sched_getaffinity
 $(B)/tests/base/test_file_left: WRAP += -Wl,--wrap=time
-$(B)/tests/base/test_file_map: WRAP += -Wl,--wrap=madvise
+$(addprefix $(B)/tests/base/,test_file_map test_memory): WRAP += -Wl,--wrap=madvise
 $(filter $(B)/tests/reading/% $(B)/tests/words/%,$(TESTS)): $(PLAIN_KERNELS)
 # The kernels on tiles of a machine that has none.
 $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o

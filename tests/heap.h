@@ -18,4 +18,14 @@ static inline size_t heap_used(void)
 #endif
 }
 
+/* Blocks that have a mapping of their own. */
+static inline size_t heap_mapped_blocks(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+    return mallinfo2().hblks;
+#else
+    return (size_t)mallinfo().hblks;
+#endif
+}
+
 #endif

@@ -142,6 +142,68 @@ static void quote_cuts_long_text(void **state)
     }
 }
 
+/* A reason as long as the record, but for the bytes at its end; what does not fit is cut behind them. */
+static void assert_cut(const char *end, const char *wanted_end)
+{
+    enum { ROOM = sizeof((utter_error *)0)->text - 1 };
+    char text[2 * ROOM];
+    utter_error error;
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = 0;
+    memcpy(text + ROOM - strlen(end), end, strlen(end));
+    assert_int_equal(error_set(&error, UTTER_E_IO, "%s", text), UTTER_E_IO);
+    assert_int_equal(error.code, UTTER_E_IO);
+    const size_t n = strlen(error.text), n_end = strlen(wanted_end);
+    assert_true(n <= ROOM && n >= n_end);
+    if (strcmp(error.text + n - n_end, wanted_end) != 0 || error.text[n - n_end - 1] != 'a') {
+        fail_msg("it ends in \"%s\", not in \"%s\"", error.text + n - n_end - 1, wanted_end);
+    }
+}
+
+/* Only what may be the beginning of a character is dropped with it. */
+static void a_cut_drops_what_may_be_half_a_character(void **state)
+{
+    (void)state;
+    assert_cut("\xc3", "");
+    assert_cut("\xc3\xa9", "\xc3\xa9");
+    assert_cut("\xe2\x82", "");
+    assert_cut("\xe2\x82\xac", "\xe2\x82\xac");
+    assert_cut("\xf0\x9f\x98", "");
+    assert_cut("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80");
+    assert_cut("\xc0", "");                    /* the least byte that would begin one */
+    assert_cut("\xf0\x9f\x98\x80\x80", "..."); /* nothing begins at a byte too many: it is shown, cut */
+    assert_cut("\xff\x80\x80\x80", "");
+    assert_cut("\xff\x80\x80\x80\x80\x80", "..."); /* too far from where a character could begin */
+}
+
+static void quoting_needs_room(void **state)
+{
+    char out[8] = "before";
+    (void)state;
+    assert_string_equal(error_quote(out, 0, "text", 4), "");
+    assert_string_equal(out, "before");
+    assert_string_equal(error_quote(out, 5, "text", 4), "text");
+    assert_string_equal(error_quote(out, 4, "text", 4), "...");
+    assert_string_equal(error_quote(out, 3, "text", 4), "..");
+    assert_string_equal(error_quote(out, 1, "text", 4), "");
+    assert_string_equal(error_quote(out, 8, "text", 0), "");
+    assert_string_equal(error_quote(out, 8, "te\0xt", 3), "te\\x00");
+    assert_string_equal(error_quote(out, 8, "\xe2\x82\xac", 2), "\\xe2...");
+}
+
+static void memory_that_is_out_is_told_with_its_use(void **state)
+{
+    utter_error error;
+    (void)state;
+    assert_int_equal(error_memory(&error, "a\nb"), UTTER_E_MEMORY);
+    assert_int_equal(error.code, UTTER_E_MEMORY);
+    assert_string_equal(
+        error.text, "out of memory: no room for a\\nb (close other programs, or use a smaller model)");
+    assert_int_equal(error_memory(NULL, "a"), UTTER_E_MEMORY);
+    assert_int_equal(error_exit_code(UTTER_AGAIN), 0);
+    assert_int_equal(error_exit_code(UTTER_END), 0);
+}
+
 /* 1: what was asked for is wrong; 2: this machine cannot do it now. */
 static void exit_codes(void **state)
 {
@@ -168,6 +230,9 @@ int main(void)
         cmocka_unit_test(quote_escapes_what_does_not_print),
         cmocka_unit_test(quote_escapes_no_more_than_that),
         cmocka_unit_test(quote_cuts_long_text),
+        cmocka_unit_test(a_cut_drops_what_may_be_half_a_character),
+        cmocka_unit_test(quoting_needs_room),
+        cmocka_unit_test(memory_that_is_out_is_told_with_its_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

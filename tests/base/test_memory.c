@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blocks are zeroed, aligned, never larger than asked for; bytes are not read past their end. */
+ * Blocks are zeroed, aligned, never larger than asked for; bytes are not read past their end. The linker sends madvise
+ * here. */
 #include "tests/support.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +11,24 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "tests/heap.h"
+
+/* The last advice that was given, and how many there were. */
+static struct {
+    uintptr_t begin;
+    size_t bytes;
+    int advice, n;
+} advised;
+
+int __wrap_madvise(void *begin, size_t bytes, int advice);
+int __real_madvise(void *begin, size_t bytes, int advice);
+int __wrap_madvise(void *begin, size_t bytes, int advice)
+{
+    advised.begin = (uintptr_t)begin;
+    advised.bytes = bytes;
+    advised.advice = advice;
+    advised.n++;
+    return __real_madvise(begin, bytes, advice);
+}
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
@@ -167,6 +187,187 @@ static void reserved_space_rests(void **state)
     support_fail_off();
 }
 
+/* Bytes of pages that are not whole in the range stay, and so does everything where none is. */
+static void only_whole_pages_rest(void **state)
+{
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 5 * page;
+    const struct {
+        size_t from, bytes, first, n; /* the pages that are given back */
+    } cases[] = {{0, all, 0, 5}, {page, page, 1, 1}, {page + 1, 3 * page, 2, 2},
+        {page - 1, 3 * page, 1, 2}, {page, 2 * page - 1, 1, 1}, {page, page - 1, 0, 0},
+        {page + 1, 2 * page - 2, 0, 0}, {page, 0, 0, 0}};
+    uint8_t *p = memory_reserve(all);
+    assert_non_null(p);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(p, 9, all);
+        advised.n = 0;
+        memory_rest(p + cases[i].from, cases[i].bytes);
+        assert_int_equal(advised.n, cases[i].n > 0);
+        for (size_t k = 0; k < all; k++) {
+            const bool rests = k / page >= cases[i].first && k / page < cases[i].first + cases[i].n;
+            assert_int_equal(p[k], rests ? 0 : 9);
+        }
+    }
+    memory_release(p, all);
+}
+
+/* Whether something is mapped at this address. */
+static bool is_mapped(const void *address)
+{
+    unsigned char flags;
+    return mincore((void *)address, 1, &flags) == 0;
+}
+
+static void released_space_is_free(void **state)
+{
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    static const size_t pages[] = {1, 7};
+    for (int i = 0; i < 2; i++) {
+        uint8_t *p = memory_reserve(pages[i] * page);
+        assert_true(is_mapped(p) && is_mapped(p + (pages[i] - 1) * page));
+        memory_release(p, pages[i] * page);
+        assert_false(is_mapped(p) || is_mapped(p + (pages[i] - 1) * page));
+    }
+    uint8_t *none = memory_reserve(0);
+    assert_true(is_mapped(none));
+    memory_release(none, 0);
+    assert_false(is_mapped(none));
+}
+
+/* From 32 MiB on a block is made of huge pages, as many of them as lie whole in it. */
+static void large_blocks_have_huge_pages(void **state)
+{
+    (void)state;
+    const size_t least = (size_t)32 << 20, huge = (size_t)2 << 20;
+    for (size_t bytes = least - 1; bytes <= least + 1; bytes++) {
+        advised.n = 0;
+        uint8_t *p = memory_new(bytes, 1);
+        assert_non_null(p);
+        assert_int_equal(advised.n, bytes >= least);
+        if (bytes >= least) {
+            const uintptr_t begin = (uintptr_t)p, end = begin + bytes;
+            assert_int_equal(advised.advice, MADV_HUGEPAGE);
+            assert_int_equal(advised.begin % huge, 0);
+            assert_int_equal(advised.bytes % huge, 0);
+            assert_true(advised.begin >= begin && advised.begin - begin < huge);
+            const uintptr_t advised_end = advised.begin + advised.bytes;
+            assert_true(advised_end <= end && end - advised_end < huge);
+        }
+        memory_free(p);
+    }
+}
+
+/* As the heap's own functions, which an outside library is given. */
+static void plain_memory_is_the_heaps(void **state)
+{
+    (void)state;
+    char *p = memory_plain_new(5);
+    assert_non_null(p);
+    memcpy(p, "abcd", 5);
+    p = memory_plain_resize(p, 100000);
+    assert_non_null(p);
+    assert_string_equal(p, "abcd");
+    support_fail_malloc_at(1);
+    assert_null(memory_plain_resize(p, 200000));
+    support_fail_malloc_at(1);
+    assert_null(memory_plain_new(5));
+    support_fail_off();
+    assert_string_equal(p, "abcd"); /* as it was */
+    memory_plain_free(p);
+    memory_plain_free(NULL);
+    const size_t before = heap_used();
+    for (int i = 0; i < 100; i++) {
+        memory_plain_free(memory_plain_new(1000));
+    }
+    assert_true(heap_used() < before + 10000);
+}
+
+/* Blocks that were freed between others that stay hold pages until they are given back. */
+static void free_pages_are_given_back(void **state)
+{
+    (void)state;
+    if (SUPPORT_SANITIZED) {
+        skip(); /* whose heap is not glibc's */
+    }
+    enum { N = 20, BYTES = 100000 };
+    char *blocks[N];
+    for (int i = 0; i < N; i++) {
+        blocks[i] = malloc(BYTES);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, BYTES);
+    }
+    const char *middle = blocks[N / 2 - 1];
+    for (int i = 1; i < N; i += 2) {
+        free(blocks[i]);
+    }
+    assert_true(resident_bytes(middle, BYTES) > BYTES / 2);
+    memory_give_back();
+    assert_int_equal(resident_bytes(middle, BYTES - 8192), 0);
+    for (int i = 0; i < N; i += 2) {
+        free(blocks[i]);
+    }
+}
+
+/* Last in main: from then on a block of 128 KiB has pages of its own, however large blocks were that were freed. */
+static void large_blocks_are_never_kept(void **state)
+{
+    (void)state;
+    if (SUPPORT_SANITIZED) {
+        skip();
+    }
+    enum { N = 64, BYTES = 128 << 10 };
+    memory_keep_little();
+    free(malloc(20 << 20)); /* glibc would learn from that to keep such blocks */
+    for (int large = 0; large < 2; large++) {
+        const size_t before = heap_mapped_blocks();
+        void *blocks[N];
+        for (int i = 0; i < N; i++) { /* the first ones may lie where others were freed */
+            blocks[i] = malloc(large ? BYTES : BYTES - 4096);
+        }
+        const size_t n = heap_mapped_blocks() - before;
+        for (int i = 0; i < N; i++) {
+            free(blocks[i]);
+        }
+        assert_int_equal(n > 0, large);
+        assert_int_equal(heap_mapped_blocks(), before);
+    }
+}
+
+/* What is left when a block shrinks is its beginning. */
+static void a_block_may_become_nothing(void **state)
+{
+    (void)state;
+    uint8_t *p = memory_new(100, 1);
+    memset(p, 5, 100);
+    p = memory_resize(p, 100, 0, 1);
+    assert_non_null(p);
+    p = memory_resize(p, 0, 100, 1);
+    assert_non_null(p);
+    assert_true(is_zero(p, 100));
+    memory_free(p);
+    support_fail_malloc_at(1);
+    assert_null(memory_string_n("abc", 3));
+    support_fail_off();
+}
+
+static void sums_and_products_reach_the_greatest_size(void **state)
+{
+    (void)state;
+    size_t out = 5;
+    assert_true(memory_add(SIZE_MAX - 1, 1, &out));
+    assert_true(out == SIZE_MAX);
+    assert_true(memory_multiply(SIZE_MAX, 1, &out));
+    assert_true(out == SIZE_MAX);
+    assert_true(memory_multiply(SIZE_MAX, 0, &out));
+    assert_int_equal(out, 0);
+    assert_true(memory_multiply(SIZE_MAX / 2, 2, &out));
+    assert_true(out == SIZE_MAX - 1);
+    assert_false(memory_multiply(SIZE_MAX / 2 + 1, 2, &out));
+    assert_true(out == SIZE_MAX - 1);
+}
+
 static void bytes_never_read_past_the_end(void **state)
 {
     (void)state;
@@ -198,7 +399,15 @@ int main(void)
         cmocka_unit_test(strings_are_copied),
         cmocka_unit_test(large_blocks_cost_nothing_until_used),
         cmocka_unit_test(reserved_space_rests),
+        cmocka_unit_test(only_whole_pages_rest),
+        cmocka_unit_test(released_space_is_free),
+        cmocka_unit_test(large_blocks_have_huge_pages),
+        cmocka_unit_test(plain_memory_is_the_heaps),
+        cmocka_unit_test(free_pages_are_given_back),
+        cmocka_unit_test(a_block_may_become_nothing),
+        cmocka_unit_test(sums_and_products_reach_the_greatest_size),
         cmocka_unit_test(bytes_never_read_past_the_end),
+        cmocka_unit_test(large_blocks_are_never_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
