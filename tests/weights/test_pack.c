@@ -63,6 +63,33 @@ static void test_places(void **state)
     }
 }
 
+/* Rows that the matrix lacks, and columns of the last group: zeros, so that one matrix has one file. */
+static void what_the_matrix_lacks_is_zero(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLS = 40 };
+    float rows[ROWS * COLS];
+    for (int i = 0; i < ROWS * COLS; i++) {
+        rows[i] = (float)(i % 7 + 1);
+    }
+    for (enum dtype type = DTYPE_Q8; type <= DTYPE_Q4; type++) {
+        const size_t bytes = pack_block_bytes(type, COLS), scales = pack_scale_bytes(COLS);
+        const int nothing = type == DTYPE_Q8 ? 0 : 0x88; /* codes of 4 bits have 8 added */
+        uint8_t *block = malloc(bytes);
+        memset(block, 0xa5, bytes);
+        pack_block(block, type, rows, ROWS, COLS);
+        for (size_t i = 0; i < scales; i++) {
+            const bool is_row = i / 2 % PACK_ROWS < ROWS && i / 2 / PACK_ROWS < 2;
+            assert_true(is_row || block[i] == 0);
+        }
+        for (size_t i = scales; i < bytes; i++) {
+            const size_t row = (i - scales) / (type == DTYPE_Q8 ? 2 : 4) % PACK_ROWS;
+            assert_true(row < ROWS || block[i] == nothing);
+        }
+        free(block);
+    }
+}
+
 static double packed_error(enum dtype type, const float *rows, int64_t cols)
 {
     void *block = malloc(pack_block_bytes(type, cols));
@@ -126,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(what_the_matrix_lacks_is_zero),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_no_number),
     };

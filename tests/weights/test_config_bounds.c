@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every number of a checkpoint's small files at both ends of its range: the ends are taken, what lies beyond them is
+ * refused with the range in words; and what is taken for a member that is not there. */
+#include "tests/support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "weights/config.h"
+#include "weights/config_parts.h"
+
+#define CHECKPOINT "build/checkpoints/tiny06-base/"
+
+enum { CONFIG, GENERATION, CODEC, N_FILES };
+static const char *const names[N_FILES] = {
+    "config.json", "generation_config.json", "speech_tokenizer/config.json"};
+static json_t *files[N_FILES]; /* as the checkpoint has them */
+
+static int read_files(void **state)
+{
+    (void)state;
+    mkdir(support_path("model"), 0700);
+    mkdir(support_path("model/speech_tokenizer"), 0700);
+    for (int i = 0; i < N_FILES; i++) {
+        char path[256];
+        snprintf(path, sizeof path, CHECKPOINT "%s", names[i]);
+        files[i] = json_load_file(path, 0, NULL);
+        assert_non_null(files[i]);
+    }
+    return 0;
+}
+
+static int forget_files(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_FILES; i++) {
+        json_decref(files[i]);
+    }
+    return 0;
+}
+
+static json_t *part_of(json_t *root, const char *part)
+{
+    char names_of_parts[128], *rest = NULL;
+    snprintf(names_of_parts, sizeof names_of_parts, "%s", part);
+    for (char *name = strtok_r(names_of_parts, "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
+        root = json_object_get(root, name);
+    }
+    return root;
+}
+
+/* The model with one member set to `value`, which becomes the file's; NULL: without the member. */
+static utter_status open_with(struct config **config, int file, const char *part, const char *key,
+    json_t *value, utter_error *error)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        json_t *root = json_deep_copy(files[i]);
+        if (i == file && value) {
+            assert_int_equal(json_object_set_new(part_of(root, part), key, value), 0);
+        } else if (i == file) {
+            json_object_del(part_of(root, part), key);
+        }
+        char path[64], *text = json_dumps(root, 0);
+        snprintf(path, sizeof path, "model/%s", names[i]);
+        support_write_file(support_path(path), text, strlen(text));
+        free(text);
+        json_decref(root);
+    }
+    error->text[0] = 0;
+    return config_open(config, support_path("model"), error);
+}
+
+/* Whether the value is refused for its range; it may be for what it does to others. */
+static void assert_bound(
+    int file, const char *part, const char *key, json_t *value, const char *range, bool is_good)
+{
+    struct config *config;
+    utter_error error;
+    const utter_status status = open_with(&config, file, part, key, value, &error);
+    const bool is_told = strstr(error.text, range) != NULL;
+    if (is_told == is_good || (is_told && (status != UTTER_E_FILE || config))) {
+        fail_msg("%s of %s: \"%s\", and the range is %s", key, part, error.text, range);
+    }
+    config_close(&config);
+}
+
+#define TALKER "talker_config"
+#define PREDICTOR "talker_config/code_predictor_config"
+#define DECODER "decoder_config"
+#define STACK(file, part)                                                                              \
+    {file, part, "hidden_size", 2, CONFIG_MAX_WIDTH},                                                  \
+        {file, part, "intermediate_size", 1, CONFIG_MAX_WIDTH},                                        \
+        {file, part, "num_hidden_layers", 1, 512}, {file, part, "num_attention_heads", 1, 1024},       \
+        {file, part, "num_key_value_heads", 1, 1024},                                                  \
+    {                                                                                                  \
+        file, part, "head_dim", 2, 1024                                                                \
+    }
+
+static const struct {
+    int file;
+    const char *part, *key;
+    int64_t low, high;
+} whole[] = {
+    STACK(CONFIG, TALKER),
+    STACK(CONFIG, PREDICTOR),
+    STACK(CODEC, DECODER),
+    {CONFIG, TALKER, "max_position_embeddings", 16, 1 << 20},
+    {CONFIG, TALKER, "text_vocab_size", 1, 1 << 22},
+    {CONFIG, TALKER, "text_hidden_size", 1, CONFIG_MAX_WIDTH},
+    {CONFIG, TALKER, "vocab_size", 1, 1 << 22},
+    {CONFIG, TALKER, "num_code_groups", 2, CONFIG_MAX_CODEBOOKS},
+    {CONFIG, TALKER, "codec_pad_id", 0, 1087}, /* of 1,088 codes */
+    {CONFIG, TALKER, "codec_bos_id", 0, 1087},
+    {CONFIG, TALKER, "codec_eos_token_id", 0, 1087},
+    {CONFIG, TALKER, "codec_think_id", 0, 1087},
+    {CONFIG, TALKER, "codec_nothink_id", 0, 1087},
+    {CONFIG, TALKER, "codec_think_bos_id", 0, 1087},
+    {CONFIG, TALKER, "codec_think_eos_id", 0, 1087},
+    {CONFIG, PREDICTOR, "vocab_size", 1, 1088},
+    {CONFIG, PREDICTOR, "num_code_groups", 2, CONFIG_MAX_CODEBOOKS},
+    {CONFIG, "", "im_start_token_id", 0, 1343}, /* of 1,344 tokens */
+    {CONFIG, "", "im_end_token_id", 0, 1343},
+    {CONFIG, "", "assistant_token_id", 0, 1343},
+    {CONFIG, "", "tts_pad_token_id", 0, 1343},
+    {CONFIG, "", "tts_bos_token_id", 0, 1343},
+    {CONFIG, "", "tts_eos_token_id", 0, 1343},
+    {CONFIG, "speaker_encoder_config", "enc_dim", 1, CONFIG_MAX_WIDTH},
+    {GENERATION, "", "top_k", 0, 1 << 30},
+    {GENERATION, "", "subtalker_top_k", 0, 1 << 30},
+    {GENERATION, "", "max_new_tokens", 1, 1 << 30},
+    {CODEC, "", "output_sample_rate", 1000, 384000},
+    {CODEC, "", "decode_upsample_rate", 1, 1 << 20},
+    {CODEC, DECODER, "sliding_window", 1, 1 << 16},
+    {CODEC, DECODER, "num_quantizers", 2, CONFIG_MAX_CODEBOOKS},
+    {CODEC, DECODER, "num_semantic_quantizers", 1, 16}, /* of 16 codebooks */
+    {CODEC, DECODER, "codebook_size", 1, 1 << 22},
+    {CODEC, DECODER, "codebook_dim", 2, CONFIG_MAX_WIDTH},
+    {CODEC, DECODER, "latent_dim", 1, CONFIG_MAX_WIDTH},
+    {CODEC, DECODER, "decoder_dim", 1, CONFIG_MAX_WIDTH},
+};
+
+static void whole_numbers_reach_to_their_ends(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        const int64_t values[] = {whole[i].low, whole[i].high, whole[i].low - 1, whole[i].high + 1};
+        for (int k = 0; k < 4; k++) {
+            char range[160];
+            snprintf(range, sizeof range, "\"%s\" must be a whole number from %lld to %lld, found %lld",
+                whole[i].key, (long long)whole[i].low, (long long)whole[i].high, (long long)values[k]);
+            assert_bound(
+                whole[i].file, whole[i].part, whole[i].key, json_integer(values[k]), range, k < 2);
+        }
+    }
+}
+
+static const struct {
+    int file;
+    const char *part, *key;
+    double low, high;
+} fractions[] = {
+    {CONFIG, TALKER, "rms_norm_eps", 1e-12, 1},
+    {CONFIG, TALKER, "rope_theta", 1, 1e12},
+    {CONFIG, PREDICTOR, "rms_norm_eps", 1e-12, 1},
+    {CONFIG, PREDICTOR, "rope_theta", 1, 1e12},
+    {CODEC, DECODER, "rms_norm_eps", 1e-12, 1},
+    {CODEC, DECODER, "rope_theta", 1, 1e12},
+    {GENERATION, "", "temperature", 0, 100},
+    {GENERATION, "", "top_p", 1e-6, 1},
+    {GENERATION, "", "repetition_penalty", 1e-3, 1e3},
+    {GENERATION, "", "subtalker_temperature", 0, 100},
+    {GENERATION, "", "subtalker_top_p", 1e-6, 1},
+};
+
+static void fractions_reach_to_their_ends(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof fractions / sizeof *fractions; i++) {
+        const double low = fractions[i].low, high = fractions[i].high;
+        const double values[] = {low, high, low > 0 ? low * 0.99 : -0.01, high * 1.001};
+        for (int k = 0; k < 4; k++) {
+            char range[160];
+            snprintf(range, sizeof range, "\"%s\" must be a number from %g to %g, found %g",
+                fractions[i].key, low, high, values[k]);
+            assert_bound(fractions[i].file, fractions[i].part, fractions[i].key, json_real(values[k]),
+                range, k < 2);
+        }
+    }
+}
+
+/* The model without this member, to be closed; it must open. */
+static struct config *without(int file, const char *part, const char *key)
+{
+    struct config *config;
+    utter_error error;
+    if (open_with(&config, file, part, key, NULL, &error) != UTTER_OK) {
+        fail_msg("without %s: %s", key, error.text);
+    }
+    return config;
+}
+
+static void what_is_not_said_is_the_usual(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        utter_sampling talker, predictor;
+        int max_new_tokens;
+    } cases[] = {
+        {"temperature", {0.9f, 7, 0.5f, 2}, {0.7f, 5, 0.3f, 1}, 99},
+        {"top_k", {0.8f, 50, 0.5f, 2}, {0.7f, 5, 0.3f, 1}, 99},
+        {"top_p", {0.8f, 7, 1, 2}, {0.7f, 5, 0.3f, 1}, 99},
+        {"repetition_penalty", {0.8f, 7, 0.5f, 1.05f}, {0.7f, 5, 0.3f, 1}, 99},
+        {"subtalker_temperature", {0.8f, 7, 0.5f, 2}, {0.9f, 5, 0.3f, 1}, 99},
+        {"subtalker_top_k", {0.8f, 7, 0.5f, 2}, {0.7f, 50, 0.3f, 1}, 99},
+        {"subtalker_top_p", {0.8f, 7, 0.5f, 2}, {0.7f, 5, 1, 1}, 99},
+        {"max_new_tokens", {0.8f, 7, 0.5f, 2}, {0.7f, 5, 0.3f, 1}, 2048},
+        {"do_sample", {0.8f, 7, 0.5f, 2}, {0.7f, 5, 0.3f, 1}, 99},
+        {"subtalker_dosample", {0.8f, 7, 0.5f, 2}, {0.7f, 5, 0.3f, 1}, 99},
+    };
+    json_t *as_it_is = files[GENERATION];
+    files[GENERATION] = json_pack("{sf si sf sf sf si sf si sb sb}", "temperature", 0.8, "top_k", 7,
+        "top_p", 0.5, "repetition_penalty", 2.0, "subtalker_temperature", 0.7, "subtalker_top_k", 5,
+        "subtalker_top_p", 0.3, "max_new_tokens", 99, "do_sample", 1, "subtalker_dosample", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config *c = without(GENERATION, "", cases[i].key);
+        assert_memory_equal(&c->talker_sampling, &cases[i].talker, sizeof c->talker_sampling);
+        assert_memory_equal(&c->predictor_sampling, &cases[i].predictor, sizeof c->predictor_sampling);
+        assert_int_equal(c->max_new_tokens, cases[i].max_new_tokens);
+        config_close(&c);
+        assert_null(c);
+    }
+    json_decref(files[GENERATION]);
+    files[GENERATION] = as_it_is;
+}
+
+/* Each switch is of its own table. */
+static void who_does_not_sample_is_greedy(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"do_sample", "subtalker_dosample"};
+    for (int i = 0; i < 2; i++) {
+        struct config *c;
+        utter_error error;
+        assert_int_equal(open_with(&c, GENERATION, "", keys[i], json_false(), &error), UTTER_OK);
+        assert_true((c->talker_sampling.temperature == 0) == (i == 0));
+        assert_true((c->predictor_sampling.temperature == 0) == (i == 1));
+        config_close(&c);
+    }
+}
+
+static void numbers_that_others_give_need_not_be_said(void **state)
+{
+    (void)state;
+    struct config *c = without(CONFIG, PREDICTOR, "num_code_groups");
+    assert_int_equal(c->n_codebooks, 16);
+    config_close(&c);
+    c = without(CODEC, DECODER, "num_semantic_quantizers");
+    assert_int_equal(c->codec.n_semantic, 1);
+    config_close(&c);
+    c = without(CONFIG, TALKER, "num_key_value_heads");
+    assert_int_equal(c->talker.n_kv_heads, c->talker.n_heads);
+    config_close(&c);
+    c = without(CONFIG, "", "transformers_version");
+    assert_null(c->transformers_version);
+    config_close(&c);
+    c = without(CONFIG, "", "speaker_encoder_config");
+    assert_false(c->has_speaker_encoder);
+    config_close(&c);
+}
+
+/* Neither another codec's table of factors nor one code too many goes by. */
+static void the_codec_must_be_the_talkers(void **state)
+{
+    (void)state;
+    struct config *c;
+    utter_error error;
+    json_object_del(files[CODEC], "encoder_config"); /* whose codebooks are compared before */
+    assert_int_equal(
+        open_with(&c, CODEC, DECODER, "codebook_size", json_integer(65), &error), UTTER_E_MODEL);
+    assert_null(c);
+    assert_non_null(strstr(error.text, "16 codebooks of 65 codes, the talker 16 of 64"));
+    assert_int_equal(
+        open_with(&c, CODEC, "", "output_sample_rate", json_integer(24001), &error), UTTER_E_MODEL);
+    assert_non_null(
+        strstr(error.text, "output_sample_rate is 24001, the speaker encoder hears 24000 Hz"));
+    assert_int_equal(
+        open_with(&c, CODEC, DECODER, "head_dim", json_integer(33), &error), UTTER_E_MODEL);
+    assert_non_null(strstr(error.text, "head_dim 33 is odd"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_reach_to_their_ends),
+        cmocka_unit_test(fractions_reach_to_their_ends),
+        cmocka_unit_test(what_is_not_said_is_the_usual),
+        cmocka_unit_test(who_does_not_sample_is_greedy),
+        cmocka_unit_test(numbers_that_others_give_need_not_be_said),
+        cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
+    };
+    return cmocka_run_group_tests(tests, read_files, forget_files);
+}
