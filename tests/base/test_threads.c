@@ -175,6 +175,130 @@ static void workers_leave_signals_to_the_program(void **state)
     pool_free(pool);
 }
 
+/* Signals that a thread brings on itself reach it; all others are the program's, whose own mask is as it was. */
+static void note_mask(void *arg, int part, int n_parts)
+{
+    atomic_int *n_wrong = arg;
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    static const int others[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD, SIGPIPE,
+        SIGQUIT, SIGWINCH, SIGPROF};
+    sigset_t blocked;
+    (void)part, (void)n_parts;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (sigismember(&blocked, SIGUSR2) == 0) {
+        return; /* the caller, see below */
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        atomic_fetch_add(n_wrong, sigismember(&blocked, own[i]) != 0);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        atomic_fetch_add(n_wrong, sigismember(&blocked, others[i]) != 1);
+    }
+    nap(200);
+}
+
+static void workers_keep_the_faults_of_their_own(void **state)
+{
+    (void)state;
+    sigset_t wanted, before, after;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR1);
+    pthread_sigmask(SIG_SETMASK, &wanted, &before);
+    struct pool *pool = pool_new(3);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    atomic_int n_wrong = 0;
+    pool_run(pool, note_mask, &n_wrong, 64);
+    pool_free(pool);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    assert_int_equal(n_wrong, 0);
+    for (int i = 1; i < 32; i++) {
+        assert_int_equal(sigismember(&after, i), i == SIGUSR1);
+    }
+}
+
+/* Whatever the number of parts, as many sleepers are woken as there are parts beside the caller's. */
+static void as_many_wake_up_as_are_needed(void **state)
+{
+    (void)state;
+    enum { N_THREADS = 5 };
+    struct pool *pool = pool_new(N_THREADS);
+    for (int round = 0; round < 3; round++) {
+        for (int n_parts = 2; n_parts <= N_THREADS; n_parts++) {
+            atomic_int n_here = 0;
+            nap(500); /* until they sleep */
+            pool_run(pool, meet, &n_here, n_parts);
+            assert_int_equal(n_here, n_parts);
+        }
+    }
+    pool_free(pool);
+}
+
+struct callers {
+    pthread_t self;
+    int n_parts, n_run; /* plain: only the caller may write */
+};
+
+static void count_by_the_caller(void *arg, int part, int n_parts)
+{
+    struct callers *c = arg;
+    const bool is_good =
+        pthread_equal(c->self, pthread_self()) && part == c->n_run && n_parts == c->n_parts;
+    c->n_run += is_good ? 1 : 1000;
+}
+
+/* One part, and any number of them in a pool of one thread, run in the caller, one after another. */
+static void what_one_thread_can_do_the_caller_does(void **state)
+{
+    (void)state;
+    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
+        struct pool *pool = pool_new(n_threads);
+        struct callers c = {pthread_self(), n_threads == 1 ? 5 : 1, 0};
+        nap(500);
+        pool_run(pool, count_by_the_caller, &c, c.n_parts);
+        assert_int_equal(c.n_run, c.n_parts);
+        pool_run(pool, count_by_the_caller, &c, 0);
+        pool_run(pool, count_by_the_caller, &c, -1);
+        assert_int_equal(c.n_run, c.n_parts);
+        pool_free(pool);
+    }
+}
+
+/* Threads of this process, when they are as many as is thought: one that was joined is listed for a moment more. */
+static int count_threads(int wanted)
+{
+    int n = 0;
+    for (int patience = 0; patience < 20000; patience++) {
+        n = support_count_files("/proc/self/task");
+        if (n == wanted) {
+            break;
+        }
+        nap(100);
+    }
+    return n;
+}
+
+/* Also where a thread could not be started: those that were have ended. */
+static void no_thread_outlives_its_pool(void **state)
+{
+    (void)state;
+    const int before = support_count_files("/proc/self/task");
+    struct pool *pool = pool_new(4);
+    assert_int_equal(count_threads(before + 3), before + 3);
+    nap(500);
+    pool_free(pool); /* while they sleep */
+    assert_int_equal(count_threads(before), before);
+    for (int n = 1; n <= 3; n++) {
+        support_fail_at(SUPPORT_THREAD, n);
+        assert_null(pool_new(4));
+        support_fail_off();
+        assert_int_equal(count_threads(before), before);
+    }
+    const long n_started = support_calls(SUPPORT_THREAD);
+    pool = pool_new(1);
+    assert_int_equal(support_calls(SUPPORT_THREAD), n_started);
+    pool_free(pool);
+}
+
 static void pools_fail_cleanly(void **state)
 {
     (void)state;
@@ -309,6 +433,10 @@ int main(void)
         cmocka_unit_test(parts_are_handed_out_in_order),
         cmocka_unit_test(parts_run_at_the_same_time),
         cmocka_unit_test(workers_leave_signals_to_the_program),
+        cmocka_unit_test(workers_keep_the_faults_of_their_own),
+        cmocka_unit_test(as_many_wake_up_as_are_needed),
+        cmocka_unit_test(what_one_thread_can_do_the_caller_does),
+        cmocka_unit_test(no_thread_outlives_its_pool),
         cmocka_unit_test(pools_fail_cleanly),
         cmocka_unit_test(slices_tile_the_range),
         cmocka_unit_test(quotas_are_read),
