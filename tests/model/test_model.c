@@ -11,6 +11,49 @@
 
 #define CHECKPOINT "build/checkpoints/tiny17-custom_voice"
 
+/* What a model owns takes what it is asked for and little more, is zero, and is listed however much there is. */
+static void what_is_owned_takes_its_own_bytes(void **state)
+{
+    (void)state;
+    enum { N = 300, BYTES = 10000, LITTLE = 256 }; /* the list has room for 256 at first */
+    struct model m = {0};
+    for (int i = 0; i < N; i++) {
+        const bool grows = m.n_owned == m.owned_capacity;
+        const size_t before = support_bytes();
+        char *block = model_own(&m, BYTES);
+        assert_non_null(block);
+        assert_true(grows || support_bytes() - before <= BYTES + LITTLE);
+        assert_int_equal(block[0] | block[BYTES - 1], 0);
+        assert_int_equal(m.n_owned, i + 1);
+        assert_ptr_equal(m.owned[i], block);
+    }
+    assert_int_equal(m.owned_capacity, 512);
+    support_fail_malloc_at(1);
+    assert_null(model_own(&m, BYTES));
+    support_fail_off();
+    assert_int_equal(m.n_owned, N);
+    for (int i = 0; i < N; i++) {
+        memory_free(m.owned[i]);
+    }
+    memory_free(m.owned);
+}
+
+/* The list's own memory may lack too. */
+static void an_owner_without_a_list_owns_nothing(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        struct model m = {0};
+        struct model_bind mb = {.model = &m};
+        support_fail_malloc_at(n);
+        assert_null(model_new(&mb, 10, 4));
+        support_fail_off();
+        assert_true(mb.out_of_memory);
+        assert_int_equal(m.n_owned, 0);
+        memory_free(m.owned);
+    }
+}
+
 static void every_variant_opens(void **state)
 {
     static const char *const names[] = {"tiny06-base", "tiny06-custom_voice", "tiny06-voice_design",
@@ -310,6 +353,8 @@ static void missing_memory_is_noted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_owned_takes_its_own_bytes),
+        cmocka_unit_test(an_owner_without_a_list_owns_nothing),
         cmocka_unit_test(every_variant_opens),
         cmocka_unit_test(geometry_comes_from_the_files),
         cmocka_unit_test(what_a_frame_reads_is_counted),
