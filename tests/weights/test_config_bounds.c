@@ -3,12 +3,12 @@
  * refused with the range in words; and what is taken for a member that is not there. */
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "weights/config.h"
 #include "weights/config_parts.h"
 
