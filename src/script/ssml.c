@@ -57,10 +57,14 @@ static bool value_of(const struct xml_token *t, const char *name, char out[MOST_
 
 /* ---- Words ---- */
 
-/* Runs of white space are one blank, none at the beginning of a line: a document is laid out for the eye. */
-static utter_status add_words(struct reader *r, const char *text, size_t n, size_t source)
+/* Runs of white space are one blank, none at the beginning of a line: a document is laid out for the eye. A character
+ * that is no text, as &#32;, is white space. */
+static utter_status add_words(struct reader *r, const struct xml_token *t)
 {
     struct script *s = r->s;
+    bool same = t->kind == XML_TEXT;
+    const char *text = same ? t->text : " ";
+    size_t n = same ? t->n : 1, source = s->offset + t->at;
     utter_status status = UTTER_OK;
     for (size_t at = 0, end; at < n && status == UTTER_OK; at = end) {
         bool white = strchr(" \t\r\n", text[at]) && text[at];
@@ -73,10 +77,11 @@ static utter_status add_words(struct reader *r, const char *text, size_t n, size
         size_t have = s->now.text.n;
         bool blank = !s->boundary && have > 0 && !strchr(" \n", s->now.text.at[have - 1]);
         s->written_white = true;
-        if (blank && end - at == 1 && text[at] == ' ') {
+        if (blank && same && end - at == 1 && text[at] == ' ') {
             status = span_same(s, " ", 1, source + at, r->error);
         } else if (blank) {
-            status = span_other(s, " ", 1, source + at, end - at, false, r->error);
+            size_t source_n = same ? end - at : t->bytes;
+            status = span_other(s, " ", 1, source + at, source_n, false, r->error);
         }
     }
     return status;
@@ -96,11 +101,8 @@ static utter_status take_words(struct reader *r, const struct xml_token *t)
         r->to = source + t->bytes;
         return chars_add(&r->inside, text, n, r->error);
     }
-    if (t->kind == XML_TEXT) {
-        return add_words(r, text, n, source);
-    }
-    if (n == 1 && strchr(" \t\r\n", text[0])) {
-        return add_words(r, " ", 1, source);
+    if (t->kind == XML_TEXT || (n == 1 && strchr(" \t\r\n", text[0]))) {
+        return add_words(r, t);
     }
     span_written(r->s, text, n, source, t->bytes);
     return span_other(r->s, text, n, source, t->bytes, false, r->error);
