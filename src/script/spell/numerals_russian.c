@@ -55,13 +55,15 @@ static const char *const ordinal_tens[] = {"", "", "hдвадцат", "hтрид
 static const char *const ordinal_hundreds[] = {"", "hсот", "hдвухсот", "hтрёхсот", "hчетырёхсот",
     "hпятисот", "hшестисот", "hсемисот", "hвосьмисот", "hдевятисот"};
 
-/* "го": genitive, "м": prepositional, "му": dative; else the nominative of the gender. */
+/* "го": genitive, "м": prepositional, "му": dative, "ым": instrumental; else the nominative of the gender. */
 static void say_stem(struct phrase *w, const char *stem, enum gender gender, const char *ending)
 {
     static const char *const masculine[] = {"ый", "ой", "ий"};
     int kind = stem[0] == 'h' ? 0 : stem[0] == 'o' ? 1 : 2;
     phrase_say(w, stem + 1);
-    if (ending && *ending) {
+    if (ending && strcmp(ending, "ым") == 0) {
+        phrase_add(w, kind == 2 ? "ьим" : ending);
+    } else if (ending && *ending) {
         phrase_add(w, kind == 2 ? "ье" : "о");
         phrase_add(w, ending);
     } else if (gender == FEMININE) {

@@ -139,16 +139,22 @@ static bool say_russian_decimals(const struct spot *s, const struct number *numb
     return true;
 }
 
+/* Where no blanks stand between words, none stands before the point. */
+static void say_point(const struct spot *s, const char *point)
+{
+    if (s->t->wide || s->tongue == KO) {
+        phrase_add(s->w, point);
+    } else {
+        phrase_say(s->w, point);
+    }
+}
+
 static void say_decimals(const struct spot *s, const struct number *number)
 {
     const char *digits = number->decimals;
     size_t n = number->n_decimals;
     bool counted = (s->tongue == FR || s->tongue == ES || s->tongue == PT || s->tongue == IT) && n <= 2;
-    if (s->t->wide || s->tongue == KO) {
-        phrase_add(s->w, s->t->point);
-    } else {
-        phrase_say(s->w, s->t->point);
-    }
+    say_point(s, s->t->point);
     if (counted) {
         for (; n > 1 && *digits == '0'; digits++, n--) {
             numeral_cardinal(s->w, s->tongue, 0, COUNTING);
@@ -223,7 +229,9 @@ static size_t spell_version(const struct spot *s)
     }
     for (size_t from = s->at; from < at; from += n + 1) {
         n = number_digits(s, from, 4, &value);
-        phrase_say(s->w, from > s->at ? s->tongue == DE ? "Punkt" : s->t->point : "");
+        if (from > s->at) {
+            say_point(s, s->tongue == DE ? "Punkt" : s->t->point);
+        }
         numeral_cardinal(s->w, s->tongue, value, COUNTING);
     }
     return at - s->at;

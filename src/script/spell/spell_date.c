@@ -235,19 +235,17 @@ static size_t spell_day(const struct spot *s)
 static size_t spell_year_case(const struct spot *s)
 {
     static const char *const words[] = {"года", "году", "годом", "год", "г."};
-    static const char *const endings[] = {"го", "м", "м", "", "го"};
+    static const char *const endings[] = {"го", "м", "ым", "", "го"};
     unsigned year;
     size_t digits = s->tongue == RU ? number_digits(s, s->at, 4, &year) : 0;
     size_t blank = spot_blank(s, s->at + digits);
     for (size_t i = 0; digits == 4 && i < 5; i++) {
         size_t n = spot_has(s, s->at + digits + blank, words[i]);
         if (n > 0 && (i == 4 || spot_ends(s, s->at + digits + blank + n))) {
-            const char *ending = spot_behind(s, s->at, "в") && i == 4 ? "м"
-                                 : i == 2                             ? NULL
-                                                                      : endings[i];
-            numeral_ordinal(s->w, RU, year, MASCULINE, i == 2 ? "" : ending);
+            bool within = i == 4 && spot_behind(s, s->at, "в");
+            numeral_ordinal(s->w, RU, year, MASCULINE, within ? "м" : endings[i]);
             if (i == 4) {
-                phrase_say(s->w, spot_behind(s, s->at, "в") ? "году" : "года");
+                phrase_say(s->w, within ? "году" : "года");
             }
             return digits + (i == 4 ? blank + n : 0);
         }
