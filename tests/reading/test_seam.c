@@ -69,6 +69,32 @@ static void speech_is_not_cut(void **state)
     }
 }
 
+/* The bounds of a tick: 10 ms of quiet behind it, which end in the first 60 ms, and less loud than 0.06. */
+static void a_tick_has_bounds(void **state)
+{
+    enum { QUIET = 10 * MS, ONSET = 60 * MS };
+    static const struct {
+        size_t tick;
+        float level;
+        size_t quiet;
+        bool is;
+    } cases[] = {{240, 0.02f, QUIET, true}, {240, 0.02f, QUIET - 1, false}, {1, 0.02f, QUIET, true},
+        {ONSET - QUIET, 0.02f, QUIET, true}, {ONSET - QUIET + 1, 0.02f, QUIET, false},
+        {ONSET - QUIET + 1, 0.02f, 20 * MS, false}, {240, 0.06f, QUIET, false},
+        {240, 0.0599f, QUIET, true}, {240, -0.0599f, QUIET, true}, {240, -0.06f, QUIET, false},
+        {240, 0.0041f, QUIET, true}, {240, 0.02f, 30 * MS, true}};
+    static const size_t steps[] = {1, 100, 1000, 1400, ONSET - 1, ONSET, ONSET + 1, N};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+            size_t kept = cases[i].quiet < 20 * MS ? cases[i].quiet : 20 * MS, loud_at,
+                   n = join(cases[i].tick, cases[i].level, cases[i].quiet, steps[k], &loud_at);
+            assert_int_equal(loud_at, cases[i].is ? kept : 0);
+            assert_int_equal(n, cases[i].is ? N - cases[i].tick - cases[i].quiet + kept : N);
+        }
+    }
+}
+
 /* A piece of six seconds, whose first half second is louder by db, goes through; its level there against the rest. */
 static double level_of_beginning(struct stress *stress, double db, bool even)
 {
@@ -114,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tick_is_not_heard),
         cmocka_unit_test(speech_is_not_cut),
+        cmocka_unit_test(a_tick_has_bounds),
         cmocka_unit_test(the_stress_of_beginnings_is_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
