@@ -32,7 +32,6 @@ struct scan {
     size_t n;
     bool ended;
     size_t at, units, line_units;
-    bool starved; /* the next place depends on text to come */
 };
 
 /* Bytes at the end that may become a character. */
@@ -136,10 +135,10 @@ static bool take_white(struct scan *s)
     }
     /* Of a letter no more is asked than that it is one. */
     bool letter = at < s->n && (s->text[at] | 0x20) >= 'a' && (s->text[at] | 0x20) <= 'z';
-    s->starved = s->n - at < LOOK_AHEAD && !letter && !s->ended;
+    bool starved = s->n - at < LOOK_AHEAD && !letter && !s->ended;
     s->units += at > s->at;
     s->at = at;
-    return !s->starved;
+    return !starved;
 }
 
 /* Behind a mark of East Asia: more marks and closing quotes belong to it. What they are said to be quoted in goes on:
@@ -160,8 +159,7 @@ static bool take_wide_mark(struct scan *s, enum mark mark, struct place *place)
         s->units += marks_units(code);
     }
     size_t word_end = s->at;
-    s->starved = s->at == s->n && !s->ended;
-    if (s->starved || !take_white(s)) {
+    if ((s->at == s->n && !s->ended) || !take_white(s)) {
         return false;
     }
     bool quoted = closed && s->n - s->at >= 3 && memcmp(s->text + s->at, particle, 3) == 0;
@@ -217,7 +215,6 @@ static bool next_place(struct scan *s, struct place *place)
         }
         before = code;
     }
-    s->starved = !s->ended;
     return false;
 }
 
@@ -253,7 +250,6 @@ struct found {
     struct place paragraph; /* the first, if it fits */
     size_t sentence_units;  /* of the first sentence, as far as it was looked at */
     size_t units;           /* of all that was looked at */
-    bool starved;
 };
 
 static struct found look(const struct cutter *c, struct scan s, bool first)
@@ -271,7 +267,6 @@ static struct found look(const struct cutter *c, struct scan s, bool first)
         }
     }
     f.units = s.units;
-    f.starved = s.starved;
     f.sentence_units = f.sentence_units ? f.sentence_units : s.units;
     return f;
 }
