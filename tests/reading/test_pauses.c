@@ -2,6 +2,7 @@
  * The quiet between pieces to the sample: what is left of it, what is added, and how its ends fade. */
 #include "reading/seam.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static size_t make(const struct piece *p, float *pcm)
     for (size_t i = 0; i < n; i++) {
         bool is_loud = i >= p->front && i < p->front + p->loud;
         pcm[i] = (is_loud ? 0.1f : 0.001f) + 1e-6f * (float)(i % 1000) * (is_loud ? 1 : 0.1f);
+        pcm[i] = !is_loud && i % 13 == 0 ? 0.004f : pcm[i]; /* as loud as quiet may be */
     }
     return n;
 }
@@ -145,6 +147,61 @@ static void exact_pauses_are_filled_or_cut(void **state)
     }
 }
 
+/* Each piece behind the first begins anew: nothing of the one before it comes a second time. */
+static void a_third_piece_is_like_the_second(void **state)
+{
+    static const struct piece piece = {700, 3000, 900, PAUSE, 100 * MS};
+    static float wanted[MOST];
+    struct seam seam = {.rate = RATE, .stress = {.rate = RATE}};
+    struct samples out = {0};
+    size_t n = expect(&piece, false, LEAD, false, wanted);
+    (void)state;
+    assert_int_equal(put_piece(&seam, &piece, true, 500, &out), UTTER_OK);
+    for (int i = 0; i < 3; i++) {
+        out.n = 0;
+        assert_int_equal(put_piece(&seam, &piece, false, 500, &out), UTTER_OK);
+        assert_int_equal(out.n, n);
+        assert_memory_equal(out.at, wanted, n * sizeof *wanted);
+    }
+    seam_fini(&seam);
+    samples_fini(&out);
+}
+
+/* The stress of each piece is measured, and that of those behind the first is taken off. */
+static void the_stress_of_pieces_is_evened(void **state)
+{
+    enum { SLOW = 2000, N_PIECE = 3 * SLOW, STEP = 70 };
+    static float pcm[N_PIECE], own[N_PIECE];
+    struct seam seam = {.rate = SLOW, .stress = {.rate = SLOW}};
+    struct stress stress = {.rate = SLOW};
+    struct samples out = {0};
+    (void)state;
+    for (int i = 0; i < N_PIECE; i++) {
+        pcm[i] = i < SLOW / 2 ? 0.4f : 0.3f;
+    }
+    for (int piece = 0; piece < 4; piece++) {
+        memcpy(own, pcm, sizeof pcm);
+        stress_begin(&stress, piece > 0);
+        stress_take(&stress, own, N_PIECE);
+        stress_end(&stress);
+        seam_begin(&seam, 0.02, piece == 0);
+        for (size_t at = 0; at < N_PIECE; at += STEP) {
+            size_t n = N_PIECE - at < STEP ? N_PIECE - at : STEP;
+            assert_int_equal(seam_put(&seam, pcm + at, n, &out, NULL), UTTER_OK);
+        }
+        assert_int_equal(seam_end(&seam, true, &out, NULL), UTTER_OK);
+        assert_int_equal(seam.stress.n, piece + 1);
+        assert_true(fabs(seam.stress.db - stress.db) < 1e-6);
+        assert_int_equal(out.n, N_PIECE);
+        for (int i = 0; i < N_PIECE; i++) {
+            assert_true(fabsf(out.at[i] - own[i]) < 1e-6f);
+        }
+        out.n = 0;
+    }
+    seam_fini(&seam);
+    samples_fini(&out);
+}
+
 /* In front of the first piece, and one more behind an exact pause: all of it but what the piece itself keeps. */
 static void silence_stands_in_front(void **state)
 {
@@ -262,6 +319,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pauses_are_as_long_as_they_are_to_be),
         cmocka_unit_test(exact_pauses_are_filled_or_cut),
+        cmocka_unit_test(a_third_piece_is_like_the_second),
+        cmocka_unit_test(the_stress_of_pieces_is_evened),
         cmocka_unit_test(silence_stands_in_front),
         cmocka_unit_test(a_last_exact_pause_is_whole),
         cmocka_unit_test(a_pause_may_be_told_later),

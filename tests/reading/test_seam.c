@@ -82,7 +82,7 @@ static void a_tick_has_bounds(void **state)
         {ONSET - QUIET, 0.02f, QUIET, true}, {ONSET - QUIET + 1, 0.02f, QUIET, false},
         {ONSET - QUIET + 1, 0.02f, 20 * MS, false}, {240, 0.06f, QUIET, false},
         {240, 0.0599f, QUIET, true}, {240, -0.0599f, QUIET, true}, {240, -0.06f, QUIET, false},
-        {240, 0.0041f, QUIET, true}, {240, 0.02f, 30 * MS, true}};
+        {240, 0.0041f, QUIET, true}, {240, 0.004f, QUIET, false}, {240, 0.02f, 30 * MS, true}};
     static const size_t steps[] = {1, 100, 1000, 1400, ONSET - 1, ONSET, ONSET + 1, N};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
