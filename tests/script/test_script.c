@@ -3,6 +3,7 @@
  * refusals).
  * Of every case, whatever its words: each spoken byte, and each written one, knows bytes of the source, those that were
  * not changed their own, and how the text came changes nothing. */
+#include "tests/heap.h"
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -509,6 +510,29 @@ static void memory_may_run_out(void **state)
     }
 }
 
+/* A script that is given up holds nothing any more: text that waits, spans, notes, names. */
+static void nothing_stays_of_a_script(void **state)
+{
+    static const char source[] = "[voice:a]One\n\n[x:1]two[pause:1s]\n\n[voice:b]three";
+    const struct script_options options = {.markup = UTTER_MARKUP_TAGS,
+        .language = "en",
+        .voice = "a",
+        .lexicon = "[de voice:x]\none = two",
+        .cast = "A = b",
+        .spell_out = true};
+    (void)state;
+    size_t before = heap_used();
+    for (int finished = 0; finished < 2; finished++) {
+        struct script *script;
+        assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
+        assert_int_equal(script_text(script, source, strlen(source), NULL), UTTER_OK);
+        assert_int_equal(finished ? script_finish(script, NULL) : UTTER_OK, UTTER_OK);
+        script_free(&script);
+        assert_null(script);
+        assert_int_equal(heap_used(), before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +546,7 @@ int main(void)
         cmocka_unit_test(hostile_text_takes_linear_time),
         cmocka_unit_test(a_paragraph_comes_when_it_ends),
         cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(nothing_stays_of_a_script),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

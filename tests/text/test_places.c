@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text/feed.h"
+#include "text/places.h"
 
 static struct tokenizer *open_fixture(void)
 {
@@ -74,8 +75,77 @@ static void test_begins(void **state)
     tokenizer_close(&tokenizer);
 }
 
+static void add(
+    struct places *p, uint64_t raw_at, const char *raw, uint64_t normal_at, const char *normal)
+{
+    assert_int_equal(
+        places_add(p, raw_at, raw, strlen(raw), normal_at, normal, strlen(normal), NULL), UTTER_OK);
+}
+
+/* "ab" e with its accent "cd": what was changed stands where it began, the rest byte for byte. */
+static void what_was_changed_stands_where_it_began(void **state)
+{
+    static const uint64_t wanted[] = {10, 11, 12, 12, 15, 16, 17, 18};
+    struct places p = {0};
+    (void)state;
+    assert_int_equal(places_find(&p, 7), 0);
+    add(&p, 10, "ab", 5, "ab");
+    add(&p, 12, "e\u0301cd", 7, "\u00e9cd");
+    add(&p, 17, "xy", 11, "xy"); /* goes on as before: no place of its own */
+    assert_int_equal(p.n, 3);
+    assert_int_equal(places_find(&p, 4), 0);
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(places_find(&p, 5 + i), wanted[i]);
+    }
+    add(&p, 19, "", 13, "");
+    assert_int_equal(p.n, 3);
+    places_fini(&p);
+}
+
+/* What is forgotten goes, up to the place that holds the byte; what stays is found as before, however much came. */
+static void what_is_forgotten_takes_no_room(void **state)
+{
+    struct places p = {0};
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++) {
+        add(&p, 4 * i, "e\u0301x", 3 * i, "\u00e9x");
+        assert_int_equal(places_find(&p, 3 * i), 4 * i);
+        assert_int_equal(places_find(&p, 3 * i + 1), 4 * i);
+        assert_int_equal(places_find(&p, 3 * i + 2), 4 * i + 3);
+        if (i > 0) {
+            places_drop(&p, 3 * i - 1); /* the letter before the last accent */
+            assert_int_equal(p.n, 3);
+            assert_int_equal(places_find(&p, 3 * i - 1), 4 * i - 1);
+            assert_int_equal(places_find(&p, 3 * i), 4 * i);
+        }
+    }
+    places_drop(&p, 0); /* is gone */
+    assert_int_equal(p.n, 3);
+    places_drop(&p, 10000);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(places_find(&p, 2999), 3999);
+    assert_true(p.room < 64);
+    places_fini(&p);
+}
+
+static void memory_for_places_may_run_out(void **state)
+{
+    (void)state;
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct places p = {0};
+        utter_error error = {0};
+        utter_status status = places_add(&p, 0, "e\u0301x", 4, 0, "\u00e9x", 3, &error);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        places_fini(&p);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins),
+        cmocka_unit_test(what_was_changed_stands_where_it_began),
+        cmocka_unit_test(what_is_forgotten_takes_no_room),
+        cmocka_unit_test(memory_for_places_may_run_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

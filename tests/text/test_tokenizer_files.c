@@ -75,8 +75,9 @@ static void wrong_merges(void **state)
         {"a b\nq r\n", "\"qr\" are no token"}, {"a xyz\n", "\"xyz\" are no token"},
         {"xyz a\n", "\"xyz\" are no token"}, {"a b\na b\n", "second time"},
         {"a b\n#version: 0.2\n", "line 2"}, {"a\tb\n", "line 1"}, {"a \xff\n", "line 1"},
-        {"a \xc4", "line 1"}, {"a \u3042\n", "line 1"}, {"a b\rab c\n", "line 1"},
-        {"", "0 merges, and 6"}, {"a b\nab c\n# #\n\u0120 a\na a\n", "5 merges, and 6"}};
+        {"\x80 a\n", "line 1"}, {"a \xc4\n", "line 1"}, {"a \xa1\n", "line 1"}, {"a \xc4", "line 1"},
+        {"a \u3042\n", "line 1"}, {"a b\rab c\n", "line 1"}, {"", "0 merges, and 6"},
+        {"a b\nab c\n# #\n\u0120 a\na a\n", "5 merges, and 6"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_failure("merges.txt", cases[i][0], cases[i][1]);

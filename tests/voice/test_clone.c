@@ -119,6 +119,18 @@ static void a_second_is_listened_to(void **state)
     free(pcm);
 }
 
+/* A window that the recording does not fill tells nothing: of 30, the last of three low ones, one sample short. */
+static void only_whole_windows_tell_the_level(void **state)
+{
+    static const struct tone tone = {8000, 250, 30, 3, 0.3, 0.1, 0};
+    size_t n;
+    float *pcm = make_tone(&tone, &n);
+    (void)state;
+    assert_true(is_speech(pcm, n, 8000));
+    assert_false(is_speech(pcm, n - 1, 8000));
+    free(pcm);
+}
+
 static void samples_refused(float *pcm, size_t n, double most_seconds, const char *text)
 {
     utter_error error = {0};
@@ -397,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_recording_is_neither_short_nor_silent),
         cmocka_unit_test(a_level_that_changes_is_speech),
         cmocka_unit_test(a_second_is_listened_to),
+        cmocka_unit_test(only_whole_windows_tell_the_level),
         cmocka_unit_test(samples_are_numbers_and_not_too_many),
         cmocka_unit_test(a_recording_is_good_up_to_its_bounds),
         cmocka_unit_test(codes_have_room_and_are_the_callers),
