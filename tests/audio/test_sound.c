@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/heap.h"
 #include "tests/support.h"
 #include "utter.h"
 
@@ -494,6 +495,24 @@ static void test_out_of_memory(void **state)
     assert_int_equal(support_count_files(support_folder()), n_files);
 }
 
+/* Of a file that was written or given up all memory goes back. */
+static void test_nothing_stays(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) { /* libraries keep something of their first time */
+        size_t before = heap_used();
+        assert_int_equal(write_wave(support_path("stays.wav"), NULL, UTTER_SAMPLE_S16, NULL), UTTER_OK);
+        assert_true(round == 0 || heap_used() == before);
+        utter_sound *sound;
+        assert_int_equal(
+            utter_sound_create(&sound, support_path("gone.wav"), NULL, UTTER_SAMPLE_S16, RATE, NULL),
+            UTTER_OK);
+        utter_sound_abort(&sound);
+        assert_null(sound);
+        assert_true(round == 0 || heap_used() == before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_nothing_stays),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, make_wave, NULL);

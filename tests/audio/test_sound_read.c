@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sound files in: what comes out of good ones, and that bad ones end in one sentence, within bounds. */
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "tests/audio/sounds.h"
+#include "tests/heap.h"
 
 enum { N = 4800 };
 
@@ -472,10 +474,48 @@ static void calls_that_fail(void **state)
     }
     enum support_call calls[] = {SUPPORT_OPEN, SUPPORT_MMAP};
     for (int i = 0; i < 2; i++) {
+        pcm = (float *)1;
+        n = 7;
         support_fail_at(calls[i], 1);
         assert_true(sound_read(&pcm, &n, NULL, path, 24000, NULL, NULL) < 0);
         assert_null(pcm);
+        assert_int_equal(n, 0);
         support_fail_off();
+    }
+}
+
+/* Mappings of the file that the process has. */
+static int count_mappings(const char *name)
+{
+    char line[4096];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        n += strstr(line, name) != NULL;
+    }
+    fclose(maps);
+    return n;
+}
+
+/* Whether it was read or refused, a file is let go of, and so is all memory. */
+static void nothing_stays_of_a_file(void **state)
+{
+    static const char *const names[] = {"stays.wav", "none.wav"};
+    size_t bytes, n;
+    float *pcm;
+    (void)state;
+    free(make_sound(names[0], SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 2, 9000, &bytes));
+    support_write_file(support_path(names[1]), "no sound at all", 15);
+    for (int round = 0; round < 2; round++) { /* libraries keep something of their first time */
+        size_t before = heap_used();
+        for (int i = 0; i < 2; i++) {
+            utter_status status = sound_read(&pcm, &n, NULL, support_path(names[i]), 24000, NULL, NULL);
+            assert_int_equal(status, i ? UTTER_E_FILE : UTTER_OK);
+            assert_int_equal(count_mappings(names[i]), 0);
+            memory_free(pcm);
+        }
+        assert_true(round == 0 || heap_used() == before);
     }
 }
 
@@ -498,6 +538,7 @@ int main(void)
         cmocka_unit_test(every_prefix_and_bit),
         cmocka_unit_test(a_file_that_shrinks_meanwhile),
         cmocka_unit_test(calls_that_fail),
+        cmocka_unit_test(nothing_stays_of_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
