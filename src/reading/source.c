@@ -143,7 +143,8 @@ static utter_status cut_span(struct source *s, struct cut_piece *cut, utter_erro
         if (cut->speaks) {
             return UTTER_OK;
         }
-        bool pause = cutter_is_done(&s->cutter) && s->has_next && s->next.pause_s > 0;
+        /* While nothing has been spoken, take_span counts the pause in front of the next span. */
+        bool pause = s->n_cut > 0 && cutter_is_done(&s->cutter) && s->has_next && s->next.pause_s > 0;
         add_lead(s, pause ? s->next.pause_s : 0);
     }
 }
