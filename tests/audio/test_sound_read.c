@@ -507,7 +507,8 @@ static void nothing_stays_of_a_file(void **state)
     (void)state;
     free(make_sound(names[0], SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 2, 9000, &bytes));
     support_write_file(support_path(names[1]), "no sound at all", 15);
-    for (int round = 0; round < 2; round++) { /* libraries keep something of their first time */
+    for (int round = 0; round < 16;
+         round++) { /* until the heap has in store what it keeps of freed blocks */
         size_t before = heap_used();
         for (int i = 0; i < 2; i++) {
             utter_status status = sound_read(&pcm, &n, NULL, support_path(names[i]), 24000, NULL, NULL);
@@ -515,7 +516,7 @@ static void nothing_stays_of_a_file(void **state)
             assert_int_equal(count_mappings(names[i]), 0);
             memory_free(pcm);
         }
-        assert_true(round == 0 || heap_used() == before);
+        assert_true(round < 15 || heap_used() == before);
     }
 }
 

@@ -341,16 +341,20 @@ static void nothing_stays_of_a_text(void **state)
     struct cut_piece p;
     const struct cutter plain = {.most = 40};
     (void)state;
-    size_t before = heap_used();
-    give(&c, "One two. Three four.");
-    cutter_finish(&c);
-    support_fail_malloc_at(1);
-    assert_true(cutter_next(&c, &p));
-    assert_true(support_failed() && p.no_memory);
-    support_fail_off();
-    cutter_fini(&c);
-    assert_memory_equal(&c, &plain, sizeof c);
-    assert_int_equal(heap_used(), before);
+    for (int round = 0; round < 16;
+         round++) { /* until the heap has in store what it keeps of freed blocks */
+        c.part = true;
+        size_t before = heap_used();
+        give(&c, "One two. Three four.");
+        cutter_finish(&c);
+        support_fail_malloc_at(1);
+        assert_true(cutter_next(&c, &p));
+        assert_true(support_failed() && p.no_memory);
+        support_fail_off();
+        cutter_fini(&c);
+        assert_memory_equal(&c, &plain, sizeof c);
+        assert_true(round < 15 || heap_used() == before);
+    }
     assert_false(cutter_next(&c, &p));
     assert_int_equal(cutter_certain(&c), 0);
     assert_false(cutter_is_done(&c));

@@ -212,6 +212,21 @@ static void spans_are_spoken_as_they_say(void **state)
     free(h.pcm);
 }
 
+/* What the change of a rate holds back comes at the end: all of a piece is heard, at any rate. */
+static void the_end_of_a_changed_piece_is_heard(void **state)
+{
+    static const char *const texts[] = {"[rate:200%]It was late.", "[rate:50%]It was late."};
+    struct heard h;
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(hear(&h, with_markup(UTTER_MARKUP_TAGS), texts[i], NULL), UTTER_END);
+        assert_int_equal(h.n_pieces, 1);
+        double missing = h.pieces[0].seconds * RATE - (double)h.n;
+        assert_true(fabs(missing) < 2);
+        free(h.pcm);
+    }
+}
+
 /* What is spoken points into the source, whatever it was written as. */
 static void pieces_know_their_source(void **state)
 {
@@ -298,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_sentence_is_as_without_markup),
         cmocka_unit_test(pauses_are_exact),
         cmocka_unit_test(spans_are_spoken_as_they_say),
+        cmocka_unit_test(the_end_of_a_changed_piece_is_heard),
         cmocka_unit_test(pieces_know_their_source),
         cmocka_unit_test(what_cannot_be_is_told),
         cmocka_unit_test(every_allocation_may_fail),

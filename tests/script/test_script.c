@@ -521,15 +521,17 @@ static void nothing_stays_of_a_script(void **state)
         .cast = "A = b",
         .spell_out = true};
     (void)state;
-    size_t before = heap_used();
-    for (int finished = 0; finished < 2; finished++) {
+    for (int round = 0; round < 24;
+         round++) { /* until the heap has in store what it keeps of freed blocks */
+        bool finished = round % 2;
+        size_t before = heap_used();
         struct script *script;
         assert_int_equal(script_open(&script, &options, NULL), UTTER_OK);
         assert_int_equal(script_text(script, source, strlen(source), NULL), UTTER_OK);
         assert_int_equal(finished ? script_finish(script, NULL) : UTTER_OK, UTTER_OK);
         script_free(&script);
         assert_null(script);
-        assert_int_equal(heap_used(), before);
+        assert_true(round < 22 || heap_used() == before);
     }
 }
 
