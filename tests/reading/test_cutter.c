@@ -41,93 +41,94 @@ static const char *pieces_of(const char *text, size_t most)
     return all;
 }
 
+/* Units of each piece and how it ends stand behind its words. */
+static const struct {
+    size_t most;
+    const char *text, *pieces;
+} units[] = {
+    {10, "aaaa bbbb c", "aaaa bbbb c 11 paragraph|"},
+    {10, "aaaa bbbb cc", "aaaa 5 word|bbbb cc 7 paragraph|"},
+    {10, "aaaa bbbbbb", "aaaa bbbbbb 11 paragraph|"},
+    {10, "aaaaaaaaaaaa", "aaaaaaaaaa 10 character|aa 2 paragraph|"},
+    {10, "aaaaaaaaaaa", "aaaaaaaaaaa 11 paragraph|"},
+    {20, "aaaaaaaaaaaaaaaaaaaaa b", "aaaaaaaaaaaaaaaaaaaa 20 character|a b 3 paragraph|"},
+    {10, "aaaa. bbbb. cc", "aaaa. 6 word|bbbb. cc 8 paragraph|"},
+    {20, "aaaa, bbbbbbbbbbb, cccccccc ddd", "aaaa, bbbbbbbbbbb, 19 clause|cccccccc ddd 12 paragraph|"},
+    {20, "aaa, bbbbbbbbbb bbb cccccccc ddd",
+        "aaa, 5 clause|bbbbbbbbbb bbb 15 word|cccccccc ddd 12 paragraph|"},
+    {20, "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii",
+        "aaaa bbbb cccc dddd 20 word|eeee ffff 10 word|gggg hhhh iiii 14 paragraph|"},
+    {20, "aaaa bbbb cccc dddd eeee ffff", "aaaa bbbb cccc 15 word|dddd eeee ffff 14 paragraph|"},
+    {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. 53 sentence|Cccccccccccccccccc. 19 "
+        "paragraph|"},
+    {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. 40 sentence|Bbbbbbbbbbbb. Cccccccccccccccccc. 33 "
+        "paragraph|"},
+    {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. 41 sentence|Bbbbbbbbbbbb. Cccccccccccccccccc. 33 "
+        "paragraph|"},
+    {20, "aaaa bbb\n\nCccc. Dddd. Eeee ffff gggg",
+        "aaaa bbb 9 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
+    {20, "Aaaa. Bbbb.\n\nCccc. Dddd. Eeee ffff gggg",
+        "Aaaa. Bbbb. 12 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
+    {20, "Aaaa.\n\nCccc. Dddd. Eeee ffff gggg",
+        "Aaaa. 6 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
+    {20, "Aaaa bbbb. Cc.\n\nDdd. Eee. Fff.\n\nGgg. Hhh. Iii. Jjj. Kkk",
+        "Aaaa bbbb. Cc. 15 paragraph|Ddd. Eee. Fff. 15 paragraph|Ggg. Hhh. Iii. Jjj. 20 "
+        "sentence|Kkk 3 paragraph|"},
+    {20,
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81"
+        "a\xcc\x81",
+        "áááááááááá 20 character|áá 4 paragraph|"},
+    {5, "a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81",
+        "á́́́ 5 character|́́́́ 4 paragraph|"},
+    {7, "\U0001F1E9\U0001F1EA\U0001F1EB\U0001F1F7\U0001F1EC\U0001F1E7", "🇩🇪🇫🇷🇬🇧 6 paragraph|"},
+    {10, "天天天天天", "天天天 9 character|天天 6 paragraph|"},
+    {10, "天。天，天天。", "天。 6 sentence|天， 6 clause|天天。 9 paragraph|"},
+    {12, "今日。\n明日、\n明後日。\n\n天",
+        "今日。 10 paragraph|明日、 10 clause|明後日。 13 paragraph|天 3 paragraph|"},
+    {10, "1234", "12 8 character|34 8 paragraph|"},
+    {10, "%%", "% 6 character|% 6 paragraph|"},
+    {30, "Aaaa. ” Bbbb. “ Cccc. ) Dddd. ' Eeee",
+        "Aaaa. ” Bbbb. “ Cccc. ) Dddd. 30 sentence|' Eeee 6 paragraph|"},
+    {8, "Aa ; Bb ! Cc : Dd ? Ee . Ff",
+        "Aa ; 5 clause|Bb ! 5 sentence|Cc : 5 clause|Dd ? 5 sentence|Ee . Ff 7 paragraph|"},
+    {10, "Mr! Aaaa Mr... Bbb Mr.. Ccc Mr.) Ddd",
+        "Mr! 4 sentence|Aaaa Mr... 11 sentence|Bbb Mr.. 9 sentence|Ccc 4 word|Mr.) Ddd 8 "
+        "paragraph|"},
+    {10, "aaa。!bbb！？\"ccc", "aaa。! 7 sentence|bbb！？\" 10 sentence|ccc 3 paragraph|"},
+    {12,
+        "Aaaaa bbbb\n- ccccc\n-ddddd\n* eee\n> fff\n### "
+        "ggg\n#hhh\n\xe2\x80\xa2iii\n\xe2\x80\x93jjj",
+        "Aaaaa bbbb 11 paragraph|- ccccc 8 sentence|-ddddd 7 paragraph|* eee 6 paragraph|> fff 6 "
+        "paragraph|## 12 character|# ggg 11 sentence|#hhh 10 paragraph|•iii –jjj 9 paragraph|"},
+    {12,
+        "aaaa\xc2\xa0"
+        "bbbb\xe2\x80\xa8"
+        "cccc\xe2\x80\xa9"
+        "Dddd eeee",
+        "aaaa bbbb 10 word|cccc 5 sentence|Dddd eeee 9 paragraph|"},
+    {10, "aa\r\nbb\r\n\r\ncc\n\rdd ee", "aa bb 6 paragraph|cc 3 paragraph|dd ee 5 paragraph|"},
+};
+
 static void texts_are_cut_to_the_unit(void **state)
 {
-    static const struct {
-        size_t most;
-        const char *text, *pieces;
-    } all[] = {
-        {10, "aaaa bbbb c", "aaaa bbbb c 11 paragraph|"},
-        {10, "aaaa bbbb cc", "aaaa 5 word|bbbb cc 7 paragraph|"},
-        {10, "aaaa bbbbbb", "aaaa bbbbbb 11 paragraph|"},
-        {10, "aaaaaaaaaaaa", "aaaaaaaaaa 10 character|aa 2 paragraph|"},
-        {10, "aaaaaaaaaaa", "aaaaaaaaaaa 11 paragraph|"},
-        {20, "aaaaaaaaaaaaaaaaaaaaa b", "aaaaaaaaaaaaaaaaaaaa 20 character|a b 3 paragraph|"},
-        {10, "aaaa. bbbb. cc", "aaaa. 6 word|bbbb. cc 8 paragraph|"},
-        {20, "aaaa, bbbbbbbbbbb, cccccccc ddd",
-            "aaaa, bbbbbbbbbbb, 19 clause|cccccccc ddd 12 paragraph|"},
-        {20, "aaa, bbbbbbbbbb bbb cccccccc ddd",
-            "aaa, 5 clause|bbbbbbbbbb bbb 15 word|cccccccc ddd 12 paragraph|"},
-        {20, "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii",
-            "aaaa bbbb cccc dddd 20 word|eeee ffff 10 word|gggg hhhh iiii 14 paragraph|"},
-        {20, "aaaa bbbb cccc dddd eeee ffff", "aaaa bbbb cccc 15 word|dddd eeee ffff 14 paragraph|"},
-        {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
-            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. 53 sentence|Cccccccccccccccccc. 19 "
-            "paragraph|"},
-        {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
-            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. 40 sentence|Bbbbbbbbbbbb. Cccccccccccccccccc. 33 "
-            "paragraph|"},
-        {60, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. Bbbbbbbbbbbb. Cccccccccccccccccc.",
-            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa. 41 sentence|Bbbbbbbbbbbb. Cccccccccccccccccc. 33 "
-            "paragraph|"},
-        {20, "aaaa bbb\n\nCccc. Dddd. Eeee ffff gggg",
-            "aaaa bbb 9 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
-        {20, "Aaaa. Bbbb.\n\nCccc. Dddd. Eeee ffff gggg",
-            "Aaaa. Bbbb. 12 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
-        {20, "Aaaa.\n\nCccc. Dddd. Eeee ffff gggg",
-            "Aaaa. 6 paragraph|Cccc. Dddd. 12 sentence|Eeee ffff gggg 14 paragraph|"},
-        {20, "Aaaa bbbb. Cc.\n\nDdd. Eee. Fff.\n\nGgg. Hhh. Iii. Jjj. Kkk",
-            "Aaaa bbbb. Cc. 15 paragraph|Ddd. Eee. Fff. 15 paragraph|Ggg. Hhh. Iii. Jjj. 20 "
-            "sentence|Kkk 3 paragraph|"},
-        {20,
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81"
-            "a\xcc\x81",
-            "áááááááááá 20 character|áá 4 paragraph|"},
-        {5, "a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81",
-            "á́́́ 5 character|́́́́ 4 paragraph|"},
-        {7, "\U0001F1E9\U0001F1EA\U0001F1EB\U0001F1F7\U0001F1EC\U0001F1E7", "🇩🇪🇫🇷🇬🇧 6 paragraph|"},
-        {10, "天天天天天", "天天天 9 character|天天 6 paragraph|"},
-        {10, "天。天，天天。", "天。 6 sentence|天， 6 clause|天天。 9 paragraph|"},
-        {12, "今日。\n明日、\n明後日。\n\n天",
-            "今日。 10 paragraph|明日、 10 clause|明後日。 13 paragraph|天 3 paragraph|"},
-        {10, "1234", "12 8 character|34 8 paragraph|"},
-        {10, "%%", "% 6 character|% 6 paragraph|"},
-        {30, "Aaaa. ” Bbbb. “ Cccc. ) Dddd. ' Eeee",
-            "Aaaa. ” Bbbb. “ Cccc. ) Dddd. 30 sentence|' Eeee 6 paragraph|"},
-        {8, "Aa ; Bb ! Cc : Dd ? Ee . Ff",
-            "Aa ; 5 clause|Bb ! 5 sentence|Cc : 5 clause|Dd ? 5 sentence|Ee . Ff 7 paragraph|"},
-        {10, "Mr! Aaaa Mr... Bbb Mr.. Ccc Mr.) Ddd",
-            "Mr! 4 sentence|Aaaa Mr... 11 sentence|Bbb Mr.. 9 sentence|Ccc 4 word|Mr.) Ddd 8 "
-            "paragraph|"},
-        {10, "aaa。!bbb！？\"ccc", "aaa。! 7 sentence|bbb！？\" 10 sentence|ccc 3 paragraph|"},
-        {12,
-            "Aaaaa bbbb\n- ccccc\n-ddddd\n* eee\n> fff\n### "
-            "ggg\n#hhh\n\xe2\x80\xa2iii\n\xe2\x80\x93jjj",
-            "Aaaaa bbbb 11 paragraph|- ccccc 8 sentence|-ddddd 7 paragraph|* eee 6 paragraph|> fff 6 "
-            "paragraph|## 12 character|# ggg 11 sentence|#hhh 10 paragraph|•iii –jjj 9 paragraph|"},
-        {12,
-            "aaaa\xc2\xa0"
-            "bbbb\xe2\x80\xa8"
-            "cccc\xe2\x80\xa9"
-            "Dddd eeee",
-            "aaaa bbbb 10 word|cccc 5 sentence|Dddd eeee 9 paragraph|"},
-        {10, "aa\r\nbb\r\n\r\ncc\n\rdd ee", "aa bb 6 paragraph|cc 3 paragraph|dd ee 5 paragraph|"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const char *pieces = pieces_of(all[i].text, all[i].most);
-        if (strcmp(pieces, all[i].pieces) != 0) {
-            fail_msg("%s: %s", all[i].text, pieces);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        const char *pieces = pieces_of(units[i].text, units[i].most);
+        if (strcmp(pieces, units[i].pieces) != 0) {
+            fail_msg("%s: %s", units[i].text, pieces);
         }
     }
 }
@@ -334,15 +335,16 @@ static void a_long_text_is_looked_at_again(void **state)
     cutter_fini(&c);
 }
 
-/* All of it can be used again behind cutter_fini, which keeps the length alone; without memory for it a piece says so. */
+/* It can be used again behind cutter_fini, which keeps the length alone; a piece without memory for its source says
+ * so. */
 static void nothing_stays_of_a_text(void **state)
 {
-    struct cutter c = {.most = 40, .part = true};
+    struct cutter c = {.most = 12, .part = true};
     struct cut_piece p;
-    const struct cutter plain = {.most = 40};
+    const struct cutter plain = {.most = 12};
     (void)state;
-    for (int round = 0; round < 16;
-         round++) { /* until the heap has in store what it keeps of freed blocks */
+    /* The heap has to have in store what it keeps of freed blocks. */
+    for (int round = 0; round < 16; round++) {
         c.part = true;
         size_t before = heap_used();
         give(&c, "One two. Three four.");
@@ -351,6 +353,8 @@ static void nothing_stays_of_a_text(void **state)
         assert_true(cutter_next(&c, &p));
         assert_true(support_failed() && p.no_memory);
         support_fail_off();
+        assert_true(cutter_next(&c, &p));
+        assert_true(!p.no_memory && p.last);
         cutter_fini(&c);
         assert_memory_equal(&c, &plain, sizeof c);
         assert_true(round < 15 || heap_used() == before);
