@@ -92,6 +92,8 @@ static void a_level_that_changes_is_speech(void **state)
         {{8000, 500, 50, 25, 0.4, 0, 0.3}, true},
         /* Silence, and what is beyond all levels. */
         {{8000, 250, 50, 25, 0, 0.3, 0}, true},
+        {{8000, 250, 50, 25, 0, 1.88e-6, 0}, false}, /* the lowest level that there is, and 3.25 dB */
+        {{8000, 250, 50, 25, 0, 1.97e-6, 0}, true},
         {{8000, 250, 50, 25, 1e6, 1e7, 0}, false},
         {{8000, 250, 50, 25, 1e6, 1, 0}, true},
     };
