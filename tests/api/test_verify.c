@@ -2,6 +2,7 @@
  * Verification tells of a backend whose speech, frame by frame, is not what it makes of the same codes at once. */
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,9 +110,64 @@ static void a_difference_is_told(void **state)
     utter_model_close(&model);
 }
 
+/* ---- How far the sounds are apart ---- */
+
+static const char EOS_FIRST[] = "tests/golden/eos-first.safetensors";
+
+static void note_value(void *user, const utter_check *check)
+{
+    double *values = user; /* [2] */
+    if (strncmp(check->stage, "samples, ", 9) == 0) {
+        values[strcmp(check->stage, "samples, rms") == 0] = check->value;
+    }
+}
+
+/* The golden file with `by` added to a sample of the first case; the largest of its samples goes to *peak. */
+static const char *with_sample(size_t index, float by, double *peak)
+{
+    struct tensor_set *set;
+    size_t bytes;
+    char *data = support_read_file(EOS_FIRST, &bytes);
+    assert_non_null(data);
+    assert_int_equal(tensor_set_open_memory(&set, data, bytes, "golden", NULL), UTTER_OK);
+    const struct tensor *t = tensor_set_find(set, "two-frames-full/samples");
+    assert_non_null(t);
+    float *sample = (float *)(data + ((const char *)t->data - data)) + index;
+    *sample += by;
+    *peak = 0;
+    for (size_t i = 0; i < t->bytes / sizeof *sample; i++) {
+        *peak = fmax(*peak, fabs((double)((const float *)t->data)[i]));
+    }
+    tensor_set_close(&set);
+    support_write_file(support_path("moved.safetensors"), data, bytes);
+    free(data);
+    return support_path("moved.safetensors");
+}
+
+/* The largest difference counts in parts of the peak, and the mean of all in parts of the sound's own. */
+static void differences_count_by_the_loudness(void **state)
+{
+    enum { N_SAMPLES = 3840, N_STRIDED = (N_SAMPLES + 96) / 97 };
+    const double rms = 0.06064550416362786, by = 0.01;
+    double peak, values[2];
+    utter_model *model;
+    (void)state;
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/eos-first", NULL, NULL), UTTER_OK);
+    static const size_t places[] = {0, 1111, N_SAMPLES - 1};
+    for (size_t i = 0; i < 3; i++) {
+        const char *path = with_sample(places[i], (float)by, &peak);
+        assert_int_equal(utter_model_verify(model, path, note_value, values, NULL), UTTER_OK);
+        assert_true(peak > 0 && peak < 1);
+        assert_float_equal(values[0], by / peak, 1e-3 * by / peak);
+        const double wanted = by / sqrt(N_SAMPLES + N_STRIDED) / rms;
+        assert_float_equal(values[1], wanted, 1e-3 * wanted);
+    }
+    utter_model_close(&model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streamed_is_whole), cmocka_unit_test(a_difference_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(streamed_is_whole),
+        cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
