@@ -116,6 +116,26 @@ static void test_quick_and_late(void **state)
     assert_true(pace_waits(&early, 1, 0.2));
 }
 
+/* At each bound: what is just enough is enough. The numbers are such that sums of them are exact. */
+static void test_bounds(void **state)
+{
+    static const struct pace even = {
+        .codes_s = 0.0625, .sound_s = 0.0625, .frame_s = 0.125, .waited_s = 9};
+    static const struct pace slow = {
+        .codes_s = 0.125, .sound_s = 0.0625, .frame_s = 0.125, .waited_s = 0.1};
+    struct pace later = slow;
+    (void)state;
+    later.waited_s = 0.101;
+    assert_false(pace_waits(&even, 1, -1)); /* as quick as sound is heard */
+    assert_false(pace_waits(&slow, 1, -1)); /* a tenth of a second has been waited, and no more */
+    assert_true(pace_waits(&later, 1, -1));
+    for (int n = 1; n < 4; n++) {
+        const double needed = 1.5 * (0.0625 + (n + 1) * 0.0625);
+        assert_false(pace_waits(&even, n, needed));
+        assert_true(pace_waits(&even, n, needed + 0.001));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_at_once_on_a_device),
         cmocka_unit_test(test_after_a_stop),
         cmocka_unit_test(test_quick_and_late),
+        cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
