@@ -71,6 +71,7 @@ static void what_follows_is_found_and_kept(void **state)
     assert_ptr_equal(l->by, ONE);
     assert_false(speak(true, UTTER_FINISH_EOS));
     assert_true(l->n_tried == 1 && !l->over && n_files() == 0);
+    assert_true(l->rank.sums[1] > 0.99 * N_FRAMES); /* it was at every token, the last one too */
     assert_true(speak(true, UTTER_FINISH_EOS));
     assert_true(l->over && l->rank.n == 0 && n_files() == 1);
     assert_true(l->heads->n == 1 && l->heads->at[0].layer == 0 && l->heads->at[0].head == 1);
@@ -202,6 +203,46 @@ static void there_need_be_no_cache(void **state)
     engine_close(&engine);
 }
 
+/* Speech goes on without it, and who asked for it is told. */
+static void a_cache_that_cannot_be_made_is_told(void **state)
+{
+    char path[256];
+    utter_error error = {.text = ""};
+    (void)state;
+    begin();
+    support_write_file(l->folder, "no folder", 9);
+    snprintf(path, sizeof path, "%s/inside", l->folder);
+    memory_free(l->folder);
+    l->folder = memory_string(path);
+    assert_false(speak(true, UTTER_FINISH_EOS));
+    assert_true(speak(true, UTTER_FINISH_EOS));
+    assert_int_equal(l->heads->n, 1);
+    assert_int_equal(learn_anew(l, NULL), UTTER_OK);
+    assert_false(speak(true, UTTER_FINISH_EOS));
+    assert_false(speak(true, UTTER_FINISH_EOS));
+    assert_true(learn_finish(l, NULL, &error) < 0);
+    assert_non_null(strstr(error.text, l->folder));
+    engine_close(&engine);
+}
+
+/* The place behind the last token is one only once the text is known to end there. */
+static void the_end_is_a_place_once_it_is_known(void **state)
+{
+    float scores[MOST_HEADS * N_PLACES] = {0};
+    (void)state;
+    begin();
+    assert_int_equal(learn_begin(l, ONE, NULL), UTTER_OK);
+    for (int h = 0; h < l->rank.n; h++) {
+        scores[h * N_PLACES + N_TOKENS] = 40;
+    }
+    learn_frame(l, scores, N_PLACES, N_TOKENS, false);
+    assert_true(l->rank.shares[N_TOKENS - 1] < 0.1f);
+    assert_true(l->rank.shares[N_TOKENS] == 0);
+    learn_frame(l, scores, N_PLACES, N_TOKENS, true);
+    assert_true(l->rank.shares[N_TOKENS] > 0.9f);
+    engine_close(&engine);
+}
+
 static utter_status refuse(
     struct backend *b, const struct talker_head *heads, int n, utter_error *error)
 {
@@ -248,6 +289,8 @@ int main(void)
         cmocka_unit_test(it_listens_when_it_is_asked),
         cmocka_unit_test(a_named_file_is_always_written),
         cmocka_unit_test(there_need_be_no_cache),
+        cmocka_unit_test(a_cache_that_cannot_be_made_is_told),
+        cmocka_unit_test(the_end_is_a_place_once_it_is_known),
         cmocka_unit_test(a_device_may_show_no_heads),
     };
     return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
