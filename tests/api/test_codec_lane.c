@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Codes decoded through utter.h: the lane is nobody else's meanwhile, and who takes the sound gets all of it and never
+ * nothing. */
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+enum { FRAME = 1920, CODES = 16, MOST_FRAMES = 302 };
+
+static utter_model *model;
+static int32_t codes[MOST_FRAMES * CODES];
+static size_t n_calls, n_samples, stop_at;
+static utter_status status_inside;
+
+static int open_model(void **state)
+{
+    utter_model_options o;
+    (void)state;
+    utter_model_options_init(&o);
+    o.n_threads = 1;
+    for (int i = 0; i < MOST_FRAMES * CODES; i++) {
+        codes[i] = (i * 5 + i / 16) % 64;
+    }
+    return utter_model_open(&model, "build/checkpoints/tiny06-custom_voice", &o, NULL);
+}
+
+static int close_model(void **state)
+{
+    (void)state;
+    utter_model_close(&model);
+    return 0;
+}
+
+static bool count(void *user, const float *pcm, size_t n)
+{
+    assert_ptr_equal(user, codes);
+    assert_non_null(pcm);
+    assert_true(n > 0 && n % FRAME == 0);
+    n_samples += n;
+    return ++n_calls != stop_at;
+}
+
+static utter_status decode(size_t n_frames, utter_codec_rule rule, int chunk, utter_sink_fn *sink)
+{
+    utter_error error = {.text = ""};
+    n_calls = n_samples = 0;
+    const utter_status status =
+        utter_codec_decode(model, codes, n_frames, rule, chunk, sink, codes, &error);
+    assert_true(!status == !error.text[0]);
+    assert_true(engine_is_idle(&model->engine));
+    assert_int_equal(engine_free_lane(&model->engine), 0);
+    return status;
+}
+
+static void check_calls(size_t n_frames, utter_codec_rule rule, int chunk, size_t wanted)
+{
+    assert_int_equal(decode(n_frames, rule, chunk, count), UTTER_OK);
+    assert_int_equal(n_samples, n_frames * FRAME);
+    assert_int_equal(n_calls, wanted);
+}
+
+static void sound_comes_chunk_by_chunk(void **state)
+{
+    (void)state;
+    stop_at = 0;
+    check_calls(0, UTTER_CODEC_WHOLE, 0, 0);
+    check_calls(1, UTTER_CODEC_WHOLE, 0, 1);
+    check_calls(8, UTTER_CODEC_WHOLE, 0, 1); /* eight frames where no other number is asked for */
+    check_calls(9, UTTER_CODEC_WHOLE, 0, 2);
+    check_calls(9, UTTER_CODEC_WHOLE, 1, 9);
+    check_calls(9, UTTER_CODEC_WHOLE, 9, 1);
+    check_calls(32, UTTER_CODEC_WHOLE, 32, 1);
+    check_calls(33, UTTER_CODEC_WHOLE, 32, 2);
+}
+
+/* Behind the cut at 300 frames the 25 before it come again and are not given. */
+static void what_comes_again_is_not_given(void **state)
+{
+    (void)state;
+    stop_at = 0;
+    check_calls(300, UTTER_CODEC_OFFICIAL_CHUNKS, 30, 10);
+    check_calls(301, UTTER_CODEC_OFFICIAL_CHUNKS, 25, 12 + 1);
+    check_calls(302, UTTER_CODEC_OFFICIAL_CHUNKS, 20, 15 + 1);
+    check_calls(301, UTTER_CODEC_OFFICIAL_CHUNKS, 26, 12 + 1);
+}
+
+static void who_stops_gets_no_more(void **state)
+{
+    (void)state;
+    for (stop_at = 1; stop_at <= 3; stop_at++) {
+        assert_int_equal(decode(24, UTTER_CODEC_WHOLE, 8, count), UTTER_E_CANCELLED);
+        assert_true(n_calls == stop_at && n_samples == 8 * FRAME * stop_at);
+    }
+    stop_at = 10; /* the last call of the first run of the official rule: there is no second one */
+    assert_int_equal(decode(301, UTTER_CODEC_OFFICIAL_CHUNKS, 30, count), UTTER_E_CANCELLED);
+    assert_int_equal(n_calls, 10);
+}
+
+/* Who opens a stream, or decodes, while a sound comes. */
+static bool open_inside(void *user, const float *pcm, size_t n)
+{
+    utter_stream *stream = NULL;
+    (void)pcm, (void)n;
+    status_inside = utter_stream_open(&stream, model, NULL, NULL);
+    utter_stream_free(&stream);
+    return *(const int32_t *)user >= 0;
+}
+
+static bool decode_inside(void *user, const float *pcm, size_t n)
+{
+    (void)pcm, (void)n;
+    status_inside = utter_codec_decode(model, user, 1, UTTER_CODEC_WHOLE, 0, count, codes, NULL);
+    return true;
+}
+
+static void the_lane_is_taken_meanwhile(void **state)
+{
+    (void)state;
+    stop_at = 0;
+    assert_int_equal(decode(2, UTTER_CODEC_WHOLE, 1, open_inside), UTTER_OK);
+    assert_int_equal(status_inside, UTTER_AGAIN);
+    assert_int_equal(decode(2, UTTER_CODEC_WHOLE, 1, decode_inside), UTTER_OK);
+    assert_int_equal(status_inside, UTTER_AGAIN);
+    utter_stream *stream;
+    assert_int_equal(utter_stream_open(&stream, model, NULL, NULL), UTTER_OK);
+    utter_stream_free(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sound_comes_chunk_by_chunk),
+        cmocka_unit_test(what_comes_again_is_not_given),
+        cmocka_unit_test(who_stops_gets_no_more),
+        cmocka_unit_test(the_lane_is_taken_meanwhile),
+    };
+    return cmocka_run_group_tests_name("codec", tests, open_model, close_model);
+}
