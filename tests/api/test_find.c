@@ -70,6 +70,35 @@ static void repositories_are_found(void **state)
     must(system(folder) == 0);
 }
 
+/* What refs/main names may be as long as a file's name can be; what is longer names nothing, and the only snapshot there
+ * is meant. */
+static void a_revision_has_a_longest_name(void **state)
+{
+    enum { LONGEST = 255 };
+    static const int lengths[] = {1, LONGEST - 1, LONGEST, LONGEST + 1, LONGEST + 2, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char revision[1001], place[PATH_MAX], path[PATH_MAX], wanted[PATH_MAX];
+        const bool fits = lengths[i] <= LONGEST;
+        memset(revision, 'r', sizeof revision);
+        revision[lengths[i]] = 0;
+        static const char *const folders[] = {"", "/refs", "/snapshots"};
+        for (size_t k = 0; k < 3; k++) {
+            snprintf(place, sizeof place, "m%zu%s", i, folders[k]);
+            must(mkdir(support_path(place), 0755) == 0);
+        }
+        snprintf(place, sizeof place, "m%zu/refs/main", i);
+        support_write_file(support_path(place), revision, (size_t)lengths[i]);
+        snprintf(
+            place, sizeof place, "%s/m%zu/snapshots/%s", support_folder(), i, fits ? revision : "only");
+        must(mkdir(place, 0755) == 0);
+        snprintf(wanted, sizeof wanted, "%s", place);
+        snprintf(place, sizeof place, "%s/m%zu", support_folder(), i);
+        assert_int_equal(utter_model_find(path, sizeof path, place, NULL, NULL), UTTER_OK);
+        assert_string_equal(path, wanted);
+    }
+}
+
 static void the_rest_is_a_path(void **state)
 {
     (void)state;
@@ -103,6 +132,7 @@ static void repositories_have_two_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(repositories_are_found),
-        cmocka_unit_test(the_rest_is_a_path), cmocka_unit_test(repositories_have_two_words)};
+        cmocka_unit_test(a_revision_has_a_longest_name), cmocka_unit_test(the_rest_is_a_path),
+        cmocka_unit_test(repositories_have_two_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
