@@ -70,8 +70,8 @@ static void repositories_are_found(void **state)
     must(system(folder) == 0);
 }
 
-/* What refs/main names may be as long as a file's name can be; what is longer names nothing, and the only snapshot there
- * is meant. */
+/* What refs/main names may be as long as a file's name can be; what is longer names nothing, and the only
+ * snapshot there is meant. */
 static void a_revision_has_a_longest_name(void **state)
 {
     enum { LONGEST = 255 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Golden files at their bounds: which numbers of a case are taken, and by which bytes files of each size are compared. */
+ * Golden files at their bounds: which numbers of a case are taken, and by which bytes files of each size are
+ * compared. */
 #include "tests/support.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single calls of utter.h to their last detail: what is taken of a stream, how a failure is told, whose voices a reading
- * finds, and which ids a text has. */
+ * Single calls of utter.h to their last detail: what is taken of a stream, how a failure is told, whose voices a
+ * reading finds, and which ids a text has. */
 #include "tests/support.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a model learns by speaking which head follows its text: whose frames count, when the search ends, and what is kept
- * for other runs. The device computes nothing, and the frames are posed. */
+ * How a model learns by speaking which head follows its text: whose frames count, when the search ends, and what is
+ * kept for other runs. The device computes nothing, and the frames are posed. */
 #include "tests/engine/told.h"
 
 #include <sys/stat.h>
