@@ -148,6 +148,38 @@ static void a_part_of_a_file_is_heard(void **state)
     utter_model_close(&model);
 }
 
+/* Too short or silent: the file is named, and what was heard of it is told all the same. */
+static void a_file_with_too_little_is_refused(void **state)
+{
+    static const struct {
+        const char *name, *said;
+        size_t n;
+        float level;
+    } cases[] = {{"short.wav", "the recording is too short, 0.20 s", RATE / 5, 1},
+        {"silent.wav", "the recording is silent", N_SAMPLES, 0}};
+    utter_model *model = open_model(BASE);
+    float *pcm = make_sound();
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        utter_voice *voice = (utter_voice *)1;
+        utter_recording heard = {.size = sizeof heard};
+        utter_error error = {.text = ""};
+        for (size_t k = 0; k < cases[i].n; k++) {
+            pcm[k] *= cases[i].level;
+        }
+        const char *path = write_sound(cases[i].name, pcm, cases[i].n, RATE);
+        assert_int_equal(
+            utter_voice_clone(&voice, model, path, NULL, &heard, &error), UTTER_E_ARGUMENT);
+        assert_null(voice);
+        assert_int_equal(strncmp(error.text, path, strlen(path)), 0);
+        assert_non_null(strstr(error.text, cases[i].said));
+        assert_true(heard.sample_rate == RATE && heard.channels == 1);
+    }
+    assert_string_equal(said, "");
+    free(pcm);
+    utter_model_close(&model);
+}
+
 static void clone_options_have_bounds(void **state)
 {
     (void)state;
@@ -445,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clone_is_called_as_its_file),
         cmocka_unit_test(a_part_of_a_file_is_heard),
+        cmocka_unit_test(a_file_with_too_little_is_refused),
         cmocka_unit_test(clone_options_have_bounds),
         cmocka_unit_test(clones_need_their_arguments),
         cmocka_unit_test(a_file_becomes_codes),
