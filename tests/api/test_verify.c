@@ -165,9 +165,45 @@ static void differences_count_by_the_loudness(void **state)
     utter_model_close(&model);
 }
 
+static void note_prompt(void *user, const utter_check *check)
+{
+    if (strcmp(check->stage, "prompt rows") == 0) {
+        *(double *)user = check->value;
+    }
+}
+
+/* Of an activation the largest difference counts in parts of the largest official value. */
+static void activations_count_by_their_largest(void **state)
+{
+    const char *path = support_path("prompt.safetensors");
+    struct tensor_set *set;
+    utter_model *model;
+    size_t bytes;
+    double largest = 0, value = -1;
+    (void)state;
+    char *data = support_read_file("tests/golden/unusual.safetensors", &bytes);
+    assert_int_equal(tensor_set_open_memory(&set, data, bytes, "golden", NULL), UTTER_OK);
+    const struct tensor *t = tensor_set_find(set, "english-full/prompt");
+    assert_non_null(t);
+    float *at = (float *)(data + ((const char *)t->data - data));
+    for (size_t i = 0; i < t->bytes / sizeof *at; i++) {
+        largest = fmax(largest, fabs((double)at[i]));
+    }
+    at[3] += at[3] > 0 ? -(float)largest / 4 : (float)largest / 4; /* which stays below the largest */
+    tensor_set_close(&set);
+    support_write_file(path, data, bytes);
+    free(data);
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/unusual", NULL, NULL), UTTER_OK);
+    assert_int_equal(utter_model_verify(model, path, note_prompt, &value, NULL), UTTER_OK);
+    assert_true(largest > 0 && fabs(largest - 1) > 0.01);
+    assert_float_equal(value, 0.25, 1e-3);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(streamed_is_whole),
-        cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness)};
+        cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness),
+        cmocka_unit_test(activations_count_by_their_largest)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
