@@ -322,6 +322,22 @@ static void a_burst_is_taken_and_a_crowd_is_not(void **state)
     assert_false(take(h, false, &now));
 }
 
+/* As long as one who waits is patient, to the millisecond, and no longer. */
+static void a_wait_of_all_the_patience_is_in_time(void **state)
+{
+    struct house *h = build();
+    struct server *s = &h->server;
+    const struct admission_now now = {.time = 100};
+    (void)state;
+    s->n_running = 2; /* three speeches of four seconds on three workers that make four at once */
+    h->options.patience_ms = 1000;
+    s->admission.speech_s = 4;
+    assert_true(take(h, false, &now));
+    s->admission.crowded_since = 0;
+    h->options.patience_ms = 999;
+    assert_false(take(h, false, &now));
+}
+
 static void who_waits_is_told_when(void **state)
 {
     struct house *h = build();
@@ -391,6 +407,7 @@ int main(void)
         cmocka_unit_test(who_wakes_a_worker_is_taken),
         cmocka_unit_test(first_sounds_come_within_the_patience),
         cmocka_unit_test(a_burst_is_taken_and_a_crowd_is_not),
+        cmocka_unit_test(a_wait_of_all_the_patience_is_in_time),
         cmocka_unit_test(who_waits_is_told_when),
         cmocka_unit_test(patience_has_an_end),
         cmocka_unit_test(a_crowd_is_over_after_a_quiet_second),

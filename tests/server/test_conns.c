@@ -171,6 +171,43 @@ static void a_refusal_says_what_to_do(void **state)
     end_with(&c);
 }
 
+static void try_handshake(struct conn *c)
+{
+    char accept[29];
+    n_requests += conn_handshake(c, accept);
+}
+
+static const struct conn_service sockets = {admit_little, try_handshake};
+
+/* What is asked for in another way than version 13 has it. */
+static void a_handshake_that_is_none_is_refused(void **state)
+{
+    static const struct {
+        const char *asks;
+        int status;
+    } cases[] = {{"GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 426},
+        {"GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Version: 12\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+            426},
+        {"GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Version: 13\r\n\r\n",
+            400},
+        {"GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n",
+            400}};
+    (void)state;
+    n_requests = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin();
+        struct client c = come_to(&sockets);
+        say(&c, cases[i].asks, strlen(cases[i].asks));
+        listen_to(&c);
+        assert_int_equal(atoi(told + 9), cases[i].status);
+        assert_int_equal(n_requests, 0);
+        end_with(&c);
+    }
+}
+
 /* Whoever knows no chunks has the end of the connection as the end of the answer. */
 static void an_answer_in_pieces_has_an_end(void **state)
 {
@@ -507,6 +544,7 @@ int main(void)
         cmocka_unit_test(each_status_has_its_words),
         cmocka_unit_test(a_head_alone_has_no_body),
         cmocka_unit_test(a_refusal_says_what_to_do),
+        cmocka_unit_test(a_handshake_that_is_none_is_refused),
         cmocka_unit_test(an_answer_in_pieces_has_an_end),
         cmocka_unit_test(bodies_come_in_any_pieces),
         cmocka_unit_test(what_will_not_do_is_refused_unread),

@@ -146,6 +146,22 @@ static void who_was_there_goes_there_again(void **state)
     assert_true(p[0].is_new);
 }
 
+/* Nobody knows yet what it can make: its lanes count. */
+static void a_capacity_that_is_not_known_is_all_lanes(void **state)
+{
+    struct house h;
+    struct speech p[4];
+    (void)state;
+    build(&h);
+    h.links[0].is_leaving = true;
+    for (uint32_t i = 0; i < 4; i++) {
+        h.links[2].beat = h.links[1].beat = (struct wire_beat){.capacity = 4};
+        h.links[1].beat.capacity = 0;
+        let_in(&h, &p[i], i + 1, 7);
+    }
+    assert_true(h.links[1].n_running == 2 && h.links[2].n_running == 2);
+}
+
 static void some_take_none(void **state)
 {
     struct house h;
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_slower_worker_gets_less),
         cmocka_unit_test(clocks_that_differ_a_little_share_alike),
         cmocka_unit_test(who_was_there_goes_there_again),
+        cmocka_unit_test(a_capacity_that_is_not_known_is_all_lanes),
         cmocka_unit_test(some_take_none),
         cmocka_unit_test(who_is_not_there_promises_nothing),
         cmocka_unit_test(who_has_just_begun_frees_no_lane),
