@@ -160,6 +160,30 @@ static void who_is_thrown_out_again_and_again_waits_for_it(void **state)
     leave(many, AT_ONCE), close(other.socket), close(again.socket), close(asks.socket);
 }
 
+/* The log has who it was, what for, and how many connections came from there. */
+static void a_limit_is_told_in_the_log(void **state)
+{
+    static const struct serve_options told = {.quiet = false};
+    char text[500] = "";
+    int ends[2], kept = dup(STDERR_FILENO);
+    (void)state;
+    assert_true(kept >= 0 && pipe(ends) == 0);
+    begin();
+    s.options = &told;
+    struct client c = come("10.0.0.1");
+    dup2(ends[1], STDERR_FILENO);
+    conn_limited(c.conn, METRICS_HELD);
+    dup2(kept, STDERR_FILENO);
+    close(kept), close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    close(ends[0]);
+    assert_non_null(strstr(text, "\"event\":\"limited\",\"client\":\"10.0.0.1\",\"how\":\""));
+    assert_non_null(strstr(text, "\",\"connections\":1}"));
+    assert_non_null(strstr(text, metrics_limit_name(METRICS_HELD)));
+    end();
+    close(c.socket);
+}
+
 static void one_connection_asks_so_often_a_second(void **state)
 {
     enum { MOST = 1000 };
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(many_that_send_evenly_share_what_an_address_may_send),
         cmocka_unit_test(the_longest_request_comes_in_time_beside_neighbours),
         cmocka_unit_test(who_is_thrown_out_again_and_again_waits_for_it),
+        cmocka_unit_test(a_limit_is_told_in_the_log),
         cmocka_unit_test(one_connection_asks_so_often_a_second),
         cmocka_unit_test(one_address_asks_so_often_a_second),
         cmocka_unit_test(who_only_connects_leaves_neighbours_alone),
