@@ -238,6 +238,7 @@ $(SHARED): $(LIB_OBJ) src/api/utter.map
 
 # Everything of the library with all its names, for the tests; and the archive that exports utter_* only.
 $(B)/internal.a: $(LIB_OBJ)
+$(B)/internal.a $(B)/server.a $(B)/program.a:
 	@rm -f $@; $(AR) rcsT $@ $^
 WATCHED_LIB := $(WATCHED:utter=libutter.a)
 $(B)/libutter.a: $(SPEAKS_OBJ)
@@ -307,22 +308,18 @@ $(filter $(B)/tests/reading/% $(B)/tests/words/%,$(TESTS)): $(PLAIN_KERNELS)
 # The kernels on tiles of a machine that has none.
 $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
-	@rm -f $@; $(AR) rcsT $@ $^
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 $(B)/tests/server/test_voice_crash: ALL_LDFLAGS += $(foreach f,open write pwrite fsync linkat rename unlink,-Wl$(comma)--wrap=$(f))
 $(addprefix $(B)/tests/server/,test_warm test_worker_loop): ALL_LDFLAGS += -Wl,--wrap=clock_gettime
-# Those that let memory end, as tests of other rooms do.
-LACKING := $(addprefix $(B)/tests/server/,test_link_bounds)
-$(LACKING): $(B)/tests/support.o
-$(LACKING): ALL_LDFLAGS += $(WRAP)
+$(B)/tests/server/test_link_bounds: ALL_LDFLAGS += $(WRAP)
+$(B)/tests/server/test_link_bounds: $(B)/tests/support.o
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
 $(B)/tests/book/test_book_answer: ALL_LDFLAGS += -Wl,--wrap=jail_run
 # The program's rooms for tests of them, linked as the program is: names of the library's own may come twice.
 $(B)/program.a: $(filter-out $(R)/cli/main.o,$(CLI_OBJ)) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
-	@rm -f $@; $(AR) rcsT $@ $^
 $(filter $(B)/tests/book/% $(B)/tests/job/% $(B)/tests/cli/%,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
 	$(call link_test,$(SERVER_LIBS) $(BOOK_LIBS))
 $(B)/tests/job/test_results_s3: WRAP += $(foreach f,s3_store_open s3_store_close s3_do s3_list,-Wl$(comma)--wrap=$(f))
@@ -343,7 +340,6 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(SERVER_LIBS) $(LIBS) -o $@
 
 replays: $(REPLAYS)
-
 fuzz: $(FUZZERS) ## looks for inputs that break a parser, into tests/fuzz/ledger; FUZZ_SECONDS=60 for each, or FUZZ_RUNS=10000000
 	@FUZZ_RUNS=$(FUZZ_RUNS) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/look $(foreach f,$(FUZZERS),$(if $(ONLY),$(call named,$(f)),$(f)))
 
