@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A context alone: which text goes into which speech, how far sound runs ahead of hearing, when words are told, and how
  * much its connection holds. The speeches, what the connection has not taken and the clock are the test's own. */
-#include "tests/support.h"
+#include "tests/server/posed_clock.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "server/dialects/context.h"
-
-/* All that happens, in order: of the speeches, and what the client's side is told. */
-static char happened[2000];
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-    size_t n = strlen(happened);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(happened + n, sizeof happened - n, format, list);
-    va_end(list);
-}
-
-#define EXPECT(words)                                                                                  \
-    do {                                                                                               \
-        assert_string_equal(happened, words);                                                          \
-        happened[0] = 0;                                                                               \
-    } while (0)
-
-/* ---- The clock, also libevent's: its timers fire when the test says so ---- */
-
-static double now_s;
-
-int clock_gettime(clockid_t which, struct timespec *time)
-{
-    (void)which;
-    time->tv_sec = (time_t)now_s;
-    time->tv_nsec = (long)(1e9 * (now_s - floor(now_s)));
-    return 0;
-}
 
 static struct server server;
 static struct conn conn;

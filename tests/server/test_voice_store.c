@@ -1,45 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Voices that servers share, as one of them sees it: when it looks, what becomes of what has changed, and what is told
  * when the store is away. The mirror of the store, the thread that waits for it and the clock are the test's. */
+#include "tests/server/posed_clock.h"
 #include "tests/server/posed_voices.h"
 
 #include <event2/event.h>
-#include <math.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "server/loop/jobs.h"
 #include "store/mirror.h"
-
-/* All that happens, in order: what the store is asked, and what is told to who waits. */
-static char happened[2000];
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-    size_t n = strlen(happened);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(happened + n, sizeof happened - n, format, list);
-    va_end(list);
-}
-
-#define EXPECT(words)                                                                                  \
-    do {                                                                                               \
-        assert_string_equal(happened, words);                                                          \
-        happened[0] = 0;                                                                               \
-    } while (0)
-
-/* ---- The clock, also libevent's ---- */
-
-static double now_s;
-
-int clock_gettime(clockid_t which, struct timespec *time)
-{
-    (void)which;
-    time->tv_sec = (time_t)now_s;
-    time->tv_nsec = (long)(1e9 * (now_s - floor(now_s)));
-    return 0;
-}
 
 static void wait_for(double seconds)
 {
