@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Failing calls ---- */
@@ -325,4 +326,45 @@ int support_count_files(const char *path)
         closedir(d);
     }
     return n;
+}
+
+void support_assert_content(const char *path, const char *wanted)
+{
+    size_t n;
+    char *text = support_read_file(path, &n);
+    assert_non_null(text);
+    assert_string_equal(text, wanted);
+    free(text);
+}
+
+const char *support_fresh_folder(const char *name)
+{
+    const char *path = support_path(name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    return path;
+}
+
+int support_count_mappings(const char *name)
+{
+    char line[8192];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        n += strstr(line, name) != NULL;
+    }
+    fclose(maps);
+    return n;
+}
+
+int support_child_end(void (*child)(void))
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        child();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -92,7 +92,15 @@ const char *support_path(const char *name);
 void support_write_file(const char *path, const void *data, size_t bytes);
 /* The whole file and a final zero, to be freed with free(); NULL when there is none. */
 char *support_read_file(const char *path, size_t *bytes);
+void support_assert_content(const char *path, const char *wanted);
+/* Makes support_path(name) a folder. */
+const char *support_fresh_folder(const char *name);
 /* Files in a folder, hidden ones too. */
 int support_count_files(const char *folder);
+/* Mappings of files with this name in the address space. */
+int support_count_mappings(const char *name);
+
+/* What a child of its own does, and how it ends: its exit status, or 1000 + its signal. */
+int support_child_end(void (*child)(void));
 
 #endif

@@ -484,20 +484,6 @@ static void calls_that_fail(void **state)
     }
 }
 
-/* Mappings of the file that the process has. */
-static int count_mappings(const char *name)
-{
-    char line[4096];
-    int n = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        n += strstr(line, name) != NULL;
-    }
-    fclose(maps);
-    return n;
-}
-
 /* Whether it was read or refused, a file is let go of, and so is all memory. */
 static void nothing_stays_of_a_file(void **state)
 {
@@ -513,7 +499,7 @@ static void nothing_stays_of_a_file(void **state)
         for (int i = 0; i < 2; i++) {
             utter_status status = sound_read(&pcm, &n, NULL, support_path(names[i]), 24000, NULL, NULL);
             assert_int_equal(status, i ? UTTER_E_FILE : UTTER_OK);
-            assert_int_equal(count_mappings(names[i]), 0);
+            assert_int_equal(support_count_mappings(names[i]), 0);
             memory_free(pcm);
         }
         assert_true(round < 15 || heap_used() == before);

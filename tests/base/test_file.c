@@ -262,19 +262,6 @@ static void many_files_are_mapped_and_counted(void **state)
     }
 }
 
-/* What a child of its own does, and how it ends: its exit status, or 1000 + its signal. */
-static int child_end(void (*child)(void))
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        child();
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* Reads a page of a shrunk file that we did not map. */
 static void read_foreign_page(void)
 {
@@ -340,11 +327,11 @@ static void other_faults_go_where_they_went(void **state)
 {
     (void)state;
     support_folder();
-    assert_int_equal(child_end(die_by_default), 1000 + SIGBUS);
-    assert_int_equal(child_end(die_in_own_handler), 3);
-    assert_int_equal(child_end(die_in_simple_handler), 5);
-    assert_int_equal(child_end(survive_what_is_ignored), 8);
-    assert_int_equal(child_end(die_of_sent_signal), 1000 + SIGBUS);
+    assert_int_equal(support_child_end(die_by_default), 1000 + SIGBUS);
+    assert_int_equal(support_child_end(die_in_own_handler), 3);
+    assert_int_equal(support_child_end(die_in_simple_handler), 5);
+    assert_int_equal(support_child_end(survive_what_is_ignored), 8);
+    assert_int_equal(support_child_end(die_of_sent_signal), 1000 + SIGBUS);
 }
 
 /* With those above it; one that is there already is as good, a file that has its name is not. */

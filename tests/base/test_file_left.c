@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tests/base/open_out.h"
 
 /* Seconds that the sweep takes for now; 0: it asks the system. */
 static time_t posed_now;
@@ -24,31 +25,6 @@ time_t __real_time(time_t *out);
 time_t __wrap_time(time_t *out)
 {
     return posed_now ? posed_now : __real_time(out);
-}
-
-static const char *fresh_folder(const char *name)
-{
-    const char *folder = support_path(name);
-    assert_int_equal(mkdir(folder, 0700), 0);
-    return folder;
-}
-
-static struct file_out *open_out(const char *path)
-{
-    struct file_out *out;
-    assert_int_equal(file_out_open(&out, path, NULL), UTTER_OK);
-    return out;
-}
-
-/* One that has a hidden name from the start, as where the system knows no nameless files. */
-static struct file_out *open_named(const char *path)
-{
-    struct file_out *out;
-    support_fail_open_at(1);
-    const utter_status status = file_out_open(&out, path, NULL);
-    support_fail_off();
-    assert_int_equal(status, UTTER_OK);
-    return out;
 }
 
 /* A descriptor of the file with a hidden name, the only one in this folder. */
@@ -71,7 +47,7 @@ static int open_hidden(const char *folder)
 static void no_other_program_inherits_what_is_written(void **state)
 {
     (void)state;
-    fresh_folder("inherits");
+    support_fresh_folder("inherits");
     for (int i = 0; i < 3; i++) { /* nameless, with a hidden name, directly */
         const int next = dup(0);
         close(next);
@@ -88,7 +64,7 @@ static void no_other_program_inherits_what_is_written(void **state)
 static void who_writes_holds_a_lock(void **state)
 {
     (void)state;
-    fresh_folder("lock");
+    support_fresh_folder("lock");
     struct file_out *out = open_named(support_path("lock/file"));
     const int fd = open_hidden(support_path("lock"));
     assert_int_not_equal(flock(fd, LOCK_SH | LOCK_NB), 0);
@@ -103,7 +79,7 @@ static void the_file_and_its_folder_are_synced(void **state)
 {
     (void)state;
     const int before = support_count_files("/proc/self/fd");
-    fresh_folder("synced");
+    support_fresh_folder("synced");
     long n = support_calls(SUPPORT_FSYNC);
     struct file_out *out = open_out(support_path("synced/file"));
     assert_int_equal(support_calls(SUPPORT_FSYNC), n);
@@ -159,7 +135,7 @@ static int sweep(const char *path, time_t now)
 static void what_is_left_stays_for_a_minute(void **state)
 {
     (void)state;
-    const char *path = fresh_folder("minute");
+    const char *path = support_fresh_folder("minute");
     const int folder = open(path, O_RDONLY | O_DIRECTORY),
               before = support_count_files("/proc/self/fd");
     make_left(folder, ".utter-0123456789abcdef");
@@ -178,7 +154,7 @@ static void what_others_made_stays(void **state)
         ".utter_0123456789abcdef", "xutter-0123456789abcdef", ".utter-", ".utter-0123456789abcde.",
         ".utter-.0123456789abcde", "0123456789abcdef"};
     enum { N = sizeof names / sizeof *names };
-    const char *path = fresh_folder("others");
+    const char *path = support_fresh_folder("others");
     const int folder = open(path, O_RDONLY | O_DIRECTORY),
               before = support_count_files("/proc/self/fd");
     for (int i = 0; i < N; i++) {
@@ -198,7 +174,7 @@ static void what_others_made_stays(void **state)
 static void what_is_locked_stays(void **state)
 {
     (void)state;
-    const char *path = fresh_folder("locked"), *left = ".utter-0123456789abcdef";
+    const char *path = support_fresh_folder("locked"), *left = ".utter-0123456789abcdef";
     const int folder = open(path, O_RDONLY | O_DIRECTORY);
     make_left(folder, left);
     const int fd = openat(folder, left, O_RDONLY);

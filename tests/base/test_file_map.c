@@ -10,30 +10,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tests/base/advised.h"
 
 enum { N_PAGES = 8, MOST_MAPS = 1024 };
-
-/* The last advice that was given, and how many there were. */
-static struct {
-    uintptr_t begin;
-    size_t bytes;
-    int advice, n;
-} advised;
-
-int __wrap_madvise(void *begin, size_t bytes, int advice);
-int __real_madvise(void *begin, size_t bytes, int advice);
-int __wrap_madvise(void *begin, size_t bytes, int advice)
-{
-    advised.begin = (uintptr_t)begin;
-    advised.bytes = bytes;
-    advised.advice = advice;
-    advised.n++;
-    return __real_madvise(begin, bytes, advice);
-}
 
 static size_t page_bytes(void)
 {
@@ -201,20 +183,6 @@ static void a_later_handler_stays(void **state)
 
 /* ---- How many ---- */
 
-/* Mappings of files with this name in the address space. */
-static int count_mappings(const char *name)
-{
-    char line[8192];
-    int n = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        n += strstr(line, name) != NULL;
-    }
-    fclose(maps);
-    return n;
-}
-
 static bool allow_files(rlim_t n)
 {
     struct rlimit limit;
@@ -242,12 +210,12 @@ static void as_many_maps_as_there_are_slots(void **state)
         assert_int_equal(maps[i].slot, i);
     }
     utter_error error;
-    const int n_open = support_count_files("/proc/self/fd"), n_mapped = count_mappings("/last");
+    const int n_open = support_count_files("/proc/self/fd"), n_mapped = support_count_mappings("/last");
     assert_int_equal(file_map_open(&other, last, &error), UTTER_E_MEMORY);
     assert_non_null(strstr(error.text, "last: more than 1024 files are mapped"));
     assert_null(other.data);
     assert_int_equal(support_count_files("/proc/self/fd"), n_open);
-    assert_int_equal(count_mappings("/last"), n_mapped);
+    assert_int_equal(support_count_mappings("/last"), n_mapped);
     assert_int_equal(truncate(last, 0), 0);
     assert_int_equal(maps[MOST_MAPS - 1].data[0], 0);
     assert_true(file_map_damaged(&maps[MOST_MAPS - 1]));
@@ -258,23 +226,11 @@ static void as_many_maps_as_there_are_slots(void **state)
     for (int i = 0; i < MOST_MAPS; i++) {
         file_map_close(&maps[i]);
     }
-    assert_int_equal(count_mappings("/last") + count_mappings("/slots"), 0);
+    assert_int_equal(support_count_mappings("/last") + support_count_mappings("/slots"), 0);
     assert_int_equal(support_count_files("/proc/self/fd"), n_open - MOST_MAPS);
 }
 
 /* ---- Faults of others ---- */
-
-static int child_end(void (*child)(void))
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        child();
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 /* Another mapping at this address, where there is none, of a page that its file has no more. */
 static bool map_gone(void *at)
@@ -376,10 +332,10 @@ static void faults_of_others_are_passed_on(void **state)
 {
     (void)state;
     support_folder();
-    assert_int_equal(child_end(fault_where_a_map_was), 1000 + SIGBUS);
-    assert_int_equal(child_end(fault_behind), 3);
-    assert_int_equal(child_end(fault_before), 3);
-    assert_int_equal(child_end(fault_that_another_mends), 3);
+    assert_int_equal(support_child_end(fault_where_a_map_was), 1000 + SIGBUS);
+    assert_int_equal(support_child_end(fault_behind), 3);
+    assert_int_equal(support_child_end(fault_before), 3);
+    assert_int_equal(support_child_end(fault_that_another_mends), 3);
 }
 
 int main(void)

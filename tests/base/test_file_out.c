@@ -14,23 +14,6 @@
 
 #include "base/file.h"
 
-/* A folder of the test's own, empty. */
-static const char *fresh_folder(const char *name)
-{
-    const char *folder = support_path(name);
-    assert_int_equal(mkdir(folder, 0700), 0);
-    return folder;
-}
-
-static void assert_content(const char *path, const char *wanted)
-{
-    size_t n;
-    char *text = support_read_file(path, &n);
-    assert_non_null(text);
-    assert_string_equal(text, wanted);
-    free(text);
-}
-
 static utter_status write_text(const char *path, const char *text, utter_error *error)
 {
     struct file_out *out;
@@ -49,7 +32,7 @@ static utter_status write_text(const char *path, const char *text, utter_error *
 static void file_appears_when_it_is_complete(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("appears"), *path = support_path("appears/file");
+    const char *folder = support_fresh_folder("appears"), *path = support_path("appears/file");
     struct file_out *out;
     utter_error error;
     assert_int_equal(file_out_open(&out, path, &error), UTTER_OK);
@@ -64,7 +47,7 @@ static void file_appears_when_it_is_complete(void **state)
     assert_int_equal(file_out_patch(out, UINT64_MAX, "xy", 2, &error), UTTER_E_INTERNAL);
     assert_int_equal(file_out_close(&out, &error), UTTER_OK);
     assert_null(out);
-    assert_content(path, "hELlo world");
+    support_assert_content(path, "hELlo world");
     assert_int_equal(support_count_files(folder), 1);
     assert_int_equal(file_out_close(&out, &error), UTTER_OK); /* nothing to close */
 }
@@ -72,7 +55,7 @@ static void file_appears_when_it_is_complete(void **state)
 static void abort_leaves_what_was_there(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("abort"), *path = support_path("abort/file");
+    const char *folder = support_fresh_folder("abort"), *path = support_path("abort/file");
     struct file_out *out;
     for (int round = 0; round < 2; round++) {
         assert_int_equal(file_out_open(&out, path, NULL), UTTER_OK);
@@ -83,13 +66,13 @@ static void abort_leaves_what_was_there(void **state)
         assert_int_equal(support_count_files(folder), round);
         support_write_file(path, "old", 3);
     }
-    assert_content(path, "old");
+    support_assert_content(path, "old");
 }
 
 static void permissions_and_links_are_kept(void **state)
 {
     (void)state;
-    fresh_folder("kept");
+    support_fresh_folder("kept");
     const char *path = support_path("kept/file"), *link = support_path("kept/link");
     struct stat about;
     mode_t before = umask(022);
@@ -97,7 +80,7 @@ static void permissions_and_links_are_kept(void **state)
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(symlink("file", link), 0);
     assert_int_equal(write_text(link, "new", NULL), UTTER_OK);
-    assert_content(path, "new");
+    support_assert_content(path, "new");
     assert_int_equal(lstat(link, &about), 0);
     assert_true(S_ISLNK(about.st_mode));
     assert_int_equal(stat(path, &about), 0);
@@ -114,14 +97,14 @@ static void links_to_nothing_are_followed(void **state)
     (void)state;
     utter_error error;
     struct stat about;
-    fresh_folder("links");
-    fresh_folder("links/in");
+    support_fresh_folder("links");
+    support_fresh_folder("links/in");
     const char *link = support_path("links/link"), *circle = support_path("links/circle");
     assert_int_equal(symlink("in/second", link), 0);
     assert_int_equal(symlink("../file", support_path("links/in/second")), 0);
     assert_int_equal(symlink("circle", circle), 0);
     assert_int_equal(write_text(link, "new", NULL), UTTER_OK);
-    assert_content(support_path("links/file"), "new");
+    support_assert_content(support_path("links/file"), "new");
     assert_int_equal(lstat(link, &about), 0);
     assert_true(S_ISLNK(about.st_mode));
     assert_int_equal(lstat(support_path("links/in/second"), &about), 0);
@@ -134,7 +117,7 @@ static void links_to_nothing_are_followed(void **state)
 static void what_is_not_complete_has_no_name(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("nameless"), *path = support_path("nameless/file");
+    const char *folder = support_fresh_folder("nameless"), *path = support_path("nameless/file");
     int probe = open(folder, O_RDWR | O_TMPFILE, 0600);
     for (int round = 0; round < 2; round++) {
         struct file_out *out;
@@ -145,7 +128,7 @@ static void what_is_not_complete_has_no_name(void **state)
         assert_int_equal(file_out_write(out, "new", 3, NULL), UTTER_OK);
         assert_int_equal(support_count_files(folder), nameless ? 0 : 1);
         assert_int_equal(file_out_close(&out, NULL), UTTER_OK);
-        assert_content(path, "new");
+        support_assert_content(path, "new");
         assert_int_equal(support_count_files(folder), 1);
         unlink(path);
     }
@@ -157,9 +140,9 @@ static void bare_names_are_written_here(void **state)
 {
     (void)state;
     char *before = getcwd(NULL, 0);
-    assert_int_equal(chdir(fresh_folder("here")), 0);
+    assert_int_equal(chdir(support_fresh_folder("here")), 0);
     assert_int_equal(write_text("bare", "new", NULL), UTTER_OK);
-    assert_content("bare", "new");
+    support_assert_content("bare", "new");
     assert_int_equal(support_count_files("."), 1);
     assert_int_equal(chdir(before), 0);
     free(before);
@@ -170,7 +153,7 @@ static void every_failing_call_leaves_nothing(void **state)
     (void)state;
     static const enum support_call calls[] = {
         SUPPORT_MALLOC, SUPPORT_OPEN, SUPPORT_WRITE, SUPPORT_FSYNC, SUPPORT_RENAME};
-    const char *folder = fresh_folder("fails"), *path = support_path("fails/file");
+    const char *folder = support_fresh_folder("fails"), *path = support_path("fails/file");
     int n_failures = 0, n_open = support_count_files("/proc/self/fd");
     for (int with_old = 0; with_old < 2; with_old++) {
         for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -190,7 +173,7 @@ static void every_failing_call_leaves_nothing(void **state)
                 assert_int_equal(must_fail, error.text[0] != 0);
                 assert_int_equal(support_count_files(folder), with_old || !must_fail);
                 if (file_exists(path)) {
-                    assert_content(path, must_fail ? "old" : "new");
+                    support_assert_content(path, must_fail ? "old" : "new");
                 }
                 n_failures += must_fail;
             }
@@ -204,7 +187,7 @@ static void failed_writes_say_what_to_do(void **state)
 {
     (void)state;
     utter_error error;
-    fresh_folder("says");
+    support_fresh_folder("says");
     support_fail_write_at(1);
     assert_int_equal(write_text(support_path("says/file"), "new", &error), UTTER_E_IO);
     support_fail_off();
@@ -221,7 +204,7 @@ static void failed_writes_say_what_to_do(void **state)
 static void close_remembers_a_failed_write(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("remembers");
+    const char *folder = support_fresh_folder("remembers");
     struct file_out *out;
     assert_int_equal(file_out_open(&out, support_path("remembers/file"), NULL), UTTER_OK);
     support_fail_write_at(1);
@@ -333,7 +316,7 @@ static void what_killed_writers_left_goes(void **state)
                       link[] = ".utter-00000000deadbeef";
     static const char *const others[] = {".utter-0123456789abcdeg", ".utter-0123456789abcde", target};
     (void)state;
-    const char *path = fresh_folder("sweep");
+    const char *path = support_fresh_folder("sweep");
     int folder = open(path, O_RDONLY | O_DIRECTORY);
     struct file_out *alive;
     support_fail_open_at(1); /* not without a name */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tests/base/open_out.h"
 
 /* ---- The posed system: each member is how its call answers, zero as ever ---- */
 
@@ -95,40 +96,6 @@ static int as_ever(void **state)
 
 /* ---- What the tests ask ---- */
 
-static const char *fresh_folder(const char *name)
-{
-    const char *folder = support_path(name);
-    assert_int_equal(mkdir(folder, 0700), 0);
-    return folder;
-}
-
-static void assert_content(const char *path, const char *wanted)
-{
-    size_t n;
-    char *text = support_read_file(path, &n);
-    assert_non_null(text);
-    assert_string_equal(text, wanted);
-    free(text);
-}
-
-static struct file_out *open_out(const char *path)
-{
-    struct file_out *out;
-    assert_int_equal(file_out_open(&out, path, NULL), UTTER_OK);
-    return out;
-}
-
-/* One that has a hidden name from the start, as where the system knows no nameless files. */
-static struct file_out *open_named(const char *path)
-{
-    struct file_out *out;
-    support_fail_open_at(1);
-    const utter_status status = file_out_open(&out, path, NULL);
-    support_fail_off();
-    assert_int_equal(status, UTTER_OK);
-    return out;
-}
-
 static void put(struct file_out *out, const char *text)
 {
     assert_int_equal(file_out_write(out, text, strlen(text), NULL), UTTER_OK);
@@ -145,7 +112,7 @@ static int open_files(void)
 static void a_hidden_name_that_is_taken_is_drawn_again(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("taken"), *path = support_path("taken/file");
+    const char *folder = support_fresh_folder("taken"), *path = support_path("taken/file");
     support_write_file(support_path("taken/.utter-a1a1a1a1a1a1a1a1"), "other", 5);
     const int before = open_files();
     for (int named = 0; named < 2; named++) {
@@ -169,13 +136,13 @@ static void a_hidden_name_that_is_taken_is_drawn_again(void **state)
             unlink(path);
         }
     }
-    assert_content(support_path("taken/.utter-a1a1a1a1a1a1a1a1"), "other");
+    support_assert_content(support_path("taken/.utter-a1a1a1a1a1a1a1a1"), "other");
 }
 
 static void a_hidden_name_is_hidden_and_of_sixteen_digits(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("digits");
+    const char *folder = support_fresh_folder("digits");
     struct file_out *out = open_named(support_path("digits/file"));
     DIR *list = opendir(folder);
     int n = 0;
@@ -198,7 +165,7 @@ static void a_hidden_name_is_hidden_and_of_sixteen_digits(void **state)
 static void a_name_that_cannot_be_drawn_fails(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("drawn"), *path = support_path("drawn/file");
+    const char *folder = support_fresh_folder("drawn"), *path = support_path("drawn/file");
     const int before = open_files();
     for (int named = 0; named < 2; named++) {
         struct file_out *out = NULL;
@@ -223,7 +190,7 @@ static void a_name_that_cannot_be_drawn_fails(void **state)
 static void a_file_that_gets_no_name_is_gone(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("unnamed"), *path = support_path("unnamed/file");
+    const char *folder = support_fresh_folder("unnamed"), *path = support_path("unnamed/file");
     support_write_file(path, "old", 3);
     const int before = open_files();
     utter_error error;
@@ -233,7 +200,7 @@ static void a_file_that_gets_no_name_is_gone(void **state)
     assert_int_equal(file_out_close(&out, &error), UTTER_E_IO);
     assert_int_equal(error.code, UTTER_E_IO);
     assert_non_null(strstr(error.text, "unnamed/file: cannot write: Operation not permitted"));
-    assert_content(path, "old");
+    support_assert_content(path, "old");
     assert_int_equal(support_count_files(folder), 1);
     assert_int_equal(open_files(), before);
 }
@@ -242,7 +209,7 @@ static void a_file_that_gets_no_name_is_gone(void **state)
 static void without_proc_the_file_is_named(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("noproc"), *path = support_path("noproc/file");
+    const char *folder = support_fresh_folder("noproc"), *path = support_path("noproc/file");
     const int before = open_files();
     posed.access_reason = ENOENT;
     struct file_out *out = open_out(path);
@@ -250,7 +217,7 @@ static void without_proc_the_file_is_named(void **state)
     assert_int_equal(open_files(), before + 1); /* the nameless one is closed */
     put(out, "new");
     assert_int_equal(file_out_close(&out, NULL), UTTER_OK);
-    assert_content(path, "new");
+    support_assert_content(path, "new");
     assert_int_equal(support_count_files(folder), 1);
     assert_int_equal(open_files(), before);
 }
@@ -261,7 +228,7 @@ static void without_proc_the_file_is_named(void **state)
 static void what_may_not_be_written_is_not_replaced(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("mayNot"), *path = support_path("mayNot/file");
+    const char *folder = support_fresh_folder("mayNot"), *path = support_path("mayNot/file");
     support_write_file(path, "old", 3);
     struct file_out *out = (struct file_out *)1;
     utter_error error;
@@ -271,7 +238,7 @@ static void what_may_not_be_written_is_not_replaced(void **state)
     assert_int_equal(file_out_open(&out, path, &error), UTTER_E_FILE);
     assert_null(out);
     assert_non_null(strstr(error.text, "mayNot/file: cannot write: Permission denied (check"));
-    assert_content(path, "old");
+    support_assert_content(path, "old");
     assert_int_equal(support_count_files(folder), 1);
     assert_int_equal(open_files(), before);
 }
@@ -281,7 +248,7 @@ static void a_new_file_runs_as_nobody(void **state)
 {
     (void)state;
     struct stat about;
-    fresh_folder("mode");
+    support_fresh_folder("mode");
     const char *path = support_path("mode/file");
     support_write_file(path, "old", 3);
     assert_int_equal(chmod(path, 06757), 0);
@@ -305,7 +272,7 @@ static void forty_links_are_followed(void **state)
 {
     (void)state;
     enum { MOST = 40 };
-    fresh_folder("chain");
+    support_fresh_folder("chain");
     for (int n = MOST; n <= MOST + 1; n++) {
         char name[64], to[64];
         for (int i = 0; i < n; i++) {
@@ -327,13 +294,13 @@ static void forty_links_are_followed(void **state)
 static void a_link_leads_from_where_it_is(void **state)
 {
     (void)state;
-    fresh_folder("from");
+    support_fresh_folder("from");
     const char *far = support_path("from/far"), *link = support_path("from/link");
     assert_int_equal(symlink(far, link), 0);
     struct file_out *out = open_out(link);
     put(out, "far");
     assert_int_equal(file_out_close(&out, NULL), UTTER_OK);
-    assert_content(far, "far");
+    support_assert_content(far, "far");
     char *before = getcwd(NULL, 0);
     assert_int_equal(chdir(support_path("from")), 0);
     assert_int_equal(symlink("near", "bare"), 0);
@@ -348,7 +315,7 @@ static void a_link_leads_from_where_it_is(void **state)
     free(before);
     assert_int_equal(n_meanwhile, 3);
     assert_true(is_hidden);
-    assert_content(support_path("from/near"), "near");
+    support_assert_content(support_path("from/near"), "near");
 }
 
 /* ---- Failures ---- */
@@ -357,7 +324,7 @@ static void a_link_leads_from_where_it_is(void **state)
 static void what_is_not_opened_closes_nothing(void **state)
 {
     (void)state;
-    fresh_folder("closes");
+    support_fresh_folder("closes");
     const char *const paths[] = {
         support_path("closes"), support_path("closes/none/file"), "/proc/file"};
     const int kept = dup(0), null = open("/dev/null", O_RDONLY);
@@ -386,7 +353,7 @@ static void what_is_not_opened_closes_nothing(void **state)
 static void the_first_descriptor_is_written_too(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("zero");
+    const char *folder = support_fresh_folder("zero");
     const int kept = dup(0);
     bool all_closed = true;
     for (int named = 0; named < 2; named++) {
@@ -409,15 +376,15 @@ static void the_first_descriptor_is_written_too(void **state)
         __real_close(kept);
     }
     assert_true(all_closed);
-    assert_content(support_path("zero/named"), "new");
-    assert_content(support_path("zero/nameless"), "new");
+    support_assert_content(support_path("zero/named"), "new");
+    support_assert_content(support_path("zero/nameless"), "new");
     assert_int_equal(support_count_files(folder), 2);
 }
 
 static void an_interrupted_write_goes_on(void **state)
 {
     (void)state;
-    fresh_folder("again");
+    support_fresh_folder("again");
     const char *path = support_path("again/file");
     struct file_out *out = open_out(path);
     support_fail_write_at(1);
@@ -427,14 +394,14 @@ static void an_interrupted_write_goes_on(void **state)
     support_fail_off();
     assert_int_equal(file_out_write(out, "x", 0, NULL), UTTER_OK); /* no byte, no call */
     assert_int_equal(file_out_close(&out, NULL), UTTER_OK);
-    assert_content(path, "new");
+    support_assert_content(path, "new");
 }
 
 /* A write that moves nothing would be tried for ever; it is the disk's fault. */
 static void a_write_of_nothing_is_a_failure(void **state)
 {
     (void)state;
-    fresh_folder("nothing");
+    support_fresh_folder("nothing");
     utter_error error;
     struct file_out *out = open_out(support_path("nothing/file"));
     support_fail_write_at(1);
@@ -451,7 +418,7 @@ static void a_write_of_nothing_is_a_failure(void **state)
 static void the_first_failure_is_remembered(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("first");
+    const char *folder = support_fresh_folder("first");
     utter_error error;
     struct file_out *out = open_out(support_path("first/file"));
     static const int reasons[] = {EPERM, EDQUOT};
@@ -474,7 +441,7 @@ static void the_first_failure_is_remembered(void **state)
 static void a_failed_rename_or_close_leaves_the_old(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("old"), *path = support_path("old/file");
+    const char *folder = support_fresh_folder("old"), *path = support_path("old/file");
     for (int named = 0; named < 2; named++) {
         for (int i = 0; i < 4; i++) {
             support_write_file(path, "old", 3);
@@ -497,7 +464,7 @@ static void a_failed_rename_or_close_leaves_the_old(void **state)
                 assert_int_equal(error.code, UTTER_E_IO);
                 assert_non_null(strstr(error.text, strerror(reasons[i])));
             }
-            assert_content(path, reasons[i] ? "old" : "new");
+            support_assert_content(path, reasons[i] ? "old" : "new");
             assert_int_equal(support_count_files(folder), 1);
         }
     }
@@ -508,7 +475,7 @@ static void a_failed_rename_or_close_leaves_the_old(void **state)
 static void patches_stay_within_what_was_written(void **state)
 {
     (void)state;
-    fresh_folder("patch");
+    support_fresh_folder("patch");
     const char *path = support_path("patch/file");
     utter_error error;
     struct file_out *out = open_out(path);
@@ -526,13 +493,13 @@ static void patches_stay_within_what_was_written(void **state)
     assert_int_equal(posed.n_pwrites, 4); /* an interrupted one, and 3 + 3 + 1 bytes */
     put(out, "!");
     assert_int_equal(file_out_close(&out, &error), UTTER_OK);
-    assert_content(path, "abcdefg7IX!");
+    support_assert_content(path, "abcdefg7IX!");
 }
 
 static void a_failed_patch_is_a_failed_write(void **state)
 {
     (void)state;
-    const char *folder = fresh_folder("unpatched");
+    const char *folder = support_fresh_folder("unpatched");
     static const struct {
         int reason, told;
     } cases[] = {{ENOSPC, ENOSPC}, {SUPPORT_MOVES_NOTHING, EIO}, {EAGAIN, EAGAIN}};

@@ -10,25 +10,8 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "tests/base/advised.h"
 #include "tests/heap.h"
-
-/* The last advice that was given, and how many there were. */
-static struct {
-    uintptr_t begin;
-    size_t bytes;
-    int advice, n;
-} advised;
-
-int __wrap_madvise(void *begin, size_t bytes, int advice);
-int __real_madvise(void *begin, size_t bytes, int advice);
-int __wrap_madvise(void *begin, size_t bytes, int advice)
-{
-    advised.begin = (uintptr_t)begin;
-    advised.bytes = bytes;
-    advised.advice = advice;
-    advised.n++;
-    return __real_madvise(begin, bytes, advice);
-}
 
 static bool is_zero(const uint8_t *p, size_t n)
 {

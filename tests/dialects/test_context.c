@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A context alone: which text goes into which speech, how far sound runs ahead of hearing, when words are told, and how
  * much its connection holds. The speeches, what the connection has not taken and the clock are the test's own. */
+#include "tests/server/happened.h"
 #include "tests/server/posed_clock.h"
 
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,23 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "server/dialects/wyoming/wyoming.h"
 #include "server/loop/conn/port.h"
 #include "server/loop/server.h"
 #include "server/speech/voices_parts.h"
-
-static double now_s;
-
-int clock_gettime(clockid_t which, struct timespec *time)
-{
-    (void)which;
-    time->tv_sec = (time_t)now_s;
-    time->tv_nsec = (long)(1e9 * (now_s - floor(now_s)));
-    return 0;
-}
+#include "tests/server/posed_clock.h"
 
 static struct serve_options options;
 static struct server server;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Voices that servers share, as one of them sees it: when it looks, what becomes of what has changed, and what is told
  * when the store is away. The mirror of the store, the thread that waits for it and the clock are the test's. */
+#include "tests/server/happened.h"
 #include "tests/server/posed_clock.h"
 #include "tests/server/posed_voices.h"
 
