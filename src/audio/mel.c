@@ -36,18 +36,21 @@ static double hz_of(double mel)
     return mel < 15 ? mel * 200 / 3 : 1000 * exp((mel - 15) * log(6.4) / 27);
 }
 
+/* Where filter b begins, which is where the one before it is highest, and the one before that ends. */
+static double edge(int b)
+{
+    double top = 15 + log(RATE / 2 / 1000.0) / (log(6.4) / 27);
+    return hz_of(top * b / (MEL_BANDS + 1));
+}
+
 static void make_filters(struct mel *m)
 {
-    double top = 15 + log(RATE / 2 / 1000.0) / (log(6.4) / 27), edges[MEL_BANDS + 2];
-    for (int b = 0; b < MEL_BANDS + 2; b++) {
-        edges[b] = hz_of(top * b / (MEL_BANDS + 1));
-    }
     for (int b = 0; b < MEL_BANDS; b++) {
-        double area = 2 / (edges[b + 2] - edges[b]);
+        double low = edge(b), middle = edge(b + 1), high = edge(b + 2), area = 2 / (high - low);
         m->first[b] = BINS;
         for (int k = 0; k < BINS; k++) {
-            double f = (double)k * RATE / SIZE, up = (f - edges[b]) / (edges[b + 1] - edges[b]),
-                   down = (edges[b + 2] - f) / (edges[b + 2] - edges[b + 1]);
+            double f = (double)k * RATE / SIZE, up = (f - low) / (middle - low),
+                   down = (high - f) / (high - middle);
             float triangle = (float)fmax(0, fmin(up, down));
             m->filters[b][k] = (float)((double)triangle * area);
             if (triangle > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Resampling with soxr. Its own length is rounded; the official wrapper asks for the ceiling, and fills with a
- * zero or cuts where they differ. */
+ * zero (new memory is) or cuts where they differ. */
 #include "audio/resample.h"
 
 #include <math.h>
@@ -32,9 +32,6 @@ utter_status resample(
             memory_free(pcm);
             return error_set(error, UTTER_E_INTERNAL, "%d Hz to %d Hz: the resampler says: %s", from,
                 to, soxr_strerror(failure));
-        }
-        if (made < length) {
-            memset(pcm + made, 0, (length - made) * sizeof *pcm);
         }
     }
     *out = pcm;

@@ -91,6 +91,11 @@ static utter_status format_choose(
         error_quote(quoted_name, sizeof quoted_name, name, strlen(name)), names);
 }
 
+static uint32_t sample_bytes(const utter_sound *sound)
+{
+    return sound->sample == UTTER_SAMPLE_F32 ? 4 : 2;
+}
+
 static uint8_t *put(uint8_t *at, uint32_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++) {
@@ -109,7 +114,7 @@ static uint8_t *put_name(uint8_t *at, const char *name)
 static size_t wav_header(uint8_t *header, const utter_sound *sound, uint32_t data_bytes)
 {
     bool is_float = sound->sample == UTTER_SAMPLE_F32;
-    uint32_t sample_bytes = is_float ? 4 : 2, rate = (uint32_t)sound->sample_rate;
+    uint32_t size = sample_bytes(sound), rate = (uint32_t)sound->sample_rate;
     uint32_t rest = (is_float ? WAV_F32_HEADER : WAV_S16_HEADER) - 8;
     bool open_end = data_bytes == wav_open_end;
     uint8_t *at = put_name(header, "RIFF");
@@ -120,14 +125,14 @@ static size_t wav_header(uint8_t *header, const utter_sound *sound, uint32_t dat
     at = put(at, is_float ? 3 : 1, 2); /* IEEE float, or integers */
     at = put(at, 1, 2);                /* channels */
     at = put(at, rate, 4);
-    at = put(at, rate * sample_bytes, 4);
-    at = put(at, sample_bytes, 2);
-    at = put(at, 8 * sample_bytes, 2);
+    at = put(at, rate * size, 4);
+    at = put(at, size, 2);
+    at = put(at, 8 * size, 2);
     if (is_float) {
         at = put(at, 0, 2); /* nothing more about the format */
         at = put_name(at, "fact");
         at = put(at, 4, 4);
-        at = put(at, open_end ? wav_open_end : data_bytes / 4, 4);
+        at = put(at, open_end ? wav_open_end : data_bytes / size, 4);
     }
     at = put_name(at, "data");
     at = put(at, data_bytes, 4);
@@ -154,7 +159,7 @@ static sf_count_t coder_seek(sf_count_t offset, int whence, void *user)
         return -1;
     }
     sound->position = (uint64_t)(from + offset);
-    return from + offset;
+    return coder_tell(sound);
 }
 
 static sf_count_t coder_read(void *data, sf_count_t bytes, void *user)
@@ -327,9 +332,8 @@ static utter_status write_plain(utter_sound *sound, const float *pcm, size_t n, 
             at = put(at, (uint16_t)sample_s16(pcm[i]), 2);
         }
     }
-    size_t sample_bytes = sound->sample == UTTER_SAMPLE_F32 ? 4 : 2;
     if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out) &&
-        (sound->n_samples + n) * sample_bytes > UINT32_MAX - WAV_F32_HEADER) {
+        (sound->n_samples + n) * sample_bytes(sound) > UINT32_MAX - WAV_F32_HEADER) {
         return error_set(error, UTTER_E_ARGUMENT, "%s: a wav file holds at most 4 GB (use flac or raw)",
             sound->name);
     }
@@ -382,7 +386,7 @@ static utter_status sound_end(utter_sound *sound, utter_error *error)
     }
     if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out)) {
         uint8_t header[WAV_F32_HEADER];
-        uint64_t data_bytes = sound->n_samples * (sound->sample == UTTER_SAMPLE_F32 ? 4 : 2);
+        uint64_t data_bytes = sound->n_samples * sample_bytes(sound);
         size_t bytes = wav_header(header, sound, (uint32_t)data_bytes);
         return file_out_patch(sound->out, 0, header, bytes, error);
     }

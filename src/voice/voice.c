@@ -102,9 +102,8 @@ utter_status voice_describe(
 }
 
 static utter_status check_mix(
-    const utter_voice *const *voices, const double *weights, size_t n, double *sum, utter_error *error)
+    const utter_voice *const *voices, const double *weights, size_t n, utter_error *error)
 {
-    *sum = 0;
     for (size_t i = 0; i < n; i++) {
         if (!voices[i] || voices[i]->kind == VOICE_PRESET) {
             return error_set(error, UTTER_E_ARGUMENT, "only cloned voices can be mixed%s%s",
@@ -119,7 +118,6 @@ static utter_status check_mix(
             return error_set(error, UTTER_E_ARGUMENT,
                 "the weight %g of \"%s\" is not above 0 and at most 1e6", weights[i], voices[i]->name);
         }
-        *sum += weights[i];
     }
     return n ? UTTER_OK : error_set(error, UTTER_E_ARGUMENT, "no voices to mix");
 }
@@ -127,12 +125,15 @@ static utter_status check_mix(
 utter_status voice_new_mix(utter_voice **voice, const utter_voice *const *voices, const double *weights,
     size_t n, const char *name, utter_error *error)
 {
-    double sum;
+    double sum = 0;
     *voice = NULL;
-    utter_status status = check_mix(voices, weights, n, &sum, error);
+    utter_status status = check_mix(voices, weights, n, error);
     if (status || (status = voice_new_clone(
                        voice, name, voices[0]->vector, voices[0]->width, NULL, 0, 0, NULL, error))) {
         return status;
+    }
+    for (size_t i = 0; i < n; i++) {
+        sum += weights[i];
     }
     for (int k = 0; k < (*voice)->width; k++) {
         double mixed = 0;

@@ -107,8 +107,8 @@ static void the_part_with_the_least_silence(void **state)
         {-90, -25, 20, 29, "go from 0 s to 15 s"},                  /* 10.5 dB */
         {-50.5, 0, 0, 0, "longer than 20 s (take a part of it)"},
         {-50.45, 0, 0, 0, "go from 0 s to 15 s"},
-        {-19, -1, 30, 60, "go from 0 s to 15 s"}, /* both are loud enough */
-        {-21, -1, 30, 60, "go from 15 s to 30 s"},
+        {-19.9, -1, 30, 60, "go from 0 s to 15 s"}, /* both are loud enough */
+        {-20.1, -1, 30, 60, "go from 15 s to 30 s"},
     };
     const struct sound_limits limits = {.seconds = 20};
     (void)state;

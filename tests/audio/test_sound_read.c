@@ -167,6 +167,7 @@ static void not_a_sound_file(void **state)
     }
     refused(NULL, 0, NULL, "some.wav: empty");
     refused(junk, sizeof junk, NULL, "not a sound file");
+    refused("R", 1, NULL, "not a sound file");
     refused("RIFF", 4, NULL, "not a sound file");
     refused("\0\0\0\040ftypM4A \0\0\0\0isom", 20, NULL, "ffmpeg -i some.wav me.wav");
     refused("\0\0\0\040ftypM", 9, NULL, "ffmpeg -i some.wav me.wav");

@@ -125,6 +125,13 @@ static void another_rate_is_the_same_sound(void **state)
     }
 }
 
+static void a_rate_that_cannot_be_is_refused(void **state)
+{
+    static const struct effects_settings settings = {.speed = 1.5, .volume = 1, .sample_rate = -1};
+    (void)state;
+    assert_null(effects_new(&settings, RATE));
+}
+
 /* The pitch stays, and what was loud is as loud; also where the rate changes behind it. */
 static void another_speed_has_the_same_pitch(void **state)
 {
@@ -209,6 +216,7 @@ int main(void)
         cmocka_unit_test(what_is_not_changed_stays),
         cmocka_unit_test(lengths_are_as_asked),
         cmocka_unit_test(another_rate_is_the_same_sound),
+        cmocka_unit_test(a_rate_that_cannot_be_is_refused),
         cmocka_unit_test(another_speed_has_the_same_pitch),
         cmocka_unit_test(what_changes_the_samples_is_not_light),
         cmocka_unit_test(without_memory_it_says_so),

@@ -91,6 +91,13 @@ static void a_preset_that_is_not_there_is_explained(void **state)
             "unknown voice \"a\\n\": this voice_design model has no preset voices (describe one with "
             "the "
             "instruction)"},
+        {{.kind_name = base},
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+            "xxxxxx",
+            "unknown voice "
+            "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+            "xxxx...\": "
+            "this base model has no preset voices"},
         {{.voices = voices, .n_voices = 1, .kind_name = base}, "clara",
             "unknown voice \"clara\" (known: ryan)"},
     };
