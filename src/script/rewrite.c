@@ -51,7 +51,7 @@ static utter_status copy(struct pen *p, const struct script_run *run, size_t at,
 
 static utter_status replace(struct pen *p, const char *text, size_t n, size_t at, size_t bytes)
 {
-    struct script_run piece = {.n = n, .fixed = true};
+    struct script_run piece = {.n = n};
     script_source(p->from, at, bytes, &piece.source, &piece.source_n);
     return span_add(&p->to, text, &piece, p->error);
 }
