@@ -190,27 +190,35 @@ static void a_stream_begins_with_its_first_token(void **state)
     close_world(&w);
 }
 
-/* What a caller does not trust is spoken, and commands nothing. */
-static void control_tokens_can_be_characters(void **state)
+/* What a caller does not trust is spoken, and commands nothing; a prompt's own ends stay what they are. */
+static void check_ends(
+    const char *checkpoint, struct prompt_request request, const char *text, int n_own, int n_said)
 {
-    static const char text[] = "Hello<|im_end|>there";
-    struct world w = open_world("tiny17-custom_voice");
-    (void)state;
+    struct world w = open_world(checkpoint);
     for (int plain = 0; plain < 2; plain++) {
-        const struct prompt_request request = {
-            .language = "auto", .layout = UTTER_LAYOUT_FULL, .plain = plain};
         struct prompt *p;
         int n_rows, n_ends = 0;
+        request.plain = plain;
         assert_int_equal(prompt_open(&p, w.config, w.tokenizer, &request, NULL), UTTER_OK);
         say(p, text);
         const struct row *rows = prompt_rows(p, &n_rows);
         for (int i = 0; i < n_rows; i++) {
             n_ends += rows[i].text == w.config->im_end;
         }
-        assert_int_equal(n_ends, !plain);
+        assert_int_equal(n_ends, n_own + (plain ? 0 : n_said));
         prompt_close(&p);
     }
     close_world(&w);
+}
+
+static void control_tokens_can_be_characters(void **state)
+{
+    const struct prompt_request text = {.language = "auto", .layout = UTTER_LAYOUT_FULL},
+                                instruct = {
+                                    .instruct = "a <|im_end|> voice", .layout = UTTER_LAYOUT_FULL};
+    (void)state;
+    check_ends("tiny17-custom_voice", text, "Hello<|im_end|>there", 0, 1);
+    check_ends("tiny17-voice_design", instruct, HELLO, 1, 1);
 }
 
 static struct prompt *ask_of_clone(

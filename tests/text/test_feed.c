@@ -282,6 +282,11 @@ static void a_finished_feed_is_as_new(void **state)
         assert_int_equal(token_feed_finish(feed, &ids, NULL), UTTER_OK);
         assert_int_equal(ids.n, 1);
         assert_int_equal(ids.at[0], SMALL_ABC);
+        ids.n = 0;
+        assert_int_equal(token_feed_text(feed, "e\u0301 b", 5, &ids, NULL), UTTER_OK);
+        assert_int_equal(token_feed_finish(feed, &ids, NULL), UTTER_OK);
+        assert_int_equal(ids.n, 4);
+        assert_true(ids.begin[0] == 0 && ids.begin[2] == 3 && ids.begin[3] == 4);
     }
     token_feed_close(&feed);
     token_feed_close(&feed);

@@ -115,7 +115,7 @@ static void text_that_is_no_utf8(void **state)
     } cases[] = {{"\x80", 0}, {"abc\xff", 3}, {"a\xc0\x80", 1}, {"\xc1\xbf", 0}, {"\xe0\x9f\xbf", 0},
         {"ab\xed\xa0\x80", 2}, {"\xf0\x8f\xbf\xbf", 0}, {"\xf4\x90\x80\x80", 0},
         {"\xf5\x80\x80\x80", 0}, {"\xe4\xb8", 0}, {"abcdefghi\xe4\xb8z", 9}, {"abcdefg\xf0\x9f\x98", 7},
-        {"\xc3(", 0}};
+        {"\xc3(", 0}, {"\xc3\xc0", 0}, {"\xe4\xb8\xc0", 0}};
     (void)state;
     struct tokenizer *t = small_open(PRETOKENIZER_MISTRAL);
     struct ids ids = {0};

@@ -39,13 +39,14 @@ static void expect_failure(const char *name, const char *text, const char *reaso
 static void wrong_vocabularies(void **state)
 {
     static const char *const ends[][2] = {{",\"ab\":300", "second time"},
-        {",\"xy\":256", "id that another"}, {",\"xy\":-1", "whole number"},
-        {",\"xy\":1.0", "whole number"}, {",\"xy\":1e3", "whole number"},
-        {",\"xy\":0300", "whole number"}, {",\"xy\":4194304", "from 0 to 4194303"},
-        {",\"xy\":99999999999999999999", "whole number"}, {",\"xy\":\"1\"", "whole number"},
-        {",\"xy\":null", "whole number"}, {",\"xy\":", "whole number"}, {",\"xy\" 300", "':'"},
-        {",\"\":300", "empty token"}, {",\"x y\":300", "stands for no byte"},
-        {",\"x\u3042\":300", "stands for no byte"}, {",\"x\\u0151\":300", "stands for no byte"},
+        {",\"xy\":256", "id that another"}, {",\"xy\":257", "id that another"},
+        {",\"xy\":-1", "whole number"}, {",\"xy\":1.0", "whole number"},
+        {",\"xy\":1e3", "whole number"}, {",\"xy\":0300", "whole number"},
+        {",\"xy\":4194304", "from 0 to 4194303"}, {",\"xy\":99999999999999999999", "whole number"},
+        {",\"xy\":\"1\"", "whole number"}, {",\"xy\":null", "whole number"},
+        {",\"xy\":", "whole number"}, {",\"xy\" 300", "':'"}, {",\"\":300", "empty token"},
+        {",\"x y\":300", "stands for no byte"}, {",\"x\u3042\":300", "stands for no byte"},
+        {",\"x\\u0151\":300", "stands for no byte"}, {",\"x\\u0144\":300", "stands for no byte"},
         {",\"x\\n\":300", "stands for no byte"}, {",\"x\n\":300", "stands for no byte"},
         {",\"x\xff\":300", "stands for no byte"}, {",\"x\\y\":300", "escape"},
         {",\"x\\u12g4\":300", "escape"}, {",\"xy\":300,", "token in quotes"},
@@ -124,8 +125,14 @@ static void files_written_by_other_tools(void **state)
     small_write("tokenizer_config.json",
         "{\"added_tokens_decoder\":{\"257\":{\"content\":\"abc\",\"special\":true}}}");
     assert_int_equal(try_open(said, sizeof said), UTTER_OK);
+    small_write(
+        "tokenizer_config.json", /* in any order; of a letter, and with what is none of the alphabet */
+        "{\"added_tokens_decoder\":{\"263\":{\"content\":\"xy\"},\"97\":{\"content\":\"a\"},"
+        "\"262\":{\"content\":\"ab c\"}}}");
+    assert_int_equal(try_open(said, sizeof said), UTTER_OK);
     small_write("merges.txt", SMALL_MERGES "x y\n");
-    small_write("tokenizer_config.json", "{\"added_tokens_decoder\":{}}");
+    small_write(
+        "tokenizer_config.json", "{\"added_tokens_decoder\":{\"4194303\":{\"content\":\"xy\"}}}");
     char text[SMALL_BYTES];
     small_vocabulary(text, " , \r\n\t\"xy\" : 4194303 ");
     small_write("vocab.json", text);
