@@ -299,8 +299,9 @@ static void first_words_are_certain(void **state)
         const char *text;
         size_t certain;
     } cases[] = {{"Hel", 0}, {"Hello t", 6}, {"Hello 3", 0}, {"Hello there, my frie", 16},
-        {"Hello.  And", 6}, {"Hello.  And then", 6}, {"Hello\nthere my friend", 5}, {" Hello there", 0},
-        {"... * well", 0}, {"One two three four five six seven eight nine ten", 39}, {"你好，我们", 9},
+        {"Hello.  And", 6}, {"Hello.  And then", 6}, {"Hello. And then", 6},
+        {"Hello\nthere my friend", 5}, {" Hello there", 0}, {"... * well", 0},
+        {"One two three four five six seven eight nine ten", 39}, {"你好，我们", 9},
         {"你好， 我们去", 9}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -52,6 +52,8 @@ static const struct {
     {10, "aaaaaaaaaaaa", "aaaaaaaaaa 10 character|aa 2 paragraph|"},
     {10, "aaaaaaaaaaa", "aaaaaaaaaaa 11 paragraph|"},
     {20, "aaaaaaaaaaaaaaaaaaaaa b", "aaaaaaaaaaaaaaaaaaaa 20 character|a b 3 paragraph|"},
+    {20, "aaaaaaaaaaaaaaaaaaaa bbbb", "aaaaaaaaaaaaaaaaaaaa 21 word|bbbb 4 paragraph|"},
+    {20, "aaaa bbbb cccc dddd ､eeee ffff", "aaaa bbbb cccc dddd ､ 21 clause|eeee ffff 9 paragraph|"},
     {10, "aaaa. bbbb. cc", "aaaa. 6 word|bbbb. cc 8 paragraph|"},
     {20, "aaaa, bbbbbbbbbbb, cccccccc ddd", "aaaa, bbbbbbbbbbb, 19 clause|cccccccc ddd 12 paragraph|"},
     {20, "aaa, bbbbbbbbbb bbb cccccccc ddd",
@@ -295,6 +297,21 @@ static void a_character_that_is_not_whole_waits(void **state)
     cutter_fini(&c);
 }
 
+/* A sentence that goes on is waited for up to twice the length of a piece. */
+static void a_long_sentence_is_cut_before_it_ends(void **state)
+{
+    struct cutter c = {.most = 20};
+    struct cut_piece p;
+    (void)state;
+    give(&c, "aaaa bbbb cccc dddd eeee ffff gggg hhhh ");
+    assert_false(cutter_next(&c, &p));
+    give(&c, "iiii ");
+    assert_true(cutter_next(&c, &p));
+    assert_int_equal(p.units, 20);
+    assert_int_equal(p.end, CUT_WORD);
+    cutter_fini(&c);
+}
+
 /* A long text that gave no piece is looked at again when a quarter of it has come, when a piece has left, and at its
  * end. */
 static void a_long_text_is_looked_at_again(void **state)
@@ -372,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_sentence_may_go_on), cmocka_unit_test(a_piece_knows_its_source),
         cmocka_unit_test(white_space_alone_is_no_piece),
         cmocka_unit_test(a_character_that_is_not_whole_waits),
+        cmocka_unit_test(a_long_sentence_is_cut_before_it_ends),
         cmocka_unit_test(a_long_text_is_looked_at_again), cmocka_unit_test(nothing_stays_of_a_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

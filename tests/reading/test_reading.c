@@ -276,6 +276,27 @@ static void what_is_not_whole_is_said_again(void **state)
     utter_model_close(&model);
 }
 
+/* The try that is heard is that of its seed: nothing stays of those before. */
+static void what_is_said_again_is_as_if_said_first(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options again = options_of(model, 3, 7), first = options_of(model, 3, 9);
+    utter_reading_options o = reading_options();
+    o.live = false;
+    o.piece_length = 50;
+    o.retries = 2;
+    struct heard h = hear(model, &again, &o, LONG, sizeof LONG, 1920);
+    o.retries = 0;
+    struct heard wanted = hear(model, &first, &o, LONG, sizeof LONG, 1920);
+    assert_int_equal(h.n, wanted.n);
+    assert_memory_equal(h.pcm, wanted.pcm, h.n * sizeof *h.pcm);
+    assert_int_equal(h.stats.n_frames, wanted.stats.n_frames);
+    free(h.pcm);
+    free(wanted.pcm);
+    utter_model_close(&model);
+}
+
 /* Lanes do not wait for the piece in front: of what a step could make, nine tenths are made. */
 static void lanes_are_kept_at_work(void **state)
 {
@@ -459,6 +480,20 @@ static void wrong_requests_are_told(void **state)
     assert_int_equal(utter_reading_text(reading, "abc\xe4\xbd", 5, &error), UTTER_OK);
     assert_int_equal(utter_reading_text(reading, "x", 1, &error), UTTER_E_ARGUMENT);
     assert_string_equal(error.text, "the text is not UTF-8 at byte 3");
+    utter_reading_stats stats = {.size = sizeof stats}; /* what has failed stays so */
+    assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
+    assert_int_equal(stats.finish, UTTER_FINISH_ERROR);
+    for (int i = 0; i < 3; i++) {
+        float pcm[16];
+        size_t n;
+        error = (utter_error){0};
+        assert_int_equal(i == 0   ? utter_reading_text(reading, "y", 1, &error)
+                         : i == 1 ? utter_reading_finish(reading, &error)
+                                  : utter_reading_read(reading, pcm, 16, &n, &error),
+            UTTER_E_ARGUMENT);
+        assert_int_equal(error.code, UTTER_E_ARGUMENT);
+        assert_string_equal(error.text, "the text is not UTF-8 at byte 3");
+    }
     utter_reading_free(&reading);
     utter_model_close(&model);
 }
@@ -502,6 +537,7 @@ int main(void)
         cmocka_unit_test(a_reading_keeps_its_lane),
         cmocka_unit_test(a_long_text_is_whole),
         cmocka_unit_test(what_is_not_whole_is_said_again),
+        cmocka_unit_test(what_is_said_again_is_as_if_said_first),
         cmocka_unit_test(lanes_are_kept_at_work),
         cmocka_unit_test(a_slow_piece_makes_no_others_short),
         cmocka_unit_test(memory_does_not_grow),

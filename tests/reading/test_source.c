@@ -69,6 +69,8 @@ static void pauses_stand_in_front_and_behind(void **state)
         } pieces[4];
     } all[] = {{"One.", {{"One.", -1, -1, true}}},
         {"[pause:2s]One.[pause:3s]Two.[pause:4s]", {{"One.", 2, 3, false}, {"Two.", -1, 4, true}}},
+        /* A text of one piece stays as it is, whatever quiet comes behind. */
+        {" One  two.[pause:2s]", {{" One  two.", -1, 2, true}}},
         {"One [rate:2]two.", {{"One", -1, -1, false}, {"two.", -1, -1, true}}},
         /* Of what has no words the pause goes to what has. */
         {"[pause:1s]***[pause:2s]One.", {{"One.", 3, -1, true}}},
