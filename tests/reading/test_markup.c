@@ -212,6 +212,23 @@ static void spans_are_spoken_as_they_say(void **state)
     free(h.pcm);
 }
 
+/* To the sample, and no louder than can be. */
+static void a_piece_is_as_loud_as_asked(void **state)
+{
+    struct heard plain, loud;
+    (void)state;
+    assert_int_equal(hear(&plain, with_markup(UTTER_MARKUP_TAGS), "It was late.", NULL), UTTER_END);
+    assert_int_equal(
+        hear(&loud, with_markup(UTTER_MARKUP_TAGS), "[volume:150%]It was late.", NULL), UTTER_END);
+    assert_int_equal(loud.n, plain.n);
+    for (size_t i = 0; i < loud.n; i++) {
+        float wanted = fmaxf(-1, fminf(1, 1.5f * plain.pcm[i]));
+        assert_true(fabsf(loud.pcm[i] - wanted) < 1e-6f);
+    }
+    free(plain.pcm);
+    free(loud.pcm);
+}
+
 /* What the change of a rate holds back comes at the end: all of a piece is heard, at any rate. */
 static void the_end_of_a_changed_piece_is_heard(void **state)
 {
@@ -313,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_sentence_is_as_without_markup),
         cmocka_unit_test(pauses_are_exact),
         cmocka_unit_test(spans_are_spoken_as_they_say),
+        cmocka_unit_test(a_piece_is_as_loud_as_asked),
         cmocka_unit_test(the_end_of_a_changed_piece_is_heard),
         cmocka_unit_test(pieces_know_their_source),
         cmocka_unit_test(what_cannot_be_is_told),
