@@ -312,8 +312,8 @@ $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 $(B)/tests/server/test_voice_crash: ALL_LDFLAGS += $(foreach f,open write pwrite fsync linkat rename unlink,-Wl$(comma)--wrap=$(f))
 $(addprefix $(B)/tests/server/,test_warm test_worker_loop): ALL_LDFLAGS += -Wl,--wrap=clock_gettime
-$(B)/tests/server/test_link_bounds: ALL_LDFLAGS += $(WRAP)
-$(B)/tests/server/test_link_bounds: $(B)/tests/support.o
+$(addprefix $(B)/tests/server/,test_link_bounds test_lacking): ALL_LDFLAGS += $(WRAP)
+$(addprefix $(B)/tests/server/,test_link_bounds test_lacking): $(B)/tests/support.o
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 

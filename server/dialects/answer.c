@@ -52,6 +52,7 @@ static const char *content_type(const struct answer *a)
 /* A line of JSON, as an event where events are asked for. */
 static void send_one(struct answer *a, const json_t *json)
 {
+    const bool lacks = json_text_lacks();
     char *text = json_text_write(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (text) {
         struct wire_out line = {0};
@@ -68,7 +69,7 @@ static void send_one(struct answer *a, const json_t *json)
         line.failed ? conn_starve(a->conn) : conn_piece(a->conn, line.bytes, line.n);
         wire_fini(&line);
         memory_plain_free(text);
-    } else if (json) { /* else there is nothing to say */
+    } else if (json || lacks) { /* else there is nothing to say */
         conn_starve(a->conn);
     }
 }

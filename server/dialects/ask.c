@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "server/dialects/voice_map.h"
 #include "server/speech/speech.h"
 #include "server/speech/voices.h"
@@ -13,13 +14,19 @@ bool ask_fields(struct fields *fields, struct conn *c, const char *dialect, cons
 {
     struct fields_model model = speech_fields_model(c->server);
     struct voices_found found;
-    if (!object) {
+    const bool is_named = !voice || !*voice ||
+                          json_object_set_new(object, "voice",
+                              json_string(voice_map_find(c->server, dialect, voice))) == 0;
+    if (json_text_lacks()) {
+        json_text_forget();
+        json_decref(object);
+        return refuse(r, 503, NULL, "out of memory");
+    }
+    if (!object) { /* it has been refused */
         return false;
     }
     model.default_format = ENCODE_PCM;
-    if (voice && *voice &&
-        json_object_set_new(object, "voice", json_string(voice_map_find(c->server, dialect, voice))) !=
-            0) {
+    if (!is_named) {
         json_decref(object);
         return refuse(r, 404, "voice", "no voice '%.80s'", voice); /* no UTF-8 */
     }

@@ -240,13 +240,18 @@ static void on_words(void *user, const struct speech_words *words)
 static void on_end(void *user, const struct speech_end *e)
 {
     struct context *x = user;
+    struct refusal r = e->refusal;
+    const bool good = e->good && !x->words.failed;
     x->speech = NULL;
     x->n_inside++;
-    if (e->good) {
+    if (e->good && !good) {
+        refuse(&r, 503, NULL, "out of memory");
+    }
+    if (good) {
         tell_words(x, INFINITY);
     }
-    if (!e->good) {
-        fail(x, &e->refusal);
+    if (!good) {
+        fail(x, &r);
     } else if (!x->is_gone && TAILQ_FIRST(&x->pieces)) {
         end_piece(x, e->audio_s);
         if (!x->is_gone) {

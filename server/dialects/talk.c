@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "server/loop/conn/body.h"
 
@@ -12,8 +13,20 @@ enum { MOST_CONTEXTS = 16 };
 
 /* ---- Lives ---- */
 
+/* What others had put together and never sent is no loss of this client. */
+static void enter(struct talk *x)
+{
+    if (x->n_inside++ == 0) {
+        json_text_forget();
+    }
+}
+
+/* A client for which something could not be put together is not told the rest, either. */
 static void leave(struct talk *x)
 {
+    if (!x->is_gone && json_text_lacks()) {
+        conn_starve(x->conn);
+    }
     if (--x->n_inside > 0) {
         return;
     }
@@ -105,7 +118,7 @@ static void on_sound(void *user, const void *bytes, size_t n)
 {
     struct talk_context *t = user;
     struct talk *x = t->talk;
-    x->n_inside++;
+    enter(x);
     stay_awake(x);
     x->dialect->sound(t, bytes, n);
     leave(x);
@@ -115,7 +128,7 @@ static void on_piece(void *user, const struct context_piece *piece)
 {
     struct talk_context *t = user;
     struct talk *x = t->talk;
-    x->n_inside++;
+    enter(x);
     stay_awake(x);
     x->dialect->piece(t, piece);
     t->spoken = (struct spoken){0};
@@ -128,7 +141,7 @@ static void on_words(
 {
     struct talk_context *t = user;
     struct talk *x = t->talk;
-    x->n_inside++;
+    enter(x);
     x->dialect->words(t, piece, words, n, next);
     leave(x);
 }
@@ -137,7 +150,7 @@ static void on_failed(void *user, const struct refusal *r)
 {
     struct talk_context *t = user;
     struct talk *x = t->talk;
-    x->n_inside++;
+    enter(x);
     talk_drop(t);
     talk_fail(x, r, t->name);
     close_when_done(x);
@@ -228,7 +241,7 @@ static void on_wait(evutil_socket_t socket, short what, void *user)
     struct talk_context *t = user;
     struct talk *x = t->talk;
     (void)socket, (void)what;
-    x->n_inside++;
+    enter(x);
     if (talk_has_text(t)) {
         talk_flush(t, 0);
     }
@@ -322,7 +335,7 @@ static void take(struct talk *x, const struct websocket_event *event)
 static void on_message(void *user, const struct websocket_event *event)
 {
     struct talk *x = user;
-    x->n_inside++;
+    enter(x);
     stay_awake(x);
     take(x, event);
     leave(x);
@@ -331,7 +344,7 @@ static void on_message(void *user, const struct websocket_event *event)
 static void on_gone(void *user)
 {
     struct talk *x = user;
-    x->n_inside++;
+    enter(x);
     x->is_gone = true;
     for (struct talk_context *t; (t = TAILQ_FIRST(&x->contexts));) {
         talk_drop(t);
@@ -353,7 +366,7 @@ static void on_drained(void *user)
 static void on_idle(void *user)
 {
     struct talk *x = user;
-    x->n_inside++;
+    enter(x);
     stay_awake(x);
     talk_close(x);
     leave(x);

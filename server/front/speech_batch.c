@@ -245,11 +245,15 @@ void speech_batch_request(struct conn *c)
     }
     json_t *items = json_object_get(body, "items");
     size_t n = json_array_size(items);
-    struct batch *b = n > 0 && n <= LIMIT_BATCH ? memory_new(1, sizeof *b) : NULL;
+    bool good = n > 0 && n <= LIMIT_BATCH;
+    struct batch *b = good ? memory_new(1, sizeof *b) : NULL;
+    if (!good) {
+        refuse(&r, 400, "items", "\"items\" must be a list of 1 to %d objects", LIMIT_BATCH);
+    } else if (!b) {
+        refuse(&r, 503, NULL, "out of memory");
+    }
     if (!b) {
         json_decref(body);
-        refuse(&r, n > 0 && n <= LIMIT_BATCH ? 503 : 400, "items",
-            "\"items\" must be a list of 1 to %d objects", LIMIT_BATCH);
         conn_refuse(c, &r);
         return;
     }

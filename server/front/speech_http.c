@@ -218,7 +218,7 @@ static void on_end(void *user, const struct speech_end *e)
     bool failed = a->words.failed, good = e->good && !failed;
     struct refusal r = e->refusal;
     if (failed) {
-        refuse(&r, 500, NULL, "out of memory");
+        refuse(&r, 503, NULL, "out of memory");
     } else if (good && !a->begun && a->fields.streaming != FIELDS_WHOLE) {
         good = refuse(&r, 500, NULL, "the speech holds no sound");
     }

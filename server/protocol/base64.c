@@ -10,13 +10,16 @@
 json_t *base64_write(const void *bytes, size_t n)
 {
     size_t length = BASE64_ENCODE_RAW_LENGTH(n);
-    char *text = memory_new(length + 1, 1);
+    json_malloc_t take;
+    json_free_t give_back;
+    json_get_alloc_funcs(&take, &give_back); /* whose lack of memory is known to who writes the text */
+    char *text = take(length + 1);
     if (!text) {
         return NULL;
     }
     base64_encode_raw(text, n, bytes);
     json_t *json = json_stringn_nocheck(text, length);
-    memory_free(text);
+    give_back(text);
     return json;
 }
 

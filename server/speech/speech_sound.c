@@ -36,6 +36,8 @@ static void take_encoded(struct job *job)
     p->job_runs = false;
     if (!speech_is_wanted(p)) {
         speech_free_if_done(p);
+    } else if (p->job_out.failed) {
+        speech_fail_running(p, 503, "out of memory");
     } else if (failed) {
         speech_fail_running(p, 500, "the encoder failed");
     } else if (final) {

@@ -58,6 +58,9 @@ struct voice_entry *voice_entry_read(const char *file, utter_error *error)
         }
     }
     utter_voice_free(&voice);
+    if (!v) {
+        error_set(error, UTTER_E_MEMORY, "out of memory");
+    }
     return v;
 }
 

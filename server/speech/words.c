@@ -92,6 +92,7 @@ json_t *word_list_news(struct word_list *l, const char *text, size_t n)
             l->n_final = w->final ? i + 1 : l->n_final;
         }
     }
+    l->failed = l->failed || json_text_lacks(); /* some are not told */
     return news;
 }
 

@@ -177,6 +177,11 @@ char *json_text_write(const json_t *root, size_t flags)
     return text;
 }
 
+bool json_text_lacks(void)
+{
+    return utter_json.lacked;
+}
+
 void json_text_forget(void)
 {
     utter_json.lacked = false;

@@ -27,6 +27,8 @@ utter_status json_file(
  * it or, since this thread wrote the last one, for a part of any: jansson passes over members for which it has
  * no memory. */
 char *json_text_write(const json_t *root, size_t flags);
+/* Whether it was out for a part of what this thread has put together since. */
+bool json_text_lacks(void);
 /* What this thread has put together so far will not be written: what lacked for it is no loss of the next text. */
 void json_text_forget(void);
 

@@ -23,6 +23,7 @@
 #include "server/front/route.h"
 #include "server/loop/jobs.h"
 #include "server/loop/links.h"
+#include "server/loop/spare.h"
 #include "server/loop/spawn.h"
 #include "server/speech/admission.h"
 #include "server/speech/speech.h"
@@ -209,6 +210,7 @@ static struct server posed;
 static const char *posed_keys;   /* a file with keys, or NULL */
 static const char *posed_voices; /* a folder of voices, or NULL */
 static bool posed_wyoming;       /* it has a port, too */
+static bool posed_tells;         /* it has a log */
 
 static inline void posed_dispatch(struct link *l)
 {
@@ -224,6 +226,8 @@ static inline void posed_turn(void)
         links_reap(&posed, pid, status);
     }
     links_tick(&posed, clock_seconds());
+    speech_tick(&posed, clock_seconds());
+    conn_tick(&posed, clock_seconds());
     usleep(100);
 }
 
@@ -242,7 +246,9 @@ static inline void posed_begin(void)
         .quiet = true};
     options.key_file = posed_keys;
     options.voices = posed_voices;
+    options.quiet = !posed_tells;
     options.wyoming = posed_wyoming ? "tcp://127.0.0.1:0" : NULL;
+    spare_begin();
     posed = (struct server){.options = &options,
         .model_id = "posed",
         .boot = "boot",
@@ -284,6 +290,7 @@ static inline void posed_end(void)
     memory_free(posed.ready_bytes);
     origins_end(&posed.origins);
     event_base_free(posed.base);
+    spare_end();
 }
 
 #endif

@@ -74,12 +74,13 @@ void wyoming_event_fini(struct wyoming_event *e)
 
 void wyoming_write(struct wire_out *out, const char *type, json_t *data, const void *payload, size_t n)
 {
+    const bool lacks = json_text_lacks();
     char *text = json_text_write(data, JSON_COMPACT);
     size_t data_bytes = text ? strlen(text) : 0;
     json_t *line = json_pack("{s:s,s:s,s:I,s:I}", "type", type, "version", "1.10.2", "data_length",
         (json_int_t)data_bytes, "payload_length", (json_int_t)n);
     char *head = json_text_write(line, JSON_COMPACT);
-    if (head && (text || !data)) {
+    if (head && !lacks && (text || !data)) {
         wire_put(out, head, strlen(head));
         wire_put(out, "\n", 1);
         wire_put(out, text ? text : "", data_bytes);
