@@ -202,6 +202,7 @@ static int try_calls(const struct place *p)
     struct rlimit limit = {0, 0};
     MUST(prlimit(getppid(), RLIMIT_CPU, NULL, &limit) == -1 && errno == EPERM);
     MUST(prlimit(0, RLIMIT_CPU, NULL, &limit) == 0);
+    MUST(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0 && limit.rlim_max == 0);
     MUST(ioctl(STDERR_FILENO, TIOCSTI, "x") == -1 && errno == EPERM);
     MUST(ioctl(STDERR_FILENO, TIOCLINUX, "x") == -1 && errno == EPERM);
     MUST(shmat(0, NULL, 0) == (void *)-1 && errno == EPERM);

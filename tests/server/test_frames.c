@@ -307,7 +307,12 @@ static void forms_are_refused_for_what_is_wrong(void **state)
         {FORM, "--B\r\na: b\r\n\r\nx\r\n--B--", "a part of the form has no name of at most 63 bytes"},
         {FORM, "--B\r\nContent-Disposition: form-data\r\n\r\nx\r\n--B--",
             "a part of the form has no name of at most 63 bytes"},
-        {FORM, "--B\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--Bx",
+        {FORM, "--B\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--Bx", "the form has no end"},
+        {FORM, "--B\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B-x",
+            "the form has no end"},
+        {FORM, "--B\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B\r",
+            "the form has no end"},
+        {FORM, "--B\rxContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B--",
             "the form has no end"}};
     struct multipart form;
     (void)state;

@@ -16,9 +16,11 @@
  * prints the conversation as it is now, for a change that is wanted. */
 #include <ctype.h>
 #include <fcntl.h>
+#include <math.h>
 
 #include "server/dialects/wyoming/wyoming_message.h"
 #include "server/loop/conn/port.h"
+#include "server/speech/speech_parts.h"
 #include "tests/server/posed_front.h"
 
 enum { MOST = 1 << 20, LONG_S = 6 };
@@ -391,6 +393,33 @@ static void act(const char *line)
     }
 }
 
+/* The log from now on. */
+static FILE *begin_log(int *kept)
+{
+    FILE *log = tmpfile();
+    *kept = dup(STDERR_FILENO);
+    assert_true(log && *kept >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    return log;
+}
+
+/* Its lines, with 0 for each number. */
+static void tell_log(FILE *log, int kept)
+{
+    char line[1000];
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    rewind(log);
+    while (fgets(line, sizeof line, log)) {
+        note("< ");
+        for (const char *at = line; *at;) {
+            const size_t n = isdigit(*at) ? strspn(at, "0123456789.-e") : 0;
+            note("%c", n ? '0' : *at);
+            at += n ? n : 1;
+        }
+    }
+    fclose(log);
+}
+
 /* Plays what the client sends; `spoken` is the whole conversation then. */
 static char *play(const char *name)
 {
@@ -410,6 +439,9 @@ static char *play(const char *name)
     char folder[] = P_tmpdir "/utter-front-XXXXXX";
     posed_voices = strcmp(name, "voices") == 0 ? mkdtemp(folder) : NULL;
     posed_wyoming = strcmp(name, "wyoming") == 0;
+    posed_tells = strcmp(name, "told") == 0;
+    int kept;
+    FILE *log = posed_tells ? begin_log(&kept) : NULL;
     posed_begin();
     while ((line = strsep(&rest, "\n"))) {
         if (line[0] != '<' && (line[0] || rest)) {
@@ -420,6 +452,10 @@ static char *play(const char *name)
         }
     }
     hang_up();
+    if (log) {
+        tell_log(log, kept);
+        posed_tells = false;
+    }
     client.is_deaf = false;
     posed_end();
     assert_true(!posed_voices || rmdir(folder) == 0); /* nothing of them is left */
@@ -459,6 +495,57 @@ CONVERSATION(gone)
 CONVERSATION(wyoming)
 CONVERSATION(coded)
 CONVERSATION(voices)
+CONVERSATION(told)
+
+static const struct speech *running(void)
+{
+    LINKS_FOREACH(l, &posed)
+    {
+        return TAILQ_FIRST(&l->running);
+    }
+    return NULL;
+}
+
+/* In a queue the first sentence stands before others, those behind it do not: it is heard meanwhile. */
+static void who_has_heard_a_sentence_is_patient(void **state)
+{
+    static const char *const texts[] = {"wait. ", "Hi. wait. "};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        posed_begin();
+        send_request("SOCKET /v1/audio/speech/stream", false);
+        send_message("{\"type\":\"session.config\",\"split_granularity\":\"sentence\"}");
+        listen_until("session.created");
+        char text[100];
+        snprintf(text, sizeof text, "{\"type\":\"input.text\",\"text\":\"%s\"}", texts[i]);
+        send_message(text);
+        listen_until(i ? "\"sentence_index\":1" : "\"sentence_index\":0");
+        assert_true(running() && running()->patient == (i > 0));
+        hang_up();
+        posed_end();
+    }
+}
+
+/* Each message and each piece of sound puts off the end of a conversation in which nothing is said. */
+static void who_talks_on_is_not_idle(void **state)
+{
+    (void)state;
+    posed_begin();
+    send_request("SOCKET /v1/speak?encoding=linear16", false);
+    struct conn *c = TAILQ_FIRST(&posed.conns);
+    assert_true(fabs(c->deadline - clock_seconds() - 300) < 10);
+    send_message("{\"type\":\"Speak\",\"text\":\"Hi\"}");
+    send_message("{\"type\":\"Flush\"}");
+    for (int i = 0; i < 2; i++) {
+        c->deadline = 0;
+        while (c->deadline <= 0) {
+            posed_turn();
+        }
+        assert_true(fabs(c->deadline - clock_seconds() - 300) < 10);
+    }
+    hang_up();
+    posed_end();
+}
 
 int main(int n, char **arguments)
 {
@@ -487,6 +574,9 @@ int main(int n, char **arguments)
         cmocka_unit_test(wyoming),
         cmocka_unit_test(coded),
         cmocka_unit_test(voices),
+        cmocka_unit_test(told),
+        cmocka_unit_test(who_has_heard_a_sentence_is_patient),
+        cmocka_unit_test(who_talks_on_is_not_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 
 #include "server/load/load.h"
 #include "server/loop/conn/port.h"
@@ -147,6 +148,117 @@ static void who_is_refused_is_counted(void **state)
     posed_end();
 }
 
+/* ---- A server by hand ---- */
+
+static int listening;
+
+/* Opens a port on which nobody but the test answers; returns its number. */
+static int listen_by_hand(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listening, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(listen(listening, 4), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&at, &bytes), 0);
+    return ntohs(at.sin_port);
+}
+
+static char asked[2000];          /* the request that came last */
+static const char *const *pieces; /* of what is answered, 30 ms one after the other */
+
+static void *answer_by_hand(void *unused)
+{
+    int client = accept(listening, NULL, NULL);
+    size_t n = 0;
+    const char *body;
+    do {
+        ssize_t got = recv(client, asked + n, sizeof asked - 1 - n, 0);
+        n += got > 0 ? (size_t)got : 0;
+        asked[n] = 0;
+        body = got > 0 ? strstr(asked, "\r\n\r\n") : "\r\n\r\n}";
+    } while (!body || !strchr(body, '}'));
+    for (const char *const *piece = pieces; *piece; piece++) {
+        usleep(30000);
+        (void)!send(client, *piece, strlen(*piece), MSG_NOSIGNAL);
+    }
+    close(client);
+    return unused;
+}
+
+/* What is told of one request that is answered so. */
+static json_t *answered_with(const char *const *answer)
+{
+    pthread_t thread;
+    int code;
+    const struct load_options o = {.host = "127.0.0.1",
+        .port = listen_by_hand(),
+        .seconds = 0.01,
+        .listeners = 1,
+        .eager = true,
+        .least_words = 13,
+        .most_words = 15,
+        .word_frames = 3,
+        .voice = "clara",
+        .key = "sesame",
+        .seed = 7,
+        .limit_ms = 60000,
+        .json = true};
+    pieces = answer;
+    assert_int_equal(pthread_create(&thread, NULL, answer_by_hand, NULL), 0);
+    json_t *j = json_loads(run(&o, &code), 0, NULL);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(listening);
+    assert_true(j && code == 0 && number(j, "requests", NULL) == 1);
+    return j;
+}
+
+#define SOUND "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+static void a_request_follows_from_the_seed(void **state)
+{
+    static const char *const none[] = {"HTTP/1.1 503 Full\r\n", "\r\n", NULL},
+                             wanted[] =
+                                 "\r\nContent-Type: application/json\r\nAuthorization: Bearer "
+                                 "sesame\r\nContent-Length: 169\r\n\r\n"
+                                 "{\"input\":\"found people we north a slowly evenings when before "
+                                 "nobody quiet music. market.\",\"response_format\":\"pcm\","
+                                 "\"seed\":1855442326,\"voice\":\"clara\",\"max_new_tokens\":39}";
+    static const char begins[] = "POST /v1/audio/speech HTTP/1.1\r\nHost: 127.0.0.1:";
+    (void)state;
+    posed_begin();
+    json_t *j = answered_with(none);
+    assert_true(number(j, "refused", NULL) == 1);
+    assert_true(number(j, "refused_ms", "max") >= 30 && number(j, "wall_seconds", NULL) >= 0.03);
+    json_decref(j);
+    assert_memory_equal(asked, begins, sizeof begins - 1);
+    char *port = asked + sizeof begins - 1;
+    assert_string_equal(port + strspn(port, "0123456789"), wanted);
+    posed_end();
+}
+
+/* An answer is good when it has come to its end and holds sound. */
+static void answers_are_told_apart(void **state)
+{
+    static const struct {
+        const char *pieces[5], *how;
+    } cases[] = {{{SOUND, "4\r\n\1\1\1\1\r\n0\r\n\r\n"}, "good"},
+        {{"HTTP/1.1 2", "00 OK\r\n\r", "\n1\r\n", "\1\r\n0\r\n\r\n"}, "good"},
+        {{SOUND "0\r\n\r\n"}, "broken"}, {{SOUND "4\r\n\1\1\1\1\r\n"}, "broken"},
+        {{SOUND "x\r\n"}, "broken"}, {{"HTTP/1.1 404 No\r\n\r\n"}, "refused"},
+        {{"HTTP/1.1 201 OK\r\n\r\n4\r\n\1\1\1\1\r\n0\r\n\r\n"}, "refused"}};
+    (void)state;
+    posed_begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *j = answered_with(cases[i].pieces);
+        if (number(j, cases[i].how, NULL) != 1) {
+            fail_msg("case %zu is not %s", i, cases[i].how);
+        }
+        json_decref(j);
+    }
+    posed_end();
+}
+
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
@@ -158,6 +270,8 @@ int main(int n, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listeners_hear_what_was_made),
         cmocka_unit_test(who_is_refused_is_counted),
+        cmocka_unit_test(a_request_follows_from_the_seed),
+        cmocka_unit_test(answers_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "server/load/load_report.h"
 #include "server/loop/metrics.h"
+#include "server/speech/speech_parts.h"
 
 static char *printed(const struct metrics *m, const struct metrics_now *now)
 {
@@ -234,6 +235,61 @@ static void each_worker_has_its_lines(void **state)
 }
 
 /* A line that is too long for its buffer is no line: the whole is not sent. */
+static void ends_of_speeches_are_counted(void **state)
+{
+    static const struct {
+        enum utter_finish finish;
+        const char *reason;
+        int runaway;
+    } cases[] = {{UTTER_FINISH_EOS, "stop", 0}, {UTTER_FINISH_MAX_FRAMES, "length", 0},
+        {UTTER_FINISH_CONTEXT, "length", 0}, {UTTER_FINISH_CEILING, "incomplete", 1},
+        {UTTER_FINISH_LOOP, "incomplete", 1}, {UTTER_FINISH_SILENCE, "incomplete", 1},
+        {UTTER_FINISH_SAID, "incomplete", 1}, {UTTER_FINISH_STUCK, "incomplete", 1}};
+    static const struct serve_options options = {.quiet = true};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct server s = {.options = &options};
+        struct speech p = {.server = &s,
+            .endpoint = METRICS_STREAM,
+            .end = {.good = true,
+                .finish = cases[i].finish,
+                .audio_s = 2,
+                .total_s = 3,
+                .worst_gap_s = 4,
+                .model = {.n_retries = 5,
+                    .n_broken = 6,
+                    .prefill_s = 7,
+                    .talker_s = 8,
+                    .predictor_s = 9,
+                    .vocoder_s = 10}}};
+        assert_string_equal(speech_finish_reason(cases[i].finish), cases[i].reason);
+        speech_count_end(&p);
+        assert_int_equal(s.metrics.runaway, cases[i].runaway);
+        assert_true(s.metrics.said_again == 5 && s.metrics.not_whole == 6);
+        assert_true(s.metrics.audio_s == 2 && s.metrics.background_s == 0);
+        assert_true(s.metrics.prefill_s == 7 && s.metrics.talker_s == 8 && s.metrics.predictor_s == 9 &&
+                    s.metrics.vocoder_s == 10);
+        assert_true(s.metrics.total.sum == 3 && s.metrics.underrun.sum == 4);
+        p.background = true;
+        p.endpoint = METRICS_BACKGROUND;
+        speech_count_end(&p);
+        assert_true(s.metrics.audio_s == 4 && s.metrics.background_s == 2);
+        assert_true(s.metrics.total.sum == 3 && s.metrics.underrun.sum == 4);
+        p.end.good = false;
+        p.end.refusal.code = "given_back";
+        speech_count_end(&p);
+        p.end.refusal.code = "other";
+        speech_count_end(&p);
+        p.end.refusal.code = NULL;
+        speech_count_end(&p);
+        assert_int_equal(s.metrics.requests[METRICS_STREAM][METRICS_OK], 1);
+        assert_int_equal(s.metrics.requests[METRICS_BACKGROUND][METRICS_OK], 1);
+        assert_int_equal(s.metrics.requests[METRICS_BACKGROUND][METRICS_GIVEN_BACK], 1);
+        assert_int_equal(s.metrics.requests[METRICS_BACKGROUND][METRICS_ERROR], 2);
+        assert_true(s.metrics.audio_s == 4 && s.metrics.said_again == 10); /* of the good ones */
+    }
+}
+
 static void what_does_not_fit_fails(void **state)
 {
     static const struct metrics m;
@@ -432,6 +488,7 @@ int main(void)
         cmocka_unit_test(each_counter_stands_in_its_line),
         cmocka_unit_test(times_are_counted_up_to_their_bounds),
         cmocka_unit_test(each_worker_has_its_lines),
+        cmocka_unit_test(ends_of_speeches_are_counted),
         cmocka_unit_test(what_does_not_fit_fails),
         cmocka_unit_test(a_load_run_is_told_as_json),
         cmocka_unit_test(a_load_run_is_told_as_a_table),

@@ -3,10 +3,14 @@
  * file; and which temporary folders of others a server clears away. */
 #include "tests/server/posed_voices.h"
 
+#include <math.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "server/loop/account.h"
+#include "server/loop/spawn.h"
+#include "server/sound/encode.h"
 
 /* ---- Who may change them ---- */
 
@@ -314,6 +318,93 @@ static void what_a_server_left_is_cleared_away(void **state)
     end();
 }
 
+/* ---- The process that makes one ---- */
+
+static const char model[] = "build/checkpoints/tiny06-base";
+
+/* How it ends when its parent has said so many bytes; *said: what it said of it. */
+static int make(const char *model_path, const char *base, const char *out, const char *heard,
+    size_t n_heard, char said[200])
+{
+    int to[2], from[2], status;
+    assert_true(pipe(to) == 0 && pipe(from) == 0);
+    assert_int_equal(write(to[1], heard, n_heard), n_heard);
+    close(to[1]);
+    char *arguments[] = {strdup(model_path), strdup(base), strdup(out), strdup("open")};
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(from[1], STDERR_FILENO);
+        dup2(to[0], SPAWN_SOCKET);
+        _exit(voices_child(arguments));
+    }
+    close(to[0]), close(from[1]);
+    ssize_t n = 0;
+    for (ssize_t more; (more = read(from[0], said + n, (size_t)(199 - n))) > 0; n += more) {
+    }
+    said[n] = 0;
+    close(from[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    for (int i = 0; i < 4; i++) {
+        free(arguments[i]);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* A second of a tone that comes and goes. */
+static void put_sound(const char *name)
+{
+    struct wire_out wav = {0};
+    samples_put_wav(&wav, SAMPLES_S16, 24000);
+    for (int i = 0; i < 24000; i++) {
+        const float pcm = 0.3F * sinf(0.06F * (float)i) * sinf(0.0007F * (float)i);
+        samples_put(&wav, SAMPLES_S16, &pcm, 1);
+    }
+    encode_true_sizes(ENCODE_WAV, wav.bytes, wav.n, 24000);
+    FILE *file = fopen(path_of(name), "w");
+    assert_true(file && fwrite(wav.bytes, 1, wav.n, file) == wav.n && fclose(file) == 0);
+    wire_fini(&wav);
+}
+
+/* Only who sent the recording is to blame for it, and nobody learns where what is. */
+static void a_recording_becomes_a_voice(void **state)
+{
+    enum { HEARD = sizeof "Ann" + 1 };
+    static const char heard[HEARD] = "Ann";
+    static const size_t too_little[] = {0, 3, 4};
+    char base[300], said[200];
+    (void)state;
+    snprintf(base, sizeof base, "%s", path_of("1"));
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(make(model, base, path_of("ann.voice"), heard, too_little[i], said), 2);
+        assert_string_equal(said, "");
+    }
+    assert_int_equal(make(path_of("none"), base, path_of("ann.voice"), heard, HEARD, said), 2);
+    assert_string_equal(said, "there is no such folder (check the name)\n");
+    assert_int_equal(make(model, base, path_of("ann.voice"), heard, HEARD, said), 1);
+    assert_string_equal(said, "cannot open: No such file or directory (check the name)\n");
+    put_sound("1.sound");
+    assert_int_equal(make(model, base, path_of("none/ann.voice"), heard, HEARD, said), 2);
+    assert_string_equal(said, "cannot create: No such file or directory (check the name)\n");
+    assert_int_equal(mkdir(path_of("1.json"), 0700), 0); /* of a file beside it, and in it */
+    assert_int_equal(make(model, base, path_of("ann.voice"), heard, HEARD, said), 2);
+    assert_string_equal(said, "cannot read: Is a directory\n");
+    assert_int_equal(make(path_of("1.json"), base, path_of("ann.voice"), heard, HEARD, said), 2);
+    assert_string_equal(said, "no config.json (not a Qwen3-TTS model folder)\n");
+    assert_int_equal(rmdir(path_of("1.json")), 0);
+    static const char *const made[] = {"ann.voice", "1.voice"};
+    for (int i = 0; i < 2; i++) { /* that is kept, and for one request */
+        utter_voice *voice;
+        utter_voice_info info = {.size = sizeof info};
+        assert_int_equal(make(model, base, path_of(made[i]), heard, HEARD, said), 0);
+        assert_string_equal(said, "");
+        assert_int_equal(utter_voice_load(&voice, path_of(made[i]), NULL), UTTER_OK);
+        assert_int_equal(utter_voice_get_info(voice, &info), UTTER_OK);
+        assert_string_equal(info.name, "Ann");
+        utter_voice_free(&voice);
+    }
+    empty(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +413,7 @@ int main(void)
         cmocka_unit_test(some_servers_take_no_uploads),
         cmocka_unit_test(words_belong_to_one_recording),
         cmocka_unit_test(what_a_server_left_is_cleared_away),
+        cmocka_unit_test(a_recording_becomes_a_voice),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

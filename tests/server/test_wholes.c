@@ -241,6 +241,8 @@ static void a_sound_arrives_as_it_was(void **state)
         assert_true(w.n == 0 && !w.has_file); /* is the answer's now */
         if (sizes[i] == MOST) {               /* no more than the client takes is got ready for it */
             assert_true(conn_unsent(c.conn) < 2 * LIMIT_UNSENT && c.conn->state == CONN_ANSWER);
+        } else { /* what is little leaves with its head */
+            assert_true(conn_unsent(c.conn) > sizes[i] && c.conn->state == CONN_HEAD);
         }
         assert_false(take_answer(&c));
         const char *body = body_of_answer(&n);
@@ -306,8 +308,8 @@ static void json_holds_a_sound(void **state)
     static const struct {
         const char *members, *json, *expected;
     } cases[] = {{"\"w\":[1]", "{\"a\":2}", "{\"s\":\"%s\",\"w\":[1],\"a\":2}"},
-        {NULL, "{\"a\":2}", "{\"s\":\"%s\",\"a\":2}"}, {NULL, "{}", "{\"s\":\"%s\"}"},
-        {"\"w\":[1]", "{}", "{\"s\":\"%s\",\"w\":[1]}"}};
+        {NULL, "{\"a\":[2,0.1234567894]}", "{\"s\":\"%s\",\"a\":[2,0.123456789]}"},
+        {NULL, "{}", "{\"s\":\"%s\"}"}, {"\"w\":[1]", "{}", "{\"s\":\"%s\",\"w\":[1]}"}};
     char letters[200], expected[400];
     size_t n;
     (void)state;
@@ -351,6 +353,20 @@ static void what_is_lost_is_not_told_as_whole(void **state)
     assert_int_equal(s.unsent_bytes, 0);
     close(c.socket);
     finish();
+    for (int i = 0; i < 2; i++) {
+        struct wire_out members = {.failed = i == 0};
+        size_t n;
+        build(1);
+        c = ask();
+        begin_sound(&w, 1000);
+        conn_answer_base64(c.conn, NULL, "s", &w, &members, i == 0 ? json_object() : NULL);
+        assert_false(take_answer(&c));
+        assert_memory_equal(got, "HTTP/1.1 503 ", 13);
+        assert_memory_equal(body_of_answer(&n), "{}", 2);
+        assert_true(n == 2 && s.unsent_bytes == 0);
+        close(c.socket);
+        finish();
+    }
     build(1);
     c = ask();
     begin_sound(&w, MOST);
