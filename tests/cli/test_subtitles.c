@@ -185,6 +185,16 @@ static void two_lines_are_about_equally_long(void **state)
         "\n");
 }
 
+static void a_mark_in_front_of_all_is_shown(void **state)
+{
+    (void)state;
+    assert_written("quote.srt", cut("\"Go\" home.", 300, 200),
+        "1\n"
+        "00:00:00,000 --> 00:00:00,900\n"
+        "\"Go\" home.\n"
+        "\n");
+}
+
 /* What does not fit goes back to a mark, where one stands in the second half. */
 static void a_full_cue_ends_at_a_mark(void **state)
 {
@@ -569,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sentence_is_a_cue),
         cmocka_unit_test(two_lines_are_about_equally_long),
+        cmocka_unit_test(a_mark_in_front_of_all_is_shown),
         cmocka_unit_test(a_full_cue_ends_at_a_mark),
         cmocka_unit_test(a_pause_ends_a_cue),
         cmocka_unit_test(a_cue_is_not_shown_for_long),

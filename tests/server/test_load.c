@@ -115,6 +115,30 @@ static void listeners_hear_what_was_made(void **state)
     posed_end();
 }
 
+/* Half a second of sound: who hears it out asks no more. */
+static void who_is_not_eager_hears_it_out(void **state)
+{
+    struct port *port;
+    int code;
+    (void)state;
+    posed_begin();
+    const struct load_options o = {.host = "127.0.0.1",
+        .port = open_port(&port),
+        .seconds = 0.25,
+        .listeners = 1,
+        .least_words = 1,
+        .most_words = 1,
+        .seed = 7,
+        .json = true};
+    json_t *j = json_loads(run(&o, &code), 0, NULL);
+    assert_true(j && code == 0);
+    assert_true(number(j, "requests", NULL) == 1 && number(j, "good", NULL) == 1);
+    assert_true(number(j, "audio_seconds", NULL) > 0.4 && number(j, "wall_seconds", NULL) > 0.4);
+    json_decref(j);
+    port_close(port);
+    posed_end();
+}
+
 static void who_is_refused_is_counted(void **state)
 {
     struct port *port;
@@ -269,6 +293,7 @@ int main(int n, char **arguments)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listeners_hear_what_was_made),
+        cmocka_unit_test(who_is_not_eager_hears_it_out),
         cmocka_unit_test(who_is_refused_is_counted),
         cmocka_unit_test(a_request_follows_from_the_seed),
         cmocka_unit_test(answers_are_told_apart),

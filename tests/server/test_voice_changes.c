@@ -390,6 +390,10 @@ static void a_recording_becomes_a_voice(void **state)
     assert_string_equal(said, "cannot read: Is a directory\n");
     assert_int_equal(make(path_of("1.json"), base, path_of("ann.voice"), heard, HEARD, said), 2);
     assert_string_equal(said, "no config.json (not a Qwen3-TTS model folder)\n");
+    put("1.json/config.json", "{");
+    assert_int_equal(make(path_of("1.json"), base, path_of("ann.voice"), heard, HEARD, said), 2);
+    assert_memory_equal(said, "/config.json: not usable JSON", 29);
+    assert_int_equal(unlink(path_of("1.json/config.json")), 0);
     assert_int_equal(rmdir(path_of("1.json")), 0);
     static const char *const made[] = {"ann.voice", "1.voice"};
     for (int i = 0; i < 2; i++) { /* that is kept, and for one request */

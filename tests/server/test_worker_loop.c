@@ -186,6 +186,10 @@ static void beats_come_several_times_a_second(void **state)
         play_beaten(LINES("o 1; o 2 ground; p 1; p 2", ".0.3"), idle ? two : one);
         assert_int_equal(fake.policy, idle ? SCHED_IDLE : 0);
     }
+    FILE *score = fopen("/proc/self/oom_score_adj", "r"); /* of two, it is the first to end */
+    int adjusted = 0;
+    assert_true(score && fscanf(score, "%d", &adjusted) == 1 && fclose(score) == 0);
+    assert_int_equal(adjusted, 1000);
 }
 
 static int n_trims;
