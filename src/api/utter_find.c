@@ -113,13 +113,6 @@ static bool find_snapshot(char *path, size_t size, const char *repository)
            snprintf(path, size, "%s/%s", place, revision) < (int)size && file_is_folder(path);
 }
 
-static bool find_in_repository(char *path, size_t size, const char *folder)
-{
-    char inside[PATH_MAX + 32];
-    return snprintf(inside, sizeof inside, "%s/snapshots", folder) < (int)sizeof inside &&
-           file_is_folder(inside) && find_snapshot(path, size, folder);
-}
-
 /* OWNER/NAME -> CACHE/models--OWNER--NAME. */
 static bool repository_folder(char *path, size_t size, const char *cache, const char *repository)
 {
@@ -148,7 +141,7 @@ utter_status find_checkpoint(char *path, size_t size, const char *given, utter_e
     if (!given) {
         return find_builtin(path, size, error);
     }
-    if (find_in_repository(path, size, given) || snprintf(path, size, "%s", given) < (int)size) {
+    if (find_snapshot(path, size, given) || snprintf(path, size, "%s", given) < (int)size) {
         return UTTER_OK;
     }
     return error_set(error, UTTER_E_ARGUMENT, "%s: the path is too long", given);

@@ -326,11 +326,11 @@ struct frame_in stream_frame_in(const utter_stream *s)
     return (struct frame_in){.lane = s->lane, .text = text};
 }
 
+/* A frame's samples. The ring has room for whole frames, so none of them goes round its end. */
 static void ring_put(utter_stream *s, const float *pcm, size_t n)
 {
-    size_t at = (s->ring_from + s->ring_n) % s->ring_size, first = min(s->ring_size - at, n);
-    memcpy(s->ring + at, pcm, first * sizeof *pcm);
-    memcpy(s->ring, pcm + first, (n - first) * sizeof *pcm);
+    size_t at = (s->ring_from + s->ring_n) % s->ring_size;
+    memcpy(s->ring + at, pcm, n * sizeof *pcm);
     s->ring_n += n;
 }
 
@@ -486,11 +486,11 @@ int stream_sound_due(const utter_stream *s, bool urgent)
 /* More sound is there, of which n_frames does not know yet. */
 static void note_sound(utter_stream *s)
 {
-    double late = s->n_frames > 0 ? -in_hand(s) : 0;
     if (s->n_frames == 0) {
         s->heard_since = clock_seconds();
         s->stats.first_sound_s = s->heard_since - s->text_since;
-    } else if (late > 0) {
+    } else {
+        double late = max(-in_hand(s), 0.0);
         s->heard_since += late;
         s->waited_s += late;
     }

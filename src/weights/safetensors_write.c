@@ -121,19 +121,18 @@ static utter_status sealed_close(struct sealed_out *s, utter_error *error)
 static utter_status header_write(
     struct sealed_out *out, const json_t *header, bool sealed, utter_error *error)
 {
-    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT),
-           padded = ((bytes + 8 + 63) & ~(size_t)63) - 8;
-    char *text = bytes ? memory_new(8 + padded, 1) : NULL;
+    size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT), size = (bytes + 8 + 63) & ~(size_t)63;
+    char *text = bytes ? memory_new(size, 1) : NULL;
     if (!text || json_dumpb(header, text + 8, bytes, JSON_COMPACT) != bytes) {
         memory_free(text);
         return error_memory(error, "the header of a file");
     }
     for (int i = 0; i < 8; i++) {
-        text[i] = (char)((uint64_t)padded >> (8 * i) & 0xff);
+        text[i] = (char)((uint64_t)(size - 8) >> (8 * i) & 0xff);
     }
-    memset(text + 8 + bytes, ' ', padded - bytes);
-    out->seal_at = sealed ? seal_find(text, 8 + padded) : 0;
-    utter_status status = sealed_write(out, text, 8 + padded, error);
+    memset(text + 8 + bytes, ' ', size - 8 - bytes);
+    out->seal_at = sealed ? seal_find(text, size) : 0;
+    utter_status status = sealed_write(out, text, size, error);
     memory_free(text);
     return status;
 }

@@ -124,7 +124,7 @@ static double moment_of(const struct words *w, const struct words_tokens *t, siz
     int next = path_enter(&w->path, p->enter, p->token + 1);
     double end = path_moment(&w->path, next, p->token + 1);
     uint64_t from = t->begin[p->token], bytes = token_end(t, p->token) - from;
-    double part = bytes > 0 ? (double)(w->segmenter.at[i_word].at - from) / (double)bytes : 0;
+    double part = (double)(w->segmenter.at[i_word].at - from) / (double)bytes;
     return begin + part * max(end - begin, 0.0);
 }
 

@@ -135,6 +135,36 @@ static void the_lane_is_taken_meanwhile(void **state)
     utter_stream_free(&stream);
 }
 
+static int n_fed;
+
+static utter_status fail_to_feed(
+    struct backend *b, int lane, const int32_t *at, int n_frames, utter_error *error)
+{
+    (void)b, (void)lane, (void)at, (void)n_frames;
+    n_fed++;
+    return error_set(error, UTTER_E_DEVICE, "no power");
+}
+
+/* A failure of the device is remembered: whoever comes next hears of it, and the device is not asked again. */
+static void a_device_that_failed_decodes_no_more(void **state)
+{
+    (void)state;
+    struct backend_ops ops = cpu_backend;
+    const struct backend_ops *before = model->engine.context.ops;
+    utter_error error = {.text = ""};
+    ops.feed = fail_to_feed;
+    model->engine.context.ops = &ops;
+    assert_int_equal(decode(2, UTTER_CODEC_WHOLE, 1, count), UTTER_E_DEVICE);
+    assert_int_equal(engine_check(&model->engine, &error), UTTER_E_DEVICE);
+    assert_string_equal(error.text, "no power");
+    assert_int_equal(decode(2, UTTER_CODEC_WHOLE, 1, count), UTTER_E_DEVICE);
+    assert_true(n_fed == 1 && n_calls == 0);
+    model->engine.context.ops = before;
+    model->engine.broken.code = UTTER_OK;
+    stop_at = 0;
+    check_calls(2, UTTER_CODEC_WHOLE, 1, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +172,7 @@ int main(void)
         cmocka_unit_test(what_comes_again_is_not_given),
         cmocka_unit_test(who_stops_gets_no_more),
         cmocka_unit_test(the_lane_is_taken_meanwhile),
+        cmocka_unit_test(a_device_that_failed_decodes_no_more),
     };
     return cmocka_run_group_tests_name("codec", tests, open_model, close_model);
 }

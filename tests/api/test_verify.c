@@ -200,10 +200,47 @@ static void activations_count_by_their_largest(void **state)
     utter_model_close(&model);
 }
 
+/* "finish" of the only case of a golden file: it was said how the speech ended, and it ended so. */
+static void note_finish(void *user, const utter_check *check)
+{
+    if (strcmp(check->stage, "finish") == 0) {
+        *(bool *)user = check->passed;
+    }
+}
+
+/* The official package has no guard: speech in a loop goes on for as many frames as the case has. */
+static void speech_is_verified_without_a_guard(void **state)
+{
+    enum { N = 140, N_CODES = 16 };
+    static const int32_t codes[N * N_CODES], ids[1];
+    static const float margins[N * N_CODES];
+    static const struct tensor tensors[] = {{"long/ids", DTYPE_I32, 1, {1}, ids, sizeof ids},
+        {"long/codes", DTYPE_I32, 2, {N, N_CODES}, codes, sizeof codes},
+        {"long/margins", DTYPE_F32, 2, {N, N_CODES}, margins, sizeof margins}};
+    static const char *const metadata[] = {"utter_golden", "1", "checkpoint",
+        "{\"kind\": \"custom_voice\"}", "cases",
+        "[{\"name\": \"long\", \"kind\": \"speak\", \"text\": \"Hello\", \"layout\": \"full\", "
+        "\"repetition_penalty\": 1.0, \"frames\": 140, \"max_frames\": 140, \"finish\": "
+        "\"max_frames\"}]",
+        NULL};
+    const char *path = support_path("long.safetensors");
+    utter_error error = {.text = ""};
+    utter_model *model;
+    bool ended_so = false;
+    (void)state;
+    assert_int_equal(tensor_file_write(path, tensors, 3, metadata, NULL), UTTER_OK);
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/loop", NULL, NULL), UTTER_OK);
+    utter_model_verify(model, path, note_finish, &ended_so, &error);
+    assert_string_equal(error.text, "");
+    assert_true(ended_so);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(streamed_is_whole),
         cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness),
-        cmocka_unit_test(activations_count_by_their_largest)};
+        cmocka_unit_test(activations_count_by_their_largest),
+        cmocka_unit_test(speech_is_verified_without_a_guard)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }

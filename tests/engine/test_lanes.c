@@ -2,6 +2,10 @@
  * Whose matter a failure is, which lanes are taken, what a device is told of them, and how it is opened. */
 #include "tests/engine/told.h"
 
+#include <unistd.h>
+
+#include "base/json.h"
+
 /* ---- Failures ---- */
 
 /* What fails for all ends all, and of a device it is remembered; a prompt, or room for a frame, is its stream's own. */
@@ -249,6 +253,94 @@ static void the_device_is_told_how_many_lanes(void **state)
     }
 }
 
+static utter_status refuse_heads(
+    struct backend *b, const struct talker_head *heads, int n, utter_error *error)
+{
+    (void)b, (void)heads;
+    return error_set(error, UTTER_E_DEVICE, "cannot watch %d", n);
+}
+
+/* A file of heads holds where the device can watch them; without one they are learnt. */
+static void named_heads_are_watched(void **state)
+{
+    (void)state;
+    const char *good = support_path("heads.json"), *bad = support_path("bad.json");
+    support_write_file(good, "{\"alignment_heads\": [[1, 2], [0, 3]]}", 37);
+    support_write_file(bad, "{\"alignment_heads\": [[9, 9]]}", 29);
+    const struct {
+        const char *heads;
+        utter_status (*watch)(struct backend *, const struct talker_head *, int, utter_error *);
+        utter_status status;
+        int n;
+        const char *said;
+    } cases[] = {
+        {good, fake_watch, UTTER_OK, 2, ""}, {good, NULL, UTTER_OK, 0, ""},
+        {good, refuse_heads, UTTER_E_DEVICE, 0, "cannot watch 2"},
+        {bad, fake_watch, UTTER_E_MODEL, 0, "bad.json: alignment_heads: entry 0 is no"},
+        {"/nowhere", fake_watch, UTTER_OK, 0, ""},
+        {NULL, fake_watch, UTTER_OK, 0, ""}, /* the checkpoint brings none */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct engine e = {.n_lanes = 0};
+        utter_error error = {.text = ""};
+        renew();
+        ops = silent_ops;
+        ops.watch = cases[i].watch;
+        const struct engine_options o = {.ops = &ops, .backend.n_lanes = 1, .heads = cases[i].heads};
+        assert_int_equal(engine_open(&e, MODEL, &o, &error), cases[i].status);
+        assert_non_null(strstr(error.text, cases[i].said));
+        assert_int_equal(e.context.heads.n, cases[i].n);
+        assert_int_equal(fake.n_watched, cases[i].n);
+        assert_true((e.context.model != NULL) == (cases[i].status == UTTER_OK));
+        engine_close(&e);
+    }
+}
+
+/* As many tokens more in the folder's list of them that there are n_ids. */
+static void write_tokens(const char *folder, int n_ids)
+{
+    char path[512], id[16], content[32];
+    json_t *root =
+               json_load_file("build/checkpoints/tiny17-custom_voice/tokenizer_config.json", 0, NULL),
+           *tokens = json_object_get(root, "added_tokens_decoder");
+    for (int i = 1217; i < n_ids; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        snprintf(content, sizeof content, "<|more%d|>", i);
+        assert_int_equal(json_object_set_new(tokens, id, json_pack("{ss}", "content", content)), 0);
+    }
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    assert_int_equal(json_dump_file(root, path, 0), 0);
+    json_decref(root);
+}
+
+/* The text's table may have a row for each token and no other, and not a row less. */
+static void a_tokenizer_fits_into_the_table(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"config.json", "generation_config.json", "merges.txt",
+        "model.safetensors", "speech_tokenizer", "vocab.json"};
+    char *place = realpath(MODEL, NULL), from[512], to[512];
+    const char *folder = support_fresh_folder("mixed");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(from, sizeof from, "%s/%s", place, files[i]);
+        snprintf(to, sizeof to, "%s/%s", folder, files[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    free(place);
+    ops = silent_ops;
+    for (int i = 0; i < 2; i++) {
+        struct engine e = {.n_lanes = 0};
+        utter_error error = {.text = ""};
+        const struct engine_options o = {.ops = &ops, .backend.n_lanes = 1};
+        write_tokens(folder, 1344 + i);
+        const utter_status status = engine_open(&e, folder, &o, &error);
+        assert_string_equal(error.text,
+            i ? "the tokenizer knows 1345 tokens, the model 1344 (files of two models are mixed)" : "");
+        assert_int_equal(status, i ? UTTER_E_MODEL : UTTER_OK);
+        engine_close(&e);
+    }
+}
+
 static void versions_decide_over_the_pattern(void **state)
 {
     (void)state;
@@ -276,6 +368,8 @@ int main(void)
         cmocka_unit_test(a_lane_is_told_its_settings),
         cmocka_unit_test(the_vocoder_hears_the_recording),
         cmocka_unit_test(the_device_is_told_how_many_lanes),
+        cmocka_unit_test(named_heads_are_watched),
+        cmocka_unit_test(a_tokenizer_fits_into_the_table),
         cmocka_unit_test(versions_decide_over_the_pattern),
     };
     return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);

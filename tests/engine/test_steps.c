@@ -162,6 +162,93 @@ static void times_add_up(void **state)
     engine_close(&engine);
 }
 
+/* The first sound is waited for from the text on that made its frame certain: in the stream layout the first one that
+ * has a token, else the end. */
+static void the_first_sound_is_timed_from_its_text_on(void **state)
+{
+    (void)state;
+    for (int streams = 0; streams < 2; streams++) {
+        open_engine(MODEL);
+        utter_stream_options o = options_of(3);
+        o.layout = streams ? UTTER_LAYOUT_STREAM : UTTER_LAYOUT_FULL;
+        utter_stream *s;
+        assert_int_equal(engine_open_stream(&s, &engine, &o, NULL), UTTER_OK);
+        const double begin = clock_seconds();
+        assert_int_equal(stream_text(s, TEXT, strlen(TEXT), NULL), UTTER_OK);
+        const double read = clock_seconds(), first_s = s->stats.prompt_s;
+        assert_true(first_s > 0 && first_s <= read - begin);
+        assert_true(streams ? s->text_since >= begin && s->text_since < read : s->text_since == 0);
+        const double since = s->text_since;
+        assert_int_equal(stream_finish(s, NULL), UTTER_OK);
+        const double ended = clock_seconds();
+        assert_true(s->stats.prompt_s > first_s && s->stats.prompt_s <= ended - begin);
+        assert_true(streams ? s->text_since == since : s->text_since >= read && s->text_since < ended);
+        assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+        assert_true(s->heard_since >= ended && s->heard_since <= clock_seconds());
+        assert_true(s->stats.first_sound_s == s->heard_since - s->text_since);
+        engine_free_stream(&s);
+        engine_close(&engine);
+    }
+}
+
+/* A listener who has waited hears all that comes later by so much later; one who has not loses nothing. */
+static void what_came_late_is_waited_for_once(void **state)
+{
+    (void)state;
+    open_engine(MODEL);
+    utter_stream *s = open_plain(5);
+    assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+    assert_true(s->waited_s == 0);
+    const double early = clock_seconds() + 1000;
+    s->heard_since = early;
+    assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+    assert_true(s->waited_s == 0 && s->heard_since == early);
+    const double late = clock_seconds() - 1000;
+    for (int i = 1; i < 3; i++) { /* two frames of 80 ms were heard, then three */
+        const double waited = s->waited_s, least = clock_seconds() - late;
+        s->heard_since = late;
+        assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+        const double most = clock_seconds() - late, more = s->waited_s - waited;
+        assert_true(more >= least - (i + 1) * 0.08 - 1e-6 && more <= most - (i + 1) * 0.08 + 1e-6);
+        assert_true(fabs(s->heard_since - late - more) < 1e-6);
+    }
+    engine_free_stream(&s);
+    engine_close(&engine);
+}
+
+static utter_status collect_clicks(
+    struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    const utter_status status = fake_collect(b, lane, out, error);
+    for (size_t i = 0; i < out->n_samples; i += FRAME) {
+        fake.pcm[i] = 0;
+    }
+    return status;
+}
+
+/* Frames that never repeat and are loud in all but their first sample end at the ceiling of their text's tokens. */
+static void the_guard_is_told_of_each_frame(void **state)
+{
+    (void)state;
+    for (int together = 0; together < 2; together++) {
+        open_engine(MODEL);
+        ops.collect = collect_clicks;
+        fake.level = 0.5f;
+        const utter_stream_options o = options_of(190);
+        utter_stream *s;
+        assert_int_equal(engine_open_stream(&s, &engine, &o, NULL), UTTER_OK);
+        assert_int_equal(stream_text(s, "Hi", 2, NULL), UTTER_OK);
+        assert_int_equal(stream_finish(s, NULL), UTTER_OK);
+        const int n = prompt_text_tokens(s->prompt);
+        assert_in_range(n, 1, 2);
+        run(s, together);
+        assert_int_equal(s->finish, UTTER_FINISH_CEILING);
+        assert_int_equal(s->n_frames, 125 + 25 * n);
+        engine_free_stream(&s);
+        engine_close(&engine);
+    }
+}
+
 /* The first piece of a prompt; later ones are of what the machine was seen to take. */
 static void pieces_take_the_time_that_was_asked_for(void **state)
 {
@@ -187,10 +274,12 @@ static void pieces_take_the_time_that_was_asked_for(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clock->most_s = cases[i].most_s;
-        clock->row_s = cases[i].rows > 0 ? (1 - 1e-9) / cases[i].rows : 0;
+        const double row_s = cases[i].rows > 0 ? (1 - 1e-9) / cases[i].rows : 0;
+        clock->row_s = row_s;
         s = open_plain(1);
         fake.n[CALL_PREFILL] = 0;
         assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+        assert_true(cases[i].piece == n_rows || fabs(clock->row_s - row_s) > 0); /* it is learnt from */
         CHECK_CALLS(CALL_PREFILL, cases[i].piece);
         assert_int_equal(s->n_frames, cases[i].piece == n_rows);
         assert_int_equal(s->stats.n_rows, cases[i].piece);
@@ -429,6 +518,9 @@ int main(void)
         cmocka_unit_test(each_frame_gets_its_token),
         cmocka_unit_test(a_frame_waits_for_its_token),
         cmocka_unit_test(times_add_up),
+        cmocka_unit_test(the_first_sound_is_timed_from_its_text_on),
+        cmocka_unit_test(what_came_late_is_waited_for_once),
+        cmocka_unit_test(the_guard_is_told_of_each_frame),
         cmocka_unit_test(pieces_take_the_time_that_was_asked_for),
         cmocka_unit_test(an_end_comes_behind_its_last_frame),
         cmocka_unit_test(positions_are_used_up),

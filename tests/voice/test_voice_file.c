@@ -303,6 +303,23 @@ static void codes_have_a_shape(void **state)
     }
 }
 
+/* Nothing is left of a voice whose file cannot be read to its end. */
+static void memory_that_is_missing_is_told(void **state)
+{
+    const char *path = support_path("memory.voice");
+    utter_voice *voice = make(true);
+    (void)state;
+    assert_int_equal(voice_save(voice, path, NULL), UTTER_OK);
+    voice_free(&voice);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        const utter_status status = voice_load(&voice, path, NULL);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        assert_int_equal(voice != NULL, status == UTTER_OK);
+        voice_free(&voice);
+    }
+}
+
 static void save_named(const char *path, size_t n)
 {
     utter_voice *voice = make(false);
@@ -518,6 +535,7 @@ int main(void)
         cmocka_unit_test(codes_name_their_codec),
         cmocka_unit_test(an_x_vector_has_a_shape),
         cmocka_unit_test(codes_have_a_shape),
+        cmocka_unit_test(memory_that_is_missing_is_told),
         cmocka_unit_test(a_header_is_read_up_to_a_megabyte),
         cmocka_unit_test(a_large_header_is_refused),
         cmocka_unit_test(a_large_file_is_refused),

@@ -161,12 +161,33 @@ static void codec_without_encoder(void **state)
     }
 }
 
+/* The widest convolution has as many channels as any part may be wide, and no more. */
+static void filters_grow_up_to_the_widest(void **state)
+{
+    static const struct {
+        const char *rates; /* that make half a frame together */
+        int filters;
+        bool wide;
+    } cases[] = {{"8,6,5,4", 4096, false}, {"8,6,5,2,2", 2048, false}, {"8,6,5,2,2", 4096, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char sed[256];
+        snprintf(sed, sizeof sed,
+            "s/\"num_filters\": *[0-9]+/\"num_filters\":%d/;"
+            "/\"encoder_config\"/,$s/\"upsampling_ratios\": *\\[/\"upsampling_ratios\": [%s], \"x\": "
+            "[/",
+            cases[i].filters, cases[i].rates);
+        refused(CODEC, sed, cases[i].wide ? "grows too wide" : "tensors do not fit");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_usual_may_be_missing),
         cmocka_unit_test(numbers_have_bounds),
         cmocka_unit_test(unknown_encoders),
+        cmocka_unit_test(filters_grow_up_to_the_widest),
         cmocka_unit_test(unknown_speaker_encoders),
         cmocka_unit_test(codec_without_encoder),
     };
