@@ -28,7 +28,7 @@ static bool own_file(char *file, size_t size)
             : "";
     char real[PATH_MAX];
     /* The program has no name in the list of what was loaded, and its argv[0] may say anything. */
-    if (loaded && loaded[0]) {
+    if (*loaded) {
         return realpath(loaded, real) && snprintf(file, size, "%s", real) < (int)size;
     }
     ssize_t n = readlink("/proc/self/exe", file, size - 1);

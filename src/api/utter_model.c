@@ -2,6 +2,7 @@
  * Models behind utter.h: argument checks, and the choice of the backend. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -129,16 +130,16 @@ struct device_choice {
 static bool is_gpu(const char *device, struct device_choice *choice)
 {
     static const char as[] = " as ";
-    choice->index = 0;
     if (strncmp(device, "cuda", 4) != 0) {
         return false;
     }
     const char *rest = device + 4;
     if (*rest == ':') {
-        int n = 0;
-        if (rest[1] < '0' || rest[1] > '9' || sscanf(rest + 1, "%3d%n", &choice->index, &n) != 1) {
+        const size_t n = strspn(rest + 1, "0123456789");
+        if (n < 1 || n > 3) {
             return false;
         }
+        choice->index = atoi(rest + 1);
         rest += 1 + n;
     }
     choice->as = strncmp(rest, as, strlen(as)) == 0 ? rest + strlen(as) : NULL;
@@ -149,7 +150,6 @@ static utter_status choose_device(
     const utter_model_options *o, struct device_choice *choice, utter_error *error)
 {
     const char *device = o->device;
-    *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name are for the CPU. */
         *choice = (struct device_choice){.gpu = !o->cpu_kernels, .cpu = true};
@@ -237,7 +237,7 @@ utter_status utter_model_open(
     char found[PATH_MAX];
     utter_model_options o;
     utter_error note;
-    struct device_choice choice;
+    struct device_choice choice = {0};
     struct engine_options how = {.ops = &cpu_backend};
     utter_model_options_init(&o);
     if (api_need(model, "model", error)) {

@@ -286,6 +286,52 @@ static void who_reads_hears(void **state)
     utter_model_close(&model);
 }
 
+static int n_fed;
+
+static utter_status count_feed(
+    struct backend *b, int lane, const int32_t *codes, int n_frames, utter_error *error)
+{
+    n_fed++;
+    return cpu_backend.feed(b, lane, codes, n_frames, error);
+}
+
+/* A listener who has waited longer than a machine like this one can mend hears several frames at a time. */
+static void who_reads_slowly_hears_frames_together(void **state)
+{
+    (void)state;
+    utter_model *model;
+    utter_reading *reading;
+    utter_stream_options v;
+    utter_reading_options o;
+    float pcm[1920];
+    size_t n, sum = 0;
+    assert_int_equal(utter_model_open(&model, MODEL, NULL, NULL), UTTER_OK);
+    struct backend_ops ops = cpu_backend;
+    ops.gathers = 4;
+    ops.feed = count_feed;
+    model->engine.context.ops = &ops;
+    utter_stream_options_init(&v, model);
+    v.max_frames = 20;
+    v.guard = false;
+    utter_reading_options_init(&o);
+    o.retries = 0;
+    n_fed = 0;
+    assert_int_equal(utter_reading_open(&reading, model, &v, &o, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_text(reading, "Hello there.", 12, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_finish(reading, NULL), UTTER_OK);
+    while (utter_reading_read(reading, pcm, 1920, &n, NULL) == UTTER_OK) {
+        utter_stream *s = model->engine.streams[0];
+        sum += n;
+        if (s && s->n_frames > 0) {
+            s->stats.talker_s = 1000;
+            s->waited_s = 1;
+        }
+    }
+    assert_true(sum > 0 && n_fed > 0);
+    utter_reading_free(&reading);
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +340,7 @@ int main(void)
         cmocka_unit_test(reading_options_have_bounds),
         cmocka_unit_test(readings_need_their_arguments),
         cmocka_unit_test(who_reads_hears),
+        cmocka_unit_test(who_reads_slowly_hears_frames_together),
     };
     return cmocka_run_group_tests_name("spoken", tests, NULL, NULL);
 }

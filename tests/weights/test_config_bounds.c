@@ -90,6 +90,8 @@ static void assert_bound(
 #define TALKER "talker_config"
 #define PREDICTOR "talker_config/code_predictor_config"
 #define DECODER "decoder_config"
+#define ENCODER "encoder_config"
+#define SPEAKER "speaker_encoder_config"
 #define STACK(file, part)                                                                              \
     {file, part, "hidden_size", 2, CONFIG_MAX_WIDTH},                                                  \
         {file, part, "intermediate_size", 1, CONFIG_MAX_WIDTH},                                        \
@@ -107,6 +109,7 @@ static const struct {
     STACK(CONFIG, TALKER),
     STACK(CONFIG, PREDICTOR),
     STACK(CODEC, DECODER),
+    STACK(CODEC, ENCODER),
     {CONFIG, TALKER, "max_position_embeddings", 16, 1 << 20},
     {CONFIG, TALKER, "text_vocab_size", 1, 1 << 22},
     {CONFIG, TALKER, "text_hidden_size", 1, CONFIG_MAX_WIDTH},
@@ -127,7 +130,12 @@ static const struct {
     {CONFIG, "", "tts_pad_token_id", 0, 1343},
     {CONFIG, "", "tts_bos_token_id", 0, 1343},
     {CONFIG, "", "tts_eos_token_id", 0, 1343},
-    {CONFIG, "speaker_encoder_config", "enc_dim", 1, CONFIG_MAX_WIDTH},
+    {CONFIG, SPEAKER, "enc_dim", 1, CONFIG_MAX_WIDTH},
+    {CONFIG, SPEAKER, "mel_dim", 1, 512},
+    {CONFIG, SPEAKER, "enc_res2net_scale", 1, CONFIG_SPEAKER_GROUPS},
+    {CONFIG, SPEAKER, "enc_attention_channels", 1, CONFIG_MAX_WIDTH},
+    {CONFIG, SPEAKER, "enc_se_channels", 1, CONFIG_MAX_WIDTH},
+    {CONFIG, SPEAKER, "sample_rate", 1, 1 << 20},
     {GENERATION, "", "top_k", 0, 1 << 30},
     {GENERATION, "", "subtalker_top_k", 0, 1 << 30},
     {GENERATION, "", "max_new_tokens", 1, 1 << 30},
@@ -140,6 +148,10 @@ static const struct {
     {CODEC, DECODER, "codebook_dim", 2, CONFIG_MAX_WIDTH},
     {CODEC, DECODER, "latent_dim", 1, CONFIG_MAX_WIDTH},
     {CODEC, DECODER, "decoder_dim", 1, CONFIG_MAX_WIDTH},
+    {CODEC, ENCODER, "codebook_dim", 1, CONFIG_MAX_WIDTH},
+    {CODEC, ENCODER, "codebook_size", 1, 1 << 22},
+    {CODEC, ENCODER, "num_quantizers", 1, 1024},
+    {CODEC, ENCODER, "vector_quantization_hidden_dimension", 1, CONFIG_MAX_WIDTH},
 };
 
 static void whole_numbers_reach_to_their_ends(void **state)
@@ -168,6 +180,8 @@ static const struct {
     {CONFIG, PREDICTOR, "rope_theta", 1, 1e12},
     {CODEC, DECODER, "rms_norm_eps", 1e-12, 1},
     {CODEC, DECODER, "rope_theta", 1, 1e12},
+    {CODEC, ENCODER, "norm_eps", 1e-12, 1},
+    {CODEC, ENCODER, "rope_theta", 1, 1e12},
     {GENERATION, "", "temperature", 0, 100},
     {GENERATION, "", "top_p", 1e-6, 1},
     {GENERATION, "", "repetition_penalty", 1e-3, 1e3},
@@ -292,6 +306,107 @@ static void the_codec_must_be_the_talkers(void **state)
     assert_non_null(strstr(error.text, "head_dim 33 is odd"));
 }
 
+/* ---- The speaker encoder ---- */
+
+/* Each list has 3 numbers at least, as many as there may be blocks at most, and each number a range. */
+static void lists_reach_to_their_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        int most;
+    } lists[] = {{"enc_channels", CONFIG_MAX_WIDTH}, {"enc_kernel_sizes", 63}, {"enc_dilations", 64}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const int most = lists[i].most;
+        const struct {
+            int n, last;
+            bool is_good;
+        } cases[] = {{3, 1, true}, {3, most, true}, {CONFIG_SPEAKER_BLOCKS, 1, true}, {2, 1, false},
+            {0, 1, false}, {3, 0, false}, {3, most + 1, false}, {CONFIG_SPEAKER_BLOCKS + 1, 1, false}};
+        char range[100];
+        snprintf(range, sizeof range, "%s is not a list of 3 to %d numbers in 1..%d", lists[i].key,
+            CONFIG_SPEAKER_BLOCKS, most);
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            struct config *config;
+            utter_error error;
+            json_t *list = json_array();
+            for (int j = 1; j <= cases[k].n; j++) {
+                json_array_append_new(list, json_integer(j == cases[k].n ? cases[k].last : 1));
+            }
+            open_with(&config, CONFIG, SPEAKER, lists[i].key, list, &error);
+            if ((strstr(error.text, range) == NULL) != cases[k].is_good) {
+                fail_msg("%d numbers of %s, the last %d: \"%s\"", cases[k].n, lists[i].key,
+                    cases[k].last, error.text);
+            }
+            config_close(&config);
+        }
+    }
+}
+
+/* As the released models have it, which do not say so. */
+static void a_speaker_encoder_is_the_usual(void **state)
+{
+    (void)state;
+    static const int channels[] = {512, 512, 512, 512, 1536}, taps[] = {5, 3, 3, 3, 1},
+                     dilations[] = {1, 2, 3, 4, 1};
+    json_t *as_it_is = json_deep_copy(json_object_get(files[CONFIG], SPEAKER));
+    json_object_set_new(files[CONFIG], SPEAKER, json_pack("{si}", "enc_dim", 64));
+    struct config *c = without(CONFIG, "", "no such member");
+    const struct speaker_config *s = &c->speaker;
+    assert_memory_equal(s->channels, channels, sizeof channels);
+    assert_memory_equal(s->taps, taps, sizeof taps);
+    assert_memory_equal(s->dilations, dilations, sizeof dilations);
+    assert_true(s->n_blocks == 4 && s->last_channels == 1536 && s->n_mels == 128 && s->groups == 8);
+    assert_true(s->attention_channels == 128 && s->squeeze_channels == 128);
+    assert_int_equal(c->speaker_width, 64);
+    config_close(&c);
+    json_object_set_new(files[CONFIG], SPEAKER, as_it_is);
+}
+
+static void blocks_fit_together(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *channels, *taps, *dilations;
+        int groups, mels, rate;
+        bool fit;
+    } cases[] = {
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24000, true},
+        {"[8,8,8]", "[1,3,1]", "[1,2,1]", 8, 128, 24000, true},
+        {"[8,8,8,24]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,8]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,16,8,16]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,16,16]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[4,3,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,2,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,3]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1,1]", "[1,2,3,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3,1,1]", 4, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3,1]", 3, 128, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3,1]", 4, 127, 24000, false},
+        {"[8,8,8,16]", "[5,3,3,1]", "[1,2,3,1]", 4, 128, 24001, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config *c;
+        utter_error error;
+        json_t *speaker = json_pack("{si so so so si si si si si}", "enc_dim", 64, "enc_channels",
+            json_loads(cases[i].channels, 0, NULL), "enc_kernel_sizes",
+            json_loads(cases[i].taps, 0, NULL), "enc_dilations",
+            json_loads(cases[i].dilations, 0, NULL), "enc_res2net_scale", cases[i].groups, "mel_dim",
+            cases[i].mels, "sample_rate", cases[i].rate, "enc_attention_channels", 5, "enc_se_channels",
+            6);
+        assert_non_null(speaker);
+        if ((open_with(&c, CONFIG, "", SPEAKER, speaker, &error) == UTTER_OK) != cases[i].fit) {
+            fail_msg("case %zu: \"%s\"", i, error.text);
+        }
+        assert_true(cases[i].fit || strstr(error.text, "lists that do not fit together"));
+        assert_true(!c || (c->speaker.attention_channels == 5 && c->speaker.squeeze_channels == 6));
+        config_close(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +415,8 @@ int main(void)
         cmocka_unit_test(what_is_not_said_is_the_usual),
         cmocka_unit_test(who_does_not_sample_is_greedy),
         cmocka_unit_test(numbers_that_others_give_need_not_be_said),
+        cmocka_unit_test(lists_reach_to_their_ends), cmocka_unit_test(a_speaker_encoder_is_the_usual),
+        cmocka_unit_test(blocks_fit_together),
         cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
     };
     return cmocka_run_group_tests(tests, read_files, forget_files);

@@ -131,8 +131,9 @@ static void test_memory(void **state)
 static void test_marks(void **state)
 {
     (void)state;
-    static const bool wanted[] = {false, false, false, false, true, true, false, true, true, false};
-    struct segmenter s = cut("...a b' c\" d\u2019 e\nf - g + h\u3002i (j", 1);
+    static const bool wanted[] = {
+        false, false, false, false, true, true, false, true, true, true, false};
+    struct segmenter s = cut("...a b' c\" d\u2019 e\nf - g + h\u3002i (j _ k", 1);
     assert_int_equal(s.n, sizeof wanted / sizeof *wanted);
     for (size_t i = 0; i < s.n; i++) {
         assert_int_equal(s.at[i].breathes, wanted[i]);
