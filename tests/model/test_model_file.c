@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,10 @@ static void write_file(enum dtype type)
     model_close(&model);
 }
 
-/* Who is told: what was said last, how often, and after how many times it wants no more (0: never). */
+/* Who is told: what was said last and the largest step to it, how often, and after how many times it wants no more (0:
+ * never). */
 struct told {
-    double last;
+    double last, step;
     int n, most;
 };
 
@@ -37,6 +39,7 @@ static bool tell(void *user, double done)
 {
     struct told *told = user;
     assert_true(done >= told->last && done <= 1);
+    told->step = fmax(told->step, done - told->last);
     told->last = done;
     return ++told->n != told->most;
 }
@@ -65,7 +68,7 @@ static void packing_is_told(void **state)
     char *plain = support_read_file(path, &bytes);
     struct told whole = {0};
     assert_int_equal(write_told(&whole), UTTER_OK);
-    assert_true(whole.last > 0.999 && whole.n > 100);
+    assert_true(whole.last > 0.999 && whole.n > 100 && whole.step < 0.2);
     char *again = support_read_file(path, &n_again);
     assert_int_equal(n_again, bytes);
     assert_memory_equal(again, plain, bytes);
@@ -100,6 +103,38 @@ static void same_in_16_bits(const struct weight *folder, const struct weight *fi
         assert_int_equal(
             f16_from_float(((const float *)folder->data)[i]), ((const uint16_t *)file->data)[i]);
     }
+}
+
+/* Of up to a million values, in four matrices of attention and three behind it, it stays at 8 bits. */
+static void a_small_predictor_is_not_narrowed(void **state)
+{
+    static const struct {
+        int64_t q_rows, k_rows, cols, gate_rows, gate_cols;
+        bool small;
+    } cases[] = {{1, 1, 262141, 2, 2, true}, {1, 1, 262141, 1, 5, false}, {1, 1, 262144, 0, 1, true},
+        {2, 1, 174762, 2, 1, false}, {2, 1, 174762, 1, 1, true}, {0, 0, 1, 591, 591, true},
+        {0, 0, 1, 592, 591, false}};
+    struct model *m;
+    (void)state;
+    assert_int_equal(model_open(&m, CHECKPOINT, NULL), UTTER_OK);
+    const int n_layers = m->config->predictor.n_layers, n_talker = 7 * m->config->talker.n_layers;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weight **list;
+        int n, n_narrow;
+        for (int k = 0; k < n_layers; k++) { /* all of them in the last layer */
+            struct layer_weights *l = &m->predictor.stack.layers[k];
+            const bool last = k + 1 == n_layers;
+            l->q.rows = last ? cases[i].q_rows : 0;
+            l->k.rows = last ? cases[i].k_rows : 0;
+            l->q.cols = cases[i].cols;
+            l->gate.rows = last ? cases[i].gate_rows : 0;
+            l->gate.cols = cases[i].gate_cols;
+        }
+        assert_int_equal(model_packable(m, &list, &n, &n_narrow, NULL), UTTER_OK);
+        assert_int_equal(n_narrow, cases[i].small ? n_talker : n - m->config->n_codebooks);
+        memory_free(list);
+    }
+    model_close(&m);
 }
 
 static void file_equals_folder(void **state)
@@ -373,6 +408,7 @@ static void no_memory_and_no_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_predictor_is_not_narrowed),
         cmocka_unit_test(file_equals_folder),
         cmocka_unit_test(packing_is_told),
         cmocka_unit_test(file_has_the_sampling_of_its_folder),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "weights/config.h"
@@ -407,6 +408,64 @@ static void blocks_fit_together(void **state)
     }
 }
 
+/* ---- Files that are not there ---- */
+
+/* Without its settings a model takes the usual ones; without its codec it is not whole. */
+static void files_that_lack_are_told(void **state)
+{
+    (void)state;
+    struct config *c = without(CONFIG, "", "no such member");
+    config_close(&c);
+    utter_error error = {.text = ""};
+    char wanted[512];
+    assert_int_equal(unlink(support_path("model/generation_config.json")), 0);
+    assert_int_equal(config_open(&c, support_path("model"), &error), UTTER_OK);
+    assert_true(c->max_new_tokens == 2048 && c->talker_sampling.top_k == 50);
+    config_close(&c);
+    assert_int_equal(unlink(support_path("model/speech_tokenizer/config.json")), 0);
+    assert_int_equal(config_open(&c, support_path("model"), &error), UTTER_E_FILE);
+    assert_null(c);
+    snprintf(wanted, sizeof wanted,
+        "%s/speech_tokenizer/config.json: is not there: a part of the model is missing (utter pull "
+        "brings all of a released one)",
+        support_path("model"));
+    assert_string_equal(error.text, wanted);
+}
+
+static void what_stands_in_place_of_a_model_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *content, *said;
+    } places[] = {{"nothing", NULL, "there is no such folder (check the name)"},
+        {"empty", "/", "no config.json (not a Qwen3-TTS model folder)"},
+        {"text", "Hello, this is a text.",
+            "not a folder (a model is a folder with config.json and model.safetensors)"},
+        {"nought", "", "not a folder (a model is a folder with config.json and model.safetensors)"},
+        {"cut", "GGU", "not a folder (a model is a folder with config.json and model.safetensors)"},
+        {"brief", "GGUF", "no model of this program (a GGUF file, which other programs read"},
+        {"long", "GGUF1234567890", "no model of this program (a GGUF file"},
+        {"pointer", "version https://git-lfs.github.com/spec/v1",
+            "no model of this program (a pointer"},
+        {"page", "<!DOCTYPE html>", "no model of this program (a page of the web"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct config *c;
+        utter_error error;
+        char wanted[512];
+        const char *content = places[i].content, *path = support_path(places[i].name);
+        if (content && strcmp(content, "/") == 0) {
+            assert_int_equal(mkdir(path, 0700), 0);
+        } else if (content) {
+            support_write_file(path, content, strlen(content));
+        }
+        assert_int_equal(config_open(&c, path, &error), UTTER_E_FILE);
+        assert_null(c);
+        snprintf(wanted, sizeof wanted, "%s: %s", path, places[i].said);
+        assert_int_equal(strncmp(error.text, wanted, strlen(wanted)), 0);
+        assert_int_equal(support_count_mappings(places[i].name), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,7 +475,8 @@ int main(void)
         cmocka_unit_test(who_does_not_sample_is_greedy),
         cmocka_unit_test(numbers_that_others_give_need_not_be_said),
         cmocka_unit_test(lists_reach_to_their_ends), cmocka_unit_test(a_speaker_encoder_is_the_usual),
-        cmocka_unit_test(blocks_fit_together),
+        cmocka_unit_test(blocks_fit_together), cmocka_unit_test(files_that_lack_are_told),
+        cmocka_unit_test(what_stands_in_place_of_a_model_is_told),
         cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
     };
     return cmocka_run_group_tests(tests, read_files, forget_files);
