@@ -2,6 +2,7 @@
  * Snapshots behind the door on the CPU: a lane that goes on from one cannot be told from a lane that never stopped. */
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,10 +167,15 @@ static void test_wrong_requests(void **state)
     struct model *model = open_model(MODEL);
     struct backend *b = open_backend(model, 2, 1);
     struct backend_snapshot *snapshot = NULL, *none;
+    utter_error error;
     start(b, model->config, 0, 0);
     assert_int_equal(cpu->lane_keep(b, 2, 1, false, &none, NULL), UTTER_E_ARGUMENT);
     assert_int_equal(cpu->lane_keep(b, 0, 0, false, &none, NULL), UTTER_E_ARGUMENT);
-    assert_int_equal(cpu->lane_keep(b, 0, N_ROWS + 1, false, &none, NULL), UTTER_E_ARGUMENT);
+    assert_int_equal(cpu->lane_keep(b, 0, N_ROWS + 1, false, &none, &error), UTTER_E_ARGUMENT);
+    char said[100];
+    snprintf(
+        said, sizeof said, "a snapshot of %d rows: the lane has %d, and 0 frames", N_ROWS + 1, N_ROWS);
+    assert_string_equal(error.text, said);
     assert_null(none);
     assert_int_equal(cpu->lane_keep(b, 0, N_ROWS, false, &snapshot, NULL), UTTER_OK);
     assert_int_equal(cpu->lane_resume(b, 2, snapshot, NULL), UTTER_E_ARGUMENT);

@@ -316,7 +316,11 @@ static void bad_files_are_refused(void **state)
     assert_non_null(version);
     assert_non_null(format);
     change(bytes, n, (size_t)(version - bytes) + 11, "7");
-    refused("newer");
+    refused(
+        "a model file of version 7, and this program reads 1 (it was made by a newer one: update this "
+        "program)");
+    change(bytes, n, (size_t)(version - bytes) + 11, "0");
+    refused("a model file of version 0, and this program reads 1 (make it again)");
     change(bytes, n, (size_t)(format - bytes), "other");
     refused("tensors without a model");
     change(bytes, n, n - 100, "X#");

@@ -408,6 +408,64 @@ static void blocks_fit_together(void **state)
     }
 }
 
+/* ---- What is said ---- */
+
+static json_t *languages(int n)
+{
+    json_t *list = json_object();
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%d", i);
+        json_object_set_new(list, name, json_integer(i % 1088));
+    }
+    return list;
+}
+
+/* Each number and name of a refusal at its place. */
+static void refusals_are_told_in_full(void **state)
+{
+    (void)state;
+    const struct {
+        int file;
+        const char *part, *key;
+        json_t *value;
+        const char *said;
+    } cases[] = {
+        {CONFIG, TALKER, "num_key_value_heads", json_integer(3),
+            "config.json: talker_config: 4 heads do not divide over 3 key-value heads"},
+        {CONFIG, TALKER, "codec_language_id", languages(4096), ""},
+        {CONFIG, TALKER, "codec_language_id", languages(4097),
+            "config.json: codec_language_id has 4097 entries, more than 4096"},
+        {CONFIG, TALKER "/codec_language_id", "german", json_integer(1088),
+            "config.json: codec_language_id: the id of \"german\" is not in 0..1087"},
+        {CONFIG, PREDICTOR, "num_code_groups", json_integer(15),
+            "config.json: code_predictor_config: num_code_groups is 15, the talker's is 16"},
+        {CODEC, DECODER, "upsample_rates", json_array(),
+            "speech_tokenizer/config.json: decoder_config: upsample_rates has 0 entries, not 1..8"},
+        {CODEC, DECODER, "upsample_rates", json_pack("[ii]", 8, 65),
+            "speech_tokenizer/config.json: decoder_config: upsample_rates[1] is not a factor in 1..64"},
+        {CODEC, "", "input_sample_rate", json_integer(16000),
+            "speech_tokenizer/config.json: encoder_config: 16 codebooks of 64 codes, 1920 samples a "
+            "frame "
+            "at 16000 Hz; the decoder has 16 of 64, 1920 at 24000 Hz"},
+        {CODEC, ENCODER, "num_filters", json_integer(5),
+            "speech_tokenizer/config.json: encoder_config: num_filters 5 does not divide by compress "
+            "2, or "
+            "grows too wide"},
+        {CODEC, "", "decode_upsample_rate", json_integer(1921),
+            "speech_tokenizer/config.json: decode_upsample_rate is 1921, the decoder's factors make "
+            "1920"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config *c;
+        utter_error error;
+        open_with(&c, cases[i].file, cases[i].part, cases[i].key, cases[i].value, &error);
+        assert_string_equal(error.text, cases[i].said);
+        assert_true((c != NULL) == !cases[i].said[0]);
+        config_close(&c);
+    }
+}
+
 /* ---- Files that are not there ---- */
 
 /* Without its settings a model takes the usual ones; without its codec it is not whole. */
@@ -475,7 +533,8 @@ int main(void)
         cmocka_unit_test(who_does_not_sample_is_greedy),
         cmocka_unit_test(numbers_that_others_give_need_not_be_said),
         cmocka_unit_test(lists_reach_to_their_ends), cmocka_unit_test(a_speaker_encoder_is_the_usual),
-        cmocka_unit_test(blocks_fit_together), cmocka_unit_test(files_that_lack_are_told),
+        cmocka_unit_test(blocks_fit_together), cmocka_unit_test(refusals_are_told_in_full),
+        cmocka_unit_test(files_that_lack_are_told),
         cmocka_unit_test(what_stands_in_place_of_a_model_is_told),
         cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
     };
