@@ -307,6 +307,35 @@ static void the_codec_must_be_the_talkers(void **state)
     assert_non_null(strstr(error.text, "head_dim 33 is odd"));
 }
 
+/* Up to 8 factors of up to 64, and with the two of 2 behind them a frame of up to a million samples. */
+static void factors_reach_to_their_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rates, *said; /* NULL: what is wrong is that others do not fit to them */
+    } cases[] = {
+        {"[64,64,64]", NULL},
+        {"[64,64,64,2]", "upsampling_ratios[1] is not a factor in 1..64"},
+        {"[64,64,64,64]", "upsample_rates[3] is not a factor in 1..64"},
+        {"[1]", NULL},
+        {"[0]", "upsample_rates[0] is not a factor in 1..64"},
+        {"[8,65]", "upsample_rates[1] is not a factor in 1..64"},
+        {"[8,2.0]", "upsample_rates[1] is not a factor in 1..64"},
+        {"[1,1,1,1,1,1,1,1]", NULL},
+        {"[1,1,1,1,1,1,1,1,1]", "upsample_rates has 9 entries, not 1..8"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config *c;
+        utter_error error;
+        json_t *rates = json_loads(cases[i].rates, 0, NULL);
+        assert_int_not_equal(open_with(&c, CODEC, DECODER, "upsample_rates", rates, &error), UTTER_OK);
+        const bool is_told = strstr(error.text, "factor in") || strstr(error.text, "entries");
+        if (cases[i].said ? !strstr(error.text, cases[i].said) : is_told) {
+            fail_msg("%s: \"%s\"", cases[i].rates, error.text);
+        }
+    }
+}
+
 /* ---- The speaker encoder ---- */
 
 /* Each list has 3 numbers at least, as many as there may be blocks at most, and each number a range. */
@@ -532,9 +561,9 @@ int main(void)
         cmocka_unit_test(what_is_not_said_is_the_usual),
         cmocka_unit_test(who_does_not_sample_is_greedy),
         cmocka_unit_test(numbers_that_others_give_need_not_be_said),
-        cmocka_unit_test(lists_reach_to_their_ends), cmocka_unit_test(a_speaker_encoder_is_the_usual),
-        cmocka_unit_test(blocks_fit_together), cmocka_unit_test(refusals_are_told_in_full),
-        cmocka_unit_test(files_that_lack_are_told),
+        cmocka_unit_test(factors_reach_to_their_ends), cmocka_unit_test(lists_reach_to_their_ends),
+        cmocka_unit_test(a_speaker_encoder_is_the_usual), cmocka_unit_test(blocks_fit_together),
+        cmocka_unit_test(refusals_are_told_in_full), cmocka_unit_test(files_that_lack_are_told),
         cmocka_unit_test(what_stands_in_place_of_a_model_is_told),
         cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
     };
