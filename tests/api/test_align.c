@@ -129,6 +129,19 @@ static void all_heads_are_ranked(void **state)
     assert_int_equal(model->engine.context.learning.rank.n, 0);
 }
 
+/* A caller of before there were words has shorter options, and his model speaks with words for this all the same. */
+static void older_options_do(void **state)
+{
+    utter_stream_options o = short_speech();
+    utter_head *heads;
+    size_t n;
+    (void)state;
+    o.size = offsetof(utter_stream_options, words);
+    assert_int_equal(utter_model_align_heads(model, &o, TEXTS, 2, NULL, &heads, &n, NULL), UTTER_OK);
+    assert_true(heads[0].score > 0);
+    utter_memory_free(heads);
+}
+
 static void memory_that_is_missing_is_told(void **state)
 {
     const utter_stream_options o = short_speech();
@@ -159,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_model_that_speaks_is_left_alone),
         cmocka_unit_test(a_text_that_fails_ends_it),
         cmocka_unit_test(all_heads_are_ranked),
+        cmocka_unit_test(older_options_do),
         cmocka_unit_test(memory_that_is_missing_is_told),
     };
     return cmocka_run_group_tests_name("heads", tests, open_model, close_model);

@@ -45,6 +45,9 @@ static void test_a_driver_that_is_not_used_is_told(void **state)
     assert_non_null(strstr(said, "the cpu speaks: "));
     open_on("cpu");
     assert_string_equal(said, "");
+    support_stand_in("/sys/module/nvidia/version", "/nowhere"); /* no driver: nothing is missed */
+    open_on("auto");
+    assert_null(strstr(said, "NVIDIA's driver is here"));
     support_stand_in(NULL, NULL);
     unlink(version);
 }

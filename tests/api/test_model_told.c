@@ -2,6 +2,7 @@
  * What a model is opened with reaches the engine, and what it tells of itself is what the engine has. */
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,6 +115,46 @@ static void a_repository_is_opened_and_packed(void **state)
     utter_model_close(&model);
 }
 
+static char said[256];
+
+static void keep_line(void *user, const char *line)
+{
+    assert_ptr_equal(user, said);
+    snprintf(said, sizeof said, "%s", line);
+}
+
+/* What a model cannot do for a stream its log says, and what is known of a stream's words its numbers. */
+static void a_stream_is_told_of(void **state)
+{
+    utter_model *model;
+    utter_model_options o;
+    utter_stream_options v;
+    utter_stream *stream;
+    utter_stream_stats stats = {.size = sizeof stats};
+    (void)state;
+    utter_model_options_init(&o);
+    o.n_threads = 1;
+    o.device = "cpu";
+    o.log = keep_line;
+    o.log_user = said;
+    o.cache = "/nowhere/heads";
+    assert_int_equal(utter_model_open(&model, SMALL, &o, NULL), UTTER_OK);
+    assert_string_equal(said, "");
+    assert_string_equal(model->engine.context.learning.folder, "/nowhere/heads");
+    utter_stream_options_init(&v, model);
+    for (int i = 0; i < 2; i++) {
+        v.instruct = i ? "Speak calmly." : NULL;
+        v.words = i;
+        assert_int_equal(utter_stream_open(&stream, model, &v, NULL), UTTER_OK);
+        assert_string_equal(
+            said, i ? "this model takes no instructions; the instruction was left out" : "");
+        assert_int_equal(utter_stream_get_stats(stream, &stats), UTTER_OK);
+        assert_int_equal(stats.words_approximate, i); /* no head is known yet */
+        utter_stream_free(&stream);
+    }
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +162,7 @@ int main(void)
         cmocka_unit_test(numbers_are_those_of_the_engine),
         cmocka_unit_test(weights_are_as_they_are_asked_for),
         cmocka_unit_test(a_repository_is_opened_and_packed),
+        cmocka_unit_test(a_stream_is_told_of),
     };
     return cmocka_run_group_tests_name("told", tests, NULL, NULL);
 }

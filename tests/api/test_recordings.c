@@ -235,6 +235,26 @@ static void clone_options_have_bounds(void **state)
     utter_model_close(&model);
 }
 
+/* That a model cannot hear what a transcript is for is told before the file is looked for. */
+static void what_cannot_be_heard_is_not_read(void **state)
+{
+    (void)state;
+    utter_model *model = open_model(BASE);
+    struct model *parts = model->engine.context.model;
+    utter_clone_options o;
+    utter_voice *voice;
+    utter_error error;
+    utter_clone_options_init(&o);
+    parts->has_encoder = false;
+    for (int i = 0; i < 2; i++) {
+        o.transcript = i ? "Hello." : NULL;
+        assert_int_equal(utter_voice_clone(&voice, model, "/nowhere.wav", &o, NULL, &error),
+            i ? UTTER_E_ARGUMENT : UTTER_E_FILE);
+    }
+    parts->has_encoder = true;
+    utter_model_close(&model);
+}
+
 static void clones_need_their_arguments(void **state)
 {
     (void)state;
@@ -479,6 +499,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_file_is_heard),
         cmocka_unit_test(a_file_with_too_little_is_refused),
         cmocka_unit_test(clone_options_have_bounds),
+        cmocka_unit_test(what_cannot_be_heard_is_not_read),
         cmocka_unit_test(clones_need_their_arguments),
         cmocka_unit_test(a_file_becomes_codes),
         cmocka_unit_test(a_mixture_tells_its_parts),
