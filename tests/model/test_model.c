@@ -350,6 +350,31 @@ static void missing_memory_is_noted(void **state)
     }
 }
 
+/* What was learnt of heads is kept by the matrices that make them: each of them counts, and each in its place. */
+static void heads_are_known_by_their_matrices(void **state)
+{
+    (void)state;
+    struct model *m, *other;
+    assert_int_equal(model_open(&m, "build/checkpoints/tiny17-custom_voice", NULL), UTTER_OK);
+    assert_int_equal(model_open(&other, "build/checkpoints/tiny06-base", NULL), UTTER_OK);
+    const uint64_t known = model_heads_fingerprint(m);
+    assert_int_equal(model_heads_fingerprint(m), known);
+    assert_true(model_heads_fingerprint(other) != known);
+    const int n_layers = m->config->talker.n_layers;
+    for (int i = 0; i < 2 * n_layers; i++) {
+        struct layer_weights *l = &m->talker.stack.layers[i / 2];
+        struct weight *w = i % 2 ? &l->k : &l->q, right = *w;
+        void *wrong = calloc(1, matrix_bytes(w));
+        w->data = wrong;
+        assert_true(model_heads_fingerprint(m) != known);
+        *w = right;
+        free(wrong);
+    }
+    assert_int_equal(model_heads_fingerprint(m), known);
+    model_close(&other);
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +391,7 @@ int main(void)
         cmocka_unit_test(missing_memory_is_noted),
         cmocka_unit_test(a_row_is_read_in_every_type),
         cmocka_unit_test(ids_that_are_never_chosen),
+        cmocka_unit_test(heads_are_known_by_their_matrices),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }
