@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The commands of utter job, one after the other as people type them: what they print, what they count, and the exit
  * codes that scripts go by. With a small model, a queue and results in folders. */
-#include <limits.h>
-#include <sys/stat.h>
-
-#include "cli/options.h"
 #include "cli/speak/saying.h"
 #include "job/queue.h"
 #include "job/results.h"
-#include "tests/cli/heard.h"
+#include "tests/cli/typed.h"
 
 /* Two frames of every text, which are enough for the first two. */
 #define MODEL "build/checkpoints/eos-first"
@@ -17,71 +13,10 @@
     "{\"id\":\"one\",\"text\":\"Hi.\"}\n{\"id\":\"two\",\"text\":\"Ho.\",\"format\":\"wav\"}\n"        \
     "{\"id\":\"deep/three\",\"text\":\"" LONG LONG LONG "\"}\n"
 
-static struct invocation typed;
-static char said[8192], *printed;
-
 static int start(void **state)
 {
-    (void)state;
     support_write_file(support_path("lines"), LINES, sizeof LINES - 1);
-    return setenv("XDG_CACHE_HOME", support_folder(), 1) ||
-           setenv("XDG_DATA_HOME", support_folder(), 1);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    free(printed);
-    free(typed.words);
-    return 0;
-}
-
-/* The exit code of a command; each @ in what is typed is the folder of this test. */
-static int run(unsigned command, const char *words)
-{
-    static char kept[8 * PATH_MAX];
-    static char *arguments[32];
-    size_t length = 0, i = 0;
-    int n = 0;
-    kept[0] = 0;
-    for (const char *c = words; *c; c++) {
-        length += (size_t)snprintf(kept + length, sizeof kept - length, *c == '@' ? "%s/" : "%.1s",
-            *c == '@' ? support_folder() : c);
-    }
-    for (char *word = strtok(kept, " "); word; word = strtok(NULL, " ")) {
-        arguments[n++] = word;
-    }
-    while (command_table[i].bit != command) {
-        assert_true(++i < n_commands);
-    }
-    free(typed.words);
-    assert_true(options_parse(&typed, &command_table[i], n, arguments));
-    free(printed);
-    heard_begin();
-    printed_begin("printed");
-    int code = command_table[i].run(&typed);
-    printed = printed_end("printed");
-    snprintf(said, sizeof said, "%s", heard_end());
-    return code;
-}
-
-static void assert_run(
-    unsigned command, const char *words, int code, const char *prints, const char *says)
-{
-    assert_int_equal(run(command, words), code);
-    assert_string_equal(said, says);
-    assert_string_equal(printed, prints);
-}
-
-/* A number in what was printed as JSON, in the object of that name or, without one, in all. */
-static double number(const char *object, const char *name)
-{
-    json_t *all = json_loads(printed, 0, NULL);
-    const json_t *found = json_object_get(object ? json_object_get(all, object) : all, name);
-    assert_true(json_is_number(found));
-    double value = json_number_value(found);
-    json_decref(all);
-    return value;
+    return typed_start(state);
 }
 
 /* "results: " and these counts were printed, with the seconds of speech behind them. */
@@ -90,9 +25,9 @@ static void assert_counts(const char *counts)
     char head[256];
     double seconds = 0;
     int end = 0, n = snprintf(head, sizeof head, "results: %s; ", counts);
-    assert_int_equal(strncmp(printed, head, (size_t)n), 0);
-    sscanf(printed + n, "%lf s of speech%n", &seconds, &end);
-    assert_string_equal(printed + n + end, "\n");
+    assert_int_equal(strncmp(typed_printed, head, (size_t)n), 0);
+    sscanf(typed_printed + n, "%lf s of speech%n", &seconds, &end);
+    assert_string_equal(typed_printed + n + end, "\n");
     assert_true(seconds > 0.3 && seconds < 5);
 }
 
@@ -134,7 +69,7 @@ static void what_a_command_lacks_is_told(void **state)
             "utter: --seed: a line's is 9223372036854775807 at most\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_run(rows[i].command, rows[i].words, 1, "", rows[i].says);
+        typed_assert(rows[i].command, rows[i].words, 1, "", rows[i].says);
     }
     assert_int_not_equal(access(support_path("queue"), F_OK), 0);
     assert_int_not_equal(access(support_path("results"), F_OK), 0);
@@ -162,38 +97,39 @@ static void fail_first_line(void)
 static void lines_are_submitted_and_made(void **state)
 {
     (void)state;
-    assert_run(COMMAND_JOB_SUBMIT, "@lines" QUEUE RESULTS WITH_MODEL, 0,
+    typed_assert(COMMAND_JOB_SUBMIT, "@lines" QUEUE RESULTS WITH_MODEL, 0,
         "3 lines: 0 have a result, 3 are submitted\n", "");
-    assert_run(COMMAND_JOB_STATUS, QUEUE, 0,
+    typed_assert(COMMAND_JOB_STATUS, QUEUE, 0,
         "queue: 3 lines wait, 0 are being made\n       0 are done, 0 failed\n", "");
     fail_first_line();
     /* What was made lacks words in one. */
-    assert_int_equal(
-        run(COMMAND_JOB_WORK, "--until-empty --device cpu --threads 1 --json" QUEUE RESULTS WITH_MODEL),
+    assert_int_equal(typed_run(COMMAND_JOB_WORK,
+                         "--until-empty --device cpu --threads 1 --json" QUEUE RESULTS WITH_MODEL),
         EXIT_NOT_WHOLE);
-    assert_string_equal(said, "");
+    assert_string_equal(typed_said, "");
     static const struct {
         const char *name;
         int value;
     } made[] = {
         {"made", 2}, {"found", 0}, {"failed", 0}, {"again", 0}, {"given_back", 0}, {"not_whole", 1}};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
-        assert_true(number(NULL, made[i].name) == made[i].value);
+        assert_true(typed_number(NULL, made[i].name) == made[i].value);
     }
-    assert_true(number(NULL, "seconds") > 0.32 && number(NULL, "seconds") < 5);
-    assert_true(number(NULL, "took_s") > 0);
+    assert_true(typed_number(NULL, "seconds") > 0.32 && typed_number(NULL, "seconds") < 5);
+    assert_true(typed_number(NULL, "took_s") > 0);
     /* Nothing is left to make, and that is no fault. */
     assert_int_equal(
-        run(COMMAND_JOB_WORK, "--until-empty --device cpu --threads 1" QUEUE RESULTS WITH_MODEL), 0);
-    assert_string_equal(said,
+        typed_run(COMMAND_JOB_WORK, "--until-empty --device cpu --threads 1" QUEUE RESULTS WITH_MODEL),
+        0);
+    assert_string_equal(typed_said,
         "utter: note: 0 lines were made, 0.0 s of speech, 0.00 x real time; 0 had a "
         "result, 0 failed\n");
-    assert_run(COMMAND_JOB_STATUS, QUEUE, 0,
+    typed_assert(COMMAND_JOB_STATUS, QUEUE, 0,
         "queue: 0 lines wait, 0 are being made\n       2 are done, 1 failed\n", "");
-    assert_int_equal(run(COMMAND_JOB_STATUS, "@lines" RESULTS WITH_MODEL), 0);
+    assert_int_equal(typed_run(COMMAND_JOB_STATUS, "@lines" RESULTS WITH_MODEL), 0);
     assert_counts("2 of 3 lines are done, 1 of them not whole; 1 failed, 0 missing");
-    assert_string_equal(said, "");
-    assert_int_equal(run(COMMAND_JOB_STATUS, "@lines --json" QUEUE RESULTS WITH_MODEL), 0);
+    assert_string_equal(typed_said, "");
+    assert_int_equal(typed_run(COMMAND_JOB_STATUS, "@lines --json" QUEUE RESULTS WITH_MODEL), 0);
     static const struct {
         const char *object, *name;
         int value;
@@ -201,7 +137,7 @@ static void lines_are_submitted_and_made(void **state)
         {"queue", "failed", 1}, {"results", "lines", 3}, {"results", "done", 2},
         {"results", "not_whole", 1}, {"results", "failed", 1}, {"results", "missing", 0}};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
-        assert_true(number(there[i].object, there[i].name) == there[i].value);
+        assert_true(typed_number(there[i].object, there[i].name) == there[i].value);
     }
 }
 
@@ -209,27 +145,29 @@ static void lines_are_submitted_and_made(void **state)
 static void what_failed_may_be_tried_again(void **state)
 {
     (void)state;
-    assert_run(COMMAND_JOB_SUBMIT, "@lines" QUEUE RESULTS WITH_MODEL, 0,
+    typed_assert(COMMAND_JOB_SUBMIT, "@lines" QUEUE RESULTS WITH_MODEL, 0,
         "3 lines: 2 have a result, 0 are submitted\n",
         "utter: note: 1 lines have failed (utter job retry tries them again)\n");
-    assert_run(COMMAND_JOB_SUBMIT, "@lines -q" QUEUE RESULTS WITH_MODEL, 0,
+    typed_assert(COMMAND_JOB_SUBMIT, "@lines -q" QUEUE RESULTS WITH_MODEL, 0,
         "3 lines: 2 have a result, 0 are submitted\n", "");
-    assert_int_equal(run(COMMAND_JOB_COLLECT, "@lines -o @out" RESULTS WITH_MODEL), EXIT_NOT_WHOLE);
+    assert_int_equal(
+        typed_run(COMMAND_JOB_COLLECT, "@lines -o @out" RESULTS WITH_MODEL), EXIT_NOT_WHOLE);
     assert_counts("2 of 3 lines are done, 1 of them not whole; 1 failed, 0 missing");
-    assert_string_equal(said, "");
+    assert_string_equal(typed_said, "");
     assert_int_not_equal(access(support_path("out/one.flac"), F_OK), 0);
     assert_int_equal(access(support_path("out/two.wav"), F_OK), 0);
     assert_int_equal(access(support_path("out/deep/three.flac"), F_OK), 0);
     assert_int_equal(access(support_path("out/results.jsonl"), F_OK), 0);
-    assert_int_equal(run(COMMAND_JOB_RETRY, "@lines --json" QUEUE RESULTS WITH_MODEL), 0);
-    assert_true(number(NULL, "lines") == 3 && number(NULL, "done") == 2);
-    assert_true(number(NULL, "submitted") == 1 && number(NULL, "not_whole") == 1);
+    assert_int_equal(typed_run(COMMAND_JOB_RETRY, "@lines --json" QUEUE RESULTS WITH_MODEL), 0);
+    assert_true(typed_number(NULL, "lines") == 3 && typed_number(NULL, "done") == 2);
+    assert_true(typed_number(NULL, "submitted") == 1 && typed_number(NULL, "not_whole") == 1);
     assert_int_equal(
-        run(COMMAND_JOB_WORK, "--until-empty --device cpu --threads 1" QUEUE RESULTS WITH_MODEL), 0);
-    assert_int_equal(strncmp(said, "utter: note: 1 lines were made, 0.2 s of speech, ", 48), 0);
+        typed_run(COMMAND_JOB_WORK, "--until-empty --device cpu --threads 1" QUEUE RESULTS WITH_MODEL),
+        0);
+    assert_int_equal(strncmp(typed_said, "utter: note: 1 lines were made, 0.2 s of speech, ", 48), 0);
     assert_int_equal(
-        run(COMMAND_JOB_COLLECT, "@lines -o @out --json" RESULTS WITH_MODEL), EXIT_NOT_WHOLE);
-    assert_true(number(NULL, "done") == 3 && number(NULL, "failed") == 0);
+        typed_run(COMMAND_JOB_COLLECT, "@lines -o @out --json" RESULTS WITH_MODEL), EXIT_NOT_WHOLE);
+    assert_true(typed_number(NULL, "done") == 3 && typed_number(NULL, "failed") == 0);
     assert_int_equal(access(support_path("out/one.flac"), F_OK), 0);
 }
 
@@ -242,20 +180,22 @@ static void results_are_those_of_the_options(void **state)
     static const char why[] =
         "utter: note: there is no result of any line: the model, its weights and the options of the "
         "lines are to be those of utter job submit\n";
-    assert_run(
+    typed_assert(
         COMMAND_JOB_COLLECT, "@lines -o @none --seed 1" RESULTS WITH_MODEL, EXIT_NOT_WHOLE, none, why);
-    assert_run(COMMAND_JOB_COLLECT, "@lines -o @none --weights q8" RESULTS WITH_MODEL, EXIT_NOT_WHOLE,
+    typed_assert(COMMAND_JOB_COLLECT, "@lines -o @none --weights q8" RESULTS WITH_MODEL, EXIT_NOT_WHOLE,
         none, why);
-    assert_run(COMMAND_JOB_COLLECT, "@lines -q -o @none -l german" RESULTS WITH_MODEL, EXIT_NOT_WHOLE,
+    typed_assert(COMMAND_JOB_COLLECT, "@lines -q -o @none -l german" RESULTS WITH_MODEL, EXIT_NOT_WHOLE,
         none, "");
-    assert_run(COMMAND_JOB_STATUS, "@lines --markup tags" RESULTS WITH_MODEL, 0, none, "");
+    typed_assert(COMMAND_JOB_STATUS, "@lines --markup tags" RESULTS WITH_MODEL, 0, none, "");
     /* One that was not given is as it was submitted. */
-    assert_int_equal(run(COMMAND_JOB_STATUS, "@lines --seed 0 -l auto --quick" RESULTS WITH_MODEL), 0);
+    assert_int_equal(
+        typed_run(COMMAND_JOB_STATUS, "@lines --seed 0 -l auto --quick" RESULTS WITH_MODEL), 0);
     assert_counts("3 of 3 lines are done, 1 of them not whole; 0 failed, 0 missing");
-    assert_int_equal(run(COMMAND_JOB_SUBMIT, "@lines -l tlh" QUEUE RESULTS WITH_MODEL), 1);
-    assert_non_null(strstr(said, "line 1: unknown language \"tlh\" (utter info lists the model's)\n"));
-    assert_int_equal(run(COMMAND_JOB_STATUS, "@lines --results @nothing" WITH_MODEL), 1);
-    assert_int_equal(run(COMMAND_JOB_STATUS, "--queue @nothing"), 1);
+    assert_int_equal(typed_run(COMMAND_JOB_SUBMIT, "@lines -l tlh" QUEUE RESULTS WITH_MODEL), 1);
+    assert_non_null(
+        strstr(typed_said, "line 1: unknown language \"tlh\" (utter info lists the model's)\n"));
+    assert_int_equal(typed_run(COMMAND_JOB_STATUS, "@lines --results @nothing" WITH_MODEL), 1);
+    assert_int_equal(typed_run(COMMAND_JOB_STATUS, "--queue @nothing"), 1);
 }
 
 int main(void)
@@ -266,5 +206,5 @@ int main(void)
         cmocka_unit_test(what_failed_may_be_tried_again),
         cmocka_unit_test(results_are_those_of_the_options),
     };
-    return cmocka_run_group_tests_name("job_commands", tests, start, end);
+    return cmocka_run_group_tests_name("job_commands", tests, start, typed_end);
 }

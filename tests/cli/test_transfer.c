@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files over HTTP from a server that a thread poses: what is asked for, and what its answers mean to who may ask again.
  * And where the hub is, by the environment. */
-#include "tests/support.h"
-
-#include <dlfcn.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "base/error.h"
 #include "cli/model/hub_place.h"
 #include "cli/model/transfer.h"
+#include "tests/cli/posed_server.h"
 
 /* ---- The server ---- */
 
 enum { N_KEPT = 2 };
 
 static struct {
-    int listener, port;
-    pthread_t thread;
     char url[64];
     pthread_mutex_t lock; /* of what follows */
     /* Of the first request and of all later ones. */
@@ -31,71 +19,23 @@ static struct {
     int n_asked;
 } posed = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void answer_one(int fd)
+static const char *answer(const char *request, size_t *bytes)
 {
-    char request[2048];
-    size_t n = 0;
-    do {
-        ssize_t got = recv(fd, request + n, sizeof request - 1 - n, 0);
-        if (got <= 0) {
-            return;
-        }
-        request[n += (size_t)got] = 0;
-    } while (!strstr(request, "\r\n\r\n"));
     pthread_mutex_lock(&posed.lock);
     int i = posed.n_asked++ > 0;
     const char *answer = posed.answers[i];
-    memcpy(posed.asked[i], request, n + 1);
+    snprintf(posed.asked[i], sizeof posed.asked[i], "%s", request);
     pthread_mutex_unlock(&posed.lock);
-    for (size_t left = strlen(answer); left > 0;) {
-        ssize_t sent = send(fd, answer, left, MSG_NOSIGNAL);
-        if (sent <= 0) {
-            return;
-        }
-        answer += sent;
-        left -= (size_t)sent;
-    }
-}
-
-static void *serve(void *unused)
-{
-    for (int fd; (fd = accept(posed.listener, NULL, NULL)) >= 0;) {
-        answer_one(fd);
-        close(fd);
-    }
-    return unused;
-}
-
-/* A port of this machine alone. */
-static int take_port(int *listener)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return bind(*listener, (struct sockaddr *)&at, size) == 0 &&
-                   getsockname(*listener, (struct sockaddr *)&at, &size) == 0
-               ? ntohs(at.sin_port)
-               : 0;
+    *bytes = strlen(answer);
+    return answer;
 }
 
 static int start(void **state)
 {
     (void)state;
-    posed.port = take_port(&posed.listener);
-    if (!posed.port || listen(posed.listener, 8) != 0) {
-        return -1;
-    }
-    snprintf(posed.url, sizeof posed.url, "http://127.0.0.1:%d/file", posed.port);
-    return setenv("no_proxy", "*", 1) || pthread_create(&posed.thread, NULL, serve, NULL);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    shutdown(posed.listener, SHUT_RDWR);
-    pthread_join(posed.thread, NULL);
-    close(posed.listener);
-    return 0;
+    int failed = server_start(answer);
+    snprintf(posed.url, sizeof posed.url, "http://127.0.0.1:%d/file", server.port);
+    return failed;
 }
 
 static void pose(const char *first, const char *later)
@@ -141,16 +81,10 @@ static bool alive(void *user)
     return !got.stopped;
 }
 
-/* Where there is no libcurl, nothing can be asked for. */
-static bool has_curl(void)
-{
-    return dlopen("libcurl.so.4", RTLD_NOW) || dlopen("libcurl-gnutls.so.4", RTLD_NOW);
-}
-
 static void open_transfer(const char *token)
 {
     utter_status status = transfer_open(&transfer, token, alive, &posed, &why);
-    if (status == UTTER_E_DEVICE && !has_curl()) {
+    if (status == UTTER_E_DEVICE && !server_can_be_asked()) {
         assert_null(transfer);
         skip();
     }
@@ -248,7 +182,7 @@ static void what_ends_early_may_go_on_later(void **state)
     assert_true(strlen(why.text) > strlen(wanted));
     assert_string_equal(got.bytes, "body");
     /* Nobody listens there; and what can never be. */
-    int port = take_port(&quiet);
+    int port = server_take_port(&quiet);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
     assert_int_equal(get(url, 0), UTTER_AGAIN);
     assert_int_equal(strncmp(why.text, url, strlen(url)), 0);
@@ -319,7 +253,7 @@ static void a_redirect_is_followed_without_the_token(void **state)
     /* Another host is not told who asks. */
     snprintf(elsewhere, sizeof elsewhere,
         "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: http://localhost:%d/other\r\n\r\n",
-        posed.port);
+        server.port);
     pose(elsewhere, ANSWER("200 OK"));
     assert_int_equal(get(posed.url, 0), UTTER_OK);
     assert_int_equal(posed.n_asked, 2);
@@ -444,5 +378,5 @@ int main(void)
         cmocka_unit_test(a_token_is_a_variable_or_a_line),
         cmocka_unit_test(the_hub_may_have_a_mirror),
     };
-    return cmocka_run_group_tests_name("transfer", tests, start, end);
+    return cmocka_run_group_tests_name("transfer", tests, start, server_end);
 }
