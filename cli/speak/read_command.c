@@ -311,7 +311,8 @@ static int speak_book(struct run *r)
 
 int command_read(const struct invocation *invocation)
 {
-    struct run run = {.invocation = invocation, .settings = &invocation->settings};
+    struct run run = {
+        .invocation = invocation, .settings = &invocation->settings, .plan.store.manifest = -1};
     utter_error error = {0};
     int code = check_settings(run.settings);
     if (code == 0) {
