@@ -230,6 +230,17 @@ static void an_assistant_is_given_sound(void **state)
         json_string_value(json_object_get(json_array_get(content_of(answer, false), 0), "text"));
     assert_string_equal(text + strspn(text, "0123456789."), missing);
     json_decref(answer);
+    char request[PATH_MAX + 1024];
+    snprintf(request, sizeof request,
+        "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"speak\","
+        "\"arguments\":{\"text\":\"" LONG LONG LONG "\",\"file\":\"%s\"}}}\n",
+        support_path("broken.wav"));
+    send_text(request);
+    answer = hear(3);
+    text = json_string_value(json_object_get(json_array_get(content_of(answer, false), 0), "text"));
+    assert_string_equal(
+        text + strspn(text, "0123456789."), " s of speech, written; some words may be missing");
+    json_decref(answer);
     assert_int_equal(end_program(""), 0);
 }
 

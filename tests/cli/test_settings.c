@@ -145,6 +145,34 @@ static void numbers_have_bounds(void **state)
     assert_true(now.settings.volume.given && now.settings.volume.number == 0);
 }
 
+/* Each has a place of its own. */
+static void what_a_model_samples_by_is_kept_apart(void **state)
+{
+    (void)state;
+    char words[1024] = "", value[64];
+    for (int i = 0; i < parameter_count; i++) {
+        const struct parameter *p = &parameter_table[i];
+        size_t n = strlen(words);
+        snprintf(value, sizeof value, p->integer ? "%d" : "0.%d", i + 1);
+        snprintf(words + n, sizeof words - n, " --%s %s", p->option, value);
+    }
+    good(COMMAND_SAY, words);
+    for (int i = 0; i < parameter_count; i++) {
+        const struct setting *s = &now.settings.sampling[i];
+        assert_true(s->given);
+        if (parameter_table[i].integer) {
+            assert_int_equal(s->integer, i + 1);
+        } else {
+            snprintf(value, sizeof value, "0.%d", i + 1);
+            assert_true(s->number == strtod(value, NULL));
+        }
+    }
+    good(COMMAND_SAY, "a");
+    for (int i = 0; i < parameter_count; i++) {
+        assert_false(now.settings.sampling[i].given);
+    }
+}
+
 static void what_is_no_option_is_told(void **state)
 {
     (void)state;
@@ -328,6 +356,39 @@ static void a_line_of_the_file_that_is_wrong_is_told(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* Somebody who may not read it, as where HOME is another's. */
+static void be_a_stranger(void)
+{
+    static const char *const words[] = {"-q a", "a", "a"};
+    if (getuid() == 0 && (setgid(1) != 0 || setuid(1) != 0)) {
+        _exit(1);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!parse(COMMAND_SAY, words[i]) || defaults_apply(&now) != 0 || now.settings.model.text) {
+            _exit(1);
+        }
+        fprintf(stderr, "%zu\n", i);
+    }
+}
+
+static void a_file_of_somebody_else_chooses_nothing(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], said[PATH_MAX + 256];
+    snprintf(path, sizeof path, "%s", support_path("config/utter/config"));
+    write_config("model = m1\n");
+    assert_int_equal(chmod(path, 0), 0);
+    heard_begin();
+    int end = support_child_end(be_a_stranger);
+    snprintf(said, sizeof said,
+        "0\nutter: note: %s: cannot read: Permission denied (it chooses no model, voice or "
+        "device)\n1\n2",
+        path);
+    heard_assert(said);
+    assert_int_equal(end, 0);
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
 static void folders_are_the_users(void **state)
 {
     (void)state;
@@ -399,6 +460,8 @@ static void a_server_reads_a_file_then_variables_then_what_was_typed(void **stat
     /* Who asks for help gets it, whatever is wrong. */
     good(COMMAND_SERVE, "--help");
     good(COMMAND_SERVE, "-h");
+    good(COMMAND_SERVE, "--help --config none");
+    good(COMMAND_SERVE, "--config none --help");
     static const char *const names[] = {"PORT", "API_KEY_FILE", "QUEUE", "QUIET", "HELP", "CONFIG"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(typed, sizeof typed, "UTTER_SERVE_%s", names[i]);
@@ -450,6 +513,19 @@ static void a_line_of_a_servers_file_that_is_wrong_is_told(void **state)
     snprintf(
         why, sizeof why, "utter: %s: cannot read: No such file or directory", support_path("none"));
     refused(COMMAND_SERVE, text, why);
+    free(now.words);
+    now.words = NULL;
+}
+
+static void what_is_no_option_and_what_is_for_all_commands(void **state)
+{
+    (void)state;
+    /* Words behind -- are no options. */
+    write_serve("");
+    refused(COMMAND_SERVE, "-- --config none",
+        "utter: serve: '--config' is one argument too many (utter serve --help)");
+    refused(COMMAND_SERVE, "-- --help",
+        "utter: serve: '--help' is one argument too many (utter serve --help)");
     /* A variable for every command comes before the file. */
     write_serve("device = cpu\nmodel = of-file\n");
     good(COMMAND_SERVE, "");
@@ -466,9 +542,11 @@ static void a_line_of_a_servers_file_that_is_wrong_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_of_somebody_else_chooses_nothing), /* before any other has chosen */
         cmocka_unit_test(options_are_read_in_every_way_of_writing),
         cmocka_unit_test(what_nobody_types_is_the_tables),
         cmocka_unit_test(numbers_have_bounds),
+        cmocka_unit_test(what_a_model_samples_by_is_kept_apart),
         cmocka_unit_test(what_is_no_option_is_told),
         cmocka_unit_test(words_are_as_many_as_the_command_takes),
         cmocka_unit_test(an_option_may_have_another_source),
@@ -477,6 +555,7 @@ int main(void)
         cmocka_unit_test(folders_are_the_users),
         cmocka_unit_test(a_server_reads_a_file_then_variables_then_what_was_typed),
         cmocka_unit_test(a_line_of_a_servers_file_that_is_wrong_is_told),
+        cmocka_unit_test(what_is_no_option_and_what_is_for_all_commands),
     };
     /* Nothing of the user's chooses anything. */
     unsetenv("UTTER_SERVE_CONFIG");

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A repository from a hub that a thread poses: what is asked for, what stands in the cache then, what of it goes on
+ * where an earlier run ended, and what is refused. Waits take no time, and the room of the disk is posed. */
+#include "cli/model/hub.h"
+
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "tests/cli/posed_server.h"
+#include "utter.h"
+
+#define COMMIT "c0ffee0000000000000000000000000000000000"
+#define WEIGHTS "weights, weights, weights, and weights again"
+
+/* The hashes are git's, of `git hash-object`, and that of sha256sum. */
+static const struct file {
+    const char *path, *data, *hash;
+} files[] = {
+    {"config.json", "{}", "9e26dfeeb6e641a33dae4961196235bdb965b21b"},
+    {"model.safetensors", WEIGHTS, "df9d8e42e0ef6d161127b3dfc021c7aebbe2f173afe76a417e896efdcd4187ff"},
+    {"speech_tokenizer/deep/config.json", "{\"a\":1}", "daa5053ecf5f9a37b2de733d0751cc1ab53ac010"},
+    {"merges.txt", "one\ntwo\n", "814f4a422927b82f5f8a43f8fab6d3839e3983f2"},
+};
+enum { N_FILES = sizeof files / sizeof *files, MODEL = 1, ALL_BYTES = 2 + 44 + 7 + 8 };
+
+/* ---- The hub ---- */
+
+static struct {
+    pthread_mutex_t lock;        /* of what follows */
+    int n_busy;                  /* answers, of the first that are asked for, that say so */
+    const char *revision, *list; /* answers in place of the usual ones, or NULL */
+    size_t list_bytes;
+    const char *sends; /* in place of the weights */
+    size_t cut;        /* of the weights so many bytes are sent, though more are promised; 0: all */
+    bool from_the_start;
+    char asked[32][256]; /* path and range of each request */
+    int n_asked;
+} hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char sent[5 << 20];
+
+static size_t put_answer(const char *status, const char *text, size_t bytes, size_t promised)
+{
+    size_t head = (size_t)snprintf(sent, sizeof sent,
+        "HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n", status, promised);
+    assert_true(head + bytes <= sizeof sent);
+    memcpy(sent + head, text, bytes);
+    return head + bytes;
+}
+
+static size_t put_text(const char *text)
+{
+    return put_answer("200 OK", text, strlen(text), strlen(text));
+}
+
+static size_t put_list(void)
+{
+    char list[4096] = "[{\"type\":\"directory\",\"path\":\"a.json\",\"size\":0,\"oid\":\"\"}";
+    static const char *const left_out[] = {"README.md", "../escape.json", "/escape.json",
+        ".hidden.json", "a/.hidden.json", "a//b.json", ".json", "model.bin"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n,
+            ",{\"type\":\"file\",\"path\":\"%s\",\"size\":1,\"oid\":\"\"}", left_out[i]);
+    }
+    for (size_t i = 0; i < N_FILES; i++) {
+        size_t n = strlen(list), bytes = strlen(files[i].data);
+        bool large = strlen(files[i].hash) == 64;
+        snprintf(list + n, sizeof list - n,
+            large ? ",{\"type\":\"file\",\"path\":\"%s\",\"size\":3,\"oid\":\"3\",\"lfs\":{\"size\":%"
+                    "zu,\"oid\":\"%s\"}}"
+                  : ",{\"type\":\"file\",\"path\":\"%s\",\"size\":%zu,\"oid\":\"%s\"}",
+            files[i].path, bytes, files[i].hash);
+    }
+    strcat(list, "]");
+    return put_text(list);
+}
+
+static size_t put_file(const struct file *file, const char *range)
+{
+    const char *data = file == &files[MODEL] && hub.sends ? hub.sends : file->data;
+    size_t from = range && !hub.from_the_start ? strtoul(range, NULL, 10) : 0;
+    size_t n = strlen(data) - from,
+           first = file == &files[MODEL] && hub.cut && hub.cut < n ? hub.cut : n;
+    return put_answer(from ? "206 Partial Content" : "200 OK", data + from, first, n);
+}
+
+static const char *answer(const char *request, size_t *bytes)
+{
+    char path[128] = "";
+    const char *range = strstr(request, "Range: bytes=");
+    range = range ? range + 13 : NULL;
+    sscanf(request, "GET %127s", path);
+    pthread_mutex_lock(&hub.lock);
+    snprintf(hub.asked[hub.n_asked++ % 32], sizeof *hub.asked, "%s%s%.*s", path, range ? " " : "",
+        range ? (int)strcspn(range, "\r") : 0, range ? range : "");
+    *bytes = put_answer("404 Not Found", "", 0, 0);
+    if (hub.n_asked <= hub.n_busy) {
+        *bytes = put_answer("503 Service Unavailable", "", 0, 0);
+        pthread_mutex_unlock(&hub.lock);
+        return sent;
+    }
+    if (strcmp(path, "/api/models/me/mine/revision/main") == 0) {
+        *bytes = put_text(hub.revision ? hub.revision : "{\"sha\":\"" COMMIT "\"}");
+    } else if (strcmp(path, "/api/models/me/mine/tree/" COMMIT "?recursive=true") == 0) {
+        *bytes = hub.list ? put_answer("200 OK", hub.list, hub.list_bytes, hub.list_bytes) : put_list();
+    }
+    for (size_t i = 0; i < N_FILES; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "/me/mine/resolve/" COMMIT "/%s", files[i].path);
+        if (strcmp(path, wanted) == 0) {
+            *bytes = put_file(&files[i], range);
+        }
+    }
+    pthread_mutex_unlock(&hub.lock);
+    return sent;
+}
+
+/* ---- The machine ---- */
+
+static int seconds_slept;
+
+unsigned sleep(unsigned seconds)
+{
+    seconds_slept += (int)seconds;
+    return 0;
+}
+
+static unsigned long blocks_free = 1000;
+
+int statvfs(const char *path, struct statvfs *about)
+{
+    assert_string_equal(path, support_path("cache/models--me--mine"));
+    *about = (struct statvfs){.f_frsize = 2, .f_bsize = 4096, .f_bavail = blocks_free, .f_bfree = 1000};
+    return 0;
+}
+
+/* ---- Who pulls ---- */
+
+static struct {
+    char file[256]; /* that was told last */
+    uint64_t done, all;
+    int n, stops_at; /* so many times it is told, until it stops; 0: never */
+} told;
+static utter_error why;
+static uint64_t pulled_bytes;
+
+static bool progress(void *user, const char *file, uint64_t done, uint64_t all)
+{
+    assert_ptr_equal(user, &told);
+    assert_true(done <= all);
+    snprintf(told.file, sizeof told.file, "%s", file);
+    told.done = done;
+    told.all = all;
+    return ++told.n != told.stops_at;
+}
+
+static utter_status pull(void)
+{
+    int stops_at = told.stops_at;
+    memset(&told, 0, sizeof told);
+    memset(&why, 0, sizeof why);
+    told.stops_at = stops_at;
+    hub.n_asked = 0;
+    seconds_slept = 0;
+    utter_status status =
+        hub_pull("me/mine", support_path("cache"), progress, &told, &pulled_bytes, &why);
+    if (status == UTTER_E_DEVICE && !server_can_be_asked()) {
+        skip();
+    }
+    return status;
+}
+
+static void assert_refused(utter_status status, const char *text)
+{
+    assert_int_equal(pull(), status);
+    assert_string_equal(why.text, text);
+    assert_int_not_equal(access(support_path("cache/models--me--mine/refs/main"), F_OK), 0);
+}
+
+static const char *of_cache(const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "cache/models--me--mine/%s", name);
+    return support_path(path);
+}
+
+static const char *of_blob(size_t i, const char *ending)
+{
+    char name[256];
+    snprintf(name, sizeof name, "blobs/%s%s", files[i].hash, ending);
+    return of_cache(name);
+}
+
+/* No file is half there, and each is under the name of its hash and that of the repository. */
+static void assert_whole(void)
+{
+    static const char *const links[] = {
+        "../../blobs/", "../../blobs/", "../../../../blobs/", "../../blobs/"};
+    char name[256], target[256], wanted[256];
+    assert_int_equal(support_count_files(of_cache("blobs")), N_FILES);
+    for (size_t i = 0; i < N_FILES; i++) {
+        support_assert_content(of_blob(i, ""), files[i].data);
+        snprintf(name, sizeof name, "snapshots/" COMMIT "/%s", files[i].path);
+        support_assert_content(of_cache(name), files[i].data);
+        ssize_t n = readlink(of_cache(name), target, sizeof target - 1);
+        assert_true(n > 0);
+        target[n] = 0;
+        snprintf(wanted, sizeof wanted, "%s%s", links[i], files[i].hash);
+        assert_string_equal(target, wanted);
+    }
+    support_assert_content(of_cache("refs/main"), COMMIT);
+    assert_int_equal(pulled_bytes, ALL_BYTES);
+}
+
+/* A hub as it should be, and an empty cache. */
+static int begin(void **state)
+{
+    (void)state;
+    char command[PATH_MAX + 16];
+    snprintf(command, sizeof command, "rm -rf %s", support_path("cache"));
+    hub.revision = hub.list = hub.sends = NULL;
+    hub.cut = 0;
+    hub.n_busy = 0;
+    hub.from_the_start = false;
+    told.stops_at = 0;
+    blocks_free = 1000;
+    return system(command);
+}
+
+/* ---- What is pulled ---- */
+
+static void a_repository_is_pulled_once(void **state)
+{
+    (void)state;
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+    assert_true(told.all == ALL_BYTES && told.done <= ALL_BYTES);
+    assert_string_equal(told.file, "merges.txt");
+    assert_int_equal(hub.n_asked, 2 + N_FILES);
+    assert_int_equal(seconds_slept, 0);
+    /* The second time the lists alone are asked for. */
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+    assert_int_equal(hub.n_asked, 2);
+    assert_string_equal(hub.asked[0], "/api/models/me/mine/revision/main");
+    assert_string_equal(hub.asked[1], "/api/models/me/mine/tree/" COMMIT "?recursive=true");
+}
+
+/* Leaves a blob as an earlier run may have left it. */
+static void leave(size_t i, const char *ending, const char *data, size_t bytes)
+{
+    mkdir(support_path("cache"), 0700);
+    mkdir(of_cache(""), 0700);
+    mkdir(of_cache("blobs"), 0700);
+    support_write_file(of_blob(i, ending), data, bytes);
+}
+
+static void what_is_half_there_goes_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ending;
+        const char *data;
+        size_t bytes;
+        const char *range; /* that is asked for; NULL: nothing of this file */
+        int n_asked;
+    } rows[] = {
+        {".incomplete", WEIGHTS, 1, " 1-", 6},
+        {".incomplete", WEIGHTS, 43, " 43-", 6},
+        {".incomplete", WEIGHTS, 44, NULL, 5},
+        {".incomplete", WEIGHTS "!", 45, "", 6}, /* of another file: from the start */
+        {".incomplete", WEIGHTS WEIGHTS, 88, "", 6},
+        {".incomplete", "", 0, "", 6},
+        {"", WEIGHTS, 44, NULL, 5},
+        {"", WEIGHTS, 43, "", 6},
+        {"", WEIGHTS "!", 45, "", 6},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char wanted[256] = "/api";
+        begin(NULL);
+        leave(MODEL, rows[i].ending, rows[i].data, rows[i].bytes);
+        assert_int_equal(pull(), UTTER_OK);
+        assert_whole();
+        assert_int_equal(told.done, ALL_BYTES);
+        assert_int_equal(hub.n_asked, rows[i].n_asked);
+        if (rows[i].range) {
+            snprintf(wanted, sizeof wanted, "/me/mine/resolve/" COMMIT "/model.safetensors%s",
+                rows[i].range);
+            assert_string_equal(hub.asked[3], wanted);
+        }
+    }
+}
+
+static void a_server_may_begin_anew(void **state)
+{
+    (void)state;
+    leave(MODEL, ".incomplete", WEIGHTS, 20);
+    hub.from_the_start = true;
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+    assert_true(told.all == ALL_BYTES && told.done <= ALL_BYTES);
+    assert_int_equal(hub.n_asked, 6);
+}
+
+static void what_ends_early_is_asked_for_again(void **state)
+{
+    (void)state;
+    hub.cut = 10; /* of 44: 10, 10, 10, 10, 4 */
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+    assert_int_equal(hub.n_asked, 2 + N_FILES + 4);
+    assert_string_equal(hub.asked[4], "/me/mine/resolve/" COMMIT "/model.safetensors 10-");
+    assert_string_equal(hub.asked[7], "/me/mine/resolve/" COMMIT "/model.safetensors 40-");
+}
+
+static void a_hub_that_is_busy_is_asked_again(void **state)
+{
+    (void)state;
+    char text[256];
+    hub.n_busy = 4;
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+    assert_int_equal(hub.n_asked, 4 + 2 + N_FILES);
+    assert_int_equal(seconds_slept, 4);
+    begin(NULL);
+    hub.n_busy = 5;
+    snprintf(text, sizeof text,
+        "http://127.0.0.1:%d/api/models/me/mine/revision/main: the server answers 503 (later it may be "
+        "better)",
+        server.port);
+    assert_refused(UTTER_E_DEVICE, text);
+    assert_int_equal(hub.n_asked, 5);
+    assert_int_equal(seconds_slept, 4);
+}
+
+/* ---- What is refused ---- */
+
+static void a_list_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *revision, *list, *why;
+    } rows[] = {
+        {"{}", NULL, "me/mine: the hub names no revision"},
+        {"{\"sha\":\"c0ffee\"}", NULL, "me/mine: the hub names no revision"},
+        {"{\"sha\":\"C0FFEE0000000000000000000000000000000000\"}", NULL,
+            "me/mine: the hub names no revision"},
+        {"{\"sha\":\"" COMMIT "0\"}", NULL, "me/mine: the hub names no revision"},
+        {NULL, "[]", "me/mine: has no files of a model"},
+        {NULL, "{}", "me/mine: has no files of a model"},
+        {NULL, "[{\"type\":\"file\",\"path\":\"a.json\",\"size\":1}]",
+            "me/mine: the hub's list has no size or hash for a.json"},
+        {NULL, "[{\"type\":\"file\",\"path\":\"a.json\",\"size\":-1,\"oid\":\"" COMMIT "\"}]",
+            "me/mine: the hub's list has no size or hash for a.json"},
+        {NULL,
+            "[{\"type\":\"file\",\"path\":\"a.json\",\"size\":1,\"oid\":\"" COMMIT
+            "\",\"lfs\":{\"size\":1,\"oid\":\"" COMMIT "\"}}]",
+            "me/mine: the hub's list has no size or hash for a.json"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hub.revision = rows[i].revision;
+        hub.list = rows[i].list;
+        hub.list_bytes = rows[i].list ? strlen(rows[i].list) : 0;
+        assert_refused(UTTER_E_FILE, rows[i].why);
+        assert_int_equal(hub.n_asked, rows[i].revision ? 1 : 2);
+    }
+    char text[256];
+    hub.revision = "[";
+    snprintf(text, sizeof text,
+        "http://127.0.0.1:%d/api/models/me/mine/revision/main: the answer is no JSON", server.port);
+    assert_refused(UTTER_E_FILE, text);
+    hub.revision = "";
+    assert_refused(UTTER_E_FILE, text);
+}
+
+static void a_list_has_a_bound(void **state)
+{
+    (void)state;
+    enum { MOST = 4 << 20 };
+    static char list[MOST + 2];
+    memset(list, ' ', sizeof list);
+    memcpy(list, "[]", 2);
+    hub.list = list;
+    hub.list_bytes = MOST;
+    assert_refused(UTTER_E_FILE, "me/mine: has no files of a model");
+    hub.list_bytes = MOST + 1;
+    assert_refused(UTTER_E_FILE, "the list of files is too long");
+    /* 256 empty files, and one more. */
+    for (int n = 256; n <= 257; n++) {
+        size_t length = 0;
+        for (int i = 0; i < n; i++) {
+            length += (size_t)snprintf(list + length, sizeof list - length,
+                "%c{\"type\":\"file\",\"path\":\"%d.json\",\"size\":0,\"oid\":"
+                "\"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\"}",
+                i ? ',' : '[', i);
+        }
+        list[length] = ']';
+        hub.list_bytes = length + 1;
+        if (n == 256) {
+            assert_int_equal(pull(), UTTER_OK);
+            begin(NULL);
+            hub.list = list;
+        }
+    }
+    assert_refused(UTTER_E_FILE, "me/mine: the hub's list has no size or hash for 256.json");
+}
+
+static void what_is_not_as_promised_is_refused(void **state)
+{
+    (void)state;
+    hub.sends = "weights, weights, weights, and weights agaim";
+    assert_refused(UTTER_E_FILE, "model.safetensors: what came is not what the hub's list says: its "
+                                 "hash is wrong (it was removed; run it again)");
+    assert_int_not_equal(access(of_blob(MODEL, ".incomplete"), F_OK), 0);
+    assert_int_not_equal(access(of_blob(MODEL, ""), F_OK), 0);
+    hub.sends = WEIGHTS "!";
+    assert_refused(UTTER_E_FILE, "model.safetensors: the server sends more than the hub's list says");
+    hub.sends = NULL;
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+}
+
+static void what_never_comes_is_given_up(void **state)
+{
+    (void)state;
+    char text[256];
+    hub.sends = "weights"; /* whole, as the server has it */
+    snprintf(text, sizeof text,
+        "http://127.0.0.1:%d/me/mine/resolve/" COMMIT
+        "/model.safetensors: the server ends it early, again and again",
+        server.port);
+    assert_refused(UTTER_E_DEVICE, text);
+    assert_int_equal(hub.n_asked, 3 + 6);
+    assert_int_equal(seconds_slept, 4);
+    support_assert_content(of_blob(MODEL, ".incomplete"), "weights"); /* for the next time */
+}
+
+static void who_is_told_may_stop_it(void **state)
+{
+    (void)state;
+    told.stops_at = 1;
+    assert_refused(UTTER_E_CANCELLED, "interrupted");
+    assert_string_equal(told.file, "the list");
+    /* Also while what is there already is read. */
+    told.stops_at = 0;
+    assert_int_equal(pull(), UTTER_OK);
+    unlink(of_cache("refs/main"));
+    assert_int_equal(rename(of_blob(MODEL, ""), of_blob(MODEL, ".incomplete")), 0);
+    int n = 0;
+    do {
+        told.stops_at = ++n;
+        assert_refused(UTTER_E_CANCELLED, "interrupted");
+    } while (strcmp(told.file, "model.safetensors") != 0);
+    assert_int_equal(told.done, 2 + 44);
+    assert_int_equal(hub.n_asked, 2);
+}
+
+static void two_do_not_write_one_file(void **state)
+{
+    (void)state;
+    leave(MODEL, ".incomplete", WEIGHTS, 20);
+    int other = open(of_blob(MODEL, ".incomplete"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_EX), 0);
+    assert_refused(UTTER_E_FILE, "model.safetensors: another program downloads it now");
+    close(other);
+    assert_int_equal(pull(), UTTER_OK);
+    assert_whole();
+}
+
+static void what_has_no_room_is_not_begun(void **state)
+{
+    (void)state;
+    char text[PATH_MAX + 256];
+    static const struct {
+        const char *ending;
+        size_t bytes;
+        unsigned long blocks; /* of two bytes, that are enough */
+    } rows[] = {
+        {NULL, 0, 31},           /* 61 bytes */
+        {"", 44, 9},             /* 17 */
+        {".incomplete", 20, 21}, /* 41 */
+        {".incomplete", 45, 31}, /* which is dropped */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        begin(NULL);
+        if (rows[i].ending) {
+            leave(MODEL, rows[i].ending, WEIGHTS "!", rows[i].bytes);
+        }
+        blocks_free = rows[i].blocks - 1;
+        snprintf(text, sizeof text,
+            "%s: 0.0 MB are to come and 0.0 MB are free (HF_HUB_CACHE names another folder)",
+            support_path("cache/models--me--mine"));
+        assert_refused(UTTER_E_IO, text);
+        assert_int_equal(hub.n_asked, 2);
+        blocks_free = rows[i].blocks;
+        assert_int_equal(pull(), UTTER_OK);
+        assert_whole();
+    }
+}
+
+static void a_cache_that_cannot_be_is_told(void **state)
+{
+    (void)state;
+    char cache[PATH_MAX + 16], text[PATH_MAX + 64];
+    support_write_file(support_path("cache"), "", 0);
+    snprintf(text, sizeof text, "%s: cannot make the folder: Not a directory (check the name)",
+        support_path("cache/models--me--mine"));
+    assert_refused(UTTER_E_FILE, text);
+    /* 3,584 bytes are left for names within it. */
+    memset(cache, 'c', sizeof cache);
+    cache[4096 - 512 - (sizeof "/models--me--mine" - 1)] = 0;
+    assert_int_equal(
+        hub_pull("me/mine", cache, progress, &told, &pulled_bytes, &why), UTTER_E_ARGUMENT);
+    snprintf(text, sizeof text, "%s: the path is too long", cache);
+    assert_int_equal(strncmp(why.text, text, 100), 0);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    char address[64];
+    int failed = server_start(answer);
+    snprintf(address, sizeof address, "http://127.0.0.1:%d", server.port);
+    return failed || setenv("HF_ENDPOINT", address, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_repository_is_pulled_once, begin),
+        cmocka_unit_test_setup(what_is_half_there_goes_on, begin),
+        cmocka_unit_test_setup(a_server_may_begin_anew, begin),
+        cmocka_unit_test_setup(what_ends_early_is_asked_for_again, begin),
+        cmocka_unit_test_setup(a_hub_that_is_busy_is_asked_again, begin),
+        cmocka_unit_test_setup(a_list_that_is_none_is_refused, begin),
+        cmocka_unit_test_setup(a_list_has_a_bound, begin),
+        cmocka_unit_test_setup(what_is_not_as_promised_is_refused, begin),
+        cmocka_unit_test_setup(what_never_comes_is_given_up, begin),
+        cmocka_unit_test_setup(who_is_told_may_stop_it, begin),
+        cmocka_unit_test_setup(two_do_not_write_one_file, begin),
+        cmocka_unit_test_setup(what_has_no_room_is_not_begun, begin),
+        cmocka_unit_test_setup(a_cache_that_cannot_be_is_told, begin),
+    };
+    return cmocka_run_group_tests_name("hub", tests, start, server_end);
+}
