@@ -118,11 +118,11 @@ static utter_status segment_open(
     snprintf(s->name, sizeof s->name, "%s", name);
     segment_path(q, path, name, ".state");
     s->state = open(path, O_RDWR | O_CLOEXEC);
-    int reason = s->state < 0 ? errno : 0;
+    utter_status status = s->state >= 0     ? UTTER_OK
+                          : errno == ENOENT ? UTTER_AGAIN
+                                            : file_error(error, path, "open", errno);
     segment_path(q, path, name, ".lines");
-    utter_status status = reason == 0        ? file_map_open(&s->lines, path, error)
-                          : reason == ENOENT ? UTTER_AGAIN
-                                             : file_error(error, path, "open", reason);
+    status = status ? status : file_map_open(&s->lines, path, error);
     if (status < 0 && access(path, F_OK) != 0) {
         status = UTTER_AGAIN;
     }

@@ -1,97 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A queue that is a folder: what waits, whose it is, what became of it, and what a death leaves behind. */
-#include "tests/support.h"
+#include "tests/job/beside_queue.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "job/queue.h"
-#include "job/queue_folder.h"
-
-static const char name[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-/* A key that begins with the number, and its line. */
-static void make_line(char key[IDENTITY_SIZE], char wire[256], unsigned number, const char *rest)
-{
-    snprintf(key, IDENTITY_SIZE, "%015x%049x", number, number);
-    snprintf(wire, 256, "{\"key\":\"%s\",\"text\":\"%s\"}", key, rest);
-}
-
-static struct queue *open_queue(const char *folder, bool make)
-{
-    struct queue *queue;
-    utter_error error;
-    assert_int_equal(queue_open(&queue, support_path(folder), make, &error), UTTER_OK);
-    return queue;
-}
-
-static void put(struct queue *queue, unsigned number)
-{
-    char key[IDENTITY_SIZE], wire[256];
-    make_line(key, wire, number, "Hello.");
-    assert_int_equal(queue->calls->put(queue, key, wire, NULL), UTTER_OK);
-}
-
-/* Lines first .. last of a submission. */
-static struct queue *submit(const char *folder, unsigned first, unsigned last)
-{
-    struct queue *queue = open_queue(folder, true);
-    assert_int_equal(queue->calls->begin(queue, name, NULL), UTTER_OK);
-    for (unsigned i = first; i <= last; i++) {
-        put(queue, i);
-    }
-    assert_int_equal(queue->calls->flush(queue, NULL), UTTER_OK);
-    return queue;
-}
-
-static utter_status claim(struct queue *queue, struct claim *claimed)
-{
-    utter_error error;
-    return queue->calls->claim(queue, claimed, &error);
-}
-
-static void assert_claimed(struct queue *queue, struct claim *claimed, unsigned number)
-{
-    char key[IDENTITY_SIZE], wire[256];
-    make_line(key, wire, number, "Hello.");
-    assert_int_equal(claim(queue, claimed), UTTER_OK);
-    assert_string_equal(claimed->key, key);
-    assert_int_equal(claimed->bytes, strlen(wire));
-    assert_memory_equal(claimed->wire, wire, claimed->bytes);
-}
-
-static void assert_counts(
-    struct queue *queue, uint64_t waiting, uint64_t claimed, uint64_t done, uint64_t failed)
-{
-    struct queue_counts counts;
-    assert_int_equal(queue->calls->count(queue, &counts, NULL), UTTER_OK);
-    assert_int_equal(counts.waiting, waiting);
-    assert_int_equal(counts.claimed, claimed);
-    assert_int_equal(counts.done, done);
-    assert_int_equal(counts.failed, failed);
-    assert_true(counts.all);
-}
-
-/* The one file of the folder that has this ending. */
-static const char *only_file(const char *folder, const char *ending)
-{
-    struct folder_queue q = {0};
-    struct segment_names names;
-    snprintf(q.folder, sizeof q.folder, "%s", support_path(folder));
-    assert_int_equal(names_list(&names, &q, ending, NULL), UTTER_OK);
-    assert_int_equal(names.n, 1);
-    char file[300];
-    snprintf(file, sizeof file, "%s/%s%s", folder, names.names[0], ending);
-    names_free(&names);
-    return support_path(file);
-}
 
 /* ---- Lines in, lines out ---- */
 
@@ -359,112 +276,6 @@ static void a_segment_has_as_many_bytes_as_it_may(void **state)
     free(wire);
 }
 
-/* ---- What others leave there ---- */
-
-static void a_line_without_a_key_fails(void **state)
-{
-    (void)state;
-    static const char digits[] = "0123456789abcdef";
-    char key[IDENTITY_SIZE], wire[256], wrong[256];
-    make_line(key, wire, 1, "");
-    const size_t n = strlen(wire);
-    assert_ptr_equal(queue_line_key(wire, n), wire + 8);
-    assert_ptr_equal(queue_line_key(wire, 8 + IDENTITY_SIZE + 1), wire + 8);
-    assert_null(queue_line_key(wire, 8 + IDENTITY_SIZE - 1));
-    for (size_t i = 0; i <= 8 + IDENTITY_SIZE - 1; i++) {
-        memcpy(wrong, wire, n + 1);
-        wrong[i] = 'G';
-        assert_null(queue_line_key(wrong, n));
-        if (i >= 8 && i < 8 + IDENTITY_SIZE - 1) {
-            for (size_t k = 0; k < 16; k++) {
-                wrong[i] = digits[k];
-                assert_ptr_equal(queue_line_key(wrong, n), wrong + 8);
-            }
-        }
-    }
-    struct queue *in = open_queue("keyless", true), *queue = open_queue("keyless", false);
-    struct claim one, none;
-    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
-    assert_int_equal(in->calls->put(in, key, "{\"key\":\"../../../../etc/passwd\"}", NULL), UTTER_OK);
-    put(in, 2);
-    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
-    assert_claimed(queue, &one, 2);
-    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
-    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
-    assert_counts(queue, 0, 0, 1, 1);
-    queue_close(&queue);
-    queue_close(&in);
-}
-
-static void what_lacks_its_other_half_is_no_line(void **state)
-{
-    (void)state;
-    struct claim one, none;
-    char lines[PATH_MAX], states[PATH_MAX];
-    struct queue *in = submit("halves", 1, 2);
-    queue_close(&in);
-    snprintf(lines, sizeof lines, "%s", only_file("halves", ".lines"));
-    snprintf(states, sizeof states, "%s", only_file("halves", ".state"));
-    /* Names that are none of a segment. */
-    support_write_file(support_path("halves/.hidden.lines"), "x\n", 2);
-    support_write_file(support_path("halves/.lines"), "x\n", 2);
-    char longest[128], path[256];
-    memset(longest, 'l', sizeof longest);
-    snprintf(path, sizeof path, "halves/%.64s.lines", longest);
-    support_write_file(support_path(path), "x\n", 2);
-    struct queue *queue = open_queue("halves", false);
-    assert_int_equal(rename(states, support_path("halves/kept")), 0);
-    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
-    assert_counts(queue, 0, 0, 0, 0);
-    assert_int_equal(rename(support_path("halves/kept"), states), 0);
-    assert_int_equal(rename(lines, support_path("halves/kept")), 0);
-    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
-    assert_counts(queue, 0, 0, 0, 0);
-    assert_int_equal(rename(support_path("halves/kept"), lines), 0);
-    assert_counts(queue, 2, 0, 0, 0);
-    assert_claimed(queue, &one, 1);
-    /* States that are too short for the lines are an error, not a crash. */
-    assert_int_equal(truncate(states, 4), 0);
-    utter_error error;
-    queue_close(&queue);
-    queue = open_queue("halves", false);
-    assert_int_equal(queue->calls->claim(queue, &one, &error), UTTER_E_IO);
-    assert_int_equal(truncate(states, 8), 0);
-    /* A last line that was cut is none. */
-    size_t n;
-    char *text = support_read_file(lines, &n);
-    assert_int_equal(truncate(lines, (off_t)n - 1), 0);
-    free(text);
-    queue_close(&queue);
-    queue = open_queue("halves", false);
-    assert_claimed(queue, &one, 1);
-    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
-    queue_close(&queue);
-}
-
-static void a_queue_that_is_deleted_is_empty(void **state)
-{
-    (void)state;
-    struct claim one, none;
-    struct queue *in = submit("deleted", 1, 2), *queue = open_queue("deleted", false);
-    char command[PATH_MAX + 16];
-    queue_close(&in);
-    assert_claimed(queue, &one, 1);
-    snprintf(command, sizeof command, "rm -r %s", support_path("deleted"));
-    assert_int_equal(system(command), 0);
-    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
-    assert_counts(queue, 0, 0, 0, 0);
-    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
-    in = submit("deleted", 7, 7);
-    queue_close(&in);
-    struct queue *other = open_queue("deleted", false);
-    assert_claimed(queue, &one, 7);
-    assert_int_equal(claim(other, &none), UTTER_AGAIN);
-    queue_close(&queue);
-    assert_claimed(other, &one, 7);
-    queue_close(&other);
-}
-
 /* ---- Addresses, and what fails ---- */
 
 static void an_address_is_a_folder_or_a_server(void **state)
@@ -557,9 +368,6 @@ int main(void)
         cmocka_unit_test(a_submission_replaces_what_waits_of_its_own),
         cmocka_unit_test(a_segment_has_as_many_lines_as_it_may),
         cmocka_unit_test(a_segment_has_as_many_bytes_as_it_may),
-        cmocka_unit_test(a_line_without_a_key_fails),
-        cmocka_unit_test(what_lacks_its_other_half_is_no_line),
-        cmocka_unit_test(a_queue_that_is_deleted_is_empty),
         cmocka_unit_test(an_address_is_a_folder_or_a_server),
         cmocka_unit_test(a_segment_is_whole_or_not_there),
         cmocka_unit_test(memory_that_lacks_loses_no_line),

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What others do to a queue that is a folder: lines without a key, halves of segments, files that go while they are
+ * looked at, and a folder that is deleted. */
+#include "tests/job/beside_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void a_line_without_a_key_fails(void **state)
+{
+    (void)state;
+    static const char digits[] = "0123456789abcdef";
+    char key[IDENTITY_SIZE], wire[256], wrong[256];
+    make_line(key, wire, 1, "");
+    const size_t n = strlen(wire);
+    assert_ptr_equal(queue_line_key(wire, n), wire + 8);
+    assert_ptr_equal(queue_line_key(wire, 8 + IDENTITY_SIZE + 1), wire + 8);
+    assert_null(queue_line_key(wire, 8 + IDENTITY_SIZE - 1));
+    for (size_t i = 0; i <= 8 + IDENTITY_SIZE - 1; i++) {
+        memcpy(wrong, wire, n + 1);
+        wrong[i] = 'G';
+        assert_null(queue_line_key(wrong, n));
+        if (i >= 8 && i < 8 + IDENTITY_SIZE - 1) {
+            for (size_t k = 0; k < 16; k++) {
+                wrong[i] = digits[k];
+                assert_ptr_equal(queue_line_key(wrong, n), wrong + 8);
+            }
+        }
+    }
+    struct queue *in = open_queue("keyless", true), *queue = open_queue("keyless", false);
+    struct claim one, none;
+    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+    assert_int_equal(in->calls->put(in, key, "{\"key\":\"../../../../etc/passwd\"}", NULL), UTTER_OK);
+    put(in, 2);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    assert_claimed(queue, &one, 2);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 1, 1);
+    queue_close(&queue);
+    queue_close(&in);
+}
+
+static void what_lacks_its_other_half_is_no_line(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    char lines[PATH_MAX], states[PATH_MAX];
+    struct queue *in = submit("halves", 1, 2);
+    queue_close(&in);
+    snprintf(lines, sizeof lines, "%s", only_file("halves", ".lines"));
+    snprintf(states, sizeof states, "%s", only_file("halves", ".state"));
+    /* Names that are none of a segment. */
+    support_write_file(support_path("halves/.hidden.lines"), "x\n", 2);
+    support_write_file(support_path("halves/.lines"), "x\n", 2);
+    char longest[128], path[256];
+    memset(longest, 'l', sizeof longest);
+    snprintf(path, sizeof path, "halves/%.64s.lines", longest);
+    support_write_file(support_path(path), "x\n", 2);
+    struct queue *queue = open_queue("halves", false);
+    assert_int_equal(rename(states, support_path("halves/kept")), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(rename(support_path("halves/kept"), states), 0);
+    assert_int_equal(rename(lines, support_path("halves/kept")), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(rename(support_path("halves/kept"), lines), 0);
+    assert_counts(queue, 2, 0, 0, 0);
+    assert_claimed(queue, &one, 1);
+    /* States that are too short for the lines are an error, not a crash. */
+    assert_int_equal(truncate(states, 4), 0);
+    utter_error error;
+    queue_close(&queue);
+    queue = open_queue("halves", false);
+    assert_int_equal(queue->calls->claim(queue, &one, &error), UTTER_E_IO);
+    assert_int_equal(truncate(states, 8), 0);
+    /* A last line that was cut is none. */
+    size_t n;
+    char *text = support_read_file(lines, &n);
+    assert_int_equal(truncate(lines, (off_t)n - 1), 0);
+    free(text);
+    queue_close(&queue);
+    queue = open_queue("halves", false);
+    assert_claimed(queue, &one, 1);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    queue_close(&queue);
+}
+
+static char going[PATH_MAX];
+
+static void it_goes(void)
+{
+    unlink(going);
+}
+
+/* Behind the list in which it stood. */
+static void a_segment_may_go_before_it_is_opened(void **state)
+{
+    (void)state;
+    static const char *const endings[] = {".state", ".lines"};
+    for (int i = 0; i < 2; i++) {
+        struct claim one;
+        utter_error error;
+        const char *folder = i ? "goes1" : "goes0";
+        struct queue *in = submit(folder, 1, 1), *queue = open_queue(folder, false);
+        queue_close(&in);
+        snprintf(going, sizeof going, "%s", only_file(folder, endings[i]));
+        support_fail_open_at(i + 1);
+        support_fail_with(EACCES);
+        assert_true(queue->calls->claim(queue, &one, &error) < 0);
+        assert_non_null(strstr(error.text, going));
+        support_happens_at(SUPPORT_OPEN, i + 1, it_goes);
+        assert_int_equal(claim(queue, &one), UTTER_AGAIN);
+        assert_true(support_failed());
+        support_fail_off();
+        queue_close(&queue);
+    }
+}
+
+/* Who is started beside it keeps no lock of it. */
+static void what_is_open_is_no_childs(void **state)
+{
+    (void)state;
+    struct claim one;
+    struct queue *in = submit("own", 1, 1), *queue = open_queue("own", false);
+    assert_claimed(queue, &one, 1);
+    const struct folder_queue *q = (struct folder_queue *)queue;
+    const int open[] = {((struct folder_queue *)in)->submitting, q->making, q->current->state,
+        q->current->lines.descriptor};
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
+        assert_int_equal(fcntl(open[i], F_GETFD), FD_CLOEXEC);
+    }
+    queue_close(&in);
+    queue_close(&queue);
+}
+
+static void a_queue_that_is_deleted_is_empty(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    struct queue *in = submit("deleted", 1, 2), *queue = open_queue("deleted", false);
+    char command[PATH_MAX + 16];
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    snprintf(command, sizeof command, "rm -r %s", support_path("deleted"));
+    assert_int_equal(system(command), 0);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 0, 0, 0, 0);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    in = submit("deleted", 7, 7);
+    queue_close(&in);
+    struct queue *other = open_queue("deleted", false);
+    assert_claimed(queue, &one, 7);
+    assert_int_equal(claim(other, &none), UTTER_AGAIN);
+    queue_close(&queue);
+    assert_claimed(other, &one, 7);
+    queue_close(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_without_a_key_fails),
+        cmocka_unit_test(what_lacks_its_other_half_is_no_line),
+        cmocka_unit_test(a_segment_may_go_before_it_is_opened),
+        cmocka_unit_test(what_is_open_is_no_childs),
+        cmocka_unit_test(a_queue_that_is_deleted_is_empty),
+    };
+    return cmocka_run_group_tests_name("queue_others", tests, NULL, NULL);
+}
