@@ -428,6 +428,30 @@ static bool all_are_held(const char *folder)
     return n > 0 && n_free == 0;
 }
 
+/* Who is started beside it does not hold the folder when its worker is gone. */
+static void assert_held_by_nobody_else(const char *folder)
+{
+    int n_held = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        char link[32], path[PATH_MAX] = "";
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (readlink(link, path, sizeof path - 1) > 0 && strncmp(path, folder, strlen(folder)) == 0) {
+            assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+            n_held++;
+        }
+    }
+    assert_int_equal(n_held, 1);
+}
+
+static void a_folder_is_its_workers(void **state)
+{
+    (void)state;
+    begin("held");
+    assert_true(all_are_held(temporary));
+    assert_held_by_nobody_else(temporary);
+    end();
+}
+
 static void what_a_killed_worker_left_goes_after_a_minute(void **state)
 {
     (void)state;
@@ -490,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_half_of_a_result_is_none),
         cmocka_unit_test(what_else_lies_in_a_store_is_passed_over),
         cmocka_unit_test(a_store_that_holds_far_more_is_asked_line_by_line),
+        cmocka_unit_test(a_folder_is_its_workers),
         cmocka_unit_test(what_a_killed_worker_left_goes_after_a_minute),
     };
     return cmocka_run_group_tests_name("results_s3", tests, NULL, NULL);
