@@ -4,28 +4,90 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "tests/server/posed_clock.h"
 #include "tests/support.h"
+
+/* ---- What is asked of the system, which does it all the same ---- */
+
+struct question {
+    bool is_limit;
+    int what;
+    unsigned long value, most;
+};
+
+/* Of the process without rights too: in memory that both have. */
+static struct {
+    struct question questions[16];
+    size_t n;
+} * asked;
+
+static void note(struct question question)
+{
+    if (asked && asked->n < sizeof asked->questions / sizeof *asked->questions) {
+        asked->questions[asked->n++] = question;
+    }
+}
+
+int prctl(int option, ...)
+{
+    unsigned long with[4];
+    va_list arguments;
+    va_start(arguments, option);
+    for (int i = 0; i < 4; i++) {
+        with[i] = va_arg(arguments, unsigned long);
+    }
+    va_end(arguments);
+    note((struct question){false, option, with[0], with[0]});
+    return (int)syscall(SYS_prctl, option, with[0], with[1], with[2], with[3]);
+}
+
+int setrlimit(__rlimit_resource_t what, const struct rlimit *limits)
+{
+    note((struct question){true, (int)what, limits->rlim_cur, limits->rlim_max});
+    return (int)syscall(SYS_prlimit64, 0, what, limits, NULL);
+}
+
+static int waits_ms[4], n_waits;
+static double passes_s; /* while it is waited: then nothing comes */
+
+int poll(struct pollfd *polled, nfds_t n, int wait_ms)
+{
+    const struct timespec wait = {wait_ms / 1000, wait_ms % 1000 * 1000000L};
+    if (n_waits < 4) {
+        waits_ms[n_waits++] = wait_ms;
+    }
+    now_s += passes_s;
+    return passes_s > 0 ? 0 : ppoll(polled, n, &wait, NULL);
+}
+
+/* ---- Runs ---- */
 
 static void prepare_nothing(void)
 {
 }
 
-static utter_status run(
+static utter_status run_on(const char *path,
     void (*parse)(const struct jail_work *, const char *, size_t), char **answer, size_t *n)
 {
-    const char *path = "/proc/self/exe";
     struct jail_work work = {prepare_nothing, parse, "a book"};
     utter_error error = {0};
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,6 +98,12 @@ static utter_status run(
         assert_non_null(strstr(error.text, "a book: cannot be read"));
     }
     return status;
+}
+
+static utter_status run(
+    void (*parse)(const struct jail_work *, const char *, size_t), char **answer, size_t *n)
+{
+    return run_on("/proc/self/exe", parse, answer, n);
 }
 
 static void parse_head(const struct jail_work *work, const char *bytes, size_t n)
@@ -99,6 +167,10 @@ static void try_all(const struct jail_work *work, const char *bytes, size_t n)
     }
     if (fcntl(3, F_GETFD) >= 0 || write(2, "seen", 0) < 0) {
         strcat(done, "f");
+    }
+    struct sigaction interrupted;
+    if (sigaction(SIGINT, NULL, &interrupted) != 0 || interrupted.sa_handler != SIG_IGN) {
+        strcat(done, "i");
     }
     strcat(done, ".");
     jail_write(done, strlen(done));
@@ -208,6 +280,166 @@ static void test_gets_no_new_rights(void **state)
     assert_true(w.seen);
 }
 
+/* Each may be all that keeps a process from it, where a kernel is old or has no filter for its processor. */
+static void test_is_bounded_in_each_way(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    struct stat about;
+    assert_int_equal(stat("/proc/self/exe", &about), 0);
+    const rlim_t memory = ((rlim_t)1 << 30) + (rlim_t)about.st_size;
+    const struct question wanted[] = {{false, PR_SET_PDEATHSIG, SIGKILL, SIGKILL},
+        {false, PR_SET_NO_NEW_PRIVS, 1, 1}, {false, PR_SET_DUMPABLE, 0, 0}, {true, RLIMIT_CORE, 0, 0},
+        {true, RLIMIT_CPU, 60, 60}, {true, RLIMIT_FSIZE, 0, 0}, {true, RLIMIT_NPROC, 0, 0},
+        {true, RLIMIT_AS, memory, memory}, {true, RLIMIT_NOFILE, 0, 0}};
+    asked = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(asked != MAP_FAILED);
+    assert_int_equal(run(parse_head, &answer, &n), UTTER_OK);
+    memory_free(answer);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (SUPPORT_SANITIZED && wanted[i].is_limit && wanted[i].what == RLIMIT_AS) {
+            continue;
+        }
+        const struct question *is = &asked->questions[at++];
+        assert_int_equal(is->is_limit, wanted[i].is_limit);
+        assert_int_equal(is->what, wanted[i].what);
+        assert_int_equal(is->value, wanted[i].value);
+        assert_int_equal(is->most, wanted[i].most);
+    }
+    munmap(asked, sizeof *asked);
+    asked = NULL;
+}
+
+static void say_how_much(const struct jail_work *work, const char *bytes, size_t n)
+{
+    assert_string_equal(work->name, "a book");
+    assert_non_null(bytes);
+    jail_write(&n, sizeof n);
+}
+
+static void test_an_empty_file_is_read_too(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n, has;
+    support_write_file(support_path("empty"), "", 0);
+    assert_int_equal(run_on(support_path("empty"), say_how_much, &answer, &n), UTTER_OK);
+    assert_int_equal(n, sizeof has);
+    memcpy(&has, answer, sizeof has);
+    assert_int_equal(has, 0);
+    memory_free(answer);
+    support_fail_at(SUPPORT_MMAP, 1);
+    assert_int_equal(run(say_how_much, &answer, &n), UTTER_E_FILE);
+    support_fail_off();
+}
+
+static void write_little_by_little(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    support_short_io(3);
+    jail_write("what is written in parts", 24);
+}
+
+static void fail_behind(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    jail_write("half", 4);
+    _exit(1);
+}
+
+static void write_a_lot(const struct jail_work *work, const char *bytes, size_t n)
+{
+    static char block[(1 << 16) - 1];
+    (void)work, (void)bytes, (void)n;
+    for (size_t left = JAIL_ALLOWANCE - 1, some; left > 0; left -= some) {
+        some = left < sizeof block ? left : sizeof block;
+        jail_write(block, some);
+    }
+}
+
+static void test_an_answer_is_whole(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    assert_int_equal(run(write_little_by_little, &answer, &n), UTTER_OK);
+    assert_int_equal(n, 24);
+    assert_memory_equal(answer, "what is written in parts", 24);
+    memory_free(answer);
+    assert_int_equal(run(fail_behind, &answer, &n), UTTER_E_FILE);
+    assert_null(answer);
+    if (!SUPPORT_SANITIZED) {
+        assert_int_equal(run(write_a_lot, &answer, &n), UTTER_OK);
+        assert_int_equal(n, JAIL_ALLOWANCE - 1);
+        memory_free(answer);
+    }
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, i)
+    {
+        utter_status status = run(parse_head, &answer, &n);
+        assert_int_equal(status, support_failed() ? UTTER_E_FILE : UTTER_OK);
+        memory_free(answer);
+    }
+}
+
+static void hear_signal(int signal)
+{
+    (void)signal;
+}
+
+static void think(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    struct timespec begin, now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &begin);
+    do { /* a tenth of a second */
+        syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < 100000000);
+    jail_write("thought", 7);
+}
+
+static void test_signals_do_not_end_the_wait(void **state)
+{
+    (void)state;
+    const struct sigaction hear = {.sa_handler = hear_signal};
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+    char *answer;
+    size_t n;
+    assert_int_equal(sigaction(SIGALRM, &hear, NULL), 0);
+    n_waits = 0;
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    utter_status status = run(think, &answer, &n);
+    setitimer(ITIMER_REAL, &never, NULL);
+    assert_int_equal(status, UTTER_OK);
+    assert_true(n_waits > 1); /* it was interrupted */
+    assert_memory_equal(answer, "thought", 7);
+    memory_free(answer);
+}
+
+static void think_for_ever(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    for (;;) {
+        sched_yield();
+    }
+}
+
+static void test_who_does_not_answer_in_three_minutes_is_ended(void **state)
+{
+    (void)state;
+    char *answer;
+    size_t n;
+    n_waits = 0;
+    passes_s = 89;
+    assert_int_equal(run(think_for_ever, &answer, &n), UTTER_E_FILE);
+    passes_s = 0;
+    assert_int_equal(n_waits, 3);
+    for (int i = 0; i < 3; i++) { /* to the millisecond */
+        assert_in_range(waits_ms[i], 180000 - 89000 * i, 180001 - 89000 * i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +447,11 @@ int main(void)
         cmocka_unit_test(test_has_no_rights),
         cmocka_unit_test(test_gets_no_new_rights),
         cmocka_unit_test(test_failures_are_told),
+        cmocka_unit_test(test_is_bounded_in_each_way),
+        cmocka_unit_test(test_an_empty_file_is_read_too),
+        cmocka_unit_test(test_an_answer_is_whole),
+        cmocka_unit_test(test_signals_do_not_end_the_wait),
+        cmocka_unit_test(test_who_does_not_answer_in_three_minutes_is_ended),
     };
     return cmocka_run_group_tests(tests, see_that_one_goes_on, NULL);
 }

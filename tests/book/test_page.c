@@ -238,6 +238,10 @@ static void declarations_are_passed_over(void **state)
     text_is("<!DOCTYPE html><p>[a]>b", "[a]>b");
     text_is("<!DOCTYPE html [<!ENTITY a 'x'><p>b", "]b" + 1);
     text_is("<p>a</p><p>[b]></p>", "a\n\n[b]>");
+    /* The page ends where it did. */
+    static const char html[] = "<!DOCTYPE html [<!ENTITY a 'x'>]><p>a</p><p>of another page</p>";
+    page_is(
+        (struct page){.chapters = PAGE_MARKS}, html, (size_t)(strstr(html, "<p>of") - html), "/1:a");
 }
 
 static void refused(const char *html, size_t n, const char *text)
