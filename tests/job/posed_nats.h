@@ -233,8 +233,8 @@ static natsStatus add_consumer(jsConsumerInfo **info, jsCtx *js, const char *str
     assert_string_equal(config->FilterSubject, "books.lines.*");
     assert_int_equal(config->AckPolicy, js_AckExplicit);
     assert_int_equal(config->MaxDeliver, -1);
-    natsStatus status = say("make %s %s %g s %lld %lld", stream, config->Durable,
-        1e-9 * (double)config->AckWait, (long long)config->MaxAckPending, wait_of(options));
+    natsStatus status = say("make %s %s %lld ns %lld %lld", stream, config->Durable,
+        (long long)config->AckWait, (long long)config->MaxAckPending, wait_of(options));
     if (status != NATS_OK) {
         *code = posed.code;
     }
@@ -257,8 +257,8 @@ static natsStatus subscribe(natsSubscription **lines, jsCtx *js, const char *sub
 static natsStatus fetch(natsMsgList *list, natsSubscription *lines, jsFetchRequest *request)
 {
     assert_ptr_equal(lines, &thing);
-    natsStatus status = say("fetch %d %s %lld ms", request->Batch, request->NoWait ? "now" : "later",
-        (long long)request->Expires / 1000000);
+    natsStatus status = say("fetch %d %s %lld ns", request->Batch, request->NoWait ? "now" : "later",
+        (long long)request->Expires);
     if (status == NATS_OK) {
         static natsMsg *messages[1];
         *list = (natsMsgList){messages, posed.wire != NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Manifests, a line at a time, and ids that come twice. */
+ * Manifests, a line at a time. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "job/ids.h"
 #include "job/line.h"
 #include "job/manifest.h"
 
@@ -95,67 +94,12 @@ static void a_line_of_a_manifest_has_a_bound(void **state)
     free(text);
 }
 
-static void an_id_that_comes_twice_is_found(void **state)
-{
-    (void)state;
-    struct ids *ids;
-    utter_error error;
-    char id[32];
-    assert_int_equal(ids_new(&ids, NULL), UTTER_OK);
-    for (uint64_t i = 1; i <= 500; i++) {
-        snprintf(id, sizeof id, "line%llu", (unsigned long long)i);
-        assert_int_equal(ids_add(ids, id, i, NULL), UTTER_OK);
-    }
-    assert_int_equal(ids_check(ids, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "line77", 501, NULL), UTTER_OK);
-    assert_int_equal(ids_check(ids, &error), UTTER_E_ARGUMENT);
-    assert_string_equal(error.text, "lines 77 and 501 have one \"id\"");
-    ids_free(ids);
-    ids_free(NULL);
-    /* Whatever their order is. */
-    assert_int_equal(ids_new(&ids, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "a", 9, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "b", 8, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "a", 2, NULL), UTTER_OK);
-    assert_int_equal(ids_check(ids, &error), UTTER_E_ARGUMENT);
-    assert_string_equal(error.text, "lines 2 and 9 have one \"id\"");
-    ids_free(ids);
-}
-
-static void ids_need_a_folder_and_leave_nothing_there(void **state)
-{
-    (void)state;
-    struct ids *ids;
-    utter_error error;
-    char *before = getenv("TMPDIR");
-    assert_int_equal(mkdir(support_path("ids"), 0700), 0);
-    assert_int_equal(setenv("TMPDIR", support_path("ids"), 1), 0);
-    assert_int_equal(ids_new(&ids, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "a", 1, NULL), UTTER_OK);
-    assert_int_equal(support_count_files(support_path("ids")), 0);
-    ids_free(ids);
-    assert_int_equal(setenv("TMPDIR", support_path("none"), 1), 0);
-    assert_int_equal(ids_new(&ids, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "a", 1, &error), UTTER_E_IO);
-    assert_string_equal(error.text,
-        "a temporary file of ids cannot be written: No such file or directory (TMPDIR "
-        "names another folder)");
-    ids_free(ids);
-    assert_int_equal(setenv("TMPDIR", "", 1), 0);
-    assert_int_equal(ids_new(&ids, NULL), UTTER_OK);
-    assert_int_equal(ids_add(ids, "a", 1, &error), UTTER_OK);
-    ids_free(ids);
-    assert_int_equal(before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR"), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_one_after_the_other),
         cmocka_unit_test(a_file_below_the_root_lies_there),
         cmocka_unit_test(a_line_of_a_manifest_has_a_bound),
-        cmocka_unit_test(an_id_that_comes_twice_is_found),
-        cmocka_unit_test(ids_need_a_folder_and_leave_nothing_there),
     };
     return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);
 }

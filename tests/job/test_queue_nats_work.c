@@ -59,9 +59,9 @@ static utter_status claim(struct claim *claimed)
 }
 
 #define LOOKS "stream books 500"
-#define MAKES "make books workers 20 s 65536 500"
+#define MAKES "make books workers 20000000000 ns 65536 500"
 #define SUBSCRIBES "subscribe books.lines.* workers books workers"
-#define FETCHES "fetch 1 now 100 ms"
+#define FETCHES "fetch 1 now 100000000 ns"
 
 /* A queue with a line that is claimed. */
 static void begin_claimed(struct claim *claimed)
@@ -334,7 +334,7 @@ static void a_consumer_that_cannot_be_is_told(void **state)
     begin();
     nats_of(queue)->submits = true; /* a submission has time */
     assert_int_equal(nats_make_consumer(nats_of(queue), &code), NATS_OK);
-    assert_said("make books workers 20 s 65536 0");
+    assert_said("make books workers 20000000000 ns 65536 0");
     end();
 }
 
