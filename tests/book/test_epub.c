@@ -9,20 +9,8 @@
 
 #include "base/memory.h"
 #include "book/parser/zip.h"
+#include "tests/book/with_library.h"
 #include "tests/book/zip.h"
-#include "tests/support.h"
-
-static struct library library;
-
-static int load(void **state)
-{
-    (void)state;
-    if (library_books(&library)) {
-        print_message("SKIP: a library is not here\n");
-        exit(0);
-    }
-    return 0;
-}
 
 #define CONTAINER(path) "<container><rootfiles><rootfile full-path='" path "'/></rootfiles></container>"
 #define PACKAGE(about, items, spine)                                                                   \

@@ -10,19 +10,7 @@
 #include "base/memory.h"
 #include "book/parser/contents.h"
 #include "book/parser/zip.h"
-#include "tests/support.h"
-
-static struct library library;
-
-static int load(void **state)
-{
-    (void)state;
-    if (library_books(&library)) {
-        print_message("SKIP: a library is not here\n");
-        exit(0);
-    }
-    return 0;
-}
+#include "tests/book/with_library.h"
 
 static struct draft read_all(struct page page, const char *html, size_t n)
 {

@@ -184,12 +184,17 @@ static void files_that_cannot_be_are_told(void **state)
 
 /* ---- An m4b ---- */
 
-/* Writes its words, a line each, behind those of earlier calls. The first call takes sound until its end; the second
+/* Writes its words, a line each, behind those of earlier calls; and into "how" what it reads and writes, whether it has
+ * a group of its own, and which signals it does not get. The first call takes sound until its end; the second
  * puts the sound and what was written about the book into the file. A file "refuses" keeps from taking a cover, "fails"
  * from anything but the sound, "ends" even from that; "waits" for whoever stops it. */
 static const char posed[] =
     "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
     "done\nout=${last#file:}\n"
+    "own=no\n"
+    "[ \"$(cut -d ' ' -f 5 /proc/$$/stat)\" = $$ ] && own=own\n"
+    "echo $(readlink /proc/$$/fd/0 | cut -c -9) $(readlink /proc/$$/fd/1) $own"
+    " $((0x$(sed -n 's/^SigIgn:.//p' /proc/$$/status) & 0x7fffffff)) >> how\n"
     "[ -e ends ] && exit 1\n"
     "case \" $* \" in *' pipe:0 '*) exec cat > \"$out\";; esac\n"
     "[ -e fails ] && exit 1\n"
@@ -228,7 +233,7 @@ static int unpose(void **state)
 {
     (void)state;
     static const char *const made[] = {
-        "ffmpeg", "words", "taken", "refuses", "fails", "ends", "waits", "out.m4b"};
+        "ffmpeg", "words", "how", "taken", "refuses", "fails", "ends", "waits", "out.m4b"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         unlink(tool(made[i]));
     }
@@ -281,6 +286,21 @@ static struct encoder *open_encoder(int rate)
     assert_int_equal(encoder_write(e, pcm, N, &error), UTTER_OK);
     support_short_io(0);
     return e;
+}
+
+/* What a terminal sends is the reader's alone, and what ffmpeg says otherwise is no sound. */
+static void ffmpeg_is_started_apart(void **state)
+{
+    (void)state;
+    unlink(tool("how"));
+    struct encoder *e = open_encoder(RATE);
+    assert_int_equal(encoder_close(&e, tool("out.m4b"), &book, NULL, 0, go_on, NULL), UTTER_OK);
+    size_t bytes;
+    char *have = support_read_file(tool("how"), &bytes);
+    assert_non_null(have);
+    assert_int_equal(strncmp(have, "pipe:", 5), 0);
+    assert_string_equal(strchr(have, ' '), " /dev/null own 0\n/dev/null /dev/null own 0\n");
+    free(have);
 }
 
 /* The words of both calls, in full: who has another ffmpeg hears nothing else. */
@@ -467,6 +487,7 @@ int main(void)
     const struct CMUnitTest m4b[] = {
         cmocka_unit_test(ffmpeg_is_looked_for_in_the_path),
         cmocka_unit_test(an_m4b_has_chapters_and_a_cover),
+        cmocka_unit_test(ffmpeg_is_started_apart),
         cmocka_unit_test(a_cover_may_be_left_out),
         cmocka_unit_test(what_ffmpeg_cannot_is_told),
         cmocka_unit_test(nobody_waits_for_chapters),

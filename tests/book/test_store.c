@@ -255,6 +255,27 @@ static void a_folder_is_removed_with_what_is_its_own(void **state)
     store_close(&store);
 }
 
+static int mode_of(const char *path)
+{
+    struct stat is;
+    assert_int_equal(stat(path, &is), 0);
+    return (int)(is.st_mode & ~(mode_t)S_IFMT);
+}
+
+/* Others may do with it what the user lets them; who is started beside it does not hold its lock. */
+static void a_folder_is_the_users(void **state)
+{
+    struct store store;
+    (void)state;
+    const mode_t before = umask(0);
+    open_store(&store, false);
+    umask(before);
+    assert_int_equal(mode_of(folder), 0777);
+    assert_int_equal(mode_of(inside("manifest.jsonl")), 0666);
+    assert_int_equal(fcntl(store.manifest, F_GETFD), FD_CLOEXEC);
+    store_close(&store);
+}
+
 static void what_cannot_be_kept_is_told(void **state)
 {
     struct store store;
@@ -305,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup(one_run_works_in_a_folder, make_folder),
         cmocka_unit_test_setup(a_fresh_run_keeps_what_is_not_its_own, make_folder),
         cmocka_unit_test_setup(a_folder_is_removed_with_what_is_its_own, make_folder),
+        cmocka_unit_test_setup(a_folder_is_the_users, make_folder),
         cmocka_unit_test_setup(what_cannot_be_kept_is_told, make_folder),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

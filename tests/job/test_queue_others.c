@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void a_line_without_a_key_fails(void **state)
@@ -122,12 +123,23 @@ static void a_segment_may_go_before_it_is_opened(void **state)
     }
 }
 
-/* Who is started beside it keeps no lock of it. */
+static int mode_of(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return (int)(about.st_mode & ~(mode_t)S_IFMT);
+}
+
+/* Others may work there as the user lets them; who is started beside it keeps no lock of it. */
 static void what_is_open_is_no_childs(void **state)
 {
     (void)state;
     struct claim one;
+    const mode_t before = umask(0);
     struct queue *in = submit("own", 1, 1), *queue = open_queue("own", false);
+    umask(before);
+    assert_int_equal(mode_of(support_path("own/making")), 0666);
+    assert_int_equal(mode_of(support_path("own/submitting")), 0666);
     assert_claimed(queue, &one, 1);
     const struct folder_queue *q = (struct folder_queue *)queue;
     const int open[] = {((struct folder_queue *)in)->submitting, q->making, q->current->state,

@@ -95,6 +95,20 @@ static void a_result_is_a_sound_and_what_tells_of_it(void **state)
     results_close(&results);
 }
 
+/* Others may read there what the user lets them. */
+static void a_folder_of_results_is_the_users(void **state)
+{
+    (void)state;
+    struct stat about;
+    struct results *results = open_results("users");
+    const mode_t before = umask(0);
+    keep_sound(results, "sound");
+    umask(before);
+    assert_int_equal(stat(support_path("users/abc"), &about), 0);
+    assert_int_equal(about.st_mode & ~(mode_t)S_IFMT, 0777);
+    results_close(&results);
+}
+
 static void the_seal_is_the_last_field(void **state)
 {
     (void)state;
@@ -370,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_is_a_sound_and_what_tells_of_it),
+        cmocka_unit_test(a_folder_of_results_is_the_users),
         cmocka_unit_test(the_seal_is_the_last_field),
         cmocka_unit_test(a_failure_is_a_result_without_a_sound),
         cmocka_unit_test(what_is_damaged_is_no_result),
