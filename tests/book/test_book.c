@@ -121,6 +121,7 @@ static void every_encoding_of_unicode(void **state)
     (void)state;
     assert_string_equal(read_back("a.txt", "\xFF\xFEh\0\xE9\0", 6), ";;|/1@[0 0]:h\xC3\xA9");
     assert_string_equal(read_back("a.txt", "\xFE\xFF\0h\0\xE9", 6), ";;|/1@[0 0]:h\xC3\xA9");
+    assert_string_equal(read_back("a.txt", "\xFE\xFF\x4E\0", 4), ";;|/1@[0 0]:\xE4\xB8\x80");
     assert_string_equal(
         read_back("a.txt", "\xFF\xFE\x3D\xD8\0\xDEx\0", 8), ";;|/1@[0 0]:\xF0\x9F\x98\x80x");
     assert_string_equal(read_back("a.txt", "\xEF\xBB\xBFh", 4), ";;|/1@[0 0]:h");

@@ -32,6 +32,7 @@ struct question {
     bool is_limit;
     int what;
     unsigned long value, most;
+    bool done;
 };
 
 /* Of the process without rights too: in memory that both have. */
@@ -39,6 +40,18 @@ static struct {
     struct question questions[16];
     size_t n;
 } * asked;
+
+static void share_questions(void)
+{
+    asked = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(asked != MAP_FAILED);
+}
+
+static void forget_questions(void)
+{
+    munmap(asked, sizeof *asked);
+    asked = NULL;
+}
 
 static void note(struct question question)
 {
@@ -56,14 +69,16 @@ int prctl(int option, ...)
         with[i] = va_arg(arguments, unsigned long);
     }
     va_end(arguments);
-    note((struct question){false, option, with[0], with[0]});
-    return (int)syscall(SYS_prctl, option, with[0], with[1], with[2], with[3]);
+    const int result = (int)syscall(SYS_prctl, option, with[0], with[1], with[2], with[3]);
+    note((struct question){false, option, with[0], with[0], result == 0});
+    return result;
 }
 
 int setrlimit(__rlimit_resource_t what, const struct rlimit *limits)
 {
-    note((struct question){true, (int)what, limits->rlim_cur, limits->rlim_max});
-    return (int)syscall(SYS_prlimit64, 0, what, limits, NULL);
+    const int result = (int)syscall(SYS_prlimit64, 0, what, limits, NULL);
+    note((struct question){true, (int)what, limits->rlim_cur, limits->rlim_max, result == 0});
+    return result;
 }
 
 static int waits_ms[4], n_waits;
@@ -140,7 +155,7 @@ static int see_that_one_goes_on(void **state)
 /* A letter for each thing that could be done. */
 static void try_all(const struct jail_work *work, const char *bytes, size_t n)
 {
-    char done[16] = "";
+    char done[32] = "";
     (void)work, (void)bytes, (void)n;
     if (open("/etc/passwd", O_RDONLY) >= 0) {
         strcat(done, "o");
@@ -164,6 +179,11 @@ static void try_all(const struct jail_work *work, const char *bytes, size_t n)
     }
     if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
         strcat(done, "m");
+    }
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || mprotect(page, 4096, PROT_READ) != 0 ||
+        mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0) {
+        strcat(done, "e");
     }
     if (fcntl(3, F_GETFD) >= 0 || write(2, "seen", 0) < 0) {
         strcat(done, "f");
@@ -289,12 +309,12 @@ static void test_is_bounded_in_each_way(void **state)
     struct stat about;
     assert_int_equal(stat("/proc/self/exe", &about), 0);
     const rlim_t memory = ((rlim_t)1 << 30) + (rlim_t)about.st_size;
-    const struct question wanted[] = {{false, PR_SET_PDEATHSIG, SIGKILL, SIGKILL},
-        {false, PR_SET_NO_NEW_PRIVS, 1, 1}, {false, PR_SET_DUMPABLE, 0, 0}, {true, RLIMIT_CORE, 0, 0},
-        {true, RLIMIT_CPU, 60, 60}, {true, RLIMIT_FSIZE, 0, 0}, {true, RLIMIT_NPROC, 0, 0},
-        {true, RLIMIT_AS, memory, memory}, {true, RLIMIT_NOFILE, 0, 0}};
-    asked = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(asked != MAP_FAILED);
+    const struct question wanted[] = {{false, PR_SET_PDEATHSIG, SIGKILL, SIGKILL, true},
+        {false, PR_SET_NO_NEW_PRIVS, 1, 1, true}, {false, PR_SET_DUMPABLE, 0, 0, true},
+        {true, RLIMIT_CORE, 0, 0, true}, {true, RLIMIT_CPU, 60, 60, true},
+        {true, RLIMIT_FSIZE, 0, 0, true}, {true, RLIMIT_NPROC, 0, 0, true},
+        {true, RLIMIT_AS, memory, memory, true}, {true, RLIMIT_NOFILE, 0, 0, true}};
+    share_questions();
     assert_int_equal(run(parse_head, &answer, &n), UTTER_OK);
     memory_free(answer);
     size_t at = 0;
@@ -307,9 +327,9 @@ static void test_is_bounded_in_each_way(void **state)
         assert_int_equal(is->what, wanted[i].what);
         assert_int_equal(is->value, wanted[i].value);
         assert_int_equal(is->most, wanted[i].most);
+        assert_true(is->done);
     }
-    munmap(asked, sizeof *asked);
-    asked = NULL;
+    forget_questions();
 }
 
 static void say_how_much(const struct jail_work *work, const char *bytes, size_t n)
@@ -330,9 +350,13 @@ static void test_an_empty_file_is_read_too(void **state)
     memcpy(&has, answer, sizeof has);
     assert_int_equal(has, 0);
     memory_free(answer);
+    /* One that cannot be seen is not parsed at all. */
+    share_questions();
     support_fail_at(SUPPORT_MMAP, 1);
     assert_int_equal(run(say_how_much, &answer, &n), UTTER_E_FILE);
     support_fail_off();
+    assert_int_equal(asked->n, 1); /* no right was given up yet */
+    forget_questions();
 }
 
 static void write_little_by_little(const struct jail_work *work, const char *bytes, size_t n)

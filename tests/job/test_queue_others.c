@@ -123,6 +123,68 @@ static void a_segment_may_go_before_it_is_opened(void **state)
     }
 }
 
+static void segments_come_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    enum { N = 150 };
+    struct folder_queue q = {0};
+    struct segment_names names;
+    char file[32], wanted[32];
+    snprintf(q.folder, sizeof q.folder, "%s", support_fresh_folder("names"));
+    for (int i = 0; i < N; i++) {
+        snprintf(file, sizeof file, "names/%03d-s.lines", i * 7 % N);
+        support_write_file(support_path(file), "", 0);
+    }
+    assert_int_equal(names_list(&names, &q, ".lines", NULL), UTTER_OK);
+    assert_int_equal(names.n, N);
+    for (int i = 0; i < N; i++) {
+        snprintf(wanted, sizeof wanted, "%03d-s", i);
+        assert_string_equal(names.names[i], wanted);
+    }
+    names_free(&names);
+    assert_true(!names.names && names.n == 0);
+}
+
+/* From here on the states of the segment at hand can only be read, or only be written. */
+static void open_states(struct queue *queue, const char *folder, int how)
+{
+    int fd = open(only_file(folder, ".state"), how | O_CLOEXEC);
+    assert_int_equal(dup2(fd, ((struct folder_queue *)queue)->current->state),
+        ((struct folder_queue *)queue)->current->state);
+    close(fd);
+}
+
+static void assert_told(const utter_error *error, const char *folder, const char *what)
+{
+    char wanted[PATH_MAX + 64];
+    snprintf(wanted, sizeof wanted, "%s: cannot %s: Bad file descriptor", support_path(folder), what);
+    assert_string_equal(error->text, wanted);
+}
+
+static void states_that_cannot_be_kept_are_told(void **state)
+{
+    (void)state;
+    struct claim one, two;
+    utter_error error;
+    struct queue *in = submit("kept", 1, 3), *queue = open_queue("kept", false);
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    open_states(queue, "kept", O_RDONLY);
+    assert_int_equal(queue->calls->done(queue, &one, false, &error), UTTER_E_FILE);
+    assert_told(&error, "kept", "write");
+    assert_null(one.place);
+    assert_int_equal(queue->calls->claim(queue, &two, &error), UTTER_E_FILE);
+    assert_told(&error, "kept", "lock in");
+    queue_close(&queue);
+    queue = open_queue("kept", false);
+    assert_claimed(queue, &one, 1); /* its end was not written */
+    open_states(queue, "kept", O_WRONLY);
+    assert_int_equal(queue->calls->claim(queue, &two, &error), UTTER_E_FILE);
+    assert_told(&error, "kept", "read");
+    assert_int_equal(queue->calls->done(queue, &one, false, &error), UTTER_OK);
+    queue_close(&queue);
+}
+
 static int mode_of(const char *path)
 {
     struct stat about;
@@ -180,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_line_without_a_key_fails),
         cmocka_unit_test(what_lacks_its_other_half_is_no_line),
         cmocka_unit_test(a_segment_may_go_before_it_is_opened),
+        cmocka_unit_test(segments_come_in_the_order_of_their_names),
+        cmocka_unit_test(states_that_cannot_be_kept_are_told),
         cmocka_unit_test(what_is_open_is_no_childs),
         cmocka_unit_test(a_queue_that_is_deleted_is_empty),
     };

@@ -392,6 +392,27 @@ static void a_refusal_is_the_lines_the_workers_or_for_now(void **state)
     }
 }
 
+/* 4,096 bytes of a refusal are kept, in which its reason may be. They come in two parts. */
+static void a_refusal_may_have_so_many_bytes(void **state)
+{
+    (void)state;
+    char body[4098], answer[5000];
+    for (int more = 0; more < 2; more++) {
+        const int n =
+            snprintf(body, sizeof body, "{\"error\":{\"message\":\"no\"}%*s}", 4096 - 26 + more, "");
+        assert_int_equal(n, 4096 + more);
+        snprintf(answer, sizeof answer,
+            "HTTP/1.1 400 Bad\r\nTransfer-Encoding: "
+            "chunked\r\n\r\n800\r\n%.2048s\r\n%x\r\n%s\r\n0\r\n\r\n",
+            body, (unsigned)n - 2048, body + 2048);
+        open_speaker(NULL);
+        assert_int_equal(ask(answer), UTTER_E_ARGUMENT);
+        assert_why(more ? "it answers 400, and not why" : "no");
+        clear();
+        speaker_close(&speaker);
+    }
+}
+
 /* In the middle of the sound. */
 static void an_end_of_the_servers_worker_may_be_of_this_line(void **state)
 {
@@ -568,6 +589,7 @@ int main(void)
         cmocka_unit_test(samples_come_as_they_are),
         cmocka_unit_test(words_and_counts_come_as_they_are),
         cmocka_unit_test(a_refusal_is_the_lines_the_workers_or_for_now),
+        cmocka_unit_test(a_refusal_may_have_so_many_bytes),
         cmocka_unit_test(an_end_of_the_servers_worker_may_be_of_this_line),
         cmocka_unit_test(a_server_that_is_away_is_told_of_once),
         cmocka_unit_test(a_sound_that_cannot_be_kept_ends_it),
