@@ -142,6 +142,25 @@ static void what_is_told_is_taken(void **state)
     }
 }
 
+/* Of a chapter in which nothing is, 48 bytes are told. */
+static void chapters_may_be_empty(void **state)
+{
+    enum { N = 60 };
+    static const char nothing[48];
+    struct book book;
+    (void)state;
+    put_book(N, good, "", 0);
+    n_answer -= 2 * 48 + strlen("OneFirst.Words.page");
+    for (int i = 0; i < N; i++) {
+        put(nothing, sizeof nothing);
+    }
+    assert_int_equal(book_open(&book, path, NULL), UTTER_OK);
+    assert_int_equal(book.n_chapters, N);
+    assert_string_equal(book.chapters[N - 1].text, "");
+    assert_int_equal(book.chapters[N - 1].level, 1);
+    book_close(&book);
+}
+
 static void half_an_answer_is_none(void **state)
 {
     (void)state;
@@ -205,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_told_is_taken),
+        cmocka_unit_test(chapters_may_be_empty),
         cmocka_unit_test(half_an_answer_is_none),
         cmocka_unit_test(what_is_out_of_bounds_is_refused),
         cmocka_unit_test(what_is_wrong_is_said),

@@ -192,7 +192,7 @@ static const char posed[] =
     "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
     "done\nout=${last#file:}\n"
     "own=no\n"
-    "[ \"$(cut -d ' ' -f 5 /proc/$$/stat)\" = $$ ] && own=own\n"
+    "[ \"$(cut -d ' ' -f 5 /proc/$$/stat 2> /dev/null)\" = $$ ] && own=own\n"
     "echo $(readlink /proc/$$/fd/0 | cut -c -9) $(readlink /proc/$$/fd/1) $own"
     " $((0x$(sed -n 's/^SigIgn:.//p' /proc/$$/status) & 0x7fffffff)) >> how\n"
     "[ -e ends ] && exit 1\n"
@@ -419,6 +419,19 @@ static void what_ffmpeg_cannot_is_told(void **state)
         encoder_close(&e, tool("no/out.m4b"), &book, NULL, 0, go_on, &error), UTTER_E_FILE);
     assert_ptr_equal(strstr(error.text, tools), error.text);
     assert_int_equal(support_count_files(folder), 0);
+    /* It cannot be opened again, or does not come to the disk. */
+    static const enum support_call calls[] = {SUPPORT_OPEN, SUPPORT_FSYNC};
+    for (int i = 0; i < 2; i++) {
+        e = open_encoder(RATE);
+        support_fail_at(calls[i], 1);
+        assert_true(encoder_close(&e, path, &book, NULL, 0, go_on, &error) < 0);
+        assert_true(support_failed());
+        support_fail_off();
+        assert_ptr_equal(strstr(error.text, path), error.text);
+        assert_non_null(strstr(error.text, ": cannot write: "));
+        assert_int_not_equal(access(path, F_OK), 0);
+        assert_int_equal(support_count_files(folder), 0);
+    }
     /* It is not there, or there is no folder. */
     char before[8192];
     snprintf(before, sizeof before, "%s", getenv("PATH"));

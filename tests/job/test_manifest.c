@@ -66,6 +66,10 @@ static void a_file_below_the_root_lies_there(void **state)
     manifest_close(&m);
     assert_int_equal(manifest_open(&m, support_path("nowhere"), &error), UTTER_E_FILE);
     manifest_close(&m);
+    support_fail_at(SUPPORT_MALLOC, 1);
+    assert_int_equal(manifest_open(&m, "/etc/passwd", &error), UTTER_E_MEMORY);
+    support_fail_off();
+    manifest_close(&m);
 }
 
 static void a_line_of_a_manifest_has_a_bound(void **state)

@@ -244,6 +244,13 @@ static void a_segment_has_as_many_lines_as_it_may(void **state)
     assert_int_equal(q->n_records, 1);
     assert_counts(in, 2 * SEGMENT_LINES, 0, 0, 0);
     queue_close(&in);
+    struct claim one;
+    struct queue *queue = open_queue("many", false);
+    assert_claimed(queue, &one, 1);
+    const struct segment *full = ((struct folder_queue *)queue)->current;
+    assert_int_equal(full->n, SEGMENT_LINES);
+    assert_int_equal(full->starts[SEGMENT_LINES], full->lines.size);
+    queue_close(&queue);
 }
 
 static void a_segment_has_as_many_bytes_as_it_may(void **state)

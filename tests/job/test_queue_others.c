@@ -185,6 +185,45 @@ static void states_that_cannot_be_kept_are_told(void **state)
     queue_close(&queue);
 }
 
+static void what_is_too_large_is_no_segment(void **state)
+{
+    (void)state;
+    struct claim one;
+    utter_error error;
+    struct queue *in = submit("large", 1, 1), *queue = open_queue("large", false);
+    queue_close(&in);
+    const char *lines = only_file("large", ".lines");
+    assert_int_equal(truncate(lines, SEGMENT_BYTES + 1), 0);
+    assert_int_equal(queue->calls->claim(queue, &one, &error), UTTER_E_FILE);
+    assert_non_null(strstr(error.text, "-000000.lines: is no part of a queue"));
+    assert_int_equal(truncate(lines, SEGMENT_BYTES), 0);
+    assert_claimed(queue, &one, 1);
+    queue_close(&queue);
+}
+
+/* A byte each: they do not begin anew. */
+static void tries_and_deaths_are_255_at_most(void **state)
+{
+    (void)state;
+    struct claim one;
+    struct queue *in = submit("most", 1, 1), *queue = open_queue("most", false);
+    queue_close(&in);
+    const char *states = only_file("most", ".state");
+    support_write_file(states, " \xff\xff", 4);
+    for (int i = 0; i < 2; i++) {
+        assert_claimed(queue, &one, 1);
+        assert_int_equal(one.tries, 255);
+        assert_int_equal(one.deaths, 255);
+        assert_int_equal(queue->calls->back(queue, &one, true, NULL), UTTER_OK);
+        support_assert_content(states, " \xff\xff");
+    }
+    assert_claimed(queue, &one, 1);
+    one.deaths++; /* a worker that fails counts one more */
+    assert_int_equal(queue->calls->back(queue, &one, false, NULL), UTTER_OK);
+    support_assert_content(states, " \xff\xff");
+    queue_close(&queue);
+}
+
 static int mode_of(const char *path)
 {
     struct stat about;
@@ -244,6 +283,8 @@ int main(void)
         cmocka_unit_test(a_segment_may_go_before_it_is_opened),
         cmocka_unit_test(segments_come_in_the_order_of_their_names),
         cmocka_unit_test(states_that_cannot_be_kept_are_told),
+        cmocka_unit_test(what_is_too_large_is_no_segment),
+        cmocka_unit_test(tries_and_deaths_are_255_at_most),
         cmocka_unit_test(what_is_open_is_no_childs),
         cmocka_unit_test(a_queue_that_is_deleted_is_empty),
     };
