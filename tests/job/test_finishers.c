@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads that complete results, without a worker: what they do in which order, what a result that cannot be looked at
- * leaves of a line, and how long somebody waits for them. */
+ * Threads that complete results, without a worker: that all comes back, what a result that cannot be looked at leaves
+ * of a line, and how long somebody waits for them. */
 #include "tests/support.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void somebody_waits_for_a_fifth_of_a_second(void **state)
 
 static const char key[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static utter_status text_status;
-static int n_texts, n_kept;
+static atomic_int n_texts, n_kept;
 static char told[512];
 
 /* No result is there, or it cannot be asked for. */
@@ -162,7 +163,7 @@ static void a_signal_takes_no_result_away(void **state)
     }
 }
 
-/* Each is given to one thread, and what is asked first is done first. */
+/* Each once, also when they have had nothing to do in between. */
 static void all_that_is_given_comes_back(void **state)
 {
     (void)state;
