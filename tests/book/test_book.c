@@ -69,6 +69,7 @@ static void the_kind_of_a_file(void **state)
         is(timed[i], "0:01 --> 0:02\n<b>x", ";;|1/1@[1 2]:x");
     }
     is("a.txt", "WEBVTT\n\n0:01 --> 0:02\n<b>x", ";;|1/1@[1 2]:x");
+    is("a.txt", "WEBVTT", ": there is no text in it");
     is("a.txt", "WEBVT\n\nx", ";;|/1@[0 0]:WEBVT\n\nx");
     for (int i = 0; i < 4; i++) {
         is(texts[i], "<b>x", ";;|/1@[0 0]:<b>x");

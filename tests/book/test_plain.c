@@ -445,6 +445,7 @@ static void subtitles_have_words(void **state)
         "1[1.0000 2.0000]One two");
     timed("0:01 --> 0:02\n&amp;&lt;b&gt;&nbsp;c&lrm;d&rlm;&quot; &x; & 3 {5} {\\6 a < b",
         "1[1.0000 2.0000]&<b> cd\" &x; & 3 {5} {\\6 a < b");
+    timed("0:01 --> 0:02\na\n   \nb", "1[1.0000 2.0000]a");
     timed("0:01 --> 0:02\n0:03 --> 0:04\nx", "1[1.0000 2.0000]|2[3.0000 4.0000]x");
     assert_string_equal(subtitles_of(&d, zero, sizeof zero - 1), "1[1.0000 2.0000]a b");
     book_close(&d.book);

@@ -92,7 +92,7 @@ static int make_folder(void **state)
 static void the_manifest_says_what_was_made(void **state)
 {
     struct store store;
-    char line[512];
+    char line[1024];
     (void)state;
     open_store(&store, false);
     snprintf(line, sizeof line,
@@ -107,6 +107,12 @@ static void the_manifest_says_what_was_made(void **state)
     strcat(line,
         "{\"key\":\"" ZEROS "a\",\"sha256\":\"" HASH_OF_ABC
         "\",\"seed\":42,\"pieces\":3,\"retries\":2,\"not_whole\":1,\"seconds\":0.333333333}\n");
+    manifest_is(line);
+    open_store(&store, false);
+    store_close(&store);
+    const size_t n = strlen(line), first = (size_t)(strchr(line, '\n') + 1 - line);
+    memcpy(line + n, line, first);
+    line[n + first] = 0;
     manifest_is(line);
 }
 

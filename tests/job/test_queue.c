@@ -272,6 +272,12 @@ static void a_segment_has_as_many_bytes_as_it_may(void **state)
     put(in, 2);
     assert_int_equal(q->number, 1);
     assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    assert_int_equal(q->number, 2);
+    put(in, 3); /* a byte more than there would be room for behind it */
+    const size_t short_bytes = q->n_bytes;
+    assert_int_equal(in->calls->put(in, key, wire + short_bytes - 1, NULL), UTTER_OK);
+    assert_int_equal(q->number, 3);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
     queue_close(&in);
     struct queue *queue = open_queue("bytes", false);
     struct claim one, two;

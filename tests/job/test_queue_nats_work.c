@@ -309,8 +309,17 @@ static void a_stream_may_come_later(void **state)
     struct claim one;
     begin();
     now_s = 0.25; /* a machine that has just begun */
+    posed.fails = "make";
+    posed.how = NATS_ERR;
     assert_int_equal(claim(&one), UTTER_AGAIN);
-    assert_said(MAKES "; " SUBSCRIBES "; " FETCHES);
+    assert_said(MAKES);
+    now_s = 0.5;
+    assert_int_equal(claim(&one), UTTER_AGAIN);
+    assert_said("");
+    now_s = 1.5;
+    posed.fails = NULL;
+    assert_int_equal(claim(&one), UTTER_AGAIN);
+    assert_said(LOOKS "; " MAKES "; " SUBSCRIBES "; " FETCHES);
     end();
 }
 
