@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,7 +188,7 @@ static void files_that_cannot_be_are_told(void **state)
 /* Writes its words, a line each, behind those of earlier calls; and into "how" what it reads and writes, whether it has
  * a group of its own, and which signals it does not get. The first call takes sound until its end; the second
  * puts the sound and what was written about the book into the file. A file "refuses" keeps from taking a cover, "fails"
- * from anything but the sound, "ends" even from that; "waits" for whoever stops it. */
+ * from anything but the sound, "ends" even from that; "slow" takes a while to take it; "waits" for whoever stops it. */
 static const char posed[] =
     "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
     "done\nout=${last#file:}\n"
@@ -196,7 +197,7 @@ static const char posed[] =
     "echo $(readlink /proc/$$/fd/0 | cut -c -9) $(readlink /proc/$$/fd/1) $own"
     " $((0x$(sed -n 's/^SigIgn:.//p' /proc/$$/status) & 0x7fffffff)) >> how\n"
     "[ -e ends ] && exit 1\n"
-    "case \" $* \" in *' pipe:0 '*) exec cat > \"$out\";; esac\n"
+    "case \" $* \" in *' pipe:0 '*) [ -e slow ] && sleep 0.2; exec cat > \"$out\";; esac\n"
     "[ -e fails ] && exit 1\n"
     "case \" $* \" in *' 2:v '*) cat folder/*-cover > taken; [ -e refuses ] && exit 1;; esac\n"
     "[ -e waits ] && exec sleep 600\n"
@@ -233,7 +234,7 @@ static int unpose(void **state)
 {
     (void)state;
     static const char *const made[] = {
-        "ffmpeg", "words", "how", "taken", "refuses", "fails", "ends", "waits", "out.m4b"};
+        "ffmpeg", "words", "how", "taken", "refuses", "fails", "ends", "slow", "waits", "out.m4b"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         unlink(tool(made[i]));
     }
@@ -464,6 +465,34 @@ static void nobody_waits_for_chapters(void **state)
     }
 }
 
+static void hear_signal(int signal)
+{
+    (void)signal;
+}
+
+/* A timer of the program, a window that changes its size. */
+static void signals_do_not_end_the_wait_for_sound(void **state)
+{
+    (void)state;
+    const struct sigaction hear = {.sa_handler = hear_signal};
+    const struct itimerval often = {{0, 20000}, {0, 20000}}, never = {{0, 0}, {0, 0}};
+    static const char ends[] = "genre=Audiobook\n";
+    size_t bytes;
+    unlink(tool("waits"));
+    support_write_file(tool("slow"), "", 0);
+    struct encoder *e = open_encoder(RATE);
+    assert_int_equal(sigaction(SIGALRM, &hear, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    utter_status status = encoder_close(&e, tool("out.m4b"), &book, NULL, 0, go_on, NULL);
+    setitimer(ITIMER_REAL, &never, NULL);
+    unlink(tool("slow"));
+    assert_int_equal(status, UTTER_OK);
+    char *have = support_read_file(tool("out.m4b"), &bytes);
+    assert_memory_equal(have, sound, 2 * N);
+    assert_memory_equal(have + bytes - strlen(ends), ends, strlen(ends));
+    free(have);
+}
+
 static void a_dropped_m4b_leaves_nothing(void **state)
 {
     (void)state;
@@ -504,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_cover_may_be_left_out),
         cmocka_unit_test(what_ffmpeg_cannot_is_told),
         cmocka_unit_test(nobody_waits_for_chapters),
+        cmocka_unit_test(signals_do_not_end_the_wait_for_sound),
         cmocka_unit_test(a_dropped_m4b_leaves_nothing),
     };
     return cmocka_run_group_tests_name("sound files of books", files, NULL, NULL) +
