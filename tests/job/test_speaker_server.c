@@ -211,22 +211,18 @@ static void a_request_has_all_of_a_line(void **state)
     assert_non_null(strstr(posed.asked, "\r\nUser-Agent: utter\r\n"));
     assert_null(strstr(posed.asked, "Expect:"));
     assert_body("{\"input\":\"Hello. \\u00e4\",\"seed\":0,\"word_timestamps\":true,\"background\":true,"
-                "\"model_hash\":\"m\",\"voice_hash\":\"vh\",\"response_format\":\"pcm\",\"sample_"
-                "format\":\"f32\","
-                "\"stream_format\":\"sse\"}");
+                "\"model_hash\":\"m\",\"voice_hash\":\"vh\",\"response_format\":\"pcm\","
+                "\"sample_format\":\"f32\",\"stream_format\":\"sse\"}");
     clear();
-    assert_int_equal(
-        begin(
-            "{\"id\":\"a\",\"model\":\"m\",\"voice_hash\":\"vh\",\"called_hash\":\"\",\"format\":"
-            "\"raw\","
-            "\"text\":\"b\",\"voice\":\"v\",\"language\":\"l\",\"instruct\":\"i\",\"markup\":\"tags\","
-            "\"seed\":12}"),
+    assert_int_equal(begin("{\"id\":\"a\",\"model\":\"m\",\"voice_hash\":\"vh\",\"called_hash\":\"\","
+                           "\"format\":\"raw\",\"text\":\"b\",\"voice\":\"v\",\"language\":\"l\","
+                           "\"instruct\":\"i\",\"markup\":\"tags\",\"seed\":12}"),
         UTTER_OK);
     assert_int_equal(finish(), UTTER_END);
     assert_body(
-        "{\"input\":\"b\",\"voice\":\"v\",\"language\":\"l\",\"instructions\":\"i\",\"markup\":"
-        "\"tags\","
-        "\"seed\":12,\"word_timestamps\":false,\"background\":true,\"model_hash\":\"m\",\"voice_hash\":"
+        "{\"input\":\"b\",\"voice\":\"v\",\"language\":\"l\",\"instructions\":\"i\","
+        "\"markup\":\"tags\",\"seed\":12,\"word_timestamps\":false,\"background\":true,\"model_hash\":"
+        "\"m\",\"voice_hash\":"
         "\"vh\",\"response_format\":\"pcm\",\"sample_format\":\"f32\",\"stream_format\":\"sse\"}");
     clear();
     speaker_close(&speaker);
@@ -402,8 +398,8 @@ static void a_refusal_may_have_so_many_bytes(void **state)
             snprintf(body, sizeof body, "{\"error\":{\"message\":\"no\"}%*s}", 4096 - 26 + more, "");
         assert_int_equal(n, 4096 + more);
         snprintf(answer, sizeof answer,
-            "HTTP/1.1 400 Bad\r\nTransfer-Encoding: "
-            "chunked\r\n\r\n800\r\n%.2048s\r\n%x\r\n%s\r\n0\r\n\r\n",
+            "HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "800\r\n%.2048s\r\n%x\r\n%s\r\n0\r\n\r\n",
             body, (unsigned)n - 2048, body + 2048);
         open_speaker(NULL);
         assert_int_equal(ask(answer), UTTER_E_ARGUMENT);
