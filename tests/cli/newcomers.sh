@@ -27,7 +27,7 @@ run 'utter clone -q -m $B hiss.wav -o a.voice'
 run 'utter say -q -m $M -v ryan --max-frames 9 --speed 1.5 --volume 0.5 --rate 16000 -o a.wav Hi. && head -c 28 a.wav | tail -c 4 | od -A n -t u4'
 run 'utter say -q -m $M -v ryan -l en-US --max-frames 2 -o a.wav Hi.'
 run 'utter say -m $M -v ryan -l englsh Hi.; utter say -m $M -v rian Hi.'
-on_a_terminal() { script -qec "$*" /dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g'; }
+on_a_terminal() { script -qec "$*" /dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g' | uniq -w 8; } # progress once
 export -f on_a_terminal
 run 'on_a_terminal utter quantize -m $M --weights q8 -o packed'
 run 'utter info -m packed --threads 1 | grep -e ^model -e ^device; utter info --json -m packed | grep -o "\"packed\":[a-z]*"'
