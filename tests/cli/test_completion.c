@@ -86,7 +86,7 @@ static void every_command_has_its_options(void **state)
     char *script = script_of("bash");
     for (size_t c = 0; c < n_commands; c++) {
         char line[256], offered[2048], word[64];
-        size_t n_shown = 0;
+        size_t n_shown = 0, n_choices = 0;
         snprintf(line, sizeof line, "\n    '%s') options+='", command_table[c].name);
         const char *options = strstr(script, line);
         assert_non_null(options);
@@ -98,8 +98,11 @@ static void every_command_has_its_options(void **state)
             snprintf(word, sizeof word, " --%s ", o.name);
             assert_true(!is_shown || strstr(offered, word));
             n_shown += is_shown;
+            n_choices += is_shown && o.kind == OPTION_CHOICE;
         }
         assert_int_equal(count(offered, " --"), n_shown);
+        snprintf(line, sizeof line, "\n    '%s:--", command_table[c].name);
+        assert_int_equal(count(script, line), n_choices);
     }
     free(script);
 }

@@ -402,6 +402,26 @@ static void a_measurement_adds_up(void **state)
     assert_true(typed_number(NULL, "peak_mb") > 5 && typed_number(NULL, "peak_mb") < 5000);
 }
 
+/* What a part reads is the same in each run; how fast is not. */
+static void a_measurement_tells_what_each_part_reads(void **state)
+{
+    (void)state;
+    assert_int_equal(typed_run(COMMAND_BENCH, "--words 1 --runs 1" WITH_MODEL), 0);
+    double limit, frame_mb, part_ms[3];
+    const char *line = strstr(typed_printed, "the memory gives ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line,
+                         "the memory gives %lf GB/s; a frame reads %lf MB of weights\n"
+                         "reading them takes: talker %lf ms, predictor %lf, vocoder %lf\n",
+                         &limit, &frame_mb, &part_ms[0], &part_ms[1], &part_ms[2]),
+        5);
+    assert_true(fabs(frame_mb - 3.8) < 1e-9);
+    static const double part_mb[] = {0.360453, 2.703356, 0.704550};
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs(part_ms[i] - part_mb[i] / limit) < 0.006 + 0.02 * part_ms[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +435,7 @@ int main(void)
         cmocka_unit_test(heads_that_follow_the_text_are_told),
         cmocka_unit_test(a_list_of_a_measurement_has_bounds),
         cmocka_unit_test(a_measurement_adds_up),
+        cmocka_unit_test(a_measurement_tells_what_each_part_reads),
     };
     return cmocka_run_group_tests_name("model_commands", tests, typed_start, typed_end);
 }

@@ -26,7 +26,8 @@ static struct object {
 static size_t n_objects;
 
 static struct {
-    char asked[1024]; /* methods and names since it was cleared */
+    char asked[1024];  /* methods and names since it was cleared */
+    unsigned n_behind; /* halves of results that the list names behind all objects */
     uint64_t most_pages;
     struct s3_patience patience;
     utter_status status;
@@ -126,6 +127,11 @@ utter_status __wrap_s3_list(struct s3_store *asked, const char *below, bool flat
     store.patience = *patience;
     for (size_t i = 0; i < n_objects; i++) {
         assert_int_equal(fn(user, objects[i].name, objects[i].bytes, "tag", error), UTTER_OK);
+    }
+    for (unsigned i = 0; i < store.n_behind; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "fff/fff%010x%051x.json", i, 0);
+        assert_int_equal(fn(user, name, 10, "tag", error), UTTER_OK);
     }
     return store.status < 0 ? error_set(error, store.status, "no list") : store.status;
 }
@@ -335,6 +341,21 @@ static void what_a_list_says_is_not_asked_for(void **state)
     }
 }
 
+static void a_list_may_be_long(void **state)
+{
+    (void)state;
+    begin("long");
+    give(one, "sound");
+    give(two, "other");
+    store.n_behind = 4000;
+    assert_int_equal(results->calls->look_at_all(results, 9, NULL), UTTER_OK);
+    store.asked[0] = 0;
+    assert_int_equal(look(one, true, false), RESULT_DONE);
+    assert_int_equal(look(two, true, false), RESULT_DONE);
+    assert_asked("");
+    end();
+}
+
 static void a_half_of_a_result_is_none(void **state)
 {
     (void)state;
@@ -511,6 +532,7 @@ int main(void)
         cmocka_unit_test(a_store_that_fails_is_told),
         cmocka_unit_test(what_is_kept_has_longer),
         cmocka_unit_test(what_a_list_says_is_not_asked_for),
+        cmocka_unit_test(a_list_may_be_long),
         cmocka_unit_test(a_half_of_a_result_is_none),
         cmocka_unit_test(what_else_lies_in_a_store_is_passed_over),
         cmocka_unit_test(a_store_that_holds_far_more_is_asked_line_by_line),

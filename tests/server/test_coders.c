@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What coders make of the end of a sound. */
+ * What coders make of the end of a sound, and what is put right at its beginning then. */
 #include "tests/support.h"
 
 #include <math.h>
@@ -37,8 +37,30 @@ static void aac_has_frames_of_silence_at_its_end(void **state)
     wire_fini(&ends[1]);
 }
 
+/* The last 4 bits of byte 21 and the next 4 bytes. What 36 bits cannot tell stays as it is: unknown. */
+static void a_whole_flac_has_its_samples(void **state)
+{
+    (void)state;
+    uint8_t flac[27];
+    static const struct {
+        size_t n;
+        uint64_t n_samples;
+        const char *wanted;
+    } cases[] = {{27, 0xF12345678, "\xAA\xAF\x12\x34\x56\x78\xAA"},
+        {27, (uint64_t)1 << 36, "\xAA\xAA\xAA\xAA\xAA\xAA\xAA"},
+        {26, 1, "\xAA\xAA\xAA\xAA\xAA\xAA\xAA"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(flac, 0xAA, sizeof flac);
+        encode_true_sizes(ENCODE_FLAC, flac, cases[i].n, cases[i].n_samples);
+        assert_memory_equal(flac + 20, cases[i].wanted, 7);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(aac_has_frames_of_silence_at_its_end)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(aac_has_frames_of_silence_at_its_end),
+        cmocka_unit_test(a_whole_flac_has_its_samples),
+    };
+    return cmocka_run_group_tests_name("coders", tests, NULL, NULL);
 }
