@@ -115,6 +115,8 @@ static void an_epub_is_known_by_its_bytes(void **state)
     assert_true(!book.cover && !book.chapters);
     free(whole);
     assert_int_equal(strncmp(read_back("a.epub", "no zip", 6), ": it is not a whole epub", 24), 0);
+    is("a.txt", "PK\3\4", ": it is not a whole epub");
+    is("a.txt", "PK\3", ";;|/1@[0 0]:PK\3");
 }
 
 static void every_encoding_of_unicode(void **state)
