@@ -142,9 +142,18 @@ static void voices_are_known_as_jobs_know_them(void **state)
         0);
     assert_int_equal(utter_voice_load(&voice, support_path("ann.voice"), NULL), UTTER_OK);
     voice_identity(wanted, voice);
-    utter_voice_free(&voice);
     assert_true(posed.serve.hash_voice(hash, NULL, support_path("ann.voice")));
     assert_string_equal(hash, wanted);
+    /* All that it is: its kind, each number of its vector, each code, its transcript. */
+    char vector[IDENTITY_SIZE], codes[IDENTITY_SIZE];
+    utter_voice_info info = {.size = sizeof info};
+    assert_int_equal(utter_voice_get_info(voice, &info), UTTER_OK);
+    assert_int_equal(info.kind, UTTER_VOICE_VECTOR);
+    identity_of_bytes(vector, info.x_vector, 4 * (size_t)info.width);
+    identity_of_bytes(codes, info.codes, 4 * (size_t)(info.n_frames * info.n_codebooks));
+    identity_of_texts(hash, (const char *const[]){"1", "", vector, codes, "", NULL});
+    assert_string_equal(hash, wanted);
+    utter_voice_free(&voice);
 }
 
 /* ---- A measurement ---- */
