@@ -113,6 +113,11 @@ static void an_accent_may_stand_behind_its_letter(void **state)
         assert_ptr_equal(name_composed(buffer, accents), fits ? buffer : accents);
         assert_string_equal(fits ? buffer : accents, accents);
     }
+    for (size_t more = 1; more <= 2; more++) {
+        memcpy(accents + LEAST * MOST, "aa", 2);
+        accents[LEAST * MOST + more] = 0;
+        assert_ptr_equal(name_composed(buffer, accents), accents);
+    }
 }
 
 static void the_nearest_name_is_found(void **state)
