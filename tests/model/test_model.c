@@ -2,6 +2,7 @@
  * Checkpoint folders: what opens, and what is said when one does not. */
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +323,47 @@ static void a_row_is_read_in_every_type(void **state)
     free(block);
 }
 
+/* Whether row i of two matrices is the same, but for what 8 bits cannot tell. */
+static bool rows_alike(const struct weight *one, const struct weight *other, int64_t i)
+{
+    float row[2][8192], most = 0;
+    assert_true(one->rows == other->rows && one->cols == other->cols && one->cols <= 8192);
+    weight_row(one, i, row[0]);
+    weight_row(other, i, row[1]);
+    for (int64_t k = 0; k < one->cols; k++) {
+        most = fmaxf(most, fabsf(row[1][k]));
+    }
+    for (int64_t k = 0; k < one->cols; k++) {
+        if (!(fabsf(row[0][k] - row[1][k]) <= 0.01f * most)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void each_matrix_is_packed_for_itself(void **state)
+{
+    (void)state;
+    struct model *packed, *plain;
+    struct weight **list[2];
+    int n[2], n_narrow;
+    assert_int_equal(model_open(&packed, CHECKPOINT, NULL), UTTER_OK);
+    assert_int_equal(model_open(&plain, CHECKPOINT, NULL), UTTER_OK);
+    assert_int_equal(model_packable(packed, &list[0], &n[0], &n_narrow, NULL), UTTER_OK);
+    assert_int_equal(model_packable(plain, &list[1], &n[1], &n_narrow, NULL), UTTER_OK);
+    assert_int_equal(model_pack(packed, DTYPE_Q8, 2, NULL), UTTER_OK);
+    assert_int_equal(n[0], n[1]);
+    for (int i = 0; i < n[0]; i++) {
+        assert_int_equal(list[0][i]->type, DTYPE_Q8);
+        assert_true(rows_alike(list[0][i], list[1][i], 0));
+        assert_true(rows_alike(list[0][i], list[1][i], list[0][i]->rows - 1));
+    }
+    memory_free(list[0]);
+    memory_free(list[1]);
+    model_close(&packed);
+    model_close(&plain);
+}
+
 /* The last 1,024 ids of the talker's table, as far as there are so many, and what the codec lacks. */
 static void ids_that_are_never_chosen(void **state)
 {
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(failing_calls_leak_nothing),
         cmocka_unit_test(missing_memory_is_noted),
         cmocka_unit_test(a_row_is_read_in_every_type),
+        cmocka_unit_test(each_matrix_is_packed_for_itself),
         cmocka_unit_test(ids_that_are_never_chosen),
         cmocka_unit_test(heads_are_known_by_their_matrices),
     };
