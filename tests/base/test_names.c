@@ -103,6 +103,9 @@ static void an_accent_may_stand_behind_its_letter(void **state)
     }
     endless[sizeof endless - 1] = 0;
     assert_ptr_equal(name_composed(buffer, endless), endless);
+    endless[NAME_COMPOSED / 4 - 2] = 'a', endless[NAME_COMPOSED / 4 - 1] = 0; /* as long as may be */
+    assert_string_equal(name_composed(buffer, endless), endless);
+    assert_ptr_equal(name_composed(buffer, endless), buffer);
     /* Of three characters each when it is taken apart: the longest that has room, and what would have none. */
     enum { LEAST = 2, MOST = (NAME_COMPOSED / 4 - 1) / 3 };
     char accents[NAME_COMPOSED / 4];
