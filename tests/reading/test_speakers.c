@@ -55,5 +55,5 @@ static void each_voice_is_looked_for_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_voice_is_looked_for_once)};
-    return cmocka_run_group_tests_name("speaker", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("speakers", tests, NULL, NULL);
 }
