@@ -34,7 +34,7 @@ static void each_voice_is_looked_for_once(void **state)
     utter_error error;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) {
-            char name[16];
+            char name[32];
             snprintf(name, sizeof name, "speaker %d", i);
             assert_int_equal(speakers_find(&speakers, name, &model, &again, &error), UTTER_OK);
             assert_string_equal(again->name, name);
