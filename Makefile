@@ -283,10 +283,10 @@ oracle: all checkpoints ## goldens from the official package, compared with the 
 	@tools/oracle/install
 	@nice -n 10 $(ORACLE) tools/oracle/make_goldens.py $(ONLY)
 
-# tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. malloc and the
-# file calls go through --wrap, so that a test can fail the n-th one.
+# tests/ROOM/test_TOPIC.c is a cmocka program of its own, linked with all internal names. A call whose __wrap_NAME the
+# test or what stands beside it has goes there: so the n-th malloc can fail (tests/support.c).
 OBJECTS_FIRST = $(filter %.o,$^) $(filter %.a,$^)
-WRAP := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign mmap open read write fsync rename pthread_create,-Wl$(comma)--wrap=$(f))
+WRAP = $$(nm $(filter %.o,$^) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 # Outside libraries make theirs as ever, also where they are archives: our objects are linked, with --wrap, before they come.
 ifneq ($(PORTABLE),)
 define link_test
@@ -300,31 +300,20 @@ endef
 endif
 $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/internal.a
 	$(call link_test)
-$(B)/tests/base/test_file_out_calls: WRAP += $(foreach f,getentropy linkat access close pwrite,-Wl$(comma)--wrap=$(f))
-$(B)/tests/base/test_cores: WRAP += -Wl,--wrap=sched_getaffinity
-$(B)/tests/base/test_file_left: WRAP += -Wl,--wrap=time
-$(addprefix $(B)/tests/base/,test_file_map test_memory): WRAP += -Wl,--wrap=madvise
 $(filter $(B)/tests/reading/% $(B)/tests/words/%,$(TESTS)): $(PLAIN_KERNELS)
 # The kernels on tiles of a machine that has none.
 $(addprefix $(B)/tests/cpu/,test_kern_integer test_packed test_vocoder_tiles): $(B)/tests/cpu/tile_emulation.o
 $(B)/server.a: $(SERVER_OBJ)
 $(B)/tests/server/%: $(B)/tests/server/%.o $(B)/server.a $(B)/internal.a
-	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
-$(B)/tests/server/test_voice_crash: ALL_LDFLAGS += $(foreach f,open write pwrite fsync linkat rename unlink,-Wl$(comma)--wrap=$(f))
-$(addprefix $(B)/tests/server/,test_warm test_worker_loop): ALL_LDFLAGS += -Wl,--wrap=clock_gettime
-$(addprefix $(B)/tests/server/,test_link_bounds test_lacking): ALL_LDFLAGS += $(WRAP)
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 $(addprefix $(B)/tests/server/,test_link_bounds test_lacking): $(B)/tests/support.o
 $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
-	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(SERVER_LIBS) $(LIBS) -lcmocka -o $@
 
-$(B)/tests/book/test_book_answer: ALL_LDFLAGS += -Wl,--wrap=jail_run
 # The program's rooms for tests of them, linked as the program is: names of the library's own may come twice.
 $(B)/program.a: $(filter-out $(R)/cli/main.o,$(CLI_OBJ)) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
 $(filter $(B)/tests/book/% $(B)/tests/job/% $(B)/tests/cli/%,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
 	$(call link_test,$(SERVER_LIBS) $(BOOK_LIBS))
-$(B)/tests/job/test_results_s3: WRAP += $(foreach f,s3_store_open s3_store_close s3_do s3_list,-Wl$(comma)--wrap=$(f))
-$(addprefix $(B)/tests/job/,test_worker test_worker_ends): WRAP += -Wl,--wrap=clock_gettime
-$(B)/tests/cli/test_subtitles: WRAP += -Wl,--wrap=utter_reading_words
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make
 # fuzz` looks for new inputs for FUZZ_SECONDS a target and keeps them in build/fuzz/NAME.
@@ -332,12 +321,11 @@ FUZZ_SECONDS ?= 60
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS  := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  := $(FUZZ_SRC:tests/%.c=$(B)/tests/%)
-$(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/replay_config: ALL_LDFLAGS += -Wl,--wrap=checkpoint_exists,--wrap=checkpoint_json
 PARSERS  := $(filter $(addprefix $(R)/src/,base/% weights/% text/% script/% effects/% reading/cut% reading/marks% reading/source% audio/% voice/%),$(LIB_OBJ))
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(PARSERS) $(B)/server.a
-	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(SERVER_LIBS) $(LIBS) -o $@
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(PARSERS) $(B)/server.a
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(SERVER_LIBS) $(LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) -fsanitize=fuzzer $^ $(SERVER_LIBS) $(LIBS) -o $@
 
 replays: $(REPLAYS)
 fuzz: $(FUZZERS) ## looks for inputs that break a parser, into tests/fuzz/ledger; FUZZ_SECONDS=60 for each, or FUZZ_RUNS=10000000
@@ -345,14 +333,9 @@ fuzz: $(FUZZERS) ## looks for inputs that break a parser, into tests/fuzz/ledger
 
 # The front end, its worker and libevent in a world that a seed decides: what they call the system for, the linker gives them
 # from tests/sim; and a library that makes sound without a model.
-SIMULATED := clock_gettime gettimeofday getrandom epoll_create1 epoll_ctl epoll_wait read write readv writev recv send poll close socketpair \
-             pipe2 socket bind listen accept4 getsockname setsockopt shutdown fcntl ioctl prctl sched_setscheduler signal pthread_sigmask pthread_create \
-             pthread_join pthread_cond_wait pthread_cond_broadcast kill waitpid opendir spawn_program spawn_still links_open links_close \
-             malloc calloc realloc encode_coder_new encode_feed
 SIM_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/sim/*.c))
-$(B)/tests/sim/simulate: ALL_LDFLAGS += $(foreach f,$(SIMULATED),-Wl$(comma)--wrap=$(f))
 $(B)/tests/sim/simulate: $(SIM_OBJ) $(filter $(R)/src/base/% $(R)/src/effects/%,$(LIB_OBJ)) $(B)/server.a
-	$(CC) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) $(LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(SERVER_LIBS) $(LIBS) -o $@
 
 check-faults: checkpoints $(B)/tests/api/test_faults $(B)/tests/sim/simulate ## every allocation and file call of the library fails, once and for good; and calls of the server about sockets, and its allocations, in SEEDS=10000 lives each
 	@EVERY=1 $(B)/tests/api/test_faults
@@ -414,7 +397,7 @@ CUDA_CHECKS := $(basename $(addprefix $(B)/,$(if $(GPU),$(wildcard tests/cuda/ch
 HOST_CHECKS := $(basename $(addprefix $(B)/,$(if $(filter host%,$(CUDA)),$(wildcard tests/cuda/check_host*.cu))))
 CUDA_MODELS ?= tiny06-custom_voice tiny17-base unusual ties nan-scores eos-sometimes
 $(CUDA_CHECKS) $(HOST_CHECKS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/cuda/pose.o $(B)/internal.a
-	$(CC) $(ALL_LDFLAGS) -Wl,--wrap=cuda_device_open $^ $(LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $(WRAP) $^ $(LIBS) -o $@
 # Nothing is asked of the frame kernel as a card that has none.
 COMMENT := \#
 WITH_FRAME := $(if $(filter-out h100 h200 b200 5090,$(CUDA_AS)),$(COMMENT))
