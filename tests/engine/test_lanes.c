@@ -94,6 +94,75 @@ static void the_first_failure_of_a_device_stays(void **state)
     engine_close(&engine);
 }
 
+static const char
+    *shrinking; /* a file of the model, which becomes shorter in the next call of that kind */
+
+static void shrink(void)
+{
+    assert_int_equal(truncate(shrinking, 4096), 0);
+}
+
+static utter_status shrink_in_prefill(
+    struct backend *b, int lane, const struct row *rows, int n, utter_error *error)
+{
+    shrink();
+    return fake_prefill(b, lane, rows, n, error);
+}
+
+static utter_status shrink_in_frame(
+    struct backend *b, const struct frame_in *in, int n, utter_error *error)
+{
+    shrink();
+    return fake_frame(b, in, n, error);
+}
+
+static utter_status shrink_in_vocode(struct backend *b, const int *lanes, int n, utter_error *error)
+{
+    shrink();
+    return fake_vocode(b, lanes, n, error);
+}
+
+/* What a device makes of a file that has become shorter meanwhile is not taken: neither codes nor sound. */
+static void what_a_damaged_file_gave_reaches_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char command[512], path[256];
+        utter_error error = {.text = ""};
+        snprintf(command, sizeof command, "rm -rf %s/model && cp -r %s %s/model", support_folder(),
+            MODEL, support_folder());
+        assert_int_equal(system(command), 0);
+        snprintf(path, sizeof path, "%s/model/model.safetensors", support_folder());
+        shrinking = path;
+        open_engine(support_path("model"));
+        engine.context.prompt_clock = (struct prompt_clock){.most_s = 1e-9, .row_s = 1};
+        utter_stream *s = open_plain(20);
+        while (i > 0 && s->n_made < 3) { /* two frames wait for their sound then */
+            assert_int_equal(engine_step(&engine, true, NULL), UTTER_OK);
+            s->heard_since = clock_seconds() + 1000;
+        }
+        const int n_made = s->n_made, n_frames = s->n_frames;
+        ops.prefill = shrink_in_prefill;
+        ops.frame = i == 1 ? shrink_in_frame : fake_frame;
+        ops.vocode = shrink_in_vocode;
+        utter_status status = engine_step(&engine, true, &error);
+        while (i == 2 && status == UTTER_OK) { /* until no more frames wait */
+            status = engine_step(&engine, true, &error);
+        }
+        assert_int_equal(status, UTTER_E_FILE);
+        assert_string_equal(
+            error.text, "a file of the model has shrunk while it was in use (open the model again)");
+        assert_int_equal(engine_step(&engine, true, NULL), UTTER_E_FILE);
+        assert_int_equal(s->n_frames, n_frames);
+        assert_true(s->ring_n == (size_t)n_frames * FRAME && n_frames == (i > 0));
+        assert_true(i == 2 ? s->n_made > n_made : s->n_made == n_made);
+        assert_true(i == 0 || (s->finish == UTTER_FINISH_ERROR && s->failure.code == UTTER_E_FILE));
+        assert_int_equal(fake.n[CALL_PREFILL] > 1, i > 0); /* no second piece of a prompt either */
+        engine_free_stream(&s);
+        engine_close(&engine);
+    }
+}
+
 /* ---- Lanes ---- */
 
 static void lanes_are_taken_and_given_back(void **state)
@@ -364,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_end_whom_they_concern),
         cmocka_unit_test(the_first_failure_of_a_device_stays),
+        cmocka_unit_test(what_a_damaged_file_gave_reaches_nobody),
         cmocka_unit_test(lanes_are_taken_and_given_back),
         cmocka_unit_test(a_lane_is_told_its_settings),
         cmocka_unit_test(the_vocoder_hears_the_recording),
