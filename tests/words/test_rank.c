@@ -143,8 +143,10 @@ static void test_scores(void **state)
     }
     rank_end(&r, 1, true);
     assert_int_equal(r.n_frames, 30 + RANK_FRAMES - 1);
+    const double before = r.sums[0];
     speak_at(&r, 1, two_frames_each, 1, true); /* the least that counts */
     assert_int_equal(r.n_frames, 30 + RANK_FRAMES);
+    assert_true(r.sums[0] == before); /* it is at the end from the first frame on */
     rank_fini(&r);
 }
 
