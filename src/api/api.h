@@ -28,6 +28,17 @@ void api_init_sized(void *to, size_t to_size, const void *from, size_t from_size
  * comes with the library, a repository's folder in a hub's cache its snapshot. Whether it is there is not asked. */
 utter_status find_checkpoint(char *path, size_t size, const char *given, utter_error *error);
 
+/* What the `device` option asks for. */
+struct device_choice {
+    bool gpu, cpu;  /* which may be taken. Where both may: the GPU if it can be used */
+    int index;      /* of the GPU */
+    const char *as; /* the card that it is posed as, a part of the option; NULL: itself */
+};
+
+/* UTTER_E_ARGUMENT when it asks for what is no device. */
+utter_status api_choose_device(
+    const utter_model_options *options, struct device_choice *choice, utter_error *error);
+
 /* UTTER_E_ARGUMENT when a pointer that must be given is NULL. */
 utter_status api_need(const void *pointer, const char *what, utter_error *error);
 /* The same of all that a call has which gives samples, `handle` first, and whether there is room. *n becomes 0. */

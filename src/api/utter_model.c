@@ -119,13 +119,6 @@ bool utter_gpu_name(char *name, size_t size, int index)
 #endif
 }
 
-/* What the `device` option asks for. */
-struct device_choice {
-    bool gpu, cpu;  /* which may be taken. Where both may: the GPU if it can be used */
-    int index;      /* of the GPU */
-    const char *as; /* the card that it is posed as; NULL: itself */
-};
-
 /* "cuda", "cuda:N", and with " as CARD" behind, for measurements. */
 static bool is_gpu(const char *device, struct device_choice *choice)
 {
@@ -146,13 +139,15 @@ static bool is_gpu(const char *device, struct device_choice *choice)
     return !*rest || choice->as;
 }
 
-static utter_status choose_device(
+utter_status api_choose_device(
     const utter_model_options *o, struct device_choice *choice, utter_error *error)
 {
     const char *device = o->device;
+    *choice = (struct device_choice){.gpu = false};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name are for the CPU. */
-        *choice = (struct device_choice){.gpu = !o->cpu_kernels, .cpu = true};
+        choice->gpu = !o->cpu_kernels;
+        choice->cpu = true;
         return UTTER_OK;
     }
     choice->cpu = strcmp(device, "cpu") == 0;
@@ -237,7 +232,7 @@ utter_status utter_model_open(
     char found[PATH_MAX];
     utter_model_options o;
     utter_error note;
-    struct device_choice choice = {0};
+    struct device_choice choice;
     struct engine_options how = {.ops = &cpu_backend};
     utter_model_options_init(&o);
     if (api_need(model, "model", error)) {
@@ -254,7 +249,7 @@ utter_status utter_model_open(
         (status = check_range("pretokenizer", (int)o.pretokenizer, 0, 1, error)) ||
         (status = check_range("weights", (int)o.weights, 0, UTTER_WEIGHTS_BF16, error)) ||
         (status = check_seconds("prompt_seconds", o.prompt_seconds, error)) ||
-        (status = choose_device(&o, &choice, error))) {
+        (status = api_choose_device(&o, &choice, error))) {
         return status;
     }
     how.backend = (struct backend_options){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a model says while it is opened of a GPU that it does not use. */
+ * What the `device` option asks for, and what a model says while it is opened of a GPU that it does not use. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -7,7 +7,45 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "utter.h"
+#include "api/api.h"
+
+/* Which may be taken, the GPU's number, and the card that it is posed as. CPU kernels by name are for the CPU. */
+static void test_a_device_is_what_was_asked_for(void **state)
+{
+    static const struct {
+        const char *device, *kernels;
+        bool gpu, cpu;
+        int index;
+        const char *as;
+    } cases[] = {
+        {NULL, NULL, true, true, 0, NULL},
+        {"auto", NULL, true, true, 0, NULL},
+        {"auto", "avx2", false, true, 0, NULL},
+        {"cpu", NULL, false, true, 0, NULL},
+        {"cuda", NULL, true, false, 0, NULL},
+        {"cuda", "avx2", true, false, 0, NULL},
+        {"cuda:0", NULL, true, false, 0, NULL},
+        {"cuda:7", NULL, true, false, 7, NULL},
+        {"cuda:12", NULL, true, false, 12, NULL},
+        {"cuda:908", NULL, true, false, 908, NULL},
+        {"cuda as a card", NULL, true, false, 0, "a card"},
+        {"cuda:30 as x", NULL, true, false, 30, "x"},
+        {"cuda:3 as ", NULL, true, false, 3, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *as = cases[i].as;
+        struct device_choice choice = {.index = 99, .as = "before"};
+        utter_model_options o;
+        utter_model_options_init(&o);
+        o.device = cases[i].device;
+        o.cpu_kernels = cases[i].kernels;
+        assert_int_equal(api_choose_device(&o, &choice, NULL), UTTER_OK);
+        assert_true(choice.gpu == cases[i].gpu && choice.cpu == cases[i].cpu);
+        assert_int_equal(choice.index, cases[i].index);
+        assert_true(as ? choice.as && strcmp(choice.as, as) == 0 : !choice.as);
+    }
+}
 
 static char said[512];
 
@@ -54,6 +92,7 @@ static void test_a_driver_that_is_not_used_is_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_driver_that_is_not_used_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_device_is_what_was_asked_for),
+        cmocka_unit_test(test_a_driver_that_is_not_used_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
