@@ -66,6 +66,15 @@ static void repositories_are_found(void **state)
         assert_non_null(strstr(error.text, "utter pull"));
         assert_int_equal(utter_model_find(path, sizeof path, none[i], NULL, &error), UTTER_E_FILE);
     }
+    assert_string_equal(error.text, "you/none: no folder or file, and the model you/none is not in the "
+                                    "cache, which was not named (utter pull you/none gets it)");
+    char wanted[512];
+    snprintf(wanted, sizeof wanted,
+        "design: no folder or file, and the model Qwen/Qwen3-TTS-12Hz-1.7B-VoiceDesign is not in %s "
+        "(utter pull design gets it)",
+        cache);
+    utter_model_find(path, sizeof path, "design", cache, &error);
+    assert_string_equal(error.text, wanted);
     snprintf(folder, sizeof folder, "rm -rf %s", cache);
     must(system(folder) == 0);
 }
@@ -99,6 +108,45 @@ static void a_revision_has_a_longest_name(void **state)
     }
 }
 
+static int n_open(void)
+{
+    return support_count_files("/proc/self/fd");
+}
+
+/* Of the first line up to a slash; where that cannot be one, the only snapshot is meant: a folder, not hidden. */
+static void a_revision_is_a_name(void **state)
+{
+    static const struct {
+        const char *named, *found;
+    } cases[] = {{"abc\n", "abc"}, {"abc\r\nold", "abc"}, {"abc/old", "abc"}, {"old", "old"},
+        {"file", NULL}, {"none", NULL}, {"..", NULL}, {"", NULL}, {"/abc", NULL}, {"\nabc", NULL}};
+    char folder[PATH_MAX], path[PATH_MAX], wanted[2 * PATH_MAX];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", support_fresh_folder("named"));
+    support_fresh_folder("named/refs");
+    support_fresh_folder("named/snapshots");
+    support_fresh_folder("named/snapshots/abc");
+    support_fresh_folder("named/snapshots/old");
+    support_write_file(support_path("named/snapshots/file"), "", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        support_write_file(support_path("named/refs/main"), cases[i].named, strlen(cases[i].named));
+        const char *below = cases[i].found ? cases[i].found : "";
+        snprintf(wanted, sizeof wanted, "%s%s%s", folder, cases[i].found ? "/snapshots/" : "", below);
+        assert_int_equal(utter_model_find(path, sizeof path, folder, NULL, NULL), UTTER_OK);
+        assert_string_equal(path, wanted);
+    }
+    support_fresh_folder("only");
+    support_fresh_folder("only/refs");
+    support_fresh_folder("only/snapshots");
+    support_fresh_folder("only/snapshots/.hidden");
+    support_fresh_folder("only/snapshots/one");
+    support_write_file(support_path("only/refs/main"), "..", 2);
+    const int before = n_open();
+    assert_int_equal(utter_model_find(path, sizeof path, support_path("only"), NULL, NULL), UTTER_OK);
+    assert_string_equal(path, support_path("only/snapshots/one"));
+    assert_int_equal(n_open(), before);
+}
+
 static void the_rest_is_a_path(void **state)
 {
     (void)state;
@@ -111,7 +159,8 @@ static void the_rest_is_a_path(void **state)
         assert_string_equal(path, paths[i]);
     }
     assert_int_equal(utter_model_find(path, sizeof path, "1.7b-bse", NULL, &error), UTTER_E_FILE);
-    assert_non_null(strstr(error.text, "did you mean 1.7b-base?"));
+    assert_string_equal(error.text, "1.7b-bse: no such folder, file or model (did you mean 1.7b-base? "
+                                    "utter models lists them)");
     assert_int_equal(
         utter_model_find(small, sizeof small, "/tmp/folder", NULL, &error), UTTER_E_ARGUMENT);
     assert_int_equal(utter_model_find(NULL, 0, NULL, NULL, &error), UTTER_E_ARGUMENT);
@@ -132,7 +181,7 @@ static void repositories_have_two_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(repositories_are_found),
-        cmocka_unit_test(a_revision_has_a_longest_name), cmocka_unit_test(the_rest_is_a_path),
-        cmocka_unit_test(repositories_have_two_words)};
+        cmocka_unit_test(a_revision_has_a_longest_name), cmocka_unit_test(a_revision_is_a_name),
+        cmocka_unit_test(the_rest_is_a_path), cmocka_unit_test(repositories_have_two_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
