@@ -12,6 +12,7 @@ enum { FRAME = 1920, CODES = 16, MOST_FRAMES = 302 };
 
 static utter_model *model;
 static int32_t codes[MOST_FRAMES * CODES];
+static float sound[MOST_FRAMES * FRAME];
 static size_t n_calls, n_samples, stop_at;
 static utter_status status_inside;
 
@@ -38,7 +39,8 @@ static bool count(void *user, const float *pcm, size_t n)
 {
     assert_ptr_equal(user, codes);
     assert_non_null(pcm);
-    assert_true(n > 0 && n % FRAME == 0);
+    assert_true(n > 0 && n % FRAME == 0 && n_samples + n <= MOST_FRAMES * FRAME);
+    memcpy(sound + n_samples, pcm, n * sizeof *pcm);
     n_samples += n;
     return ++n_calls != stop_at;
 }
@@ -88,6 +90,26 @@ static void what_comes_again_is_not_given(void **state)
     check_calls(301, UTTER_CODEC_OFFICIAL_CHUNKS, 25, 12 + 1);
     check_calls(302, UTTER_CODEC_OFFICIAL_CHUNKS, 20, 15 + 1);
     check_calls(301, UTTER_CODEC_OFFICIAL_CHUNKS, 26, 12 + 1);
+}
+
+/* ... so that the sound there is that of a decoder which has heard these 25 and nothing before. */
+static void behind_a_cut_the_decoder_is_cold(void **state)
+{
+    enum { CUT = 300, BEFORE = 25, BEHIND = MOST_FRAMES - CUT };
+    float cut[BEHIND * FRAME];
+    (void)state;
+    stop_at = 0;
+    if (SUPPORT_SANITIZED) {
+        return;
+    }
+    check_calls(MOST_FRAMES, UTTER_CODEC_OFFICIAL_CHUNKS, 32, 10 + 1);
+    memcpy(cut, sound + CUT * FRAME, sizeof cut);
+    n_calls = n_samples = 0;
+    assert_int_equal(utter_codec_decode(model, codes + (CUT - BEFORE) * CODES, BEFORE + BEHIND,
+                         UTTER_CODEC_WHOLE, 0, count, codes, NULL),
+        UTTER_OK);
+    assert_int_equal(n_samples, (BEFORE + BEHIND) * FRAME);
+    assert_memory_equal(cut, sound + BEFORE * FRAME, sizeof cut);
 }
 
 static void who_stops_gets_no_more(void **state)
@@ -165,14 +187,46 @@ static void a_device_that_failed_decodes_no_more(void **state)
     check_calls(2, UTTER_CODEC_WHOLE, 1, 2);
 }
 
+static int n_collected;
+
+static utter_status collect_nonsense(
+    struct backend *b, int lane, struct lane_out *out, utter_error *error)
+{
+    const utter_status status = cpu_backend.collect(b, lane, out, error);
+    out->not_a_number = ++n_collected == 2;
+    return status;
+}
+
+/* The frames of one call are named, and those before them were given. */
+static void what_is_not_a_number_is_named(void **state)
+{
+    (void)state;
+    struct backend_ops ops = cpu_backend;
+    const struct backend_ops *before = model->engine.context.ops;
+    utter_error error = {.text = ""};
+    ops.collect = collect_nonsense;
+    model->engine.context.ops = &ops;
+    stop_at = n_calls = n_samples = 0;
+    assert_int_equal(utter_codec_decode(model, codes, 8, UTTER_CODEC_WHOLE, 3, count, codes, &error),
+        UTTER_E_NUMBER);
+    assert_string_equal(
+        error.text, "the sound of frames 3..5 is not a number (the codec's weights are damaged)");
+    assert_true(n_calls == 1 && n_samples == 3 * FRAME && n_collected == 2);
+    model->engine.context.ops = before;
+    assert_true(engine_is_idle(&model->engine));
+    check_calls(2, UTTER_CODEC_WHOLE, 1, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sound_comes_chunk_by_chunk),
         cmocka_unit_test(what_comes_again_is_not_given),
+        cmocka_unit_test(behind_a_cut_the_decoder_is_cold),
         cmocka_unit_test(who_stops_gets_no_more),
         cmocka_unit_test(the_lane_is_taken_meanwhile),
         cmocka_unit_test(a_device_that_failed_decodes_no_more),
+        cmocka_unit_test(what_is_not_a_number_is_named),
     };
     return cmocka_run_group_tests_name("codec", tests, open_model, close_model);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/json.h"
 #include "weights/safetensors.h"
 
 enum { FRAME = 1920 };
@@ -236,11 +237,84 @@ static void speech_is_verified_without_a_guard(void **state)
     utter_model_close(&model);
 }
 
+/* ---- Cloned voices ---- */
+
+/* A golden file with the cases of these names alone, out of that of a base model. */
+static const char *with_cases(const char *const *names, size_t n_names)
+{
+    enum { MOST = 64 };
+    struct tensor_set *set;
+    struct tensor kept[MOST];
+    char owned[MOST][64];
+    size_t n = 0;
+    assert_int_equal(
+        tensor_set_open_file(&set, "tests/golden/tiny06-base.safetensors", NULL), UTTER_OK);
+    json_t *all = json_loads(tensor_set_metadata(set, "cases"), 0, NULL), *cases = json_array();
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_t *one = json_array_get(all, i);
+        const char *name = json_string_value(json_object_get(one, "name"));
+        for (size_t k = 0; k < n_names; k++) {
+            static const char *const parts[] = {"x_vector", "reference_codes", "ids", "codes",
+                "margins", "samples", "strided", "prompt", "hidden", "logits", "sub_logits"};
+            for (size_t j = 0; strcmp(name, names[k]) == 0 && j < sizeof parts / sizeof *parts; j++) {
+                assert_true(n < MOST);
+                snprintf(owned[n], sizeof owned[n], "%s/%s", name, parts[j]);
+                const struct tensor *t = tensor_set_find(set, owned[n]);
+                if (t) {
+                    kept[n] = *t;
+                    kept[n].name = owned[n];
+                    n++;
+                }
+            }
+            assert_true(strcmp(name, names[k]) != 0 || json_array_append(cases, one) == 0);
+        }
+    }
+    char *text = json_dumps(cases, 0);
+    const char *const metadata[] = {
+        "utter_golden", "1", "checkpoint", tensor_set_metadata(set, "checkpoint"), "cases", text, NULL};
+    const char *path = support_path("clones.safetensors");
+    assert_int_equal(tensor_file_write(path, kept, n, metadata, NULL), UTTER_OK);
+    free(text);
+    json_decref(cases);
+    json_decref(all);
+    tensor_set_close(&set);
+    return path;
+}
+
+/* A line for each stage that compares something exactly, and what fails. */
+static void note_clones(void *user, const utter_check *check)
+{
+    char *said = user; /* [512] */
+    if (!check->passed || check->limit == 1) {
+        snprintf(said + strlen(said), 512 - strlen(said), "%s %s: %s\n", check->stage,
+            check->passed ? "passes" : "fails", check->detail);
+    }
+}
+
+/* The codes of a voice's recording go before those that were spoken, and their sound is dropped. */
+static void cloned_voices_speak_behind_their_recording(void **state)
+{
+    static const char *const names[] = {"activations", "english-context-stream", "italian-vector-full"};
+    const char *path = with_cases(names, sizeof names / sizeof *names);
+    utter_error error = {.text = ""};
+    char said[512] = "";
+    utter_model *model;
+    (void)state;
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/tiny06-base", NULL, NULL), UTTER_OK);
+    utter_model_verify(model, path, note_clones, said, &error);
+    assert_string_equal(error.text, "");
+    assert_string_equal(said,
+        "checkpoint passes: 3 of 3 files\ntokens passes: 3 of 3 texts\ncodes passes: 240 of 240 codes\n"
+        "finish passes: 3 of 3 cases\nstreamed = whole passes: 3 of 3 cases\n");
+    utter_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(streamed_is_whole),
         cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness),
         cmocka_unit_test(activations_count_by_their_largest),
-        cmocka_unit_test(speech_is_verified_without_a_guard)};
+        cmocka_unit_test(speech_is_verified_without_a_guard),
+        cmocka_unit_test(cloned_voices_speak_behind_their_recording)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
