@@ -180,6 +180,85 @@ static void a_file_with_too_little_is_refused(void **state)
     utter_model_close(&model);
 }
 
+/* Of a hum too the file is named, at the rate that the file is heard at. */
+static void a_file_with_an_even_sound_is_refused(void **state)
+{
+    static const int rates[] = {RATE, 2 * RATE};
+    utter_model *model = open_model(BASE);
+    float *pcm = calloc(N_SAMPLES, sizeof *pcm);
+    (void)state;
+    for (int i = 0; i < N_SAMPLES; i++) {
+        pcm[i] = 0.3f * sinf(0.06f * (float)i);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        utter_voice *voice = (utter_voice *)1;
+        utter_error error = {.text = ""};
+        char wanted[512];
+        const char *path = write_sound("hum.wav", pcm, N_SAMPLES, rates[i]);
+        snprintf(wanted, sizeof wanted,
+            "%s: no speech is heard, only an even sound (5 to 15 s of speech make a voice)", path);
+        assert_int_equal(utter_voice_clone(&voice, model, path, NULL, NULL, &error), UTTER_E_ARGUMENT);
+        assert_string_equal(error.text, wanted);
+        assert_null(voice);
+    }
+    assert_string_equal(said, "");
+    free(pcm);
+    utter_model_close(&model);
+}
+
+static int n_asked; /* of a device without power */
+
+static utter_status fail_to_hear(
+    struct backend *b, const float *mels, size_t n_mels, float *vector, utter_error *error)
+{
+    (void)b, (void)mels, (void)n_mels, (void)vector;
+    n_asked++;
+    return error_set(error, UTTER_E_DEVICE, "no power");
+}
+
+static utter_status fail_to_encode(struct backend *b, const float *pcm, size_t n_samples,
+    int32_t *codes, size_t capacity, size_t *n_frames, backend_progress_fn *progress, void *user,
+    utter_error *error)
+{
+    (void)b, (void)pcm, (void)n_samples, (void)codes, (void)capacity, (void)n_frames, (void)progress;
+    (void)user;
+    n_asked++;
+    return error_set(error, UTTER_E_DEVICE, "no power");
+}
+
+/* A device that failed is not asked again, whichever way it is asked. */
+static void a_device_that_failed_is_asked_no_more(void **state)
+{
+    utter_model *model = open_model(BASE);
+    struct backend_ops ops = cpu_backend;
+    float *pcm = make_sound();
+    const char *path = write_sound("asked.wav", pcm, N_SAMPLES, RATE);
+    (void)state;
+    ops.speaker = fail_to_hear;
+    ops.encode = fail_to_encode;
+    model->engine.context.ops = &ops;
+    for (int i = 0; i < 3; i++) {
+        n_asked = 0;
+        for (int again = 0; again < 2; again++) {
+            utter_voice *voice = NULL;
+            int32_t *codes = NULL;
+            size_t n = 0;
+            utter_error error = {.text = ""};
+            const utter_status status =
+                i == 0   ? utter_voice_clone(&voice, model, path, NULL, NULL, &error)
+                : i == 1 ? utter_voice_clone_samples(&voice, model, pcm, N_SAMPLES, NULL, &error)
+                         : utter_codec_encode(model, path, &codes, &n, NULL, NULL, &error);
+            assert_int_equal(status, UTTER_E_DEVICE);
+            assert_string_equal(error.text, "no power");
+            assert_true(!voice && !codes && n_asked == 1);
+        }
+        model->engine.broken.code = UTTER_OK;
+    }
+    free(pcm);
+    model->engine.context.ops = &cpu_backend;
+    utter_model_close(&model);
+}
+
 static void clone_options_have_bounds(void **state)
 {
     (void)state;
@@ -498,6 +577,8 @@ int main(void)
         cmocka_unit_test(a_clone_is_called_as_its_file),
         cmocka_unit_test(a_part_of_a_file_is_heard),
         cmocka_unit_test(a_file_with_too_little_is_refused),
+        cmocka_unit_test(a_file_with_an_even_sound_is_refused),
+        cmocka_unit_test(a_device_that_failed_is_asked_no_more),
         cmocka_unit_test(clone_options_have_bounds),
         cmocka_unit_test(what_cannot_be_heard_is_not_read),
         cmocka_unit_test(clones_need_their_arguments),

@@ -201,6 +201,146 @@ static void activations_count_by_their_largest(void **state)
     utter_model_close(&model);
 }
 
+/* Where all that is official is silent, the difference itself counts. */
+static void of_silence_the_difference_counts(void **state)
+{
+    const char *path = support_path("silent.safetensors");
+    struct tensor_set *set;
+    utter_model *model;
+    size_t bytes;
+    double largest = 0, value = -1;
+    (void)state;
+    char *data = support_read_file("tests/golden/unusual.safetensors", &bytes);
+    assert_int_equal(tensor_set_open_memory(&set, data, bytes, "golden", NULL), UTTER_OK);
+    const struct tensor *t = tensor_set_find(set, "english-full/prompt");
+    float *at = (float *)(data + ((const char *)t->data - data));
+    for (size_t i = 0; i < t->bytes / sizeof *at; i++) {
+        largest = fmax(largest, fabs((double)at[i]));
+        at[i] = 0;
+    }
+    tensor_set_close(&set);
+    support_write_file(path, data, bytes);
+    free(data);
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/unusual", NULL, NULL), UTTER_OK);
+    assert_int_equal(utter_model_verify(model, path, note_prompt, &value, NULL), UTTER_OK);
+    assert_float_equal(value, largest, 1e-3 * largest);
+    utter_model_close(&model);
+}
+
+/* ---- The official sound in fp64, which decides ---- */
+
+enum { N_KEPT = 3840, MOVED = 700 };
+
+/* A golden file with one case out of that of eos-first: its sound is moved by `off` at a sample, and that in fp64 by
+ * `off64`. The rms is `rms`, or the sound's own where that is below 0; the peak goes to *peak. */
+static const char *with_fp64(double off, double off64, double rms, double *peak)
+{
+    static const char *const parts[] = {"ids", "codes", "margins", "samples", "strided"};
+    static float official[N_KEPT], fp64[N_KEPT];
+    struct tensor_set *set;
+    struct tensor kept[7];
+    assert_int_equal(tensor_set_open_file(&set, EOS_FIRST, NULL), UTTER_OK);
+    for (size_t i = 0; i < 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "two-frames-full/%s", parts[i]);
+        const struct tensor *t = tensor_set_find(set, name);
+        assert_non_null(t);
+        kept[i] = *t;
+    }
+    assert_int_equal(kept[3].bytes, sizeof official);
+    memcpy(official, kept[3].data, sizeof official);
+    memcpy(fp64, kept[3].data, sizeof fp64);
+    *peak = 0;
+    for (int i = 0; i < N_KEPT; i++) {
+        *peak = fmax(*peak, fabs((double)official[i]));
+    }
+    official[MOVED] += (float)(off * *peak);
+    fp64[MOVED] += (float)(off64 * *peak);
+    kept[3].data = official;
+    kept[5] = kept[3];
+    kept[5].name = "two-frames-full/samples_fp64";
+    kept[5].data = fp64;
+    kept[6] = kept[4];
+    kept[6].name = "two-frames-full/strided_fp64";
+    json_t *cases = json_loads(tensor_set_metadata(set, "cases"), 0, NULL);
+    json_array_remove(cases, 1);
+    if (rms >= 0) {
+        json_object_set_new(json_object_get(json_array_get(cases, 0), "sound"), "rms", json_real(rms));
+    }
+    char *text = json_dumps(cases, 0);
+    const char *const metadata[] = {
+        "utter_golden", "1", "checkpoint", tensor_set_metadata(set, "checkpoint"), "cases", text, NULL};
+    const char *path = support_path("fp64.safetensors");
+    assert_int_equal(tensor_file_write(path, kept, 7, metadata, NULL), UTTER_OK);
+    free(text);
+    json_decref(cases);
+    tensor_set_close(&set);
+    return path;
+}
+
+/* Of the stages of the largest difference: their values (-1: not told), and whether fp64 decided. */
+struct decision {
+    double fp32, fp64, official, from_this, rms;
+    bool decided;
+};
+
+static void note_decision(void *user, const utter_check *check)
+{
+    struct decision *d = user;
+    if (strcmp(check->stage, "samples, largest") == 0) {
+        d->fp32 = check->value;
+    }
+    if (strcmp(check->stage, "samples, rms") == 0) {
+        d->rms = check->value;
+    }
+    if (strcmp(check->stage, "fp64, largest") == 0) {
+        d->fp64 = check->value;
+        d->decided = strstr(check->detail, "; decides 1") != NULL;
+        sscanf(check->detail,
+            "1 cases, worst in two-frames-full, official fp32 %lf from it, %lf from this", &d->official,
+            &d->from_this);
+    }
+}
+
+static bool near(double value, double wanted)
+{
+    return fabs(value - wanted) < 2e-5;
+}
+
+/* It decides where the sound is too far from that in fp32, and near the one in fp64: within the limit, and no more than
+ * a quarter further than the one in fp32 is from it. */
+static void fp64_decides_over_fp32(void **state)
+{
+    static const struct {
+        double off, off64;
+        bool decided;
+    } cases[] = {
+        {1.05e-3, 0.55e-3, true},  /* 0.55 and 0.50: less than a quarter more */
+        {1.05e-3, 0.61e-3, false}, /* 0.61 and 0.44 */
+        {1.05e-3, 0.95e-3, false}, {0.95e-3, 0.40e-3, false},  /* there is nothing to decide */
+        {-1.20e-3, 0.95e-3, true}, {-1.20e-3, 1.05e-3, false}, /* too far from both */
+    };
+    utter_model *model;
+    double peak;
+    (void)state;
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/eos-first", NULL, NULL), UTTER_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct decision d = {.fp32 = -1};
+        const char *path = with_fp64(cases[i].off, cases[i].off64, -1, &peak);
+        assert_int_equal(utter_model_verify(model, path, note_decision, &d, NULL), UTTER_OK);
+        assert_int_equal(d.decided, cases[i].decided);
+        assert_true(cases[i].decided ? d.fp32 == -1 : near(d.fp32, fabs(cases[i].off)));
+        assert_true(near(d.fp64, fabs(cases[i].off64)));
+        assert_true(near(d.official, fabs(cases[i].off - cases[i].off64)));
+        assert_true(near(d.from_this, fabs(cases[i].off)));
+    }
+    struct decision d = {.fp32 = -1}; /* without an rms the largest difference stands for that of all */
+    assert_int_equal(
+        utter_model_verify(model, with_fp64(5e-4, 5e-4, 0, &peak), note_decision, &d, NULL), UTTER_OK);
+    assert_true(near(d.fp32, 5e-4) && near(d.rms, 5e-4 * peak) && peak < 0.9);
+    utter_model_close(&model);
+}
+
 /* "finish" of the only case of a golden file: it was said how the speech ended, and it ended so. */
 static void note_finish(void *user, const utter_check *check)
 {
@@ -314,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(streamed_is_whole),
         cmocka_unit_test(a_difference_is_told), cmocka_unit_test(differences_count_by_the_loudness),
         cmocka_unit_test(activations_count_by_their_largest),
+        cmocka_unit_test(of_silence_the_difference_counts), cmocka_unit_test(fp64_decides_over_fp32),
         cmocka_unit_test(speech_is_verified_without_a_guard),
         cmocka_unit_test(cloned_voices_speak_behind_their_recording)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
