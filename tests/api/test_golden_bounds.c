@@ -74,6 +74,22 @@ static void any_number_of_frames_may_be_named(void **state)
     }
 }
 
+/* What was read of the file is held once, and given back once. */
+static void what_was_read_is_given_back(void **state)
+{
+    struct golden g;
+    (void)state;
+    assert_int_equal(golden_open(&g, EOS_FIRST, NULL), UTTER_OK);
+    assert_true(g.files->refcount == 1 && g.cases->refcount == 1);
+    json_t *files = json_incref(g.files), *cases = json_incref(g.cases);
+    golden_close(&g);
+    assert_true(files->refcount == 1 && cases->refcount == 1);
+    assert_true(!g.set && !g.cases && !g.kind && !g.files);
+    assert_int_equal(support_count_mappings("eos-first.safetensors"), 0);
+    json_decref(files);
+    json_decref(cases);
+}
+
 /* ---- Files ---- */
 
 enum { EDGE = 65536 };
@@ -182,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_taken_up_to_their_bounds),
         cmocka_unit_test(any_number_of_frames_may_be_named),
+        cmocka_unit_test(what_was_read_is_given_back),
         cmocka_unit_test(both_edges_of_a_file_are_compared),
         cmocka_unit_test(the_first_other_file_is_named),
     };

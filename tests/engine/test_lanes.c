@@ -209,6 +209,27 @@ static void lanes_are_taken_and_given_back(void **state)
     engine_close(&engine);
 }
 
+/* Sound that nobody took goes with the lane; what was said stays. */
+static void without_its_lane_a_stream_has_no_sound(void **state)
+{
+    (void)state;
+    float pcm[FRAME];
+    open_engine(MODEL);
+    utter_stream *s = open_plain(10);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(engine_step(&engine, false, NULL), UTTER_OK);
+    }
+    assert_int_equal(s->ring_n, 3 * FRAME);
+    engine_release_lane(s);
+    assert_true(engine_is_idle(&engine) && s->lane == -1 && s->n_frames == 3);
+    assert_int_equal(stream_drain(s, pcm, FRAME), 0);
+    const int n_resets = fake.n[CALL_RESET];
+    engine_release_lane(s); /* once more is nothing */
+    assert_int_equal(fake.n[CALL_RESET], n_resets);
+    engine_free_stream(&s);
+    engine_close(&engine);
+}
+
 static void a_lane_is_told_its_settings(void **state)
 {
     (void)state;
@@ -435,6 +456,7 @@ int main(void)
         cmocka_unit_test(the_first_failure_of_a_device_stays),
         cmocka_unit_test(what_a_damaged_file_gave_reaches_nobody),
         cmocka_unit_test(lanes_are_taken_and_given_back),
+        cmocka_unit_test(without_its_lane_a_stream_has_no_sound),
         cmocka_unit_test(a_lane_is_told_its_settings),
         cmocka_unit_test(the_vocoder_hears_the_recording),
         cmocka_unit_test(the_device_is_told_how_many_lanes),

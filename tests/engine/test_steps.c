@@ -82,6 +82,29 @@ static void each_frame_gets_its_token(void **state)
     }
 }
 
+/* Also the first token of the vocabulary, "!", is one. */
+static void the_first_token_is_text_as_others(void **state)
+{
+    (void)state;
+    static const char text[] = "Yes! No! Go!";
+    open_engine(MODEL);
+    utter_stream_options o = options_of(30);
+    utter_stream *s;
+    int n_first = 0;
+    o.layout = UTTER_LAYOUT_STREAM;
+    assert_int_equal(engine_open_stream(&s, &engine, &o, NULL), UTTER_OK);
+    assert_int_equal(stream_text(s, text, strlen(text), NULL), UTTER_OK);
+    assert_int_equal(stream_finish(s, NULL), UTTER_OK);
+    run(s, false);
+    assert_int_equal(fake.n[CALL_FRAME], 30);
+    for (int f = 0; f < 30; f++) {
+        n_first += fake.texts[f] == 0;
+    }
+    assert_int_equal(n_first, 3);
+    engine_free_stream(&s);
+    engine_close(&engine);
+}
+
 /* A frame is made once the token that goes in with it is certain. */
 static void a_frame_waits_for_its_token(void **state)
 {
@@ -516,6 +539,7 @@ int main(void)
         cmocka_unit_test(samples_come_in_their_order),
         cmocka_unit_test(a_ring_is_filled_to_the_frame),
         cmocka_unit_test(each_frame_gets_its_token),
+        cmocka_unit_test(the_first_token_is_text_as_others),
         cmocka_unit_test(a_frame_waits_for_its_token),
         cmocka_unit_test(times_add_up),
         cmocka_unit_test(the_first_sound_is_timed_from_its_text_on),

@@ -82,6 +82,9 @@ static void a_level_that_changes_is_speech(void **state)
         {{8000, 250, 30, 3, 0.1, 0.3, 0}, true},
         {{8000, 250, 29, 2, 0.1, 0.3, 0}, false},
         {{8000, 250, 105, 10, 0.1, 0.3, 0}, false},
+        {{2000, 250, 30, 3, 0.3, 0.1, 0}, true}, /* sample by sample, as at all rates below 4,000 */
+        {{2000, 250, 29, 2, 0.3, 0.1, 0}, false},
+        {{1000, 250, 60, 6, 0.3, 0.1, 0}, true},
         /* Every rate is heard as 2,000 Hz: what is far above is not heard at all, nor what is below voices. */
         {{24000, 250, 50, 25, 0.3, 0.1, 0}, true},
         {{44100, 250, 50, 25, 0.3, 0.1, 0}, true},

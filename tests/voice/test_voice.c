@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -335,6 +336,36 @@ static void codes_that_the_model_has_not_are_named(void **state)
     voice_free(&voice);
 }
 
+/* Each code is looked at, the first and the last of the last frame too, and nothing behind them. */
+static void each_code_of_a_voice_is_looked_at(void **state)
+{
+    enum { FRAMES = 2, EACH = 3, N = FRAMES * EACH };
+    static struct config config = {
+        .kind = UTTER_MODEL_BASE, .n_codebooks = EACH, .codec.codebook_size = 4};
+    static const struct model model = {.config = &config};
+    (void)state;
+    config.talker.width = WIDTH;
+    for (int at = 0; at <= N; at++) {
+        static const int32_t bad[] = {-1, 4};
+        for (int i = 0; i < 2; i++) {
+            int32_t held[N + 1] = {0};
+            char name[] = "Ada", wanted[64];
+            const struct utter_voice voice = {.name = name,
+                .kind = VOICE_CONTEXT,
+                .width = WIDTH,
+                .codes = held,
+                .n_frames = FRAMES,
+                .n_codebooks = EACH};
+            utter_error error = {.text = ""};
+            held[at] = bad[i];
+            snprintf(wanted, sizeof wanted, "the voice \"Ada\" holds the code %d, this model has 0..3",
+                bad[i]);
+            assert_int_equal(voice_fits(&voice, &model, &error), at < N ? UTTER_E_ARGUMENT : UTTER_OK);
+            assert_string_equal(error.text, at < N ? wanted : "");
+        }
+    }
+}
+
 static void preset_fits(const struct model *model, int preset, char *name, const char *text)
 {
     const struct utter_voice voice = {
@@ -457,6 +488,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_mixed_is_named),
         cmocka_unit_test(mixtures_are_of_one_width),
         cmocka_unit_test(codes_that_the_model_has_not_are_named),
+        cmocka_unit_test(each_code_of_a_voice_is_looked_at),
         cmocka_unit_test(a_preset_fits_its_own_model),
         cmocka_unit_test(a_clone_fits_a_model_like_its_own),
     };

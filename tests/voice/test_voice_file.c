@@ -161,7 +161,7 @@ static void other_files_are_no_voices(void **state)
         voice_load(&voice, "build/checkpoints/tiny17-base/model.safetensors", &error), UTTER_E_FILE);
     assert_int_equal(voice_load(&voice, "/nowhere.voice", &error), UTTER_E_FILE);
     const char *path = support_path("newer.voice");
-    static const char *const versions[] = {"2", "20", "0", "", "x"};
+    static const char *const versions[] = {"2", "20", "0", "", "x", "1.5", "01"};
     struct tensor t = {"x_vector", DTYPE_F32, 1, {WIDTH}, vector, sizeof vector};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         const char *metadata[] = {
@@ -181,6 +181,13 @@ static void other_files_are_no_voices(void **state)
     assert_string_equal(error.text, text);
 }
 
+static void refused_for(const char *path, const char *reason, const utter_error *error)
+{
+    char text[5000];
+    snprintf(text, sizeof text, "%s: not a usable voice file: %s", path, reason);
+    assert_string_equal(error->text, text);
+}
+
 /* A sound seal around what no voice can be. */
 static void what_cannot_be_a_voice_is_refused_by_name(void **state)
 {
@@ -193,8 +200,7 @@ static void what_cannot_be_a_voice_is_refused_by_name(void **state)
     voice_free(&voice);
     assert_int_equal(voice_load(&voice, path, &error), UTTER_E_FILE);
     assert_null(voice);
-    assert_non_null(strstr(error.text, path));
-    assert_non_null(strstr(error.text, "transcript"));
+    refused_for(path, "a voice with codes needs the transcript of its recording", &error);
 }
 
 /* Without it, codes of another codec would be spoken as noise. */
@@ -215,7 +221,9 @@ static void codes_name_their_codec(void **state)
         const bool good = i + 1 == sizeof codecs / sizeof *codecs;
         assert_int_equal(tensor_file_write(path, t, 2, metadata, NULL), UTTER_OK);
         assert_int_equal(voice_load(&voice, path, &error), good ? UTTER_OK : UTTER_E_FILE);
-        assert_true(good || strstr(error.text, "which codec"));
+        if (!good) {
+            refused_for(path, "it does not say which codec made its codes", &error);
+        }
         voice_free(&voice);
     }
 }
@@ -254,8 +262,9 @@ static void an_x_vector_has_a_shape(void **state)
         values[n ? n - 1 : 0] = cases[i].last;
         assert_int_equal(tensor_file_write(path, &t, 1, metadata, NULL), UTTER_OK);
         assert_int_equal(voice_load(&voice, path, &error), cases[i].good ? UTTER_OK : UTTER_E_FILE);
-        assert_true(
-            cases[i].good || strstr(error.text, "its name or its x-vector is missing or wrong"));
+        if (!cases[i].good) {
+            refused_for(path, "its name or its x-vector is missing or wrong", &error);
+        }
         if (cases[i].good) { /* what is for people may be missing */
             assert_int_equal(voice->width, n);
             assert_true(voice->vector[n - 1] == 1);
@@ -296,7 +305,9 @@ static void codes_have_a_shape(void **state)
             "0123456789abcdef", cases[i].transcript ? "transcript" : NULL, cases[i].transcript, NULL};
         assert_int_equal(tensor_file_write(path, t, 2, metadata, NULL), UTTER_OK);
         assert_int_equal(voice_load(&voice, path, &error), cases[i].good ? UTTER_OK : UTTER_E_FILE);
-        assert_true(cases[i].good || strstr(error.text, "its codes or its transcript"));
+        if (!cases[i].good) {
+            refused_for(path, "its codes or its transcript are missing or wrong", &error);
+        }
         assert_int_equal(voice ? voice->n_frames : 0, cases[i].good ? cases[i].dims[0] : 0);
         assert_int_equal(voice ? voice->n_codebooks : 0, cases[i].good ? cases[i].dims[1] : 0);
         voice_free(&voice);

@@ -245,6 +245,18 @@ static void attention_is_shared_out(void **state)
     assert_true(fabsf(shares[0] - 0.125f) < 1e-6f);
     assert_true(fabsf(shares[1] - 0.75f) < 1e-6f);
     assert_true(fabsf(shares[2] - 0.125f) < 1e-6f);
+    for (int n = 1; n <= 3; n++) { /* the most of them all, wherever it is */
+        for (int most = 0; most < n; most++) {
+            float far[4] = {-1000, -1000, -1000, -1000};
+            far[most] = 1000;
+            far[n] = 3000; /* of no place */
+            shares_clear(shares, 3);
+            shares_add(shares, far, n, 1);
+            for (int i = 0; i < 3; i++) {
+                assert_true(shares[i] == (float)(i == most));
+            }
+        }
+    }
 }
 
 /* ---- Loudness ---- */

@@ -52,6 +52,22 @@ static void test_words(void **state)
     check("one", "one|");
 }
 
+/* A word is known two borders before the end of the text so far, and the last ones once there is no more. */
+static void test_certain(void **state)
+{
+    (void)state;
+    static const char text[] = "one two, three";
+    static const size_t known[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2}; /* after each byte */
+    struct segmenter s = {0};
+    for (size_t i = 0; i < sizeof text - 1; i++) {
+        assert_int_equal(segmenter_text(&s, text + i, 1, NULL), UTTER_OK);
+        assert_int_equal(s.n, known[i]);
+    }
+    assert_int_equal(segmenter_finish(&s, NULL), UTTER_OK);
+    assert_int_equal(s.n, 3);
+    segmenter_fini(&s);
+}
+
 /* An endless word is cut, in linear time; nothing is lost. */
 static void test_endless(void **state)
 {
@@ -157,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_certain),
         cmocka_unit_test(test_endless),
         cmocka_unit_test(test_endless_to_the_byte),
         cmocka_unit_test(test_weights),
