@@ -175,13 +175,16 @@ utter_status bpe_encode_by(const struct bpe *bpe, struct bpe_scratch *scratch, s
             status = ids_add(ids, symbol[i].id, begin + i, error);
             i = symbol[i].next;
         }
+        if (i == NONE) { /* the end of the word */
+            break;
+        }
         if (i <= quarter) { /* nothing, where windows do not agree */
             ids->n = n_before;
             begin = shared = 0;
             window *= 2;
         } else {
-            shared = i == NONE ? 0 : symbol[i].next - i;
-            begin = i == NONE ? bytes : begin + i;
+            shared = symbol[i].next - i;
+            begin += i;
         }
     }
     return status;

@@ -270,6 +270,37 @@ static void windows_that_give_little_grow(void **state)
     bpe_scratch_fini(&scratch);
 }
 
+/* A word of many windows takes the memory of one: windows agree about the token that they share, and none grows. */
+static void a_long_word_takes_the_memory_of_a_window(void **state)
+{
+    enum { WINDOW = 2048, MOST = 4096, BYTES = 9800 };
+    static char word[BYTES];
+    struct bpe_scratch scratch = {0};
+    struct ids ids = {0};
+    (void)state;
+    table_clear(N_SLOTS);
+    table_add('a', 'b', 256);
+    table_add(256, 'c', 257);
+    table_add(257, 257, 258);
+    for (size_t i = 0; i < BYTES; i++) {
+        word[i] = "abcabc."[i % 7];
+    }
+    merge_by_windows(&made, &scratch, OWN_WINDOW, word, BYTES, &ids);
+    assert_int_equal(ids.n, BYTES / 7 * 2);
+    for (size_t i = 0; i < ids.n; i++) {
+        assert_int_equal(ids.begin[i], i / 2 * 7 + i % 2 * 6);
+    }
+    assert_true(scratch.capacity >= WINDOW && scratch.capacity < MOST);
+    /* What there is room for is not asked for again. */
+    const long asked = support_calls(SUPPORT_MALLOC);
+    ids.n = 0;
+    merge_by_windows(&made, &scratch, OWN_WINDOW, word, BYTES, &ids);
+    assert_int_equal(support_calls(SUPPORT_MALLOC), asked);
+    ids_fini(&ids);
+    bpe_scratch_fini(&scratch);
+    assert_int_equal(scratch.capacity, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(words_that_windows_cut_badly),
         cmocka_unit_test(tokens_as_long_as_windows),
         cmocka_unit_test(windows_that_give_little_grow),
+        cmocka_unit_test(a_long_word_takes_the_memory_of_a_window),
     };
     n_words = argc > 1 ? atol(argv[1]) : n_words;
     random_state = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : random_state;
