@@ -102,6 +102,33 @@ static void what_was_changed_stands_where_it_began(void **state)
     places_fini(&p);
 }
 
+/* Marks that only change places: as many bytes as before, and none of them where it was. */
+static void what_was_reordered_stands_where_it_began(void **state)
+{
+    static const uint64_t wanted[] = {40, 41, 41, 41, 41, 41, 46, 47};
+    struct places p = {0};
+    (void)state;
+    add(&p, 40, "xq\u0301\u0316yz", 20, "xq\u0316\u0301yz");
+    assert_int_equal(p.n, 3);
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(places_find(&p, 20 + i), wanted[i]);
+    }
+    places_fini(&p);
+}
+
+/* Text that is its own normal form is one run, and is not normalised again to know it. */
+static void what_was_left_alone_is_not_gone_through(void **state)
+{
+    struct places p = {0};
+    (void)state;
+    add(&p, 3, "a caf\u00e9", 3, "a caf\u00e9");
+    add(&p, 10, "\u4e2d\u6587", 10, "\u4e2d\u6587");
+    assert_int_equal(p.n, 1);
+    assert_null(p.stretch.at);
+    assert_int_equal(places_find(&p, 15), 15);
+    places_fini(&p);
+}
+
 /* What is forgotten goes, up to the place that holds the byte; what stays is found as before, however much came. */
 static void what_is_forgotten_takes_no_room(void **state)
 {
@@ -145,6 +172,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins),
         cmocka_unit_test(what_was_changed_stands_where_it_began),
+        cmocka_unit_test(what_was_reordered_stands_where_it_began),
+        cmocka_unit_test(what_was_left_alone_is_not_gone_through),
         cmocka_unit_test(what_is_forgotten_takes_no_room),
         cmocka_unit_test(memory_for_places_may_run_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
