@@ -332,11 +332,6 @@ static utter_status write_plain(utter_sound *sound, const float *pcm, size_t n, 
             at = put(at, (uint16_t)sample_s16(pcm[i]), 2);
         }
     }
-    if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out) &&
-        (sound->n_samples + n) * sample_bytes(sound) > UINT32_MAX - WAV_F32_HEADER) {
-        return error_set(error, UTTER_E_ARGUMENT, "%s: a wav file holds at most 4 GB (use flac or raw)",
-            sound->name);
-    }
     return file_out_write(sound->out, bytes, (size_t)(at - bytes), error);
 }
 
@@ -361,6 +356,11 @@ utter_status utter_sound_write(utter_sound *sound, const float *pcm, size_t n, u
 {
     if (!sound || (!pcm && n > 0)) {
         return error_set(error, UTTER_E_ARGUMENT, "utter_sound_write: no sound or no samples");
+    }
+    if (sound->format->container == CONTAINER_WAV && file_out_seekable(sound->out) &&
+        (sound->n_samples + n) * sample_bytes(sound) > UINT32_MAX - WAV_F32_HEADER) {
+        return error_set(error, UTTER_E_ARGUMENT, "%s: a wav file holds at most 4 GB (use flac or raw)",
+            sound->name);
     }
     while (n > 0) {
         size_t block = min(n, BLOCK);

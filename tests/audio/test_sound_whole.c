@@ -189,6 +189,8 @@ static void what_does_not_say_is_whole(void **state)
     static const char *const begins[] = {"RIFF\0\0\0\0WAV", "OggS1234567890123456789012",
         "ID3\4\0\0\0\0\0", "ID3\4\0\0\0\0\0\0", "\xff", "\xff\xfb", "ID3\4\0\0\0\0\0\x7fXing"};
     static const uint8_t lengths[] = {11, 26, 9, 10, 1, 2, 14};
+    /* One with sizes of 64 bits has the name of a WAV, and does not begin as one. */
+    assert_true(is_whole("RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0", 20));
     for (size_t i = 0; i < sizeof lengths; i++) { /* too little to say anything */
         assert_true(is_whole(begins[i], lengths[i]));
     }

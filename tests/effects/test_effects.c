@@ -175,6 +175,26 @@ static void what_changes_the_samples_is_not_light(void **state)
     }
 }
 
+/* Who has said nothing ends with nothing. */
+static void of_nothing_comes_nothing(void **state)
+{
+    static const struct effects_settings settings[] = {{.speed = 2, .volume = 2},
+        {.speed = 1, .volume = 1, .sample_rate = 16000},
+        {.speed = 0.5, .volume = 1, .sample_rate = 48000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct effects *e = effects_new(&settings[i], RATE);
+        float *pcm = tone;
+        size_t n = 0;
+        assert_non_null(e);
+        assert_true(effects_feed(e, &pcm, &n, false));
+        assert_int_equal(n, 0);
+        assert_true(effects_feed(e, &pcm, &n, true));
+        assert_int_equal(n, 0);
+        effects_free(e);
+    }
+}
+
 /* The first call for memory is ours; sonic's own would end the program. */
 static void without_memory_it_says_so(void **state)
 {
@@ -219,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_rate_that_cannot_be_is_refused),
         cmocka_unit_test(another_speed_has_the_same_pitch),
         cmocka_unit_test(what_changes_the_samples_is_not_light),
+        cmocka_unit_test(of_nothing_comes_nothing),
         cmocka_unit_test(without_memory_it_says_so),
         cmocka_unit_test(effects_are_there_whole_or_not),
     };
