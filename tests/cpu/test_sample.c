@@ -124,6 +124,25 @@ static void test_not_a_number(void **state)
     assert_int_equal(choose_well(&in), 0);
 }
 
+/* Where nothing can be chosen, the draws and the probabilities agree about which id it is then, greedy or not. */
+static void test_hopeless(void **state)
+{
+    static const float logits[] = {-INFINITY, NAN, -INFINITY};
+    (void)state;
+    for (int temperature = 0; temperature < 2; temperature++) {
+        double p[3] = {7, 7, 7};
+        utter_sampling s;
+        bool bad;
+        struct sample_in in = plain(logits, 3, &s);
+        s.temperature = (float)temperature;
+        s.top_k = 2;
+        s.top_p = 0.5f;
+        probabilities(&in, p);
+        assert_true(p[choose(&in, &bad)] == 1 && bad);
+        assert_true(p[0] + p[1] + p[2] == 1);
+    }
+}
+
 static int count_possible(const double *p, int n)
 {
     int count = 0;
@@ -469,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_penalty),
         cmocka_unit_test(test_suppression),
         cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_hopeless),
         cmocka_unit_test(test_top_k),
         cmocka_unit_test(test_top_k_many),
         cmocka_unit_test(test_top_p),
