@@ -12,7 +12,6 @@
 
 enum {
     FILE_LIMIT = 1 << 24,
-    N_LIMIT = 1 << 16,
     LENGTH_LIMIT = 256, /* bytes: a text of n bytes is searched in at most n times this many steps */
 };
 
@@ -188,9 +187,6 @@ static utter_status add_tokens(struct added *added, const struct vocabulary *voc
     const json_t *decoder, const char *path, utter_error *error)
 {
     size_t n = json_object_size(decoder), i = 0;
-    if (n > N_LIMIT) {
-        return error_set(error, UTTER_E_FILE, "%s: more than %d added tokens", path, N_LIMIT);
-    }
     struct token_entry *entry = memory_new(n, sizeof *entry);
     if (!entry) {
         return error_memory(error, "added tokens");

@@ -134,10 +134,9 @@ static utter_status merge_window(const struct bpe *bpe, struct bpe_scratch *scra
         return status;
     }
     struct bpe_symbol *symbol = scratch->symbol;
-    for (uint32_t i = 0; i < bytes; i++) {
+    for (uint32_t i = 0; i < bytes; i++) { /* before the first: 0 - 1, which is NONE */
         symbol[i] = (struct bpe_symbol){bpe->byte_id[(uint8_t)word[i]], i - 1, i + 1};
     }
-    symbol[0].prev = NONE;
     symbol[bytes - 1].next = NONE;
     size_t n_heap = 0;
     for (uint32_t i = 0; i < bytes; i++) {

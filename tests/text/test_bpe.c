@@ -296,6 +296,12 @@ static void a_long_word_takes_the_memory_of_a_window(void **state)
     ids.n = 0;
     merge_by_windows(&made, &scratch, OWN_WINDOW, word, BYTES, &ids);
     assert_int_equal(support_calls(SUPPORT_MALLOC), asked);
+    const size_t room = scratch.capacity;
+    ids.n = 0;
+    merge_by_windows(&made, &scratch, room, word, room, &ids);
+    assert_int_equal(support_calls(SUPPORT_MALLOC), asked);
+    merge_by_windows(&made, &scratch, room + 1, word, room + 1, &ids);
+    assert_true(scratch.capacity > room);
     ids_fini(&ids);
     bpe_scratch_fini(&scratch);
     assert_int_equal(scratch.capacity, 0);

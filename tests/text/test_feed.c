@@ -317,6 +317,33 @@ static void a_long_stream_takes_linear_time(void **state)
     tokenizer_close(&tokenizer);
 }
 
+/* Of what waits each four bytes are an id at the least, those of the longest token; what is not normalised yet may have
+ * been four times as long. */
+static void what_waits_has_so_many_ids_at_least(void **state)
+{
+    enum { LETTERS = 100, ACCENTS = 80, LONGEST = 4 };
+    (void)state;
+    struct tokenizer *tokenizer = small_open(PRETOKENIZER_MISTRAL);
+    struct ids ids = {0};
+    struct token_feed *feed;
+    assert_int_equal(token_feed_open(&feed, tokenizer, NULL), UTTER_OK);
+    assert_int_equal(token_feed_least_ids(feed), 0);
+    for (size_t n = 1; n <= LETTERS; n++) { /* the last one may still get an accent */
+        assert_int_equal(token_feed_text(feed, "a", 1, &ids, NULL), UTTER_OK);
+        assert_int_equal(token_feed_least_ids(feed), (n - 1) / LONGEST);
+    }
+    for (size_t n = 1; n <= ACCENTS; n++) {
+        assert_int_equal(token_feed_text(feed, "\u0316", 2, &ids, NULL), UTTER_OK);
+        assert_int_equal(token_feed_least_ids(feed), ((1 + 2 * n) / 4 + LETTERS - 1) / LONGEST);
+    }
+    assert_int_equal(ids.n, 0);
+    assert_int_equal(token_feed_finish(feed, &ids, NULL), UTTER_OK);
+    assert_int_equal(token_feed_least_ids(feed), 0);
+    token_feed_close(&feed);
+    ids_fini(&ids);
+    tokenizer_close(&tokenizer);
+}
+
 static void every_failing_allocation(void **state)
 {
     static const char *const pieces[] = {"abc \u304b", "\u3099\u0316\u0301 e", "\u0301x<|im_",
@@ -352,6 +379,7 @@ int main(void)
         cmocka_unit_test(bad_text_is_named_by_its_place),
         cmocka_unit_test(a_finished_feed_is_as_new),
         cmocka_unit_test(a_long_stream_takes_linear_time),
+        cmocka_unit_test(what_waits_has_so_many_ids_at_least),
         cmocka_unit_test(every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
