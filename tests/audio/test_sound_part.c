@@ -124,6 +124,27 @@ static void the_part_with_the_least_silence(void **state)
     }
 }
 
+/* Of two channels the first is listened to, whatever the other has. */
+static void the_first_channel_is_listened_to(void **state)
+{
+    enum { RATE = 8000, N = 30 * RATE };
+    const struct sound_limits limits = {.seconds = 20};
+    float *x = malloc(2 * N * sizeof *x);
+    (void)state;
+    for (int loud = 0; loud < 2; loud++) { /* the channel that there is something in */
+        size_t bytes;
+        for (int t = 0; t < N; t++) {
+            x[2 * t + loud] = t % 2 ? 0.0031f : -0.0031f; /* -50.2 dB */
+            x[2 * t + 1 - loud] = 0;
+        }
+        uint8_t *data = make_file("c.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, 2, x, N, &bytes);
+        refused(data, bytes, &limits,
+            loud ? "some.wav: longer than 20 s (take a part of it)" : "go from 0 s to 15 s");
+        free(data);
+    }
+    free(x);
+}
+
 /* Half a second may be a sample more than what is read at once. */
 static void any_rate_is_listened_to(void **state)
 {
@@ -165,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_part),
         cmocka_unit_test(the_loud_part_is_proposed),
         cmocka_unit_test(the_part_with_the_least_silence),
+        cmocka_unit_test(the_first_channel_is_listened_to),
         cmocka_unit_test(any_rate_is_listened_to),
         cmocka_unit_test(what_is_far_behind_is_not_proposed),
     };
