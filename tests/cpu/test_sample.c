@@ -227,6 +227,40 @@ static void test_top_p(void **state)
     }
 }
 
+/* In whatever order the ids stand: the least likely go first. */
+static void test_top_p_in_any_order(void **state)
+{
+    static const double P[] = {0.45, 0.3, 0.2, 0.05};
+    static const int ORDERS[][4] = {{0, 1, 2, 3}, {1, 0, 2, 3}, {2, 1, 0, 3}, {0, 2, 1, 3},
+        {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 3, 0, 2}, {3, 0, 1, 2}, {1, 2, 3, 0}, {0, 3, 2, 1}};
+    (void)state;
+    for (size_t k = 0; k < sizeof ORDERS / sizeof *ORDERS; k++) {
+        for (int n = 1; n <= 4; n++) { /* of the n most likely */
+            float logits[4];
+            double p[4], sum = 0, mass = 0;
+            utter_sampling s;
+            struct sample_in in = plain(logits, 4, &s);
+            for (int i = 0; i < 4; i++) {
+                const int rank = ORDERS[k][i];
+                logits[i] = rank < n ? (float)log(P[rank]) : -INFINITY;
+                sum += rank < n ? P[rank] : 0;
+            }
+            s.temperature = 1;
+            for (int left = 1; left <= n;
+                 left++) { /* so many stay, of a mass of a bit more than theirs before */
+                s.top_p = (float)(mass / sum) + 0.01f;
+                mass += P[left - 1];
+                probabilities(&in, p);
+                assert_int_equal(count_possible(p, 4), left);
+                for (int i = 0; i < 4; i++) {
+                    const int rank = ORDERS[k][i];
+                    assert_true(fabs(p[i] - (rank < left ? P[rank] / mass : 0)) < 1e-6);
+                }
+            }
+        }
+    }
+}
+
 /* Of equal scores on the border of top-p the lowest ids stay. */
 static void test_top_p_tie(void **state)
 {
@@ -492,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_top_k),
         cmocka_unit_test(test_top_k_many),
         cmocka_unit_test(test_top_p),
+        cmocka_unit_test(test_top_p_in_any_order),
         cmocka_unit_test(test_top_p_tie),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_counter),

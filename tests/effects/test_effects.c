@@ -3,6 +3,8 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <sonic.h>
+#include <soxr.h>
 #include <string.h>
 
 #include "effects/effects.h"
@@ -216,6 +218,65 @@ static void without_memory_it_says_so(void **state)
     }
 }
 
+/* Which of their calls the libraries refuse, and how much they took of what was given and made of it. */
+static enum { NOTHING, TAKING, FLUSHING, CHANGING, ENDING, STALLING } refused;
+
+int __real_sonicWriteFloatToStream(sonicStream stream, float *samples, int n);
+int __wrap_sonicWriteFloatToStream(sonicStream stream, float *samples, int n);
+int __real_sonicFlushStream(sonicStream stream);
+int __wrap_sonicFlushStream(sonicStream stream);
+soxr_error_t __real_soxr_process(
+    soxr_t s, soxr_in_t in, size_t n_in, size_t *used, soxr_out_t out, size_t room, size_t *made);
+soxr_error_t __wrap_soxr_process(
+    soxr_t s, soxr_in_t in, size_t n_in, size_t *used, soxr_out_t out, size_t room, size_t *made);
+
+int __wrap_sonicWriteFloatToStream(sonicStream stream, float *samples, int n)
+{
+    return refused == TAKING ? 0 : __real_sonicWriteFloatToStream(stream, samples, n);
+}
+
+int __wrap_sonicFlushStream(sonicStream stream)
+{
+    return refused == FLUSHING ? 0 : __real_sonicFlushStream(stream);
+}
+
+/* Never more than some of what it could take and make at once. */
+soxr_error_t __wrap_soxr_process(
+    soxr_t s, soxr_in_t in, size_t n_in, size_t *used, soxr_out_t out, size_t room, size_t *made)
+{
+    enum { MOST = 1000 };
+    if (refused == (in ? CHANGING : ENDING)) {
+        *made = 0;
+        return "no";
+    }
+    if (in && refused == STALLING) {
+        *used = *made = 0;
+        return NULL;
+    }
+    return __real_soxr_process(
+        s, in, n_in < MOST ? n_in : MOST, used, out, in || room < MOST ? room : MOST, made);
+}
+
+/* Whatever a library refuses ends it, and what it takes and gives by and by is all of it. */
+static void what_a_library_refuses_is_told(void **state)
+{
+    static const struct effects_settings settings = {.speed = 0.8, .volume = 1, .sample_rate = 16000};
+    (void)state;
+    make_tone();
+    for (refused = NOTHING; refused <= STALLING; refused++) {
+        for (int final = 0; final < 2; final++) {
+            struct effects *e = effects_new(&settings, RATE);
+            float *pcm = tone;
+            size_t n = N_SAMPLES;
+            const bool ends = refused == FLUSHING || refused == ENDING;
+            assert_non_null(e);
+            assert_int_equal(effects_feed(e, &pcm, &n, final), refused == NOTHING || (ends && !final));
+            effects_free(e);
+        }
+    }
+    refused = NOTHING;
+}
+
 /* Whatever of it there is no memory for. */
 static void effects_are_there_whole_or_not(void **state)
 {
@@ -241,6 +302,7 @@ int main(void)
         cmocka_unit_test(what_changes_the_samples_is_not_light),
         cmocka_unit_test(of_nothing_comes_nothing),
         cmocka_unit_test(without_memory_it_says_so),
+        cmocka_unit_test(what_a_library_refuses_is_told),
         cmocka_unit_test(effects_are_there_whole_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
