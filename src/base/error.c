@@ -90,15 +90,15 @@ const char *error_quote(char *out, size_t size, const char *text, size_t bytes)
     return out;
 }
 
-/* Where text[0 .. used) ends in an unfinished character: its first byte; else `used`. */
+/* Where text[0 .. used), of 5 bytes or more, ends in an unfinished character: its first byte; else `used`. */
 static size_t character_border(const char *text, size_t used)
 {
     size_t lead = used;
-    while (lead > 0 && used - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80) {
+    while (used - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80) {
         lead--;
     }
     uint32_t code;
-    if (lead > 0 && (unsigned char)text[lead - 1] >= 0xc0) {
+    if ((unsigned char)text[lead - 1] >= 0xc0) {
         size_t begin = lead - 1;
         return utf8_character((const unsigned char *)text + begin, used - begin, &code) ? used : begin;
     }

@@ -84,7 +84,7 @@ static float best_scale(const lanes *x, float most, enum dtype type)
     return scale;
 }
 
-/* codes[PACK_GROUP] of n (1 ..) numbers, zeros behind them; returns the scale as bf16. */
+/* codes[PACK_GROUP], which are 0, of n (1 ..) numbers; returns the scale as bf16. */
 static uint16_t pack_group(int8_t *codes, enum dtype type, const float *from, int64_t n)
 {
     lanes x[VECTORS] = {{0}};
@@ -94,7 +94,6 @@ static uint16_t pack_group(int8_t *codes, enum dtype type, const float *from, in
         most = fabsf(from[i]) > fabsf(most) ? from[i] : most;
         zeros += from[i] * 0;
     }
-    memset(codes, 0, PACK_GROUP);
     if (zeros != 0) {
         return bf16_from_float(NAN);
     }

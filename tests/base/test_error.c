@@ -119,6 +119,65 @@ static void quote_escapes_no_more_than_that(void **state)
     }
 }
 
+/* Every character is itself or its number, and every byte that begins none, is one too many or comes too early is its
+ * own number. */
+static void quote_keeps_every_character(void **state)
+{
+    char text[8], out[40], wanted[40];
+    (void)state;
+    for (uint32_t c = 0x10; c < 0x110000; c += c < 0x3000 ? 1 : 61) {
+        const size_t n = utf8_put(text, c);
+        error_quote(out, sizeof out, text, n);
+        if (c >= 0xd800 && c < 0xe000) {
+            snprintf(wanted, sizeof wanted, "\\x%02x\\x%02x\\x%02x", text[0] & 0xff, text[1] & 0xff,
+                text[2] & 0xff);
+            assert_string_equal(out, wanted);
+        } else if (out[0] != '\\' || c == '\\') {
+            assert_string_equal(out, text);
+        } else {
+            snprintf(wanted, sizeof wanted, c < 0x80 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+            assert_string_equal(out, wanted);
+        }
+    }
+    for (int first = 0x80; first < 0x100; first++) {
+        const size_t length = first < 0xc2   ? 0
+                              : first < 0xe0 ? 2
+                              : first < 0xf0 ? 3
+                              : first < 0xf5 ? 4
+                                             : 0;
+        for (size_t n = 1; n <= 4; n++) {
+            /* Good behind any first byte: of the three lengths none is a long form, a surrogate or too large. */
+            const int second = first == 0xe0 || first == 0xf0 ? 0xa5 : 0x85;
+            char *at = wanted;
+            text[0] = (char)first;
+            memset(text + 1, second, 4);
+            text[n] = 'z';
+            for (size_t i = 0; i < n; i++) {
+                at += sprintf(at, "\\x%02x", text[i] & 0xff);
+            }
+            if (n == length) {
+                memcpy(wanted, text, n);
+                at = wanted + n;
+                if (first == 0xc2) { /* U+0085 */
+                    at = wanted + sprintf(wanted, "\\u0085");
+                }
+            } else if (length && n > length) {
+                memcpy(wanted, text, length);
+                at = wanted + length;
+                if (first == 0xc2) {
+                    at = wanted + sprintf(wanted, "\\u0085");
+                }
+                for (size_t i = length; i < n; i++) {
+                    at += sprintf(at, "\\x%02x", second);
+                }
+            }
+            strcpy(at, "z");
+            error_quote(out, sizeof out, text, n + 1);
+            assert_string_equal(out, wanted);
+        }
+    }
+}
+
 /* Whatever the room: what fits is unchanged, what does not ends in dots, no character is halved. */
 static void quote_cuts_long_text(void **state)
 {
@@ -229,6 +288,7 @@ int main(void)
         cmocka_unit_test(long_reasons_are_cut_at_a_character),
         cmocka_unit_test(quote_escapes_what_does_not_print),
         cmocka_unit_test(quote_escapes_no_more_than_that),
+        cmocka_unit_test(quote_keeps_every_character),
         cmocka_unit_test(quote_cuts_long_text),
         cmocka_unit_test(a_cut_drops_what_may_be_half_a_character),
         cmocka_unit_test(quoting_needs_room),

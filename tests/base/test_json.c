@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/minmax.h"
+#include "tests/heap.h"
 
 static utter_status parse(json_t **root, const char *text, utter_error *error)
 {
@@ -300,6 +301,28 @@ static void what_lacks_memory_is_told(void **state)
     }
 }
 
+/* A text that lacks a part is given back, and so is what a file was read into. */
+static void nothing_stays_of_what_lacks(void **state)
+{
+    (void)state;
+    support_write_file(support_path("s.json"), "{\"a\":1}", 7);
+    for (int round = 0; round < 16;
+         round++) { /* until the heap has in store what it keeps of freed blocks */
+        const size_t before = heap_used();
+        json_t *root = json_pack("{s:s}", "a", "b"), *read;
+        support_fail_malloc_at(1);
+        json_object_set_new(root, "c", json_string("d"));
+        support_fail_off();
+        assert_true(json_text_lacks());
+        assert_null(json_text_write(root, JSON_COMPACT));
+        assert_false(json_text_lacks());
+        json_decref(root);
+        assert_int_equal(json_file(&read, support_path("s.json"), 100, JSON_SMALL, NULL), UTTER_OK);
+        json_decref(read);
+        assert_true(round < 15 || heap_used() == before);
+    }
+}
+
 static void what_is_never_written_is_no_loss(void **state)
 {
     (void)state;
@@ -358,6 +381,7 @@ int main(void)
         cmocka_unit_test(broken_texts_are_survived),
         cmocka_unit_test(files_are_read_with_a_limit),
         cmocka_unit_test(what_lacks_memory_is_told),
+        cmocka_unit_test(nothing_stays_of_what_lacks),
         cmocka_unit_test(what_is_never_written_is_no_loss),
         cmocka_unit_test(a_fault_at_the_end_costs_no_more),
     };
