@@ -498,6 +498,7 @@ static void test_out_of_memory(void **state)
 /* Of a file that was written or given up all memory goes back. */
 static void test_nothing_stays(void **state)
 {
+    static const char *const gone[] = {"gone.wav", "gone.flac"};
     (void)state;
     for (int round = 0; round < 16;
          round++) { /* until the heap has in store what it keeps of freed blocks */
@@ -505,10 +506,17 @@ static void test_nothing_stays(void **state)
         assert_int_equal(write_wave(support_path("stays.wav"), NULL, UTTER_SAMPLE_S16, NULL), UTTER_OK);
         assert_true(round < 15 || heap_used() == before);
         utter_sound *sound;
+        for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
+            assert_int_equal(
+                utter_sound_create(&sound, support_path(gone[i]), NULL, UTTER_SAMPLE_S16, RATE, NULL),
+                UTTER_OK);
+            assert_int_equal(utter_sound_tag(sound, "title", "t", NULL), UTTER_OK);
+            assert_int_equal(utter_sound_write(sound, wave, 5000, NULL), UTTER_OK);
+            utter_sound_abort(&sound);
+            assert_null(sound);
+        }
         assert_int_equal(
-            utter_sound_create(&sound, support_path("gone.wav"), NULL, UTTER_SAMPLE_S16, RATE, NULL),
-            UTTER_OK);
-        utter_sound_abort(&sound);
+            utter_sound_create(&sound, "-", "flac", UTTER_SAMPLE_S16, RATE, NULL), UTTER_E_ARGUMENT);
         assert_null(sound);
         assert_true(round < 15 || heap_used() == before);
     }

@@ -81,6 +81,34 @@ static void channels_become_their_mean(void **state)
     }
 }
 
+/* Rounding tells in which order: of eight channels in pairs of pairs, of any other number one by one. */
+static void channels_are_summed_in_their_order(void **state)
+{
+    static const float e = 0x1p-24f; /* lost beside 1, and two of them are not */
+    const struct {
+        float x[SOUND_MAX_CHANNELS], sum;
+        int n;
+    } cases[] = {{{1, 0, e, e}, 1 + 2 * e, 8}, {{1, e, e, 0}, 1, 8}, {{e, 1, 0, 0, 0, 0, e}, 1, 8},
+        {{0, 0, 0, 0, 1, 0, e, e}, 1 + 2 * e, 8}, {{1, 0, 0, 0, e, 0, e, 0}, 1 + 2 * e, 8},
+        {{1, 0, 0, 0, e, e, 0, 0}, 1 + 2 * e, 8}, {{e, 0, e, 0, 1, 0, 0, 0}, 1 + 2 * e, 8},
+        {{0, e, e, 0, 0, 0, 0, 1}, 1 + 2 * e, 8}, {{0, 0, 0, 1, 0, 0, e, e}, 1 + 2 * e, 8},
+        {{0, 0, 1, e, 0, e, 0, 0}, 1, 8}, {{1, 0, e, e}, 1, 4}, {{e, e, 1}, 1 + 2 * e, 3},
+        {{1, 0, 0, 0, 0, e, e}, 1, 7}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t bytes, n;
+        float *pcm;
+        uint8_t *data = make_file(
+            "o.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 24000, cases[i].n, cases[i].x, 1, &bytes);
+        assert_int_equal(
+            sound_read_memory(&pcm, &n, NULL, data, bytes, "o.wav", 24000, NULL, NULL), UTTER_OK);
+        assert_int_equal(n, 1);
+        assert_true(pcm[0] == cases[i].sum / (float)cases[i].n);
+        memory_free(pcm);
+        free(data);
+    }
+}
+
 static void rate_is_changed(void **state)
 {
     static const struct {
@@ -512,6 +540,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format),
         cmocka_unit_test(channels_become_their_mean),
+        cmocka_unit_test(channels_are_summed_in_their_order),
         cmocka_unit_test(rate_is_changed),
         cmocka_unit_test(resampled_sound_is_the_same),
         cmocka_unit_test(level_and_clipping),
