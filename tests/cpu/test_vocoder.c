@@ -316,6 +316,45 @@ static void integers_sound_the_same(void **state)
     setting_close(&exact);
 }
 
+/* A row with one weight: its code has no more than 16 bits, however little the row adds up to. */
+static void a_lone_weight_is_not_too_large(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    float *pcm[2];
+    double signal = 0, noise = 0;
+    size_t n_samples = 0;
+    for (int rounded = 0; rounded < 2; rounded++) {
+        struct setting s = setting_open("tiny06-custom_voice", kern_find("c"), 2);
+        cpu_vocoder_close(&s.vocoder);
+        struct weight *w = &s.model->vocoder.blocks[0].units[0].conv1.w;
+        const int64_t taps = w->cols / w->rows;
+        float *lone = calloc((size_t)(w->rows * w->cols), sizeof *lone);
+        for (int64_t i = 0; i < w->rows; i++) {
+            lone[i * w->cols + i * taps + taps - 1] = i % 2 ? 0.75f : -0.75f;
+        }
+        w->data = lone;
+        if (rounded) {
+            model_shorten_sound(s.model);
+        }
+        assert_int_equal(cpu_vocoder_open(&s.vocoder, s.model, kern_find("c"), s.pool, NULL), UTTER_OK);
+        pcm[rounded] = malloc(pcm_bytes(&s, N));
+        n_samples = pcm_bytes(&s, N) / sizeof(float);
+        run_in_steps(&s, 1, N, pcm[rounded], NULL);
+        setting_close(&s);
+        free(lone);
+    }
+    for (size_t i = 0; i < n_samples; i++) {
+        const double off = (double)pcm[1][i] - (double)pcm[0][i];
+        signal += (double)pcm[0][i] * (double)pcm[0][i];
+        noise += off * off;
+    }
+    assert_true(signal > 0 && noise > 0);
+    assert_true(10 * log10(signal / noise) > 30); /* 39.8 dB are measured */
+    free(pcm[0]);
+    free(pcm[1]);
+}
+
 /* Short sound of a model whose talker is not packed is that beside a packed one. */
 static void short_sound_needs_no_packed_talker(void **state)
 {
@@ -494,6 +533,7 @@ int main(void)
         cmocka_unit_test(cuts_do_not_show_in_integers),
         cmocka_unit_test(a_team_changes_nothing),
         cmocka_unit_test(integers_sound_the_same),
+        cmocka_unit_test(a_lone_weight_is_not_too_large),
         cmocka_unit_test(short_sound_needs_no_packed_talker),
         cmocka_unit_test(a_turn_of_the_ring_does_not_show),
         cmocka_unit_test(a_tap_changes_nothing),

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/memory.h"
 #include "model/model_parts.h"
@@ -417,6 +419,22 @@ static void heads_are_known_by_their_matrices(void **state)
     model_close(&m);
 }
 
+/* Voices keep the codec's fingerprint, and models on other machines must find it again: the hash XXH64 of the first table,
+ * begun with 0. */
+static void a_codec_is_known_by_its_first_table(void **state)
+{
+    static const char *const paths[] = {CHECKPOINT, "build/checkpoints/unusual"};
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct model *m;
+        assert_int_equal(model_open(&m, paths[i], NULL), UTTER_OK);
+        const struct weight *table = &m->vocoder.table_sum[0];
+        assert_int_equal(table->rows, m->config->codec.codebook_size);
+        assert_true(m->codec_fingerprint == XXH64(table->data, matrix_bytes(table), 0));
+        model_close(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +453,7 @@ int main(void)
         cmocka_unit_test(each_matrix_is_packed_for_itself),
         cmocka_unit_test(ids_that_are_never_chosen),
         cmocka_unit_test(heads_are_known_by_their_matrices),
+        cmocka_unit_test(a_codec_is_known_by_its_first_table),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }
