@@ -355,6 +355,38 @@ static void a_lone_weight_is_not_too_large(void **state)
     free(pcm[1]);
 }
 
+/* Samples of which some wave was made, by a table of kernels that counts them. */
+static int64_t n_heard;
+
+static void counted_snake(float *y, const float *x, float a, float b, int64_t n)
+{
+    n_heard += n;
+    kern_find("c")->snake(y, x, a, b, n);
+}
+
+/* Of what a lane has said before, only the end is sounded: as much of many frames as of a few less. */
+static void priming_sounds_no_more_than_it_must(void **state)
+{
+    (void)state;
+    struct kern counting = *kern_find("c");
+    counting.snake = counted_snake;
+    struct setting s = setting_open(RING, &counting, 1);
+    float *pcm = malloc(pcm_bytes(&s, FRAMES));
+    int64_t heard[3];
+    for (int i = 0; i < 3; i++) {
+        struct cpu_vocoder_lane *lane = lane_of(&s);
+        n_heard = 0;
+        cpu_vocoder_prime(s.vocoder, lane, s.codes, i < 2 ? FRAMES - i : 2, pcm);
+        heard[i] = n_heard;
+        cpu_vocoder_lane_free(lane);
+    }
+    assert_true(heard[2] > 0 && heard[0] >= heard[2]);
+    assert_true(heard[0] == heard[1]);
+    assert_true(heard[0] < FRAMES / 4 * heard[2]);
+    free(pcm);
+    setting_close(&s);
+}
+
 /* Short sound of a model whose talker is not packed is that beside a packed one. */
 static void short_sound_needs_no_packed_talker(void **state)
 {
@@ -534,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_team_changes_nothing),
         cmocka_unit_test(integers_sound_the_same),
         cmocka_unit_test(a_lone_weight_is_not_too_large),
+        cmocka_unit_test(priming_sounds_no_more_than_it_must),
         cmocka_unit_test(short_sound_needs_no_packed_talker),
         cmocka_unit_test(a_turn_of_the_ring_does_not_show),
         cmocka_unit_test(a_tap_changes_nothing),
