@@ -247,6 +247,59 @@ static void every_misfit_is_reported_together(void **state)
     assert_non_null(strstr(error.text, "224"));
 }
 
+/* What the official package needs only to train, and the encoder's quantizers that make no code of a model. */
+static bool is_of_no_use(const char *name)
+{
+    enum { N_ACOUSTIC = 15 };
+    static const char layers[] = "encoder.quantizer.acoustic_residual_vector_quantizer.layers.";
+    const size_t n = sizeof layers - 1;
+    return strstr(name, ".initialized") ||
+           (strncmp(name, "decoder.quantizer.", 18) == 0 && strstr(name, ".input_proj.")) ||
+           (strncmp(name, "encoder.quantizer.", 18) == 0 && strstr(name, ".output_proj.")) ||
+           (strncmp(name, layers, n) == 0 && atoi(name + n) >= N_ACOUSTIC);
+}
+
+/* A file in which every tensor has another name: as many are missed as it has of use. */
+static void every_tensor_is_asked_for(void **state)
+{
+    static const struct {
+        const char *folder, *file;
+    } cases[] = {{"build/checkpoints/tiny17-base", "model.safetensors"},
+        {"build/checkpoints/tiny17-base/speech_tokenizer", "speech_tokenizer/model.safetensors"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *folder = support_path("renamed");
+        char command[512], path[512], wanted[128];
+        struct tensor_set *set;
+        struct model *model;
+        utter_error error = {0};
+        snprintf(command, sizeof command, "rm -rf %s && cp -r build/checkpoints/tiny17-base %s", folder,
+            folder);
+        assert_int_equal(system(command), 0);
+        snprintf(path, sizeof path, "%s/%s", folder, cases[i].file);
+        assert_int_equal(tensor_set_open_folder(&set, cases[i].folder, NULL), UTTER_OK);
+        const size_t n = tensor_set_count(set);
+        struct tensor *tensors = calloc(n, sizeof *tensors);
+        char(*names)[128] = calloc(n, sizeof *names);
+        size_t n_asked = 0;
+        for (size_t k = 0; k < n; k++) {
+            tensors[k] = *tensor_set_at(set, k);
+            n_asked += !is_of_no_use(tensors[k].name);
+            snprintf(names[k], sizeof names[k], "%s'", tensors[k].name);
+            tensors[k].name = names[k];
+        }
+        assert_int_equal(tensor_file_write(path, tensors, n, NULL, NULL), UTTER_OK);
+        assert_int_equal(model_open(&model, folder, &error), UTTER_E_MODEL);
+        snprintf(wanted, sizeof wanted, "%s: %zu tensors do not fit: ", cases[i].file, n_asked);
+        if (strncmp(error.text, wanted, strlen(wanted)) != 0) {
+            fail_msg("\"%s\" is not \"%s\"", error.text, wanted);
+        }
+        tensor_set_close(&set);
+        free(tensors);
+        free(names);
+    }
+}
+
 static void missing_files_are_named(void **state)
 {
     (void)state;
@@ -446,6 +499,7 @@ int main(void)
         cmocka_unit_test(wrong_configs_are_named),
         cmocka_unit_test(generation_is_an_object),
         cmocka_unit_test(every_misfit_is_reported_together),
+        cmocka_unit_test(every_tensor_is_asked_for),
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(failing_calls_leak_nothing),
         cmocka_unit_test(missing_memory_is_noted),
