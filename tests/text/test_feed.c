@@ -317,6 +317,48 @@ static void a_long_stream_takes_linear_time(void **state)
     tokenizer_close(&tokenizer);
 }
 
+/* Feeds it byte by byte; how many ids there are then. */
+static size_t feed_bytes(struct token_feed *feed, const char *text, struct ids *ids)
+{
+    for (; *text; text++) {
+        assert_int_equal(token_feed_text(feed, text, 1, ids, NULL), UTTER_OK);
+    }
+    return ids->n;
+}
+
+/* An endless word is looked at again when it has grown by a quarter; what comes behind it does not wait for that, where an
+ * added token ends it, and once it is through no text does. */
+static void behind_an_endless_word_prose_settles_again(void **state)
+{
+    enum { ENDLESS = 6000 };
+    static char endless[ENDLESS + 1];
+    (void)state;
+    memset(endless, 'b', ENDLESS);
+    struct tokenizer *tokenizer = small_open(PRETOKENIZER_MISTRAL);
+    for (int with_token = 0; with_token < 2; with_token++) {
+        struct ids ids = {0};
+        struct token_feed *feed;
+        assert_int_equal(token_feed_open(&feed, tokenizer, NULL), UTTER_OK);
+        assert_int_equal(feed_bytes(feed, endless, &ids), 0);
+        size_t before = ENDLESS;
+        if (with_token) {
+            assert_int_equal(feed_bytes(feed, "<|im_end|> ", &ids), ENDLESS + 1);
+            before++;
+        } else { /* long enough to be looked at */
+            for (int i = 0; i < ENDLESS && feed_bytes(feed, " .", &ids) == 0; i++) {
+            }
+            assert_true(ids.n > ENDLESS);
+            before = ids.n;
+        }
+        const size_t settled = feed_bytes(feed, " c d", &ids);
+        assert_true(settled >= before + 2);
+        assert_true(feed_bytes(feed, " e", &ids) >= settled + 2);
+        token_feed_close(&feed);
+        ids_fini(&ids);
+    }
+    tokenizer_close(&tokenizer);
+}
+
 /* Of what waits each four bytes are an id at the least, those of the longest token; what is not normalised yet may have
  * been four times as long. */
 static void what_waits_has_so_many_ids_at_least(void **state)
@@ -379,6 +421,7 @@ int main(void)
         cmocka_unit_test(bad_text_is_named_by_its_place),
         cmocka_unit_test(a_finished_feed_is_as_new),
         cmocka_unit_test(a_long_stream_takes_linear_time),
+        cmocka_unit_test(behind_an_endless_word_prose_settles_again),
         cmocka_unit_test(what_waits_has_so_many_ids_at_least),
         cmocka_unit_test(every_failing_allocation),
     };

@@ -88,6 +88,32 @@ static void write_large(bool and_one)
     free(merges);
 }
 
+/* One more than the largest id, be it that of an added token or one of the vocabulary. */
+static void the_vocabulary_ends_behind_the_largest_id(void **state)
+{
+    static const struct {
+        const char *last, *added;
+        size_t n;
+    } cases[] = {{"", "", SMALL_END}, {"", "\"262\":{\"content\":\"<x>\"}", SMALL_END + 1},
+        {",\"abcabc\":5000", "", 5001}, {",\"abcabc\":5000", "\"263\":{\"content\":\"<x>\"}", 5001},
+        {",\"abcabc\":262", "\"263\":{\"content\":\"<x>\"}", 264},
+        {"", "\"97\":{\"content\":\"a\"}", SMALL_END}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *t;
+        char text[SMALL_BYTES];
+        small_vocabulary(text, cases[i].last);
+        small_write("vocab.json", text);
+        small_write("merges.txt", cases[i].last[0] ? SMALL_MERGES "abc abc\n" : SMALL_MERGES);
+        snprintf(text, sizeof text, "{\"added_tokens_decoder\":{%s}}", cases[i].added);
+        small_write("tokenizer_config.json", text);
+        assert_int_equal(
+            tokenizer_open(&t, support_folder(), file_read, PRETOKENIZER_NATIVE, NULL), UTTER_OK);
+        assert_int_equal(tokenizer_vocabulary(t), cases[i].n);
+        tokenizer_close(&t);
+    }
+}
+
 static void the_patch_is_for_large_vocabularies(void **state)
 {
     (void)state;
@@ -173,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_in_order_of_rank),
         cmocka_unit_test(added_tokens),
+        cmocka_unit_test(the_vocabulary_ends_behind_the_largest_id),
         cmocka_unit_test(the_patch_is_for_large_vocabularies),
         cmocka_unit_test(text_that_is_no_utf8),
         cmocka_unit_test(a_megabyte_takes_linear_time),
