@@ -107,7 +107,7 @@ static utter_status add(struct lexicon *l, const char *line, size_t n, const str
     size_t term_n = mark ? (size_t)(mark - line) : 0, spelled_n = (size_t)(line + n - spelled);
     letters_trim(&term, &term_n);
     letters_trim(&spelled, &spelled_n);
-    if (!mark || term_n == 0 || spelled_n == 0 || n > MOST_LINE) {
+    if (term_n == 0 || spelled_n == 0 || n > MOST_LINE) {
         return error_set(
             error, UTTER_E_ARGUMENT, "the lexicon, line %zu: a line is \"term = respelling\"", number);
     }

@@ -20,7 +20,7 @@ struct pen {
 static const struct script_run *run_of(struct pen *p, size_t at)
 {
     const struct script_run *runs = p->from->runs;
-    while (p->i_run + 1 < p->from->n_runs && runs[p->i_run].spoken + runs[p->i_run].n <= at) {
+    while (runs[p->i_run].spoken + runs[p->i_run].n <= at) {
         p->i_run++;
     }
     return &runs[p->i_run];
@@ -63,13 +63,12 @@ static utter_status step(
     const struct script *s = p->script;
     const struct script_run *run = run_of(p, at);
     const char *text = p->from->text.at, *voice = p->from->style.voice;
-    size_t n = p->from->text.n, left = run->spoken + run->n - at, length = 1;
+    uint32_t code;
     if (run->fixed) {
-        *bytes = left;
-        return copy(p, run, at, left);
+        *bytes = run->spoken + run->n - at;
+        return copy(p, run, at, *bytes);
     }
     size_t limit = at + free_bytes(p, at);
-    limit = min(limit, n);
     const char *spelled = s->lexicon ? lexicon_find(s->lexicon, language, voice ? voice : s->voice,
                                            text, limit, at, bytes)
                                      : NULL;
@@ -84,11 +83,8 @@ static utter_status step(
             return status ? status : replace(p, words->at, words->n, at, *bytes);
         }
     }
-    while (length < left && ((unsigned char)text[at + length] & 0xc0) == 0x80) {
-        length++;
-    }
-    *bytes = length;
-    return copy(p, run, at, length);
+    *bytes = utf8_get(text + at, &code);
+    return copy(p, run, at, *bytes);
 }
 
 utter_status span_rewrite(struct script *s, struct script_span *span, utter_error *error)

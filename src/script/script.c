@@ -120,12 +120,14 @@ static bool decide(struct script *s)
  * long ends at a blank, or at a character. */
 static size_t paragraph_end(const char *text, size_t from, size_t n)
 {
-    size_t most = min(n, LONG_PARAGRAPH), line = 0;
+    size_t most = min(n, LONG_PARAGRAPH);
+    bool empty = true; /* the line */
     for (size_t at = from; at < most; at++) {
-        if (text[at] == '\n' && at > from && line == 0) {
+        if (text[at] == '\n' && at > from && empty) {
             return at + 1;
         }
-        line = text[at] == '\n' ? 0 : line + (text[at] != '\r' && text[at] != ' ' && text[at] != '\t');
+        empty = text[at] == '\n' ||
+                (empty && (text[at] == '\r' || text[at] == ' ' || text[at] == '\t'));
     }
     if (n <= LONG_PARAGRAPH) {
         return 0;

@@ -23,8 +23,7 @@ utter_status span_add(
     if (status || run->n == 0) {
         return status;
     }
-    if (last && last->same && run->same && last->fixed == run->fixed &&
-        last->source + last->source_n == run->source) {
+    if (last && last->same && run->same && last->source + last->source_n == run->source) {
         last->n += run->n;
         last->source_n += run->n;
         return UTTER_OK;

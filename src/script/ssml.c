@@ -28,8 +28,7 @@ struct reader {
     struct element stack[MOST_DEPTH];
     int depth;
     enum manner manner;
-    bool rooted; /* there was a <speak> */
-    bool ended;  /* and its end */
+    bool ended; /* there was a </speak> */
     /* REPLACED and SAID_AS: the words, by whom, and from where to where in the source. */
     char as[MOST_VALUE], format[MOST_VALUE];
     struct chars inside;
@@ -301,14 +300,13 @@ static utter_status enter(struct reader *r, const struct xml_token *t)
     struct script_style style = r->s->style;
     utter_status status = UTTER_OK;
     bool root = is_named(t, "speak");
-    if (r->ended || (root && (r->depth > 0 || r->rooted))) {
+    if (r->ended || (root && r->depth > 0)) {
         return xml_refuse(
             &r->xml, t->at, r->error, "an element stands behind </speak>, or <speak> in another");
     }
     if (r->depth == MOST_DEPTH) {
         return xml_refuse(&r->xml, t->at, r->error, "elements lie more than %d deep", MOST_DEPTH);
     }
-    r->rooted |= root;
     r->stack[r->depth++] = (struct element){t->text, t->n, t->at, r->s->style, r->manner};
     if (r->manner == AS_IT_IS) {
         status = take_known(r, t, &style);
@@ -340,7 +338,6 @@ utter_status ssml_read(struct script *s, const char *text, size_t n, utter_error
     struct xml_token t = {.kind = XML_TEXT};
     utter_status status = UTTER_OK;
     r.xml.at = letters_byte_order(text, n);
-    s->boundary = true;
     while (
         status == UTTER_OK && (status = xml_next(&r.xml, &t, error)) == UTTER_OK && t.kind != XML_END) {
         status = take_token(&r, &t);

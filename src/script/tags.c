@@ -24,17 +24,19 @@ static struct tag tag_at(const char *text, size_t n)
     while (at < n && text[at] >= 'a' && text[at] <= 'z') {
         at++;
     }
-    bool end = begin == 2 && at < n && text[at] == ']';
-    if (at == begin || at == n || !(end || text[at] == ':')) {
+    if (at == begin || at == n) {
+        return t;
+    }
+    bool end = begin == 2 && text[at] == ']';
+    if (!end && text[at] != ':') {
         return t;
     }
     size_t value = end ? at : at + 1, close = value;
     while (close < n && close < MOST_TAG && text[close] != ']' && text[close] != '\n') {
         close++;
     }
-    bool blank = !end && value < n && isspace((unsigned char)text[value]); /* [note: this] is words */
-    if (close == n || text[close] != ']' || blank) {
-        return t;
+    if (close == n || text[close] != ']' || isspace((unsigned char)text[value])) {
+        return t; /* [note: this] is words */
     }
     return (struct tag){close + 1, text + begin, text + value, at - begin, close - value};
 }

@@ -112,7 +112,7 @@ bool value_volume(const char *text, size_t n, double *volume)
         return false;
     }
     /* A bare number is of 0 to 100, as the first SSML had it. */
-    bool bare = !sign || (begin == 0 && text[n - 1] != '%');
+    bool bare = begin == 0 && text[n - 1] != '%';
     *volume = bare ? *volume / 100 : *volume;
     return *volume >= 0 && *volume <= 4;
 }

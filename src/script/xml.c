@@ -46,7 +46,7 @@ utter_status xml_refuse(const struct xml *xml, size_t at, utter_error *error, co
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    for (size_t i = 0; i < at && i < xml->n; i++) {
+    for (size_t i = 0; i < at; i++) {
         bool newline = xml->text[i] == '\n';
         line += newline;
         column = newline ? 1 : column + (((unsigned char)xml->text[i] & 0xc0) != 0x80);

@@ -173,17 +173,15 @@ static void four_digits(struct phrase *w, enum tongue tongue, uint64_t n, bool f
     for (int place = 3; place >= 0; place--, value /= 10) {
         uint64_t digit = n / value % 10;
         if (digit == 0) {
-            zero |= tongue == ZH && n > value && n % value > 0 && n / value > 0;
+            zero |= tongue == ZH && n > value;
             continue;
         }
         phrase_add(w, zero ? "零" : "");
-        bool ten = tongue == ZH && place == 1 && digit == 1 && front && n < 20;
-        bool silent = digit == 1 && place > 0 && (tongue != ZH || ten);
+        bool silent = digit == 1 && place > 0 && (tongue != ZH || (front && n < 20));
         bool pair = tongue == ZH && digit == 2 && place == 3;
         phrase_add(w, silent ? "" : pair ? "两" : digits[digit]);
         phrase_add(w, places[tongue == KO][place]);
         zero = false;
-        front = false;
     }
 }
 
@@ -268,7 +266,7 @@ void numeral_cardinal(struct phrase *w, enum tongue tongue, uint64_t n, enum gen
 void numeral_ordinal(
     struct phrase *w, enum tongue tongue, uint64_t n, enum gender gender, const char *ending)
 {
-    if (n == 0 || n > 999999) {
+    if (n == 0) {
         numeral_cardinal(w, tongue, n, gender);
         return;
     }
@@ -304,8 +302,8 @@ void numeral_digits(struct phrase *w, enum tongue tongue, const char *digits, si
 {
     for (size_t i = 0; i < n; i++) {
         unsigned digit = (unsigned)(digits[i] - '0');
-        if (tongue == ZH || tongue == JA || tongue == KO) {
-            phrase_add(w, tongue == KO ? hangul_digits[digit] : han_digits[digit]);
+        if (tongue == KO) {
+            phrase_add(w, hangul_digits[digit]);
         } else {
             numeral_cardinal(w, tongue, digit, COUNTING);
         }
@@ -315,7 +313,7 @@ void numeral_digits(struct phrase *w, enum tongue tongue, const char *digits, si
 int numeral_form(enum tongue tongue, uint64_t n)
 {
     if (tongue == RU) {
-        bool teen = n % 100 > 10 && n % 100 < 20;
+        bool teen = n % 100 / 10 == 1;
         return !teen && n % 10 == 1 ? 0 : !teen && n % 10 >= 2 && n % 10 <= 4 ? 1 : 2;
     }
     return n == 1 || (tongue == FR && n == 0) ? 0 : 2;

@@ -217,10 +217,10 @@ static void portuguese_below_thousand(struct phrase *w, uint64_t n, enum gender 
     phrase_say(w, gender == FEMININE && n > 0 && n < 3 ? n == 1 ? "uma" : "duas" : portuguese_small[n]);
 }
 
-/* Whether "e" stands before the last group. */
+/* Whether "e" stands before the last group, n < 1000. */
 static bool joined(uint64_t n)
 {
-    return n > 0 && n < 1000 && (n < 100 || n % 100 == 0);
+    return n > 0 && (n < 100 || n % 100 == 0);
 }
 
 void numeral_portuguese(struct phrase *w, uint64_t n, enum gender gender)

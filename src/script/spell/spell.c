@@ -244,7 +244,7 @@ static bool say_counted(const struct spot *s, const struct number *number, size_
         "周", "斤", "公斤", "公里", "小时", "分钟", "种", "件", "辆", "家", "块", "倍", "点", "米",
         "升", "元"};
     static const char *const natives[] = {
-        "시간", "시", "개", "명", "살", "마리", "잔", "권", "대", "장", "병", "송이", "번째"};
+        "시", "개", "명", "살", "마리", "잔", "권", "대", "장", "병", "송이", "번째"};
     if (!number->plain || number->n_decimals > 0) {
         return false;
     }
@@ -297,7 +297,7 @@ static size_t spell_number(const struct spot *s, size_t at, bool negative)
     if (!spot_ends(s, end)) {
         return 0;
     }
-    bool range = dash > 0 && end + dash < s->n && is_digit(s->text[end + dash]);
+    bool range = end + dash < s->n && is_digit(s->text[end + dash]); /* no digit goes on at `end` */
     bool year = number.bytes == 4 && number.plain && number.n_decimals == 0 && number.value >= 1100 &&
                 ((s->tongue == EN && number.value < 2100) || (s->tongue == DE && number.value < 2000));
     phrase_say(s->w, negative ? s->t->minus : "");
@@ -374,7 +374,7 @@ static size_t spell_here(struct spot *s)
     size_t minus = spot_has(s, s->at, "-");
     minus = minus ? minus : spot_has(s, s->at, "−");
     uint32_t before = letters_before(s->text, s->at);
-    bool sign = minus > 0 && s->at + minus < s->n && is_digit(s->text[s->at + minus]) &&
+    bool sign = s->at + minus < s->n && is_digit(s->text[s->at + minus]) &&
                 (before == 0 || before == ' ' || before == '(' || before == '\n' || before > 0x3000);
     return sign ? spell_number(s, s->at + minus, true) : 0;
 }

@@ -27,9 +27,7 @@ static size_t say_cardinal(const struct spot *s)
 {
     size_t minus = spot_has(s, 0, "-");
     struct number number = number_at(s, minus);
-    if (number.bytes > 0 && minus) {
-        phrase_say(s->w, s->t->minus);
-    }
+    phrase_say(s->w, minus ? s->t->minus : "");
     number_say(s, &number, COUNTING);
     return number.bytes ? minus + number.bytes : 0;
 }
@@ -38,9 +36,7 @@ static size_t say_ordinal(const struct spot *s)
 {
     unsigned value;
     size_t n = number_digits(s, 0, 6, &value);
-    if (n > 0) {
-        numeral_ordinal(s->w, s->tongue, value, MASCULINE, s->tongue == DE ? "er" : NULL);
-    }
+    numeral_ordinal(s->w, s->tongue, value, MASCULINE, s->tongue == DE ? "er" : NULL);
     return n;
 }
 

@@ -84,7 +84,6 @@ static void say_date(const struct spot *s, unsigned year, unsigned month, unsign
         spell_year(s, year);
         phrase_add(s->w, korean ? "년 " : "年");
         phrase_add(s->w, s->t->months[month - 1]);
-        phrase_add(s->w, korean ? " " : "");
         numeral_cardinal(s->w, s->tongue, day, COUNTING);
         phrase_add(s->w, korean ? "일" : "日");
         return;
@@ -93,7 +92,6 @@ static void say_date(const struct spot *s, unsigned year, unsigned month, unsign
         phrase_say(s->w, s->t->months[month - 1]);
         say_day(s, day);
         phrase_add(s->w, ",");
-        phrase_add(s->w, " ");
         spell_year(s, year);
         return;
     }
@@ -101,7 +99,6 @@ static void say_date(const struct spot *s, unsigned year, unsigned month, unsign
     phrase_say(s->w, s->t->month_of);
     phrase_say(s->w, s->t->months[month - 1]);
     phrase_say(s->w, s->t->month_of);
-    phrase_add(s->w, " ");
     if (s->tongue == RU) {
         numeral_ordinal(s->w, RU, year, MASCULINE, "го");
         phrase_say(s->w, "года");
@@ -346,10 +343,9 @@ static void say_time(const struct spot *s, const struct clock *c)
         }
     }
     if (c->has_second) {
-        phrase_say(s->w, s->tongue == DE || s->tongue == FR ? ""
-                         : s->tongue == RU                  ? ""
-                         : s->tongue == ES                  ? "y"
-                                                            : "e");
+        phrase_say(s->w, s->tongue == ES                        ? "y"
+                         : s->tongue == IT || s->tongue == PT ? "e"
+                                                              : "");
         say_counted_noun(s, c->second, seconds[s->tongue]);
     }
 }
@@ -401,9 +397,7 @@ size_t spell_time(const struct spot *s)
         minute = number_digits(s, at + letter + blank, 2, &c.minute);
         at += letter + (minute ? blank + minute : 0);
         c.minute = minute ? c.minute : 0;
-    } else if (s->tongue == DE && word) {
-        c.minute = 0; /* 14 Uhr */
-    } else {
+    } else if (s->tongue != DE || !word) { /* 14 Uhr */
         return 0;
     }
     if ((colon && minute != 2) || c.minute > 59) {

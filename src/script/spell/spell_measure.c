@@ -45,8 +45,7 @@ static size_t sign_at(const struct spot *s, size_t at, const char *signs, bool b
         size_t n = strcspn(sign, " ");
         snprintf(one, sizeof one, "%.*s", (int)n, sign);
         size_t bytes = spot_has(s, at, one);
-        bool letters = (one[n - 1] >= 'A' && one[n - 1] <= 'Z') || (unsigned char)one[n - 1] >= 0xd0 ||
-                       strstr(one, "руб");
+        bool letters = (one[n - 1] >= 'A' && one[n - 1] <= 'Z') || strstr(one, "руб");
         if (bytes > 0 && (!behind || !letters || spot_ends(s, at + bytes))) {
             return bytes;
         }

@@ -175,15 +175,12 @@ const size_t currency_count = sizeof currency_table / sizeof *currency_table;
 
 enum gender table_gender(const char *name)
 {
-    return name[0] && name[1] == ':' ? name[0] == 'f'   ? FEMININE
-                                       : name[0] == 'n' ? NEUTER
-                                                        : MASCULINE
-                                     : MASCULINE;
+    return strncmp(name, "f:", 2) == 0 ? FEMININE : MASCULINE; /* neuter numbers are as those */
 }
 
 void table_form(const char *name, enum tongue tongue, uint64_t n, char *out, size_t size)
 {
-    const char *at = name[0] && name[1] == ':' ? name + 2 : name;
+    const char *at = name[1] == ':' ? name + 2 : name;
     for (int form = numeral_form(tongue, n); form > 0; form--) {
         const char *bar = strchr(at, '|');
         at = bar ? bar + 1 : at;
