@@ -186,7 +186,7 @@ static void check_numbers(const char *path, int least)
             n_languages++;
             n_language = 0;
         } else if (arrow && *line != '#') {
-            check_number(language, line, (size_t)(arrow - line), arrow + 4);
+            check_number(language, line, unescape(line, line, (size_t)(arrow - line)), arrow + 4);
             n_language++;
         }
     }

@@ -112,6 +112,12 @@ static bool is_date(unsigned month, unsigned day)
     return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
+/* "1984 г.Москва": what was said stands for all up to text[at], where a letter may follow. */
+static void say_end(const struct spot *s, size_t at)
+{
+    phrase_add(s->w, spot_ends(s, at) ? "" : " ");
+}
+
 /* The word for the year of a date that ends at `at`, which the date has said already. */
 static size_t year_word(const struct spot *s, size_t at)
 {
@@ -159,7 +165,9 @@ static size_t spell_numeric_date(const struct spot *s)
         return 0;
     }
     say_date(s, part[2], month, day);
-    return at + year_word(s, at) - s->at;
+    at += year_word(s, at);
+    say_end(s, at);
+    return at - s->at;
 }
 
 /* The month whose name text[at..n) begins with, 0: none. */
@@ -195,6 +203,7 @@ static size_t spell_russian_year(const struct spot *s, size_t at)
     }
     numeral_ordinal(s->w, RU, year, MASCULINE, "го");
     phrase_say(s->w, "года");
+    say_end(s, at + blank + digits + word);
     return blank + digits + word;
 }
 
@@ -243,6 +252,7 @@ static size_t spell_year_case(const struct spot *s)
             numeral_ordinal(s->w, RU, year, MASCULINE, within ? "м" : endings[i]);
             if (i == 4) {
                 phrase_say(s->w, within ? "году" : "года");
+                say_end(s, s->at + digits + blank + n);
             }
             return digits + (i == 4 ? blank + n : 0);
         }
