@@ -109,8 +109,8 @@ static enum cut_end kind_of(const struct scan *s, size_t word, size_t word_end, 
         return CUT_PARAGRAPH;
     }
     enum mark mark = end_mark(s->text + word, &n);
-    bool stop = mark == MARK_SENTENCE && s->text[word + n] == '.' &&
-                (word + n + 1 == word_end || s->text[word + n + 1] != '.');
+    bool stop =
+        mark == MARK_SENTENCE && s->text[word + n] == '.' && s->text[word + n + 1] != '.';
     if (mark == MARK_SENTENCE_WIDE || (mark == MARK_SENTENCE && !marks_is_lower(code) &&
                                           !(stop && marks_is_short_form(s->text + word, n, code)))) {
         return CUT_SENTENCE;
@@ -285,7 +285,7 @@ static struct place inner_place(const struct cutter *c, struct scan s, size_t se
         struct place *b = &best[p.end];
         bool nearer = max(p.units, wanted) - min(p.units, wanted) <=
                       max(b->units, wanted) - min(b->units, wanted);
-        *b = b->bytes == 0 || nearer ? p : *b;
+        *b = nearer ? p : *b;
     }
     const struct place *clause = &best[CUT_CLAUSE];
     if (clause->bytes && clause->units >= c->most / 4) {
@@ -307,8 +307,7 @@ static struct place choose(const struct cutter *c, const char *text, size_t n)
     if (first && f.units <= c->most + 1) { /* it may be all */
         return (struct place){0};
     }
-    if (f.paragraph.bytes &&
-        (f.sentence.bytes == 0 || !first || f.paragraph.bytes <= f.sentence.bytes)) {
+    if (f.paragraph.bytes && (!first || f.paragraph.bytes <= f.sentence.bytes)) {
         return f.paragraph;
     }
     if (all) {

@@ -51,13 +51,13 @@ bool marks_is_break(uint32_t code)
 bool marks_is_white(uint32_t code)
 {
     return code == ' ' || code == '\t' || marks_is_break(code) ||
-           (code >= 0x80 && category_of(code) == UTF8PROC_CATEGORY_ZS);
+           category_of(code) == UTF8PROC_CATEGORY_ZS;
 }
 
 bool marks_is_wide(uint32_t code)
 {
     bool hangul = (code >= 0x1100 && code <= 0x11ff) || (code >= 0xac00 && code <= 0xd7ff);
-    return code >= 0x1100 && !hangul && utf8proc_charwidth((utf8proc_int32_t)code) == 2;
+    return !hangul && utf8proc_charwidth((utf8proc_int32_t)code) == 2;
 }
 
 bool marks_is_lower(uint32_t code)

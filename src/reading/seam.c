@@ -200,7 +200,6 @@ utter_status seam_end(struct seam *seam, bool last, struct samples *out, utter_e
 {
     size_t fade = count_of(seam, fade_s);
     utter_status status = seam->opening && seam->onset.n ? end_onset(seam, out, error) : UTTER_OK;
-    seam->opening = false;
     stress_end(&seam->stress);
     if (status) {
         return status;

@@ -24,13 +24,13 @@ static utter_status not_utf8(const struct source *s, utter_error *error)
 }
 
 /* The tail of `held` that nobody has looked at. */
-static utter_status check(struct source *s, const struct chars *held, bool last, utter_error *error)
+static utter_status check(struct source *s, const struct chars *held, utter_error *error)
 {
     bool bad;
     size_t unknown = s->n_given - s->n_checked;
     size_t n = utf8_valid(held->at + (held->n - unknown), unknown, &bad);
     s->n_checked += n;
-    return bad || (last && n < unknown) ? not_utf8(s, error) : UTTER_OK;
+    return bad ? not_utf8(s, error) : UTTER_OK;
 }
 
 utter_status source_text(struct source *s, const char *text, size_t bytes, utter_error *error)
@@ -38,11 +38,14 @@ utter_status source_text(struct source *s, const char *text, size_t bytes, utter
     struct chars *held = s->script ? &s->unread : &s->cutter.text;
     utter_status status =
         s->script ? chars_add(held, text, bytes, error) : cutter_text(&s->cutter, text, bytes, error);
-    if (status == UTTER_OK && s->written && bytes > 0) {
+    if (status) {
+        return status;
+    }
+    if (s->written && bytes > 0) {
         s->written(s->written_user, s->n_given, bytes, text, bytes);
     }
-    s->n_given += status ? 0 : bytes;
-    status = status ? status : check(s, held, false, error);
+    s->n_given += bytes;
+    status = check(s, held, error);
     if (status || !s->script) {
         return status;
     }
@@ -133,7 +136,7 @@ static utter_status cut_span(struct source *s, struct cut_piece *cut, utter_erro
         if (s->has_span && !look_ahead(s)) {
             return UTTER_AGAIN;
         }
-        s->cutter.part = s->n_cut > 0 || (s->has_next && s->next.text.n > 0);
+        s->cutter.part = s->has_next && s->next.text.n > 0;
         if (!s->has_span || !cutter_next(&s->cutter, cut)) {
             if ((status = take_span(s, error))) {
                 return status;
