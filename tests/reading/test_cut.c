@@ -302,7 +302,12 @@ static void first_words_are_certain(void **state)
         {"Hello.  And", 6}, {"Hello.  And then", 6}, {"Hello. And then", 6},
         {"Hello\nthere my friend", 5}, {" Hello there", 0}, {"... * well", 0},
         {"One two three four five six seven eight nine ten", 39}, {"你好，我们", 9},
-        {"你好， 我们去", 9}};
+        {"你好， 我们去", 9}, {"你好 and more words", 16}, {"天 天 and", 3}, {"a  天 b c", 1},
+        {"天a b", 5}, {"Bbbb. “ Cccc dddd", 5}, {"Bbbb. » Cccc dddd", 8},
+        {"One two three four five six sevenx there", 35},
+        {"One two three four five six seven eig there", 38},
+        {"One two three four five six seven eigh there", 39},
+        {"One two three four five six seven eight there", 39}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cutter c = {.most = 160};

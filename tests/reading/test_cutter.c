@@ -122,6 +122,20 @@ static const struct {
         "Dddd eeee",
         "aaaa bbbb 10 word|cccc 5 sentence|Dddd eeee 9 paragraph|"},
     {10, "aa\r\nbb\r\n\r\ncc\n\rdd ee", "aa bb 6 paragraph|cc 3 paragraph|dd ee 5 paragraph|"},
+    {4, "aaaa ! bbbb", "aaaa 4 character|! 2 clause|bbbb 4 paragraph|"},
+    {4, "aaaa ? bbbb", "aaaa 4 character|? 2 clause|bbbb 4 paragraph|"},
+    {4, "aaaa ; bbbb", "aaaa 4 character|; 2 clause|bbbb 4 paragraph|"},
+    {4, "aaaa : bbbb", "aaaa 4 character|: 2 clause|bbbb 4 paragraph|"},
+    {4, "aaaa » bbbb", "aaaa 4 character|» 2 word|bbbb 4 paragraph|"},
+    {4, "aaaa “ bbbb", "aaaa 5 word|“ 2 word|bbbb 4 paragraph|"},
+    {4, "aaaa ” bbbb", "aaaa 5 word|” 2 word|bbbb 4 paragraph|"},
+    {4, "aaaa \" bbbb", "aaaa 5 word|\" 2 word|bbbb 4 paragraph|"},
+    {4, "aaaa ' bbbb", "aaaa 5 word|' 2 word|bbbb 4 paragraph|"},
+    {2, "天天", "天 3 character|天 3 paragraph|"},
+    {20, "aaaa bbbb cccc dddd eeee ffff. Gggg hhhh iiii jjjj",
+        "aaaa bbbb cccc 15 word|dddd eeee ffff. 16 sentence|Gggg hhhh iiii jjjj 19 paragraph|"},
+    {10, "aaaa bbbbb\n\ncc", "aaaa bbbbb 11 paragraph|cc 2 paragraph|"},
+    {20, "aaaa bbbb ccccccccc ddddddddd", "aaaa bbbb ccccccccc 20 word|ddddddddd 9 paragraph|"},
 };
 
 static void texts_are_cut_to_the_unit(void **state)
@@ -165,6 +179,13 @@ static void lines_end_by_their_length(void **state)
                 cut_sentence(text, n, true), all[i].cut ? (size_t)(line - text) + all[i].cut : n);
         }
     }
+    for (size_t length = 35; length < 37; length++) { /* also behind a line of East Asia */
+        char text[128] = "天，\n";
+        letters(text, 'x', length);
+        strcat(text, "\nY");
+        size_t n = strlen(text);
+        assert_int_equal(cut_sentence(text, n, true), length == 35 ? n - 1 : n);
+    }
 }
 
 static void an_end_is_known_by_its_mark_and_breaks(void **state)
@@ -177,7 +198,8 @@ static void an_end_is_known_by_its_mark_and_breaks(void **state)
         {"word.) ", CUT_SENTENCE}, {"word\n", CUT_SENTENCE}, {"word,\n", CUT_SENTENCE},
         {"word\r\n", CUT_SENTENCE}, {"word\n\n", CUT_PARAGRAPH}, {"word.\r\n \r\n", CUT_PARAGRAPH},
         {"天。", CUT_SENTENCE}, {"天，", CUT_CLAUSE}, {"天", CUT_WORD}, {"\n", CUT_SENTENCE},
-        {"\n\n", CUT_PARAGRAPH}, {". word", CUT_WORD}, {"\n\nword", CUT_WORD}};
+        {"\n\n", CUT_PARAGRAPH}, {". word", CUT_WORD}, {"\n\nword", CUT_WORD}, {".", CUT_SENTENCE},
+        {",", CUT_CLAUSE}, {"!\"", CUT_SENTENCE}, {"\"", CUT_WORD}, {"。", CUT_SENTENCE}};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (cut_end_of(all[i].text, strlen(all[i].text)) != all[i].end) {
@@ -194,7 +216,10 @@ static void a_sentence_may_go_on(void **state)
     } all[] = {{"", 0, 0}, {"One", 0, 3}, {"One. ", 0, 5}, {"One. T", 5, 5}, {"One. z", 0, 6},
         {"One. 1", 0, 5}, {"One. 1234", 5, 5}, {"One. [", 0, 5}, {"One. A", 5, 5}, {"One. Z", 5, 5},
         {"One. @", 0, 5}, {"One? a", 0, 6}, {"天。", 0, 6}, {"天。天", 0, 6}, {"天。天天", 6, 6},
-        {"天。a", 6, 6}, {"「天。」と", 0, 15}, {"「天。」や", 0, 12}, {"「天。」やや", 12, 12}};
+        {"天。a", 6, 6}, {"「天。」と", 0, 15}, {"「天。」や", 0, 12}, {"「天。」やや", 12, 12},
+        {"天，。天天", 9, 9}, {"天。とても", 6, 6}, {"３。天天天", 6, 6}, {"天．天天", 6, 6},
+        {"３．天天", 0, 12}, {"Bbbb. “ Cccc", 6, 6}, {"Bbbb. ” Cccc", 6, 6}, {"Bbbb. ' Cccc", 6, 6},
+        {"Bbbb. » Cccc", 9, 9}, {"Bbbb. ) Cccc", 8, 8}, {"！", 0, 3}};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t n = strlen(all[i].text), open = cut_sentence(all[i].text, n, false),
@@ -282,19 +307,23 @@ static void white_space_alone_is_no_piece(void **state)
 /* What is known of a character that has not come whole is no reason to cut. */
 static void a_character_that_is_not_whole_waits(void **state)
 {
-    static const char text[] = "One two three four five. Six seven nin\xe2\x80\xa6";
-    struct cutter c = {.most = 38};
-    struct cut_piece p;
+    static const char *const texts[] = {"One two three four five. Six seven nin\xc3\xa9",
+        "One two three four five. Six seven nin\xe2\x80\xa6",
+        "One two three four five. Six seven nin\xf0\x9d\x90\x80"};
     (void)state;
-    for (size_t i = 0; i < sizeof text - 1; i++) {
-        assert_int_equal(cutter_text(&c, text + i, 1, NULL), UTTER_OK);
-        assert_false(cutter_next(&c, &p));
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        struct cutter c = {.most = 38};
+        struct cut_piece p;
+        for (size_t i = 0; i < strlen(texts[k]); i++) {
+            assert_int_equal(cutter_text(&c, texts[k] + i, 1, NULL), UTTER_OK);
+            assert_false(cutter_next(&c, &p));
+        }
+        cutter_finish(&c);
+        assert_true(cutter_next(&c, &p));
+        assert_int_equal(p.text_bytes, strlen(texts[k]));
+        assert_int_equal(p.units, 39);
+        cutter_fini(&c);
     }
-    cutter_finish(&c);
-    assert_true(cutter_next(&c, &p));
-    assert_int_equal(p.text_bytes, sizeof text - 1);
-    assert_int_equal(p.units, 39);
-    cutter_fini(&c);
 }
 
 /* A sentence that goes on is waited for up to twice the length of a piece. */
@@ -352,6 +381,67 @@ static void a_long_text_is_looked_at_again(void **state)
     cutter_fini(&c);
 }
 
+/* Up to 8,192 bytes are looked at whenever more has come. */
+static void a_shorter_text_is_looked_at_each_time(void **state)
+{
+    static char text[9000];
+    struct cutter c = {.most = 8100};
+    struct cut_piece p;
+    (void)state;
+    *text = 0;
+    letters(text, 'x', 50);
+    strcat(text, ". ");
+    letters(text, 'Y', 7948);
+    give(&c, text);
+    assert_false(cutter_next(&c, &p));
+    *text = 0;
+    letters(text, 'Y', 192);
+    give(&c, text);
+    assert_true(cutter_next(&c, &p));
+    assert_int_equal(p.bytes, 51);
+    cutter_fini(&c);
+}
+
+/* What has gone out stays until it is more than half of what there is. */
+static void what_has_gone_out_is_dropped(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t begin, n;
+    } all[] = {{"A first piece of as many letters as that. And it goes on like this, to here. And on ", 42, 85},
+        {"A first piece of as many letters as that. And it goes on like this, to here. And on", 0, 42}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct cutter c = {.most = 60};
+        struct cut_piece p;
+        give(&c, all[i].text);
+        assert_true(cutter_next(&c, &p));
+        assert_int_equal(c.begin, 42);
+        give(&c, "!");
+        assert_int_equal(c.begin, all[i].begin);
+        assert_int_equal(c.text.n, all[i].n);
+        cutter_fini(&c);
+    }
+}
+
+/* White space and stars in front of all words are pieces that nobody speaks. */
+static void stars_in_front_are_not_spoken(void **state)
+{
+    static const char text[] = " \n  * * *\n\nAnd this is the second part of the book";
+    struct cutter c = {.most = 30};
+    struct cut_piece p;
+    (void)state;
+    give(&c, text);
+    for (size_t bytes = 0; bytes < 6; bytes += 5) { /* the white space, the stars */
+        assert_true(cutter_next(&c, &p));
+        assert_int_equal(p.at, 4);
+        assert_int_equal(p.bytes, bytes);
+        assert_false(p.speaks);
+    }
+    assert_int_equal(cutter_certain(&c), 0);
+    cutter_fini(&c);
+}
+
 /* It can be used again behind cutter_fini, which keeps the length alone; a piece without memory for its source says
  * so. */
 static void nothing_stays_of_a_text(void **state)
@@ -390,6 +480,9 @@ int main(void)
         cmocka_unit_test(white_space_alone_is_no_piece),
         cmocka_unit_test(a_character_that_is_not_whole_waits),
         cmocka_unit_test(a_long_sentence_is_cut_before_it_ends),
-        cmocka_unit_test(a_long_text_is_looked_at_again), cmocka_unit_test(nothing_stays_of_a_text)};
+        cmocka_unit_test(a_long_text_is_looked_at_again),
+        cmocka_unit_test(a_shorter_text_is_looked_at_each_time),
+        cmocka_unit_test(what_has_gone_out_is_dropped), cmocka_unit_test(stars_in_front_are_not_spoken),
+        cmocka_unit_test(nothing_stays_of_a_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
