@@ -167,6 +167,29 @@ static void a_third_piece_is_like_the_second(void **state)
     samples_fini(&out);
 }
 
+/* A piece in which nothing is loud leaves no trace of the one before: in front of what comes next stands the pause
+ * behind it, and what it kept of its own quiet. */
+static void a_quiet_piece_is_a_pause(void **state)
+{
+    static float pcm[MOST];
+    static const struct piece one = {0, 1000, 9000, PAUSE, 100 * MS};
+    static const size_t lengths[] = {1, FADE, LEAD, 3000, 9000};
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct seam seam = {.rate = RATE, .stress = {.rate = RATE}};
+        struct samples out = {0};
+        assert_int_equal(put_piece(&seam, &one, true, 500, &out), UTTER_OK);
+        assert_int_equal(out.n, 1000 + 80 * MS);
+        seam_begin(&seam, 0.05, false);
+        assert_int_equal(seam_put(&seam, pcm, lengths[i], &out, NULL), UTTER_OK);
+        assert_int_equal(seam_end(&seam, false, &out, NULL), UTTER_OK);
+        size_t kept = lengths[i] < LEAD ? lengths[i] : LEAD;
+        assert_int_equal(out.n, 1000 + 80 * MS + kept + 30 * MS);
+        seam_fini(&seam);
+        samples_fini(&out);
+    }
+}
+
 /* The stress of each piece is measured, and that of those behind the first is taken off. */
 static void the_stress_of_pieces_is_evened(void **state)
 {
@@ -320,6 +343,7 @@ int main(void)
         cmocka_unit_test(pauses_are_as_long_as_they_are_to_be),
         cmocka_unit_test(exact_pauses_are_filled_or_cut),
         cmocka_unit_test(a_third_piece_is_like_the_second),
+        cmocka_unit_test(a_quiet_piece_is_a_pause),
         cmocka_unit_test(the_stress_of_pieces_is_evened),
         cmocka_unit_test(silence_stands_in_front),
         cmocka_unit_test(a_last_exact_pause_is_whole),

@@ -75,6 +75,11 @@ static void pauses_stand_in_front_and_behind(void **state)
         /* Of what has no words the pause goes to what has. */
         {"[pause:1s]***[pause:2s]One.", {{"One.", 3, -1, true}}},
         {"One.[pause:1s]***[pause:2s]Two.", {{"One.", -1, 1, false}, {"Two.", 2, -1, true}}},
+        {"One.[pause:1s]***[pause:500ms]Two.", {{"One.", -1, 1, false}, {"Two.", 0.5, -1, true}}},
+        {"[pause:250ms]***[pause:500ms]***[pause:125ms]One.", {{"One.", 0.875, -1, true}}},
+        /* A piece is folded where another follows, however short it is. */
+        {" One  two  [rate:2]x", {{"One two", -1, -1, false}, {"x", -1, -1, true}}},
+        {"One [rate:2] two  three ", {{"One", -1, -1, false}, {"two three", -1, -1, true}}},
         {"[pause:60s]***[pause:60s]One.[pause:0s]Two.",
             {{"One.", 120, 0, false}, {"Two.", -1, -1, true}}},
         {"***", {{NULL, 0, 0, false}}}};
@@ -129,6 +134,75 @@ static void spoken_bytes_know_their_source(void **state)
     }
     assert_int_equal(p.origins[10], (size_t)(strchr(at, '[') - text));
     assert_int_equal(source_next(&s, &p, NULL), UTTER_END);
+    source_fini(&s);
+}
+
+/* A text of one piece has all of its white space; of others the last letter is found behind what was folded. */
+static void bytes_around_white_space_know_their_source(void **state)
+{
+    static const char *const texts[] = {" One  two. ", "One.  [rate:2]two  b", "[rate:2]天\n天  b[rate:1]x"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct source s = open_tags(100);
+        struct source_piece p;
+        give(&s, texts[i]);
+        assert_int_equal(source_finish(&s, NULL), UTTER_OK);
+        assert_int_equal(source_next(&s, &p, NULL), UTTER_OK);
+        if (i == 1) {
+            assert_int_equal(source_next(&s, &p, NULL), UTTER_OK);
+        }
+        size_t n = p.cut.text_bytes;
+        assert_true(i > 0 || n == strlen(texts[0]));
+        for (size_t k = 0; k < n; k++) {
+            assert_true(i == 0 || p.cut.text[k] == ' ' || texts[i][p.origins[k]] == p.cut.text[k]);
+            assert_true(i > 0 || p.origins[k] == k);
+            assert_true(p.ends[k] == p.origins[k] + 1 && p.origins[k + 1] >= p.ends[k]);
+        }
+        source_fini(&s);
+    }
+}
+
+/* What a listener was told of a plain text: places and bytes, as they came. */
+struct told {
+    char text[64];
+    uint64_t at[8], bytes[8];
+    size_t n;
+};
+
+static void note_written(void *user, uint64_t at, uint64_t bytes, const char *text, size_t n)
+{
+    struct told *told = user;
+    assert_true(told->n < 8 && n == bytes);
+    told->at[told->n] = at;
+    told->bytes[told->n++] = bytes;
+    strncat(told->text, text, n);
+}
+
+static void plain_text_is_told_as_it_comes(void **state)
+{
+    struct source s = {.cutter.most = 100};
+    struct told told = {.n = 0};
+    const struct script_options plain = {
+        .markup = UTTER_MARKUP_NONE, .written = note_written, .written_user = &told};
+    (void)state;
+    assert_int_equal(source_open(&s, &plain, NULL), UTTER_OK);
+    give(&s, "One ");
+    give(&s, "");
+    give(&s, "two\xe4");
+    give(&s, "\xbd\xa0.");
+    assert_int_equal(s.n_given, 11);
+    assert_int_equal(s.n_checked, 11);
+    assert_int_equal(told.n, 3);
+    assert_string_equal(told.text, "One two\xe4\xbd\xa0.");
+    static const uint64_t at[] = {0, 4, 8}, bytes[] = {4, 4, 3};
+    assert_memory_equal(told.at, at, sizeof at);
+    assert_memory_equal(told.bytes, bytes, sizeof bytes);
+    support_fail_malloc_at(1);
+    char more[4096];
+    memset(more, 'x', sizeof more);
+    assert_int_equal(source_text(&s, more, sizeof more, NULL), UTTER_E_MEMORY);
+    support_fail_off();
+    assert_int_equal(told.n, 3); /* what was not taken is not told */
     source_fini(&s);
 }
 
@@ -198,6 +272,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_utf8_is_told_with_its_place),
         cmocka_unit_test(pauses_stand_in_front_and_behind),
         cmocka_unit_test(spoken_bytes_know_their_source),
+        cmocka_unit_test(bytes_around_white_space_know_their_source),
+        cmocka_unit_test(plain_text_is_told_as_it_comes),
         cmocka_unit_test(plain_text_begins_before_it_ends), cmocka_unit_test(nothing_stays_of_a_source),
         cmocka_unit_test(a_length_is_that_of_letters_and_pauses)};
     return cmocka_run_group_tests(tests, NULL, NULL);

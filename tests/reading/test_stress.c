@@ -127,6 +127,16 @@ static void the_mean_is_learned_of_long_pieces(void **state)
     s.n_rest = RATE / 2;
     stress_end(&s);
     assert_true(fabs(s.db - db) < 1e-9);
+    int n = s.n;
+    s.n_rest = RATE;
+    s.n_early = 0; /* all of its beginning was quiet */
+    stress_end(&s);
+    assert_int_equal(s.n, n);
+    assert_true(fabs(s.db - db) < 1e-9);
+    s = (struct stress){.rate = RATE, .n_early = 1, .early = 0.08, .n_rest = RATE, .rest = 0.04 * RATE};
+    stress_end(&s);
+    assert_int_equal(s.n, 1);
+    assert_true(fabs(s.db - 10 * log10(2) / 2) < 1e-9);
     s = (struct stress){.rate = RATE};
     stress_end(&s); /* nothing was heard */
     assert_int_equal(s.n, 0);
