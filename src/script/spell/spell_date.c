@@ -26,10 +26,9 @@ void spell_year(const struct spot *s, uint64_t year)
         struct phrase w = {&tail, UTTER_OK, s->w->error};
         if (rest > 0) {
             numeral_cardinal(&w, DE, rest, COUNTING);
-            if (w.status == UTTER_OK && chars_reserve(&tail, 1, w.error) == UTTER_OK) {
-                tail.at[tail.n] = 0;
-                phrase_add(s->w, tail.at);
-            }
+            w.status = w.status ? w.status : chars_add(&tail, "", 1, w.error);
+            phrase_add(s->w, w.status ? "" : tail.at);
+            s->w->status = s->w->status ? s->w->status : w.status;
         }
         chars_fini(&tail);
     } else if (s->tongue == ZH) {
@@ -448,8 +447,7 @@ size_t spell_phone(const struct spot *s)
             break;
         }
     }
-    bool local =
-        digits > 0 && (s->text[s->at] == '0' || s->text[s->at] == '(') && (groups > 1 || digits > 8);
+    bool local = (s->text[s->at] == '0' || s->text[s->at] == '(') && (groups > 1 || digits > 8);
     if (digits < 7 || digits > MOST_DIGITS || !(plus || local || (marks >= 2 && groups >= 3)) ||
         !spot_ends(s, end)) {
         return 0;
