@@ -105,7 +105,6 @@ utter_status span_rewrite(struct script *s, struct script_span *span, utter_erro
         }
     }
     if (status == UTTER_OK && (s->lexicon || s->spell_out)) {
-        p.to.line = span->line;
         script_span_fini(span);
         *span = p.to;
     }

@@ -27,7 +27,6 @@ struct script_span {
     struct chars text;
     struct script_run *runs; /* in their order; all bytes of the text have one */
     size_t n_runs, runs_room;
-    size_t line; /* of the source, where it begins */
 };
 
 /* Pauses that stand together are at most so long: their quiet is made at once. */

@@ -132,7 +132,6 @@ utter_status span_end(struct script *s, utter_error *error)
     if (is_blank_text(&span->text)) { /* what was blank is not spoken; a pause stays */
         span->text.n = 0;
         span->n_runs = 0;
-        span->style = s->style;
         return UTTER_OK;
     }
     utter_status status = span_rewrite(s, span, error);

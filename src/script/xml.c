@@ -104,7 +104,7 @@ static size_t reference(const char *text, size_t n, uint32_t *code)
     bool character = (value >= 0x20 || value == '\t' || value == '\n' || value == '\r') &&
                      value <= 0x10ffff && !(value >= 0xd800 && value < 0xe000);
     *code = value;
-    return at > first && at < n && text[at] == ';' && character ? at + 1 : 0;
+    return at < n && text[at] == ';' && character ? at + 1 : 0;
 }
 
 /* Checks the attributes of an element that begins at xml->at; `at` is behind its name. Ends at > or />. */
@@ -176,13 +176,12 @@ static utter_status take_element(struct xml *xml, struct xml_token *t, utter_err
     return UTTER_OK;
 }
 
-/* Passes over comments, instructions and the beginning of a CDATA section. */
+/* Passes over comments, instructions and the beginning of a CDATA section; *passed is made false where there is none. */
 static utter_status pass(struct xml *xml, bool *passed, utter_error *error)
 {
     const char *text = xml->text + xml->at;
     size_t n = xml->n - xml->at, end = 0;
     const char *what = begins(text, n, "<!--") ? "-->" : begins(text, n, "<?") ? "?>" : NULL;
-    *passed = true;
     if (what) {
         end = behind(text, what[0] == '-' ? 4 : 2, n, what);
     } else if (begins(text, n, "<![CDATA[")) {

@@ -118,6 +118,31 @@ static void markup_ends_with_its_text(void **state)
     free(table);
 }
 
+/* Blanks around what is said as something, and all of it. */
+static void what_is_said_as_ends_with_its_text(void **state)
+{
+    static const char *const as[] = {"cardinal", "ordinal", "digits", "characters", "date", "time",
+        "telephone", "currency", "unit", "fraction"};
+    static const char *const texts[] = {
+        " ", " \t\r\n", " -12 ", "3.5.2024", "14:30:15", "+1 650 253-0000", "$3.50", "5 km", "1/2"};
+    (void)state;
+    for (size_t k = 0; k < sizeof as / sizeof *as * (sizeof texts / sizeof *texts); k++) {
+        const char *text = texts[k % (sizeof texts / sizeof *texts)];
+        for (size_t n = 1; n <= strlen(text); n++) {
+            struct chars words[2] = {{0}};
+            utter_status status[2];
+            for (int in_front = 0; in_front < 2; in_front++) {
+                status[in_front] = spell_as("en", as[k / (sizeof texts / sizeof *texts)], "",
+                    fence(text, n, in_front), n, &words[in_front], NULL);
+            }
+            assert_true(status[0] == status[1] && words[0].n == words[1].n);
+            assert_true(status[0] == UTTER_OK || status[0] == UTTER_AGAIN);
+            chars_fini(&words[0]);
+            chars_fini(&words[1]);
+        }
+    }
+}
+
 static void values_end_with_their_text(void **state)
 {
     static const char *const values[] = {"500ms", "+1.5s", "-0.5s", "60.1s", "x-strong", "medium",
@@ -191,7 +216,9 @@ static void letters_end_with_the_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_end_with_their_text),
-        cmocka_unit_test(markup_ends_with_its_text), cmocka_unit_test(values_end_with_their_text),
+        cmocka_unit_test(markup_ends_with_its_text),
+        cmocka_unit_test(what_is_said_as_ends_with_its_text),
+        cmocka_unit_test(values_end_with_their_text),
         cmocka_unit_test(terms_end_with_the_text), cmocka_unit_test(letters_end_with_the_text)};
     return cmocka_run_group_tests_name("ends of texts", tests, NULL, NULL);
 }

@@ -88,7 +88,8 @@ static void a_paragraph_without_an_end_is_read_in_parts(void **state)
         {"\xd0\x96", "x", PART, PART}, {"\xe4\xbd\xa0", "xx", PART - 1, PART},
         {"\xe4\xbd\xa0", "\xe4\xbd\xa0", PART - 1, PART - 1},
         {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", PART, PART}, {"x", "\n\ny", PART - 2, PART},
-        {"x", "\n\ny", PART - 1, PART}, {"x", "\n \ny", PART - 3, PART}};
+        {"x", "\n\ny", PART - 1, PART}, {"x", "\n \ny", PART - 3, PART},
+        {"x", "\nyy", PART - 2, PART - 1}};
     char *text = malloc(PART + 16);
     (void)state;
     assert_non_null(text);
@@ -180,6 +181,37 @@ static void a_document_has_a_bound(void **state)
     script_free(&s);
 }
 
+/* Any of the four, and not a voice or a language alone. */
+static void a_script_is_for_who_wants_one(void **state)
+{
+    static const struct {
+        struct script_options options;
+        bool is;
+    } all[] = {{{.language = "en", .voice = "a"}, false}, {{.markup = UTTER_MARKUP_AUTO}, true},
+        {{.markup = UTTER_MARKUP_TAGS}, true}, {{.cast = ""}, true}, {{.lexicon = ""}, true},
+        {{.spell_out = true}, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(script_is_wanted(&all[i].options), all[i].is);
+    }
+}
+
+/* When it has been told that no more text comes, and all spans were taken. */
+static void a_script_is_done_at_its_end(void **state)
+{
+    struct script *s = open_script(UTTER_MARKUP_TAGS);
+    (void)state;
+    assert_false(script_is_done(s));
+    give(s, "One.\n\nTwo.");
+    is_next(s, "One.\n\n");
+    assert_false(script_is_done(s));
+    assert_int_equal(script_finish(s, NULL), UTTER_OK);
+    assert_false(script_is_done(s));
+    is_next(s, "Two.");
+    assert_true(script_is_done(s));
+    script_free(&s);
+}
+
 /* Of markup of all kinds, of numbers, and of what was refused in the middle of an element. */
 static void nothing_stays_of_a_document(void **state)
 {
@@ -196,6 +228,9 @@ static void nothing_stays_of_a_document(void **state)
     for (int round = 0; round < 24; round++) { /* until the heap has in store what it keeps */
         size_t before = heap_used(), i = (size_t)round % 2;
         struct script *s;
+        const struct script_options wrong = {.language = "de", .cast = "A = b", .lexicon = "c"};
+        assert_int_equal(script_open(&s, &wrong, NULL), UTTER_E_ARGUMENT);
+        assert_null(s);
         assert_int_equal(script_open(&s, &options, NULL), UTTER_OK);
         give(s, all[i].text);
         assert_int_equal(script_finish(s, NULL), all[i].status);
@@ -210,6 +245,7 @@ int main(void)
         cmocka_unit_test(ssml_is_known_by_its_beginning),
         cmocka_unit_test(a_paragraph_without_an_end_is_read_in_parts),
         cmocka_unit_test(what_was_taken_is_not_kept), cmocka_unit_test(runs_are_as_few_as_can_be),
-        cmocka_unit_test(a_document_has_a_bound), cmocka_unit_test(nothing_stays_of_a_document)};
+        cmocka_unit_test(a_document_has_a_bound), cmocka_unit_test(a_script_is_for_who_wants_one),
+        cmocka_unit_test(a_script_is_done_at_its_end), cmocka_unit_test(nothing_stays_of_a_document)};
     return cmocka_run_group_tests_name("parts of a script", tests, NULL, NULL);
 }

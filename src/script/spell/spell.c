@@ -298,8 +298,8 @@ static size_t spell_number(const struct spot *s, size_t at, bool negative)
         return 0;
     }
     bool range = end + dash < s->n && is_digit(s->text[end + dash]); /* no digit goes on at `end` */
-    bool year = number.bytes == 4 && number.plain && number.n_decimals == 0 && number.value >= 1100 &&
-                ((s->tongue == EN && number.value < 2100) || (s->tongue == DE && number.value < 2000));
+    bool year = number.bytes == 4 && number.plain && number.n_decimals == 0 &&
+                (s->tongue == EN || s->tongue == DE);
     phrase_say(s->w, negative ? s->t->minus : "");
     if (year) {
         spell_year(s, number.value);
