@@ -42,6 +42,7 @@ static utter_status begin_try(utter_reading *r, struct work *w, utter_error *err
     w->n_fed = 0;
     if (r->spare && w->tries == 0 && !w->voice && !w->language && !carry_voice(r, w)) {
         w->stream = r->spare;
+        w->stream->held = r->held; /* or not, since it was opened */
         r->spare = NULL;
     } else {
         engine_free_stream(&r->spare);
