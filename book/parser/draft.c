@@ -129,15 +129,17 @@ char *text_squeezed(const char *text, size_t n)
 {
     char *copy = memory_new(n + 1, 1);
     size_t out = 0;
+    bool gap = false;
     for (size_t i = 0; copy && i < n; i++) {
-        if (!is_white((unsigned char)text[i])) {
-            copy[out++] = text[i];
-        } else if (out > 0 && copy[out - 1] != ' ') {
+        if (is_white((unsigned char)text[i])) {
+            gap = out > 0;
+            continue;
+        }
+        if (gap) {
             copy[out++] = ' ';
         }
-    }
-    if (copy && out > 0 && copy[out - 1] == ' ') {
-        copy[out - 1] = 0;
+        copy[out++] = text[i];
+        gap = false;
     }
     return copy;
 }

@@ -55,7 +55,7 @@ enum { N_ALLOWED = sizeof allowed / sizeof *allowed };
 static bool filter_calls(void)
 {
 #ifdef JAIL_ARCH
-    enum { HEAD = 6, CHECK = 3 };
+    enum { HEAD = 4, CHECK = 3 };
     struct sock_filter code[HEAD + 2 * N_ALLOWED + 2 * (CHECK + 1) + 1];
     unsigned n = 0;
     code[n++] =

@@ -373,6 +373,17 @@ static void fail_behind(const struct jail_work *work, const char *bytes, size_t 
     _exit(1);
 }
 
+/* Of a first write that fails, and a second one that moves nothing. */
+static void say_what_was_written(const struct jail_work *work, const char *bytes, size_t n)
+{
+    (void)work, (void)bytes, (void)n;
+    support_fail_at(SUPPORT_WRITE, 1);
+    jail_write(jail_write("lost", 4) ? "yes" : "no ", 3);
+    support_fail_at(SUPPORT_WRITE, 1);
+    support_fail_with(SUPPORT_MOVES_NOTHING);
+    jail_write(jail_write("whole", 5) ? " yes" : " no", 4);
+}
+
 static void write_a_lot(const struct jail_work *work, const char *bytes, size_t n)
 {
     static char block[(1 << 16) - 1];
@@ -391,6 +402,10 @@ static void test_an_answer_is_whole(void **state)
     assert_int_equal(run(write_little_by_little, &answer, &n), UTTER_OK);
     assert_int_equal(n, 24);
     assert_memory_equal(answer, "what is written in parts", 24);
+    memory_free(answer);
+    assert_int_equal(run(say_what_was_written, &answer, &n), UTTER_OK);
+    assert_int_equal(n, 12);
+    assert_memory_equal(answer, "no whole yes", 12);
     memory_free(answer);
     assert_int_equal(run(fail_behind, &answer, &n), UTTER_E_FILE);
     assert_null(answer);
