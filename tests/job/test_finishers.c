@@ -65,7 +65,7 @@ static void somebody_waits_for_a_fifth_of_a_second(void **state)
 static const char key[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static utter_status text_status;
 static atomic_int n_texts, n_kept;
-static char told[512];
+static char told[512], kept_names[2 * RESULT_NAME];
 
 /* No result is there, or it cannot be asked for. */
 static utter_status look(
@@ -90,6 +90,7 @@ static utter_status keep(
     (void)results, (void)error;
     size_t n = strlen(name);
     n_kept++;
+    strcat(strcat(kept_names, name), " ");
     if (strcmp(name + n - 5, ".json") == 0) {
         char *text = support_read_file(path, &n);
         snprintf(told, sizeof told, "%s", text);
@@ -107,7 +108,7 @@ static void finish(struct slot *slot, bool failed)
     struct finishers f;
     static const float pcm[100];
     n_texts = n_kept = 0;
-    told[0] = 0;
+    told[0] = kept_names[0] = 0;
     *slot = (struct slot){.stage = SLOT_ENDED, .failed = failed, .line = {.id = "a", .format = "raw"}};
     memcpy(slot->claim.key, key, sizeof key);
     if (failed) {
@@ -149,6 +150,7 @@ static void a_signal_takes_no_result_away(void **state)
 {
     (void)state;
     static const utter_status asked[] = {UTTER_E_CANCELLED, UTTER_AGAIN};
+    char wanted[2 * RESULT_NAME];
     struct slot slot;
     for (int i = 0; i < 2; i++) {
         text_status = asked[i];
@@ -156,10 +158,13 @@ static void a_signal_takes_no_result_away(void **state)
         assert_int_equal(slot.status, UTTER_OK);
         assert_int_equal(n_kept, 2);
         assert_non_null(strstr(told, "\"bytes\":200,\"error\":null"));
+        snprintf(wanted, sizeof wanted, "%s.raw %s.json ", key, key);
+        assert_string_equal(kept_names, wanted);
         finish(&slot, true);
         assert_int_equal(slot.status, UTTER_OK);
         assert_int_equal(n_kept, 1);
         assert_non_null(strstr(told, "\"error\":\"no such voice\""));
+        assert_string_equal(kept_names, wanted + sizeof key + 4); /* no sound */
     }
 }
 

@@ -90,6 +90,42 @@ static void what_lacks_its_other_half_is_no_line(void **state)
     assert_claimed(queue, &one, 1);
     assert_int_equal(claim(queue, &none), UTTER_AGAIN);
     queue_close(&queue);
+    /* Nor is it thrown away where it is the only one. */
+    assert_int_equal(truncate(lines, 1), 0);
+    queue = open_queue("halves", false);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_equal(access(lines, F_OK), 0);
+    queue_close(&queue);
+}
+
+/* A worker that stays for days has no more open than what it has claimed, and what it reads. */
+static void a_segment_is_closed_behind_its_last_claim(void **state)
+{
+    (void)state;
+    static const char fds[] = "/proc/self/fd";
+    struct claim one, two, none;
+    struct queue *in = submit("closed", 1, 2), *queue = open_queue("closed", false);
+    queue_close(&in);
+    const int before = support_count_files(fds);
+    assert_claimed(queue, &one, 1);
+    assert_claimed(queue, &two, 2);
+    assert_int_equal(support_count_files(fds), before + 2);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_int_equal(support_count_files(fds), before + 2);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_int_equal(support_count_files(fds), before + 2);
+    assert_int_equal(queue->calls->done(queue, &two, false, NULL), UTTER_OK);
+    assert_int_equal(support_count_files(fds), before);
+    /* The one that it reads stays, also without a claim. */
+    in = submit("closed", 3, 4);
+    queue_close(&in);
+    assert_claimed(queue, &one, 3);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_int_equal(support_count_files(fds), before + 2);
+    assert_claimed(queue, &two, 4);
+    queue_close(&queue);
+    assert_int_equal(support_count_files(fds), before - 1); /* nor its lock */
 }
 
 static char going[PATH_MAX];
@@ -280,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_without_a_key_fails),
         cmocka_unit_test(what_lacks_its_other_half_is_no_line),
+        cmocka_unit_test(a_segment_is_closed_behind_its_last_claim),
         cmocka_unit_test(a_segment_may_go_before_it_is_opened),
         cmocka_unit_test(segments_come_in_the_order_of_their_names),
         cmocka_unit_test(states_that_cannot_be_kept_are_told),

@@ -308,6 +308,29 @@ static void words_are_kept_as_they_come(void **state)
     clear(&slots[0]);
 }
 
+static void words_that_find_no_room_end_the_line(void **state)
+{
+    (void)state;
+    bool failed = true, told = false;
+    for (long n = 1; failed; n++) { /* the n-th request of each call */
+        utter_status status = begin(0, PLAIN ",\"words\":true");
+        assert_int_equal(status, UTTER_OK);
+        failed = false;
+        while (status == UTTER_OK) {
+            assert_true(speaker->calls->step(speaker, &why) >= 0);
+            support_fail_malloc_at(n);
+            status = speaker->calls->take(speaker, &slots[0], &why);
+            failed = support_failed();
+            support_fail_off();
+            assert_true(!failed || status == UTTER_E_MEMORY);
+        }
+        told |= failed && strstr(why.text, "the words of a line");
+        assert_int_equal(status, failed ? UTTER_E_MEMORY : UTTER_END);
+        clear(&slots[0]);
+    }
+    assert_true(told);
+}
+
 /* Two lines side by side are each as alone. */
 static void lines_are_made_together(void **state)
 {
@@ -455,6 +478,7 @@ int main(void)
         EACH(a_text_controls_nothing),
         EACH(a_sound_that_cannot_be_kept_ends_it),
         EACH(words_are_kept_as_they_come),
+        EACH(words_that_find_no_room_end_the_line),
         EACH(lines_are_made_together),
         EACH(a_worker_says_what_it_lacks),
         EACH(voices_are_opened_once),
