@@ -40,12 +40,12 @@ static utter_status take_lock(const struct folder_queue *q, int fd, uint64_t at,
                                                   : file_error(error, q->folder, "lock in", reason);
 }
 
-/* How many bytes of [from, to) somebody holds; `fd` was opened for this question. */
+/* How many bytes of [from, to), one at least, somebody holds; `fd` was opened for this question. */
 static uint64_t count_locks(int fd, uint64_t from, uint64_t to)
 {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)(to - from)};
-    if (from >= to || fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
         return 0;
     }
     if (to - from == 1) {
@@ -222,15 +222,14 @@ static utter_status write_record(const struct folder_queue *q, const struct segm
                                         : file_error(error, q->folder, "write", n < 0 ? errno : EIO);
 }
 
-static bool is_mine(const struct folder_queue *q, const struct segment *s, size_t i, const char *key)
+/* A line of this key, whichever: they are made one after the other. */
+static bool is_mine(const struct folder_queue *q, const char *key)
 {
-    for (const struct held *h = q->held; h; h = h->next) {
-        if ((h->segment == s && h->record == i) ||
-            (key && strncmp(h->key, key, IDENTITY_SIZE - 1) == 0)) {
-            return true;
-        }
+    const struct held *h = q->held;
+    while (h && strncmp(h->key, key, IDENTITY_SIZE - 1) != 0) {
+        h = h->next;
     }
-    return false;
+    return h != NULL;
 }
 
 static const char *line_key(const struct segment *s, size_t i)
@@ -276,7 +275,7 @@ static utter_status try_record(
         utter_status written = write_record(q, s, i, &none_of_ours, error);
         return written ? written : UTTER_AGAIN;
     }
-    if (is_mine(q, s, i, key)) {
+    if (is_mine(q, key)) {
         return UTTER_AGAIN;
     }
     utter_status status = take_lock(q, s->state, i * sizeof(struct record), error);
@@ -460,6 +459,7 @@ static utter_status count_segment(
         }
         n_records += (size_t)n / sizeof *block;
     }
+    utter_status status = n < 0 ? file_error(error, path, "read", errno) : UTTER_OK;
     segment_path(q, path, name, ".lines");
     waiting = access(path, F_OK) == 0 ? waiting : 0; /* what has no lines cannot be waited for */
     uint64_t claimed = waiting ? count_locks(fd, 0, n_records * sizeof *block) : 0;
@@ -467,7 +467,7 @@ static utter_status count_segment(
     counts->claimed += claimed;
     counts->waiting += waiting - claimed;
     close(fd);
-    return n < 0 ? file_error(error, path, "read", errno) : UTTER_OK;
+    return status;
 }
 
 static utter_status folder_count(struct queue *queue, struct queue_counts *counts, utter_error *error)

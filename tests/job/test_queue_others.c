@@ -179,6 +179,21 @@ static void segments_come_in_the_order_of_their_names(void **state)
     }
     names_free(&names);
     assert_true(!names.names && names.n == 0);
+    /* A name has 63 bytes at most, and is none without any. */
+    char longest[80] = "names/";
+    memset(longest + 6, 'l', 64);
+    strcpy(longest + 6 + 64, ".state");
+    support_write_file(support_path(longest), "", 0);
+    assert_int_equal(names_list(&names, &q, ".state", NULL), UTTER_OK);
+    assert_int_equal(names.n, 0);
+    support_write_file(support_path("names/.state"), "", 0);
+    support_write_file(support_path("names/x.state.x"), "", 0);
+    strcpy(longest + 6 + 63, ".state");
+    support_write_file(support_path(longest), "", 0);
+    assert_int_equal(names_list(&names, &q, ".state", NULL), UTTER_OK);
+    assert_int_equal(names.n, 1);
+    assert_int_equal(strlen(names.names[0]), 63);
+    names_free(&names);
 }
 
 /* From here on the states of the segment at hand can only be read, or only be written. */
@@ -260,6 +275,177 @@ static void tries_and_deaths_are_255_at_most(void **state)
     queue_close(&queue);
 }
 
+/* ---- Many lines, and blocks of them ---- */
+
+/* `n` bytes of what repeats itself, as a file. */
+static void write_again_and_again(const char *path, const char *unit, size_t n)
+{
+    const size_t bytes = strlen(unit);
+    char *all = malloc(n * bytes);
+    assert_non_null(all);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(all + i * bytes, unit, bytes);
+    }
+    support_write_file(path, all, n * bytes);
+    free(all);
+}
+
+/* States are read 1,024 at a time. */
+static void a_line_far_behind_is_claimed(void **state)
+{
+    (void)state;
+    enum { N = 2100 };
+    static char states[4 * N];
+    static const size_t waiting[] = {1023, 1024, 1025, 2047, 2048, 2099};
+    enum { N_WAITING = sizeof waiting / sizeof *waiting };
+    struct claim claims[N_WAITING], none;
+    struct queue *in = submit("behind", 0, N - 1), *queue = open_queue("behind", false);
+    queue_close(&in);
+    for (size_t i = 0; i < N; i++) {
+        memcpy(states + 4 * i, "d\0\0", 4);
+    }
+    for (size_t i = 0; i < N_WAITING; i++) {
+        states[4 * waiting[i]] = ' ';
+    }
+    support_write_file(only_file("behind", ".state"), states, sizeof states);
+    assert_counts(queue, N_WAITING, 0, N - N_WAITING, 0);
+    for (size_t i = 0; i < N_WAITING; i++) {
+        assert_claimed(queue, &claims[i], (unsigned)waiting[i]);
+        assert_int_equal(claims[i].record, waiting[i]);
+    }
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    for (size_t i = 0; i < N_WAITING; i++) {
+        assert_int_equal(queue->calls->done(queue, &claims[i], true, NULL), UTTER_OK);
+    }
+    assert_counts(queue, 0, 0, N - N_WAITING, N_WAITING);
+    queue_close(&queue);
+}
+
+/* A segment has 32,768 lines at most; what others write behind them is none. */
+static void lines_behind_the_last_are_none(void **state)
+{
+    (void)state;
+    struct claim none;
+    struct queue *queue = open_queue("more", true);
+    write_again_and_again(support_path("more/0-0-0.lines"), "x\n", SEGMENT_LINES + 1);
+    write_again_and_again(support_path("more/0-0-0.state"), "    ", SEGMENT_LINES + 1);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN);
+    assert_counts(queue, 1, 0, 0, SEGMENT_LINES);
+    assert_int_equal(claim(queue, &none), UTTER_AGAIN); /* nobody waits for it */
+    assert_counts(queue, 0, 0, 0, SEGMENT_LINES);
+    queue_close(&queue);
+}
+
+/* ---- Locks ---- */
+
+/* Whether somebody holds this byte of a file. */
+static bool is_locked(const char *path, off_t at)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    close(fd);
+    return lock.l_type != F_UNLCK;
+}
+
+/* Workers of another version, too, keep out of each other's way: where the locks lie is the queue's format. */
+static void a_claim_is_two_locks(void **state)
+{
+    (void)state;
+    static const unsigned number = 0xabcde1;
+    struct claim one;
+    struct queue *in = submit("locks", number - 1, number), *queue = open_queue("locks", false);
+    queue_close(&in);
+    assert_claimed(queue, &one, number - 1);
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    const char *states = only_file("locks", ".state"), *making = support_path("locks/making");
+    assert_claimed(queue, &one, number);
+    for (int ended = 0; ended < 2; ended++) {
+        for (int away = -4; away <= 4; away++) {
+            assert_int_equal(is_locked(states, 4 + away), away == 0 && !ended);
+            assert_int_equal(is_locked(making, (off_t)number + away), away == 0 && !ended);
+        }
+        if (!ended) {
+            assert_int_equal(queue->calls->back(queue, &one, false, NULL), UTTER_OK);
+        }
+    }
+    queue_close(&queue);
+}
+
+/* More than there are lines that wait are not claimed, whatever else is locked. */
+static void foreign_locks_are_not_counted_twice(void **state)
+{
+    (void)state;
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct queue *in = submit("foreign", 1, 3);
+    int fd = open(only_file("foreign", ".state"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &all), 0);
+    assert_counts(in, 0, 3, 0, 0);
+    close(fd);
+    assert_counts(in, 3, 0, 0, 0);
+    queue_close(&in);
+}
+
+static void a_claim_without_memory_is_left_to_others(void **state)
+{
+    (void)state;
+    struct claim one, two, none;
+    utter_error error;
+    struct queue *in = submit("left", 1, 2);
+    struct queue *a = open_queue("left", false), *b = open_queue("left", false);
+    queue_close(&in);
+    assert_claimed(a, &one, 1);
+    support_fail_malloc_at(1);
+    assert_int_equal(a->calls->claim(a, &two, &error), UTTER_E_MEMORY);
+    support_fail_off();
+    assert_counts(a, 1, 1, 0, 0);
+    assert_claimed(b, &two, 2);
+    assert_int_equal(claim(a, &none), UTTER_AGAIN);
+    queue_close(&b);
+    assert_claimed(a, &two, 2);
+    queue_close(&a);
+}
+
+/* ---- Counts that fail, and ends ---- */
+
+static void what_cannot_be_counted_is_told(void **state)
+{
+    (void)state;
+    struct queue_counts counts;
+    utter_error error;
+    char wanted[PATH_MAX + 64];
+    struct queue *in = submit("uncounted", 1, 1);
+    const char *states = only_file("uncounted", ".state");
+    support_fail_open_at(1);
+    assert_int_equal(in->calls->count(in, &counts, &error), UTTER_E_FILE);
+    snprintf(wanted, sizeof wanted, "%s: cannot open: Permission denied", states);
+    assert_memory_equal(error.text, wanted, strlen(wanted));
+    support_fail_read_at(1);
+    assert_int_equal(in->calls->count(in, &counts, &error), UTTER_E_IO);
+    snprintf(wanted, sizeof wanted, "%s: cannot read: Input/output error", states);
+    assert_string_equal(error.text, wanted);
+    support_happens_at(SUPPORT_OPEN, 1, it_goes); /* and is none of the queue any more */
+    snprintf(going, sizeof going, "%s", states);
+    assert_counts(in, 0, 0, 0, 0);
+    support_fail_off();
+    queue_close(&in);
+}
+
+static void a_queue_ends_also_without_its_states(void **state)
+{
+    (void)state;
+    struct claim one, two;
+    struct queue *in = submit("stateless", 1, 2), *queue = open_queue("stateless", false);
+    queue_close(&in);
+    assert_claimed(queue, &one, 1);
+    assert_claimed(queue, &two, 2);
+    assert_int_equal(truncate(only_file("stateless", ".state"), 0), 0);
+    queue_close(&queue);
+    support_assert_content(only_file("stateless", ".state"), "");
+}
+
+/* ---- The folder ---- */
+
 static int mode_of(const char *path)
 {
     struct stat about;
@@ -322,6 +508,13 @@ int main(void)
         cmocka_unit_test(states_that_cannot_be_kept_are_told),
         cmocka_unit_test(what_is_too_large_is_no_segment),
         cmocka_unit_test(tries_and_deaths_are_255_at_most),
+        cmocka_unit_test(a_line_far_behind_is_claimed),
+        cmocka_unit_test(lines_behind_the_last_are_none),
+        cmocka_unit_test(a_claim_is_two_locks),
+        cmocka_unit_test(foreign_locks_are_not_counted_twice),
+        cmocka_unit_test(a_claim_without_memory_is_left_to_others),
+        cmocka_unit_test(what_cannot_be_counted_is_told),
+        cmocka_unit_test(a_queue_ends_also_without_its_states),
         cmocka_unit_test(what_is_open_is_no_childs),
         cmocka_unit_test(a_queue_that_is_deleted_is_empty),
     };
