@@ -58,8 +58,7 @@ static uint64_t count_locks(int fd, uint64_t from, uint64_t to)
 static uint64_t making_place(const char *key)
 {
     char first[16];
-    memcpy(first, key, 15);
-    first[15] = 0;
+    snprintf(first, sizeof first, "%.15s", key);
     return strtoull(first, NULL, 16);
 }
 

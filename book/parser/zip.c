@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-enum { MOST_ENTRIES = 200000, MOST_BYTES = 1 << 28, BLOCK = 1 << 16 };
+enum { BLOCK = 1 << 16 };
 
 /* Decodes %XX, drops empty parts, "." and "..". In place. */
 static void make_normal(char *name)
@@ -155,22 +155,21 @@ void zip_read(struct draft *d, const struct library *l, struct zip *zip)
 {
     struct archive *a = open_archive(zip, l);
     struct archive_entry *entry;
-    size_t all = 0, n_entries = 0;
     int status = a ? ARCHIVE_OK : ARCHIVE_FATAL;
     while (a && d->status == UTTER_OK &&
            (status = l->archive_read_next_header(a, &entry)) >= ARCHIVE_WARN && status != ARCHIVE_EOF) {
         struct zip_file file = {.name = entry_name(l, entry)};
-        if (++n_entries > MOST_ENTRIES) {
-            draft_fail(d, "it holds more than %d files", MOST_ENTRIES);
+        if (++zip->n_entries > ZIP_MOST_ENTRIES) {
+            draft_fail(d, "it holds more than %d files", ZIP_MOST_ENTRIES);
         } else if (file.name && is_page(file.name) && !l->archive_entry_is_encrypted(entry)) {
-            file.bytes = read_entry(l, a, MOST_BYTES - all, &file.n);
+            file.bytes = read_entry(l, a, ZIP_MOST_BYTES - zip->bytes, &file.n);
             if (!file.bytes) {
                 const char *why = l->archive_error_string(a);
                 draft_fail(d, "its file %.80s %s%.100s", file.name,
                     why ? "is damaged: " : "makes the pages larger than 256 MB", why ? why : "");
             }
         }
-        all += file.n;
+        zip->bytes += file.n;
         if (!file.bytes || !add(zip, file)) {
             memory_free(file.name);
             memory_free(file.bytes);

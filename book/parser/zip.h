@@ -6,6 +6,8 @@
 #include "book/parser/draft.h"
 #include "book/parser/library.h"
 
+enum { ZIP_MOST_ENTRIES = 200000, ZIP_MOST_BYTES = 1 << 28 };
+
 struct zip_file {
     char *name; /* normal: no ".", "..", or slash at its beginning */
     char *bytes;
@@ -17,6 +19,7 @@ struct zip {
     size_t whole_bytes;
     struct zip_file *files; /* in the order of names */
     size_t n_files, room;
+    size_t n_entries, bytes; /* seen so far: of any kind; of the files above */
 };
 
 /* Reads all files of the archive whose names say that they are pages or lists. */

@@ -154,6 +154,39 @@ static void an_archive_without_memory_is_refused(void **state)
     free(whole);
 }
 
+/* Of files and of bytes there may be so many, whatever was before. */
+static void an_archive_has_bounds(void **state)
+{
+    static const struct packed files[] = {
+        {"a.html", "first", 0}, {"b.png", "picture", 0}, {"c.html", "second", 0}};
+    (void)state;
+    size_t whole_bytes;
+    char *whole = zip_make(files, 3, &whole_bytes);
+    for (int more = 0; more < 2; more++) {
+        struct draft d = {.name = "a.epub"};
+        struct zip zip = {.whole = whole,
+            .whole_bytes = whole_bytes,
+            .bytes = ZIP_MOST_BYTES - 11 + (size_t)more}; /* of two pages, and of no picture */
+        zip_read(&d, &library, &zip);
+        assert_string_equal(
+            d.error.text, more ? "a.epub: its file c.html makes the pages larger than 256 MB" : "");
+        assert_int_equal(zip.n_files, more ? 1 : 2);
+        assert_int_equal(zip.bytes, more ? ZIP_MOST_BYTES - 5 : ZIP_MOST_BYTES);
+        zip.whole = NULL;
+        zip_free(&zip);
+        d = (struct draft){.name = "a.epub"};
+        zip = (struct zip){.whole = whole,
+            .whole_bytes = whole_bytes,
+            .n_entries = ZIP_MOST_ENTRIES - 3 + (size_t)more};
+        zip_read(&d, &library, &zip);
+        assert_string_equal(d.error.text, more ? "a.epub: it holds more than 200000 files" : "");
+        assert_int_equal(zip.n_files, more ? 1 : 2);
+        zip.whole = NULL;
+        zip_free(&zip);
+    }
+    free(whole);
+}
+
 /* ---- Lists ---- */
 
 static const char
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(many_files_are_found),
         cmocka_unit_test(a_file_that_cannot_be_read_is_named),
         cmocka_unit_test(an_archive_without_memory_is_refused),
+        cmocka_unit_test(an_archive_has_bounds),
         cmocka_unit_test(many_entries_are_in_the_order_of_pages),
         cmocka_unit_test(a_list_has_a_hundred_thousand_entries_at_most),
         cmocka_unit_test(entries_without_memory_are_left_out),

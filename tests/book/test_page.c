@@ -230,6 +230,18 @@ static void declarations_are_passed_over(void **state)
     static const char html[] = "<!DOCTYPE html [<!ENTITY a 'x'>]><p>a</p><p>of another page</p>";
     page_is(
         (struct page){.chapters = PAGE_MARKS}, html, (size_t)(strstr(html, "<p>of") - html), "/1:a");
+    static const char cut[] = "<!DOCTYPE html [<!ENTITY a 'x'><p>b<p>of another page ]>";
+    page_is((struct page){.chapters = PAGE_MARKS}, cut, (size_t)(strstr(cut, "<p>of") - cut), "/1:b");
+    /* It begins among the first 4,096 bytes. */
+    static char far[4300];
+    for (int more = 0; more < 2; more++) {
+        const size_t n = 4096 - 9 + (size_t)more;
+        memset(far, ' ', n);
+        strcpy(far + n, "<!DOCTYPE html [<!ENTITY a 'x'><!ENTITY b 'y'>]><p>c");
+        struct draft d = read_all((struct page){.chapters = PAGE_MARKS}, far, strlen(far));
+        assert_int_equal(strcmp(d.book.chapters[0].text, "c") == 0, !more);
+        book_close(&d.book);
+    }
 }
 
 static void refused(const char *html, size_t n, const char *text)

@@ -154,5 +154,6 @@ static inline void assert_error(const struct job *job, const utter_error *error,
 #define TWO "{\"id\":\"b/two\",\"text\":\"Two.\",\"format\":\"flac\"}"
 #define THREE "{\"id\":\"three\",\"text\":\"Three.\"}"
 #define FOUR "{\"id\":\"four\",\"text\":\"Four.\"}"
+#define FIVE "{\"id\":\"five\",\"text\":\"Five.\"}"
 
 #endif

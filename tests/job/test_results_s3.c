@@ -192,6 +192,19 @@ static void give(const char *key, const char *sound)
     json_decref(about);
 }
 
+/* Files on their way are there for no longer than a question takes. */
+static void assert_nothing_is_left(void)
+{
+    DIR *dir = opendir(temporary);
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        char path[2 * PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", temporary, entry->d_name);
+        assert_int_equal(entry->d_name[0] != '.' ? support_count_files(path) : 0, 0);
+    }
+    closedir(dir);
+}
+
 static enum result_state look(const char *key, bool quick, bool wants_about)
 {
     enum result_state state;
@@ -201,6 +214,7 @@ static enum result_state look(const char *key, bool quick, bool wants_about)
         result_look(results, key, quick, &state, wants_about ? &about : NULL, &error), UTTER_OK);
     assert_int_equal(wants_about && state != RESULT_NONE, about != NULL);
     json_decref(about);
+    assert_nothing_is_left();
     return state;
 }
 
@@ -253,6 +267,7 @@ static void a_store_that_fails_is_told(void **state)
     store.status = UTTER_E_IO;
     assert_int_equal(result_look(results, one, false, &found, &about, &error), UTTER_E_IO);
     assert_string_equal(error.text, "no answer");
+    assert_nothing_is_left();
     assert_int_equal(results->calls->check(results, name_of(one, "wav"), 5, NULL, &error), UTTER_E_IO);
     assert_int_equal(results->calls->drop(results, name_of(one, "wav"), &error), UTTER_E_IO);
     assert_int_equal(results->calls->place(results, name_of(one, "wav"), path, NULL), UTTER_OK);
@@ -337,6 +352,14 @@ static void what_a_list_says_is_not_asked_for(void **state)
         assert_asked("GET bbb...json");
         assert_int_equal(look(two, false, true), RESULT_DONE);
         assert_asked("GET bbb...json, GET bbb...wav");
+        /* A sound of another length is another. */
+        char name[256];
+        snprintf(name, sizeof name, "bbb/%s.wav", two);
+        add(name, "others");
+        assert_int_equal(results->calls->look_at_all(results, 41, NULL), UTTER_OK);
+        assert_int_equal(look(two, true, false), RESULT_DONE);
+        assert_int_equal(look(two, true, true), RESULT_NONE);
+        assert_asked("GET bbb...json");
         end();
     }
 }
@@ -383,6 +406,12 @@ static void a_half_of_a_result_is_none(void **state)
         assert_asked("GET aaa...json");
     }
     free(text);
+    for (uint64_t bytes = 0; bytes < 2; bytes++) { /* without a sound there is none of any length */
+        assert_int_equal(results->calls->check(results, name_of(two, "wav"), bytes, NULL, NULL),
+            bytes ? UTTER_AGAIN : UTTER_OK);
+        assert_int_equal(results->calls->check(results, name_of(one, "wav"), bytes, NULL, NULL),
+            bytes ? UTTER_AGAIN : UTTER_OK);
+    }
     end();
 }
 
@@ -480,8 +509,8 @@ static void what_a_killed_worker_left_goes_after_a_minute(void **state)
         const char *name;
         int age_s;
         bool stays;
-    } left[] = {{"utter-job-old", 120, false}, {"utter-job-young", 30, true},
-        {"utter-other", 120, true}, {"utter-job-held", 120, true}};
+    } left[] = {{"utter-job-old", 61, false}, {"utter-job-young", 30, true}, {"utter-other", 120, true},
+        {"utter-job-held", 120, true}};
     int held = -1;
     assert_int_equal(mkdir(support_path("left"), 0700), 0);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {

@@ -151,32 +151,33 @@ static void what_has_no_result_is_submitted(void **state)
     struct job job;
     struct job_counts counts;
     utter_error error;
-    begin(&job, "submit", ONE "\n" TWO "\n" THREE "\n" FOUR "\n");
+    begin(&job, "submit", ONE "\n" TWO "\n" THREE "\n" FOUR "\n" FIVE "\n");
     give(&job, ONE, "done", "sound");
+    give(&job, FIVE, "done", "a third sound");
     give(&job, TWO, "not_whole", "other sound");
     give(&job, THREE, "failed", NULL);
     struct queue *queue = queue_of("submit");
     assert_int_equal(job_submit(&job, queue, &counts, &error), UTTER_OK);
     assert_string_equal(heard.what, "submitted");
-    assert_counts(&counts, 4, 2, 1, 1, 1);
+    assert_counts(&counts, 5, 3, 1, 1, 1);
     queue_close(&queue);
     assert_waiting("submit", "four");
     /* Who is quick counts the same. */
     queue = queue_of("submit");
     job.quick = true;
     assert_int_equal(job_submit(&job, queue, &counts, &error), UTTER_OK);
-    assert_counts(&counts, 4, 2, 1, 1, 1);
+    assert_counts(&counts, 5, 3, 1, 1, 1);
     queue_close(&queue);
     job.quick = false;
     /* A second pass takes the place of the first; what has failed is done again where that is wanted. */
     queue = queue_of("submit");
     job.retry = true;
     assert_int_equal(job_submit(&job, queue, &counts, &error), UTTER_OK);
-    assert_counts(&counts, 4, 2, 1, 1, 2);
+    assert_counts(&counts, 5, 3, 1, 1, 2);
     queue_close(&queue);
     assert_waiting("submit", "three four");
     assert_int_equal(job_collect(&job, NULL, &counts, &error), UTTER_OK);
-    assert_counts(&counts, 4, 2, 1, 0, 2);
+    assert_counts(&counts, 5, 3, 1, 0, 2);
     assert_string_equal(heard.what, "looked at");
     end(&job);
 }
