@@ -216,7 +216,7 @@ static utter_status acknowledge(struct worker *w, utter_error *error)
         w->told->made += !slot->failed;
         w->told->failed += slot->failed;
         w->told->not_whole += !slot->failed && slot->stats.n_broken > 0;
-        w->told->seconds += (double)slot->n_samples / w->finishers.rate;
+        w->told->seconds += slot->failed ? 0 : (double)slot->n_samples / w->finishers.rate;
         status = slot_end(w, slot, true, slot->failed, error);
     }
     return status;
@@ -341,17 +341,17 @@ static bool is_idle(const struct worker *w)
     return true;
 }
 
-/* Nothing waits, and nobody has a line that may come back. */
+/* Of an idle worker: nothing waits, and nobody has a line that may come back. */
 static utter_status look_for_end(struct worker *w, bool *ended, utter_error *error)
 {
     const struct worker_settings *s = w->settings;
     struct queue_counts counts;
     utter_status status = UTTER_OK;
-    if (s->until_empty && w->empty && is_idle(w)) {
+    if (s->until_empty && w->empty) {
         status = s->queue->calls->count(s->queue, &counts, error);
         *ended = status == UTTER_OK && counts.waiting == 0 && counts.claimed == 0;
     }
-    if (status >= 0 && !*ended && (w->empty || clock_seconds() < w->rest_until) && is_idle(w)) {
+    if (status >= 0 && !*ended && (w->empty || clock_seconds() < w->rest_until)) {
         s->rest(s->user);
     }
     return status < 0 ? status : UTTER_OK;

@@ -267,8 +267,8 @@ static inline utter_status speaker_take(struct speaker *s, struct slot *slot, ut
                 .at = 2 * first + 2, .bytes = 1, .start = 160, .end = 240, .skipped = true};
             w[1].certainty = 0.5F;
         }
-        slot->stats.words_approximate = true;
     }
+    slot->stats.words_approximate = strcmp(m->then, "exact") != 0;
     speaker_drop(s, slot);
     return UTTER_END;
 }

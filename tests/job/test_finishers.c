@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 /* ---- Waiting ---- */
 
 static struct timespec posed, until; /* where posed.tv_sec is none, the clock is the system's */
+static atomic_bool waits,
+    is_awaited; /* whether somebody waits by now; that a look is to come behind that */
 
 int clock_gettime(clockid_t which, struct timespec *now)
 {
@@ -32,7 +35,9 @@ int pthread_cond_timedwait(
     void *call = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     memcpy(&real, &call, sizeof real);
     until = *until_then;
-    return real(condition, lock, until_then);
+    waits = true; /* whoever finishes something now needs the lock for it */
+    const struct timespec much_later = {until.tv_sec + 10, 0};
+    return real(condition, lock, is_awaited ? &much_later : until_then);
 }
 
 static void somebody_waits_for_a_fifth_of_a_second(void **state)
@@ -73,6 +78,9 @@ static utter_status look(
 {
     (void)results, (void)name, (void)text, (void)bytes;
     n_texts++;
+    while (is_awaited && !waits) {
+        sched_yield();
+    }
     return text_status == UTTER_AGAIN ? UTTER_AGAIN : error_set(error, text_status, "far away");
 }
 
@@ -101,6 +109,8 @@ static utter_status keep(
 
 static const struct results_calls calls = {.text = look, .place = place, .keep = keep};
 
+static long lacks_at; /* the request for memory that fails meanwhile; 0: none */
+
 /* A slot with a spoken line, or one that has failed for good, as finishers end it. */
 static void finish(struct slot *slot, bool failed)
 {
@@ -121,8 +131,12 @@ static void finish(struct slot *slot, bool failed)
         assert_int_equal(slot_sound(slot, pcm, 100, NULL), UTTER_OK);
     }
     assert_int_equal(finishers_start(&f, &results, 8000, NULL), UTTER_OK);
+    if (lacks_at) {
+        support_fail_malloc_at(lacks_at);
+    }
     finishers_give(&f, slot);
     finishers_end(&f);
+    support_fail_off();
     assert_ptr_equal(finishers_take(&f), slot);
     assert_null(finishers_take(&f));
     finishers_fini(&f);
@@ -204,6 +218,50 @@ static void all_that_is_given_comes_back(void **state)
     finishers_fini(&f);
 }
 
+/* Who waits goes on as soon as something is finished. */
+static void what_is_finished_ends_the_wait(void **state)
+{
+    (void)state;
+    struct slot slot = {.stage = SLOT_LOOKING, .looks = true};
+    struct results results = {.calls = &calls};
+    struct finishers f;
+    text_status = UTTER_AGAIN;
+    assert_int_equal(finishers_start(&f, &results, 8000, NULL), UTTER_OK);
+    waits = false;
+    is_awaited = true;
+    const double begin_s = clock_seconds();
+    finishers_give(&f, &slot);
+    struct slot *finished = NULL;
+    while (!finished) {
+        finishers_wait(&f);
+        finished = finishers_take(&f);
+    }
+    assert_true(clock_seconds() - begin_s < 9);
+    assert_ptr_equal(finished, &slot);
+    is_awaited = false;
+    finishers_end(&f);
+    finishers_fini(&f);
+}
+
+/* Then nothing tells of it, and a worker may make it again. */
+static void a_result_without_memory_is_not_told(void **state)
+{
+    (void)state;
+    text_status = UTTER_AGAIN;
+    for (int failed = 0; failed < 2; failed++) {
+        struct slot slot;
+        lacks_at = 1;
+        do {
+            finish(&slot, failed);
+            const bool lacked = slot.status != UTTER_OK;
+            assert_int_equal(slot.status, lacked ? UTTER_E_MEMORY : UTTER_OK);
+            assert_int_equal(told[0] == 0, lacked);
+            assert_true(!lacked || failed || slot.error.text[0]);
+            lacks_at = lacked ? lacks_at + 1 : 0;
+        } while (lacks_at);
+    }
+}
+
 static void without_a_thread_nothing_is_finished(void **state)
 {
     (void)state;
@@ -229,6 +287,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_looked_at_is_not_finished),
         cmocka_unit_test(a_signal_takes_no_result_away),
         cmocka_unit_test(all_that_is_given_comes_back),
+        cmocka_unit_test(what_is_finished_ends_the_wait),
+        cmocka_unit_test(a_result_without_memory_is_not_told),
         cmocka_unit_test(without_a_thread_nothing_is_finished),
     };
     return cmocka_run_group_tests_name("finishers", tests, NULL, NULL);

@@ -73,6 +73,24 @@ static void words_are_told_with_their_seconds(void **state)
     results_close(&results);
 }
 
+/* Only of a line with words, and only where the speaker says so. */
+static void approximate_words_are_told_as_such(void **state)
+{
+    (void)state;
+    begin("approximate", 1);
+    add_rest(1, "1 exact", ",\"words\":true");
+    add_rest(2, "1 guess", "");
+    add_rest(3, "1 guess", ",\"words\":true");
+    assert_int_equal(work(), UTTER_OK);
+    for (int i = 0; i < 3; i++) {
+        json_t *about = result_of(i, RESULT_DONE);
+        assert_int_equal(json_is_true(json_object_get(about, "words_approximate")), i == 2);
+        assert_int_equal(json_is_array(json_object_get(about, "words")), i != 1);
+        json_decref(about);
+    }
+    results_close(&results);
+}
+
 static void what_may_lack_words_is_told(void **state)
 {
     (void)state;
@@ -181,6 +199,24 @@ static void lines_of_one_sound_are_made_once(void **state)
     results_close(&results);
 }
 
+/* Twice as many as lanes, and four, of which others wait for the first of their sound. */
+static void so_many_lines_are_claimed_at_once(void **state)
+{
+    (void)state;
+    for (int lanes = 1; lanes <= 3; lanes++) {
+        char folder[32];
+        snprintf(folder, sizeof folder, "claimed%d", lanes);
+        begin(folder, lanes);
+        for (int i = 0; i < 20; i++) {
+            add(1, "3");
+        }
+        assert_int_equal(work(), UTTER_OK);
+        assert_told(1, 19, 0, 0);
+        assert_int_equal(queue_is.most_claimed, 2 * lanes + N_FINISHERS);
+        results_close(&results);
+    }
+}
+
 /* A broker gives a line out twice where it must: the first result stays. */
 static void a_result_that_came_meanwhile_stays(void **state)
 {
@@ -234,6 +270,7 @@ static void a_line_is_tried_so_often(void **state)
         assert_int_equal(lines[0].state, FAILED);
         assert_int_equal(lines[0].n_backs, 2);
         assert_int_equal(lines[0].n_claims, 3);
+        assert_true(told.seconds == 0.01); /* of what failed there is no sound */
         snprintf(wanted, sizeof wanted, "line0: %s: 1\nline0: %s: 2\nline0: %s: 0\n", reasons[i],
             reasons[i], reasons[i]);
         assert_string_equal(heard.notes, wanted);
@@ -306,11 +343,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_that_is_made_has_its_result),
         cmocka_unit_test(words_are_told_with_their_seconds),
+        cmocka_unit_test(approximate_words_are_told_as_such),
         cmocka_unit_test(what_may_lack_words_is_told),
         cmocka_unit_test(lanes_are_filled_and_left_over_behind_the_last_line),
         cmocka_unit_test(what_has_a_result_is_not_made),
         cmocka_unit_test(a_sound_that_was_damaged_is_made_again),
         cmocka_unit_test(lines_of_one_sound_are_made_once),
+        cmocka_unit_test(so_many_lines_are_claimed_at_once),
         cmocka_unit_test(a_result_that_came_meanwhile_stays),
         cmocka_unit_test(a_store_far_away_is_asked_ahead),
         cmocka_unit_test(a_line_is_tried_so_often),

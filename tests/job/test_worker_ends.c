@@ -77,6 +77,7 @@ static void a_queue_that_fails_ends_the_worker(void **state)
         *places[i] = UTTER_E_IO;
         assert_int_equal(work(), UTTER_E_IO);
         assert_string_equal(why.text, texts[i]);
+        assert_int_equal(heard.n_rests, 0);
         results_close(&results);
     }
 }
@@ -92,6 +93,44 @@ static void a_result_that_cannot_be_written_ends_the_worker(void **state)
     assert_int_equal(lines[0].state, WAITS);
     assert_int_equal(lines[0].tries, 0);
     results_close(&results);
+}
+
+static utter_status keeps;
+
+static utter_status keep_as_told(
+    struct results *r, const char *name, const char *path, utter_error *error)
+{
+    (void)r, (void)path;
+    return error_set(error, keeps, "%s is not kept", name + strlen(name) - 4);
+}
+
+/* What no other line would fare better with is a fault of the machine, whatever it is called. */
+static void a_result_that_cannot_be_kept_ends_the_worker(void **state)
+{
+    (void)state;
+    static const struct {
+        utter_status keeps, ends;
+    } cases[] = {{UTTER_E_FILE, UTTER_E_IO}, {UTTER_E_ARGUMENT, UTTER_E_IO}, {UTTER_E_IO, UTTER_E_IO},
+        {UTTER_E_MEMORY, UTTER_E_MEMORY}, {UTTER_E_CANCELLED, UTTER_E_CANCELLED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char folder[32];
+        snprintf(folder, sizeof folder, "kept%zu", i);
+        begin(folder, 1);
+        add(1, "1");
+        const struct results_calls *usual = results->calls;
+        struct results_calls failing = *usual;
+        failing.keep = keep_as_told;
+        results->calls = &failing;
+        keeps = cases[i].keeps;
+        assert_int_equal(work(), cases[i].ends);
+        assert_string_equal(why.text, ".wav is not kept");
+        assert_told(0, 0, 0, 0);
+        assert_int_equal(lines[0].n_backs, 1);
+        assert_int_equal(lines[0].tries + lines[0].deaths, 0);
+        assert_string_equal(heard.notes, "");
+        results->calls = usual;
+        results_close(&results);
+    }
 }
 
 static void a_signal_ends_what_is_not_spoken(void **state)
@@ -257,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_lacks_what_lines_need_ends),
         cmocka_unit_test(a_queue_that_fails_ends_the_worker),
         cmocka_unit_test(a_result_that_cannot_be_written_ends_the_worker),
+        cmocka_unit_test(a_result_that_cannot_be_kept_ends_the_worker),
         cmocka_unit_test(a_signal_ends_what_is_not_spoken),
         cmocka_unit_test(a_signal_gives_back_what_is_looked_for),
         cmocka_unit_test(a_server_that_will_not_now_is_asked_a_second_later),
