@@ -2,10 +2,12 @@
  * Manifests, a line at a time. */
 #include "tests/support.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "job/line.h"
 #include "job/manifest.h"
@@ -98,12 +100,52 @@ static void a_line_of_a_manifest_has_a_bound(void **state)
     free(text);
 }
 
+/* Also where it is all that the line has. */
+static void a_mark_of_utf8_is_no_text(void **state)
+{
+    (void)state;
+    struct manifest m;
+    size_t n;
+    static const char marked[] = "\xEF\xBB\xBF\nx", half[] = "\xEF\xBB\nx";
+    support_write_file(support_path("mark"), marked, sizeof marked - 1);
+    assert_int_equal(manifest_open(&m, support_path("mark"), NULL), UTTER_OK);
+    assert_int_equal(manifest_next(&m, &n, NULL), UTTER_OK);
+    assert_string_equal(m.line, "x");
+    assert_int_equal(m.number, 2);
+    manifest_close(&m);
+    support_write_file(support_path("mark"), half, sizeof half - 1);
+    assert_int_equal(manifest_open(&m, support_path("mark"), NULL), UTTER_OK);
+    assert_int_equal(manifest_next(&m, &n, NULL), UTTER_OK);
+    assert_string_equal(m.line, "\xEF\xBB");
+    manifest_close(&m);
+}
+
+static void a_manifest_that_cannot_be_read_on_is_told(void **state)
+{
+    (void)state;
+    struct manifest m;
+    size_t n;
+    utter_error error;
+    char wanted[2 * PATH_MAX];
+    support_write_file(support_path("unread"), "x", 1);
+    assert_int_equal(manifest_open(&m, support_path("unread"), NULL), UTTER_OK);
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC); /* in place of the file, which is read then */
+    assert_true(dup2(fd, fileno(m.file)) >= 0);
+    close(fd);
+    assert_int_equal(manifest_next(&m, &n, &error), UTTER_E_FILE);
+    snprintf(wanted, sizeof wanted, "%s: cannot read: Bad file descriptor", m.path);
+    assert_string_equal(error.text, wanted);
+    manifest_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_one_after_the_other),
         cmocka_unit_test(a_file_below_the_root_lies_there),
         cmocka_unit_test(a_line_of_a_manifest_has_a_bound),
+        cmocka_unit_test(a_mark_of_utf8_is_no_text),
+        cmocka_unit_test(a_manifest_that_cannot_be_read_on_is_told),
     };
     return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);
 }

@@ -2,10 +2,13 @@
  * A queue that is a folder: what waits, whose it is, what became of it, and what a death leaves behind. */
 #include "tests/job/beside_queue.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -310,6 +313,13 @@ static void an_address_is_a_folder_or_a_server(void **state)
     assert_int_equal(access(support_path("made/in/50% %s/making"), F_OK), 0);
     queue_close(&queue);
     memset(longest, '/', sizeof longest);
+    const char *long_one = support_path("long");
+    memcpy(longest, long_one, strlen(long_one));
+    longest[PATH_MAX - 129] = 0;
+    assert_int_equal(queue_open(&queue, longest, true, &error), UTTER_OK);
+    assert_int_equal(access(support_path("long/making"), F_OK), 0);
+    queue_close(&queue);
+    longest[PATH_MAX - 129] = '/';
     longest[PATH_MAX - 128] = 0;
     assert_int_equal(queue_open(&queue, longest, false, &error), UTTER_E_FILE);
     assert_string_equal(error.text, "--queue: the name is too long");
@@ -318,6 +328,72 @@ static void an_address_is_a_folder_or_a_server(void **state)
     assert_int_equal(queue_open(&queue, support_path("made/in/50% %s"), false, &error), UTTER_E_FILE);
     support_fail_off();
     assert_null(queue);
+}
+
+/* A name that no other submission has: when it began, to the nanosecond, and what it is. */
+static void a_submission_begins_with_its_time(void **state)
+{
+    (void)state;
+    const char *left = ".utter-0123456789abcdef";
+    struct queue *in = open_queue("begins", true);
+    const struct folder_queue *q = (struct folder_queue *)in;
+    char path[64];
+    snprintf(path, sizeof path, "begins/%s", left);
+    support_write_file(support_path(path), "", 0);
+    const struct timespec old = {.tv_sec = time(NULL) - 120};
+    assert_int_equal(utimensat(AT_FDCWD, support_path(path), (struct timespec[]){old, old}, 0), 0);
+    const long long begin = time(NULL);
+    assert_int_equal(in->calls->begin(in, name, NULL), UTTER_OK);
+    assert_int_equal(strlen(q->submission), 19 + 1 + 16);
+    assert_int_equal(strspn(q->submission, "0123456789"), 19);
+    assert_string_equal(q->submission + 19, "-0123456789abcdef");
+    char seconds[11];
+    snprintf(seconds, sizeof seconds, "%.10s", q->submission);
+    assert_in_range(strtoll(seconds, NULL, 10), begin, time(NULL));
+    /* What a killed one has left halfway is gone. */
+    assert_int_not_equal(access(support_path(path), F_OK), 0);
+    put(in, 1);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    put(in, 2);
+    assert_int_equal(in->calls->flush(in, NULL), UTTER_OK);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "begins/%s-%06d.lines", q->submission, i);
+        assert_int_equal(access(support_path(path), F_OK), 0);
+    }
+    queue_close(&in);
+}
+
+static void a_submission_that_cannot_begin_is_told(void **state)
+{
+    (void)state;
+    utter_error error;
+    char wanted[PATH_MAX + 64], path[PATH_MAX];
+    for (int i = 1; i <= 2; i++) { /* of the lines, and of their states */
+        struct queue *in = open_queue("unbegun", true);
+        support_fail_malloc_at(i);
+        assert_int_equal(in->calls->begin(in, name, &error), UTTER_E_MEMORY);
+        support_fail_off();
+        queue_close(&in);
+    }
+    struct queue *in = open_queue("unbegun", true);
+    support_fail_open_at(1);
+    assert_int_equal(in->calls->begin(in, name, &error), UTTER_E_FILE);
+    support_fail_off();
+    snprintf(wanted, sizeof wanted, "%s: cannot open: ", support_path("unbegun/submitting"));
+    assert_memory_equal(error.text, wanted, strlen(wanted));
+    queue_close(&in);
+    /* What waits of an earlier one, and does not go. */
+    static const char *const endings[] = {"state", "lines"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s.%s", support_path("unbegun/1-0123456789abcdef-0"), endings[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+        in = open_queue("unbegun", true);
+        assert_true(in->calls->begin(in, name, &error) < 0);
+        snprintf(wanted, sizeof wanted, "%s: cannot remove: ", path);
+        assert_memory_equal(error.text, wanted, strlen(wanted));
+        queue_close(&in);
+        assert_int_equal(rmdir(path), 0);
+    }
 }
 
 /* A segment of which a part cannot be written is not there, and the next one may be. */
@@ -382,6 +458,8 @@ int main(void)
         cmocka_unit_test(a_segment_has_as_many_lines_as_it_may),
         cmocka_unit_test(a_segment_has_as_many_bytes_as_it_may),
         cmocka_unit_test(an_address_is_a_folder_or_a_server),
+        cmocka_unit_test(a_submission_begins_with_its_time),
+        cmocka_unit_test(a_submission_that_cannot_begin_is_told),
         cmocka_unit_test(a_segment_is_whole_or_not_there),
         cmocka_unit_test(memory_that_lacks_loses_no_line),
     };

@@ -115,9 +115,10 @@ static void the_seal_is_the_last_field(void **state)
     struct results *results = open_results("seal");
     char hash[IDENTITY_SIZE], wanted[512];
     size_t n;
-    tell(results, json_pack("{s:s,s:f}", "key", key, "seconds", 0.1));
+    tell(results, json_pack("{s:s,s:f,s:f}", "key", key, "seconds", 0.1, "third", 1.0 / 3));
     char *text = support_read_file(place(results, "json"), &n);
-    int sealed = snprintf(wanted, sizeof wanted, "{\"key\":\"%s\",\"seconds\":0.1", key);
+    int sealed =
+        snprintf(wanted, sizeof wanted, "{\"key\":\"%s\",\"seconds\":0.1,\"third\":0.333333333", key);
     identity_of_bytes(hash, wanted, (size_t)sealed);
     snprintf(wanted + sealed, sizeof wanted - (size_t)sealed, ",\"seal\":\"%.16s\"}\n", hash);
     assert_string_equal(text, wanted);
@@ -337,6 +338,64 @@ static void an_address_is_a_folder_or_a_store(void **state)
     results_close(&results);
 }
 
+static utter_status check_fails(
+    struct results *results, const char *name, uint64_t bytes, const char *hash, utter_error *error)
+{
+    (void)results, (void)name, (void)bytes, (void)hash;
+    return error_set(error, UTTER_E_IO, "no check");
+}
+
+static void a_sound_that_cannot_be_looked_at_is_told(void **state)
+{
+    (void)state;
+    struct results *results = open_results("unchecked");
+    const struct results_calls *usual = results->calls;
+    struct results_calls failing = *usual;
+    enum result_state found;
+    json_t *about;
+    utter_error error;
+    keep_sound(results, "sound");
+    tell(results, about_sound("sound"));
+    failing.check = check_fails;
+    results->calls = &failing;
+    assert_int_equal(result_look(results, key, false, &found, &about, &error), UTTER_E_IO);
+    assert_string_equal(error.text, "no check");
+    assert_int_equal(found, RESULT_NONE);
+    assert_null(about);
+    results->calls = usual;
+    results_close(&results);
+}
+
+static void a_folder_that_is_gone_is_told(void **state)
+{
+    (void)state;
+    struct results *results = open_results("gone");
+    char name[RESULT_NAME], path[PATH_MAX], wanted[PATH_MAX + 64];
+    utter_error error;
+    result_name(name, key, "wav");
+    assert_int_equal(rmdir(support_path("gone")), 0);
+    assert_true(results->calls->place(results, name, path, &error) < 0);
+    snprintf(wanted, sizeof wanted, "%s: cannot make: ", support_path("gone/abc"));
+    assert_memory_equal(error.text, wanted, strlen(wanted));
+    assert_true(result_tell(results, key, json_null(), &error) < 0);
+    assert_int_equal(results->calls->drop(results, name, &error), UTTER_OK);
+    /* A folder of a result's name is none that could be dropped. */
+    assert_int_equal(mkdir(support_path("gone"), 0700), 0);
+    assert_int_equal(results->calls->place(results, name, path, &error), UTTER_OK);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_true(results->calls->drop(results, name, &error) < 0);
+    snprintf(wanted, sizeof wanted, "%s: cannot remove: ", path);
+    assert_memory_equal(error.text, wanted, strlen(wanted));
+    results_close(&results);
+    support_fail_malloc_at(1);
+    assert_int_equal(
+        results_folder_open(&results, support_path("gone"), false, &error), UTTER_E_MEMORY);
+    support_fail_off();
+    support_write_file(support_path("file"), "", 0);
+    assert_true(results_open(&results, support_path("file/in"), true, &error) < 0);
+    assert_null(results);
+}
+
 static void a_hash_is_that_of_a_file(void **state)
 {
     (void)state;
@@ -393,6 +452,8 @@ int main(void)
         cmocka_unit_test(a_sound_that_is_fetched_takes_a_place),
         cmocka_unit_test(a_sound_may_go_to_another_disk),
         cmocka_unit_test(an_address_is_a_folder_or_a_store),
+        cmocka_unit_test(a_sound_that_cannot_be_looked_at_is_told),
+        cmocka_unit_test(a_folder_that_is_gone_is_told),
         cmocka_unit_test(a_hash_is_that_of_a_file),
         cmocka_unit_test(what_tells_of_a_sound_is_whole_or_as_before),
     };
