@@ -148,6 +148,37 @@ static void every_encoding_of_unicode(void **state)
         ": it is not UTF-8 at byte 2 (iconv -f ENCODING -t UTF-8 makes it so)");
 }
 
+/* Tables of encodings are files, which are out of reach where a page is read: they were opened before. */
+static void every_encoding_of_pages(void **state)
+{
+    static const struct {
+        const char *name, *bytes, *text;
+    } cases[] = {{"windows-1250", "\x9e\xe8", "\xC5\xBE\xC4\x8D"},
+        {"windows-1251", "\xec\xe8\xf0", "\xD0\xBC\xD0\xB8\xD1\x80"},
+        {"windows-1252", "\x93\xe9\x94", "\xE2\x80\x9C\xC3\xA9\xE2\x80\x9D"},
+        {"koi8-r", "\xcd\xc9\xd2", "\xD0\xBC\xD0\xB8\xD1\x80"},
+        {"gb18030", "\xd6\xd0\xce\xc4", "\xE4\xB8\xAD\xE6\x96\x87"},
+        {"gbk", "\xd6\xd0\xce\xc4", "\xE4\xB8\xAD\xE6\x96\x87"},
+        {"gb2312", "\xd6\xd0\xce\xc4", "\xE4\xB8\xAD\xE6\x96\x87"},
+        {"big5", "\xa4\xa4\xa4\xe5", "\xE4\xB8\xAD\xE6\x96\x87"},
+        {"shift_jis", "\x93\xfa\x96\x7b", "\xE6\x97\xA5\xE6\x9C\xAC"},
+        {"euc-jp", "\xc6\xfc\xcb\xdc", "\xE6\x97\xA5\xE6\x9C\xAC"},
+        {"euc-kr", "\xc7\xd1\xb1\xb9", "\xED\x95\x9C\xEA\xB5\xAD"},
+        {"iso-8859-2", "\xbe\xbb", "\xC5\xBE\xC5\xA5"},
+        {"iso-8859-5", "\xdc\xd8\xe0", "\xD0\xBC\xD0\xB8\xD1\x80"},
+        {"iso-8859-15", "\xa4\xe9", "\xE2\x82\xAC\xC3\xA9"}};
+    (void)state;
+    if (!has_libraries) {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char page[128], wanted[64];
+        snprintf(page, sizeof page, "<meta charset=%s><p>%s", cases[i].name, cases[i].bytes);
+        snprintf(wanted, sizeof wanted, ";;|/1@[0 0]:%s", cases[i].text);
+        is("a.html", page, wanted);
+    }
+}
+
 static void what_is_no_book_is_named(void **state)
 {
     static char kindle[68] = "title", noise[4097];
@@ -263,6 +294,7 @@ int main(void)
         cmocka_unit_test(the_kind_of_a_file),
         cmocka_unit_test(an_epub_is_known_by_its_bytes),
         cmocka_unit_test(every_encoding_of_unicode),
+        cmocka_unit_test(every_encoding_of_pages),
         cmocka_unit_test(what_is_no_book_is_named),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(nothing_is_lost_on_the_way),

@@ -3,9 +3,13 @@
  * stays, and what goes wrong is told. With a small model that soon ends. */
 #include "book/speaker.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sndfile.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +239,43 @@ static void it_ends_when_it_is_told(void **state)
     assert_int_equal(support_count_files(store.folder), 1 + N);
 }
 
+static atomic_bool is_joined, has_begun;
+
+/* In place of the system's, which it asks. */
+int pthread_join(pthread_t thread, void **result)
+{
+    int (*real)(pthread_t, void **) = NULL;
+    void *call = dlsym(RTLD_NEXT, "pthread_join");
+    memcpy(&real, &call, sizeof real);
+    is_joined = true;
+    return real(thread, result);
+}
+
+static void wait_to_be_joined(void)
+{
+    has_begun = true;
+    while (!is_joined) {
+        sched_yield();
+    }
+}
+
+/* A step more, and no section behind those that have begun. */
+static void no_section_begins_behind_the_end(void **state)
+{
+    (void)state;
+    is_joined = has_begun = false;
+    support_happens_at(SUPPORT_OPEN, 1, wait_to_be_joined); /* the first section's file */
+    struct speaker *s = start(1);
+    while (!has_begun) {
+        sched_yield();
+    }
+    speaker_free(s);
+    support_fail_off();
+    for (int i = 1; i < N; i++) {
+        assert_false(tasks[i].ready);
+    }
+}
+
 static void without_memory_it_does_not_start(void **state)
 {
     const struct speaker_settings settings = {
@@ -268,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_ready_is_not_spoken, begin, end),
         cmocka_unit_test_setup_teardown(a_failure_ends_it, begin, end),
         cmocka_unit_test_setup_teardown(it_ends_when_it_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(no_section_begins_behind_the_end, begin, end),
         cmocka_unit_test_setup_teardown(without_memory_it_does_not_start, begin, end),
     };
     return cmocka_run_group_tests_name("speaker", tests, open_model, close_model);

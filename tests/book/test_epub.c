@@ -136,7 +136,7 @@ static void metadata_are_about_the_book(void **state)
 /* Authors have a line of 512 bytes. */
 static void long_names_of_authors_are_left_out(void **state)
 {
-    static char package[2048], name[300];
+    static char package[4096], name[300], other[211];
     const struct packed files[] = {{"b.opf", package, 0}, {"a.html", "<p>A", 0}, {NULL, NULL, 0}};
     (void)state;
     memset(name, 'x', sizeof name - 1);
@@ -148,6 +148,18 @@ static void long_names_of_authors_are_left_out(void **state)
     assert_int_equal(strlen(d.book.author), sizeof name - 1 + 3);
     assert_string_equal(d.book.author + sizeof name - 1, ", A");
     book_close(&d.book);
+    /* To the byte: two of 299 and 209 with a comma and a blank, and two zeros for it at their end. */
+    memset(other, 'y', sizeof other - 1);
+    for (size_t more = 0; more < 2; more++) {
+        other[209] = more ? 'y' : 0;
+        snprintf(package, sizeof package,
+            "<p><creator>%s</creator><creator>%s</creator><manifest>" ITEM(
+                "a", "a.html") "</manifest>" REF("a") "</p>",
+            name, other);
+        d = read_epub(files);
+        assert_int_equal(strlen(d.book.author), more ? 299 : 299 + 2 + 209);
+        book_close(&d.book);
+    }
 }
 
 /* ---- Contents ---- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support.h"
@@ -170,7 +171,11 @@ static void lines_that_are_none_are_passed_over(void **state)
     static const char odd[] =
         "no json\n[1]\n{}\n{\"key\":7,\"sha256\":\"x\"}\n{\"key\":\"k1\"}\n"
         "{\"key\":\"k2\",\"sha256\":\"x\",\"pieces\":-1}\n\n"
-        "{\"key\":\"k3\",\"sha256\":\"x\",\"seconds\":-1}\n{\"key\":\"k4\",\"sha256\":\"x\"}\n";
+        "{\"key\":\"k3\",\"sha256\":\"x\",\"seconds\":-1}\n{\"key\":\"k4\",\"sha256\":\"x\"}\n"
+        "{\"key\":\"k5\",\"sha256\":\"x\",\"retries\":-1}\n"
+        "{\"key\":\"k6\",\"sha256\":\"x\",\"not_whole\":-1}\n"
+        "{\"key\":\"k7\",\"sha256\":\"x\",\"seed\":-1,\"pieces\":0,\"retries\":0,\"not_whole\":0,"
+        "\"seconds\":0}\n";
     struct store store;
     (void)state;
     open_store(&store, false);
@@ -179,16 +184,59 @@ static void lines_that_are_none_are_passed_over(void **state)
     append(odd, sizeof odd - 1);
     append("{\"key\":\"torn\",\"sha256\":\"x\"}", 27); /* whole, but for its end */
     open_store(&store, false);
-    assert_int_equal(store.n, 2);
+    assert_int_equal(store.n, 3);
     assert_non_null(store_find(&store, key_of('a')));
-    assert_string_equal(store.entries[1].key, "k4");
-    assert_true(store.entries[1].n_pieces == 0 && !(store.entries[1].seconds > 0));
+    for (size_t i = 1; i <= 2; i++) { /* of which nothing is said, and nothing but noughts */
+        const struct store_entry *e = &store.entries[i];
+        assert_string_equal(e->key, i == 1 ? "k4" : "k7");
+        assert_int_equal(e->seed, i == 1 ? 0 : UINT64_MAX);
+        assert_true(e->n_pieces == 0 && e->n_retries == 0 && e->n_broken == 0 && !(e->seconds > 0));
+    }
     add(&store, 'b', "abc");
     store_close(&store);
     open_store(&store, false);
-    assert_int_equal(store.n, 4);
+    assert_int_equal(store.n, 5);
     assert_non_null(store_find(&store, key_of('b')));
     store_close(&store);
+}
+
+/* Its end cannot be written: then nothing is behind it. */
+static void a_torn_line_that_stays_is_told(void **state)
+{
+    struct store store;
+    utter_error error = {0};
+    (void)state;
+    open_store(&store, false);
+    store_close(&store);
+    append("torn", 4);
+    support_fail_write_at(1);
+    assert_int_equal(store_open(&store, folder, &about, false, &error), UTTER_E_IO);
+    support_fail_off();
+    assert_ptr_equal(strstr(error.text, inside("manifest.jsonl: cannot write: ")), error.text);
+    store_close(&store);
+    size_t bytes;
+    char *have = support_read_file(inside("manifest.jsonl"), &bytes);
+    assert_string_equal(have + bytes - 5, "\ntorn");
+    free(have);
+}
+
+/* Of a file that was being written when a run was killed. */
+static void halves_of_files_go_after_a_minute(void **state)
+{
+    static const int ages_s[] = {61, 61, 0};
+    struct store store;
+    (void)state;
+    open_store(&store, false);
+    store_close(&store);
+    for (int i = 0; i < 3; i++) {
+        const char *path = inside(".utter-0123456789abcdef");
+        const struct timespec then = {.tv_sec = time(NULL) - ages_s[i]};
+        support_write_file(path, "", 0);
+        assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){then, then}, 0), 0);
+        open_store(&store, i == 1);
+        assert_int_equal(access(path, F_OK) == 0, i == 2);
+        store_close(&store);
+    }
 }
 
 static void one_run_works_in_a_folder(void **state)
@@ -329,6 +377,8 @@ int main(void)
         cmocka_unit_test_setup(what_was_made_is_found_again, make_folder),
         cmocka_unit_test_setup(the_last_line_of_a_key_counts, make_folder),
         cmocka_unit_test_setup(lines_that_are_none_are_passed_over, make_folder),
+        cmocka_unit_test_setup(a_torn_line_that_stays_is_told, make_folder),
+        cmocka_unit_test_setup(halves_of_files_go_after_a_minute, make_folder),
         cmocka_unit_test_setup(one_run_works_in_a_folder, make_folder),
         cmocka_unit_test_setup(a_fresh_run_keeps_what_is_not_its_own, make_folder),
         cmocka_unit_test_setup(a_folder_is_removed_with_what_is_its_own, make_folder),
