@@ -169,6 +169,14 @@ static utter_status name_files(struct encoder *e, const char *folder, utter_erro
     return UTTER_OK;
 }
 
+static void drop_files(const struct encoder *e)
+{
+    unlink(e->sound);
+    unlink(e->whole);
+    unlink(e->about);
+    unlink(e->cover);
+}
+
 utter_status encoder_open(
     struct encoder **encoder, const struct book *book, const char *folder, int rate, utter_error *error)
 {
@@ -188,6 +196,7 @@ utter_status encoder_open(
         utter_status status = file_error(error, e->about, "write", errno);
         close(ends[0]);
         close(ends[1]);
+        drop_files(e);
         memory_free(e);
         return status;
     }
@@ -200,6 +209,7 @@ utter_status encoder_open(
     close(ends[0]);
     if (e->pid < 0) {
         close(e->pipe);
+        drop_files(e);
         memory_free(e);
         return error_set(error, UTTER_E_IO, "ffmpeg cannot be started");
     }
@@ -241,14 +251,6 @@ static bool write_cover(const struct encoder *e, const struct book *book)
     return file_out_open(&out, e->cover, NULL) == UTTER_OK &&
            file_out_write(out, book->cover, book->cover_bytes, NULL) == UTTER_OK &&
            file_out_close(&out, NULL) == UTTER_OK;
-}
-
-static void drop_files(const struct encoder *e)
-{
-    unlink(e->sound);
-    unlink(e->whole);
-    unlink(e->about);
-    unlink(e->cover);
 }
 
 /* To the disk, in steps that end soon. UTTER_AGAIN: stopped. */

@@ -219,10 +219,10 @@ static utter_status write_subtitle(struct joiner *j, size_t i, utter_error *erro
 
 utter_status joiner_move(struct joiner *j, utter_error *error)
 {
-    j->gain = j->gain > 0 ? j->gain : 1;
     if (j->settings.lufs < 0 && !j->book->timed) {
         return write_chapter(j, error);
     }
+    j->gain = 1;
     utter_status status =
         j->book->timed ? write_subtitle(j, j->next, error) : write_section(j, j->next, error);
     j->next += status == UTTER_OK;

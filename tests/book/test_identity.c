@@ -100,6 +100,9 @@ static void test_file(void **state)
     write_file("file", "abc");
     assert_int_equal(identity_of_file(hex, "file", &error), UTTER_OK);
     assert_string_equal(hex, "ce91dc5eec0139adf091900d225971d6ad246a845bad791b5693a9d0d55dd391");
+    const int open_before = support_count_files("/proc/self/fd");
+    assert_int_equal(identity_of_file(hex, "file", &error), UTTER_OK);
+    assert_int_equal(support_count_files("/proc/self/fd"), open_before);
     assert_int_equal(identity_of_model(before, "file", &error), UTTER_OK);
     assert_string_equal(before, hex);
     for (int more = 0; more < 2; more++) {

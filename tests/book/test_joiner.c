@@ -300,6 +300,44 @@ static void a_file_that_cannot_be_read_is_told(void **state)
     }
 }
 
+static const char *cut_path;
+
+/* Not yet while it is looked for its ends, but before its second block is written. */
+static bool cut_then(void)
+{
+    if (++n_asked == 2) {
+        assert_int_equal(truncate(cut_path, 64), 0);
+    }
+    return false;
+}
+
+/* By others, while it is written. */
+static void a_file_that_is_cut_is_told(void **state)
+{
+    static float pcm[400000];
+    char path[PATH_MAX];
+    struct sink sink;
+    utter_sound *sound;
+    utter_error error = {0};
+    (void)state;
+    for (size_t t = 0; t < sizeof pcm / sizeof *pcm; t++) {
+        pcm[t] = (float)(t * 7919 % 30011) / 30011;
+    }
+    store_path(&store, path, tasks[0].entry.key);
+    assert_int_equal(utter_sound_create(&sound, path, "flac", UTTER_SAMPLE_S16, RATE, NULL), UTTER_OK);
+    assert_int_equal(utter_sound_write(sound, pcm, sizeof pcm / sizeof *pcm, NULL), UTTER_OK);
+    assert_int_equal(utter_sound_close(&sound, NULL), UTTER_OK);
+    cut_path = path;
+    n_asked = 0;
+    struct joiner j = begin(&sink, support_path("cut.raw"), false, 1);
+    j.stop = cut_then;
+    assert_int_equal(joiner_move(&j, &error), UTTER_E_FILE);
+    assert_string_equal(error.text, "a section that was spoken cannot be read (--fresh begins anew)");
+    assert_int_equal(j.next, 0);
+    joiner_fini(&j);
+    sink_fini(&sink);
+}
+
 /* ---- Loudness ---- */
 
 /* Only whole chapters can be measured. */
@@ -528,6 +566,7 @@ int main(void)
         cmocka_unit_test(effects_are_of_all_that_is_written),
         cmocka_unit_test(it_stops_when_it_is_told),
         cmocka_unit_test(a_file_that_cannot_be_read_is_told),
+        cmocka_unit_test(a_file_that_is_cut_is_told),
         cmocka_unit_test(whole_chapters_are_reached),
         cmocka_unit_test(a_tone_is_as_loud_as_defined),
         cmocka_unit_test(each_chapter_has_its_loudness),

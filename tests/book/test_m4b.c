@@ -51,7 +51,8 @@ static bool stop_behind(void)
 /* Writes its words, a line each, behind those of earlier calls; and into "how" what it reads and writes, whether it has
  * a group of its own, and which signals it does not get. The first call takes sound until its end; the second
  * puts the sound and what was written about the book into the file. A file "refuses" keeps from taking a cover, "fails"
- * from anything but the sound, "ends" even from that; "slow" takes a while to take it; "waits" for whoever stops it. */
+ * from anything but the sound, "ends" even from that; "slow" takes a while to take it; "waits" for whoever stops it, and
+ * "hangs" so with the sound. */
 static const char posed[] =
     "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
     "done\nout=${last#file:}\n"
@@ -60,7 +61,8 @@ static const char posed[] =
     "echo $(readlink /proc/$$/fd/0 | cut -c -9) $(readlink /proc/$$/fd/1) $own"
     " $((0x$(sed -n 's/^SigIgn:.//p' /proc/$$/status) & 0x7fffffff)) >> how\n"
     "[ -e ends ] && exit 1\n"
-    "case \" $* \" in *' pipe:0 '*) [ -e slow ] && sleep 0.2; exec cat > \"$out\";; esac\n"
+    "case \" $* \" in *' pipe:0 '*) [ -e slow ] && sleep 0.2; [ -e hangs ] && exec sleep 600; "
+    "exec cat > \"$out\";; esac\n"
     "[ -e fails ] && exit 1\n"
     "case \" $* \" in *' 2:v '*) cat folder/*-cover > taken; [ -e refuses ] && exit 1;; esac\n"
     "[ -e waits ] && exec sleep 600\n"
@@ -96,8 +98,8 @@ static int pose(void **state)
 static int unpose(void **state)
 {
     (void)state;
-    static const char *const made[] = {
-        "ffmpeg", "words", "how", "taken", "refuses", "fails", "ends", "slow", "waits", "out.m4b"};
+    static const char *const made[] = {"ffmpeg", "words", "how", "taken", "refuses", "fails", "ends",
+        "slow", "waits", "hangs", "out.m4b"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         unlink(tool(made[i]));
     }
@@ -302,9 +304,49 @@ static void what_ffmpeg_cannot_is_told(void **state)
     setenv("PATH", "/no/where", 1);
     assert_int_equal(encoder_open(&e, &book, folder, RATE, &error), UTTER_E_IO);
     assert_string_equal(error.text, "ffmpeg cannot be started");
+    assert_int_equal(support_count_files(folder), 0);
     setenv("PATH", before, 1);
     assert_true(encoder_open(&e, &book, "/no/where", RATE, &error) < 0);
     assert_ptr_equal(strstr(error.text, "/no/where/encoding-"), error.text);
+}
+
+/* Where a file of ffmpeg's lies on its way. */
+static const char *on_the_way(const char *name)
+{
+    static char path[5000];
+    snprintf(path, sizeof path, "%s/encoding-%ld-%s", folder, (long)getpid(), name);
+    return path;
+}
+
+/* What is said of the book finds no room, at first or at the end; nor does a picture, which is left out. */
+static void what_finds_no_room_is_told(void **state)
+{
+    static const char ends[] = "-about: cannot write: No space left on device";
+    struct encoder *e;
+    utter_error error = {0};
+    (void)state;
+    assert_int_equal(symlink("/dev/full", on_the_way("about")), 0);
+    assert_true(encoder_open(&e, &book, folder, RATE, &error) < 0);
+    assert_non_null(strstr(error.text, ends));
+    assert_int_equal(support_count_files(folder), 0);
+    e = open_encoder(RATE);
+    error = (utter_error){0};
+    unlink(on_the_way("about"));
+    assert_int_equal(symlink("/dev/full", on_the_way("about")), 0);
+    assert_true(encoder_close(&e, tool("out.m4b"), &book, NULL, 0, go_on, &error) < 0);
+    assert_non_null(strstr(error.text, ends));
+    assert_int_equal(support_count_files(folder), 0);
+    unlink(tool("words"));
+    book.cover = cover;
+    assert_int_equal(mkdir(on_the_way("cover"), 0700), 0);
+    e = open_encoder(RATE);
+    assert_int_equal(encoder_close(&e, tool("out.m4b"), &book, NULL, 0, go_on, &error), UTTER_OK);
+    book.cover = NULL;
+    assert_int_equal(rmdir(on_the_way("cover")), 0);
+    size_t bytes;
+    char *have = support_read_file(tool("words"), &bytes);
+    assert_null(strstr(have, "png_pipe"));
+    free(have);
 }
 
 /* Whoever does not wait has all of the sound, without chapters; also while these are put around it. */
@@ -326,6 +368,12 @@ static void nobody_waits_for_chapters(void **state)
         content_is(path, sound, 2 * N);
         assert_int_equal(support_count_files(folder), 0);
     }
+    /* Where it cannot have its name, that is told in the place of it. */
+    struct encoder *e = open_encoder(RATE);
+    utter_error error = {0};
+    assert_int_equal(encoder_close(&e, tool("no/out.m4b"), &book, NULL, 0, stop, &error), UTTER_E_FILE);
+    assert_ptr_equal(strstr(error.text, tool("no/out.m4b: cannot write: ")), error.text);
+    assert_int_equal(support_count_files(folder), 0);
 }
 
 static void hear_signal(int signal)
@@ -369,6 +417,12 @@ static void a_dropped_m4b_leaves_nothing(void **state)
     sink_fini(&sink);
     assert_int_equal(support_count_files(folder), 0);
     assert_int_not_equal(access(tool("out.m4b"), F_OK), 0);
+    support_write_file(tool("hangs"), "", 0); /* nor is it waited for */
+    assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
+    sink_fini(&sink);
+    unlink(tool("hangs"));
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(sink_open(&sink, &settings, &book, NULL), UTTER_OK);
         assert_int_equal(sink_chapter(&sink, 0, NULL), UTTER_OK);
@@ -389,6 +443,7 @@ int main(void)
         cmocka_unit_test(ffmpeg_is_started_apart),
         cmocka_unit_test(a_cover_may_be_left_out),
         cmocka_unit_test(what_ffmpeg_cannot_is_told),
+        cmocka_unit_test(what_finds_no_room_is_told),
         cmocka_unit_test(nobody_waits_for_chapters),
         cmocka_unit_test(signals_do_not_end_the_wait_for_sound),
         cmocka_unit_test(a_dropped_m4b_leaves_nothing),

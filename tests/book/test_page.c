@@ -205,6 +205,18 @@ static void a_page_is_read_in_its_encoding(void **state)
         {"\xFF\xFEh\0i\0", 6, "/1:hi"},
         {"\xFE\xFF\0h\0i", 6, "/1:hi"},
         {"\xFF\xFE", 2, ""},
+        {"\xFE"
+         "b",
+            2,
+            "/1:\xC3\xBE"
+            "b"},
+        {"\xFF"
+         "b",
+            2,
+            "/1:\xC3\xBF"
+            "b"},
+        {"a\xFF", 2, "/1:a\xC3\xBF"},
+        {"a\xFE", 2, "/1:a\xC3\xBE"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

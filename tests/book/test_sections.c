@@ -54,6 +54,33 @@ static void test_prefix(void **state)
     }
 }
 
+/* A tag has 200 bytes at most, and so has the name of a speaker with its colon. */
+static void test_long(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        for (int cast = 0; cast < 2; cast++) {
+            char text[4096], name[256], all[512];
+            memset(name, 'A', sizeof name);
+            name[cast ? 199 + more : 192 + more] = 0;
+            snprintf(all, sizeof all, "%s = clara\n", name);
+            size_t n = (size_t)snprintf(text, sizeof text, cast ? "%s: " : "[voice:%s] ", name);
+            for (int k = 0; k < 130; k++) {
+                n += (size_t)snprintf(text + n, sizeof text - n, "The train left at noon. ");
+            }
+            const struct chapter chapter = {.text = text};
+            const struct sections_rules rules = {.tags = !cast, .cast = cast ? all : NULL};
+            struct sections s = {0};
+            assert_int_equal(sections_add(&s, &chapter, 0, rules, NULL), UTTER_OK);
+            assert_true(s.n >= 2);
+            const char *prefix = s.at[1].prefix ? s.at[1].prefix : "";
+            snprintf(all, sizeof all, cast ? "%s: " : "[voice:%s]", name);
+            assert_string_equal(prefix, more ? "" : all);
+            sections_fini(&s);
+        }
+    }
+}
+
 /* A paragraph of two sections, and one behind it; with a cast, and with tags too. */
 static void test_speaker(void **state)
 {
@@ -212,6 +239,8 @@ static void test_cut_places(void **state)
         {" abc. y ", 1000, 1008},
         {" abc. ", 1000, 1006},
         {" abcd. y ", 1000, 1007},
+        {". 12345 ", 1000, 1002},
+        {". ~~~~~ ", 1000, 1002},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -319,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_long),
         cmocka_unit_test(test_speaker),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_gathered),

@@ -152,8 +152,8 @@ static void an_id_names_a_file(void **state)
     static const char why[] =
         "\"id\" cannot name a file: it has parts of 1 to 200 bytes between slashes, none of "
         "which begins with a dot";
-    static const char *const wrong[] = {
-        "", "/a", "a/", "a//b", ".a", "a/.b", "..", "a/../b", "a\\u001f", "a\\u007f", "a/b\\nc"};
+    static const char *const wrong[] = {"", "/a", "a/", "a//b", ".a", "a/.b", "..", "a/../b",
+        "a\\u001f", "a\\u007f", "a/b\\nc", "\\u001fa", "\\u007f", "a/\\u0001b"};
     static const char *const good[] = {"a", "a.", "a/b.wav/d", " ", "a b", "-", "\\u00e4\\u0080"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(text, sizeof text, "{\"id\":\"%s\",\"text\":\"b\"}", wrong[i]);

@@ -481,6 +481,7 @@ static void a_queue_that_is_deleted_is_empty(void **state)
     struct queue *in = submit("deleted", 1, 2), *queue = open_queue("deleted", false);
     char command[PATH_MAX + 16];
     queue_close(&in);
+    const int before = support_count_files("/proc/self/fd") - 1; /* but for "making" */
     assert_claimed(queue, &one, 1);
     snprintf(command, sizeof command, "rm -r %s", support_path("deleted"));
     assert_int_equal(system(command), 0);
@@ -492,9 +493,14 @@ static void a_queue_that_is_deleted_is_empty(void **state)
     struct queue *other = open_queue("deleted", false);
     assert_claimed(queue, &one, 7);
     assert_int_equal(claim(other, &none), UTTER_AGAIN);
-    queue_close(&queue);
+    assert_int_equal(queue->calls->back(queue, &one, false, NULL), UTTER_OK);
     assert_claimed(other, &one, 7);
     queue_close(&other);
+    /* Nothing of the one that was is open any more. */
+    assert_int_equal(claim(queue, &one), UTTER_OK);
+    assert_int_equal(support_count_files("/proc/self/fd"), before + 3);
+    queue_close(&queue);
+    assert_int_equal(support_count_files("/proc/self/fd"), before);
 }
 
 int main(void)

@@ -310,6 +310,9 @@ static void a_sound_may_go_to_another_disk(void **state)
         free(text);
     }
     assert_int_equal(results->calls->check(results, name, 5, NULL, NULL), UTTER_OK);
+    const int before = support_count_files("/proc/self/fd");
+    assert_int_equal(results->calls->fetch(results, name, to, NULL), UTTER_OK);
+    assert_int_equal(support_count_files("/proc/self/fd"), before);
     support_fail_write_at(1);
     assert_true(results->calls->fetch(results, name, to, NULL) < 0);
     support_fail_off();
@@ -406,6 +409,9 @@ static void a_hash_is_that_of_a_file(void **state)
     assert_int_equal(result_hash(hash, &bytes, support_path("abc"), NULL), UTTER_OK);
     assert_string_equal(hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_int_equal(bytes, 3);
+    const int before = support_count_files("/proc/self/fd");
+    assert_int_equal(result_hash(hash, &bytes, support_path("abc"), NULL), UTTER_OK);
+    assert_int_equal(support_count_files("/proc/self/fd"), before);
     assert_true(result_hash(hash, &bytes, support_path("nothing"), &error) < 0);
 }
 

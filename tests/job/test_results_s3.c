@@ -530,9 +530,14 @@ static void what_a_killed_worker_left_goes_after_a_minute(void **state)
     char link[PATH_MAX];
     snprintf(link, sizeof link, "%s/utter-job-link", support_path("left"));
     assert_int_equal(symlink("utter-other", link), 0);
+    /* What is no folder is not opened: a pipe would be waited for. */
+    char pipe[PATH_MAX];
+    snprintf(pipe, sizeof pipe, "%s/utter-job-pipe", support_path("left"));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
     assert_int_equal(setenv("TMPDIR", support_path("left"), 1), 0);
     assert_int_equal(results_open(&results, "s3://bucket/prefix", true, NULL), UTTER_OK);
     assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(pipe), 0);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s/file", support_path("left"), left[i].name);
