@@ -416,7 +416,6 @@ int serve_run(const struct serve_options *options)
     s.origins.secret = random >> 32;
     name_model(&s);
     allow_files(&s);
-    s.exit_code = 0;
     if (!keys_read(&s) || !voice_map_read(&s) || !start_listening(&s) || !voices_open(&s) ||
         !wyoming_open(&s)) {
         s.exit_code = 1;
