@@ -463,18 +463,18 @@ static void few_requests_or_none_have_percentiles(void **state)
     struct load_sample samples[3];
     (void)state;
     for (int i = 0; i < 3; i++) {
-        samples[i] = (struct load_sample){.first_s = first_s[i], .audible_s = first_s[i]};
+        samples[i] = (struct load_sample){.first_s = first_s[i], .audible_s = first_s[i], .audio_s = 2};
     }
     for (int n = 0; n <= 3; n++) {
         struct load_seen *seen = seen_of(samples, n);
-        seen->wall_s = 0; /* nothing is divided by it */
+        seen->wall_s = n == 3 ? 0.5 : 0; /* nothing is divided by none */
         json_t *j = json_loads(reported(&o, seen), 0, NULL);
         assert_non_null(j);
         const double half = n == 0 ? 0 : n == 1 ? 3 : n == 2 ? 1 : 2, most = n ? 3 : 0;
         expect_percentiles(j, "first_ms", half, most, most, most);
         expect_percentiles(j, "gap_ms", 0, 0, 0, 0);
         assert_true(fabs(number(j, "goodput", NULL) - (n < 2 ? 0 : n == 2 ? 0.5 : 2 / 3.0)) < 1e-5);
-        assert_true(number(j, "audio_per_second", NULL) == 0);
+        assert_true(number(j, "audio_per_second", NULL) == (n == 3 ? 3 * 2 / 0.5 : 0));
         json_decref(j);
     }
     o.json = false;
