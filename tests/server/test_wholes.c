@@ -82,7 +82,49 @@ static void what_memory_does_not_take_is_in_a_file(void **state)
     }
 }
 
+/* Where the folder for temporary files knows none without a name, the name is taken away at once; where that is not
+ * there at all, memory takes what it has. */
+static void a_file_never_has_a_name_for_long(void **state)
+{
+    struct conn_whole w;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        setenv("TMPDIR", i ? "no/folder" : support_folder(), 1);
+        build(1);
+        support_fail_at(SUPPORT_OPEN, 1);
+        assert_true(conn_whole_begin(&w, &s, MOST, &r));
+        assert_true(support_failed());
+        support_fail_off();
+        assert_true(w.has_file == (i == 0) && s.n_files == (i == 0));
+        assert_int_equal(support_count_files(support_folder()), 0);
+        put_all(&w, MOST, MIB);
+        assert_true(conn_whole_take(&w, MOST - 10, got, 10));
+        assert_memory_equal(got, sound + MOST - 10, 10);
+        conn_whole_fini(&w);
+        finish();
+    }
+    unsetenv("TMPDIR");
+}
+
 /* ---- What is too much ---- */
+
+/* What is there stays, and no advice is given: neither files nor others are the reason. */
+static void memory_may_lack(void **state)
+{
+    struct conn_whole w;
+    (void)state;
+    build(0);
+    assert_true(conn_whole_begin(&w, &s, 0, &r));
+    assert_true(conn_whole_put(&w, sound, 100, &r));
+    support_fail_at(SUPPORT_MALLOC, 1);
+    assert_false(conn_whole_put(&w, sound, MIB, &r));
+    support_fail_off();
+    assert_true(r.status == 503 && r.retry_ms == 0 && !r.param[0]);
+    assert_string_equal(r.message, "out of memory");
+    assert_true(w.n == 100 && s.unsent_bytes == 100);
+    conn_whole_fini(&w);
+    finish();
+}
 
 static void expect_no_room(bool good)
 {
@@ -389,6 +431,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_memory_does_not_take_is_in_a_file),
+        cmocka_unit_test(a_file_never_has_a_name_for_long),
+        cmocka_unit_test(memory_may_lack),
         cmocka_unit_test(what_has_no_room_is_not_begun),
         cmocka_unit_test(others_that_have_all_memory_leave_little),
         cmocka_unit_test(what_is_kept_beside_it_counts),
