@@ -40,16 +40,24 @@ static struct account *find(const struct keys *keys, const uint8_t digest[ACCOUN
     return found;
 }
 
-/* Adds a line's account: that of before, when its key was there. */
-static bool add(struct keys *keys, const struct keys *before, const struct account *line)
+static const char out_of_memory[] = "out of memory";
+static const char bad_line[] = "a key that is there already, or limits that are none (a line is KEY, "
+                               "or sha256: and 64 hex digits; "
+                               "then speeches=N, per-minute=N, operator)";
+
+/* Adds a line's account: that of before, when its key was there. NULL, or why it is not added. */
+static const char *add(struct keys *keys, const struct keys *before, const struct account *line)
 {
     struct account *known = find(before, line->digest);
-    if (keys->n == MAX_KEYS || find(keys, line->digest)) {
-        return false;
+    if (find(keys, line->digest)) {
+        return bad_line;
+    }
+    if (keys->n == MAX_KEYS) {
+        return "there are more than 10000 keys";
     }
     struct account *a = known ? account_share(known) : memory_new(1, sizeof *a);
     if (!a) {
-        return false;
+        return out_of_memory;
     }
     if (!known) {
         *a = *line;
@@ -58,7 +66,7 @@ static bool add(struct keys *keys, const struct keys *before, const struct accou
     keys->limits[keys->n].per_minute = line->per_minute;
     keys->limits[keys->n].is_operator = line->is_operator;
     keys->accounts[keys->n++] = a;
-    return true;
+    return NULL;
 }
 
 static void put_in_force(struct keys *keys)
@@ -86,30 +94,27 @@ bool keys_read(struct server *s)
         return false;
     }
     struct keys *keys = memory_new(1, sizeof *keys);
-    bool good = keys != NULL;
+    const char *why = keys ? NULL : out_of_memory;
     int number = 0;
-    for (const char *line = text, *end; good && line < text + bytes; line = end + 1) {
+    for (const char *line = text, *end; !why && line < text + bytes; line = end + 1) {
         struct account account;
         const char *feed = memchr(line, '\n', (size_t)(text + bytes - line));
         end = feed ? feed : text + bytes;
         enum account_line kind = account_parse(&account, line, (size_t)(end - line));
         number++;
-        good = kind == ACCOUNT_LINE_EMPTY || (kind == ACCOUNT_LINE_KEY && add(keys, s->keys, &account));
+        why = kind == ACCOUNT_LINE_EMPTY ? NULL
+              : kind == ACCOUNT_LINE_KEY ? add(keys, s->keys, &account)
+                                         : bad_line;
     }
     memory_free(text);
-    if (good && keys->n == 0) {
+    if (!why && keys->n == 0) {
         fprintf(stderr, "utter: %s: holds no key (a line is KEY, or sha256: and 64 hex digits)\n",
             s->options->key_file);
         list_free(keys);
         return false;
     }
-    if (!good) {
-        fprintf(stderr,
-            "utter: %s: line %d: a key that is there already, or limits that are none (a line is KEY, "
-            "or sha256: and "
-            "64 hex "
-            "digits; then speeches=N, per-minute=N, operator)\n",
-            s->options->key_file, number);
+    if (why) {
+        fprintf(stderr, "utter: %s: line %d: %s\n", s->options->key_file, number, why);
         list_free(keys);
         return false;
     }

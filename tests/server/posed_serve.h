@@ -17,7 +17,7 @@
 #include "server/front/serve.h"
 #include "tests/server/posed_front.h"
 
-enum { LONG_S = 30, PLACES = 15, PLACES_FILES = 70 };
+enum { LONG_S = 15, PLACES = 15, PLACES_FILES = 70 };
 
 /* ---- What a server and its test have together ---- */
 
