@@ -9,6 +9,7 @@
 #include <math.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -25,6 +26,7 @@ struct shared {
     pid_t server;
     double stands_at_s;       /* its clock; 0: that is the true one */
     int no_delay, send_bytes; /* as sockets were asked for it */
+    volatile size_t n_turns;  /* of its loop */
 };
 static struct shared *shared; /* NULL: this is a worker */
 
@@ -46,6 +48,14 @@ int setsockopt(int socket, int level, int option, const void *value, socklen_t n
         shared->send_bytes = *(const int *)value;
     }
     return (int)syscall(SYS_setsockopt, socket, level, option, value, n);
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms)
+{
+    if (shared) {
+        shared->n_turns++;
+    }
+    return (int)syscall(SYS_epoll_pwait, epoll, events, most, timeout_ms, NULL, 0);
 }
 
 /* ---- The worker ---- */
@@ -141,6 +151,21 @@ static inline const char *announced(void)
     }
     served.port = port ? atoi(port) : 0;
     return line;
+}
+
+/* Whether it is still there when it has done all that there is to do at this time: a hangup, of which nothing comes
+ * where it has no files, has it look. */
+static inline bool is_there(void)
+{
+    siginfo_t end = {.si_pid = 0};
+    const double until = clock_seconds() + LONG_S;
+    for (size_t n = shared->n_turns; shared->n_turns < n + 3 && end.si_pid == 0;) {
+        kill(served.pid, SIGHUP);
+        usleep(1000);
+        assert_int_equal(waitid(P_PID, (id_t)served.pid, &end, WEXITED | WNOHANG | WNOWAIT), 0);
+        assert_true(clock_seconds() < until);
+    }
+    return end.si_pid == 0;
 }
 
 /* Its clock goes on by so much, and stands. */

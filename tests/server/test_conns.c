@@ -434,7 +434,7 @@ static void each_state_has_its_time(void **state)
             c.conn->owner = &with_idle;
         }
         listen_to(&c);
-        conn_tick(&s, c.conn->deadline - 0.001);
+        conn_tick(&s, c.conn->deadline);
         assert_false(listen_to(&c) || n_told > 0 || n_idle > 0);
         conn_tick(&s, c.conn->deadline + 0.001);
         assert_int_equal(listen_to(&c), cases[i].status >= 0);
@@ -482,7 +482,10 @@ static void who_takes_nothing_goes(void **state)
     listen_to(&c), turn();
     conn_tick(&s, clock_seconds() + STALL_S - 1);
     assert_true(s.n_conns == 1 && s.metrics.dropped_stalled == 0);
-    conn_tick(&s, clock_seconds() + STALL_S + 1);
+    c.conn->last_write = 1000;
+    conn_tick(&s, 1000 + STALL_S);
+    assert_int_equal(s.n_conns, 1);
+    conn_tick(&s, 1000 + STALL_S + 1e-3);
     assert_true(s.n_conns == 0 && s.metrics.dropped_stalled == 1 && s.unsent_bytes == 0);
     end_with(&c);
 }

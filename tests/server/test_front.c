@@ -547,6 +547,23 @@ static void who_talks_on_is_not_idle(void **state)
     posed_end();
 }
 
+/* But what is kept of it, so that what was heard of it may be told. */
+static void what_was_spoken_waits_no_more(void **state)
+{
+    (void)state;
+    posed_begin();
+    send_request("SOCKET /v1/audio/speech/stream", false);
+    send_message("{\"type\":\"session.config\"}");
+    for (int i = 0; i < 2; i++) {
+        send_message("{\"type\":\"input.text\",\"text\":\"Hi\"}");
+        send_message("{\"type\":\"input.done\"}");
+        listen_until("session.done");
+        assert_true(TAILQ_FIRST(&posed.conns)->owner_bytes < 100);
+    }
+    hang_up();
+    posed_end();
+}
+
 int main(int n, char **arguments)
 {
     if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
@@ -577,6 +594,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(told),
         cmocka_unit_test(who_has_heard_a_sentence_is_patient),
         cmocka_unit_test(who_talks_on_is_not_idle),
+        cmocka_unit_test(what_was_spoken_waits_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,6 +207,11 @@ static void lists_hold_words(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(http_value_has(cases[i].value, cases[i].word), cases[i].has);
     }
+    /* Any field of the name, from the first to the last. */
+    char text[] = "GET / HTTP/1.1\r\nX: a\r\nHost: h\r\nY: b\r\nx: c, d\r\n\r\n";
+    assert_int_equal(parse(text), 0);
+    assert_true(http_has(&head, "X", "a") && http_has(&head, "x", "d") && http_has(&head, "Host", "H"));
+    assert_false(http_has(&head, "X", "b") || http_has(&head, "Y", "a") || http_has(&head, "Z", "a"));
 }
 
 static void a_query_has_parameters(void **state)

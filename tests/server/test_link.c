@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "server/loop/links.h"
+#include "server/protocol/devices.h"
 
 /* ---- The worker ---- */
 
@@ -149,6 +151,23 @@ static void one_that_never_opens_leaves_the_others(void **state)
         turn(&s);
     }
     assert_int_equal(s.exit_code, 2);
+    end(&s);
+}
+
+/* Where they share cores, each has the threads that are its part of them; who has none by name finds its own. */
+static void workers_share_cores(void **state)
+{
+    static const char *const devices[] = {"cpu:0", "cpu:0-2", "cuda:0"};
+    struct serve_options options;
+    struct server s;
+    (void)state;
+    begin(&s, &options, devices, 3);
+    assert_true(links_open(&s, &owner));
+    for (int i = 0; i < 3; i++) {
+        const int wanted = i < 2 ? devices_threads(devices[i], devices, 3, threads_available()) : 0;
+        assert_int_equal(s.links[i].threads, wanted);
+        assert_true(s.links[i].number == i && strcmp(s.links[i].device, devices[i]) == 0);
+    }
     end(&s);
 }
 
@@ -352,6 +371,7 @@ int main(int n, char **arguments)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_never_opens_leaves_the_others),
+        cmocka_unit_test(workers_share_cores),
         cmocka_unit_test(workers_of_two_models_do_not_mix),
         cmocka_unit_test(who_is_out_comes_back),
         cmocka_unit_test(who_is_sent_away_wakes_nobody),

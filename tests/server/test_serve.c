@@ -25,8 +25,9 @@ static void it_says_what_it_serves(void **state)
 {
     static const struct {
         const char *path, *name;
-    } models[] = {{"posed", "posed"}, {"a/b/tiny.model", "tiny.model"}, {"a/tiny//", "tiny"}, {"/", ""},
-        {"a/q\"b\\c\037d~\177", "q_b_c_d~\177"}, {"\303\274\"", "\303\274_"}, {"\377a~\177", "_a~_"}};
+    } models[] = {{"posed", "posed"}, {"a/b/tiny.model", "tiny.model"}, {"a/tiny//", "tiny"},
+        {"a/", "a"}, {"/", ""}, {"a/q\"b\\c\037d~\177", "q_b_c_d~\177"}, {"\303\274\"", "\303\274_"},
+        {"\377a~\177", "_a~_"}};
     char path[300], name[300];
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -84,6 +85,20 @@ static void it_has_as_many_places_as_there_may_be_files(void **state)
             assert_announces("127.0.0.1", "posed", rows[i].places, rows[i].megabytes);
         }
     }
+}
+
+/* As many as it may have: what it has is raised. */
+static void it_takes_the_files_that_it_may_have(void **state)
+{
+    struct rlimit has;
+    (void)state;
+    usual();
+    files = (struct rlimit){100, 154};
+    begin(NULL);
+    announced();
+    assert_int_equal(prlimit(served.pid, RLIMIT_NOFILE, NULL, &has), 0);
+    assert_true(has.rlim_cur == 154 && has.rlim_max == 154);
+    assert_int_equal(stopped(SIGTERM), 0);
 }
 
 /* One of these ports is taken: by the test. */
@@ -368,6 +383,68 @@ static void other_words_start_nothing(void **state)
     }
 }
 
+static int pair[2]; /* this process, and the one that it starts */
+
+static void be_a_worker(void)
+{
+    static char worker[] = "serve-worker", number[12];
+    char *words[] = {worker, number, NULL};
+    close(pair[0]);
+    snprintf(number, sizeof number, "%d", pair[1]);
+    _exit(serve_child(2, words));
+}
+
+/* It says so on the socket whose number it was given. */
+static void a_worker_without_a_model_refuses(void **state)
+{
+    const struct wire_hello hello = {.version = WIRE_VERSION, .model = "no/model", .device = "cpu"};
+    struct wire_out out = {0};
+    struct wire_message m;
+    struct wire_failed failed;
+    uint8_t bytes[4096];
+    size_t used;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    wire_put_hello(&out, &hello);
+    assert_int_equal(send(pair[0], out.bytes, out.n, 0), out.n);
+    wire_fini(&out);
+    const int code = support_child_end(be_a_worker);
+    close(pair[1]);
+    const ssize_t n = recv(pair[0], bytes, sizeof bytes, 0);
+    close(pair[0]);
+    assert_true(n > 0 && wire_read(&m, bytes, (size_t)n, &used) == WIRE_MESSAGE);
+    assert_true(m.kind == WIRE_REFUSED && wire_get_failed(&failed, &m) && code == 1);
+    assert_non_null(strstr(failed.text, "no/model"));
+}
+
+static void make_a_voice(void)
+{
+    static char clone[] = "serve-clone", model[] = "build/checkpoints/tiny06-base", base[] = "no/base",
+                voice[] = "no/voice", open[] = "open";
+    char *words[] = {clone, model, base, voice, open, NULL};
+    close(pair[0]);
+    if (dup2(pair[1], SPAWN_SOCKET) >= 0 && dup2(pair[1], STDERR_FILENO) >= 0) {
+        _exit(serve_child(5, words));
+    }
+    _exit(100);
+}
+
+/* The model is there, the recording is not. */
+static void a_voice_is_made_of_what_is_named(void **state)
+{
+    char said[1000] = "";
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(send(pair[0], "Ann\0", 5, 0), 5);
+    shutdown(pair[0], SHUT_WR);
+    const int code = support_child_end(make_a_voice);
+    close(pair[1]);
+    assert_true(recv(pair[0], said, sizeof said - 1, 0) > 0);
+    close(pair[0]);
+    assert_int_equal(code, 1);
+    assert_string_equal(said, "cannot open: No such file or directory (check the name)\n");
+}
+
 /* ---- Its end ---- */
 
 /* Somebody listens, though nobody may answer. */
@@ -387,10 +464,14 @@ static bool may_come(void)
     return fault != ECONNREFUSED;
 }
 
-static bool is_there(void)
+/* Whether the client has seen the end of what it is sent. */
+static bool has_heard_all(int client)
 {
-    usleep(30000);
-    return waitpid(served.pid, NULL, WNOHANG) == 0;
+    char bytes[4096];
+    ssize_t n;
+    while ((n = recv(client, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+    }
+    return n == 0;
 }
 
 /* The first signal has it wait for who is served, the second for their being told, the third for nothing. */
@@ -406,7 +487,7 @@ static void three_signals_end_it(void **state)
         step(0);
         kill(served.pid, SIGTERM);
         logs("\"event\":\"draining\",\"running\":1,\"queued\":0}\n", 1);
-        assert_true(is_there());
+        assert_true(is_there() && !has_heard_all(hearing));
         kill(served.pid, SIGTERM);
         assert_null(strstr(heard(hearing), "X-Finish-Reason: ")); /* the head names it, too */
         assert_true(is_there());
@@ -436,7 +517,7 @@ static void a_drain_has_an_end(void **state)
     kill(served.pid, SIGTERM);
     logs("\"event\":\"draining\",\"running\":1,\"queued\":0}\n", 1);
     step(4.8);
-    assert_true(is_there());
+    assert_true(is_there() && !has_heard_all(hearing));
     step(0.4);
     heard(hearing);
     step(0.2);
@@ -478,6 +559,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(it_says_what_it_serves),
         cmocka_unit_test(it_listens_where_it_is_told),
         cmocka_unit_test(it_has_as_many_places_as_there_may_be_files),
+        cmocka_unit_test(it_takes_the_files_that_it_may_have),
         cmocka_unit_test(who_cannot_begin_says_why),
         cmocka_unit_test(who_has_no_worker_ends),
         cmocka_unit_test(who_dies_as_it_opens_the_model_is_tried_again),
@@ -488,6 +570,8 @@ int main(int n, char **arguments)
         cmocka_unit_test(a_worker_that_is_killed_is_replaced),
         cmocka_unit_test(time_passes),
         cmocka_unit_test(who_comes_when_all_is_taken),
+        cmocka_unit_test(a_worker_without_a_model_refuses),
+        cmocka_unit_test(a_voice_is_made_of_what_is_named),
         cmocka_unit_test(other_words_start_nothing),
         cmocka_unit_test(three_signals_end_it),
         cmocka_unit_test(a_drain_has_an_end),
