@@ -65,10 +65,11 @@ int speech_room(const struct server *s)
 
 /* ---- Beginnings ---- */
 
+static const uint64_t prime = 0x100000001b3;
+
 /* FNV-1a, of the zero behind the text too; NULL is not an empty text. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    const uint64_t prime = 0x100000001b3;
     for (const char *at = text; at && *at; at++) {
         hash = (hash ^ (uint8_t)*at) * prime;
     }
@@ -77,7 +78,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 
 uint64_t speech_beginning(const struct wire_open *o)
 {
-    uint64_t hash = 0xcbf29ce484222325 ^ (uint64_t)o->layout;
+    uint64_t hash = (0xcbf29ce484222325 ^ (uint64_t)o->layout) * prime;
     const char *const parts[] = {o->voice_name, o->voice_file, o->language, o->instruct};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         hash = hash_text(hash, parts[i]);
