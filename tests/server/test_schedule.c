@@ -115,6 +115,8 @@ static void lanes_are_promised_as_far_as_they_pay(void **state)
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 3); /* one at a time: 3.2 of them */
     assert_int_equal(schedule_capacity(&c, 3, 0.08), 3);
     assert_int_equal(schedule_capacity(&c, 2, 0.08), 2);
+    c = line(1.0 / 128, 1.0 / 256); /* five fit into a step */
+    assert_int_equal(schedule_capacity(&c, 24, 0.08), 13);
     c = line(0.075, 0.075);
     assert_int_equal(schedule_capacity(&c, 24, 0.08), 1);
     assert_true(!schedule_falls_behind(&c, 0.0750001) && schedule_falls_behind(&c, 0.075));
