@@ -90,7 +90,10 @@ static void what_is_written_is_read(void **state)
     struct wyoming_event e;
     size_t used;
     (void)state;
-    wyoming_write(&out, "audio", json_pack("{s:s}", "a", "b"), "xyz", 3);
+    json_t *data = json_pack("{s:s}", "a", "b");
+    wyoming_write(&out, "audio", json_incref(data), "xyz", 3);
+    assert_int_equal(data->refcount, 1); /* it was taken over */
+    json_decref(data);
     static const char line[] =
         "{\"type\":\"audio\",\"version\":\"1.10.2\",\"data_length\":9,\"payload_length\":3}\n"
         "{\"a\":\"b\"}xyz";
