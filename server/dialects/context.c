@@ -216,13 +216,13 @@ static void on_bytes(void *user, const void *bytes, size_t n)
     x->heard_until = max(x->heard_until, clock_seconds()) + made;
     x->n_inside++;
     x->sink->sound(x->user, bytes, n);
-    if (!x->is_gone && x->speech) {
+    if (x->speech) { /* who heard it may have ended it */
         if (conn_unsent(x->conn) > LIMIT_UNSENT) {
             context_hold(x, true);
         }
         tell_words(x, soon_s);
     }
-    if (!x->is_gone && x->speech) {
+    if (x->speech) {
         keep_pace(x);
     }
     leave(x);
@@ -252,11 +252,9 @@ static void on_end(void *user, const struct speech_end *e)
     }
     if (!good) {
         fail(x, &r);
-    } else if (!x->is_gone && TAILQ_FIRST(&x->pieces)) {
+    } else if (TAILQ_FIRST(&x->pieces)) {
         end_piece(x, e->audio_s);
-        if (!x->is_gone) {
-            go_on(x);
-        }
+        go_on(x);
     }
     leave(x);
 }

@@ -31,7 +31,6 @@ static void release_account(struct speech *p)
 static void speech_free(struct speech *p)
 {
     encode_free(p->encoder);
-    release_account(p);
     wire_fini(&p->opening);
     wire_fini(&p->text);
     wire_fini(&p->samples);

@@ -120,7 +120,6 @@ static void forget_last(struct session *s)
 {
     memory_free(s->last);
     s->last = NULL;
-    s->last_s = 0;
 }
 
 static void on_failed(struct talk *x, const struct refusal *r, const char *name)
