@@ -2,6 +2,7 @@
  * What the worker says arrives whole and in order, whether or not somebody reads just then. */
 #include "tests/support.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -130,6 +131,53 @@ static void it_rests_only_when_all_has_gone(void **state)
     wire_fini(&out);
 }
 
+static int n_refused; /* threads that the system does not make */
+
+int __real_pthread_create(
+    pthread_t *thread, const pthread_attr_t *how, void *(*work)(void *), void *user);
+int __wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *how, void *(*work)(void *), void *user);
+
+int __wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *how, void *(*work)(void *), void *user)
+{
+    return n_refused > 0 ? (n_refused--, EAGAIN) : __real_pthread_create(thread, how, work, user);
+}
+
+/* Without its thread it sends by itself, however long that takes; and makes the thread as soon as it can. */
+static void a_thread_that_cannot_be_made_is_tried_again(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        int ends[2];
+        struct wire_out out = {0};
+        struct reader reader;
+        pthread_t thread;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        struct outbox *box = outbox_new(ends[0]);
+        reader = (struct reader){.socket = ends[1]};
+        if (n == 2) {
+            assert_int_equal(pthread_create(&thread, NULL, read_all, &reader), 0);
+        }
+        n_refused = n;
+        for (int i = 0; i < SLOW; i++) {
+            put_piece(&out, i, PIECE);
+        }
+        assert_true(
+            outbox_send(box, &out)); /* more than a socket holds, which the thread or a reader takes */
+        assert_int_equal(n_refused, 0);
+        if (n == 1) {
+            assert_int_equal(pthread_create(&thread, NULL, read_all, &reader), 0);
+        }
+        outbox_free(box);
+        close(ends[0]);
+        pthread_join(thread, NULL);
+        assert_true(reader.good && reader.n == (size_t)SLOW * PIECE);
+        close(ends[1]);
+        wire_fini(&out);
+    }
+}
+
 static void who_is_gone_is_noticed(void **state)
 {
     (void)state;
@@ -176,6 +224,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_the_reader),
         cmocka_unit_test(a_long_message_leaves_no_room_behind),
         cmocka_unit_test(it_rests_only_when_all_has_gone),
+        cmocka_unit_test(a_thread_that_cannot_be_made_is_tried_again),
         cmocka_unit_test(who_is_gone_is_noticed),
         cmocka_unit_test(a_message_that_found_no_memory_is_told),
     };

@@ -408,6 +408,33 @@ static void sound_is_due_when_all_before_it_is_heard(void **state)
     }
 }
 
+/* A step may show nothing, as one that is spent on words in doubt: only who has no text left waits for more. */
+static void a_step_that_shows_nothing_starves_nobody(void **state)
+{
+    const struct wire_open open = {.live = true};
+    struct slot_gain gain;
+    struct slot slot;
+    (void)state;
+    for (int has_all = 0; has_all < 2; has_all++) {
+        build();
+        open_slot(&slot, &open, NULL);
+        assert_int_equal(slot_text(&slot, "abc", 3, &why), UTTER_OK);
+        if (has_all) {
+            assert_int_equal(slot_text(&slot, NULL, 0, &why), UTTER_OK);
+        }
+        take(&slot, 1001, &gain);
+        assert_true(gain.moved && !slot.starved);
+        utter_model_step((utter_model *)&fake, &why);
+        slot.stats.n_frames = slot.reading->stats.n_frames; /* its sound comes behind the frame */
+        utter_reading_hold(slot.reading, true);
+        take(&slot, 1002, &gain);
+        assert_true(!gain.moved && slot.due > 1002 && !slot.starved);
+        take(&slot, 1003, &gain);
+        assert_true(!gain.moved && slot.starved == !has_all && slot_can_step(&slot) == has_all);
+        slot_close(&slot);
+    }
+}
+
 /* Of a long prompt a step reads a piece; a later piece of the text has a prompt of its own. */
 static void a_prompt_is_chosen_by_its_piece(void **state)
 {
@@ -463,6 +490,7 @@ int main(void)
         cmocka_unit_test(half_of_a_prompt_tells_nothing),
         cmocka_unit_test(a_slot_hands_on_what_was_asked),
         cmocka_unit_test(sound_is_due_when_all_before_it_is_heard),
+        cmocka_unit_test(a_step_that_shows_nothing_starves_nobody),
         cmocka_unit_test(a_prompt_is_chosen_by_its_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
