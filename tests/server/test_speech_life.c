@@ -171,7 +171,7 @@ static void who_is_patient_stands_behind(void **state)
     pose(&links[0]);
     links[0].is_ready = true;
     links[0].lanes = links[0].beat.capacity = 3;
-    speech_dispatch(&s);
+    speech_worker_ready(&links[0]);
     assert_string_equal(waiting(), "CE");
     assert_string_equal(told(&links[0]), "open 2|text 2 b|open 4|text 4 d|open 1|text 1 A|");
     end_speeches(all, 5);
