@@ -560,7 +560,8 @@ int voices_child(char **arguments)
     if (status == UTTER_OK) {
         return 0;
     }
-    fprintf(told ? told : stderr, "%s\n", without_path(error.text, file));
+    /* Also as the voice is kept it may be about a file beside the recording. */
+    fprintf(told ? told : stderr, "%s\n", without_path(without_path(error.text, file), sound));
     if (told) {
         fclose(told);
     }
