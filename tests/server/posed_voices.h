@@ -18,7 +18,7 @@
 
 enum { WIDTH = 8, OTHER_WIDTH = 16 };
 
-static char folder[] = P_tmpdir "/utter-voices-XXXXXX";
+static char folder[] = P_tmpdir "/utter-%d-voices-XXXXXX"; /* a path is no format */
 static struct serve_options options;
 static struct server s;
 static struct refusal refusal;

@@ -11,6 +11,7 @@
 #include "server/loop/account.h"
 #include "server/loop/spawn.h"
 #include "server/sound/encode.h"
+#include "store/mirror.h"
 
 /* ---- Who may change them ---- */
 
@@ -198,6 +199,21 @@ static int count(const char *begins)
     return n;
 }
 
+/* Of the files beside the voice "ann" the one that goes with its bytes holds this, and nothing more. */
+static void expect_own_words(const char *text)
+{
+    char hash[MIRROR_HASH], name[100], bytes[100];
+    uint64_t n_hashed;
+    assert_int_equal(mirror_hash(hash, &n_hashed, path_of("ann.voice"), NULL), UTTER_OK);
+    snprintf(name, sizeof name, "ann.%.16s.json", hash);
+    FILE *file = fopen(path_of(name), "r");
+    assert_non_null(file);
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(bytes, text, n);
+    fclose(file);
+}
+
 static void words_belong_to_one_recording(void **state)
 {
     static const char *const others[] = {"ann.json.voice", "anna.json", "an.json", "ann.012345678.json",
@@ -225,6 +241,7 @@ static void words_belong_to_one_recording(void **state)
     save("ann.voice", "third", NULL);
     expect_told("ann.voice", "{}");
     assert_false(is_there("ann.json"));
+    expect_own_words("{}"); /* in case that the others were not removed */
     put("ann.json", "[1]"); /* is no object */
     assert_int_equal(unlink(path_of("ann.voice")), 0);
     save("ann.voice", "fourth", "[2]");

@@ -47,6 +47,33 @@ static void files_become_names(void **state)
     end();
 }
 
+/* What cannot be taken is told in the log, with its reason. */
+static void files_that_are_no_voices_are_told(void **state)
+{
+    int kept = dup(STDERR_FILENO), ends[2];
+    char said[2000] = "", expected[400];
+    (void)state;
+    put_voice("a.voice", "Ann", WIDTH, NULL);
+    put_voice("ann.voice", "ANN", WIDTH, NULL);
+    put("i.voice", "no voice");
+    assert_true(pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    options = (struct serve_options){.voices = folder, .model = ""};
+    s = (struct server){.options = &options, .was_ready = true};
+    assert_true(voices_open(&s));
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    assert_true(read(ends[0], said, sizeof said - 1) > 0);
+    close(kept), close(ends[0]), close(ends[1]);
+    snprintf(expected, sizeof expected,
+        "\"event\":\"voice_unreadable\",\"error\":\"%s/ann.voice: a voice of this name is there\"}",
+        folder);
+    assert_non_null(strstr(said, expected));
+    snprintf(
+        expected, sizeof expected, "\"event\":\"voice_unreadable\",\"error\":\"%s/i.voice: ", folder);
+    assert_non_null(strstr(said, expected));
+    assert_string_equal(table(), "Ann of a.voice, ");
+    end();
+}
+
 static void a_folder_must_be_there(void **state)
 {
     int kept = dup(STDERR_FILENO), ends[2];
@@ -316,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_become_names),
+        cmocka_unit_test(files_that_are_no_voices_are_told),
         cmocka_unit_test(a_folder_must_be_there),
         cmocka_unit_test(a_voice_is_found_by_its_name),
         cmocka_unit_test(a_request_may_name_the_very_voice),

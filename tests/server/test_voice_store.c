@@ -22,11 +22,12 @@ static void wait_for(double seconds)
 enum { MOST_JOBS = 4 };
 static struct job *waiting[MOST_JOBS];
 static int n_waiting;
+static bool has_no_thread;
 
 struct jobs *jobs_new(struct event_base *base, int n_threads)
 {
     assert_true(base == s.base && n_threads == 1); /* one after the other */
-    return (struct jobs *)waiting;
+    return has_no_thread ? NULL : (struct jobs *)waiting;
 }
 
 bool jobs_submit(struct jobs *jobs, struct job *job)
@@ -228,6 +229,14 @@ static void a_store_must_be_right(void **state)
     assert_string_equal(logged(), "utter: no such store|");
     end_store();
     EXPECT("open s3://bucket/prefix --voices CACHE|");
+    begin_store();
+    mirror = (struct posed_mirror){.opens = true, .why = ""};
+    has_no_thread = true;
+    assert_false(voices_open(&s));
+    has_no_thread = false;
+    assert_string_equal(logged(), "utter: --voices s3://bucket/prefix: the server cannot start|");
+    end_store();
+    EXPECT("open s3://bucket/prefix --voices CACHE|look|close|");
 }
 
 /* Workers have the environment of the server, and read what strangers send. */

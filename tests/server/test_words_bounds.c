@@ -247,6 +247,11 @@ static void what_has_begun_was_heard(void **state)
     assert_int_equal(word_list_heard(&l, text, 5, 9), 5);
     assert_int_equal(word_list_heard(&l, "\0b", 2, 9), 2); /* a zero is no white space */
     word_list_fini(&l);
+    /* Up to the next word, though it was told before the one that is heard. */
+    const struct speech_word turned[] = {{6, 2, 5, 6, 1, true, false}, {0, 2, 0.5, 1, 1, true, false}};
+    take(&l, 0, turned, 2);
+    assert_int_equal(word_list_heard(&l, "ab----cd", 8, 1), 6);
+    word_list_fini(&l);
 }
 
 /* Of a text whose words have no times each letter has its share. */
