@@ -165,10 +165,11 @@ int report_json(json_t *object)
     if (!object) {
         return fail(2, "out of memory");
     }
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    int failed = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);
-    return 0;
+    /* What cannot be written is told when standard output is flushed. */
+    return failed && !ferror(stdout) ? fail(2, "out of memory") : 0;
 }
 
 json_t *json_name(const char *name)

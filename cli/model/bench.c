@@ -339,12 +339,17 @@ static int print_row_json(const struct bench *bench, struct row *row)
         series_median(&row->vocoder), "prefill_ms", series_median(&row->prefill), "wall_ms",
         series_median(&row->wall), "rtf", series_median(&row->rtf), "peak_mb", peak_megabytes(),
         "gb_per_s", weight_rate(bench, frame_ms), "limit_gb_per_s", bench->limit_gb);
-    json_object_update(object, rest);
-    json_decref(rest);
-    json_object_set_new(object, "bound_ms",
+    json_t *bounds =
         json_pack("{s:f,s:f,s:f}", "talker", bound_ms(bench, bench->info.talker_frame_bytes),
             "predictor", bound_ms(bench, bench->info.predictor_frame_bytes), "vocoder",
-            bound_ms(bench, bench->info.vocoder_frame_bytes)));
+            bound_ms(bench, bench->info.vocoder_frame_bytes));
+    int lacks = json_object_update(object, rest);
+    lacks |= json_object_set_new(object, "bound_ms", bounds);
+    json_decref(rest);
+    if (lacks) {
+        json_decref(object);
+        object = NULL;
+    }
     int code = report_json(object);
     fflush(stdout);
     return code;
