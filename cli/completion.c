@@ -49,17 +49,19 @@ static size_t count_before(size_t command)
 }
 
 /* Whether the first word is nothing without a second: it has no option but --help. */
-static bool is_group(const char *first, size_t length)
+static bool is_group(const char *first, int length)
 {
-    size_t n_options = 0;
+    bool has_options = false;
     for (size_t c = 0; c < n_commands; c++) {
         const char *name = command_table[c].name;
-        for (size_t i = 0; strncmp(name, first, length) == 0 && !name[length] && i < options_count();
-             i++) {
-            n_options += (option_at(i).commands & command_table[c].bit) != 0;
+        bool is_it = strncmp(name, first, (size_t)length) == 0 && !name[length];
+        for (size_t i = 0; i < options_count(); i++) {
+            const struct option option = option_at(i);
+            has_options = has_options || (is_it && (option.commands & command_table[c].bit) &&
+                                             strcmp(option.name, "help") != 0);
         }
     }
-    return n_options < 2;
+    return !has_options;
 }
 
 /* A line for each group: its second words. */
@@ -68,7 +70,7 @@ static void put_groups(const char *begin, const char *between, const char *end)
     for (size_t c = 0; c < n_commands; c++) {
         const char *name = command_table[c].name, *blank = strchr(name, ' ');
         int length = blank ? (int)(blank - name) : 0;
-        if (!blank || count_before(c) > 0 || !is_group(name, (size_t)length)) {
+        if (!blank || count_before(c) > 0 || !is_group(name, length)) {
             continue;
         }
         printf("%s%.*s%s", begin, length, name, between);

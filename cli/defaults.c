@@ -74,11 +74,8 @@ static int take_line(char values[N_DEFAULTS][MOST_LINE], char *line, const char 
 /* What does not fit would be taken for a line of its own. */
 bool defaults_whole(const char *line, size_t size, const char *path, int number)
 {
-    bool whole = strlen(line) < size - 1 || line[size - 2] == '\n';
-    if (!whole) {
-        fail(1, "%s, line %d: is longer than %zu bytes", path, number, size - 2);
-    }
-    return whole;
+    return strlen(line) < size - 1 || line[size - 2] == '\n' ||
+           say_no("%s, line %d: is longer than %zu bytes", path, number, size - 2);
 }
 
 /* A file that this user may not read is another's, as where HOME is: it chooses nothing, and that is told once. */

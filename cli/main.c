@@ -68,12 +68,6 @@ static const struct command *command_find(int n, char **arguments, int *n_taken)
 
 static int fail_command(int n, char **arguments)
 {
-    const char *names[32];
-    for (size_t i = 0; i < n_commands; i++) {
-        names[i] = command_table[i].name;
-    }
-    names[n_commands] = "--version";
-    names[n_commands + 1] = "--help";
     char typed[256];
     bool two = strcmp(arguments[0], "codec") == 0 && n > 1 && arguments[1][0] != '-';
     snprintf(typed, sizeof typed, "%s%s%s", arguments[0], two ? " " : "", two ? arguments[1] : "");
@@ -81,13 +75,15 @@ static int fail_command(int n, char **arguments)
         return fail(
             1, "codec: what should it do? (utter codec decode --help, utter codec encode --help)");
     }
-    const char *near = nearest_name(typed, names, n_commands + 2);
-    if (near) {
-        return fail(
-            1, "no %s '%s' (did you mean %s?)", typed[0] == '-' ? "option" : "command", typed, near);
+    const char *kind = typed[0] == '-' ? "option" : "command";
+    struct nearest nearest = nearest_begin(typed);
+    for (size_t i = 0; i < n_commands; i++) {
+        nearest_offer(&nearest, command_table[i].name);
     }
-    return fail(1, "no %s '%s' (utter --help lists the commands)",
-        typed[0] == '-' ? "option" : "command", typed);
+    nearest_offer(&nearest, "--version");
+    nearest_offer(&nearest, "--help");
+    return nearest.name ? fail(1, "no %s '%s' (did you mean %s?)", kind, typed, nearest.name)
+                        : fail(1, "no %s '%s' (utter --help lists the commands)", kind, typed);
 }
 
 static bool is_help(const char *word)

@@ -35,9 +35,8 @@ static bool parse_integer(
     if (!digits || *end || errno || (double)number < option->low || (double)number > option->high) {
         char high[32];
         snprintf(high, sizeof high, "%.0f", option->high);
-        fail(1, "%s: '%s' is not a whole number from %.0f to %s", called, value, option->low,
+        return say_no("%s: '%s' is not a whole number from %.0f to %s", called, value, option->low,
             option->high < 1e15 ? high : "2^64 - 1");
-        return false;
     }
     setting->integer = number;
     return true;
@@ -52,9 +51,8 @@ static bool parse_number(
         value[0] && strspn(value, "0123456789.eE+-") == strlen(value) && end != value && !*end;
     if (!written || !(number >= option->low && number <= option->high)) {
         bool above = option->low == DBL_MIN;
-        fail(1, "%s: '%s' is not a number %s %g to %g", called, value, above ? "above" : "from",
+        return say_no("%s: '%s' is not a number %s %g to %g", called, value, above ? "above" : "from",
             above ? 0 : option->low, option->high);
-        return false;
     }
     setting->number = number;
     return true;
@@ -71,14 +69,12 @@ static bool parse_value(
         return parse_number(setting, option, value, called);
     case OPTION_CHOICE:
         if (!choice_allows(option->value, value)) {
-            fail(1, "%s: '%s' is none of %s", called, value, option->value);
-            return false;
+            return say_no("%s: '%s' is none of %s", called, value, option->value);
         }
         return true;
     case OPTION_TEXT:
         if (value[0] == 0) {
-            fail(1, "%s: the value is empty", called);
-            return false;
+            return say_no("%s: the value is empty", called);
         }
         return true;
     case OPTION_FLAG:
@@ -136,50 +132,45 @@ static bool option_find(
     return false;
 }
 
-/* The names of the command's options, at most `most`; returns how many. */
-static size_t option_names(const struct command *command, const char **names, size_t most)
+/* The command's own option whose name is nearest. */
+static struct nearest nearest_option(const struct command *command, const char *name)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < options_count() && n < most; i++) {
+    struct nearest nearest = nearest_begin(name);
+    for (size_t i = 0; i < options_count(); i++) {
         const struct option option = option_at(i);
         if (option_is_shown(&option, command)) {
-            names[n++] = option.name;
+            nearest_offer(&nearest, option.name);
         }
     }
-    return n;
+    return nearest;
 }
 
-/* Whether some command has the option that is typed as --NAME. */
-static bool is_option_somewhere(const char *typed, size_t length)
+/* Whether some command has an option of this name. */
+static bool is_option_somewhere(const char *name)
 {
     bool found = false;
-    for (size_t i = 0; i < options_count() && strncmp(typed, "--", 2) == 0 && !found; i++) {
-        const struct option option = option_at(i);
-        found = strlen(option.name) == length - 2 && strncmp(option.name, typed + 2, length - 2) == 0;
+    for (size_t i = 0; i < options_count() && !found; i++) {
+        found = strcmp(option_at(i).name, name) == 0;
     }
     return found;
 }
 
-static void fail_unknown(const struct command *command, const char *typed)
+static bool refuse_unknown(const struct command *command, const char *typed)
 {
-    const char *names[64];
-    size_t n = option_names(command, names, sizeof names / sizeof *names);
-    size_t length = strcspn(typed, "=");
-    bool elsewhere = is_option_somewhere(typed, length);
-    char name[NAME_MAX_LENGTH];
-    snprintf(
-        name, sizeof name, "%.*s", (int)(length > 2 ? length - 2 : 0), typed + (length > 2 ? 2 : 0));
-    const char *near = strncmp(typed, "--", 2) == 0 ? nearest_name(name, names, n) : NULL;
-    if (elsewhere) {
-        fail(1, "%s: '%.*s' is an option of other commands (utter %s --help lists its own)",
-            command->name, (int)length, typed, command->name);
-    } else if (near) {
-        fail(1, "%s: no option '%.*s' (did you mean --%s?)", command->name, (int)length, typed, near);
-    } else {
-        fail(1,
-            "%s: no option '%s' (utter %s --help lists them; -- before a text that begins with a dash)",
-            command->name, typed, command->name);
+    int length = (int)strcspn(typed, "=");
+    char name[NAME_MAX_LENGTH] = ""; /* of a letter there is none */
+    if (strncmp(typed, "--", 2) == 0) {
+        snprintf(name, sizeof name, "%.*s", length - 2, typed + 2);
     }
+    const struct nearest nearest = nearest_option(command, name);
+    return is_option_somewhere(name)
+               ? say_no("%s: '%.*s' is an option of other commands (utter %s --help lists its own)",
+                     command->name, length, typed, command->name)
+           : nearest.name ? say_no("%s: no option '%.*s' (did you mean --%s?)", command->name, length,
+                                typed, nearest.name)
+                          : say_no("%s: no option '%s' (utter %s --help lists them; -- before a text "
+                                   "that begins with a dash)",
+                                command->name, typed, command->name);
 }
 
 /* Reads the option at arguments[*i] and its value; moves *i to the last argument that it took. */
@@ -197,17 +188,14 @@ static bool parse_option(struct invocation *invocation, int n, char **arguments,
         value = found && typed[2] ? typed + 2 : NULL;
     }
     if (!found) {
-        fail_unknown(invocation->command, typed);
-        return false;
+        return refuse_unknown(invocation->command, typed);
     }
     if (option.kind == OPTION_FLAG && value) {
-        fail(1, "--%s: takes no value, and '%s' was given", option.name, value);
-        return false;
+        return say_no("--%s: takes no value, and '%s' was given", option.name, value);
     }
     if (option.kind != OPTION_FLAG && !value) {
         if (*i + 1 >= n) {
-            fail(1, "--%s: its value is missing (%s)", option.name, option.value);
-            return false;
+            return say_no("--%s: its value is missing (%s)", option.name, option.value);
         }
         value = arguments[++*i];
     }
@@ -233,17 +221,13 @@ bool options_take(
 {
     struct option option;
     if (!option_find(&option, invocation->command, name, strlen(name), 0)) {
-        const char *names[64];
-        size_t n = option_names(invocation->command, names, sizeof names / sizeof *names);
-        const char *near = nearest_name(name, names, n);
-        fail(1, "%s: utter %s has no option '%s'%s%s%s", called, invocation->command->name, name,
+        const char *near = nearest_option(invocation->command, name).name;
+        return say_no("%s: utter %s has no option '%s'%s%s%s", called, invocation->command->name, name,
             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
-        return false;
     }
     int on = option.kind == OPTION_FLAG ? on_or_off(value) : 1;
     if (on < 0) {
-        fail(1, "%s: '%s' is neither yes nor no", called, value);
-        return false;
+        return say_no("%s: '%s' is neither yes nor no", called, value);
     }
     return take_value(&invocation->settings, &option, value, on, called);
 }
@@ -252,14 +236,12 @@ static bool check_words(const struct invocation *invocation)
 {
     const struct command *command = invocation->command;
     if (invocation->n_words > command->most_words) {
-        fail(1, "%s: '%s' is one argument too many (utter %s --help)", command->name,
+        return say_no("%s: '%s' is one argument too many (utter %s --help)", command->name,
             invocation->words[command->most_words], command->name);
-        return false;
     }
     if (invocation->n_words < command->least_words) {
-        fail(1, "%s: something is missing: utter %s %s", command->name, command->name,
-            command->synopsis);
-        return false;
+        return say_no(
+            "%s: something is missing: utter %s %s", command->name, command->name, command->synopsis);
     }
     return true;
 }
@@ -281,8 +263,7 @@ bool options_parse(
     }
     invocation->words = calloc((size_t)n + 1, sizeof *invocation->words);
     if (!invocation->words) {
-        fail(2, "out of memory");
-        return false;
+        return say_no("out of memory");
     }
     bool ended = false;
     for (int i = 0; i < n; i++) {

@@ -100,6 +100,15 @@ int fail(int code, const char *format, ...)
     return code;
 }
 
+bool say_no(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("utter: ", format, arguments);
+    va_end(arguments);
+    return false;
+}
+
 int fail_status(utter_status status, const utter_error *error)
 {
     int code = error_exit_code(status); /* 0: what could not be done now, which is no success either */

@@ -11,6 +11,8 @@
 /* Prints "utter: ..." as one line, whatever the text holds, and returns `code`: 1 when the request is wrong,
  * 2 when the machine failed. */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same line from a question: false. */
+bool say_no(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a failure of the library. */
 int fail_status(utter_status status, const utter_error *error);
 /* The same where it is about a place that cannot be written: a fault of the machine, not of the request. */

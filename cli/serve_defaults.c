@@ -64,14 +64,12 @@ static bool take_line(struct invocation *invocation, char *line, const char *pat
     }
     snprintf(called, sizeof called, "%s, line %d", path, number);
     if (!equals) {
-        fail(1, "%s: is not OPTION = VALUE", called);
-        return false;
+        return say_no("%s: is not OPTION = VALUE", called);
     }
     *equals = 0;
     key = defaults_trim(key);
     if (strcmp(key, "config") == 0 || strcmp(key, "help") == 0) {
-        fail(1, "%s: '%s' cannot stand in a file", called, key);
-        return false;
+        return say_no("%s: '%s' cannot stand in a file", called, key);
     }
     size_t n = strlen(called);
     snprintf(called + n, sizeof called - n, ": %s", key);
@@ -84,8 +82,7 @@ static bool read_config(struct invocation *invocation, const char *path)
     static char lines[MOST_LINES][MOST_LINE];
     FILE *file = fopen(path, "r");
     if (!file) {
-        fail(1, "%s: cannot read: %s", path, strerror(errno));
-        return false;
+        return say_no("%s: cannot read: %s", path, strerror(errno));
     }
     bool good = true;
     int i = 0;
@@ -94,11 +91,9 @@ static bool read_config(struct invocation *invocation, const char *path)
                take_line(invocation, lines[i], path, i + 1);
     }
     if (good && i == MOST_LINES && fgetc(file) != EOF) {
-        good = false;
-        fail(1, "%s: has more than %d lines", path, MOST_LINES);
+        good = say_no("%s: has more than %d lines", path, MOST_LINES);
     } else if (good && ferror(file)) {
-        good = false;
-        fail(1, "%s: cannot read: %s", path, strerror(errno));
+        good = say_no("%s: cannot read: %s", path, strerror(errno));
     }
     fclose(file);
     return good;

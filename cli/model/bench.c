@@ -422,7 +422,7 @@ static int parse_list(int *list, const char *name, const char *text, int most)
         long value = strtol(at, &end, 10);
         bool digit = *at >= '0' && *at <= '9';
         if (!digit || value < 1 || value > most || (*end && *end != ',') || n == MOST_ROWS) {
-            fail(1, "--%s: '%s' is not a list of at most %d whole numbers from 1 to %d", name, text,
+            say_no("--%s: '%s' is not a list of at most %d whole numbers from 1 to %d", name, text,
                 MOST_ROWS, most);
             return 0;
         }
