@@ -3,11 +3,11 @@
 #include "cli/speak/player.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <portaudio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "cli/report.h"
 
 struct player {
     void *library;
@@ -82,21 +82,9 @@ struct player *player_open(int sample_rate)
     if (!player) {
         return NULL;
     }
-    /* The sound system prints pages on stderr where it finds no card. */
-    int kept = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (kept >= 0 && null >= 0) {
-        dup2(null, STDERR_FILENO);
-    }
+    report_alone(); /* the sound system prints pages where it finds no card */
     bool started = player_load(player) && player_start(player, sample_rate);
-    if (kept >= 0 && null >= 0) {
-        dup2(kept, STDERR_FILENO);
-    }
-    if (kept >= 0) {
-        close(kept);
-    }
-    if (null >= 0) {
-        close(null);
-    }
+    report_with_others();
     if (!started) {
         player_close(player, false);
         return NULL;

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A sound device for the transcripts of the program: what is played goes to the file that $PLAYED names. Without
- * it there is no device. $PLAYED_END is then how it ended. Loaded in front of the system's functions, it interrupts who
- * is about to name a file. */
+ * it there is no device. $PLAYED_END is then how it ended, and $PLAYED_LIFE all that was called; the call that
+ * $PLAYED_FAILS names fails. Loaded in front of the system's functions, it interrupts who is about to name a file. */
 #include <portaudio.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 static FILE *played;
+
+/* Notes the call; false: it fails. */
+static bool lives(const char *call)
+{
+    char life[1024];
+    const char *before = getenv("PLAYED_LIFE"), *fails = getenv("PLAYED_FAILS");
+    snprintf(life, sizeof life, "%s%s ", before ? before : "", call);
+    setenv("PLAYED_LIFE", life, 1);
+    return !fails || strcmp(fails, call) != 0;
+}
 
 EXPORT int fsync(int fd)
 {
@@ -21,12 +33,13 @@ EXPORT int fsync(int fd)
 
 EXPORT PaError Pa_Initialize(void)
 {
-    return paNoError;
+    fputs("posed: no other card\n", stderr); /* as sound systems do */
+    return lives("initialize") ? paNoError : paNotInitialized;
 }
 
 EXPORT PaError Pa_Terminate(void)
 {
-    return paNoError;
+    return lives("terminate") ? paNoError : paNotInitialized;
 }
 
 EXPORT PaDeviceIndex Pa_GetDefaultOutputDevice(void)
@@ -36,20 +49,22 @@ EXPORT PaDeviceIndex Pa_GetDefaultOutputDevice(void)
 
 EXPORT const PaDeviceInfo *Pa_GetDeviceInfo(PaDeviceIndex device)
 {
-    static const PaDeviceInfo info = {.structVersion = 2, .name = "file", .maxOutputChannels = 1};
-    return device == 0 ? &info : NULL;
+    static const PaDeviceInfo info = {
+        .structVersion = 2, .name = "file", .maxOutputChannels = 1, .defaultHighOutputLatency = 0.25};
+    return device == 0 && lives("info") ? &info : NULL;
 }
 
 EXPORT PaError Pa_OpenStream(PaStream **stream, const PaStreamParameters *input,
     const PaStreamParameters *output, double rate, unsigned long frames, PaStreamFlags flags,
     PaStreamCallback *callback, void *user)
 {
-    (void)frames;
-    (void)flags;
-    (void)user;
-    if (input || callback || rate != 24000 || output->channelCount != 1 ||
-        output->sampleFormat != paFloat32) {
+    if (input || callback || user || frames || flags || rate != 24000 || output->device != 0 ||
+        output->channelCount != 1 || output->sampleFormat != paFloat32 ||
+        output->suggestedLatency != 0.25) {
         return paInvalidFlag;
+    }
+    if (!lives("open")) {
+        return paDeviceUnavailable;
     }
     played = fopen(getenv("PLAYED"), "wb");
     *stream = played;
@@ -58,31 +73,30 @@ EXPORT PaError Pa_OpenStream(PaStream **stream, const PaStreamParameters *input,
 
 EXPORT PaError Pa_StartStream(PaStream *stream)
 {
-    return stream == played ? paNoError : paBadStreamPtr;
+    return lives("start") && stream == played ? paNoError : paBadStreamPtr;
 }
 
 EXPORT PaError Pa_WriteStream(PaStream *stream, const void *samples, unsigned long n)
 {
-    return fwrite(samples, sizeof(float), n, stream) == n && fflush(stream) == 0
-               ? paNoError
-               : paUnanticipatedHostError;
+    const bool written = fwrite(samples, sizeof(float), n, stream) == n && fflush(stream) == 0;
+    return !written ? paUnanticipatedHostError : lives("write") ? paNoError : paOutputUnderflowed;
 }
 
 EXPORT PaError Pa_StopStream(PaStream *stream)
 {
     setenv("PLAYED_END", "all was heard", 1);
-    return stream == played ? paNoError : paBadStreamPtr;
+    return lives("stop") && stream == played ? paNoError : paBadStreamPtr;
 }
 
 EXPORT PaError Pa_AbortStream(PaStream *stream)
 {
     setenv("PLAYED_END", "the rest was dropped", 1);
-    return stream == played ? paNoError : paBadStreamPtr;
+    return lives("abort") && stream == played ? paNoError : paBadStreamPtr;
 }
 
 EXPORT PaError Pa_CloseStream(PaStream *stream)
 {
     fclose(stream);
     played = NULL;
-    return paNoError;
+    return lives("close") ? paNoError : paBadStreamPtr;
 }

@@ -10,6 +10,18 @@
 
 enum { RATE = 24000, N = 5000 };
 
+/* ---- The library's names ---- */
+
+static const char *lacking; /* the one that it has not; NULL: it has all */
+
+void *__real_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name);
+
+void *__wrap_dlsym(void *library, const char *name)
+{
+    return lacking && strcmp(name, lacking) == 0 ? NULL : __real_dlsym(library, name);
+}
+
 /* ---- An output ---- */
 
 static struct invocation typed;
@@ -123,6 +135,29 @@ static void effects_are_those_that_were_asked_for(void **state)
         assert_true((double)output.n_samples < 1.15 * N * rows[i].length);
         output_abort(&output);
     }
+}
+
+/* What an effect keeps until the end is part of a file, and of what is heard where all of it is. */
+static void the_end_of_an_effect_is_written(void **state)
+{
+    (void)state;
+    size_t n[4];
+    char words[PATH_MAX], path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", support_path("played"));
+    device_begin(path);
+    for (int i = 0; i < 4; i++) { /* a file, then the device; the rest is dropped, or is not */
+        snprintf(
+            words, sizeof words, i < 2 ? "--speed 0.5 -o %s" : "--speed 0.5", support_path("slow.wav"));
+        assert_int_equal(open_output(words, true), 0);
+        assert_int_equal(output_write(&output, ramp, N), 0);
+        assert_int_equal(output_close(&output, i % 2), 0);
+        n[i] = output.n_samples;
+        output_abort(&output);
+    }
+    device_is_installed = false;
+    assert_int_equal(n[0], n[1]);
+    assert_int_equal(n[3], n[1]);
+    assert_true(n[2] < n[3]);
 }
 
 static void what_is_dropped_leaves_nothing(void **state)
@@ -297,6 +332,53 @@ static void a_device_plays_what_has_no_name(void **state)
     assert_string_equal(getenv("PLAYED_END"), "the rest was dropped");
 }
 
+/* Whatever a device has begun is ended, in its order, and its library goes. */
+static void a_device_that_fails_is_given_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fails, *lacks, *life;
+    } rows[] = {
+        {"", NULL, "initialize info open start abort close terminate "},
+        {"initialize", NULL, "initialize "},
+        {"info", NULL, "initialize info terminate "},
+        {"open", NULL, "initialize info open terminate "},
+        {"start", NULL, "initialize info open start abort close terminate "},
+        {"", "Pa_Initialize", ""},
+        {"", "Pa_CloseStream", ""},
+    };
+    device_begin(support_path("played"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int files = support_count_files("/proc/self/fd");
+        setenv("PLAYED_FAILS", rows[i].fails, 1);
+        setenv("PLAYED_LIFE", "", 1);
+        lacking = rows[i].lacks;
+        heard_begin();
+        struct player *player = player_open(RATE);
+        fprintf(stderr, "said\n");
+        heard_assert("said"); /* and not what the library prints */
+        assert_int_equal(player != NULL, i == 0);
+        player_close(player, false);
+        assert_string_equal(getenv("PLAYED_LIFE"), rows[i].life);
+        assert_null(dlopen(device_library(), RTLD_NOW | RTLD_NOLOAD));
+        assert_int_equal(support_count_files("/proc/self/fd"), files);
+    }
+    lacking = NULL;
+    setenv("PLAYED_FAILS", "", 1);
+    support_fail_malloc_at(1);
+    assert_null(player_open(RATE));
+    support_fail_off();
+    /* Sound that comes late has a gap, and goes on. */
+    setenv("PLAYED_FAILS", "write", 1);
+    setenv("PLAYED_LIFE", "", 1);
+    struct player *player = player_open(RATE);
+    assert_true(player_write(player, ramp, N));
+    player_close(player, true);
+    assert_string_equal(
+        getenv("PLAYED_LIFE"), "initialize info open start write stop close terminate ");
+    setenv("PLAYED_FAILS", "", 1);
+}
+
 static void without_a_device_nothing_is_played(void **state)
 {
     (void)state;
@@ -318,12 +400,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_written_as_they_are),
         cmocka_unit_test(effects_are_those_that_were_asked_for),
+        cmocka_unit_test(the_end_of_an_effect_is_written),
         cmocka_unit_test(what_is_dropped_leaves_nothing),
         cmocka_unit_test(what_cannot_be_played_has_a_name),
         cmocka_unit_test(a_terminal_gets_no_samples),
         cmocka_unit_test(a_pipe_is_heard),
         cmocka_unit_test(a_place_is_tried_before_long_work),
         cmocka_unit_test(a_device_plays_what_has_no_name),
+        cmocka_unit_test(a_device_that_fails_is_given_back),
         cmocka_unit_test(without_a_device_nothing_is_played),
     };
     return cmocka_run_group_tests_name("output", tests, start, end);
