@@ -163,6 +163,39 @@ static void markup_that_nobody_asked_for_is_seen(void **state)
     assert_false(markup_is_forgotten("<speak>", 6));
 }
 
+/* Why there is none is told where it is looked for, and in the answer for whom. */
+static void a_text_calls_voices_by_name(void **state)
+{
+    (void)state;
+    char place[PATH_MAX], why[PATH_MAX + 64], said[PATH_MAX + 128];
+    snprintf(place, sizeof place, "%s", support_folder());
+    const struct settings s = {.markup.text = "tags", .voices = {.given = true, .text = place}};
+    struct markup m = {0};
+    utter_reading_options options;
+    utter_voice *voice;
+    utter_error error;
+    utter_reading_options_init(&options);
+    assert_int_equal(markup_open(&m, &options, &s, NULL), 0);
+    heard_begin();
+    utter_status status = options.find_voice(options.find_voice_user, "eve", &voice, &error);
+    snprintf(said, sizeof said,
+        "utter: unknown voice \"eve\": no eve.voice in %s (utter voices lists what there is)", place);
+    heard_assert(said);
+    assert_int_equal(status, UTTER_E_ARGUMENT);
+    assert_string_equal(error.text, "the text calls for the voice \"eve\"");
+    /* A model has voices of its own. */
+    utter_model *model;
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/eos-first", NULL, NULL), UTTER_OK);
+    markup_close(&m);
+    assert_int_equal(markup_open(&m, &options, &s, model), 0);
+    assert_int_equal(options.find_voice(options.find_voice_user, "Ryan", &voice, &error), UTTER_OK);
+    snprintf(why, sizeof why, "%s", utter_voice_name(voice));
+    utter_voice_free(&voice);
+    markup_close(&m);
+    utter_model_close(&model);
+    assert_string_equal(why, "ryan");
+}
+
 static void markup_is_as_the_settings_say(void **state)
 {
     (void)state;
@@ -344,6 +377,8 @@ static void a_trace_has_stages_up_to_the_end_of_a_call(void **state)
 
 /* ---- What a file holds ---- */
 
+#define TEXT_16 "text of 16 bytes"
+
 static void a_file_is_known_by_its_first_bytes(void **state)
 {
     (void)state;
@@ -355,6 +390,9 @@ static void a_file_is_known_by_its_first_bytes(void **state)
         {"fLaC", 4, FILE_SOUND}, {"OggS", 4, FILE_SOUND}, {"ID3", 3, FILE_SOUND},
         {"FORM", 4, FILE_SOUND}, {".snd", 4, FILE_SOUND}, {"caff", 4, FILE_SOUND},
         {"\xff\xe0", 2, FILE_SOUND}, {"\xff\xdf", 2, FILE_TEXT}, {"\xfe\xe0", 2, FILE_TEXT},
+        {"\xff\xfb", 2, FILE_SOUND}, {"a\0b", 3, FILE_OTHER},
+        {TEXT_16 TEXT_16 TEXT_16 "text of 16 byte\1", 64, FILE_OTHER},
+        {TEXT_16 TEXT_16 TEXT_16 TEXT_16 "\1", 65, FILE_TEXT}, /* which is not looked at */
         {"\0\0\0 ftypM4A ", 12, FILE_SOUND}, {"\x40\0\0\0\0\0\0\0{", 9, FILE_TENSORS},
         {"\x40\0\0\0\0\0\0\0[", 9, FILE_OTHER}, {"\x40\0\0\0\0\0\0\1{", 9, FILE_OTHER},
         {"{\"a\":1}", 7, FILE_TEXT}, {"a\tb\r\n", 5, FILE_TEXT}, {"a\x7f", 2, FILE_OTHER},
@@ -474,6 +512,22 @@ static void a_result_replaces_nothing_that_is_read(void **state)
     snprintf(weighed, sizeof weighed, "%s:0.5", path);
     assert_checked(COMMAND_CODEC_DECODE, &s, weighed, why);
     assert_checked(COMMAND_CODEC_DECODE, &s, folder, why); /* that it stands in, as a model's */
+    /* Where a file has that name, no weight stands behind it. */
+    put("in.wav:0.5", "other");
+    assert_checked(COMMAND_CODEC_DECODE, &s, weighed, "");
+    unlink(weighed);
+    /* A device takes all. */
+    const struct settings device = {
+        .output = {.given = true, .text = "/dev/null"}, .file = {.given = true, .text = "/dev/null"}};
+    assert_checked(COMMAND_SAY, &device, NULL, "");
+    const struct settings lines = {.output = {.given = true, .text = path},
+        .codes = {.given = true, .text = path},
+        .times = {.given = true, .text = path},
+        .trace = {.given = true, .text = path}};
+    char text[PATH_MAX + 128];
+    snprintf(text, sizeof text,
+        "%s holds a recording, which would be lost (choose another name, or remove it)", path);
+    assert_checked(COMMAND_SAY, &lines, NULL, text); /* told once */
     s.file = (struct setting){.given = true, .text = path};
     assert_checked(COMMAND_SAY, &s, NULL, why);
     s.file.given = false;
@@ -494,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_file_is_read_whole),
         cmocka_unit_test(lines_come_one_by_one),
         cmocka_unit_test(markup_that_nobody_asked_for_is_seen),
+        cmocka_unit_test(a_text_calls_voices_by_name),
         cmocka_unit_test(markup_is_as_the_settings_say),
         cmocka_unit_test(a_text_appears_when_it_is_complete),
         cmocka_unit_test(codes_come_back_as_they_were),

@@ -321,6 +321,19 @@ static void heads_that_follow_the_text_are_told(void **state)
         typed_run(COMMAND_ALIGN_HEADS, "--json --max-frames 8 One~two~three." WITH_MODEL), 1);
     assert_non_null(strstr(typed_printed, "{\"approximate\":true,\"heads\":[{"));
     assert_string_equal(typed_said, "");
+    /* Six sentences of its own where none is given. */
+    for (int quiet = 0; quiet < 2; quiet++) {
+        static const char shown[] = "speaking 6 texts ...\r\033[K";
+        typed_parse(COMMAND_ALIGN_HEADS,
+            quiet ? "-q --json --max-frames 2" WITH_MODEL : "--json --max-frames 2" WITH_MODEL);
+        printed_begin("printed");
+        terminal_begin();
+        int code = typed.command->run(&typed);
+        const char *all = terminal_end();
+        free(printed_end("printed"));
+        assert_string_equal(all, quiet ? "" : shown);
+        assert_int_equal(code, 1);
+    }
     typed_assert(COMMAND_ALIGN_HEADS, "-v nobody" WITH_MODEL, 1, "",
         "utter: unknown voice \"nobody\" (known: serena, vivian, uncle_fu, ryan, aiden, ono_anna, "
         "sohee, eric, dylan)\n");

@@ -267,6 +267,39 @@ static void a_key_has_all_that_a_sound_depends_on(void **state)
     assert_string_equal(key, base);
 }
 
+/* In the words that are kept beside the sections, so that people see by what they were spoken. */
+static void settings_are_written_beside_the_sections(void **state)
+{
+    (void)state;
+    size_t n;
+    char texts[IDENTITY_SIZE], wanted[512];
+    utter_reading_options_init(&reading);
+    reading.markup = UTTER_MARKUP_TAGS;
+    reading.spell_out = reading.carry = true;
+    reading.retries = 7;
+    reading.cast = "ANN = ryan";
+    reading.lexicon = "one = won";
+    assert_int_equal(open_plan("-l german --instruct Calm. --layout stream --seed 18446744073709551615 "
+                               "--temperature 0.5 --top-k 7 --top-p 0.25 --repetition-penalty 1.5 "
+                               "--sub-temperature 0.75 --sub-top-k 8 --sub-top-p 0.125",
+                         NULL),
+        UTTER_OK);
+    identity_of_texts(texts, (const char *const[]){"Calm.", "ANN = ryan", "one = won", NULL});
+    snprintf(wanted, sizeof wanted,
+        "weights bf16, language german, texts %.16s, layout 2, talker 0.5/7/0.25/1.5, predictor "
+        "0.75/8/0.125/1, seed 18446744073709551615, frames 8191, guard 1, retries 7, markup 2, spelled 1, "
+        "carry 1",
+        texts);
+    char *manifest = support_read_file(support_path("parts/manifest.jsonl"), &n);
+    assert_non_null(manifest);
+    if (!strstr(manifest, wanted)) {
+        fail_msg("%s", manifest);
+    }
+    free(manifest);
+    store_remove(&plan.store);
+    read_plan_close(&plan);
+}
+
 /* What the reading is told. */
 static void a_key_has_what_changes_the_text(void **state)
 {
@@ -470,6 +503,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_written_is_refused),
         cmocka_unit_test(a_book_is_read_in_its_language),
         cmocka_unit_test(a_key_has_all_that_a_sound_depends_on),
+        cmocka_unit_test(settings_are_written_beside_the_sections),
         cmocka_unit_test(a_key_has_what_changes_the_text),
         cmocka_unit_test(a_key_is_of_one_model),
         cmocka_unit_test(long_chapters_are_cut_unless_they_are_one_thing),
