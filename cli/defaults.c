@@ -135,6 +135,7 @@ int defaults_apply(struct invocation *invocation)
         (is_use && (invocation->n_words || s->voice.given || s->device.given))) {
         return 0;
     }
+    memset(values, 0, sizeof values); /* what an earlier call has read chooses nothing any more */
     int code = read_file(values, s->quiet.given);
     for (int i = 0; i < N_DEFAULTS && code == 0; i++) {
         struct setting *setting = (struct setting *)((char *)s + default_table[i].setting);

@@ -2,6 +2,8 @@
  * Lines for people: one whatever is in it, on what standard error was, with the exit code that it goes with. */
 #include "cli/report.h"
 
+#include <sys/resource.h>
+
 #include "tests/cli/heard.h"
 
 static void a_line_stays_one_and_steers_nothing(void **state)
@@ -36,6 +38,23 @@ static void a_line_stays_one_and_steers_nothing(void **state)
         char *printed = printed_end("printed");
         assert_string_equal(printed, line);
         free(printed);
+    }
+}
+
+/* What is too long for a line is cut, where all that the library says still fits. */
+static void a_line_has_a_bound(void **state)
+{
+    (void)state;
+    enum { MOST = sizeof(utter_error) + 255 };
+    static char text[MOST + 2], line[MOST + 16];
+    for (size_t n = MOST - 1; n < sizeof text; n++) {
+        memset(text, 'x', n);
+        text[n] = 0;
+        snprintf(line, sizeof line, "utter: %.*s", MOST, text);
+        heard_begin();
+        bool no = say_no("%s", text);
+        heard_assert(line);
+        assert_false(no);
     }
 }
 
@@ -128,6 +147,36 @@ static void standard_error_may_be_ours_alone(void **state)
     after = dup(2);
     close(after);
     assert_int_equal(after, before);
+    /* A line is there at once, whatever becomes of the program. */
+    heard_begin();
+    report_alone();
+    note("so");
+    size_t n;
+    char *there = support_read_file(support_path("heard"), &n);
+    report_with_others();
+    heard_assert("utter: note: so");
+    assert_string_equal(there, "utter: note: so\n");
+    free(there);
+    /* Where there are no descriptors for it, others are heard too. */
+    for (int few = 0; few < 2; few++) {
+        struct rlimit usual, limit;
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+        heard_begin();
+        int next = dup(2);
+        close(next);
+        limit = usual;
+        limit.rlim_cur = (rlim_t)(next + few);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        report_alone();
+        assert_int_equal(write(2, "others\n", 7), 7);
+        note("so");
+        report_with_others();
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        int after_it = dup(2);
+        close(after_it);
+        heard_assert("others\nutter: note: so");
+        assert_int_equal(after_it, next);
+    }
     terminal_begin();
     report_alone();
     bool is_shown = progress_shown();
@@ -160,6 +209,22 @@ static void what_cannot_be_printed_is_told(void **state)
     assert_string_equal(printed, "kept");
     assert_int_equal(code, 3);
     free(printed);
+    /* What failed before has failed, also where the rest could be written. */
+    before = dup(1);
+    full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    fflush(stdout);
+    dup2(full, 1);
+    close(full);
+    printf("lost");
+    fflush(stdout);
+    dup2(before, 1);
+    close(before);
+    heard_begin();
+    code = finish_output(0);
+    const char *said = heard_end();
+    clearerr(stdout);
+    assert_int_equal(strncmp(said, "utter: standard output: ", 24), 0);
+    assert_int_equal(code, 2);
 }
 
 static void an_object_is_one_line_of_json(void **state)
@@ -177,12 +242,25 @@ static void an_object_is_one_line_of_json(void **state)
     code = report_json(NULL);
     heard_assert("utter: out of memory");
     assert_int_equal(code, 2);
+    /* An object that memory lacks for in the middle is told, too. */
+    json_t *object = json_pack("{s:{s:i}}", "a", "b", 1);
+    support_fail_malloc_at(1);
+    heard_begin();
+    printed_begin("printed");
+    code = report_json(object);
+    free(printed_end("printed"));
+    bool failed = support_failed();
+    support_fail_off();
+    const char *said = heard_end();
+    assert_int_equal(strcmp(said, "utter: out of memory\n") == 0, failed);
+    assert_int_equal(code, failed ? 2 : 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_stays_one_and_steers_nothing),
+        cmocka_unit_test(a_line_has_a_bound),
         cmocka_unit_test(lines_of_a_list_have_a_number),
         cmocka_unit_test(a_status_has_an_exit_code),
         cmocka_unit_test(progress_is_for_terminals),

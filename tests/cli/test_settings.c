@@ -192,6 +192,18 @@ static void what_is_no_option_is_told(void **state)
     refused(COMMAND_SAY, "-q1", "utter: --quiet: takes no value, and '1' was given");
     refused(COMMAND_SAY, "-o", "utter: --output: its value is missing (FILE)");
     refused(COMMAND_SAY, "a --speed", "utter: --speed: its value is missing (X)");
+    refused(COMMAND_SAY, "--=1",
+        "utter: say: no option '--=1' (utter say --help lists them; -- before a text that begins with "
+        "a dash)");
+    refused(COMMAND_SAY, "--por",
+        "utter: say: no option '--por' (utter say --help lists them; -- before a text that begins with "
+        "a dash)");
+    refused(COMMAND_SAY, "--portx",
+        "utter: say: no option '--portx' (utter say --help lists them; -- before a text that begins "
+        "with a dash)");
+    support_fail_malloc_at(1);
+    refused(COMMAND_SAY, "a", "utter: out of memory");
+    support_fail_off();
 }
 
 static void words_are_as_many_as_the_command_takes(void **state)
@@ -406,6 +418,22 @@ static void folders_are_the_users(void **state)
     assert_int_equal(setenv("HOME", "home", 1), 0);
     assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
     assert_null(defaults_file());
+    /* A path of 4,095 bytes is the longest. */
+    for (size_t more = 0; more < 2; more++) {
+        char home[5000];
+        size_t n = 4095 - strlen("/.config/utter/config") + more;
+        memset(home, 'n', n);
+        home[0] = '/';
+        home[n] = 0;
+        assert_int_equal(setenv("HOME", home, 1), 0);
+        assert_int_equal(defaults_file() != NULL, !more);
+    }
+    /* A file in the place of the folder is no fault, and chooses nothing. */
+    write_config(NULL);
+    support_write_file(support_path("file"), "", 0);
+    assert_int_equal(setenv("XDG_CONFIG_HOME", support_path("file"), 1), 0);
+    assert_chosen(COMMAND_SAY, "a", NULL, NULL, "auto");
+    assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
     char text[] = " \t a b \t\r\n";
     assert_string_equal(defaults_trim(text), "a b");
     char blank[] = " \n";
@@ -509,10 +537,15 @@ static void a_line_of_a_servers_file_that_is_wrong_is_told(void **state)
             good(COMMAND_SERVE, "");
         }
     }
-    snprintf(text, sizeof text, "--config %s", support_path("none"));
-    snprintf(
-        why, sizeof why, "utter: %s: cannot read: No such file or directory", support_path("none"));
-    refused(COMMAND_SERVE, text, why);
+    static const char *const unread[] = {"none", ""};
+    static const char *const reasons[] = {"No such file or directory", "Is a directory"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "--config %s", support_path(unread[i]));
+        snprintf(why, sizeof why, "utter: %s: cannot read: %s", support_path(unread[i]), reasons[i]);
+        refused(COMMAND_SERVE, text, why);
+    }
+    write_serve("");
+    refused(COMMAND_SERVE, "--port 1 --config", "utter: --config: its value is missing (FILE)");
     free(now.words);
     now.words = NULL;
 }
