@@ -22,7 +22,8 @@ int fail_output(utter_status status, const utter_error *error);
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note_from_library(void *unused, const char *line); /* a utter_log_fn */
 
-/* Decoders and sound systems complain on standard error, at any length: between these two only the program's own lines get there. */
+/* Decoders and sound systems complain on standard error, at any length: between these two only the program's own lines
+ * get there. */
 void report_alone(void);
 void report_with_others(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A hub that a thread poses, with one repository, and who pulls it into a cache: for tests of what is pulled, and of what
- * fails. Waits take no time, and the room of the disk is posed. */
+ * A hub that a thread poses, with one repository, and who pulls it into a cache: for tests of what is pulled, and of
+ * what fails. Waits take no time, and the room of the disk is posed. */
 #ifndef TESTS_CLI_POSED_HUB_H
 #define TESTS_CLI_POSED_HUB_H
 

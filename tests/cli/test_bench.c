@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter bench of a posed model on a posed clock: what each number is made of, in which order rows come, what is asked of
- * a model, and what becomes of failures. */
+ * utter bench of a posed model on a posed clock: what each number is made of, in which order rows come, what is asked
+ * of a model, and what becomes of failures. */
 #include <sys/resource.h>
 #include <time.h>
 

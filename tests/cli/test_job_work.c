@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter job work around a posed worker: what it is asked for, with which queue, results and speaker, and what is told of
- * it, on a posed clock. */
+ * utter job work around a posed worker: what it is asked for, with which queue, results and speaker, and what is told
+ * of it, on a posed clock. */
 #include <sched.h>
 #include <signal.h>
 #include <time.h>

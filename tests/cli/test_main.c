@@ -24,8 +24,8 @@ static const char *program(void)
     return path;
 }
 
-/* How its standard streams are: for each of these, closed; standard output takes nothing, or no more than a few bytes, or
- * nobody reads it. */
+/* How its standard streams are: closed, each for itself; or standard output takes nothing, no more than a few bytes, or
+ * has nobody who reads it. */
 enum { NO_INPUT = 1, NO_OUTPUT = 2, NO_ERROR = 4, FULL = 8, FEW_BYTES = 16, UNREAD = 32 };
 
 static void start_program(const char *words, int streams)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a recording, a description and a posed library make a voice of: what is asked for, what is told of it, and models
- * of each size. */
+ * What a recording, a description and a posed library make a voice of: what is asked for, what is told of it, and
+ * models of each size. */
 #include <math.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * utter pull, as people type it, of a posed hub and on a posed clock: what is asked for, what is told meanwhile and in the
- * end. And what utter use tells of a choice, and how large models are whose files are links. */
+ * utter pull, as people type it, of a posed hub and on a posed clock: what is asked for, what is told meanwhile and in
+ * the end. And what utter use tells of a choice, and how large models are whose files are links. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -228,7 +228,13 @@ static void a_choice_is_told_with_who_made_it(void **state)
         assert_int_equal(code, 0);
         free(printed);
     }
-    /* One that is not here has no path. */
+    unsetenv("UTTER_DEVICE");
+}
+
+static void a_choice_that_is_not_here_has_no_path(void **state)
+{
+    (void)state;
+    pose();
     setenv("UTTER_MODEL", "1.7b", 1);
     typed_parse(COMMAND_USE, "");
     assert_int_equal(defaults_apply(&typed), 0);
@@ -240,18 +246,24 @@ static void a_choice_is_told_with_who_made_it(void **state)
     assert_non_null(strstr(said, "(utter pull 1.7b gets it)"));
     assert_string_equal(printed,
         "model   1.7b  (UTTER_MODEL)\nvoice   the model's first  (nobody chose)\n"
-        "device  cpu  (UTTER_DEVICE)\n");
+        "device  auto  (nobody chose)\n");
     assert_int_equal(code, 1);
     free(printed);
     unsetenv("UTTER_MODEL");
-    unsetenv("UTTER_DEVICE");
-    /* A choice that cannot be written leaves the one before. */
+}
+
+static void a_choice_that_cannot_be_written_leaves_the_one_before(void **state)
+{
+    (void)state;
+    static const char config[] = "voice = ann\n";
+    mkdir(support_path("home/utter"), 0700);
+    support_write_file(support_path("home/utter/config"), config, sizeof config - 1);
     typed_parse(COMMAND_USE, "builtin -v eve");
     support_fail_write_at(1);
     heard_begin();
-    code = typed.command->run(&typed);
+    int code = typed.command->run(&typed);
     support_fail_off();
-    said = heard_end();
+    const char *said = heard_end();
     assert_non_null(strstr(said, "No space left on device"));
     assert_int_equal(code, 2);
     support_assert_content(support_path("home/utter/config"), config);
@@ -303,6 +315,8 @@ int main(void)
         cmocka_unit_test(a_model_is_pulled_by_its_name),
         cmocka_unit_test(a_terminal_shows_how_much_is_here),
         cmocka_unit_test(a_choice_is_told_with_who_made_it),
+        cmocka_unit_test(a_choice_that_is_not_here_has_no_path),
+        cmocka_unit_test(a_choice_that_cannot_be_written_leaves_the_one_before),
         cmocka_unit_test(the_size_of_a_model_is_that_of_its_files),
         cmocka_unit_test(a_signal_ends_it),
     };

@@ -287,7 +287,8 @@ static void settings_are_written_beside_the_sections(void **state)
     identity_of_texts(texts, (const char *const[]){"Calm.", "ANN = ryan", "one = won", NULL});
     snprintf(wanted, sizeof wanted,
         "weights bf16, language german, texts %.16s, layout 2, talker 0.5/7/0.25/1.5, predictor "
-        "0.75/8/0.125/1, seed 18446744073709551615, frames 8191, guard 1, retries 7, markup 2, spelled 1, "
+        "0.75/8/0.125/1, seed 18446744073709551615, frames 8191, guard 1, retries 7, markup 2, spelled "
+        "1, "
         "carry 1",
         texts);
     char *manifest = support_read_file(support_path("parts/manifest.jsonl"), &n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A run of utter read around a posed speaker, joiner and sink, on a posed clock: what each is asked for, what is told of
- * it, and what failures and signals leave. */
+ * A run of utter read around a posed speaker, joiner and sink, on a posed clock: what each is asked for, what is told
+ * of it, and what failures and signals leave. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Times of words where a text is odd: white space, broken characters and marks at the edges of lines, words that the text
- * has lost, and memory that is lacking. */
+ * Times of words where a text is odd: white space, broken characters and marks at the edges of lines, words that the
+ * text has lost, and memory that is lacking. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

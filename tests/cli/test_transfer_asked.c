@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What libcurl is asked for, by a posed one: every option of a transfer, what becomes of its own failures, and of a machine
- * that has no libcurl, an older one or only a part of it. */
+ * What libcurl is asked for, by a posed one: every option of a transfer, what becomes of its own failures, and of a
+ * machine that has no libcurl, an older one or only a part of it. */
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <stdio.h>
