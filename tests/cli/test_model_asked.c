@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From settings to a model and to what a stream of it is asked for; and what utter info tells of a posed model, line by
- * line. */
+ * line, and utter verify of posed checks. */
 #include "cli/model/checkpoint.h"
 
 #include "cli/defaults.h"
@@ -319,6 +319,59 @@ static void what_is_not_known_has_no_line(void **state)
     free(printed);
 }
 
+/* ---- utter verify ---- */
+
+static const utter_check *checks;
+static size_t n_checks;
+static utter_status verify_status;
+
+utter_status __wrap_utter_model_verify(utter_model *model, const char *golden_path,
+    utter_check_fn *report, void *user, utter_error *error);
+
+utter_status __wrap_utter_model_verify(
+    utter_model *model, const char *golden_path, utter_check_fn *report, void *user, utter_error *error)
+{
+    assert_non_null(model);
+    assert_string_equal(golden_path, "golden");
+    for (size_t i = 0; i < n_checks; i++) {
+        report(user, &checks[i]);
+    }
+    snprintf(error->text, sizeof error->text, "%s", verify_status ? "posed" : "");
+    return verify_status;
+}
+
+static void each_stage_is_told(void **state)
+{
+    (void)state;
+    static const utter_check all[] = {{"tokens", true, 1, 1, "2 of 2"},
+        {"samples", false, 0.5, 0.125, NULL}, {"scores", false, NAN, 0.25, "not a number"}};
+    checks = all;
+    n_checks = 3;
+    typed_assert(COMMAND_VERIFY, "golden -m " MODEL, 1,
+        "ok    tokens            1            (limit 1)  2 of 2\n"
+        "FAIL  samples           0.5          (limit 0.125)  \n"
+        "FAIL  scores            nan          (limit 0.25)  not a number\n"
+        "DIFFERENT: 1 of 3 stages agree\n",
+        "");
+    typed_assert(COMMAND_VERIFY, "golden --json -m " MODEL, 1,
+        "{\"checks\":3,\"failed\":2,\"stages\":[{\"stage\":\"tokens\",\"passed\":true,\"value\":1.0,"
+        "\"limit\":1.0,\"detail\":\"2 of 2\"},{\"stage\":\"samples\",\"passed\":false,\"value\":0.5,"
+        "\"limit\":0.125,\"detail\":null},{\"stage\":\"scores\",\"passed\":false,\"value\":null,"
+        "\"limit\":0.25,\"detail\":\"not a number\"}]}\n",
+        "");
+    n_checks = 1;
+    typed_assert(COMMAND_VERIFY, "golden -m " MODEL, 0,
+        "ok    tokens            1            (limit 1)  2 of 2\nEQUAL: 1 of 1 stages agree\n", "");
+    n_checks = 0;
+    typed_assert(COMMAND_VERIFY, "golden -m " MODEL, 1, "",
+        "utter: golden: holds nothing that can be compared\n");
+    typed_assert(COMMAND_VERIFY, "golden --json -m " MODEL, 1, "",
+        "utter: golden: holds nothing that can be compared\n");
+    verify_status = UTTER_E_DEVICE;
+    typed_assert(COMMAND_VERIFY, "golden --json -m " MODEL, 2, "", "utter: posed\n");
+    verify_status = UTTER_OK;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_voice_that_is_left_to_chance_is_told),
         cmocka_unit_test(each_number_of_a_model_has_its_line),
         cmocka_unit_test(what_is_not_known_has_no_line),
+        cmocka_unit_test(each_stage_is_told),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, typed_start, typed_end);
 }

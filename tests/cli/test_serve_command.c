@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * utter serve and utter load, from what was typed to what the server and its measurement are asked for; both are
  * posed. */
+#include <errno.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
+#include "base/threads.h"
 #include "cli/voice/voice_lookup.h"
 #include "server/load/load.h"
+#include "server/protocol/devices.h"
 #include "tests/cli/typed.h"
 
 #define MODEL "build/checkpoints/eos-first"
@@ -14,7 +18,7 @@
 static struct {
     struct serve_options serve;
     struct load_options load;
-    char devices[256]; /* with a blank behind each */
+    char devices[1024]; /* with a blank behind each */
     int n_asked;
 } posed;
 
@@ -90,16 +94,67 @@ static void a_server_is_as_it_was_typed(void **state)
         "@home (utter pull 0.6b gets it)\n");
 }
 
+static int n_gpus;
+static int quota; /* of processor time, in cores; 0: none */
+
+bool __wrap_utter_gpu_name(char *name, size_t size, int index);
+int __wrap_threads_quota(const char *cgroups, const char *mount);
+
+bool __wrap_utter_gpu_name(char *name, size_t size, int index)
+{
+    snprintf(name, size, index < n_gpus ? "GPU %d" : "there is no GPU %d", index);
+    return index < n_gpus;
+}
+
+int __wrap_threads_quota(const char *cgroups, const char *mount)
+{
+    assert_string_equal(cgroups, "/proc/self/cgroup");
+    assert_string_equal(mount, "/sys/fs/cgroup");
+    return quota;
+}
+
 static void where_there_is_no_gpu_it_is_told(void **state)
 {
     (void)state;
-    char why[512], said[1024];
-    if (utter_gpu_name(why, sizeof why, 0)) { /* there is one */
-        skip();
-    }
-    snprintf(said, sizeof said, "utter: --device cuda:all: %s\n", why);
+    n_gpus = 0;
+    static const char said[] = "utter: --device cuda:all: there is no GPU 0\n";
     refused(COMMAND_SERVE, "-m " MODEL " --device cuda:all", 2, said);
     refused(COMMAND_SERVE, "-m " MODEL " --device cpu,cuda:all", 2, said);
+}
+
+/* They are counted by a process that is gone then. */
+static void all_gpus_are_those_that_there_are(void **state)
+{
+    (void)state;
+    int files = support_count_files("/proc/self/fd");
+    for (n_gpus = 1; n_gpus <= DEVICES_MOST; n_gpus++) {
+        char wanted[DEVICES_MOST * 16] = "";
+        for (int i = 0; i < n_gpus; i++) {
+            snprintf(wanted + strlen(wanted), 16, "cuda:%d ", i % 100);
+        }
+        served("-m " MODEL " --device cuda:all");
+        assert_string_equal(posed.devices, wanted);
+        assert_int_equal(posed.serve.n_devices, n_gpus);
+    }
+    served("-m " MODEL " --device cuda:all"); /* one more than a server has places for */
+    assert_int_equal(posed.serve.n_devices, DEVICES_MOST);
+    assert_int_equal(support_count_files("/proc/self/fd"), files);
+    assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+    n_gpus = 0;
+}
+
+/* What a worker of its own would take of it, listeners would lack. */
+static void where_time_is_counted_out_it_is_shared(void **state)
+{
+    (void)state;
+    served("-m " MODEL);
+    assert_null(posed.serve.background);
+    quota = 1;
+    served("-m " MODEL);
+    assert_string_equal(posed.serve.background, "shared");
+    served("-m " MODEL " --background idle");
+    assert_string_equal(posed.serve.background, "idle");
+    quota = 0;
 }
 
 /* Where no pipe is to be had, nobody answers. */
@@ -214,6 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_is_as_it_was_typed),
         cmocka_unit_test(where_there_is_no_gpu_it_is_told),
+        cmocka_unit_test(all_gpus_are_those_that_there_are),
+        cmocka_unit_test(where_time_is_counted_out_it_is_shared),
         cmocka_unit_test(who_cannot_be_asked_does_not_answer),
         cmocka_unit_test(voices_are_known_as_jobs_know_them),
         cmocka_unit_test(a_load_is_as_it_was_typed),
