@@ -246,7 +246,6 @@ int command_job_work(const struct invocation *invocation)
         progress_clear();
         code = status && !interrupt_signal() ? fail_status(status, &error) : tell_end(&w, &told);
     }
-    interrupt_forget();
     speaker_close(&w.speaker);
     queue_close(&w.queue);
     results_close(&w.results);

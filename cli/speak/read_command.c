@@ -121,7 +121,6 @@ static int open_output(struct run *r)
 static void run_close(struct run *r)
 {
     speaker_free(r->speaker);
-    interrupt_forget();
     joiner_fini(&r->joiner);
     sink_fini(&r->sink);
     read_plan_close(&r->plan);

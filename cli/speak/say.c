@@ -204,7 +204,7 @@ static int say_lines(struct say *say)
         report_line(number);
         code = is_blank(line, bytes) ? 0 : say_line(say, number, line, bytes);
         report_line(0);
-        if (code == 2 || code >= 128) {
+        if (code == 2) {
             return code;
         }
         worst = code == 1 || worst == 0 ? code : worst;

@@ -98,6 +98,11 @@ static void sound_without_a_name_is_played_or_named(void **state)
     assert_string_equal(getenv("PLAYED_END"), "all was heard");
     free(support_read_file(support_path("played"), &n));
     assert_int_equal(n, 15 * FRAME * sizeof(float));
+    setenv("PLAYED_END", "", 1);
+    typed_assert(COMMAND_SAY, "Hi. -m build/checkpoints/eos-first --threads 1 --device cpu", 0, "", "");
+    assert_string_equal(getenv("PLAYED_END"), "all was heard");
+    free(support_read_file(support_path("played"), &n));
+    assert_int_equal(n, 2 * FRAME * sizeof(float));
     device_is_installed = false;
 }
 

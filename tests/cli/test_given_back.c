@@ -82,6 +82,7 @@ static void commands_about_models_give_back_what_they_took(void **state)
         {COMMAND_ALIGN_HEADS, "--json -q --max-frames 8 -o @heads One~two." SPEAKER, 1},
         {COMMAND_ALIGN_HEADS, "-v nobody One~two." SPEAKER, 1},
         {COMMAND_BENCH, "--json --words 2 --runs 1 --max-frames 4" SPEAKER, 0},
+        {COMMAND_BENCH, "-v ryan --json --words 2 --runs 1 --max-frames 4" SPEAKER, 0},
     };
     assert_given_back(rows, sizeof rows / sizeof *rows);
 }

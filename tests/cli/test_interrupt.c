@@ -58,7 +58,7 @@ int posed_poll(struct pollfd *polled, nfds_t n, int timeout)
     }
     polled[0].revents = posed.events;
     polled[1].revents = POLLIN;
-    errno = answer < 0 ? -answer : 0;
+    errno = answer < 0 ? -answer : EINTR; /* which is of an earlier call, where all went well */
     return answer < 0 ? -1 : answer;
 }
 

@@ -341,6 +341,9 @@ static void show_some(void)
     later.all = false; /* then it is this worker's own that is known */
     show(1000);
     later.all = true;
+    later.done = 6;
+    later.failed = 1; /* one line since the begin */
+    show(1000);
     later.done = 5;
     later.failed = 1; /* nothing since the begin */
     show(2000);
@@ -348,25 +351,35 @@ static void show_some(void)
     show(2000);
 }
 
+/* With standard error as it is, which the worker's own test takes. */
+static void work_at_a_terminal(const char *words)
+{
+    during = show_some;
+    shown[0] = 0;
+    typed_parse(COMMAND_JOB_WORK, words);
+    printed_begin("printed");
+    int code = command_job_work(&typed);
+    free(printed_end("printed"));
+    assert_int_equal(code, 0);
+    assert_int_equal(n_open, 0);
+}
+
 static void a_terminal_shows_how_far_the_queue_is(void **state)
 {
     (void)state;
     pose();
     counts = (struct queue_counts){.done = 5, .failed = 1, .all = true};
-    during = show_some;
-    shown[0] = 0;
-    assert_int_equal(work("--json " SERVER), 0);
+    work_at_a_terminal("--json " SERVER);
     assert_string_equal(shown, "6 lines done, 4 left, 0.5 x real time, 0:01:07 left|"
                                "|"
                                "\r\033[K6 lines done, 4 left, 0.5 x real time, 0:01:07 left|"
                                "\r\033[K36 lines done, 4 left, 0.5 x real time, 0:00:11 left|"
+                               "\r\033[K1 lines done, 4 left, 0.5 x real time, 0:06:52 left|"
                                "\r\033[K4 lines left|"
                                "|");
     pose();
-    during = show_some;
-    shown[0] = 0;
-    assert_int_equal(work("-q --json " SERVER), 0);
-    assert_string_equal(shown, "||||||");
+    work_at_a_terminal("-q --json " SERVER);
+    assert_string_equal(shown, "|||||||");
 }
 
 static void pass_time(void)

@@ -148,12 +148,32 @@ static void reads_may_be_interrupted(void **state)
     }
 }
 
+static void a_line_that_memory_lacks_for_ends_it(void **state)
+{
+    (void)state;
+    int n_told = 0;
+    long before = support_calls(SUPPORT_MALLOC);
+    assert_int_equal(serve(PING, false), 0);
+    long n = support_calls(SUPPORT_MALLOC) - before;
+    for (long i = n - 60; i <= n; i++) { /* the room for lines, and a line */
+        support_fail_malloc_at(i);
+        int code = serve(PING, false);
+        support_fail_off();
+        if (strcmp(typed_said, "utter: out of memory\n") == 0) {
+            assert_int_equal(code, 2);
+            n_told++;
+        }
+    }
+    assert_int_equal(n_told, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_holds_so_much_sound),
         cmocka_unit_test(a_file_that_fails_is_told_and_gone),
         cmocka_unit_test(reads_may_be_interrupted),
+        cmocka_unit_test(a_line_that_memory_lacks_for_ends_it),
     };
     return cmocka_run_group_tests_name("mcp_bounds", tests, typed_start, typed_end);
 }

@@ -142,6 +142,10 @@ static void what_is_no_model_is_refused(void **state)
     }
     typed_assert(
         COMMAND_PULL, "0.6b", 1, "", "utter: pull: no folder to put it (HF_HUB_CACHE names one)\n");
+    assert_int_equal(typed_run(COMMAND_MODELS, ""), 0);
+    assert_non_null(strstr(typed_printed, "  0.6b       " RELEASED "       not here\n"));
+    assert_int_equal(typed_run(COMMAND_MODELS, "--json"), 0);
+    assert_int_equal(strncmp(typed_printed, "{\"cache\":null,", 14), 0);
     setenv("HOME", home, 1);
     typed_start(NULL);
     assert_int_equal(hub.n_asked, 0);

@@ -158,6 +158,31 @@ static void what_cannot_be_written_is_refused(void **state)
     memory_free(book.title);
 }
 
+static void names_that_memory_lacks_for_are_told(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"--format mp3", "--split --format mp3 -o x.mp3"};
+    for (int k = 0; k < 2; k++) {
+        parse(options[k], "a.txt");
+        SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, i)
+        {
+            struct read_place place;
+            struct book nameless = {.title = NULL};
+            char title[] = "";
+            nameless.title = k ? memory_string("T") : memory_string(title);
+            if (!nameless.title) {
+                continue;
+            }
+            heard_begin();
+            int code = read_place_find(&place, &typed, &nameless);
+            heard_assert(support_failed() ? "utter: out of memory" : "");
+            assert_int_equal(code, support_failed() ? 2 : 0);
+            read_place_fini(&place);
+            memory_free(nameless.title);
+        }
+    }
+}
+
 static void a_book_is_read_in_its_language(void **state)
 {
     (void)state;
@@ -502,6 +527,7 @@ int main(void)
         cmocka_unit_test(files_have_names),
         cmocka_unit_test(a_book_without_a_title_has_its_files),
         cmocka_unit_test(what_cannot_be_written_is_refused),
+        cmocka_unit_test(names_that_memory_lacks_for_are_told),
         cmocka_unit_test(a_book_is_read_in_its_language),
         cmocka_unit_test(a_key_has_all_that_a_sound_depends_on),
         cmocka_unit_test(settings_are_written_beside_the_sections),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is said of a speech, with a posed clock and posed numbers: progress on a terminal, statistics, JSON, and each
  * reason why words may be missing. And what a reading is asked for. */
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -27,6 +28,15 @@ utter_status __wrap_utter_reading_open(utter_reading **reading, utter_model *mod
 utter_status __wrap_utter_reading_read(
     utter_reading *reading, float *pcm, size_t capacity, size_t *n, utter_error *error);
 utter_status __wrap_utter_reading_get_stats(const utter_reading *reading, utter_reading_stats *stats);
+
+static const utter_reading *cancelled;
+
+void __wrap_utter_reading_cancel(utter_reading *reading);
+
+void __wrap_utter_reading_cancel(utter_reading *reading)
+{
+    cancelled = reading;
+}
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -452,6 +462,36 @@ static void what_fails_is_told(void **state)
     saying_close(&saying);
 }
 
+/* A signal ends a speech that there is, and no other. */
+static void speak_and_be_interrupted(void)
+{
+    if (open_saying("-o @a.wav") != 0) {
+        _exit(1);
+    }
+    raise(SIGTERM);
+    if (!cancelled || cancelled != saying.reading) {
+        _exit(2);
+    }
+    saying_close(&saying);
+}
+
+static void be_interrupted_behind_a_speech(void)
+{
+    if (open_saying("-o @a.wav") != 0) {
+        _exit(1);
+    }
+    saying_close(&saying);
+    raise(SIGTERM);
+    _exit(cancelled ? 2 : 0);
+}
+
+static void a_signal_is_for_the_speech_that_there_is(void **state)
+{
+    (void)state;
+    assert_int_equal(support_child_end(speak_and_be_interrupted), 0);
+    assert_int_equal(support_child_end(be_interrupted_behind_a_speech), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +503,7 @@ int main(void)
         cmocka_unit_test(each_end_has_its_reason),
         cmocka_unit_test(what_was_asked_for_is_not_missing),
         cmocka_unit_test(what_fails_is_told),
+        cmocka_unit_test(a_signal_is_for_the_speech_that_there_is),
     };
     return cmocka_run_group_tests_name("saying_reports", tests, start, end);
 }

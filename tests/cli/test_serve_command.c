@@ -102,7 +102,7 @@ int __wrap_threads_quota(const char *cgroups, const char *mount);
 
 bool __wrap_utter_gpu_name(char *name, size_t size, int index)
 {
-    snprintf(name, size, index < n_gpus ? "GPU %d" : "there is no GPU %d", index);
+    snprintf(name, size, n_gpus < 0 ? "" : index < n_gpus ? "GPU %d" : "there is no GPU %d", index);
     return index < n_gpus;
 }
 
@@ -120,6 +120,9 @@ static void where_there_is_no_gpu_it_is_told(void **state)
     static const char said[] = "utter: --device cuda:all: there is no GPU 0\n";
     refused(COMMAND_SERVE, "-m " MODEL " --device cuda:all", 2, said);
     refused(COMMAND_SERVE, "-m " MODEL " --device cpu,cuda:all", 2, said);
+    n_gpus = -1; /* nothing is said */
+    refused(COMMAND_SERVE, "-m " MODEL " --device cuda:all", 2,
+        "utter: --device cuda:all: the process that asks for GPUs did not answer\n");
 }
 
 /* They are counted by a process that is gone then. */
