@@ -201,7 +201,7 @@ static void a_choice_is_told_with_who_made_it(void **state)
     static const char config[] = "model = me/mine\nvoice = ann\n";
     pose();
     put_repository("me--mine", "{\"model_type\":\"qwen3_tts\"}");
-    char wanted[4 * PATH_MAX];
+    char wanted[8 * PATH_MAX];
     mkdir(support_path("home/utter"), 0700);
     support_write_file(support_path("home/utter/config"), config, sizeof config - 1);
     setenv("UTTER_DEVICE", "cpu", 1);

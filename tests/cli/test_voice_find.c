@@ -127,7 +127,7 @@ static void assert_found(
 {
     utter_voice *voice;
     utter_error error = {0};
-    char folder[PATH_MAX], named[PATH_MAX];
+    char folder[PATH_MAX], named[8 * PATH_MAX];
     snprintf(folder, sizeof folder, "%s", voices ? support_path(voices) : "");
     snprintf(named, sizeof named, "%s", typed_in_folder(typed_name));
     const struct settings s = {.voices = {.given = voices != NULL, .text = folder}};

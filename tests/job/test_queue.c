@@ -337,7 +337,7 @@ static void a_submission_begins_with_its_time(void **state)
     const char *left = ".utter-0123456789abcdef";
     struct queue *in = open_queue("begins", true);
     const struct folder_queue *q = (struct folder_queue *)in;
-    char path[64];
+    char path[128];
     snprintf(path, sizeof path, "begins/%s", left);
     support_write_file(support_path(path), "", 0);
     const struct timespec old = {.tv_sec = time(NULL) - 120};
