@@ -28,7 +28,7 @@ static void look(struct edges *e, unsigned char byte)
         e->visible |= --e->missing == 0 && !is_space(e->code_point);
         return;
     }
-    e->missing = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+    e->missing = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc2 ? 1 : 0;
     e->code_point = e->missing ? byte & (0x3fu >> e->missing) : byte;
     e->visible |= e->missing == 0 && !is_space(byte);
 }

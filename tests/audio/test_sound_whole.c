@@ -153,6 +153,12 @@ static void an_mp3_has_its_bytes(void **state)
     put_mp3(data, "None", 3, 300);
     memcpy(data + 64, "Xing\0\0\0\2\0\0\1\x2c", 12);
     assert_true(is_whole(data, 250));
+    put_mp3(data, "Info", 3, 300);
+    data[40] = 0x80; /* the first byte of its flags */
+    ends_at(data, 300);
+    put_mp3(data, "Xing", 2, 300);
+    data[40] = 0x80;
+    ends_at(data, 300);
     /* The other bits of its flags are of other things; all four bytes of the size count. */
     put_mp3(data, "Xing", 0xfe, 300);
     ends_at(data, 300);

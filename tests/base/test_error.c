@@ -71,8 +71,9 @@ static void quote_escapes_what_does_not_print(void **state)
         {"", 0, ""}, {"plain", 5, "plain"}, {"a\nb\tc\rd", 7, "a\\nb\\tc\\rd"},
         {"\0\x1b[0m\x7f", 6, "\\x00\\x1b[0m\\x7f"},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
-        {"\xc3", 1, "\\xc3"},                            /* ends early */
-        {"\xc3\xa9", 1, "\\xc3"},                        /* is cut by its length */
+        {"\xc3", 1, "\\xc3"},     /* ends early */
+        {"\xc3\xa9", 1, "\\xc3"}, /* is cut by its length */
+        {"ab\xc3\xa9", 3, "ab\\xc3"}, {"\xc3\xa9\xe2\x82\xac", 4, "\xc3\xa9\\xe2\\x82"},
         {"\xff\x80", 2, "\\xff\\x80"},                   /* never begins a character */
         {"\xc0\x80", 2, "\\xc0\\x80"},                   /* longer than needed */
         {"\xed\xa0\x80", 3, "\\xed\\xa0\\x80"},          /* a surrogate */

@@ -69,6 +69,22 @@ static void white_space_alone_is_no_text(void **state)
     check("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", true);
 }
 
+/* What is no character is no white space either: bytes that begin none, and a blank that is written too long. What may
+ * still become a character is not there yet. */
+static void what_is_no_character_is_visible(void **state)
+{
+    static const struct {
+        const char *text;
+        bool visible;
+    } cases[] = {{"\x80", true}, {"\xbf", true}, {" \x9f\x80", true}, {"\xc0\xa0", true},
+        {"\xc1\xbf", true}, {"\xc2", false}, {"\xe3\x80", false}, {"\xf0\x9f\x98", false},
+        {"\xe3\x80\x80", false}, {"\xe3x", true}, {"\xe3 ", false}, {"\xc2\xa0\x81", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check(cases[i].text, cases[i].text, cases[i].visible);
+    }
+}
+
 /* All characters up to U+3001: 25 of them are white space, as Unicode has it. */
 static void white_space_is_that_of_unicode(void **state)
 {
@@ -109,6 +125,7 @@ int main(void)
         cmocka_unit_test(breaks_at_the_ends_go),
         cmocka_unit_test(other_white_space_stays),
         cmocka_unit_test(white_space_alone_is_no_text),
+        cmocka_unit_test(what_is_no_character_is_visible),
         cmocka_unit_test(white_space_is_that_of_unicode),
         cmocka_unit_test(a_failed_allocation_is_reported),
     };

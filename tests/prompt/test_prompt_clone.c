@@ -212,6 +212,41 @@ static void tokens_begin_where_the_text_has_them(void **state)
     close_world();
 }
 
+/* Where control tokens are characters, a text without any has the same rows, and its end is the same. */
+static void plain_text_has_the_same_rows(void **state)
+{
+    static const char text[] = "\nHello there, dear friend: 42.";
+    (void)state;
+    open_world("tiny17-voice_design");
+    for (int stream = 0; stream < 2; stream++) {
+        struct prompt *p[2];
+        const struct row *rows[2];
+        int n[2];
+        for (int plain = 0; plain < 2; plain++) {
+            const struct prompt_request request = {.instruct = "a calm voice",
+                .layout = stream ? UTTER_LAYOUT_STREAM : UTTER_LAYOUT_FULL,
+                .plain = plain};
+            assert_int_equal(prompt_open(&p[plain], config, tokenizer, &request, NULL), UTTER_OK);
+            assert_int_equal(say(p[plain], text, NULL), UTTER_OK);
+            assert_int_equal(prompt_finish(p[plain], NULL), UTTER_OK);
+            rows[plain] = prompt_rows(p[plain], &n[plain]);
+        }
+        assert_int_equal(n[0], n[1]);
+        assert_int_equal(prompt_text_tokens(p[0]), prompt_text_tokens(p[1]));
+        for (int i = 0; i < n[0]; i++) {
+            assert_int_equal(rows[0][i].text, rows[1][i].text);
+            assert_int_equal(rows[0][i].id, rows[1][i].id);
+        }
+        for (int i = 0; i < prompt_text_tokens(p[0]) + 2; i++) {
+            assert_int_equal(prompt_trailing(p[0], i), prompt_trailing(p[1], i));
+            assert_int_equal(prompt_consumed(p[0], i), prompt_consumed(p[1], i));
+        }
+        prompt_close(&p[0]);
+        prompt_close(&p[1]);
+    }
+    close_world();
+}
+
 static void refused(const struct prompt_request *request, const char *reason)
 {
     struct prompt *p;
@@ -352,6 +387,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_recording),
         cmocka_unit_test(rows_wait_for_a_token_over_each_frame),
         cmocka_unit_test(tokens_begin_where_the_text_has_them),
+        cmocka_unit_test(plain_text_has_the_same_rows),
         cmocka_unit_test(each_refusal_in_full),
         cmocka_unit_test(a_text_has_room_for_positions),
         cmocka_unit_test(nothing_stays_of_a_prompt),

@@ -137,6 +137,13 @@ static void the_first_wrong_byte_is_told(void **state)
         refused(cases[i][0], cases[i][1]);
     }
     assert_int_equal(file_limit, 268435456);
+    for (int id = 4194296; id <= 4194303; id++) { /* whichever it is of eight in a row */
+        char text[64];
+        snprintf(text, sizeof text, "{\"a\":%d,\"b\":%d}", id, id);
+        refused(text, "v.json: byte 14: this token has an id that another one has too");
+        snprintf(text, sizeof text, "{\"a\":%d,\"b\":%d}", id, id - 1);
+        refused(text, "v.json: no token for the byte 0x00 (is this a byte-level vocabulary?)");
+    }
 }
 
 static ptrdiff_t find(const struct vocabulary *v, const char *text)
