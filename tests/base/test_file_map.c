@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -338,9 +339,50 @@ static void faults_of_others_are_passed_on(void **state)
     assert_int_equal(support_child_end(fault_that_another_mends), 3);
 }
 
+/* Whether opening `path` fails so, with the whole reason. */
+static void assert_not_mapped(const char *path, utter_status status, const char *reason)
+{
+    char wanted[5200];
+    struct file_map map = {.data = (const uint8_t *)1, .size = 7, .descriptor = -1};
+    utter_error error = {0};
+    assert_int_equal(file_map_open(&map, path, &error), status);
+    support_fail_off();
+    snprintf(wanted, sizeof wanted, "%s: %s", path, reason);
+    assert_string_equal(error.text, wanted);
+    assert_true(!map.data && map.size == 0);
+    file_map_close(&map);
+}
+
+/* Of each reason all is said, and what was opened is closed: the next file has its number. */
+static void what_cannot_be_mapped_is_told_in_full(void **state)
+{
+    char path[5000];
+    (void)state;
+    const int first = open("/dev/null", O_RDONLY);
+    assert_true(first >= 0);
+    close(first);
+    snprintf(path, sizeof path, "%s", support_path("told"));
+    support_write_file(path, "text", 4);
+    assert_not_mapped(support_folder(), UTTER_E_FILE, "cannot read: Is a directory");
+    assert_not_mapped("/dev/null", UTTER_E_FILE, "is no file but a pipe or a device (save it first)");
+    assert_not_mapped(support_path("nowhere"), UTTER_E_FILE,
+        "cannot open: No such file or directory (check the name)");
+    support_fail_mmap_at(1);
+    support_fail_with(ENOMEM);
+    assert_not_mapped(path, UTTER_E_MEMORY, "cannot map: Cannot allocate memory");
+    support_fail_open_at(1);
+    support_fail_with(EMFILE);
+    assert_not_mapped(path, UTTER_E_IO,
+        "cannot open: Too many open files (close some, or raise the limit: ulimit -n)");
+    const int last = open("/dev/null", O_RDONLY);
+    assert_int_equal(last, first);
+    close(last);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_mapped_is_told_in_full),
         cmocka_unit_test(faults_of_others_are_passed_on),
         cmocka_unit_test(whole_pages_rest),
         cmocka_unit_test(a_damaged_map_does_not_rest),

@@ -62,6 +62,34 @@ static void written_files_read_the_same(void **state)
     tensor_set_close(&set);
 }
 
+/* The header and its length end at a multiple of 64, the next there is, and the data begins there. */
+static void a_header_ends_with_its_line(void **state)
+{
+    (void)state;
+    const char *path = support_path("lines.safetensors");
+    for (int length = 0; length < 130; length++) {
+        char value[160];
+        size_t n;
+        snprintf(value, sizeof value, "%.*s", length,
+            "0123456789012345678901234567890123456789012345678901234567890123456789"
+            "0123456789012345678901234567890123456789012345678901234567890123456789");
+        const char *const metadata[] = {"a", value, NULL};
+        assert_int_equal(tensor_file_write(path, samples, 1, metadata, NULL), UTTER_OK);
+        char *bytes = support_read_file(path, &n);
+        const size_t header = (size_t)(uint8_t)bytes[0] | (size_t)(uint8_t)bytes[1] << 8;
+        assert_int_equal((8 + header) % 64, 0);
+        assert_int_equal(n, 8 + header + samples[0].bytes);
+        assert_memory_equal(bytes + 8 + header, octets, sizeof octets);
+        size_t n_spaces = 0;
+        while (bytes[8 + header - 1 - n_spaces] == ' ') {
+            n_spaces++;
+        }
+        assert_int_equal(bytes[8 + header - 1 - n_spaces], '}');
+        assert_true(n_spaces < 64);
+        free(bytes);
+    }
+}
+
 static void every_type_is_written_and_read(void **state)
 {
     (void)state;
@@ -249,6 +277,7 @@ int main(void)
     json_object_seed(1); /* else jansson asks the system for one, with calls that would be counted */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_files_read_the_same),
+        cmocka_unit_test(a_header_ends_with_its_line),
         cmocka_unit_test(every_type_is_written_and_read),
         cmocka_unit_test(wrong_tensors_are_not_written),
         cmocka_unit_test(failing_calls_leave_no_file),
