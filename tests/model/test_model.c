@@ -472,8 +472,8 @@ static void heads_are_known_by_their_matrices(void **state)
     model_close(&m);
 }
 
-/* Voices keep the codec's fingerprint, and models on other machines must find it again: the hash XXH64 of the first table,
- * begun with 0. */
+/* Voices keep the codec's fingerprint, and models on other machines must find it again: the hash XXH64 of the first
+ * table, begun with 0. */
 static void a_codec_is_known_by_its_first_table(void **state)
 {
     static const char *const paths[] = {CHECKPOINT, "build/checkpoints/unusual"};

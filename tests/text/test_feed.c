@@ -326,8 +326,8 @@ static size_t feed_bytes(struct token_feed *feed, const char *text, struct ids *
     return ids->n;
 }
 
-/* An endless word is looked at again when it has grown by a quarter; what comes behind it does not wait for that, where an
- * added token ends it, and once it is through no text does. */
+/* An endless word is looked at again when it has grown by a quarter; what comes behind it does not wait for that, where
+ * an added token ends it, and once it is through no text does. */
 static void behind_an_endless_word_prose_settles_again(void **state)
 {
     enum { ENDLESS = 6000 };
