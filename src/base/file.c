@@ -182,15 +182,14 @@ utter_status file_make_folder(const char *path, utter_error *error)
         return error_memory(error, path);
     }
     bool made = true;
-    for (char *at = part + 1; made && *part; at++) {
-        const char here = *at;
-        if (here == '/' || here == 0) {
-            *at = 0;
-            made = mkdir(part, 0777) == 0 || errno == EEXIST;
-            *at = here;
+    for (char *slash = *part ? part : NULL; made && slash;) { /* each part of it, then all */
+        slash = strchr(slash + 1, '/');
+        if (slash) {
+            *slash = 0;
         }
-        if (here == 0) {
-            break;
+        made = mkdir(part, 0777) == 0 || errno == EEXIST;
+        if (slash) {
+            *slash = '/';
         }
     }
     int reason = errno;
