@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "reading/reading_parts.h"
+#include "tests/heap.h"
 
 enum { MOST_PIECES = 24, CODEBOOKS = 16, MOST_FRAMES = 20 };
 
@@ -429,6 +430,77 @@ static void stars_are_passed_over(void **state)
     utter_model_close(&model);
 }
 
+/* Any lane that is free is taken, the first one as well. */
+static void a_lane_that_was_let_go_is_used(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options v = options_of(model, 3, 7);
+    struct told h;
+    utter_reading_options o = reading_options(&h);
+    utter_stream *other;
+    utter_reading *r;
+    static const char text[] = "One boat left us. Two boats came here. Three of us saw.";
+    o.live = false;
+    o.lanes = 2;
+    assert_int_equal(utter_stream_open(&other, model, &v, NULL), UTTER_OK);
+    assert_int_equal(utter_reading_open(&r, model, &v, &o, NULL), UTTER_OK);
+    utter_stream_free(&other);
+    assert_int_equal(utter_reading_text(r, text, strlen(text), NULL), UTTER_OK);
+    assert_int_equal(utter_reading_finish(r, NULL), UTTER_OK);
+    assert_int_equal(r->n_works, 2);
+    assert_int_equal(works_lanes(r), 2);
+    assert_true(r->works[0].stream->lane == 1 && r->works[1].stream->lane == 0);
+    assert_false(works_has_lane(r));
+    read_to_the_end(r);
+    assert_int_equal(h.n, 3);
+    utter_reading_free(&r);
+    utter_model_close(&model);
+}
+
+/* Whether it was read to its end, cancelled or given up: text, pieces, voices, sound and words. */
+static void nothing_stays_of_a_reading(void **state)
+{
+    static const char text[] = "[voice:ryan]One boat [volume:50%]left us. Two boats came here.[pause:1s] "
+                               "[lang:german]Drei  davon\nsahen wir. [rate:120%]Vier";
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 2);
+    utter_stream_options v = options_of(model, 3, 7);
+    struct told h;
+    utter_reading_options o = reading_options(&h);
+    float pcm[1920];
+    size_t n, n_words;
+    uint64_t first;
+    v.words = true;
+    v.language = "english";
+    v.instruct = "Softly.";
+    o.markup = UTTER_MARKUP_TAGS;
+    o.lexicon = "[de]boats = boots";
+    o.lanes = 2;
+    for (int round = 0; round < 24; round++) { /* until the heap has in store what it keeps */
+        size_t before = heap_used();
+        utter_reading *r;
+        h.n = 0;
+        o.live = round % 2;
+        assert_int_equal(utter_reading_open(&r, model, &v, &o, NULL), UTTER_OK);
+        assert_int_equal(utter_reading_text(r, text, strlen(text), NULL), UTTER_OK);
+        assert_int_equal(utter_reading_finish(r, NULL), UTTER_OK);
+        for (int i = 0; i < round % 3 * 40; i++) {
+            utter_reading_read(r, pcm, 1920, &n, NULL);
+            utter_reading_words(r, &first, &n_words);
+        }
+        if (round % 4 == 0) {
+            utter_reading_cancel(r);
+            read_to_the_end(r);
+        }
+        utter_reading_free(&r);
+        assert_null(r);
+        assert_int_equal(engine_free_lane(&model->engine), 0);
+        assert_true(round < 12 || heap_used() == before);
+    }
+    utter_model_close(&model);
+}
+
 static void a_text_ends_once(void **state)
 {
     (void)state;
@@ -460,6 +532,7 @@ int main(void)
         cmocka_unit_test(what_pieces_did_is_added_up), cmocka_unit_test(a_limit_is_kept_to_the_frame),
         cmocka_unit_test(a_held_reading_makes_nothing),
         cmocka_unit_test(a_reading_that_is_let_go_goes_on), cmocka_unit_test(stars_are_passed_over),
-        cmocka_unit_test(a_text_ends_once)};
+        cmocka_unit_test(a_lane_that_was_let_go_is_used), cmocka_unit_test(a_text_ends_once),
+        cmocka_unit_test(nothing_stays_of_a_reading)};
     return cmocka_run_group_tests_name("parts of a reading", tests, NULL, NULL);
 }
