@@ -109,8 +109,7 @@ static enum cut_end kind_of(const struct scan *s, size_t word, size_t word_end, 
         return CUT_PARAGRAPH;
     }
     enum mark mark = end_mark(s->text + word, &n);
-    bool stop =
-        mark == MARK_SENTENCE && s->text[word + n] == '.' && s->text[word + n + 1] != '.';
+    bool stop = mark == MARK_SENTENCE && s->text[word + n] == '.' && s->text[word + n + 1] != '.';
     if (mark == MARK_SENTENCE_WIDE || (mark == MARK_SENTENCE && !marks_is_lower(code) &&
                                           !(stop && marks_is_short_form(s->text + word, n, code)))) {
         return CUT_SENTENCE;

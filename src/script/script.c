@@ -126,8 +126,8 @@ static size_t paragraph_end(const char *text, size_t from, size_t n)
         if (text[at] == '\n' && at > from && empty) {
             return at + 1;
         }
-        empty = text[at] == '\n' ||
-                (empty && (text[at] == '\r' || text[at] == ' ' || text[at] == '\t'));
+        empty =
+            text[at] == '\n' || (empty && (text[at] == '\r' || text[at] == ' ' || text[at] == '\t'));
     }
     if (n <= LONG_PARAGRAPH) {
         return 0;

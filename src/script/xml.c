@@ -176,7 +176,8 @@ static utter_status take_element(struct xml *xml, struct xml_token *t, utter_err
     return UTTER_OK;
 }
 
-/* Passes over comments, instructions and the beginning of a CDATA section; *passed is made false where there is none. */
+/* Passes over comments, instructions and the beginning of a CDATA section; where there is none, *passed is made
+ * false. */
 static utter_status pass(struct xml *xml, bool *passed, utter_error *error)
 {
     const char *text = xml->text + xml->at;

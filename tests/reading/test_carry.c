@@ -269,8 +269,7 @@ static void each_voice_goes_on_from_itself(void **state)
         assert_int_equal(said->n, 6);
         for (size_t i = 0; i < 6; i++) {
             bool carried = i % 2 == 1 && said->at[i - 1].whole;
-            utter_voice *who =
-                voice_of(i == 2 || i == 3 ? 3 : 0, carried ? &said->at[i - 1] : NULL);
+            utter_voice *who = voice_of(i == 2 || i == 3 ? 3 : 0, carried ? &said->at[i - 1] : NULL);
             v.voice = who;
             struct result *alone = speak(model, &v, said->at[i].text, strlen(said->at[i].text), 1920);
             assert_int_equal(alone->n_frames, said->at[i].n_frames);

@@ -408,7 +408,8 @@ static void what_has_gone_out_is_dropped(void **state)
     static const struct {
         const char *text;
         size_t begin, n;
-    } all[] = {{"A first piece of as many letters as that. And it goes on like this, to here. And on ", 42, 85},
+    } all[] = {{"A first piece of as many letters as that. And it goes on like this, to here. And on ",
+                   42, 85},
         {"A first piece of as many letters as that. And it goes on like this, to here. And on", 0, 42}};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

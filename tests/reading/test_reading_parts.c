@@ -139,9 +139,8 @@ static void a_piece_is_as_long_as_the_talker_is_large(void **state)
 
 static void each_end_has_its_pause(void **state)
 {
-    struct utter_reading r = {.options = {.clause_pause_s = 1,
-                                  .sentence_pause_s = 2,
-                                  .paragraph_pause_s = 3}};
+    struct utter_reading r = {
+        .options = {.clause_pause_s = 1, .sentence_pause_s = 2, .paragraph_pause_s = 3}};
     static const struct {
         enum cut_end end;
         double pause_s;
@@ -229,8 +228,8 @@ static void spans_have_their_voices_and_languages(void **state)
     o.markup = UTTER_MARKUP_TAGS;
     *note = 0;
     hear(&h, model, &v, &o, text);
-    assert_string_equal(note,
-        "the model does not speak \"xx\": the words that the text marks so are left to it");
+    assert_string_equal(
+        note, "the model does not speak \"xx\": the words that the text marks so are left to it");
     assert_int_equal(h.n, sizeof wanted / sizeof *wanted);
     for (size_t i = 0; i < h.n; i++) {
         assert_string_equal(h.at[i].text, wanted[i].words);
@@ -287,8 +286,7 @@ static void what_pieces_did_is_added_up(void **state)
         utter_stream *stream;
         utter_stream_stats one = {.size = sizeof one};
         assert_int_equal(utter_stream_open(&stream, model, &v, NULL), UTTER_OK);
-        assert_int_equal(
-            utter_stream_text(stream, h.at[i].text, strlen(h.at[i].text), NULL), UTTER_OK);
+        assert_int_equal(utter_stream_text(stream, h.at[i].text, strlen(h.at[i].text), NULL), UTTER_OK);
         assert_int_equal(utter_stream_finish(stream, NULL), UTTER_OK);
         while (utter_stream_read(stream, pcm, 500, &n, NULL) == UTTER_OK) {
         }
@@ -461,8 +459,9 @@ static void a_lane_that_was_let_go_is_used(void **state)
 /* Whether it was read to its end, cancelled or given up: text, pieces, voices, sound and words. */
 static void nothing_stays_of_a_reading(void **state)
 {
-    static const char text[] = "[voice:ryan]One boat [volume:50%]left us. Two boats came here.[pause:1s] "
-                               "[lang:german]Drei  davon\nsahen wir. [rate:120%]Vier";
+    static const char text[] =
+        "[voice:ryan]One boat [volume:50%]left us. Two boats came here.[pause:1s] "
+        "[lang:german]Drei  davon\nsahen wir. [rate:120%]Vier";
     (void)state;
     utter_model *model = open_with(MODEL, 1, 2);
     utter_stream_options v = options_of(model, 3, 7);

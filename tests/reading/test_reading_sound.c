@@ -41,8 +41,8 @@ static utter_reading_options reading_options(struct told *t)
     return o;
 }
 
-static utter_reading *open_reading(utter_model *model, const utter_stream_options *v,
-    const utter_reading_options *o, const char *text)
+static utter_reading *open_reading(
+    utter_model *model, const utter_stream_options *v, const utter_reading_options *o, const char *text)
 {
     utter_reading *r;
     utter_error error = {0};

@@ -140,7 +140,8 @@ static void spoken_bytes_know_their_source(void **state)
 /* A text of one piece has all of its white space; of others the last letter is found behind what was folded. */
 static void bytes_around_white_space_know_their_source(void **state)
 {
-    static const char *const texts[] = {" One  two. ", "One.  [rate:2]two  b", "[rate:2]天\n天  b[rate:1]x"};
+    static const char *const texts[] = {
+        " One  two. ", "One.  [rate:2]two  b", "[rate:2]天\n天  b[rate:1]x"};
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct source s = open_tags(100);

@@ -6,12 +6,14 @@
 #include "reading/reading_parts.h"
 #include "tests/fence.h"
 
-static const char *const texts[] = {"One. Two! Three... ", "\"Mr. X?!\" (etc.) b", " \t\r\n\r\n- Item\n\n## x ",
+static const char *const texts[] = {"One. Two! Three... ", "\"Mr. X?!\" (etc.) b",
+    " \t\r\n\r\n- Item\n\n## x ",
     "\xe5\xa4\xa9\xe3\x80\x82\xe3\x80\x8d\xe3\x81\xa8 \xe5\xa4\xa9\xef\xbc\x8c\xe3\x80\x82\xe3\x81\xa8",
     "3\xef\xbc\x8e"
     "5 \xc2\xbb ! \xe2\x80\xa2 \xe2\x80\x94",
-    "\xf0\x9f\x98\x80\xf0\x9d\x90\x80.\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa", "U.S. \xd0\xb3. \xe2\x80\x9c"
-                                                                          "e.g.\xe2\x80\x9d 12. x",
+    "\xf0\x9f\x98\x80\xf0\x9d\x90\x80.\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa",
+    "U.S. \xd0\xb3. \xe2\x80\x9c"
+    "e.g.\xe2\x80\x9d 12. x",
     "\x80\x80\x80\x80\x80 \xff\xc3."};
 
 /* All that is asked of a text, in numbers. */

@@ -159,7 +159,8 @@ static void the_pace_is_a_median(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         double least = all[i].n < 3 ? 0.6 : 0.75, most = all[i].n < 3 ? 2.2 : 1.7;
-        for (int side = 0; side < 4; side++) { /* beside both bounds, in 10,000ths of a frame's length */
+        for (int side = 0; side < 4;
+             side++) { /* beside both bounds, in 10,000ths of a frame's length */
             double part = (side < 2 ? least : most) * (side % 2 ? 1.001 : 0.999);
             set(&s, 1000000);
             s.work.length = (size_t)(80000 / all[i].median / part);

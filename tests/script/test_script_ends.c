@@ -30,8 +30,8 @@ static void spell_beside(const char *language, const char *text, size_t n, struc
         for (int in_front = 0; in_front < 2; in_front++) {
             utter_status status;
             words[in_front].n = 0;
-            bytes[in_front] = spell_at(
-                language, fence(text, n, in_front), n, at, &words[in_front], &status, NULL);
+            bytes[in_front] =
+                spell_at(language, fence(text, n, in_front), n, at, &words[in_front], &status, NULL);
             assert_int_equal(status, UTTER_OK);
         }
         assert_int_equal(bytes[0], bytes[1]);
@@ -165,7 +165,8 @@ static void values_end_with_their_text(void **state)
 
 static void terms_end_with_the_text(void **state)
 {
-    static const char text[] = "New York City, a\xc3\xa9 Sql x\xe5\xa4\xa9\xe5\xa4\xa9 e.g. \xd0\xb4\xd0\xb0";
+    static const char text[] =
+        "New York City, a\xc3\xa9 Sql x\xe5\xa4\xa9\xe5\xa4\xa9 e.g. \xd0\xb4\xd0\xb0";
     struct lexicon *l;
     (void)state;
     assert_int_equal(lexicon_read(&l,
@@ -179,8 +180,7 @@ static void terms_end_with_the_text(void **state)
         for (size_t at = 0; at < n; at += fence_step(text, at)) {
             size_t bytes = 0, again = 0;
             const char *found = lexicon_find(l, "en", NULL, fence(text, n, true), n, at, &bytes);
-            assert_ptr_equal(
-                lexicon_find(l, "en", NULL, fence(text, n, false), n, at, &again), found);
+            assert_ptr_equal(lexicon_find(l, "en", NULL, fence(text, n, false), n, at, &again), found);
             assert_true(!found || (bytes == again && at + bytes <= n));
             n_found += found != NULL;
         }
@@ -218,7 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_end_with_their_text),
         cmocka_unit_test(markup_ends_with_its_text),
         cmocka_unit_test(what_is_said_as_ends_with_its_text),
-        cmocka_unit_test(values_end_with_their_text),
-        cmocka_unit_test(terms_end_with_the_text), cmocka_unit_test(letters_end_with_the_text)};
+        cmocka_unit_test(values_end_with_their_text), cmocka_unit_test(terms_end_with_the_text),
+        cmocka_unit_test(letters_end_with_the_text)};
     return cmocka_run_group_tests_name("ends of texts", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a text falls apart into spans as it comes: when one is ready, where a long one ends, and what is kept meanwhile. */
+ * How a text falls apart into spans as it comes: when one is ready, where a long one ends, and what is kept
+ * meanwhile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,10 @@ static void the_kind_of_markup_takes_eight_bytes(void **state)
         const char *text;
         bool enough;
     } all[] = {{"abcde\n\n", false}, {"abcdef\n\n", true}, {" \n\tabcde\n\n", false},
-        {" \r\nabcdef\n\n", true}, {"\xef\xbb\xbf"
-                                    "abcde\n\n",
-                                       false},
+        {" \r\nabcdef\n\n", true},
+        {"\xef\xbb\xbf"
+         "abcde\n\n",
+            false},
         {"\xef\xbb\xbf"
          "abcdef\n\n",
             true}};

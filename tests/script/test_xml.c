@@ -26,8 +26,8 @@ static const char *tokens_of(const char *text)
         assert_true(t.at >= behind && t.at + t.bytes <= xml.n);
         behind = t.at + t.bytes;
         n += (size_t)snprintf(all + n, sizeof all - n, "%s %zu+%zu", kinds[t.kind], t.at, t.bytes);
-        n += (size_t)snprintf(all + n, sizeof all - n, " %.*s%s", (int)t.n, t.n ? t.text : "",
-            t.empty ? "/" : "");
+        n += (size_t)snprintf(
+            all + n, sizeof all - n, " %.*s%s", (int)t.n, t.n ? t.text : "", t.empty ? "/" : "");
         if (t.kind == XML_CHARACTER) {
             n += (size_t)snprintf(all + n, sizeof all - n, "U+%04X", t.code);
         }
@@ -35,8 +35,7 @@ static const char *tokens_of(const char *text)
             char value[64];
             size_t length = xml_value(&a, value, sizeof value);
             assert_int_equal(strlen(value), length);
-            n += (size_t)snprintf(
-                all + n, sizeof all - n, " %.*s=[%s]", (int)a.name_n, a.name, value);
+            n += (size_t)snprintf(all + n, sizeof all - n, " %.*s=[%s]", (int)a.name_n, a.name, value);
         }
         n += (size_t)snprintf(all + n, sizeof all - n, "|");
     } while (t.kind != XML_END);
@@ -47,8 +46,8 @@ static void tokens_know_their_places(void **state)
 {
     static const struct {
         const char *text, *tokens;
-    } all[] = {{"", "end 0+0 |"}, {"a", "text 0+1 a|end 1+0 |"},
-        {"<a/>", "open 0+4 a/|end 4+0 |"}, {"<a></a >", "open 0+3 a|close 3+5 a|end 8+0 |"},
+    } all[] = {{"", "end 0+0 |"}, {"a", "text 0+1 a|end 1+0 |"}, {"<a/>", "open 0+4 a/|end 4+0 |"},
+        {"<a></a >", "open 0+3 a|close 3+5 a|end 8+0 |"},
         {"x<a b='c'>y</a>z",
             "text 0+1 x|open 1+9 a b=[c]|text 10+1 y|close 11+4 a|text 15+1 z|end 16+0 |"},
         {"<a b=\"c\" d='e'/>", "open 0+16 a/ b=[c] d=[e]|end 16+0 |"},

@@ -352,9 +352,7 @@ static void say_time(const struct spot *s, const struct clock *c)
         }
     }
     if (c->has_second) {
-        phrase_say(s->w, s->tongue == ES                        ? "y"
-                         : s->tongue == IT || s->tongue == PT ? "e"
-                                                              : "");
+        phrase_say(s->w, s->tongue == ES ? "y" : s->tongue == IT || s->tongue == PT ? "e" : "");
         say_counted_noun(s, c->second, seconds[s->tongue]);
     }
 }
