@@ -506,8 +506,6 @@ static void every_allocation_may_fail(void **state)
     utter_reading_options o = reading_options();
     o.retries = 0;
     o.piece_length = 100;
-    voice.language = "english";
-    voice.instruct = "Softly.";
     struct heard whole = hear(model, &voice, &o, LONG, sizeof LONG, 4000);
     o.piece = NULL;
     SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)

@@ -194,6 +194,31 @@ static void strings_of_the_voice_are_kept(void **state)
     utter_model_close(&model);
 }
 
+/* Without memory for one of them there is no reading. */
+static void memory_for_strings_may_run_out(void **state)
+{
+    (void)state;
+    utter_model *model = open_with(MODEL, 1, 1);
+    utter_stream_options v = options_of(model, 4, 7);
+    v.language = "german";
+    v.instruct = "Speak slowly.";
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        utter_reading *r;
+        utter_error error = {0};
+        utter_status status = utter_reading_open(&r, model, &v, NULL, &error);
+        assert_true(status == UTTER_OK || (support_failed() && status == UTTER_E_MEMORY && !r));
+        assert_int_equal(error.code, status);
+        assert_true(
+            !r || (strcmp(r->voice.language, v.language) == 0 && r->voice.language == r->language));
+        assert_true(
+            !r || (strcmp(r->voice.instruct, v.instruct) == 0 && r->voice.instruct == r->instruct));
+        utter_reading_free(&r);
+        assert_int_equal(engine_free_lane(&model->engine), 0);
+    }
+    utter_model_close(&model);
+}
+
 static void on_note(void *user, const char *line)
 {
     snprintf(user, 200, "%s", line);
@@ -480,7 +505,7 @@ static void nothing_stays_of_a_reading(void **state)
     o.lanes = 2;
     memset(stays, true, sizeof stays);
     /* At first the heap takes in store what it keeps of freed blocks. What stays does so in each round of its kind. */
-    for (int round = 0; round < 5 * KINDS; round++) {
+    for (int round = 0; round < 4 * KINDS; round++) {
         size_t before = heap_used();
         utter_reading *r;
         h.n = 0;
@@ -534,6 +559,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(lanes_are_as_many_as_can_be_used),
         cmocka_unit_test(a_piece_is_as_long_as_the_talker_is_large),
         cmocka_unit_test(each_end_has_its_pause), cmocka_unit_test(strings_of_the_voice_are_kept),
+        cmocka_unit_test(memory_for_strings_may_run_out),
         cmocka_unit_test(spans_have_their_voices_and_languages),
         cmocka_unit_test(what_pieces_did_is_added_up), cmocka_unit_test(a_limit_is_kept_to_the_frame),
         cmocka_unit_test(a_held_reading_makes_nothing),
