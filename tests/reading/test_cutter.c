@@ -135,6 +135,7 @@ static const struct {
     {20, "aaaa bbbb cccc dddd eeee ffff. Gggg hhhh iiii jjjj",
         "aaaa bbbb cccc 15 word|dddd eeee ffff. 16 sentence|Gggg hhhh iiii jjjj 19 paragraph|"},
     {10, "aaaa bbbbb\n\ncc", "aaaa bbbbb 11 paragraph|cc 2 paragraph|"},
+    {10, "aaaa bbbbbb\n\ncc", "aaaa 5 word|bbbbbb 7 paragraph|cc 2 paragraph|"},
     {20, "aaaa bbbb ccccccccc ddddddddd", "aaaa bbbb ccccccccc 20 word|ddddddddd 9 paragraph|"},
 };
 
@@ -178,6 +179,13 @@ static void lines_end_by_their_length(void **state)
             assert_int_equal(
                 cut_sentence(text, n, true), all[i].cut ? (size_t)(line - text) + all[i].cut : n);
         }
+    }
+    static const char *const items[] = {"\xe2\x80\xa2", "- ", "\xe2\x80\x94"};
+    for (size_t i = 0; i < 3; i++) { /* also where nothing stands behind an item's sign */
+        char text[128] = "";
+        letters(text, 'x', 50);
+        strcat(strcat(text, "\n"), items[i]);
+        assert_int_equal(cut_sentence(text, strlen(text), true), 51);
     }
     for (size_t length = 35; length < 37; length++) { /* also behind a line of East Asia */
         char text[128] = "天，\n";

@@ -238,6 +238,38 @@ static void ended_words_are_in_front(void **state)
     heard_fini(&h);
 }
 
+/* What was given is dropped in front of a piece that ended meanwhile. */
+static void words_that_were_given_make_room(void **state)
+{
+    struct scene s;
+    struct heard h = {0};
+    uint64_t first;
+    size_t n;
+    (void)state;
+    for (int piece = 0; piece < 5; piece++) {
+        set(&s, piece % 2 ? "a" : "a b c");
+        add_words(&s);
+        s.work.shift = 1000 * piece;
+        assert_int_equal(heard_piece(&h, &s.work, NULL), UTTER_OK);
+        const utter_word *words = heard_words(&h, NULL, &first, &n);
+        assert_int_equal(first, piece / 2 * 4 + piece % 2 * 3);
+        assert_int_equal(n, s.words.n_told);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(words[i].start, 1000 * piece + 100 * (int)i);
+        }
+    }
+    heard_fini(&h);
+    set(&s, "a"); /* behind one word alone no other begins before it, either */
+    add_words(&s);
+    s.work.shift = 500;
+    assert_int_equal(heard_piece(&h, &s.work, NULL), UTTER_OK);
+    s.work.shift = 100;
+    const utter_word *words = heard_words(&h, &s.work, &first, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(words[1].start, 500);
+    heard_fini(&h);
+}
+
 /* A piece without words, without a stream, or of which nothing was heard, gives none. */
 static void what_is_not_heard_has_no_words(void **state)
 {
@@ -292,7 +324,8 @@ int main(void)
         cmocka_unit_test(words_of_markup_stand_where_they_come_from),
         cmocka_unit_test(words_are_heard_in_their_order),
         cmocka_unit_test(words_are_given_until_they_are_final),
-        cmocka_unit_test(ended_words_are_in_front), cmocka_unit_test(what_is_not_heard_has_no_words),
+        cmocka_unit_test(ended_words_are_in_front), cmocka_unit_test(words_that_were_given_make_room),
+        cmocka_unit_test(what_is_not_heard_has_no_words),
         cmocka_unit_test(words_without_memory_are_told)};
     return cmocka_run_group_tests_name("words that are heard", tests, NULL, NULL);
 }
