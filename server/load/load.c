@@ -306,8 +306,6 @@ static void on_arrival(evutil_socket_t socket, short what, void *user)
         wait = max(wait, 0);
         struct timeval t = {(time_t)wait, (suseconds_t)((wait - floor(wait)) * 1e6)};
         event_add(l->next, &t);
-    } else if (l->failed || TAILQ_EMPTY(&l->listeners)) {
-        event_base_loopbreak(l->base);
     }
 }
 

@@ -30,11 +30,10 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nearest rank. */
+/* Nearest rank; of a share above 0 and below 1. */
 static double percentile(const double *sorted, int n, double share)
 {
-    int i = (int)(share * n + 0.999999) - 1;
-    return n ? sorted[i < 0 ? 0 : i >= n ? n - 1 : i] : 0;
+    return n ? sorted[(int)(share * n + 0.999999) - 1] : 0;
 }
 
 struct sums {
