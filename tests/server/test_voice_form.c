@@ -35,7 +35,7 @@ static const char *answer_to(const char *method, const char *path)
         "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: %zu\r\n\r\n",
         method, path, n_form);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
     assert_non_null(conn_new(&posed, &route_service, pair[0], &from));
     assert_int_equal(send(pair[1], head, strlen(head), 0), strlen(head));
     assert_int_equal(send(pair[1], form, n_form, 0), n_form);
