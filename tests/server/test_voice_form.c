@@ -65,51 +65,52 @@ static const char *answer_to_form(const struct form_field *fields)
     return answer_to("POST", "/v1/audio/voices");
 }
 
-/* Nothing of the others is needed. */
+static char text[MOST_TEXT + 2]; /* of letters */
+
+static const struct {
+    struct form_field fields[7];
+    const char *status, *words;
+} rows[] = {
+    {{{"name", "Ann", 0}, {"ref_text", "hello", 0}, {"speaker_description", "low", 0},
+         {"consent", "yes, she says", 0}, {"overwrite", "true", 0}, {"audio_sample", "good", 0}},
+        "200", "\"speaker_description\":\"low\",\"consent\":\"yes, she says\",\"success\":true"},
+    {{{"name", "Ann", 0}, {"audio_sample", "good", 0}}, "409",
+        "there is a voice 'Ann' (send overwrite=true to replace it)"},
+    {{{"name", "Ann", 0}, {"overwrite", "no", 0}, {"audio_sample", "good", 0}}, "409",
+        "there is a voice"},
+    {{{"name", "Ann", 0}, {"overwrite", "", 0}, {"audio_sample", "good", 0}}, "409",
+        "there is a voice"},
+    {{{"name", "Ann", 0}, {"overwrite", "1", 0}, {"audio_sample", "good", 0}}, "200",
+        "\"ref_text\":null,\"success\":true"},
+    {{{"name", "Ann", 0}, {"overwrite", "Yes", 0}, {"consent", "", 0}, {"audio_sample", "good", 0}},
+        "200", "\"ref_text\":null,\"success\":true"},
+    {{{"name", "Ann", 0}, {"overwrite", "TRUE", 0}, {"consent", text, MOST_TEXT},
+         {"audio_sample", "good", 0}},
+        "200", "\"consent\":\"aaa"},
+    {{{"name", "Ann", 0}, {"overwrite", "true", 0}, {"consent", text, MOST_TEXT + 1},
+         {"audio_sample", "good", 0}},
+        "400",
+        "\"\\\"consent\\\" must be at most 4096 "
+        "bytes\",\"type\":\"invalid_request_error\",\"param\":"
+        "\"consent\""},
+    {{{"name", "Ann", 0}, {"ref_text", "a\377", 0}, {"audio_sample", "good", 0}}, "400",
+        "\"\\\"ref_text\\\" must be UTF-8 without a "
+        "NUL\",\"type\":\"invalid_request_error\",\"param\":"
+        "\"ref_text\""},
+    {{{"name", "Ann", 0}, {"speaker_description", "a\0b", 3}, {"audio_sample", "good", 0}}, "400",
+        "\"\\\"speaker_description\\\" must be UTF-8 without a NUL\""},
+    {{{"name", "Ann", 0}, {"overwrite", "true", 0}}, "400",
+        "\"\\\"audio_sample\\\" is missing\",\"type\":\"invalid_request_error\",\"param\":\"audio_"
+        "sample\""},
+    {{{"name", "Ann", 0}, {"overwrite", "true", 0}, {"audio_sample", "bad", 0}}, "400",
+        "bad is no sound"},
+    {{{"audio_sample", "good", 0}}, "400", "\"param\":\"name\""},
+    {{{"name", "", 0}, {"audio_sample", "good", 0}}, "400", "\"param\":\"name\""},
+    {{{NULL, NULL, 0}}, "400", "\"param\":"},
+};
+
 static void fields_of_a_form_make_a_voice(void **state)
 {
-    static char text[MOST_TEXT + 2];
-    const struct {
-        struct form_field fields[7];
-        const char *status, *words;
-    } rows[] = {
-        {{{"name", "Ann", 0}, {"ref_text", "hello", 0}, {"speaker_description", "low", 0},
-             {"consent", "yes, she says", 0}, {"overwrite", "true", 0}, {"audio_sample", "good", 0}},
-            "200", "\"speaker_description\":\"low\",\"consent\":\"yes, she says\",\"success\":true"},
-        {{{"name", "Ann", 0}, {"audio_sample", "good", 0}}, "409",
-            "there is a voice 'Ann' (send overwrite=true to replace it)"},
-        {{{"name", "Ann", 0}, {"overwrite", "no", 0}, {"audio_sample", "good", 0}}, "409",
-            "there is a voice"},
-        {{{"name", "Ann", 0}, {"overwrite", "", 0}, {"audio_sample", "good", 0}}, "409",
-            "there is a voice"},
-        {{{"name", "Ann", 0}, {"overwrite", "1", 0}, {"audio_sample", "good", 0}}, "200",
-            "\"ref_text\":null,\"success\":true"},
-        {{{"name", "Ann", 0}, {"overwrite", "Yes", 0}, {"consent", "", 0}, {"audio_sample", "good", 0}},
-            "200", "\"ref_text\":null,\"success\":true"},
-        {{{"name", "Ann", 0}, {"overwrite", "TRUE", 0}, {"consent", text, MOST_TEXT},
-             {"audio_sample", "good", 0}},
-            "200", "\"consent\":\"aaa"},
-        {{{"name", "Ann", 0}, {"overwrite", "true", 0}, {"consent", text, MOST_TEXT + 1},
-             {"audio_sample", "good", 0}},
-            "400",
-            "\"\\\"consent\\\" must be at most 4096 "
-            "bytes\",\"type\":\"invalid_request_error\",\"param\":"
-            "\"consent\""},
-        {{{"name", "Ann", 0}, {"ref_text", "a\377", 0}, {"audio_sample", "good", 0}}, "400",
-            "\"\\\"ref_text\\\" must be UTF-8 without a "
-            "NUL\",\"type\":\"invalid_request_error\",\"param\":"
-            "\"ref_text\""},
-        {{{"name", "Ann", 0}, {"speaker_description", "a\0b", 3}, {"audio_sample", "good", 0}}, "400",
-            "\"\\\"speaker_description\\\" must be UTF-8 without a NUL\""},
-        {{{"name", "Ann", 0}, {"overwrite", "true", 0}}, "400",
-            "\"\\\"audio_sample\\\" is missing\",\"type\":\"invalid_request_error\",\"param\":\"audio_"
-            "sample\""},
-        {{{"name", "Ann", 0}, {"overwrite", "true", 0}, {"audio_sample", "bad", 0}}, "400",
-            "bad is no sound"},
-        {{{"audio_sample", "good", 0}}, "400", "\"param\":\"name\""},
-        {{{"name", "", 0}, {"audio_sample", "good", 0}}, "400", "\"param\":\"name\""},
-        {{{NULL, NULL, 0}}, "400", "\"param\":"},
-    };
     char folder[] = P_tmpdir "/utter-form-XXXXXX";
     (void)state;
     memset(text, 'a', MOST_TEXT + 1);
