@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads beside the loop: each job is done once, by a thread, and is told of in the loop; nothing is left of those that
- * could not begin, nor of those that have ended. */
+ * Threads beside the loop: each job is done once, by a thread, and is told of in the loop; nothing is left of those
+ * that could not begin, nor of those that have ended. */
 #include "tests/support.h"
 
 #include <dirent.h>

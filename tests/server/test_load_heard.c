@@ -5,7 +5,6 @@
 #include "tests/support.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "server/load/load.h"
+#include "server/protocol/refusal.h"
 
 enum { RATE = 24000, LONG_S = 30, BEGIN_S = 1000 };
 

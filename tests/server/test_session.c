@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sessions at their bounds: how much text may wait, what is no text, who is idle, what becomes of one in a drain, and of
- * what waits when a speech cannot be had or is lost. */
+ * Sessions at their bounds: how much text may wait, what is no text, who is idle, what becomes of one in a drain, and
+ * of what waits when a speech cannot be had or is lost. */
 #include "tests/server/posed_front.h"
 
 enum { LONG_S = 20, MOST = 1 << 18, KIB_128 = 128 << 10, PART_BYTES = 384 };
@@ -204,6 +204,24 @@ static void what_is_no_text_is_refused(void **state)
     posed_end();
 }
 
+/* With its own code, where it gives one. */
+static void who_says_goodbye_is_answered(void **state)
+{
+    (void)state;
+    posed_begin();
+    come(CONFIG);
+    say_bytes(8, "\x0B\xB9too late", 10);
+    hear("close");
+    assert_string_equal(told, "close 3001 \n");
+    go();
+    come(CONFIG);
+    say_bytes(8, "", 0);
+    hear("close");
+    assert_string_equal(told, "close 1000 \n");
+    go();
+    posed_end();
+}
+
 /* ---- Who is idle ---- */
 
 static void its_time_has_passed(void)
@@ -375,6 +393,7 @@ int main(int n, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_has_a_length),
         cmocka_unit_test(what_is_no_text_is_refused),
+        cmocka_unit_test(who_says_goodbye_is_answered),
         cmocka_unit_test(who_says_nothing_is_idle),
         cmocka_unit_test(who_listens_is_not_idle),
         cmocka_unit_test(what_is_said_in_a_drain_is_heard),
