@@ -541,9 +541,25 @@ static void a_drain_leaves_those_who_are_about_to_ask(void **state)
     close(answered.socket), close(later.socket), close(newcomer.socket);
 }
 
+/* Behind a request that is still being answered: the beginning of the next one, then the rest of it. */
+static void what_was_sent_ahead_is_read(void **state)
+{
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1");
+    SAY(&c, "GET /answer HTTP/1.1\r\nHost: a\r\n\r\nGET /next"), turn();
+    assert_true(c.conn->state == CONN_ANSWER && strcmp(c.conn->head.path, "/answer") == 0);
+    conn_answer(c.conn, 200, NULL, "1", 1), turn();
+    assert_true(c.conn->state == CONN_HEAD && c.conn->reading);
+    SAY(&c, " HTTP/1.1\r\nHost: a\r\n\r\n"), turn();
+    assert_true(c.conn->state == CONN_ANSWER && strcmp(c.conn->head.path, "/next") == 0);
+    end_with(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_sent_ahead_is_read),
         cmocka_unit_test(each_status_has_its_words),
         cmocka_unit_test(a_head_alone_has_no_body),
         cmocka_unit_test(a_refusal_says_what_to_do),

@@ -139,10 +139,30 @@ static void who_comes_is_let_in(void **state)
     event_base_free(base);
 }
 
+/* Memory lacks: the socket, which listened already, is closed. */
+static void what_cannot_be_opened_leaves_nothing(void **state)
+{
+    (void)state;
+    base = event_base_new();
+    const int n_files = support_count_files("/proc/self/fd");
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct addrinfo at = {.ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct port *p = port_open(base, &at, let_in, NULL);
+        assert_int_equal(p == NULL, support_failed());
+        assert_true(p || errno == ENOMEM);
+        port_close(p);
+        assert_int_equal(support_count_files("/proc/self/fd"), n_files);
+    }
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_comes_is_let_in),
+        cmocka_unit_test(what_cannot_be_opened_leaves_nothing),
         cmocka_unit_test(newcomers_alone_are_shut_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

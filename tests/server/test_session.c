@@ -174,17 +174,19 @@ static void text_has_a_length(void **state)
     posed_begin();
     come(CONFIG);
     say_blanks(KIB_128 + 1);
-    expect_error("\"\\\"text\\\" must be at most 128 KiB in one message\"");
+    expect_error("\"message\":\"\\\"text\\\" must be at most 128 KiB in one message\"");
     for (int i = 0; i < 7; i++) {
         say_blanks(KIB_128);
     }
     say_blanks(KIB_128 - PART_BYTES + 1);
-    expect_error("\"more than 1 MiB of text waits in this session\"");
+    expect_error("\"message\":\"more than 1 MiB of text waits in this session\",\"type\":"
+                 "\"invalid_request_error\",\"param\":\"text\"");
     say_blanks(KIB_128 - PART_BYTES);
     say("{\"type\":7}");
     expect_error("\"\\\"type\\\" must be session.config");
     say_blanks(1);
-    expect_error("\"more than 1 MiB of text waits in this session\"");
+    expect_error("\"message\":\"more than 1 MiB of text waits in this session\",\"type\":"
+                 "\"invalid_request_error\",\"param\":\"text\"");
     say(DONE);
     hear("\"type\":\"session.done\",\"utterance_index\":0,\"total_sentences\":0}\n");
     assert_true(session()->owner_bytes < PART_BYTES);
@@ -353,6 +355,27 @@ static void what_is_refused_is_over(void **state)
     posed_end();
 }
 
+/* In milliseconds, and in their order: it waited for a lane, its first sound came, all of it. */
+static void times_are_told(void **state)
+{
+    double queue_ms = -1, first_ms = -1, total_ms = -1;
+    (void)state;
+    posed_begin();
+    come(CONFIG);
+    const double began = clock_seconds();
+    say(TEXT("Hi")), say(DONE);
+    hear("session.done");
+    const double most_ms = 1e3 * (clock_seconds() - began);
+    const char *at = strstr(told, "\"queue_ms\":");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"queue_ms\":%lf,\"first_ms\":%lf,\"total_ms\":%lf}", &queue_ms,
+                         &first_ms, &total_ms),
+        3);
+    assert_true(0 <= queue_ms && queue_ms <= first_ms && first_ms <= total_ms && total_ms <= most_ms);
+    go();
+    posed_end();
+}
+
 /* A worker that ends takes the sound with it that it had not made. */
 static void what_is_lost_is_told(void **state)
 {
@@ -399,6 +422,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(what_is_said_in_a_drain_is_heard),
         cmocka_unit_test(who_says_nothing_in_a_drain_goes),
         cmocka_unit_test(what_is_refused_is_over),
+        cmocka_unit_test(times_are_told),
         cmocka_unit_test(what_is_lost_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
