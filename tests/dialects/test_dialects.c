@@ -72,6 +72,25 @@ static void tell(void *user, const char *letter, size_t bytes, double start_s, d
     t->ends[t->n++] = end_s;
 }
 
+/* More parts of a letter than one has are a letter of their own. */
+static void what_is_no_letter_is_told_in_parts(void **state)
+{
+    static const char text[] = "\xF0\x80\x80\x80\x80"
+                               "a";
+    static const struct speech_word words[] = {
+        {2, 5, 0, 1, 1, true, false}, {5, 1, 2, 3, 1, true, false}};
+    struct told t = {.n = 0};
+    struct spoken s = {0};
+    (void)state;
+    spoken_words(&s, text, 6, words, 2, false, tell, &t); /* the first one ends beyond the text */
+    assert_int_equal(t.n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs(t.starts[i] - i) < 1e-9 && fabs(t.ends[i] - i - 1) < 1e-9);
+    }
+    spoken_rest(&s, text, 6, 4, tell, &t);
+    assert_true(t.n == 4 && fabs(t.starts[3] - 4) < 1e-9 && fabs(s.letter_s - 4) < 1e-9);
+}
+
 static void letters_have_times(void **state)
 {
     static const char text[] = "One t\xC3\xBCr.";
@@ -235,6 +254,12 @@ static void maps_are_read_from_a_file(void **state)
     assert_string_equal(read_map(&s, "{\"elevenlabs\":{\"x\":\"of elevenlabs\",\"miles\":\"somebody\","
                                      "\"*\":\"the rest\"},\"*\":{\"x\":\"of all\"}}"),
         "");
+    json_t *before = json_incref(s.voice_map);
+    assert_string_equal(read_map(&s, "{\"elevenlabs\":{\"x\":\"of elevenlabs\",\"miles\":\"somebody\","
+                                     "\"*\":\"the rest\"},\"*\":{\"x\":\"of all\"}}"),
+        "");
+    assert_int_equal(before->refcount, 1); /* the one before is given back */
+    json_decref(before);
     for (int again = 0; again < 2; again++) { /* a file that is wrong leaves the map as it was */
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             assert_string_equal(voice_map_find(&s, cases[i].dialect, cases[i].name), cases[i].means);
@@ -244,8 +269,11 @@ static void maps_are_read_from_a_file(void **state)
         }
         assert_non_null(strstr(read_map(&s, "{"), path));
     }
+    json_t *last = json_incref(s.voice_map);
     voice_map_free(&s);
     assert_null(s.voice_map);
+    assert_int_equal(last->refcount, 1);
+    json_decref(last);
     assert_string_equal(voice_map_find(&s, "elevenlabs", "x"), "x");
     unlink(path);
 }
@@ -371,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(markup_is_taken_out),
+        cmocka_unit_test(what_is_no_letter_is_told_in_parts),
         cmocka_unit_test(letters_have_times),
         cmocka_unit_test(messages_of_letters_add_up),
         cmocka_unit_test(words_are_put_together),

@@ -138,9 +138,9 @@ static void calls_are_to_be_done(void **state)
         const char *arguments;
         bool good;
     } cases[] = {{"{}", true}, {"{\"text\":null}", true}, {"{\"text\":\" \\t\\r\\n\"}", true},
-        {"{\"text\":1}", false}, {"{\"text\":\"a\",\"voice\":1}", false},
-        {"{\"text\":\"a\",\"language\":1}", false}, {"{\"text\":\"a\",\"instructions\":[]}", false},
-        {"{\"text\":\"a\",\"file\":true}", false}};
+        {"{\"text\":\"\\n \\t \"}", true}, {"{\"text\":1}", false},
+        {"{\"text\":\"a\",\"voice\":1}", false}, {"{\"text\":\"a\",\"language\":1}", false},
+        {"{\"text\":\"a\",\"instructions\":[]}", false}, {"{\"text\":\"a\",\"file\":true}", false}};
     struct mcp_request r;
     (void)state;
     assert_int_equal(take(&r, "{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"speak\","

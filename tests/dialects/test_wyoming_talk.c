@@ -90,14 +90,19 @@ void speech_hold(struct speech *p, bool held)
     }
 }
 
-static void end_speech(bool good)
+static void end_speech_as(int status)
 {
-    struct speech_end e = {.good = good};
+    struct speech_end e = {.good = status == 200};
     struct speech *ends = speech;
-    refuse(&e.refusal, 404, NULL, "why");
+    refuse(&e.refusal, status, NULL, "why");
     speech = NULL;
     ends->sink->end(ends->user, &e);
     test_free(ends);
+}
+
+static void end_speech(bool good)
+{
+    end_speech_as(good ? 200 : 404);
 }
 
 /* ---- The client ---- */
@@ -292,9 +297,13 @@ static void a_text_has_its_length(void **state)
 static void what_fails_ends_the_connection(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         begin();
-        if (i == 0) { /* its speech */
+        if (i == 4) {
+            say(EVENT("synthesize", "{\"text\":\"a\"}"));
+            end_speech_as(500);
+            assert_non_null(strstr(told("end"), "{\"text\":\"why\",\"code\":\"server_error\"}"));
+        } else if (i == 0) { /* its speech */
             say(EVENT("synthesize", "{\"text\":\"a\"}"));
             end_speech(false);
             assert_non_null(
@@ -314,7 +323,7 @@ static void what_fails_ends_the_connection(void **state)
             assert_non_null(strstr(told("end"), "one synthesis at a time on a connection"));
             assert_null(speech);
         }
-        assert_int_equal(server.metrics.rejected[METRICS_INVALID], i != 1);
+        assert_int_equal(server.metrics.rejected[METRICS_INVALID], i != 1 && i != 4);
         expect_clients(1); /* it takes what still comes, for a moment */
         wait_for(LINGER_S - 0.125);
         expect_clients(1);

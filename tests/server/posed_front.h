@@ -86,13 +86,13 @@ static inline void posed_words(struct wire_out *out, uint32_t id, const char *te
             .start = at * POSED_FRAME,
             .end = (at + bytes) * POSED_FRAME,
             .certainty = 0.5F,
-            .final = true};
+            .final = !strstr(text, "draft")};
     }
     wire_put_words(out, id, 0, words, n, strstr(text, "about") != NULL);
 }
 
 /* All of a text is there. "wait": it is never through; "fail": it fails, and says how it was opened; "none": it has no
- * sound; "about": its words are about where they are; "cut": it ends as it is too long, and one piece is not whole. */
+ * sound; "about": its words are about where they are, "draft": they may still change; "cut": it ends as it is too long, and one piece is not whole. */
 static inline void posed_text(struct wire_out *out, struct posed_speech *p)
 {
     static float pcm[POSED_FRAME];
