@@ -4,8 +4,6 @@
 #include "tests/server/happened.h"
 #include "tests/server/posed_clock.h"
 
-#include <event2/event.h>
-
 #include "base/memory.h"
 #include "server/dialects/talk.h"
 

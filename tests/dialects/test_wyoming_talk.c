@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A client of Wyoming that has a text spoken: which text goes into its speech, what it is told, and how long it may stay
- * while it speaks. The speeches and the clock are the test's own, also libevent's clock. */
+ * A client of Wyoming that has a text spoken: which text goes into its speech, what it is told, and how long it may
+ * stay while it speaks. The speeches and the clock are the test's own, also libevent's clock. */
 #include "tests/server/happened.h"
 #include "tests/server/posed_clock.h"
 

@@ -92,7 +92,8 @@ static inline void posed_words(struct wire_out *out, uint32_t id, const char *te
 }
 
 /* All of a text is there. "wait": it is never through; "fail": it fails, and says how it was opened; "none": it has no
- * sound; "about": its words are about where they are, "draft": they may still change; "cut": it ends as it is too long, and one piece is not whole. */
+ * sound; "about": its words are about where they are; "draft": they may still change; "cut": it ends as it is too long,
+ * and one piece is not whole. */
 static inline void posed_text(struct wire_out *out, struct posed_speech *p)
 {
     static float pcm[POSED_FRAME];

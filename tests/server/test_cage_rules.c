@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a cage asks the kernel for, whichever kernel that is: the calls that make one are the test's own (--wrap), and note
- * what they are given. The filter of calls is run as the kernel would run it. */
+ * What a cage asks the kernel for, whichever kernel that is: the calls that make one are the test's own (--wrap), and
+ * note what they are given. The filter of calls is run as the kernel would run it. */
 #include "tests/support.h"
 
 #include <dirent.h>

@@ -228,7 +228,7 @@ static void a_frame_or_a_prompt_goes_first(void **state)
     EXPECT_CHOSEN("2", 0, &c, frame(0.25), prompt(0.125, 9), none);
 }
 
-/* The shorter prompt goes first, or the older one when it has waited for a tenth of a second: but in each fourth step. */
+/* The shorter prompt goes first, or the older one that has waited for a tenth of a second: but in each fourth step. */
 static void who_has_waited_goes_before_who_is_short(void **state)
 {
     struct schedule_clock c = line(0.02, 0.02);

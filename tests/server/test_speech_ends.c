@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a speech ends: what who asked is told and what is counted of it, at which times, and what its worker is told then.
+ * How a speech ends: what who asked is told and what is counted of it, at which times, and what its worker is told.
  */
 #include "tests/server/posed_speech.h"
 
