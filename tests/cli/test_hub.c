@@ -8,10 +8,22 @@
 static void a_repository_is_pulled_once(void **state)
 {
     (void)state;
+    mode_t mask = umask(0);
     assert_int_equal(pull(), UTTER_OK);
+    umask(mask);
     assert_whole();
     assert_true(told.all == ALL_BYTES && told.done <= ALL_BYTES);
     assert_string_equal(told.file, "merges.txt");
+    /* For everybody to read, as far as the user lets them. */
+    static const char *const folders[] = {
+        "blobs", "refs", "snapshots/" COMMIT "/speech_tokenizer/deep"};
+    struct stat about;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        assert_int_equal(stat(of_cache(folders[i]), &about), 0);
+        assert_int_equal(about.st_mode & 07777, 0755);
+    }
+    assert_int_equal(stat(of_blob(MODEL, ""), &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0644);
     assert_int_equal(hub.n_asked, 2 + N_FILES);
     assert_int_equal(seconds_slept, 0);
     /* The second time the lists alone are asked for. */

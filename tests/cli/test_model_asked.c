@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From settings to a model and to what a stream of it is asked for; and what utter info tells of a posed model, line by
- * line, and utter verify of posed checks. */
+ * line, and what utter verify and align-heads tell of posed checks and heads. */
 #include "cli/model/checkpoint.h"
 
+#include "base/memory.h"
 #include "cli/defaults.h"
 #include "tests/cli/typed.h"
 
@@ -319,6 +320,80 @@ static void what_is_not_known_has_no_line(void **state)
     free(printed);
 }
 
+/* ---- utter align-heads ---- */
+
+static struct {
+    utter_head heads[9];
+    size_t n;
+    char texts[512], path[PATH_MAX];
+    int max_frames;
+} aligned;
+
+utter_status __wrap_utter_model_align_heads(utter_model *model, const utter_stream_options *options,
+    const char *const *texts, size_t n, const char *path, utter_head **heads, size_t *n_heads,
+    utter_error *error);
+
+utter_status __wrap_utter_model_align_heads(utter_model *model, const utter_stream_options *options,
+    const char *const *texts, size_t n, const char *path, utter_head **heads, size_t *n_heads,
+    utter_error *error)
+{
+    assert_true(model && error);
+    aligned.texts[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = strlen(aligned.texts);
+        snprintf(aligned.texts + at, sizeof aligned.texts - at, "%.20s|", texts[i]);
+    }
+    snprintf(aligned.path, sizeof aligned.path, "%s", path ? path : "none");
+    aligned.max_frames = options->max_frames;
+    *heads = memory_new(1, sizeof aligned.heads);
+    memcpy(*heads, aligned.heads, sizeof aligned.heads);
+    *n_heads = aligned.n;
+    return UTTER_OK;
+}
+
+static void pose_heads(size_t n, size_t n_follow)
+{
+    aligned.n = n;
+    for (size_t i = 0; i < n; i++) {
+        aligned.heads[i] = (utter_head){.layer = (int)i + 5,
+            .head = 15 - (int)i,
+            .follows = i < n_follow,
+            .score = 0.9 - 0.125 * (double)i};
+    }
+}
+
+static void heads_are_told_in_their_order(void **state)
+{
+    (void)state;
+    pose_heads(9, 2);
+    typed_assert(COMMAND_ALIGN_HEADS, "--max-frames 7 -o @heads One Two.~Three. -m " MODEL, 0,
+        "head    score\n"
+        " 5.15    0.900  follows the text\n"
+        " 6.14    0.775  follows the text\n"
+        " 7.13    0.650\n"
+        " 8.12    0.525\n"
+        " 9.11    0.400\n"
+        "10.10    0.275\n"
+        "11.9     0.150\n",
+        "utter: note: words of this model are timed by 2 heads\n");
+    assert_string_equal(aligned.texts, "One|Two. Three.|");
+    assert_string_equal(aligned.path, support_path("heads"));
+    assert_int_equal(aligned.max_frames, 7);
+    pose_heads(2, 1);
+    typed_assert(COMMAND_ALIGN_HEADS, "-q -m " MODEL, 0,
+        "head    score\n 5.15    0.900  follows the text\n 6.14    0.775\n", "");
+    assert_int_equal(strncmp(aligned.texts, "The old lighthouse s|Please put the lette|", 42), 0);
+    assert_string_equal(aligned.path, "none");
+    pose_heads(2, 2); /* none is left over */
+    typed_assert(COMMAND_ALIGN_HEADS, "--json One -m " MODEL, 0,
+        "{\"approximate\":false,\"heads\":[{\"layer\":5,\"head\":15,\"score\":0.9,\"follows\":true},"
+        "{\"layer\":6,\"head\":14,\"score\":0.775,\"follows\":true}]}\n",
+        "");
+    pose_heads(0, 0);
+    typed_assert(
+        COMMAND_ALIGN_HEADS, "--json One -m " MODEL, 1, "{\"approximate\":true,\"heads\":[]}\n", "");
+}
+
 /* ---- utter verify ---- */
 
 static const utter_check *checks;
@@ -380,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_voice_that_is_left_to_chance_is_told),
         cmocka_unit_test(each_number_of_a_model_has_its_line),
         cmocka_unit_test(what_is_not_known_has_no_line),
+        cmocka_unit_test(heads_are_told_in_their_order),
         cmocka_unit_test(each_stage_is_told),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, typed_start, typed_end);

@@ -171,8 +171,13 @@ static void a_choice_that_cannot_be_kept_is_refused(void **state)
     typed_assert(
         COMMAND_USE, "-v ann", 2, "", "utter: @file/deep: cannot make the folder: Not a directory\n");
     setenv("XDG_CONFIG_HOME", support_path("new/deep"), 1);
+    mode_t mask = umask(0);
     typed_assert(COMMAND_USE, "-v ann", 0, "", "");
+    umask(mask);
     support_assert_content(support_path("new/deep/utter/config"), "voice = ann\n");
+    struct stat about;
+    assert_int_equal(stat(support_path("new/deep/utter"), &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0755);
     unsetenv("XDG_CONFIG_HOME");
     char home[PATH_MAX];
     snprintf(home, sizeof home, "%s", getenv("HOME"));

@@ -137,6 +137,54 @@ static void a_book_is_listed(void **state)
         "");
 }
 
+static void a_book_is_listed_with_who_wrote_it(void **state)
+{
+    (void)state;
+    char title[] = "A Book", author[] = "Ann", none[] = "", first[] = "First", text[] = "Some text.";
+    unsigned char cover[] = "a picture";
+    struct chapter chapters[] = {
+        {.title = first, .level = 1, .text = text}, {.title = none, .level = 3, .text = text}};
+    char *const titles[] = {title, title, title, none}, *const authors[] = {
+                                                            author, author, none, author};
+    static const char *const lines[] = {
+        "A Book, Ann (with a cover)\n", "A Book, Ann\n", "A Book\n", ""};
+    const struct settings s = {.chapters = {.given = false}};
+    for (size_t i = 0; i < 4; i++) {
+        char wanted[256];
+        const struct book book = {.title = titles[i],
+            .author = authors[i],
+            .language = none,
+            .cover = i == 0 ? cover : NULL,
+            .chapters = chapters,
+            .n_chapters = 2};
+        printed_begin("printed");
+        int code = read_list(&book, &s);
+        char *printed = printed_end("printed");
+        snprintf(wanted, sizeof wanted, "%s   1  about 0:00  First\n   2  about 0:00      Some text.\n",
+            lines[i]);
+        assert_string_equal(printed, wanted);
+        assert_int_equal(code, 0);
+        free(printed);
+    }
+    const struct settings json = {.json.given = true};
+    const struct book book = {.title = title,
+        .author = author,
+        .language = none,
+        .cover = cover,
+        .chapters = chapters,
+        .n_chapters = 1};
+    chapters[0].source = first;
+    printed_begin("printed");
+    int code = read_list(&book, &json);
+    char *printed = printed_end("printed");
+    assert_string_equal(printed,
+        "{\"title\":\"A Book\",\"author\":\"Ann\",\"language\":\"\",\"cover\":true,"
+        "\"chapters\":[{\"number\":1,\"title\":\"First\",\"level\":1,\"source\":\"First\","
+        "\"text\":\"Some text.\"}]}\n");
+    assert_int_equal(code, 0);
+    free(printed);
+}
+
 /* ---- What is made ---- */
 
 /* Samples in a file of sound of this rate, in seconds. */
@@ -330,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chapters_are_numbers_and_ranges),
         cmocka_unit_test(a_book_is_listed),
+        cmocka_unit_test(a_book_is_listed_with_who_wrote_it),
         cmocka_unit_test(a_book_becomes_a_file),
         cmocka_unit_test(words_that_may_be_missing_are_told),
         cmocka_unit_test(subtitles_that_do_not_fit_are_told),

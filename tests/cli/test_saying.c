@@ -387,6 +387,7 @@ static void outputs_that_contradict_each_other_are_refused(void **state)
         {"-o - --codes -", dashes},
         {"--codes - --trace -", dashes},
         {"--trace - --json", dashes},
+        {"--codes - --times -", dashes},
         {"--lines --codes a.json", lines},
         {"--lines --times a.json", lines},
         {"--lines --trace a.json", lines},
@@ -397,6 +398,7 @@ static void outputs_that_contradict_each_other_are_refused(void **state)
         {"-o a.wav --codes b.json --times c.json --trace d.json", "/no/where"},
         {"-o - --codes b.json", "/no/where"},
         {"--json", "/no/where"},
+        {"--codes /dev/null --trace /dev/null", "/no/where"}, /* which takes all */
         {"--codes -", "/no/where"},
         {"--lines -o a.wav", "/no/where"},
     };
