@@ -184,6 +184,17 @@ static void a_list_has_a_bound(void **state)
     assert_refused(UTTER_E_FILE, "me/mine: the hub's list has no size or hash for 256.json");
 }
 
+static void a_name_may_hold_any_sign(void **state)
+{
+    (void)state;
+    static const char list[] = "[{\"type\":\"file\",\"path\":\"100%d %s.json\",\"size\":0,\"oid\":"
+                               "\"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\"}]";
+    hub.list = list;
+    hub.list_bytes = sizeof list - 1;
+    assert_int_equal(pull(), UTTER_OK);
+    support_assert_content(of_cache("snapshots/" COMMIT "/100%d %s.json"), "");
+}
+
 static void what_is_not_as_promised_is_refused(void **state)
 {
     (void)state;
@@ -301,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup(a_hub_that_is_busy_is_asked_again, begin),
         cmocka_unit_test_setup(a_list_that_is_none_is_refused, begin),
         cmocka_unit_test_setup(a_list_has_a_bound, begin),
+        cmocka_unit_test_setup(a_name_may_hold_any_sign, begin),
         cmocka_unit_test_setup(what_is_not_as_promised_is_refused, begin),
         cmocka_unit_test_setup(what_never_comes_is_given_up, begin),
         cmocka_unit_test_setup(who_is_told_may_stop_it, begin),

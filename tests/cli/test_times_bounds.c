@@ -123,7 +123,7 @@ static void a_cut_text_ends_with_its_marks(void **state)
     static const struct {
         const char *text, *shown;
     } rows[] = {{"one.\" two", "one.\""}, {"one\u300d\u3002 two", "one\u300d\u3002"},
-        {"one two", "one"}, {"one!)two", "one!)"}};
+        {"one two", "one"}, {"one!)two", "one!)"}, {"one!two", "one!"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct times_file t = {0};
         char wanted[128];
