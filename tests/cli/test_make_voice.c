@@ -217,6 +217,21 @@ static void a_width_says_which_size_it_fits(void **state)
     posed_width = 0;
 }
 
+/* A name of 4,095 bytes is the longest. */
+static void a_name_has_a_bound(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        char words[5000];
+        size_t n = (size_t)(4095 + more);
+        memset(words, 'n', n);
+        snprintf(words + n, sizeof words - n, ":2 --voices @ -o @both.voice");
+        assert_int_equal(typed_run(COMMAND_VOICES_MIX, words), 1);
+        assert_int_equal(strncmp(typed_said, "utter: voices mix: 'nnn", 23) == 0, more);
+        assert_int_equal(strncmp(typed_said, "utter: unknown voice \"nnn", 25) == 0, !more);
+    }
+}
+
 static void memory_that_is_lacking_mixes_nothing(void **state)
 {
     (void)state;
@@ -239,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_clone_is_asked_for_what_was_typed),
         cmocka_unit_test(a_design_is_asked_for_what_was_typed),
         cmocka_unit_test(a_width_says_which_size_it_fits),
+        cmocka_unit_test(a_name_has_a_bound),
         cmocka_unit_test(memory_that_is_lacking_mixes_nothing),
     };
     return cmocka_run_group_tests_name("make_voice", tests, start, typed_end);

@@ -116,6 +116,69 @@ static void a_sentence_ends_behind_its_marks(void **state)
     }
 }
 
+/* Each sign of three bytes is a word of 100 ms, but for the mark behind the twelfth; what is made of it as one cue. */
+static void assert_broken(const char *mark, int n_first, const char *wanted_first)
+{
+    struct times_file t = {0};
+    char text[128] = "", wanted[256];
+    n_words = 26;
+    for (size_t i = 0; i < n_words; i++) {
+        words[i] = (utter_word){.at = strlen(text), .bytes = 3, .start = 100 * i, .end = 100 * i + 90};
+        strcat(text, "\u5929");
+        strcat(text, i == 11 ? mark : "");
+    }
+    assert_int_equal(times_file_open(&t, support_path("a.srt"), RATE, 1), 0);
+    times_file_text(&t, 0, strlen(text), text, strlen(text));
+    times_file_note(&t, NULL, 1e9);
+    assert_int_equal(times_file_finish(&t, false), 0);
+    times_file_abort(&t);
+    snprintf(wanted, sizeof wanted, "1\n00:00:00,000 --> 00:00:02,590\n%s\n", wanted_first);
+    for (int i = n_first; i < 26; i++) {
+        strcat(wanted, "\u5929");
+    }
+    support_assert_content(support_path("a.srt"), strcat(wanted, "\n\n"));
+}
+
+#define SIX "\u5929\u5929\u5929\u5929\u5929\u5929"
+
+static void a_line_ends_behind_a_mark_of_east_asia(void **state)
+{
+    (void)state;
+    assert_broken("\u3001", 12, SIX SIX "\u3001");
+    assert_broken("\uff1b", 12, SIX SIX "\uff1b");
+    assert_broken("\uff09", 12, SIX SIX "\uff09");
+    /* Dots of other scripts are no place for it. */
+    assert_broken("\u2026", 13, SIX SIX "\u2026\u5929");
+}
+
+/* What fits into no line stands alone in one. */
+static void a_word_may_be_longer_than_a_line(void **state)
+{
+    (void)state;
+    char text[512], wanted[1024], longest[101];
+    memset(longest, 'w', 100);
+    longest[100] = 0;
+    snprintf(text, sizeof text, "aa %s bb", longest);
+    snprintf(wanted, sizeof wanted,
+        "1\n00:00:00,000 --> 00:00:00,160\naa\n\n2\n00:00:00,200 --> 00:00:00,360\n%s\n\n"
+        "3\n00:00:00,400 --> 00:00:01,300\nbb\n\n",
+        longest);
+    assert_srt(text, wanted);
+    longest[43] = 0; /* of two lines, one is its own */
+    snprintf(text, sizeof text, "aa %s bb", longest);
+    snprintf(wanted, sizeof wanted,
+        "1\n00:00:00,000 --> 00:00:00,160\naa\n\n2\n00:00:00,200 --> 00:00:00,360\n%s\n\n"
+        "3\n00:00:00,400 --> 00:00:01,300\nbb\n\n",
+        longest);
+    assert_srt(text, wanted);
+    longest[42] = 0;
+    snprintf(text, sizeof text, "aa %s bb", longest);
+    snprintf(wanted, sizeof wanted,
+        "1\n00:00:00,000 --> 00:00:00,360\naa\n%s\n\n2\n00:00:00,400 --> 00:00:01,300\nbb\n\n",
+        longest);
+    assert_srt(text, wanted);
+}
+
 /* What is cut keeps the marks that close its last word, and nothing behind them. */
 static void a_cut_text_ends_with_its_marks(void **state)
 {
@@ -178,6 +241,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(white_space_takes_a_column),
         cmocka_unit_test(a_sentence_ends_behind_its_marks),
+        cmocka_unit_test(a_line_ends_behind_a_mark_of_east_asia),
+        cmocka_unit_test(a_word_may_be_longer_than_a_line),
         cmocka_unit_test(a_cut_text_ends_with_its_marks),
         cmocka_unit_test(memory_that_is_lacking_is_told_in_the_end),
     };
