@@ -343,7 +343,7 @@ static void show_some(void)
     later.all = true;
     later.done = 6;
     later.failed = 1; /* one line since the begin */
-    show(1000);
+    show(797999);
     later.done = 5;
     later.failed = 1; /* nothing since the begin */
     show(2000);
@@ -374,7 +374,7 @@ static void a_terminal_shows_how_far_the_queue_is(void **state)
                                "|"
                                "\r\033[K6 lines done, 4 left, 0.5 x real time, 0:01:07 left|"
                                "\r\033[K36 lines done, 4 left, 0.5 x real time, 0:00:11 left|"
-                               "\r\033[K1 lines done, 4 left, 0.5 x real time, 0:06:52 left|"
+                               "\r\033[K1 lines done, 4 left, 0.1 x real time, 1:00:00 left|"
                                "\r\033[K4 lines left|"
                                "|");
     pose();

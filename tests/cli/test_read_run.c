@@ -252,8 +252,8 @@ static void go_on(void)
         int later_ms;
         uint64_t ready, spoken;
         size_t n_ready;
-    } steps[] = {
-        {100000, 0, 0, 0}, {199, 11, 11, 1}, {2, 11, 11, 1}, {149799, 11, 2, 1}, {300, 22, 11, 2}};
+    } steps[] = {{100000, 0, 0, 0}, {199, 11, 11, 1}, {2, 11, 11, 1}, {149799, 11, 2, 1},
+        {3350000, 11, 11, 1}, {300, 22, 11, 2}};
     static size_t i;
     world.now_ns += (int64_t)steps[i].later_ms * 1000000;
     world.state.ready_bytes = steps[i].ready;
@@ -286,7 +286,8 @@ static void a_terminal_shows_how_far_the_book_is(void **state)
                         "chapter 1 of 2, 0 % of the text"
                         "\r\033[Kchapter 2 of 2, 50 % of the text, 0.5 x real time, 0:01:40 left"
                         "\r\033[Kchapter 2 of 2, 50 % of the text, 0.2 x real time, 0:22:55 left"
-                        "\r\033[Kchapter 2 of 2, 100 % of the text, 0.2 x real time, 0:00:00 left"
+                        "\r\033[Kchapter 2 of 2, 50 % of the text, 0.0 x real time, 1:00:00 left"
+                        "\r\033[Kchapter 2 of 2, 100 % of the text, 0.0 x real time, 0:00:00 left"
                         "\r\033[Kutter: note: 0:00:02 of speech are in @b.wav\r\n"));
     }
 }
@@ -312,6 +313,10 @@ static void what_does_not_fit_is_told(void **state)
     world.told = &told;
     assert_int_equal(read_out("-q -o @b.wav" WITH_MODEL), 0);
     assert_string_equal(typed_said, "");
+    pose();
+    world.samples = 24000ULL * 1800;
+    assert_int_equal(read_out("-o @b.wav" WITH_MODEL), 0);
+    assert_string_equal(typed_said, typed_in_folder("utter: note: 1:00:00 of speech are in @b.wav\n"));
 }
 
 static void lose_words(void)

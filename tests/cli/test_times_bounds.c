@@ -179,6 +179,24 @@ static void a_word_may_be_longer_than_a_line(void **state)
     assert_srt(text, wanted);
 }
 
+static void an_hour_is_one(void **state)
+{
+    (void)state;
+    struct times_file t = {0};
+    size_t n;
+    n_words = 2;
+    words[0] = (utter_word){.at = 0, .bytes = 3, .start = 0, .end = 1000};
+    words[1] = (utter_word){.at = 5, .bytes = 3, .start = 3600000, .end = 3601000};
+    assert_int_equal(times_file_open(&t, support_path("a.ass"), RATE, 1), 0);
+    times_file_text(&t, 0, 9, "One. Two.", 9);
+    times_file_note(&t, NULL, 1e9);
+    assert_int_equal(times_file_finish(&t, false), 0);
+    times_file_abort(&t);
+    char *made = support_read_file(support_path("a.ass"), &n);
+    assert_non_null(strstr(made, "\nDialogue: 0,1:00:00.00,1:00:01.00,Default,,0,0,0,,{\\k100}Two.\n"));
+    free(made);
+}
+
 /* What is cut keeps the marks that close its last word, and nothing behind them. */
 static void a_cut_text_ends_with_its_marks(void **state)
 {
@@ -243,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_sentence_ends_behind_its_marks),
         cmocka_unit_test(a_line_ends_behind_a_mark_of_east_asia),
         cmocka_unit_test(a_word_may_be_longer_than_a_line),
+        cmocka_unit_test(an_hour_is_one),
         cmocka_unit_test(a_cut_text_ends_with_its_marks),
         cmocka_unit_test(memory_that_is_lacking_is_told_in_the_end),
     };
