@@ -231,8 +231,7 @@ static int print_text(const struct invocation *invocation)
         code = status ? fail_status(status, &error) : 0;
     }
     if (code == 0) {
-        fputs(spoken, stdout);
-        code = finish_output(0);
+        fputs(spoken, stdout); /* main tells where that cannot be */
     }
     utter_memory_free(spoken);
     markup_close(&markup);

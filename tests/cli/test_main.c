@@ -264,7 +264,7 @@ static void what_cannot_be_printed_is_a_fault_of_the_machine(void **state)
 {
     (void)state;
     static const char *const rows[] = {"--version", "--help", "help say", "say --help",
-        "completion bash", "tokens -m " MODEL " Hello there."};
+        "completion bash", "say --print-text Hello.", "tokens -m " MODEL " Hello there."};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_run(rows[i], FULL, 2, "", "utter: standard output: No space left on device\n");
         assert_run(rows[i], NO_OUTPUT, 2, "", "utter: standard output: Bad file descriptor\n");
@@ -272,6 +272,10 @@ static void what_cannot_be_printed_is_a_fault_of_the_machine(void **state)
         assert_int_equal(run(rows[i], FEW_BYTES), 2);
         assert_string_equal(said, "utte"); /* which may not grow either */
     }
+    assert_run("align-heads -q --max-frames 2 -o @heads -m " MODEL " --device cpu One.", FULL, 2, "",
+        "utter: align-heads: no head follows the text well enough: the times of words stay "
+        "approximate\n"
+        "utter: standard output: No space left on device\n");
     /* What failed before keeps its code. */
     assert_run("tokens -m @none Hello.", FULL, 1, "",
         "utter: @none: there is no such folder (check the name)\n");

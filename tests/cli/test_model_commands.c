@@ -40,6 +40,9 @@ static void tokens_are_printed_as_asked_for(void **state)
     }
     typed_assert(
         COMMAND_TOKENS, "-m " MODEL " -f @none", 1, "", "utter: @none: No such file or directory\n");
+    assert_int_equal(typed_run(COMMAND_TOKENS, "-m " MODEL " a\xff"), 1);
+    assert_string_equal(typed_printed, "");
+    assert_int_equal(strncmp(typed_said, "utter: ", 7), 0);
     typed_assert(COMMAND_TOKENS, "-m @none a", 1, "",
         "utter: @none: there is no such folder (check the name)\n");
 }
