@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals, posed: commands that may not watch for any, text that is waited for, what of it is read ahead, and how long a
- * speech goes on behind one. The reading and the clock are posed as well. */
+ * Signals, posed: commands that may not watch for any, text that is waited for, what of it is read ahead, and how
+ * long a speech goes on behind one. The reading and the clock are posed as well. */
 #include <signal.h>
 #include <time.h>
 
