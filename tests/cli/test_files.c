@@ -439,7 +439,7 @@ static void assert_checked(unsigned bit, const struct settings *s, const char *w
     const char *words[] = {word};
     struct invocation invocation = {
         .command = &command, .settings = *s, .words = words, .n_words = word != NULL};
-    char line[PATH_MAX + 128];
+    char line[PATH_MAX + 256];
     heard_begin();
     int code = overwrite_check(&invocation);
     snprintf(line, sizeof line, "utter: command: %s", why);

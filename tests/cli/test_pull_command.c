@@ -35,7 +35,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 
 static void put(const char *name, const char *text)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "home/models--%s", name);
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
         *slash = 0;
