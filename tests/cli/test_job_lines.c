@@ -157,6 +157,11 @@ static void a_voice_file_is_known_by_what_it_holds(void **state)
     support_write_file(support_path("ann.voice"), "two", 3);
     assert_int_equal(r->hash_called(r->user, &line, other, &error), UTTER_OK);
     assert_string_not_equal(other, hash);
+    /* Of what cannot be read it is told why. */
+    const struct line broken = {.text = "<speak>", .text_bytes = 7, .markup = "ssml"};
+    memset(&error, 0, sizeof error);
+    assert_int_equal(r->hash_called(r->user, &broken, other, &error), UTTER_E_ARGUMENT);
+    assert_int_not_equal(error.text[0], 0);
     job_lines_close(&lines);
 }
 

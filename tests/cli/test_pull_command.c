@@ -121,6 +121,7 @@ static void what_is_no_model_is_refused(void **state)
         {"/mine", ""},
         {"https://huggingface.co/me/mine", "did you mean me/mine? "},
         {"https://huggingface.co/mine", ""},
+        {"file:///me/mine", "did you mean me/mine? "},
         {"https://huggingface.co", ""},
         {"me:/mine", ""},
     };

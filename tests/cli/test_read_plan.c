@@ -448,6 +448,35 @@ static void a_voice_that_a_text_calls_for_is_of_the_key(void **state)
     chapters[0].text = one;
 }
 
+/* What is kept says of which sections it is. */
+static void a_book_is_known_by_all_its_sections(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"", "--chapters 1", "--chapters 2", ""};
+    char books[4][IDENTITY_SIZE], wanted[IDENTITY_SIZE];
+    utter_reading_options_init(&reading);
+    for (int i = 0; i < 4; i++) {
+        size_t n;
+        assert_int_equal(open_plan(options[i], NULL), UTTER_OK);
+        const char *keys[3] = {NULL};
+        for (size_t k = 0; k < plan.n_tasks; k++) {
+            keys[k] = plan.tasks[k].entry.key;
+        }
+        identity_of_texts(wanted, keys);
+        char *manifest = support_read_file(support_path("parts/manifest.jsonl"), &n);
+        const char *book_of = strstr(manifest, "\"book\":\"");
+        assert_non_null(book_of);
+        snprintf(books[i], IDENTITY_SIZE, "%.64s", book_of + 8);
+        assert_string_equal(books[i], wanted);
+        free(manifest);
+        store_remove(&plan.store);
+        read_plan_close(&plan);
+    }
+    assert_string_not_equal(books[0], books[1]);
+    assert_string_not_equal(books[1], books[2]);
+    assert_string_equal(books[0], books[3]);
+}
+
 static void chapters_that_are_wanted_are_planned(void **state)
 {
     (void)state;
@@ -535,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_key_is_of_one_model),
         cmocka_unit_test(long_chapters_are_cut_unless_they_are_one_thing),
         cmocka_unit_test(a_voice_that_a_text_calls_for_is_of_the_key),
+        cmocka_unit_test(a_book_is_known_by_all_its_sections),
         cmocka_unit_test(chapters_that_are_wanted_are_planned),
         cmocka_unit_test(what_is_left_is_found),
     };

@@ -82,6 +82,23 @@ static void the_users_own_file_comes_before_the_systems(void **state)
     unsetenv("UTTER_DEVICE");
 }
 
+/* 4,158 bytes and a line's end fit. */
+static void a_line_of_it_has_a_bound(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        char text[5000], says[PATH_MAX + 128];
+        const size_t n = 4158 + more;
+        size_t begin = (size_t)snprintf(text, sizeof text, "# one\n#");
+        memset(text + begin, 'x', n - 1);
+        snprintf(text + begin + n - 1, sizeof text - begin - n + 1, "\nport = 82\n");
+        support_write_file(support_path("home/utter/serve.conf"), text, strlen(text));
+        snprintf(says, sizeof says, "utter: %s, line 2: is longer than 4158 bytes",
+            support_path("home/utter/serve.conf"));
+        assert_read(more ? says : "", 82);
+    }
+}
+
 static int start(void **state)
 {
     unsetenv("UTTER_SERVE_CONFIG");
@@ -92,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_users_own_file_comes_before_the_systems),
+        cmocka_unit_test(a_line_of_it_has_a_bound),
     };
     return cmocka_run_group_tests_name("serve_file", tests, start, typed_end);
 }
