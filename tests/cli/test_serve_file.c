@@ -80,6 +80,8 @@ static void the_users_own_file_comes_before_the_systems(void **state)
     assert_true(options_parse(&typed, typed_command(COMMAND_SERVE), 0, NULL));
     assert_string_equal(typed.settings.device.text, "auto");
     unsetenv("UTTER_DEVICE");
+    free(typed.words);
+    typed.words = NULL;
 }
 
 /* 4,158 bytes and a line's end fit. */
