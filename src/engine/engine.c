@@ -12,14 +12,13 @@
 
 enum pretokenizer engine_pretokenizer(const char *version)
 {
-    int major = 0, minor = 0, patch = 0, n = 0;
-    if (!version || sscanf(version, "%d.%d.%d%n", &major, &minor, &patch, &n) < 2) {
+    int major = 0, minor = 0, patch = 0;
+    if (!version || sscanf(version, "%d.%d.%d", &major, &minor, &patch) < 2) {
         return PRETOKENIZER_PATCHED;
     }
-    const char *rest = version + n;
-    bool before_release = n > 0 && (strstr(rest, "dev") || strstr(rest, "rc") || strpbrk(rest, "ab"));
+    bool before_release = strstr(version, "dev") || strstr(version, "rc") || strpbrk(version, "ab");
     long number = major * 1000000L + minor * 1000L + patch;
-    bool above = number > 4057002 || (number == 4057002 && strstr(rest, "post"));
+    bool above = number > 4057002 || (number == 4057002 && strstr(version, "post"));
     bool below = number < 5000000 || (number == 5000000 && before_release);
     return above && below ? PRETOKENIZER_PATCHED : PRETOKENIZER_NATIVE;
 }
