@@ -247,6 +247,7 @@ static void who_reads_hears(void **state)
     utter_stream_options_init(&v, model);
     v.max_frames = 3;
     v.guard = false;
+    v.words = true;
     assert_int_equal(utter_reading_open(&reading, model, &v, NULL, NULL), UTTER_OK);
     assert_int_equal(utter_reading_read(reading, pcm, 1920, &n, NULL), UTTER_AGAIN);
     assert_int_equal(utter_reading_text(reading, "Hello there.", 12, NULL), UTTER_OK);
@@ -266,6 +267,9 @@ static void who_reads_hears(void **state)
     assert_true(sum > 0);
     assert_int_equal(utter_reading_get_stats(reading, &stats), UTTER_OK);
     assert_true(stats.n_pieces == 1 && stats.n_frames > 0);
+    uint64_t first = 5;
+    const utter_word *words = utter_reading_words(reading, &first, &n);
+    assert_true(words && n > 0 && first == 0 && words[0].at == 0);
     utter_reading_free(&reading);
     assert_int_equal(utter_reading_open(&reading, model, &v, NULL, NULL), UTTER_OK);
     assert_int_equal(utter_reading_text(reading, "Hello there.", 12, NULL), UTTER_OK);

@@ -377,6 +377,53 @@ static void speech_is_verified_without_a_guard(void **state)
     utter_model_close(&model);
 }
 
+/* A line for each stage that compares something exactly, and what fails. */
+static void note_clones(void *user, const utter_check *check)
+{
+    char *said = user; /* [512] */
+    if (!check->passed || check->limit == 1) {
+        snprintf(said + strlen(said), 512 - strlen(said), "%s %s: %s\n", check->stage,
+            check->passed ? "passes" : "fails", check->detail);
+    }
+}
+
+/* Of frames behind the last official one nothing is compared: the speech has ended too late. */
+static void what_goes_on_too_long_is_told_once(void **state)
+{
+    static const char *const parts[] = {"ids", "codes", "margins"};
+    struct tensor_set *set;
+    struct tensor kept[3];
+    char said[512] = "";
+    utter_model *model;
+    (void)state;
+    assert_int_equal(tensor_set_open_file(&set, EOS_FIRST, NULL), UTTER_OK);
+    for (size_t i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "two-frames-full/%s", parts[i]);
+        kept[i] = *tensor_set_find(set, name);
+        kept[i].dims[0] /= i > 0 ? 2 : 1;
+        kept[i].bytes /= i > 0 ? 2 : 1;
+    }
+    json_t *cases = json_loads(tensor_set_metadata(set, "cases"), 0, NULL);
+    json_array_remove(cases, 1);
+    json_object_set_new(json_array_get(cases, 0), "frames", json_integer(1));
+    json_object_del(json_array_get(cases, 0), "sound");
+    char *text = json_dumps(cases, 0);
+    const char *const metadata[] = {
+        "utter_golden", "1", "checkpoint", tensor_set_metadata(set, "checkpoint"), "cases", text, NULL};
+    const char *path = support_path("late.safetensors");
+    assert_int_equal(tensor_file_write(path, kept, 3, metadata, NULL), UTTER_OK);
+    free(text);
+    json_decref(cases);
+    tensor_set_close(&set);
+    assert_int_equal(utter_model_open(&model, "build/checkpoints/eos-first", NULL, NULL), UTTER_OK);
+    assert_int_equal(utter_model_verify(model, path, note_clones, said, NULL), UTTER_OK);
+    assert_string_equal(said,
+        "checkpoint passes: 3 of 3 files\ntokens passes: 1 of 1 texts\ncodes passes: 16 of 16 "
+        "codes\nfinish fails: 0 of 1 cases, first in two-frames-full: eos\n");
+    utter_model_close(&model);
+}
+
 /* ---- Cloned voices ---- */
 
 /* A golden file with the cases of these names alone, out of that of a base model. */
@@ -421,16 +468,6 @@ static const char *with_cases(const char *const *names, size_t n_names)
     return path;
 }
 
-/* A line for each stage that compares something exactly, and what fails. */
-static void note_clones(void *user, const utter_check *check)
-{
-    char *said = user; /* [512] */
-    if (!check->passed || check->limit == 1) {
-        snprintf(said + strlen(said), 512 - strlen(said), "%s %s: %s\n", check->stage,
-            check->passed ? "passes" : "fails", check->detail);
-    }
-}
-
 /* The codes of a voice's recording go before those that were spoken, and their sound is dropped. */
 static void cloned_voices_speak_behind_their_recording(void **state)
 {
@@ -456,6 +493,7 @@ int main(void)
         cmocka_unit_test(activations_count_by_their_largest),
         cmocka_unit_test(of_silence_the_difference_counts), cmocka_unit_test(fp64_decides_over_fp32),
         cmocka_unit_test(speech_is_verified_without_a_guard),
+        cmocka_unit_test(what_goes_on_too_long_is_told_once),
         cmocka_unit_test(cloned_voices_speak_behind_their_recording)};
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
