@@ -107,7 +107,7 @@ static utter_status take_lines(struct store *store, const char *path, utter_erro
 /* Takes over the object. */
 static utter_status put_line(struct store *store, json_t *object, utter_error *error)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json_text_write(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     size_t n = text ? strlen(text) : 0;
     json_decref(object);
     if (!text) {

@@ -203,7 +203,7 @@ utter_status line_complete(struct line *line, const struct line_rules *rules, ch
         line->voice, "language", line->language, "instruct", line->instruct, "seed",
         (json_int_t)line->seed, "format", line->format, "markup", line->markup, "words", line->words,
         "text", line->text, line->text_bytes);
-    *wire = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    *wire = json_text_write(object, JSON_COMPACT);
     json_decref(object);
     if (*wire && strlen(*wire) > LINE_WIRE) {
         return error_set(error, UTTER_E_ARGUMENT,

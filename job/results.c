@@ -55,21 +55,21 @@ utter_status result_hash(
     return status;
 }
 
-/* The object, where the seal is unbroken. */
-static json_t *unseal(const char *text, size_t n)
+/* The object, where the seal is unbroken, or NULL; what is damaged is no failure. */
+static utter_status unseal(json_t **object, const char *text, size_t n, utter_error *error)
 {
     char hash[IDENTITY_SIZE];
-    json_t *object = NULL;
+    *object = NULL;
     size_t sealed = n > SEAL_BYTES ? n - SEAL_BYTES : 0;
     if (sealed == 0 || memcmp(text + sealed, seal_begins, sizeof seal_begins - 1) != 0) {
-        return NULL;
+        return UTTER_OK;
     }
     identity_of_bytes(hash, text, sealed);
-    if (memcmp(text + sealed + sizeof seal_begins - 1, hash, SEAL_DIGITS) != 0 ||
-        json_text(&object, text, n, JSON_LARGE << 3, "a result", NULL) != UTTER_OK) {
-        return NULL;
+    if (memcmp(text + sealed + sizeof seal_begins - 1, hash, SEAL_DIGITS) != 0) {
+        return UTTER_OK;
     }
-    return object;
+    utter_status status = json_text(object, text, n, JSON_LARGE << 3, "a result", error);
+    return status == UTTER_E_MEMORY ? status : UTTER_OK;
 }
 
 static utter_status judge(struct results *results, const char *key, json_t *object, bool quick,
@@ -115,9 +115,10 @@ utter_status result_look(struct results *results, const char *key, bool quick, e
     if (status) {
         return status == UTTER_AGAIN ? UTTER_OK : status;
     }
-    json_t *object = unseal(text, n);
+    json_t *object;
+    status = unseal(&object, text, n, error);
     memory_free(text);
-    status = object ? judge(results, key, object, quick, state, error) : UTTER_OK;
+    status = object ? judge(results, key, object, quick, state, error) : status;
     if (about && status == UTTER_OK && *state != RESULT_NONE) {
         *about = object;
         return UTTER_OK;
@@ -149,7 +150,7 @@ utter_status result_tell(
     struct results *results, const char *key, const json_t *about, utter_error *error)
 {
     char name[RESULT_NAME], hash[IDENTITY_SIZE];
-    char *text = json_dumps(about, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = json_text_write(about, JSON_COMPACT | JSON_REAL_PRECISION(9));
     size_t n = text ? strlen(text) : 0;
     char *sealed = text ? memory_new(n + SEAL_BYTES + 1, 1) : NULL;
     utter_status status = sealed ? UTTER_OK : error_memory(error, "a result");

@@ -26,6 +26,12 @@ static utter_status stopped(utter_error *error)
     return error_set(error, UTTER_E_CANCELLED, "interrupted");
 }
 
+/* What is wrong with the line itself, or with what it names. */
+static bool is_its_own(utter_status status)
+{
+    return status == UTTER_E_ARGUMENT || status == UTTER_E_FILE || status == UTTER_E_MODEL;
+}
+
 /* ---- The check ---- */
 
 /* All that submitting it does, but for the queue. */
@@ -53,7 +59,7 @@ static utter_status check_lines(struct job *job, struct ids *ids, utter_error *e
         n_lines++;
         job->told(job->user, "checked", &job->manifest);
         status = check_line(job, ids, bytes, error);
-        if (status && status != UTTER_E_ARGUMENT && status != UTTER_E_FILE && status != UTTER_E_MODEL) {
+        if (status && !is_its_own(status)) {
             return status;
         }
         if (status) {
@@ -118,7 +124,7 @@ static utter_status one_line(struct act *act, act_fn *fn, size_t bytes, utter_er
     utter_status status = line_parse(&line, &job->rules.defaults, job->manifest.line, bytes, error);
     const bool parsed = status == UTTER_OK;
     status = status ? status : line_complete(&line, &job->rules, key, &wire, error);
-    if (status) {
+    if (is_its_own(status)) {
         job->fault(job->user, job->manifest.number, error);
         if (parsed && !act->queue) { /* its file is gone, or its voice: the others have their results */
             about = json_pack("{s:s,s:s}", "status", "missing", "error", error->text);
@@ -127,7 +133,7 @@ static utter_status one_line(struct act *act, act_fn *fn, size_t bytes, utter_er
             status = error_set(error, status, "%s: %s", job->manifest.path,
                 act->queue ? "has changed since it was checked" : "is not as it was submitted");
         }
-    } else if (job->results) {
+    } else if (status == UTTER_OK && job->results) {
         /* What is only to be known as done costs no question to a store that has been looked at. */
         bool wants_about = !act->queue || !job->quick || !job->results->is_far;
         status = result_look(job->results, key, job->quick, &state, wants_about ? &about : NULL, error);
@@ -232,10 +238,11 @@ static utter_status list_line(
     json_t *shown = about ? json_copy(about) : json_pack("{s:s}", "status", "missing");
     if (!shown || json_object_set_new(shown, "id", json_string(line->id)) != 0) {
         json_decref(shown);
+        json_text_forget();
         return error_memory(error, "a line of results.jsonl");
     }
     json_object_del(shown, "seal");
-    char *text = json_dumps(shown, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = json_text_write(shown, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(shown);
     if (!text) {
         return error_memory(error, "a line of results.jsonl");

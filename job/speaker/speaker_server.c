@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/library.h"
 #include "base/memory.h"
 #include "base/minmax.h"
@@ -182,7 +183,13 @@ static void take_line(struct asked *a, const char *line, size_t n)
     static const char data[] = "data: ";
     const size_t skip = sizeof data - 1;
     if (n > skip && strncmp(line, data, skip) == 0) {
-        json_t *event = json_loadb(line + skip, n - skip, 0, NULL);
+        json_t *event;
+        utter_error error;
+        if (json_text(&event, line + skip, n - skip, JSON_LARGE, "an event", &error) ==
+            UTTER_E_MEMORY) {
+            a->status = UTTER_E_MEMORY; /* what it told would be lost */
+            a->error = error;
+        }
         take_event(a, event);
         json_decref(event);
     }
@@ -252,7 +259,7 @@ static char *write_body(const struct line *line)
         line->instruct, "markup", line->markup, "seed", (json_int_t)line->seed, "word_timestamps",
         line->words, "background", 1, "model_hash", line->model, "voice_hash", line->voice_hash,
         "response_format", "pcm", "sample_format", "f32", "stream_format", "sse");
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    char *text = json_text_write(body, JSON_COMPACT);
     json_decref(body);
     return text;
 }

@@ -330,6 +330,35 @@ static void a_folder_is_the_users(void **state)
     store_close(&store);
 }
 
+/* A line is whole, or not there. */
+static void a_line_without_memory_is_not_there(void **state)
+{
+    static const char line[] =
+        "{\"key\":\"" ZEROS "a\",\"sha256\":\"" HASH_OF_ABC
+        "\",\"seed\":42,\"pieces\":3,\"retries\":2,\"not_whole\":1,\"seconds\":0.5}\n";
+    struct store store;
+    (void)state;
+    open_store(&store, false);
+    write_sound(&store, 'a', "abc");
+    bool failed = true;
+    for (long n = 1; failed; n++) {
+        struct store_entry e = {
+            .seed = 42, .n_pieces = 3, .n_retries = 2, .n_broken = 1, .seconds = 0.5};
+        size_t before, behind;
+        snprintf(e.key, sizeof e.key, "%s", key_of('a'));
+        free(support_read_file(inside("manifest.jsonl"), &before));
+        support_fail_malloc_at(n);
+        utter_status status = store_add(&store, &e, NULL);
+        failed = support_failed();
+        support_fail_off();
+        assert_int_equal(status != UTTER_OK, failed);
+        char *have = support_read_file(inside("manifest.jsonl"), &behind);
+        assert_string_equal(have + before, failed ? "" : line);
+        free(have);
+    }
+    store_close(&store);
+}
+
 static void what_cannot_be_kept_is_told(void **state)
 {
     struct store store;
@@ -383,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup(a_fresh_run_keeps_what_is_not_its_own, make_folder),
         cmocka_unit_test_setup(a_folder_is_removed_with_what_is_its_own, make_folder),
         cmocka_unit_test_setup(a_folder_is_the_users, make_folder),
+        cmocka_unit_test_setup(a_line_without_memory_is_not_there, make_folder),
         cmocka_unit_test_setup(what_cannot_be_kept_is_told, make_folder),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

@@ -113,6 +113,33 @@ static void a_name_that_is_too_long_is_told(void **state)
     }
 }
 
+/* Each line of the list is whole, or there is none. */
+static void a_list_without_memory_is_not_there(void **state)
+{
+    (void)state;
+    struct job job;
+    struct job_counts counts;
+    size_t n_bytes;
+    begin(&job, "lacks", ONE "\n" THREE "\n");
+    give(&job, ONE, "done", "sound");
+    assert_int_equal(job_collect(&job, support_path("lacks/whole"), &counts, NULL), UTTER_OK);
+    char *whole = support_read_file(support_path("lacks/whole/results.jsonl"), &n_bytes);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        utter_error error;
+        unlink(support_path("lacks/out/results.jsonl"));
+        manifest_rewind(&job.manifest);
+        utter_status status = job_collect(&job, support_path("lacks/out"), &counts, &error);
+        char *list = support_read_file(support_path("lacks/out/results.jsonl"), &n_bytes);
+        assert_int_equal(list != NULL, status == UTTER_OK);
+        assert_true(status == UTTER_OK || (status == UTTER_E_MEMORY && support_failed()));
+        assert_true(!list || strcmp(list, whole) == 0);
+        free(list);
+    }
+    free(whole);
+    end(&job);
+}
+
 static void a_list_that_cannot_be_written_is_not_there(void **state)
 {
     (void)state;
@@ -182,6 +209,7 @@ int main(void)
         cmocka_unit_test(sounds_are_collected_under_their_ids),
         cmocka_unit_test(one_file_is_not_anothers_folder),
         cmocka_unit_test(a_name_that_is_too_long_is_told),
+        cmocka_unit_test(a_list_without_memory_is_not_there),
         cmocka_unit_test(a_list_that_cannot_be_written_is_not_there),
         cmocka_unit_test(a_manifest_that_is_another_is_not_collected),
         cmocka_unit_test(a_place_that_is_none_is_told),

@@ -110,6 +110,7 @@ static utter_status keep(
 static const struct results_calls calls = {.text = look, .place = place, .keep = keep};
 
 static long lacks_at; /* the request for memory that fails meanwhile; 0: none */
+static bool has_lacked;
 
 /* A slot with a spoken line, or one that has failed for good, as finishers end it. */
 static void finish(struct slot *slot, bool failed)
@@ -136,6 +137,7 @@ static void finish(struct slot *slot, bool failed)
     }
     finishers_give(&f, slot);
     finishers_end(&f);
+    has_lacked = support_failed();
     support_fail_off();
     assert_ptr_equal(finishers_take(&f), slot);
     assert_null(finishers_take(&f));
@@ -247,17 +249,18 @@ static void what_is_finished_ends_the_wait(void **state)
 static void a_result_without_memory_is_not_told(void **state)
 {
     (void)state;
+    static const char *const whole[] = {
+        ",\"bytes\":200,\"error\":null,", ",\"error\":\"no such voice\","};
     text_status = UTTER_AGAIN;
     for (int failed = 0; failed < 2; failed++) {
         struct slot slot;
         lacks_at = 1;
         do {
             finish(&slot, failed);
-            const bool lacked = slot.status != UTTER_OK;
-            assert_int_equal(slot.status, lacked ? UTTER_E_MEMORY : UTTER_OK);
-            assert_int_equal(told[0] == 0, lacked);
-            assert_true(!lacked || failed || slot.error.text[0]);
-            lacks_at = lacked ? lacks_at + 1 : 0;
+            assert_int_equal(slot.status, has_lacked ? UTTER_E_MEMORY : UTTER_OK);
+            assert_int_equal(told[0] == 0, has_lacked);
+            assert_true(has_lacked || strstr(told, failed ? whole[1] : whole[0]));
+            lacks_at = has_lacked ? lacks_at + 1 : 0;
         } while (lacks_at);
     }
 }

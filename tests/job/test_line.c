@@ -411,6 +411,29 @@ static void a_waiting_line_is_not_larger_than_a_message(void **state)
     free(instruct);
 }
 
+/* It waits whole, or not at all. */
+static void a_line_without_memory_does_not_wait(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"id\":\"a\",\"text\":\"b\",\"markup\":\"tags\",\"words\":true}";
+    const struct line_rules rules = rules_of(&defaults);
+    char key[IDENTITY_SIZE], *whole;
+    complete(key, &whole, text);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        struct line line;
+        char *wire = NULL;
+        utter_error error;
+        utter_status status = parse(&line, text, &error);
+        status = status ? status : line_complete(&line, &rules, key, &wire, &error);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        assert_true(status || strcmp(wire, whole) == 0);
+        memory_plain_free(wire);
+        line_free(&line);
+    }
+    memory_plain_free(whole);
+}
+
 static void a_text_may_stand_in_a_file(void **state)
 {
     (void)state;
@@ -521,6 +544,7 @@ int main(void)
         cmocka_unit_test(the_key_is_all_but_the_id),
         cmocka_unit_test(a_line_that_lacks_something_is_not_completed),
         cmocka_unit_test(a_waiting_line_is_not_larger_than_a_message),
+        cmocka_unit_test(a_line_without_memory_does_not_wait),
         cmocka_unit_test(a_text_may_stand_in_a_file),
         cmocka_unit_test(what_is_no_text_is_no_line),
         cmocka_unit_test(a_line_of_a_queue_is_checked_too),

@@ -80,6 +80,15 @@ static void what_is_no_lines_fault_ends_the_check(void **state)
         language_status = cases[i].status;
         assert_int_equal(job_check(&job, &error), cases[i].ends);
         assert_int_equal(heard.n_faults, cases[i].n_faults);
+        /* Nor has a line changed because of it. */
+        struct job_counts counts;
+        struct queue *queue = queue_of("fault");
+        heard.n_faults = 0;
+        assert_int_equal(job_submit(&job, queue, &counts, &error), cases[i].status);
+        assert_int_equal(heard.n_faults, cases[i].n_faults > 0);
+        assert_int_equal(
+            strstr(error.text, "has changed since it was checked") != NULL, heard.n_faults);
+        queue_close(&queue);
         end(&job);
     }
 }
