@@ -485,6 +485,11 @@ static void test_who_does_not_answer_in_three_minutes_is_ended(void **state)
     for (int i = 0; i < 3; i++) { /* to the millisecond */
         assert_in_range(waits_ms[i], 180000 - 89000 * i, 180001 - 89000 * i);
     }
+    n_waits = 0; /* when they are over, they are */
+    passes_s = 90;
+    assert_int_equal(run(think_for_ever, &answer, &n), UTTER_E_FILE);
+    passes_s = 0;
+    assert_int_equal(n_waits, 2);
 }
 
 int main(void)

@@ -457,6 +457,40 @@ static void a_silent_server_is_given_time(void **state)
     end();
 }
 
+/* A second, or four, is over when it is over. */
+static void times_end_to_the_moment(void **state)
+{
+    (void)state;
+    struct claim one, none;
+    begin_claimed(&one);
+    now_s += 1; /* it may be another stream by now */
+    assert_int_equal(queue->calls->extend(queue, &one, NULL), UTTER_OK);
+    assert_said(LOOKS "; at work");
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    posed.said[0] = 0;
+    posed.fails = "fetch consumer"; /* nothing is there, nor who works for it */
+    posed.how = NATS_ERR;
+    assert_int_equal(claim(&none), UTTER_AGAIN);
+    assert_said(FETCHES "; consumer books workers 500; unsubscribe");
+    now_s += 1;
+    posed.fails = NULL;
+    assert_int_equal(claim(&one), UTTER_OK);
+    assert_said(LOOKS "; " MAKES "; " SUBSCRIBES "; " FETCHES);
+    posed.fails = "stream";
+    posed.how = NATS_TIMEOUT;
+    now_s += 1;
+    assert_int_equal(queue->calls->extend(queue, &one, NULL), UTTER_OK);
+    assert_said(LOOKS);
+    now_s += 4;
+    assert_int_equal(queue->calls->extend(queue, &one, NULL), UTTER_OK);
+    assert_said("stream books 1000");
+    posed.fails = NULL;
+    now_s += 4;
+    assert_int_equal(queue->calls->done(queue, &one, false, NULL), UTTER_OK);
+    assert_said("stream books 2000; done; forget");
+    end();
+}
+
 #define EACH(test) cmocka_unit_test_setup(test, begin_test)
 
 int main(void)
@@ -477,6 +511,7 @@ int main(void)
         EACH(a_stream_that_was_made_anew_is_another),
         EACH(a_server_that_is_away_is_asked_nothing),
         EACH(a_silent_server_is_given_time),
+        EACH(times_end_to_the_moment),
     };
     return cmocka_run_group_tests_name("queue_nats_work", tests, NULL, NULL);
 }
