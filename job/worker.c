@@ -86,7 +86,6 @@ static utter_status slot_fail(
     for_good = for_good || tries >= s->most_tries;
     s->note(s->user, slot->line.id ? slot->line.id : "", why->text, for_good ? 0 : tries);
     s->speaker->calls->drop(s->speaker, slot);
-    utter_sound_abort(&slot->sound);
     if (!for_good) {
         w->told->again++;
         return slot_end(w, slot, false, true, error);

@@ -120,9 +120,14 @@ static struct joiner begin(struct sink *sink, const char *path, bool split, size
 static void join_all(struct joiner *j)
 {
     utter_error error = {0};
+    int n_open = 0;
     while (j->next < j->n_tasks) {
         assert_int_equal(joiner_move(j, &error), UTTER_OK);
         assert_string_equal(error.text, "");
+        /* A section's file, and what is written, at most. */
+        const int n = support_count_files("/proc/self/fd");
+        n_open = n_open ? n_open : n;
+        assert_in_range(n, 0, n_open);
     }
 }
 

@@ -341,7 +341,9 @@ static inline utter_status work(void)
         .note = note_try,
         .rest = rest,
         .user = &heard};
+    const int open_before = support_count_files("/proc/self/fd");
     utter_status status = worker_run(&settings, &told, &why);
+    assert_int_equal(support_count_files("/proc/self/fd"), open_before);
     assert_int_equal(spoken.now, 0); /* whatever happens, the speaker is left with nothing */
     for (int i = 0; i < queue_is.n_lines; i++) {
         assert_int_not_equal(lines[i].state, CLAIMED);
