@@ -51,8 +51,8 @@ static bool stop_behind(void)
 /* Writes its words, a line each, behind those of earlier calls; and into "how" what it reads and writes, whether it has
  * a group of its own, and which signals it does not get. The first call takes sound until its end; the second
  * puts the sound and what was written about the book into the file. A file "refuses" keeps from taking a cover, "fails"
- * from anything but the sound, "ends" even from that; "slow" takes a while to take it; "waits" for whoever stops it, and
- * "hangs" so with the sound. */
+ * from anything but the sound, "ends" even from that; "slow" takes a while to take it, "hangs" takes for ever;
+ * "waits" is for whoever stops the second call. */
 static const char posed[] =
     "#!/bin/sh\ncd \"${0%/*}\"\nprintf '%s\\n' \"$@\" --- >> words\nfor last; do :; "
     "done\nout=${last#file:}\n"
