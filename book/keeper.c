@@ -202,9 +202,8 @@ void keeper_free(struct keeper *k)
         return;
     }
     utter_error error;
-    keeper_wait(k, &error);
     pthread_mutex_lock(&k->lock);
-    k->closing = true;
+    k->closing = true; /* what was passed is emptied before */
     pthread_cond_broadcast(&k->changed);
     pthread_mutex_unlock(&k->lock);
     pthread_join(k->thread, NULL);

@@ -60,7 +60,6 @@ static utter_status finish(const struct finishers *f, struct slot *slot)
      * so that its two parts are of one making. */
     utter_status status = result_look(f->results, slot->claim.key, false, &slot->state, NULL, &trouble);
     if (slot->state == RESULT_DONE) {
-        utter_sound_abort(&slot->sound);
         return UTTER_OK;
     }
     if (status &&

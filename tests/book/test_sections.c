@@ -89,7 +89,8 @@ static void test_speaker(void **state)
         bool tags;
     } cases[] = {{"Anna: ", "Anna: ", false}, {"BOB: No.\nANNA: ", "ANNA: ", false},
         {"CARL: ", NULL, false}, {"Then: ", NULL, false}, {": ", NULL, false},
-        {"ANNA: [rate:2] ", "ANNA: ", false}, {"ANNA: [rate:2] ", "ANNA: [rate:2]", true},
+        {"- Then: ", NULL, false}, {"ANNA: [rate:2] ", "ANNA: ", false},
+        {"ANNA: [rate:2] ", "ANNA: [rate:2]", true},
         {"ANNA: [voice:x] [lang:de] ", "ANNA: [voice:x][lang:de]", true},
         {"BOB: [voice:x] No.\nANNA: ", "ANNA: ", true}, {"[voice:x] : ", "[voice:x]", true},
         {"ANNA: Yes.\n\nThen ", NULL, false}};

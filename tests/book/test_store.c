@@ -200,6 +200,20 @@ static void lines_that_are_none_are_passed_over(void **state)
     store_close(&store);
 }
 
+/* Whatever it begins with. */
+static void a_manifest_may_begin_with_a_section(void **state)
+{
+    static const char line[] = "{\"key\":\"k\",\"sha256\":\"x\"}\n";
+    struct store store;
+    (void)state;
+    open_store(&store, false);
+    store_close(&store);
+    support_write_file(inside("manifest.jsonl"), line, sizeof line - 1);
+    open_store(&store, false);
+    assert_int_equal(store.n, 1);
+    store_close(&store);
+}
+
 /* Its end cannot be written: then nothing is behind it. */
 static void a_torn_line_that_stays_is_told(void **state)
 {
@@ -406,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_made_is_found_again, make_folder),
         cmocka_unit_test_setup(the_last_line_of_a_key_counts, make_folder),
         cmocka_unit_test_setup(lines_that_are_none_are_passed_over, make_folder),
+        cmocka_unit_test_setup(a_manifest_may_begin_with_a_section, make_folder),
         cmocka_unit_test_setup(a_torn_line_that_stays_is_told, make_folder),
         cmocka_unit_test_setup(halves_of_files_go_after_a_minute, make_folder),
         cmocka_unit_test_setup(one_run_works_in_a_folder, make_folder),

@@ -205,10 +205,10 @@ static void open_states(struct queue *queue, const char *folder, int how)
     close(fd);
 }
 
-static void assert_told(const utter_error *error, const char *folder, const char *what)
+static void assert_told(const utter_error *error, const char *folder, const char *what, const char *why)
 {
     char wanted[PATH_MAX + 64];
-    snprintf(wanted, sizeof wanted, "%s: cannot %s: Bad file descriptor", support_path(folder), what);
+    snprintf(wanted, sizeof wanted, "%s: cannot %s: %s", support_path(folder), what, why);
     assert_string_equal(error->text, wanted);
 }
 
@@ -222,16 +222,16 @@ static void states_that_cannot_be_kept_are_told(void **state)
     assert_claimed(queue, &one, 1);
     open_states(queue, "kept", O_RDONLY);
     assert_int_equal(queue->calls->done(queue, &one, false, &error), UTTER_E_FILE);
-    assert_told(&error, "kept", "write");
+    assert_told(&error, "kept", "write", "Bad file descriptor");
     assert_null(one.place);
     assert_int_equal(queue->calls->claim(queue, &two, &error), UTTER_E_FILE);
-    assert_told(&error, "kept", "lock in");
+    assert_told(&error, "kept", "lock in", "Bad file descriptor");
     queue_close(&queue);
     queue = open_queue("kept", false);
     assert_claimed(queue, &one, 1); /* its end was not written */
     open_states(queue, "kept", O_WRONLY);
     assert_int_equal(queue->calls->claim(queue, &two, &error), UTTER_E_FILE);
-    assert_told(&error, "kept", "read");
+    assert_told(&error, "kept", "read", "Bad file descriptor");
     assert_int_equal(queue->calls->done(queue, &one, false, &error), UTTER_OK);
     queue_close(&queue);
 }
@@ -442,6 +442,13 @@ static void a_queue_ends_also_without_its_states(void **state)
     assert_int_equal(truncate(only_file("stateless", ".state"), 0), 0);
     queue_close(&queue);
     support_assert_content(only_file("stateless", ".state"), "");
+    /* Then nothing can be claimed, for a reason that is not that of another call. */
+    utter_error error;
+    queue = open_queue("stateless", false);
+    errno = ENOENT;
+    assert_int_equal(queue->calls->claim(queue, &one, &error), UTTER_E_IO);
+    assert_told(&error, "stateless", "read", "Input/output error");
+    queue_close(&queue);
 }
 
 /* ---- The folder ---- */

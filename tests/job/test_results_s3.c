@@ -330,11 +330,11 @@ static void what_is_kept_has_longer(void **state)
 static void what_a_list_says_is_not_asked_for(void **state)
 {
     (void)state;
-    for (int turned = 0; turned < 2; turned++) { /* in whatever order */
-        begin(turned ? "turned" : "list");
-        give(one, "sound");
-        give(two, "other");
-        if (turned) {
+    for (int turned = 0; turned < 3; turned++) { /* in whatever order */
+        begin(turned == 2 ? "back-to-front" : turned ? "turned" : "list");
+        give(turned == 2 ? two : one, turned == 2 ? "other" : "sound");
+        give(turned == 2 ? one : two, turned == 2 ? "sound" : "other");
+        if (turned == 1) {
             const struct object last = objects[n_objects - 1];
             memmove(objects + 1, objects, (n_objects - 1) * sizeof *objects);
             objects[0] = last;
