@@ -393,13 +393,13 @@ static utter_status folder_claim(struct queue *queue, struct claim *claim, utter
     }
 }
 
-/* The process's own end of a claim, with what the record says from now on. */
+/* The process's own end of a claim, with what the record says from now on; NULL: what it says. */
 static utter_status end_claim(
     struct folder_queue *q, struct claim *claim, const struct record *record, utter_error *error)
 {
     struct held *held = claim->place, **link = &q->held;
     struct segment *s = held->segment;
-    utter_status status = write_record(q, s, held->record, record, error);
+    utter_status status = record ? write_record(q, s, held->record, record, error) : UTTER_OK;
     set_lock(q->making, F_UNLCK, making_place(held->key));
     set_lock(s->state, F_UNLCK, held->record * sizeof *record);
     while (*link != held) {
@@ -489,13 +489,10 @@ static void folder_close(struct queue *queue)
     struct folder_queue *q = of(queue);
     while (q->held) {
         struct claim claim = {.place = q->held};
-        struct record record;
-        if (read_record(q, q->held->segment, q->held->record, &record, NULL) == UTTER_OK) {
-            record.deaths -= record.deaths > 0;
-            end_claim(q, &claim, &record, NULL);
-        } else {
-            break;
-        }
+        struct record record = {0};
+        bool is_read = read_record(q, q->held->segment, q->held->record, &record, NULL) == UTTER_OK;
+        record.deaths -= record.deaths > 0;
+        end_claim(q, &claim, is_read ? &record : NULL, NULL);
     }
     leave_segment(q);
     names_free(&q->names);

@@ -437,11 +437,13 @@ static void a_queue_ends_also_without_its_states(void **state)
     struct claim one, two;
     struct queue *in = submit("stateless", 1, 2), *queue = open_queue("stateless", false);
     queue_close(&in);
+    const int before = support_count_files("/proc/self/fd");
     assert_claimed(queue, &one, 1);
     assert_claimed(queue, &two, 2);
     assert_int_equal(truncate(only_file("stateless", ".state"), 0), 0);
     queue_close(&queue);
     support_assert_content(only_file("stateless", ".state"), "");
+    assert_int_equal(support_count_files("/proc/self/fd"), before - 1); /* nor "making" */
     /* Then nothing can be claimed, for a reason that is not that of another call. */
     utter_error error;
     queue = open_queue("stateless", false);
