@@ -74,7 +74,7 @@ static struct object *add(const char *name, const char *content)
 {
     struct object *o = find(name);
     o = o ? o : &objects[n_objects++];
-    snprintf(o->name, sizeof o->name, "%s", name);
+    snprintf(o->name, sizeof o->name, "%.127s", name);
     snprintf(o->content, sizeof o->content, "%s", content);
     o->bytes = strlen(content);
     return o;
