@@ -12,32 +12,51 @@
 
 enum { MAX_FILE = 1 << 20, MAX_KEYS = 10000 };
 
+/* An account and its limits as the file has them: in force once all of it was read. */
+struct entry {
+    struct account *account;
+    int most_speeches, per_minute;
+    bool is_operator;
+};
+
 struct keys {
     int n;
-    struct account *accounts[MAX_KEYS];
-    struct {
-        int most_speeches, per_minute;
-        bool is_operator;
-    } limits[MAX_KEYS]; /* as the file has them: in force once all of it was read */
+    struct entry entries[MAX_KEYS]; /* in the order of their digests */
 };
 
 static void list_free(struct keys *keys)
 {
     for (int i = 0; keys && i < keys->n; i++) {
-        account_free(&keys->accounts[i]);
+        account_free(&keys->entries[i].account);
     }
     memory_free(keys);
 }
 
-/* All are compared, whichever is equal: how long it takes tells nothing. */
+/* For a client all are compared, whichever is equal: how long it takes tells nothing. */
 static struct account *find(const struct keys *keys, const uint8_t digest[ACCOUNT_DIGEST])
 {
     struct account *found = NULL;
-    for (int i = 0; keys && i < keys->n; i++) {
-        found =
-            memeql_sec(digest, keys->accounts[i]->digest, ACCOUNT_DIGEST) ? keys->accounts[i] : found;
+    for (int i = 0; i < keys->n; i++) {
+        struct account *a = keys->entries[i].account;
+        found = memeql_sec(digest, a->digest, ACCOUNT_DIGEST) ? a : found;
     }
     return found;
+}
+
+/* For the file, whose lines are many, in few steps: how many digests are less, and the account of this one or NULL. */
+static int place_of(
+    const struct keys *keys, const uint8_t digest[ACCOUNT_DIGEST], struct account **account)
+{
+    int low = 0, high = keys ? keys->n : 0;
+    *account = NULL;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        const int order = memcmp(keys->entries[middle].account->digest, digest, ACCOUNT_DIGEST);
+        *account = order == 0 ? keys->entries[middle].account : *account;
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    return low;
 }
 
 static const char out_of_memory[] = "out of memory";
@@ -48,13 +67,15 @@ static const char bad_line[] = "a key that is there already, or limits that are 
 /* Adds a line's account: that of before, when its key was there. NULL, or why it is not added. */
 static const char *add(struct keys *keys, const struct keys *before, const struct account *line)
 {
-    struct account *known = find(before, line->digest);
-    if (find(keys, line->digest)) {
+    struct account *same, *known;
+    const int place = place_of(keys, line->digest, &same);
+    if (same) {
         return bad_line;
     }
     if (keys->n == MAX_KEYS) {
         return "there are more than 10000 keys";
     }
+    place_of(before, line->digest, &known);
     struct account *a = known ? account_share(known) : memory_new(1, sizeof *a);
     if (!a) {
         return out_of_memory;
@@ -62,22 +83,21 @@ static const char *add(struct keys *keys, const struct keys *before, const struc
     if (!known) {
         *a = *line;
     }
-    keys->limits[keys->n].most_speeches = line->most_speeches;
-    keys->limits[keys->n].per_minute = line->per_minute;
-    keys->limits[keys->n].is_operator = line->is_operator;
-    keys->accounts[keys->n++] = a;
+    struct entry *e = &keys->entries[place];
+    memmove(e + 1, e, (size_t)(keys->n++ - place) * sizeof *e);
+    *e = (struct entry){a, line->most_speeches, line->per_minute, line->is_operator};
     return NULL;
 }
 
 static void put_in_force(struct keys *keys)
 {
     for (int i = 0; i < keys->n; i++) {
-        struct account *a = keys->accounts[i];
-        const int per_minute = keys->limits[i].per_minute;
-        a->most_speeches = keys->limits[i].most_speeches;
-        a->is_operator = keys->limits[i].is_operator;
-        a->allowance = a->per_minute == per_minute ? a->allowance : per_minute;
-        a->per_minute = per_minute;
+        const struct entry *e = &keys->entries[i];
+        struct account *a = e->account;
+        a->most_speeches = e->most_speeches;
+        a->is_operator = e->is_operator;
+        a->allowance = a->per_minute == e->per_minute ? a->allowance : e->per_minute;
+        a->per_minute = e->per_minute;
     }
 }
 

@@ -135,6 +135,30 @@ static void who_stays_keeps_its_account(void **state)
     keys_free(&s);
 }
 
+/* As many as there may be, in any order and read again, are each themselves; one more is too many. */
+static void ten_thousand_keys_are_read(void **state)
+{
+    enum { N = 10000, LINE = 8 };
+    static char text[(N + 1) * LINE + 1];
+    char wanted[1000], key[16];
+    (void)state;
+    for (int i = 0; i <= N; i++) {
+        snprintf(text + (size_t)i * LINE, LINE + 1, "k%06u\n", (unsigned)(i * 7919 % (N + 1)));
+    }
+    for (int round = 0; round < 2; round++) {
+        read_keys(text, (size_t)N * LINE, true);
+    }
+    for (int i = 0; i < N; i += 97) {
+        snprintf(key, sizeof key, "k%06u", (unsigned)(i * 7919 % (N + 1)));
+        assert_non_null(account_of(key));
+        assert_int_equal(account_of(key)->n_holders, 1);
+    }
+    snprintf(wanted, sizeof wanted, "utter: %s: line %d: there are more than %d keys\n",
+        options.key_file, N + 1, N);
+    assert_string_equal(read_keys(text, (size_t)(N + 1) * LINE, false), wanted);
+    keys_free(&s);
+}
+
 static void without_a_file_nobody_is_asked(void **state)
 {
     char text[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -170,6 +194,7 @@ int main(void)
         cmocka_unit_test(lines_are_accounts),
         cmocka_unit_test(what_is_wrong_is_said_and_changes_nothing),
         cmocka_unit_test(who_stays_keeps_its_account),
+        cmocka_unit_test(ten_thousand_keys_are_read),
         cmocka_unit_test(without_a_file_nobody_is_asked),
         cmocka_unit_test(without_memory_the_old_ones_stay),
     };
