@@ -195,7 +195,7 @@ static void letters_become_cartesia_s_words(void **state)
     assert_string_equal(cartesia_words_of("a-b|c d|"), "a-bc 0.0-0.4,"); /* the last may go on */
     assert_string_equal(cartesia_words_of(""), "");
     /* Each character of Chinese and Japanese is a word; other scripts have words. */
-    static const char *const alone[] = {"⺀", "々", "か", "中", "鿿", "豈", "𠀀"};
+    static const char *const alone[] = {"⺀", "々", "か", "中", "鿿", "豈", "ｶ", "𠀀"};
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
         char text[8], wanted[64];
         snprintf(text, sizeof text, "a%sb", alone[i]);

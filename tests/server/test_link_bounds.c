@@ -2,6 +2,7 @@
  * One worker as the front end sees it, at its bounds: when it is taken to hang, when its start took too long, when the
  * next one is started and with what it is asked, and when the server gives up. Most workers here are only posed: a
  * socket, and the times that the test sets. One that is started is this program, and it tells what it was asked for. */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,6 +311,24 @@ static void what_cannot_be_started_is_tried_again(void **state)
     end();
 }
 
+/* What comes then cannot be read: it ends, and another one is started. */
+static void what_has_no_room_ends_it(void **state)
+{
+    struct link *l = links;
+    (void)state;
+    begin();
+    assert_true(link_open(l));
+    struct pollfd polled = {bufferevent_getfd(l->socket), POLLIN, 0};
+    event_base_loop(s.base, EVLOOP_NONBLOCK); /* it is asked */
+    assert_int_equal(poll(&polled, 1, 30000), 1);
+    support_fail_from(SUPPORT_MALLOC, 1);
+    event_base_loop(s.base, EVLOOP_NONBLOCK);
+    support_fail_off();
+    assert_null(l->socket);
+    assert_int_equal(n_lost, 1);
+    end();
+}
+
 /* ---- Orders ---- */
 
 static void an_order_is_followed_at_once(void **state)
@@ -500,6 +519,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(the_next_one_is_asked_for_what_the_last_one_had),
         cmocka_unit_test(one_is_started_when_its_time_has_come),
         cmocka_unit_test(what_cannot_be_started_is_tried_again),
+        cmocka_unit_test(what_has_no_room_ends_it),
         cmocka_unit_test(an_order_is_followed_at_once),
         cmocka_unit_test(who_is_worse_off_takes_what_no_other_can),
         cmocka_unit_test(a_slow_step_explains_a_silence),

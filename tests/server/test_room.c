@@ -287,6 +287,21 @@ static void who_listens_stays(void **state)
     close(c.socket);
 }
 
+/* Who has left asks for nothing more. */
+static void what_has_come_is_known_before_it_is_read(void **state)
+{
+    (void)state;
+    begin();
+    struct client c = come("10.0.0.1"), gone = come("10.0.0.2");
+    assert_false(server_has_come(c.conn->bev));
+    SAY(&c, "G");
+    assert_true(server_has_come(c.conn->bev));
+    assert_int_equal(shutdown(gone.socket, SHUT_WR), 0);
+    assert_false(server_has_come(gone.conn->bev));
+    end();
+    close(c.socket), close(gone.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +315,7 @@ int main(void)
         cmocka_unit_test(who_has_gone_is_forgotten_in_time),
         cmocka_unit_test(whose_body_goes_on_is_left_alone),
         cmocka_unit_test(who_listens_stays),
+        cmocka_unit_test(what_has_come_is_known_before_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

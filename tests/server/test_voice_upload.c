@@ -91,10 +91,9 @@ static void reap(void)
     voices_reap(&s, pid, status);
 }
 
-/* How many files are on their way. */
-static int n_made(void)
+static int n_files(const char *path)
 {
-    DIR *d = opendir(s.voices->temporary);
+    DIR *d = opendir(path);
     int n = 0;
     assert_non_null(d);
     for (const struct dirent *e; (e = readdir(d));) {
@@ -102,6 +101,12 @@ static int n_made(void)
     }
     closedir(d);
     return n;
+}
+
+/* How many files are on their way. */
+static int n_made(void)
+{
+    return n_files(s.voices->temporary);
 }
 
 static char expected[9000];
@@ -274,6 +279,27 @@ static void so_many_are_worked_on_at_once(void **state)
     empty(folder);
 }
 
+/* A voice for one request that is there as the server ends, before anybody was told of it, goes; one to keep stays. */
+static void what_was_made_last_stays_or_goes(void **state)
+{
+    const struct voices_upload ann = {.name = "Ann"}, once = {.once = true};
+    char temporary[300];
+    siginfo_t ended;
+    (void)state;
+    for (int kept = 0; kept < 2; kept++) {
+        begin("base");
+        snprintf(temporary, sizeof temporary, "%s", s.voices->temporary);
+        const int before = n_files(folder);
+        assert_true(start("good", kept ? &ann : &once));
+        assert_int_equal(waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+        voices_close(&s);
+        assert_int_equal(n_files(folder), before + kept);
+        assert_int_not_equal(access(temporary, F_OK), 0);
+        EXPECT("");
+        empty(folder);
+    }
+}
+
 static void what_cannot_be_written_is_told(void **state)
 {
     const struct voices_upload ann = {.name = "Ann", .consent = "yes"};
@@ -440,6 +466,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(a_voice_that_is_made_is_kept),
         cmocka_unit_test(who_asked_may_be_gone),
         cmocka_unit_test(so_many_are_worked_on_at_once),
+        cmocka_unit_test(what_was_made_last_stays_or_goes),
         cmocka_unit_test(what_cannot_be_written_is_told),
         cmocka_unit_test(some_names_are_not_taken),
         cmocka_unit_test(it_has_limits),
