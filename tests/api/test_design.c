@@ -206,10 +206,30 @@ static void a_device_that_failed_hears_no_more(void **state)
     base->engine.broken.code = UTTER_OK;
 }
 
+/* What stands in the voice's file is text. */
+static void what_is_no_utf8_is_refused(void **state)
+{
+    utter_voice *voice;
+    utter_error error;
+    utter_design_options o;
+    (void)state;
+    utter_design_options_init(&o);
+    o.language = "english";
+    assert_int_equal(
+        utter_voice_design(&voice, designer, "An old \xff man.", base, &o, &error), UTTER_E_ARGUMENT);
+    assert_null(voice);
+    assert_string_equal(error.text, "the description of a voice is not UTF-8: byte 7 (convert it)");
+    o.name = "a\xc0";
+    assert_int_equal(
+        utter_voice_design(&voice, designer, "An old man.", base, &o, &error), UTTER_E_ARGUMENT);
+    assert_string_equal(error.text, "the name of a voice is not UTF-8: byte 1 (convert it)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_that_is_asked_for_is_heard),
         cmocka_unit_test(progress_is_told_from_frame_to_frame),
-        cmocka_unit_test(a_reference_has_an_end), cmocka_unit_test(a_device_that_failed_hears_no_more)};
+        cmocka_unit_test(what_is_no_utf8_is_refused), cmocka_unit_test(a_reference_has_an_end),
+        cmocka_unit_test(a_device_that_failed_hears_no_more)};
     return cmocka_run_group_tests_name("designs", tests, open_models, close_models);
 }

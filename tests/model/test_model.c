@@ -447,6 +447,17 @@ static void missing_memory_is_noted(void **state)
     }
 }
 
+static void small_numbers_fit_f16(void **state)
+{
+    const float most = 65000, values[] = {1, -most, most}, above[] = {1, nextafterf(most, 1e9f)},
+                below[] = {nextafterf(-most, -1e9f), 1};
+    (void)state;
+    assert_true(values_fit_f16(values, 3));
+    assert_false(values_fit_f16(above, 2));
+    assert_true(values_fit_f16(above, 1));
+    assert_false(values_fit_f16(below, 2));
+}
+
 /* What was learnt of heads is kept by the matrices that make them: each of them counts, and each in its place. */
 static void heads_are_known_by_their_matrices(void **state)
 {
@@ -503,6 +514,7 @@ int main(void)
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(failing_calls_leak_nothing),
         cmocka_unit_test(missing_memory_is_noted),
+        cmocka_unit_test(small_numbers_fit_f16),
         cmocka_unit_test(a_row_is_read_in_every_type),
         cmocka_unit_test(each_matrix_is_packed_for_itself),
         cmocka_unit_test(ids_that_are_never_chosen),

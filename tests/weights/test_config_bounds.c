@@ -553,6 +553,22 @@ static void what_stands_in_place_of_a_model_is_told(void **state)
     }
 }
 
+/* Whatever of it: nothing is left out. */
+static void without_memory_there_is_none(void **state)
+{
+    struct config *c;
+    utter_error error;
+    (void)state;
+    assert_int_equal(open_with(&c, CONFIG, "", "transformers_version", json_string("5.0"), &error), 0);
+    config_close(&c);
+    SUPPORT_EACH_FAILURE(SUPPORT_MALLOC, n)
+    {
+        utter_status status = config_open(&c, support_path("model"), &error);
+        assert_int_equal(status, support_failed() ? UTTER_E_MEMORY : UTTER_OK);
+        config_close(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +581,7 @@ int main(void)
         cmocka_unit_test(a_speaker_encoder_is_the_usual), cmocka_unit_test(blocks_fit_together),
         cmocka_unit_test(refusals_are_told_in_full), cmocka_unit_test(files_that_lack_are_told),
         cmocka_unit_test(what_stands_in_place_of_a_model_is_told),
+        cmocka_unit_test(without_memory_there_is_none),
         cmocka_unit_test(the_codec_must_be_the_talkers), /* the last: it changes the codec */
     };
     return cmocka_run_group_tests(tests, read_files, forget_files);
