@@ -19,7 +19,7 @@
 
 /* ---- The worker ---- */
 
-enum { OTHERS = 20, N_OTHERS = 8 };
+enum { OTHERS = 20, N_OTHERS = 9 };
 
 static void answer(int socket, const struct wire_hello *hello)
 {
@@ -40,10 +40,10 @@ static void answer(int socket, const struct wire_hello *hello)
             .sample_rate = other == 3 ? 48000 : 24000,
             .frame_samples = other == 4 ? 960 : 1920,
             .width = other == 5,
-            .voices = {"ann"},
-            .n_voices = other == 6,
+            .voices = {"ann", other == 8 ? "eve" : "bob"},
+            .n_voices = other == 6 ? 1 : 2,
             .languages = {"english"},
-            .n_languages = other == 7,
+            .n_languages = other != 7,
             .note = "the cpu speaks",
             .lanes = 2};
         wire_put_beat(&out, &beat);

@@ -389,6 +389,8 @@ static void sets_of_cores_are_read(void **state)
     (void)state;
     assert_true(devices_cores(&c, "cpu:0-2,5,64-65"));
     assert_true(c.bits[0] == 0x27 && c.bits[1] == 3);
+    assert_true(devices_cores(&c, "cpu:1-1") && c.bits[0] == 2);
+    assert_false(devices_cores(&c, "cpu:1-0"));
     assert_false(devices_cores(&c, "cpu"));
     assert_false(devices_cores(&c, "cuda:0"));
     assert_false(devices_cores(&c, "cpu:0,"));
