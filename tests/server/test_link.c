@@ -193,6 +193,14 @@ static void workers_of_two_models_do_not_mix(void **state)
         assert_int_equal(s.links[s.links[0].is_ready].n_deaths, 1);
         end(&s);
     }
+    static const char *const same[] = {"cuda:0", "cuda:1"};
+    begin(&s, &options, same, 2);
+    assert_true(links_open(&s, &owner));
+    for (int i = 0; i < 60000 && links_ready(&s) < 2 && s.metrics.worker_deaths == 0; i++) {
+        turn(&s);
+    }
+    assert_int_equal(links_ready(&s), 2);
+    end(&s);
 }
 
 static void run_until_out(struct server *s)
