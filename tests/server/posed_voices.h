@@ -7,12 +7,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/sound/encode.h"
 #include "server/speech/voices_parts.h"
 #include "voice/voice.h"
 
@@ -60,6 +62,21 @@ static inline void put_voice(const char *file, const char *name, int width, cons
     utter_voice *voice = voice_of(name, width, said);
     assert_int_equal(utter_voice_save(voice, path_of(file), NULL), UTTER_OK);
     utter_voice_free(&voice);
+}
+
+/* A second of a tone that comes and goes. */
+static inline void put_sound(const char *name)
+{
+    struct wire_out wav = {0};
+    samples_put_wav(&wav, SAMPLES_S16, 24000);
+    for (int i = 0; i < 24000; i++) {
+        const float pcm = 0.3F * sinf(0.06F * (float)i) * sinf(0.0007F * (float)i);
+        samples_put(&wav, SAMPLES_S16, &pcm, 1);
+    }
+    encode_true_sizes(ENCODE_WAV, wav.bytes, wav.n, 24000);
+    FILE *file = fopen(path_of(name), "w");
+    assert_true(file && fwrite(wav.bytes, 1, wav.n, file) == wav.n && fclose(file) == 0);
+    wire_fini(&wav);
 }
 
 static inline void empty(const char *all)

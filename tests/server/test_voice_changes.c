@@ -3,14 +3,12 @@
  * file; and which temporary folders of others a server clears away. */
 #include "tests/server/posed_voices.h"
 
-#include <math.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "server/loop/account.h"
 #include "server/loop/spawn.h"
-#include "server/sound/encode.h"
 #include "store/mirror.h"
 
 /* ---- Who may change them ---- */
@@ -365,21 +363,6 @@ static int make(const char *model_path, const char *base, const char *out, const
         free(arguments[i]);
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-/* A second of a tone that comes and goes. */
-static void put_sound(const char *name)
-{
-    struct wire_out wav = {0};
-    samples_put_wav(&wav, SAMPLES_S16, 24000);
-    for (int i = 0; i < 24000; i++) {
-        const float pcm = 0.3F * sinf(0.06F * (float)i) * sinf(0.0007F * (float)i);
-        samples_put(&wav, SAMPLES_S16, &pcm, 1);
-    }
-    encode_true_sizes(ENCODE_WAV, wav.bytes, wav.n, 24000);
-    FILE *file = fopen(path_of(name), "w");
-    assert_true(file && fwrite(wav.bytes, 1, wav.n, file) == wav.n && fclose(file) == 0);
-    wire_fini(&wav);
 }
 
 /* Only who sent the recording is to blame for it, and nobody learns where what is. */

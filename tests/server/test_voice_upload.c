@@ -5,7 +5,6 @@
 #include "tests/server/posed_voices.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,7 +14,6 @@
 
 #include "server/loop/account.h"
 #include "server/loop/spawn.h"
-#include "server/sound/encode.h"
 
 /* ---- The process ---- */
 
@@ -410,21 +408,6 @@ static void it_has_limits(void **state)
     assert_true(given_up->cpu.rlim_cur == 120 && given_up->cpu.rlim_max == 120);
     assert_true(given_up->core.rlim_cur == 0 && given_up->core.rlim_max == 0);
     assert_true(given_up->signal_of_parent == SIGKILL && given_up->no_privileges == 1);
-}
-
-/* A second of a tone that comes and goes. */
-static void put_sound(const char *name)
-{
-    struct wire_out wav = {0};
-    samples_put_wav(&wav, SAMPLES_S16, 24000);
-    for (int i = 0; i < 24000; i++) {
-        const float pcm = 0.3F * sinf(0.06F * (float)i) * sinf(0.0007F * (float)i);
-        samples_put(&wav, SAMPLES_S16, &pcm, 1);
-    }
-    encode_true_sizes(ENCODE_WAV, wav.bytes, wav.n, 24000);
-    FILE *file = fopen(path_of(name), "w");
-    assert_true(file && fwrite(wav.bytes, 1, wav.n, file) == wav.n && fclose(file) == 0);
-    wire_fini(&wav);
 }
 
 /* It reads the model, and what lies where it works and where the voice is kept; what leads elsewhere it does not. */
