@@ -131,7 +131,7 @@ static void it_rests_only_when_all_has_gone(void **state)
     wire_fini(&out);
 }
 
-static int n_refused; /* threads that the system does not make */
+static int n_refused, n_made; /* threads that the system does not make, and those that it does */
 
 int __real_pthread_create(
     pthread_t *thread, const pthread_attr_t *how, void *(*work)(void *), void *user);
@@ -141,6 +141,7 @@ int __wrap_pthread_create(
 int __wrap_pthread_create(
     pthread_t *thread, const pthread_attr_t *how, void *(*work)(void *), void *user)
 {
+    n_made += n_refused == 0;
     return n_refused > 0 ? (n_refused--, EAGAIN) : __real_pthread_create(thread, how, work, user);
 }
 
@@ -176,6 +177,24 @@ static void a_thread_that_cannot_be_made_is_tried_again(void **state)
         close(ends[1]);
         wire_fini(&out);
     }
+}
+
+static void all_messages_have_one_thread(void **state)
+{
+    int ends[2], before = n_made;
+    struct wire_out out = {0};
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    struct outbox *box = outbox_new(ends[0]);
+    assert_int_equal(n_made, before);
+    for (int i = 0; i < 3; i++) {
+        put_piece(&out, i, 10);
+        assert_true(outbox_send(box, &out));
+        assert_int_equal(n_made, before + 1);
+    }
+    outbox_free(box);
+    close(ends[0]), close(ends[1]);
+    wire_fini(&out);
 }
 
 static void who_is_gone_is_noticed(void **state)
@@ -225,6 +244,7 @@ int main(void)
         cmocka_unit_test(a_long_message_leaves_no_room_behind),
         cmocka_unit_test(it_rests_only_when_all_has_gone),
         cmocka_unit_test(a_thread_that_cannot_be_made_is_tried_again),
+        cmocka_unit_test(all_messages_have_one_thread),
         cmocka_unit_test(who_is_gone_is_noticed),
         cmocka_unit_test(a_message_that_found_no_memory_is_told),
     };
