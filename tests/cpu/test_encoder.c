@@ -3,6 +3,7 @@
  * code (threads, kernels, what comes later); and requests that are wrong.
  *
  * With two arguments, MODEL and GOLDEN, it compares any golden file of tools/oracle/encode.py and prints. */
+#include "cpu/encoders/encoder_parts.h"
 #include "cpu/kernels/kern.h"
 #include "tests/cpu/listen.h"
 
@@ -242,6 +243,21 @@ static void memory_runs_out(void **state)
     listener_close(&l);
 }
 
+/* Small whole numbers, whose sums are exact in any order: each counts once, however many are summed at a time. */
+static void squares_are_summed_up(void **state)
+{
+    enum { MOST = 300 };
+    float x[MOST + 1];
+    int sum = 0;
+    (void)state;
+    for (int n = 0; n <= MOST; n++) {
+        assert_int_equal((int)encoder_sum_of_squares(x, n), sum);
+        const int next = n % 7 - 3;
+        x[n] = (float)next;
+        sum += next * next;
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3) {
@@ -251,6 +267,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_the_official_ones),
         cmocka_unit_test(codes_with_every_table),
+        cmocka_unit_test(squares_are_summed_up),
         cmocka_unit_test(the_future_changes_nothing),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(progress_and_cancel),

@@ -20,8 +20,7 @@ enum {
 
 static const float least_usage = 1e-5f;
 
-/* The official program's order, because it decides near-ties. */
-static float sum_of_squares(const float *x, int n)
+float encoder_sum_of_squares(const float *x, int n)
 {
     float sums[CHAINS][LANES] = {{0}}, tail = 0;
     int i = 0;
@@ -66,7 +65,7 @@ static void make_table_part(void *arg, int part, int n_parts)
         for (int i = 0; i < q->dim; i++) {
             to[(int64_t)i * KERN_NEAREST_BLOCK] = row[i];
         }
-        q->norms[e] = sum_of_squares(row, q->dim);
+        q->norms[e] = encoder_sum_of_squares(row, q->dim);
     }
 }
 
@@ -100,7 +99,7 @@ static void nearest_part(void *arg, int part, int n_parts)
         .dim = q->dim,
         .terms = (n_terms + n_chains - 1) / n_chains};
     for (int64_t f = begin; f < end; f++) {
-        q->left_norm[f] = sum_of_squares(q->left + f * q->dim, q->dim);
+        q->left_norm[f] = encoder_sum_of_squares(q->left + f * q->dim, q->dim);
     }
     q->run->kern->nearest(&table, q->left + begin * q->dim, q->dim, q->left_norm + begin,
         (int)(end - begin), q->chosen + begin);

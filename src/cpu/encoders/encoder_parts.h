@@ -26,6 +26,8 @@ size_t encoder_positions(const struct config *config, size_t n_samples);
 utter_status encoder_wave(const struct encoder_run *run, const float *pcm, size_t n_samples, float *x);
 /* All layers over x[n][width], in place. */
 utter_status encoder_stack(const struct encoder_run *run, float *x, int64_t n);
+/* Of x[n], in the official program's order, because that decides between codes that are nearly as near. */
+float encoder_sum_of_squares(const float *x, int n);
 /* Halves the rate and looks the codes up: x[n][width] -> codes[ceil(n / 2)][n_codebooks]. */
 utter_status encoder_codes(const struct encoder_run *run, const float *x, int64_t n, int32_t *codes);
 
