@@ -17,7 +17,7 @@
 
 /* ---- The voice that comes with the library ---- */
 
-/* The file that this code was loaded from, the program or a shared library, in file[size], which holds zeros. */
+/* The file that this code was loaded from, the program or a shared library, in file[size]. */
 static bool own_file(char *file, size_t size)
 {
     Dl_info about;
@@ -31,7 +31,9 @@ static bool own_file(char *file, size_t size)
     if (*loaded) {
         return realpath(loaded, real) && snprintf(file, size, "%s", real) < (int)size;
     }
-    return readlink("/proc/self/exe", file, size - 1) > 0;
+    ssize_t n = readlink("/proc/self/exe", file, size - 1);
+    file[n > 0 ? n : 0] = 0;
+    return n > 0;
 }
 
 static bool try_builtin(char *path, size_t size, const char *folder, int n, const char *place)
@@ -49,7 +51,7 @@ static utter_status find_builtin(char *path, size_t size, utter_error *error)
     static const char *const beside[] = {
         "/builtin", "/../share/utter/builtin", "/../../share/utter/builtin", "/../../voice/builtin"};
     static const char *const fixed[] = {"/usr/local/share/utter/builtin", "/usr/share/utter/builtin"};
-    char file[PATH_MAX] = "";
+    char file[PATH_MAX];
     const char *slash = own_file(file, sizeof file) ? strrchr(file, '/') : NULL;
     for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++) {
         const char *place = beside[i];

@@ -143,7 +143,7 @@ utter_status api_choose_device(
     const utter_model_options *o, struct device_choice *choice, utter_error *error)
 {
     const char *device = o->device;
-    *choice = (struct device_choice){.gpu = false};
+    *choice = (struct device_choice){0};
     if (!device || strcmp(device, "auto") == 0) {
         /* CPU kernels by name are for the CPU. */
         choice->gpu = !o->cpu_kernels;

@@ -44,7 +44,7 @@ void doubt_begin(struct doubt *d, const struct doubt_in *in)
     if (d->log_p != 0) {
         find_doubts(d, in);
     } else if (!words_approximate(in->words)) {
-        d->at[0] = (struct words_doubt){.to = 0}; /* nothing is left out */
+        d->at[0] = (struct words_doubt){0}; /* nothing is left out */
         d->n = 1;
     }
 }

@@ -140,17 +140,6 @@ static size_t unescape(char *to, const char *text, size_t n)
     return used;
 }
 
-static char *read_table(const char *path)
-{
-    enum { MOST_TABLE = 1 << 17 };
-    char *all = calloc(1, MOST_TABLE);
-    FILE *file = fopen(path, "r");
-    assert_true(all && file);
-    assert_true(fread(all, 1, MOST_TABLE - 1, file) > 0);
-    fclose(file);
-    return all;
-}
-
 /* ---- Numbers ---- */
 
 static void check_number(const char *language, const char *written, size_t n, const char *said)
@@ -176,8 +165,10 @@ static void check_number(const char *language, const char *written, size_t n, co
 /* Each language has `least` lines or more. */
 static void check_numbers(const char *path, int least)
 {
-    char *table = read_table(path), language[8] = "", *rest = table;
+    size_t table_bytes;
+    char *table = support_read_file(path, &table_bytes), language[8] = "", *rest = table;
     int n_language = 0, n_languages = 0;
+    assert_non_null(table);
     for (char *line; (line = strsep(&rest, "\n"));) {
         char *arrow = strstr(line, " => ");
         if (*line == '[') {
@@ -279,10 +270,12 @@ static void check_example(const struct example *e)
 static void markup_says_how(void **state)
 {
     enum { SOURCE, CAST, LEXICON, WANTED } part = WANTED;
-    char *table = read_table("tests/script/markup.txt"), *rest = table;
+    size_t table_bytes;
+    char *table = support_read_file("tests/script/markup.txt", &table_bytes), *rest = table;
     struct example e = {.n = 0};
     int n_cases = 0;
     (void)state;
+    assert_non_null(table);
     for (char *line; (line = strsep(&rest, "\n"));) {
         bool begins = strncmp(line, "== ", 3) == 0;
         if (begins || !rest) {

@@ -11,17 +11,6 @@
 #include "script/spell/spell.h"
 #include "tests/fence.h"
 
-static char *read_table(const char *path)
-{
-    enum { MOST_TABLE = 1 << 17 };
-    char *all = calloc(1, MOST_TABLE);
-    FILE *file = fopen(path, "r");
-    assert_true(all && file);
-    assert_true(fread(all, 1, MOST_TABLE - 1, file) > 0);
-    fclose(file);
-    return all;
-}
-
 /* Whatever begins in text[0..n) says the same beside either end of what may be read. */
 static void spell_beside(const char *language, const char *text, size_t n, struct chars words[2])
 {
@@ -45,11 +34,13 @@ static void spell_beside(const char *language, const char *text, size_t n, struc
 
 static void numbers_end_with_their_text(void **state)
 {
-    char *table = read_table("tests/script/numbers.txt"), *rest = table;
+    size_t table_bytes;
+    char *table = support_read_file("tests/script/numbers.txt", &table_bytes), *rest = table;
     const char *language = "english";
     struct chars words[2] = {{0}};
     size_t n_lines = 0;
     (void)state;
+    assert_non_null(table);
     for (char *line; (line = strsep(&rest, "\n"));) {
         char *arrow = strstr(line, " => ");
         if (*line == '[') {
@@ -92,10 +83,12 @@ static void read_beside(int markup, const char *text, size_t n)
 
 static void markup_ends_with_its_text(void **state)
 {
-    char *table = read_table("tests/script/markup.txt"), *rest = table;
+    size_t table_bytes;
+    char *table = support_read_file("tests/script/markup.txt", &table_bytes), *rest = table;
     size_t n_texts = 0;
     bool begins = false;
     (void)state;
+    assert_non_null(table);
     for (char *line; (line = strsep(&rest, "\n"));) {
         if (begins && strlen(line) < 300 && ++n_texts % (SUPPORT_SANITIZED ? 20 : 1) == 0) {
             char text[301];
