@@ -89,6 +89,14 @@ int admission_free(const struct link *l, double promised)
     return max(n_free, 0);
 }
 
+int admission_open(const struct link *l, int n_free, int n_unheard)
+{
+    enum { AT_ONCE = 2, LAST = 64 }; /* of so many lanes one is a last one */
+    const bool is_last = n_free <= max(l->lanes / LAST, 1),
+               is_crowded = l->server->admission.crowded_since > 0;
+    return is_crowded && is_last && n_unheard >= AT_ONCE ? 0 : n_free;
+}
+
 bool admission_ends_in_time(const struct link *l, const struct admission_speech *p, bool has_all)
 {
     const struct server *s = l->server;

@@ -164,6 +164,17 @@ static bool is_unheard(const struct speech *p)
     return p->first_samples <= 0 && speech_is_wanted(p) && !p->background;
 }
 
+static int count_unheard(const struct link *l)
+{
+    const struct speech *p;
+    int n = 0;
+    TAILQ_FOREACH(p, &l->running, entry)
+    {
+        n += is_unheard(p);
+    }
+    return n;
+}
+
 /* The prompts that are read before the next one. */
 static double prompts_s(const struct link *l)
 {
@@ -183,13 +194,7 @@ static double prompts_s(const struct link *l)
 static double crowd_s(const struct link *l, double now)
 {
     enum { CROWD = 16 };
-    const struct speech *p;
-    int n = 0;
-    TAILQ_FOREACH(p, &l->running, entry)
-    {
-        n += is_unheard(p);
-    }
-    if (n < CROWD) {
+    if (count_unheard(l) < CROWD) {
         return 0;
     }
     const double taken = min(promised_by(l, now) / max(l->beat.capacity, 1), 1.0);
@@ -204,7 +209,7 @@ struct admission_now speech_look(const struct server *s, bool patient, double ti
     LINKS_FOREACH(l, s)
     {
         const int n_free = speech_free_lanes(l, time);
-        now.n_free += n_free;
+        now.n_free += patient ? n_free : admission_open(l, n_free, count_unheard(l));
         now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l, time)) : now.first_s;
         const bool takes = link_takes(l); /* else what it frees is nobody's */
         TAILQ_FOREACH(p, &l->running, entry)

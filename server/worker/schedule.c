@@ -21,6 +21,8 @@ static const double long_memory = 0.9995;
 static const double cheaper = 0.2, dearer = 0.5;
 /* In one of so many steps the shortest prompt goes first, whoever has waited. */
 enum { SHORTEST_EACH = 4 };
+/* Of the lanes a second that the best width gives, a short step gives this share at least. */
+static const double enough = 0.9;
 
 /* What is left of the weight that steps of so many lanes had when they were counted last: of none nothing, as most
  * widths are never made. */
@@ -224,6 +226,31 @@ static int choose_background(struct schedule_speech *speeches, int n, double now
     return n_chosen;
 }
 
+/* 0: the step would be too long. */
+static double lanes_a_second(const struct schedule_clock *c, int n_lanes)
+{
+    return fits(c, n_lanes) ? n_lanes / schedule_step_s(c, n_lanes, 0) : 0;
+}
+
+/* How long a step of n_lanes at most may be that only makes what is heard later. Who comes meanwhile waits for its end,
+ * so it is short, but not so short that it is dear. */
+static double short_step_s(const struct schedule_clock *c, int n_lanes)
+{
+    const double short_s = 1e-3 * SCHEDULE_SHORT_MS;
+    double best = 0;
+    int width = 1;
+    if (schedule_step_s(c, n_lanes, 0) <= short_s) {
+        return short_s;
+    }
+    for (int n = 1; n <= n_lanes; n++) {
+        best = max(best, lanes_a_second(c, n));
+    }
+    while (lanes_a_second(c, width) < enough * best) {
+        width++;
+    }
+    return min(max(short_s, schedule_step_s(c, width, 0)), 1e-3 * SCHEDULE_STEP_MS);
+}
+
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock)
 {
@@ -232,11 +259,16 @@ int schedule_choose(
     double dry_s = INFINITY; /* from now: what the first to run dry of those chosen has in hand */
     double late = clock->n_steps % SHORTEST_EACH == 0 ? -INFINITY : now - 1e-3 * SCHEDULE_FIRST_MS;
     bool someone_waits = false, with_first = true;
+    int n_heard = 0;
     for (int i = 0; i < n; i++) {
+        const bool is_heard = speeches[i].can_step && !speeches[i].background;
         speeches[i].chosen = false;
-        someone_waits = someone_waits ||
-                        (speeches[i].can_step && !speeches[i].has_sound && !speeches[i].background);
+        someone_waits = someone_waits || (is_heard && !speeches[i].has_sound);
+        n_heard += is_heard;
     }
+    /* Where all lanes are at work nobody can come before one has ended. */
+    const double long_s = 1e-3 * SCHEDULE_STEP_MS,
+                 ahead_s = n_heard == n ? long_s : short_step_s(clock, n_heard);
     struct schedule_speech *s;
     while ((s = most_urgent(speeches, n, now, with_first, late))) {
         const double in_hand_s = s->has_sound ? s->due - now : INFINITY;
@@ -244,11 +276,11 @@ int schedule_choose(
                                               : now - s->due > 1e-3 * SCHEDULE_LONG_MS;
         /* All who are in the step get their frames at its end. */
         const double in_time_s = cannot_wait ? INFINITY : full * (dry_s - 1e-3 * SCHEDULE_WAY_MS);
-        const double most_s = min(1e-3 * SCHEDULE_STEP_MS, in_time_s);
+        const double most_s = min(s->has_sound && !cannot_wait ? ahead_s : long_s, in_time_s);
         const bool fits_in =
             n_chosen == 0 || (schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <= most_s &&
                                  pays(clock, n_chosen + 1));
-        if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_LEAD_MS && someone_waits) || !fits_in)) {
+        if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_ASIDE_MS && someone_waits) || !fits_in)) {
             break;
         }
         if (!fits_in) {

@@ -36,10 +36,12 @@ struct schedule_clock {
 
 enum {
     SCHEDULE_LEAD_MS = 500,
+    SCHEDULE_ASIDE_MS = 200,
     SCHEDULE_FIRST_MS = 100,
     SCHEDULE_SAFE_MS = 50,
     SCHEDULE_LONG_MS = 500,
     SCHEDULE_STEP_MS = 25,
+    SCHEDULE_SHORT_MS = 15,
     SCHEDULE_WAY_MS = 10, /* sound may take so long from the end of a step to the listener */
     SCHEDULE_BACKGROUND_MS = 4
 };
@@ -59,19 +61,25 @@ bool schedule_falls_behind(const struct schedule_clock *clock, double frame_s);
 /* How many speeches can be; 1 to n_lanes. When not even one can, there is nothing to keep up with: n_lanes. */
 int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double frame_s);
 
-/* Marks those that step now and returns how many, at least one if any can: by due time, where a first frame is due
- * SCHEDULE_FIRST_MS after it was asked for, but behind whoever has less than SCHEDULE_SAFE_MS in hand (where those have
- * run dry, as on a device slower than hearing, one that waits for SCHEDULE_LONG_MS passes them all), as many as fit
- * into SCHEDULE_STEP_MS and make the step longer by less than a step of their own (a width that did not when it was
- * made last bars all beyond it). Of prompts the shortest goes first, so that a sentence does not wait for a page, but
- * behind those that have waited for SCHEDULE_FIRST_MS, the oldest of them first, as else a page waits for as long as
- * sentences come; in every fourth step the shortest goes first, whoever has waited. While someone waits for the first
- * sound, those with SCHEDULE_LEAD_MS in hand stand back, so that the step is short, and nothing is made in the
- * background. A step takes four fifths of what the first of its listeners to run dry has in hand beyond
- * SCHEDULE_WAY_MS: only frames of those with less than SCHEDULE_SAFE_MS in hand, and prompts that have waited for
- * SCHEDULE_LONG_MS, may make it longer. While nobody waits, the background has what is left of SCHEDULE_BACKGROUND_MS
- * (one lane at least where nobody steps), as long as all listeners' next frames are there in time behind it; while a
- * listener has less than SCHEDULE_LEAD_MS in hand, it may make the step longer by a tenth. */
+/* Marks those that step now and returns how many, at least one if any can. n: all lanes, free ones too. They go by due
+ * time, where a first frame is due SCHEDULE_FIRST_MS after it was asked for, as many as fit into the step and make it
+ * longer by less than a step of their own (a width that did not when it was made last bars all beyond it):
+ * - Who has less than SCHEDULE_SAFE_MS in hand goes before all prompts. Where those have run dry, as on a device slower
+ *   than hearing, a prompt that has waited for SCHEDULE_LONG_MS passes them all.
+ * - Of prompts the shortest goes first, so that a sentence does not wait for a page, but behind those that have waited
+ *   for SCHEDULE_FIRST_MS, the oldest of them first, as else a page waits for as long as sentences come; in every
+ *   fourth step the shortest goes first, whoever has waited.
+ * - While someone waits for the first sound, those with SCHEDULE_ASIDE_MS in hand stand back, so that the step is
+ *   short, and nothing is made in the background.
+ * - A step takes SCHEDULE_STEP_MS at most. While not all lanes are at work somebody may come, who waits for its end:
+ *   frames of those with more than SCHEDULE_SAFE_MS in hand make it no longer than SCHEDULE_SHORT_MS then, or than it
+ *   must be to give nine tenths of the frames a second that the best does.
+ * - It takes four fifths of what the first of its listeners to run dry has in hand beyond SCHEDULE_WAY_MS: only frames
+ *   of those with less than SCHEDULE_SAFE_MS in hand, and prompts that have waited for SCHEDULE_LONG_MS, may make it
+ *   longer.
+ * - While nobody waits, the background has what is left of SCHEDULE_BACKGROUND_MS (one lane at least where nobody
+ *   steps), as long as all listeners' next frames are there in time behind it; while a listener has less than
+ *   SCHEDULE_LEAD_MS in hand, it may make the step longer by a tenth. */
 int schedule_choose(
     struct schedule_speech *speeches, int n, double now, const struct schedule_clock *clock);
 

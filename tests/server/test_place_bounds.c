@@ -325,6 +325,45 @@ static void sixteen_are_a_crowd(void **state)
     assert_true(near(speech_look(&s, false, clock_seconds()).first_s, 0.030 + 1.6 / (1 - 0.8)));
 }
 
+/* While more come than fit, one of 64 lanes, and the last of fewer, is open to nobody while two wait for their first
+ * sound. */
+static void the_last_lanes_are_filled_two_at_a_time(void **state)
+{
+    (void)state;
+    build();
+    s.n_links = 1;
+    for (int i = 0; i < 19; i++) {
+        put(make(40, 7), &links[0]);
+        all[i].first_samples = 1;
+    }
+    all[2].first_samples = all[9].first_samples = 0;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1); /* nobody has been refused lately */
+    s.admission.crowded_since = 76;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 0);
+    assert_int_equal(speech_look(&s, true, 77).n_free, 1); /* who is in has it */
+    assert_int_equal(speech_free_lanes(&links[0], 77), 1);
+    all[9].first_samples = 1;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+    all[9].first_samples = 0;
+    all[9].background = true; /* nobody waits for that */
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+    all[9].background = false;
+    take_away(&all[18]);
+    assert_int_equal(speech_look(&s, false, 77).n_free, 2); /* not the last one */
+    links[0].lanes = 128;
+    links[0].n_running = 126; /* of 128 lanes the last two */
+    assert_int_equal(speech_look(&s, false, 77).n_free, 0);
+    links[0].n_running = 125;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 3);
+    links[0].lanes = 127;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 2);
+    /* Each worker has its own. */
+    links[0].n_running = 126;
+    s.n_links = 2;
+    links[1].lanes = 1;
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+}
+
 /* The soonest of those that have a lane; a patient one counts all who wait, others those who are not patient. */
 static void the_house_is_looked_at_as_a_whole(void **state)
 {
@@ -418,6 +457,7 @@ int main(void)
         cmocka_unit_test(what_is_before_a_first_sound_is_reckoned),
         cmocka_unit_test(a_new_voice_takes_longer),
         cmocka_unit_test(sixteen_are_a_crowd),
+        cmocka_unit_test(the_last_lanes_are_filled_two_at_a_time),
         cmocka_unit_test(the_house_is_looked_at_as_a_whole),
         cmocka_unit_test(who_waits_for_its_client_needs_nothing),
         cmocka_unit_test(who_is_patient_waits_for_its_own),

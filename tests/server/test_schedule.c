@@ -224,8 +224,8 @@ static void a_frame_or_a_prompt_goes_first(void **state)
     EXPECT_CHOSEN("1", 0, &c, frame(0.05), prompt(-1, 9), none);
     EXPECT_CHOSEN("2", 0, &c, frame(0.0625), prompt(-1, 9), none);
     /* A first sound is due a tenth of a second after it was asked for. */
-    EXPECT_CHOSEN("1", 0, &c, frame(0.25), prompt(0.15, 9), none);
-    EXPECT_CHOSEN("2", 0, &c, frame(0.25), prompt(0.125, 9), none);
+    EXPECT_CHOSEN("1", 0, &c, frame(0.1875), prompt(0.09375, 9), none);
+    EXPECT_CHOSEN("2", 0, &c, frame(0.1875), prompt(0.0625, 9), none);
 }
 
 /* The shorter prompt goes first, or the older one that has waited for a tenth of a second: but in each fourth step. */
@@ -253,18 +253,67 @@ static void a_step_takes_so_long_at_most(void **state)
     /* So that the first frame comes in time: four fifths of what there is, but the way of the sound. Who has fifty
      * milliseconds himself does not wait for that. */
     c = line(0.01, 0.01);
-    EXPECT_CHOSEN("12", 0, &c, frame(0.01), frame(0.05), none);
-    EXPECT_CHOSEN("1", 0, &c, frame(0.01), frame(0.0625), none);
-    EXPECT_CHOSEN("1", 0, &c, frame(0.034), frame(0.0625), none);
-    EXPECT_CHOSEN("12", 0, &c, frame(0.036), frame(0.0625), none);
+    EXPECT_CHOSEN("12", 0, &c, frame(0.01), frame(0.05), frame(9));
+    EXPECT_CHOSEN("1", 0, &c, frame(0.01), frame(0.0625), frame(9));
+    EXPECT_CHOSEN("1", 0, &c, frame(0.034), frame(0.0625), frame(9));
+    EXPECT_CHOSEN("12", 0, &c, frame(0.036), frame(0.0625), frame(9));
     /* Nor does a prompt that has waited for half a second. */
     EXPECT_CHOSEN("1", 8, &c, frame(8.03), prompt(7.5, 9), none);
     EXPECT_CHOSEN("12", 8, &c, frame(8.03), prompt(7.49, 9), none);
-    /* Who has half a second in hand stands back while somebody waits, and no one who has less. */
+    /* Who has a fifth of a second in hand stands back while somebody waits, and no one who has less. */
     c = line(0.001, 0.0001);
-    EXPECT_CHOSEN("12", 8, &c, prompt(8, 9), frame(8.5), none);
-    EXPECT_CHOSEN("1", 8, &c, prompt(8, 9), frame(8.625), none);
-    EXPECT_CHOSEN("1", 8, &c, frame(8.625), none, none);
+    EXPECT_CHOSEN("12", 0, &c, prompt(0, 9), frame(0.2), none);
+    EXPECT_CHOSEN("1", 0, &c, prompt(0, 9), frame(0.201), none);
+    EXPECT_CHOSEN("1", 0, &c, frame(0.201), none, none);
+}
+
+/* Of nine lanes so many have this frame to make; what the last one does. */
+static int choose_beside(
+    const struct schedule_clock *c, int n, struct schedule_speech each, struct schedule_speech last)
+{
+    struct schedule_speech s[9] = {[8] = last};
+    for (int i = 0; i < n; i++) {
+        s[i] = each;
+    }
+    return schedule_choose(s, 9, 0, c);
+}
+
+static int choose_of_nine(const struct schedule_clock *c, int n, struct schedule_speech each)
+{
+    return choose_beside(c, n, each, none);
+}
+
+/* As long as a lane is free, or waits for its text, somebody may come. */
+static void a_step_is_short_where_somebody_may_come(void **state)
+{
+    struct schedule_clock c = line(0.0049, 0.005);
+    (void)state;
+    assert_int_equal(choose_of_nine(&c, 9, frame(9)), 5);
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 3);
+    assert_int_equal(choose_of_nine(&c, 3, frame(9)), 3);
+    assert_int_equal(choose_beside(&c, 8, frame(9), aside(9)), 3); /* it makes room for who comes */
+    c = line(0.005, 0.0033);
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 4); /* 14.9 ms */
+    c = line(0.0052, 0.0033);
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 3);
+    c = line(0.0049, 0.005);
+    /* Who has fifty milliseconds in hand needs his frame. */
+    assert_int_equal(choose_of_nine(&c, 8, frame(0.05)), 5);
+    assert_int_equal(choose_of_nine(&c, 8, frame(0.1)), 3);
+    /* Prompts are those of people who have come. */
+    c.prompt_s = 0.001;
+    EXPECT_CHOSEN("12", 8, &c, prompt(8, 5), prompt(8, 5), none);
+    /* Where few lanes are dear it is longer: 80, 133, 171, 200, 222, 240 lanes a second, nine tenths of which are 216. */
+    c = line(0.0124, 0.0025);
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 5);
+    assert_int_equal(choose_of_nine(&c, 4, frame(9)), 4); /* the best that four can do */
+    /* Quick up to two lanes, slow beyond: what follows does not pay, and makes no step longer. */
+    c = line(0.001, 0.0005);
+    for (int width = 3; width < 9; width++) {
+        c.by_lanes[width].weight = 1e6;
+        c.by_lanes[width].seconds = 0.024e6;
+    }
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 2);
 }
 
 /* ---- In the background ---- */
@@ -331,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_frame_or_a_prompt_goes_first),
         cmocka_unit_test(who_has_waited_goes_before_who_is_short),
         cmocka_unit_test(a_step_takes_so_long_at_most),
+        cmocka_unit_test(a_step_is_short_where_somebody_may_come),
         cmocka_unit_test(the_background_waits_for_all_who_hear),
         cmocka_unit_test(the_background_lengthens_no_step_that_matters),
     };

@@ -28,14 +28,14 @@ static struct schedule_clock clock_of(double step_s, double lane_s, double first
 
 static void who_has_no_sound_goes_first(void **state)
 {
-    struct schedule_speech s[] = {{true, true, 10.2, 0, 0, false, false},
+    struct schedule_speech s[] = {{true, true, 10.18, 0, 0, false, false},
         {true, false, 9.9, 0, 0, false, false}, {true, true, 20, 0, 0, false, false},
         {false, false, 1, 0, 0, false, false}, {true, false, 9.5, 0, 0, false, false}};
     struct schedule_clock slow = clock_of(0.002, 0.010, 0), quick = clock_of(0.002, 0.001, 0);
     (void)state;
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 2);
     assert_true(s[4].chosen && s[1].chosen);
-    /* Who has half a second in hand stands back while others wait; who has less does not. */
+    /* Who has a fifth of a second in hand stands back while others wait; who has less does not. */
     assert_int_equal(schedule_choose(s, 5, 10, &quick), 3);
     assert_true(s[0].chosen && !s[2].chosen && !s[3].chosen);
     /* A frame that is due before the first sound of another could be there goes first. */
@@ -43,7 +43,7 @@ static void who_has_no_sound_goes_first(void **state)
     slow = clock_of(0.002, 0.020, 0);
     assert_int_equal(schedule_choose(s, 5, 10, &slow), 1);
     assert_true(s[0].chosen);
-    s[0].due = 10.2;
+    s[0].due = 10.18;
     s[1].can_step = s[4].can_step = false;
     assert_int_equal(schedule_choose(s, 5, 10, &quick), 2);
     assert_true(s[0].chosen && s[2].chosen);
@@ -89,8 +89,8 @@ static void a_first_sound_is_due_like_a_frame(void **state)
 static void prompts_come_one_after_another(void **state)
 {
     struct schedule_speech s[] = {{true, false, 9.9, 100, 100, false, false},
-        {true, false, 9.8, 100, 100, false, false}, {true, true, 10.3, 0, 0, false, false},
-        {true, true, 10.4, 0, 0, false, false}};
+        {true, false, 9.8, 100, 100, false, false}, {true, true, 10.16, 0, 0, false, false},
+        {true, true, 10.18, 0, 0, false, false}};
     struct schedule_clock c = clock_of(0.002, 0.002, 0.014);
     (void)state;
     /* Two prompts do not fit; the frames of others do. */
