@@ -303,7 +303,7 @@ static void a_step_is_short_where_somebody_may_come(void **state)
     /* Prompts are those of people who have come. */
     c.prompt_s = 0.001;
     EXPECT_CHOSEN("12", 8, &c, prompt(8, 5), prompt(8, 5), none);
-    /* Where few lanes are dear it is longer: 80, 133, 171, 200, 222, 240 lanes a second, nine tenths of which are 216. */
+    /* Where few lanes are dear it is longer: 80, 133, 171, 200, 222, 240 lanes a second; nine tenths are 216. */
     c = line(0.0124, 0.0025);
     assert_int_equal(choose_of_nine(&c, 8, frame(9)), 5);
     assert_int_equal(choose_of_nine(&c, 4, frame(9)), 4); /* the best that four can do */
