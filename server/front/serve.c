@@ -158,7 +158,6 @@ static void drain(struct server *s)
     }
     s->draining = true;
     s->drain_until = clock_seconds() + s->options->drain_s;
-    log_event(s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
     /* Who has connected, or is about to, is told: closing the ports now would reset those who were not accepted yet.
      * Where there is nothing to wait for, the server ends at once nevertheless. */
     s->open_until = clock_seconds() + 1e-3 * HANDSHAKE_MS;
@@ -189,8 +188,11 @@ static void on_stop(evutil_socket_t number, short what, void *user)
         event_base_loopbreak(s->base);
     } else if (s->draining) { /* the second signal: now */
         end_drain(s);
+    } else {
+        log_event(
+            s, "draining", json_pack("{s:i,s:i}", "running", s->n_running, "queued", s->n_queued));
+        drain(s);
     }
-    drain(s);
 }
 
 static void on_hangup(evutil_socket_t number, short what, void *user)
@@ -270,7 +272,13 @@ static void on_lost(struct link *l, const char *unopened)
     speech_worker_lost(l, unopened);
 }
 
-static const struct link_owner link_owner = {on_ready, on_beat, speech_message, on_lost};
+static void on_given_up(struct server *s)
+{
+    drain(s);
+    end_drain(s); /* tells who has come since the port is open */
+}
+
+static const struct link_owner link_owner = {on_ready, on_beat, speech_message, on_lost, on_given_up};
 
 static void on_tick(evutil_socket_t socket, short what, void *user)
 {

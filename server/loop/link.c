@@ -46,7 +46,7 @@ static void give_up(struct link *l, int exit_code)
     }
     if (s->exit_code == 0) {
         s->exit_code = exit_code;
-        event_base_loopbreak(s->base);
+        l->owner->given_up(s);
     }
 }
 

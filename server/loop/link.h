@@ -19,6 +19,8 @@ struct link_owner {
     /* This worker is not there now, and what it had is lost. `unopened`: why the model that others wait for was not
      * opened; NULL: it was open, or nobody had asked for it. */
     void (*lost)(struct link *l, const char *unopened);
+    /* No worker can open the model, and none ever could: the server is to end with the exit_code that it has now. */
+    void (*given_up)(struct server *s);
 };
 
 enum { LINK_IDLE_LANES = 8 }; /* of a worker that is idle */

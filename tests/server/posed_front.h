@@ -236,7 +236,7 @@ static inline void posed_begin(void)
 {
     static const char *const devices[] = {"auto"};
     static const struct link_owner owner = {
-        posed_dispatch, posed_dispatch, speech_message, speech_worker_lost};
+        posed_dispatch, posed_dispatch, speech_message, speech_worker_lost, NULL};
     static struct serve_options options = {.model = "",
         .host = "localhost",
         .format = "pcm",

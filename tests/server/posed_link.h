@@ -23,7 +23,7 @@ static struct serve_options options;
 static struct server s;
 static struct link links[LINKS];
 static int far[LINKS]; /* the workers' ends of their sockets */
-static int n_lost, n_beats;
+static int n_lost, n_beats, n_given_up;
 static char lost_as[200]; /* what was told of the last one that was lost */
 
 static inline void ignore(struct link *l)
@@ -49,7 +49,14 @@ static inline void note_lost(struct link *l, const char *unopened)
     snprintf(lost_as, sizeof lost_as, "%s", unopened ? unopened : "nothing");
 }
 
-static const struct link_owner owner = {ignore, count_beat, ignore_message, note_lost};
+static inline void count_given_up(struct server *server)
+{
+    (void)server;
+    n_given_up++;
+}
+
+static const struct link_owner owner = {
+    ignore, count_beat, ignore_message, note_lost, count_given_up};
 
 static inline void on_come(evutil_socket_t socket, short what, void *user)
 {
@@ -75,7 +82,7 @@ static inline void begin(void)
     s = (struct server){
         .options = &options, .base = event_base_new(), .links = links, .n_links = LINKS};
     assert_int_equal(event_base_priority_init(s.base, SERVER_PRIORITIES), 0);
-    n_lost = n_beats = 0;
+    n_lost = n_beats = n_given_up = 0;
     lost_as[0] = 0;
     for (int i = 0; i < LINKS; i++) {
         links[i] =

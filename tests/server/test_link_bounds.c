@@ -161,8 +161,10 @@ static void a_model_that_was_never_open_is_given_up(void **state)
             "long (is there memory enough?)\n");
         assert_int_equal(links[k].start_fault, 2);
         assert_int_equal(s.exit_code, k == 0 ? 0 : 2);
+        assert_int_equal(n_given_up, k == 0 ? 0 : 1);
     }
     assert_string_equal(said(&links[1]), ""); /* once is enough */
+    assert_int_equal(n_given_up, 1);
     s.exit_code = 0;
     s.was_ready = true;
     links[0].n_failed_starts = links[0].start_fault = 0;
@@ -195,6 +197,7 @@ static void an_end_that_says_why_is_believed_at_once(void **state)
         assert_true(links[0].pid == 0 && !links[0].socket && n_lost == 1);
         assert_int_equal(links[0].start_fault, cases[i].fault);
         assert_int_equal(s.exit_code, cases[i].fault);
+        assert_int_equal(n_given_up, cases[i].fault != 0);
         end();
     }
 }

@@ -192,6 +192,48 @@ static void who_dies_as_it_opens_the_model_is_tried_again(void **state)
     logs("utter: the model has never been open: 3 workers died as they opened it, or took too long", 1);
 }
 
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(taken, (struct sockaddr *)&at, n), 0);
+    assert_int_equal(getsockname(taken, (struct sockaddr *)&at, &n), 0);
+    close(taken);
+    return ntohs(at.sin_port);
+}
+
+/* Who comes as the server is about to know that it has no model. */
+static void who_comes_to_no_model_is_told(void **state)
+{
+    static const char *const devices[] = {"cuda:7"};
+    char ends[200];
+    int client = -1;
+    (void)state;
+    usual();
+    snprintf(ends, sizeof ends, "%s", support_path("never"));
+    setenv(ENDS, ends, 1);
+    options.devices = devices;
+    options.port = served.port = free_port();
+    begin(NULL);
+    for (const double until = clock_seconds() + LONG_S; client < 0 && clock_seconds() < until;) {
+        client = try_to_come();
+    }
+    assert_true(client >= 0);
+    status_of("/healthz", NULL, ""); /* who came before is known, too */
+    assert_int_equal(kill(served.pid, SIGSTOP), 0);
+    support_write_file(ends, "", 0);
+    usleep(50000); /* the worker's word is there before the client's */
+    ask(client, SPEECH, NULL, SAYS);
+    assert_int_equal(kill(served.pid, SIGCONT), 0);
+    const char *answer = heard(client);
+    if (strncmp(answer, "HTTP/1.1 503 ", 13) != 0) {
+        fail_msg("%s", answer);
+    }
+    assert_string_equal(announced(), "");
+    assert_int_equal(end_of(), 2);
+}
+
 static long lacking; /* the allocation, or the thread */
 static enum support_call of;
 
@@ -563,6 +605,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(who_cannot_begin_says_why),
         cmocka_unit_test(who_has_no_worker_ends),
         cmocka_unit_test(who_dies_as_it_opens_the_model_is_tried_again),
+        cmocka_unit_test(who_comes_to_no_model_is_told),
         cmocka_unit_test(what_lacks_as_it_begins_is_told),
         cmocka_unit_test(it_announces_when_all_is_known),
         cmocka_unit_test(sockets_are_set_as_speech_needs_it),

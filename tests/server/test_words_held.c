@@ -84,7 +84,7 @@ static void message(struct link *l, const struct wire_message *m)
     most_unsent = l->server->unsent_bytes > most_unsent ? l->server->unsent_bytes : most_unsent;
 }
 
-static const struct link_owner link_owner = {dispatch, dispatch, message, speech_worker_lost};
+static const struct link_owner link_owner = {dispatch, dispatch, message, speech_worker_lost, NULL};
 
 static bool admit(struct conn *c, size_t *limit, struct refusal *refusal)
 {

@@ -46,12 +46,25 @@ struct server *life_server(void)
 
 /* ---- What must be so ---- */
 
+static const struct link_owner *front_end;
+
+/* From here on nobody is served, but who has asked is told. */
+static void note_given_up(struct server *s)
+{
+    clients_know_of_end(false);
+    front_end->given_up(s);
+}
+
 bool __real_links_open(struct server *s, const struct link_owner *owner);
 bool __wrap_links_open(struct server *s, const struct link_owner *owner);
 bool __wrap_links_open(struct server *s, const struct link_owner *owner)
 {
+    static struct link_owner watched;
     life.server = s;
-    return __real_links_open(s, owner);
+    front_end = owner;
+    watched = *owner;
+    watched.given_up = note_given_up;
+    return __real_links_open(s, &watched);
 }
 
 /* Every speech has ended in one way, and was counted once. */
