@@ -89,12 +89,13 @@ int admission_free(const struct link *l, double promised)
     return max(n_free, 0);
 }
 
-int admission_open(const struct link *l, int n_free, int n_unheard)
+int admission_open(const struct link *l, int n_free, int n_new)
 {
     enum { AT_ONCE = 2, LAST = 64 }; /* of so many lanes one is a last one */
-    const bool is_last = n_free <= max(l->lanes / LAST, 1),
-               is_crowded = l->server->admission.crowded_since > 0;
-    return is_crowded && is_last && n_unheard >= AT_ONCE ? 0 : n_free;
+    const struct server *s = l->server;
+    const bool is_crowded = s->options->paced && s->admission.crowded_since > 0,
+               is_last = n_free <= max(l->lanes / LAST, 1);
+    return is_crowded && is_last && n_new >= AT_ONCE ? 0 : n_free;
 }
 
 bool admission_ends_in_time(const struct link *l, const struct admission_speech *p, bool has_all)

@@ -31,9 +31,8 @@ void admission_begin(struct server *s);
 /* Of one lane, what this speech needs so that its listener hears no gap; 0 to 1. */
 double admission_need(const struct server *s, const struct admission_speech *p);
 /* Those of n_free lanes that are open to who comes next. Where more come than fit, the last lanes are filled two at a
- * time: n_unheard wait for their first sound, and each more would make all of them later, while another will have come
- * for the lane before it could have been used. */
-int admission_open(const struct link *l, int n_free, int n_unheard);
+ * time, so that no first sound waits for a third prompt: n_new have begun less than a step ago and wait for theirs. */
+int admission_open(const struct link *l, int n_free, int n_new);
 /* Whether it is likely to be made to its end within the server's patience; has_all: of its text. More text is taken to
  * come until the speech is as long as others. */
 bool admission_ends_in_time(const struct link *l, const struct admission_speech *p, bool has_all);

@@ -61,7 +61,7 @@ void speech_count_freed(const struct speech *p, double seconds);
 /* Another one of its request has a lane, an item of its batch or a context of its session: it waits for what its own
  * client has asked for, however long that is. */
 bool speech_waits_for_its_own(const struct speech *p);
-/* What is so now. `patient`: as one who is patient finds the queue. */
+/* What is so now. `patient`: as one who is patient finds the queue and the lanes. */
 struct admission_now speech_look(const struct server *s, bool patient, double time);
 /* The worker where it begins now; NULL: no lane is free. */
 struct link *speech_place(const struct speech *p, double now);

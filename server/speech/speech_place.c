@@ -164,13 +164,14 @@ static bool is_unheard(const struct speech *p)
     return p->first_samples <= 0 && speech_is_wanted(p) && !p->background;
 }
 
-static int count_unheard(const struct link *l)
+/* Those of them that have had a lane for no longer than this. */
+static int count_unheard(const struct link *l, double now, double seconds)
 {
     const struct speech *p;
     int n = 0;
     TAILQ_FOREACH(p, &l->running, entry)
     {
-        n += is_unheard(p);
+        n += is_unheard(p) && now - (p->read_at + p->end.queue_s) <= seconds;
     }
     return n;
 }
@@ -194,7 +195,7 @@ static double prompts_s(const struct link *l)
 static double crowd_s(const struct link *l, double now)
 {
     enum { CROWD = 16 };
-    if (count_unheard(l) < CROWD) {
+    if (count_unheard(l, now, INFINITY) < CROWD) {
         return 0;
     }
     const double taken = min(promised_by(l, now) / max(l->beat.capacity, 1), 1.0);
@@ -204,13 +205,15 @@ static double crowd_s(const struct link *l, double now)
 
 struct admission_now speech_look(const struct server *s, bool patient, double time)
 {
+    static const double step_s = 0.025;
     struct admission_now now = {.time = time, .first_s = INFINITY};
     const struct speech *p;
     LINKS_FOREACH(l, s)
     {
-        const int n_free = speech_free_lanes(l, time);
-        now.n_free += patient ? n_free : admission_open(l, n_free, count_unheard(l));
-        now.first_s = n_free > 0 ? min(now.first_s, crowd_s(l, time)) : now.first_s;
+        const int n_free = speech_free_lanes(l, time),
+                  n_open = patient ? n_free : admission_open(l, n_free, count_unheard(l, time, step_s));
+        now.n_free += n_open;
+        now.first_s = n_open > 0 ? min(now.first_s, crowd_s(l, time)) : now.first_s;
         const bool takes = link_takes(l); /* else what it frees is nobody's */
         TAILQ_FOREACH(p, &l->running, entry)
         {

@@ -280,7 +280,8 @@ int schedule_choose(
         const bool fits_in =
             n_chosen == 0 || (schedule_step_s(clock, n_chosen + 1, prompt + s->prompt) <= most_s &&
                                  pays(clock, n_chosen + 1));
-        if (s->has_sound && ((in_hand_s > 1e-3 * SCHEDULE_ASIDE_MS && someone_waits) || !fits_in)) {
+        if (s->has_sound &&
+            ((in_hand_s > 1e-3 * SCHEDULE_STAND_BACK_MS && someone_waits) || !fits_in)) {
             break;
         }
         if (!fits_in) {

@@ -36,7 +36,7 @@ struct schedule_clock {
 
 enum {
     SCHEDULE_LEAD_MS = 500,
-    SCHEDULE_ASIDE_MS = 200,
+    SCHEDULE_STAND_BACK_MS = 200,
     SCHEDULE_FIRST_MS = 100,
     SCHEDULE_SAFE_MS = 50,
     SCHEDULE_LONG_MS = 500,
@@ -69,7 +69,7 @@ int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double fr
  * - Of prompts the shortest goes first, so that a sentence does not wait for a page, but behind those that have waited
  *   for SCHEDULE_FIRST_MS, the oldest of them first, as else a page waits for as long as sentences come; in every
  *   fourth step the shortest goes first, whoever has waited.
- * - While someone waits for the first sound, those with SCHEDULE_ASIDE_MS in hand stand back, so that the step is
+ * - While someone waits for the first sound, those with SCHEDULE_STAND_BACK_MS in hand stand back, so that the step is
  *   short, and nothing is made in the background.
  * - A step takes SCHEDULE_STEP_MS at most. While not all lanes are at work somebody may come, who waits for its end:
  *   frames of those with more than SCHEDULE_SAFE_MS in hand make it no longer than SCHEDULE_SHORT_MS then, or than it

@@ -55,8 +55,7 @@ static inline void count_given_up(struct server *server)
     n_given_up++;
 }
 
-static const struct link_owner owner = {
-    ignore, count_beat, ignore_message, note_lost, count_given_up};
+static const struct link_owner owner = {ignore, count_beat, ignore_message, note_lost, count_given_up};
 
 static inline void on_come(evutil_socket_t socket, short what, void *user)
 {

@@ -82,7 +82,8 @@ static void dispatch(struct link *l)
     speech_dispatch(l->server);
 }
 
-static const struct link_owner link_owner = {dispatch, dispatch, speech_message, speech_worker_lost, NULL};
+static const struct link_owner link_owner = {
+    dispatch, dispatch, speech_message, speech_worker_lost, NULL};
 
 static void run_for(struct server *s, double seconds)
 {

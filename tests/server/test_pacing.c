@@ -104,7 +104,8 @@ static void dispatch(struct link *l)
     speech_dispatch(l->server);
 }
 
-static const struct link_owner link_owner = {dispatch, dispatch, speech_message, speech_worker_lost, NULL};
+static const struct link_owner link_owner = {
+    dispatch, dispatch, speech_message, speech_worker_lost, NULL};
 
 /* Lets the loop run for so long, and lanes that have come free be given away. */
 static void run_for(struct server *s, double seconds)

@@ -326,14 +326,18 @@ static void sixteen_are_a_crowd(void **state)
 }
 
 /* While more come than fit, one of 64 lanes, and the last of fewer, is open to nobody while two wait for their first
- * sound. */
+ * sound who have come less than a step ago. */
 static void the_last_lanes_are_filled_two_at_a_time(void **state)
 {
     (void)state;
     build();
     s.n_links = 1;
+    options.paced = true;
+    links[0].beat.capacity = 1000;
     for (int i = 0; i < 19; i++) {
         put(make(40, 7), &links[0]);
+        all[i].read_at = 70;
+        all[i].end.queue_s = 6.976;
         all[i].first_samples = 1;
     }
     all[2].first_samples = all[9].first_samples = 0;
@@ -348,6 +352,12 @@ static void the_last_lanes_are_filled_two_at_a_time(void **state)
     all[9].background = true; /* nobody waits for that */
     assert_int_equal(speech_look(&s, false, 77).n_free, 1);
     all[9].background = false;
+    all[9].end.queue_s = 6.974; /* it has had a lane for 26 ms; a session may wait for its text */
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+    all[9].end.queue_s = 6.976;
+    options.paced = false; /* all lanes run, however late */
+    assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+    options.paced = true;
     take_away(&all[18]);
     assert_int_equal(speech_look(&s, false, 77).n_free, 2); /* not the last one */
     links[0].lanes = 128;
@@ -357,11 +367,14 @@ static void the_last_lanes_are_filled_two_at_a_time(void **state)
     assert_int_equal(speech_look(&s, false, 77).n_free, 3);
     links[0].lanes = 127;
     assert_int_equal(speech_look(&s, false, 77).n_free, 2);
-    /* Each worker has its own. */
+    /* Each worker has its own: one that is open to nobody says nothing of how soon a crowd hears its first sounds. */
     links[0].n_running = 126;
     s.n_links = 2;
     links[1].lanes = 1;
     assert_int_equal(speech_look(&s, false, 77).n_free, 1);
+    links[1].is_leaving = true;
+    assert_true(isinf(speech_look(&s, false, 77).first_s));
+    assert_true(speech_look(&s, true, 77).first_s <= 0);
 }
 
 /* The soonest of those that have a lane; a patient one counts all who wait, others those who are not patient. */

@@ -303,10 +303,13 @@ static void a_step_is_short_where_somebody_may_come(void **state)
     /* Prompts are those of people who have come. */
     c.prompt_s = 0.001;
     EXPECT_CHOSEN("12", 8, &c, prompt(8, 5), prompt(8, 5), none);
+    EXPECT_CHOSEN("12", 8, &c, prompt(8, 5), frame(8.15), none); /* 14.9 ms */
+    EXPECT_CHOSEN("1", 8, &c, prompt(8, 6), frame(8.15), none);
+    EXPECT_CHOSEN("123", 8, &c, prompt(8, 6), frame(8.15), frame(8.15));
     /* Where few lanes are dear it is longer: 80, 133, 171, 200, 222, 240 lanes a second; nine tenths are 216. */
     c = line(0.0124, 0.0025);
     assert_int_equal(choose_of_nine(&c, 8, frame(9)), 5);
-    assert_int_equal(choose_of_nine(&c, 4, frame(9)), 4); /* the best that four can do */
+    assert_int_equal(choose_of_nine(&c, 5, frame(9)), 4); /* nine tenths of what five can do */
     /* Quick up to two lanes, slow beyond: what follows does not pay, and makes no step longer. */
     c = line(0.001, 0.0005);
     for (int width = 3; width < 9; width++) {

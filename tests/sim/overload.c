@@ -25,7 +25,7 @@ enum {
 
 /* What the front end takes of a processor: measured, a refusal costs about 60 us of one core. */
 static const double call_s = 6e-6, kib_s = 2e-6;
-/* So far from what was measured is near. Steps that are a fifth slower would be seen: 13.5 and 24.9 ms at 30 a
+/* So far from what was measured is near. Steps that are a fifth slower would be seen: 13.1 and 22.6 ms at 30 a
  * second. */
 static const double near = 0.1;
 
@@ -201,8 +201,9 @@ int overload_crowd(void)
     return good ? 0 : 1;
 }
 
-/* docs/log/server.md: the 0.6B in bf16 on an H200, texts of 5 to 60 words which come by chance. Judged are the rows of
- * a machine at work: with few listeners the first sound is that of a step or two, and hangs on the cost of a prompt. */
+/* docs/log/gpu-runs.md: the 0.6B in bf16 on an H200, texts of 5 to 60 words that come by chance. Judged are the rows
+ * of a machine at work: with few listeners the first sound is that of a step or two, and hangs on the cost of a
+ * prompt. */
 static const struct measured {
     double rate, p50_ms, p95_ms;
     bool is_judged;
