@@ -314,7 +314,7 @@ $(B)/tests/dialects/%: $(B)/tests/dialects/%.o $(B)/server.a $(B)/internal.a
 
 # The program's rooms for tests of them, linked as the program is: names of the library's own may come twice.
 $(B)/program.a: $(filter-out $(R)/cli/main.o,$(CLI_OBJ)) $(SERVER_OBJ) $(BOOK_OBJ) $(JOB_OBJ) $(BASE_OBJ)
-$(filter $(B)/tests/book/% $(B)/tests/job/% $(B)/tests/cli/% %/server/test_serve,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
+$(filter $(B)/tests/book/% $(B)/tests/job/% $(B)/tests/cli/% %/server/test_serve %/server/test_serve_end,$(TESTS)): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/support.o $(B)/program.a $(B)/libutter.a
 	$(call link_test,$(SERVER_LIBS) $(BOOK_LIBS))
 
 # tests/fuzz/fuzz_NAME.c gives any bytes to a parser. `make check` replays tests/fuzz/corpus/NAME; `make

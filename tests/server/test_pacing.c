@@ -104,8 +104,7 @@ static void dispatch(struct link *l)
     speech_dispatch(l->server);
 }
 
-static const struct link_owner link_owner = {
-    dispatch, dispatch, speech_message, speech_worker_lost, NULL};
+static const struct link_owner owner = {dispatch, dispatch, speech_message, speech_worker_lost, NULL};
 
 /* Lets the loop run for so long, and lanes that have come free be given away. */
 static void run_for(struct server *s, double seconds)
@@ -192,7 +191,7 @@ static void begin(struct server *s)
     admission_begin(s);
     s->jobs = jobs_new(s->base, 1);
     assert_non_null(s->jobs);
-    assert_true(links_open(s, &link_owner));
+    assert_true(links_open(s, &owner));
     wait_until_ready(s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a front end, from its first word to its exit code: why it cannot begin, what it announces and when, who
- * is let in, what signals do, how it ends. */
+ * The life of a front end: why it cannot begin, what it announces and when, who is let in, what its days bring. How it
+ * ends: test_serve_end.c. */
 #include "tests/server/posed_serve.h"
 
 /* ---- Its beginning ---- */
@@ -190,48 +190,6 @@ static void who_dies_as_it_opens_the_model_is_tried_again(void **state)
     assert_int_equal(end_of(), 2);
     logs("\"event\":\"worker_lost\"", 3);
     logs("utter: the model has never been open: 3 workers died as they opened it, or took too long", 1);
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(taken, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(getsockname(taken, (struct sockaddr *)&at, &n), 0);
-    close(taken);
-    return ntohs(at.sin_port);
-}
-
-/* Who comes as the server is about to know that it has no model. */
-static void who_comes_to_no_model_is_told(void **state)
-{
-    static const char *const devices[] = {"cuda:7"};
-    char ends[200];
-    int client = -1;
-    (void)state;
-    usual();
-    snprintf(ends, sizeof ends, "%s", support_path("never"));
-    setenv(ENDS, ends, 1);
-    options.devices = devices;
-    options.port = served.port = free_port();
-    begin(NULL);
-    for (const double until = clock_seconds() + LONG_S; client < 0 && clock_seconds() < until;) {
-        client = try_to_come();
-    }
-    assert_true(client >= 0);
-    status_of("/healthz", NULL, ""); /* who came before is known, too */
-    assert_int_equal(kill(served.pid, SIGSTOP), 0);
-    support_write_file(ends, "", 0);
-    usleep(50000); /* the worker's word is there before the client's */
-    ask(client, SPEECH, NULL, SAYS);
-    assert_int_equal(kill(served.pid, SIGCONT), 0);
-    const char *answer = heard(client);
-    if (strncmp(answer, "HTTP/1.1 503 ", 13) != 0) {
-        fail_msg("%s", answer);
-    }
-    assert_string_equal(announced(), "");
-    assert_int_equal(end_of(), 2);
 }
 
 static long lacking; /* the allocation, or the thread */
@@ -487,116 +445,8 @@ static void a_voice_is_made_of_what_is_named(void **state)
     assert_string_equal(said, "cannot open: No such file or directory (check the name)\n");
 }
 
-/* ---- Its end ---- */
-
-/* Somebody listens, though nobody may answer. */
-static bool may_come(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-        .sin_port = htons((uint16_t)served.port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_true(client >= 0);
-    int fault = connect(client, (struct sockaddr *)&at, sizeof at) == 0 ? 0 : errno;
-    socklen_t bytes = sizeof fault;
-    if (fault == EINPROGRESS && poll(&(struct pollfd){client, POLLOUT, 0}, 1, 30) == 1) {
-        getsockopt(client, SOL_SOCKET, SO_ERROR, &fault, &bytes);
-    }
-    close(client);
-    return fault != ECONNREFUSED;
-}
-
-/* Whether the client has seen the end of what it is sent. */
-static bool has_heard_all(int client)
-{
-    char bytes[4096];
-    ssize_t n;
-    while ((n = recv(client, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
-    }
-    return n == 0;
-}
-
-/* The first signal has it wait for who is served, the second for their being told, the third for nothing. */
-static void three_signals_end_it(void **state)
-{
-    (void)state;
-    for (int n = 2; n <= 3; n++) {
-        usual();
-        begin(NULL);
-        announced();
-        const int hearing = come_and_wait(), silent = come();
-        counts("\ntts_connections 3\n");
-        step(0);
-        kill(served.pid, SIGTERM);
-        logs("\"event\":\"draining\",\"running\":1,\"queued\":0}\n", 1);
-        assert_true(is_there() && !has_heard_all(hearing));
-        kill(served.pid, SIGTERM);
-        assert_null(strstr(heard(hearing), "X-Finish-Reason: ")); /* the head names it, too */
-        assert_true(is_there());
-        if (n == 3) {
-            assert_int_equal(stopped(SIGTERM), 0);
-        } else {
-            step(0.09);
-            assert_true(is_there());
-            step(0.2);
-            assert_int_equal(end_of(), 0);
-        }
-        logs("\"event\":\"draining\"", 1);
-        close(silent);
-    }
-}
-
-/* Who is served has so long. */
-static void a_drain_has_an_end(void **state)
-{
-    (void)state;
-    usual();
-    options.drain_s = 5;
-    begin(NULL);
-    announced();
-    const int hearing = come_and_wait();
-    step(0);
-    kill(served.pid, SIGTERM);
-    logs("\"event\":\"draining\",\"running\":1,\"queued\":0}\n", 1);
-    step(4.8);
-    assert_true(is_there() && !has_heard_all(hearing));
-    step(0.4);
-    heard(hearing);
-    step(0.2);
-    assert_int_equal(end_of(), 0);
-}
-
-/* Whoever is about to connect as it begins to drain has half a second; then nobody listens. */
-static void ports_are_closed_in_a_drain(void **state)
-{
-    (void)state;
-    usual();
-    begin(NULL);
-    announced();
-    const int hearing = come_and_wait();
-    step(0);
-    kill(served.pid, SIGTERM);
-    logs("\"event\":\"draining\"", 1);
-    step(0.4);
-    assert_true(is_there());
-    assert_true(may_come());
-    step(0.2);
-    const double until = clock_seconds() + LONG_S;
-    while (may_come() && clock_seconds() < until) {
-    }
-    assert_false(may_come());
-    close(hearing);
-    assert_int_equal(end_of(), 0);
-}
-
 int main(int n, char **arguments)
 {
-    if (n == 3 && strcmp(arguments[1], "serve-worker") == 0) {
-        return posed_worker(atoi(arguments[2]), answer);
-    }
-    if (n > 1) {
-        return 2;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_says_what_it_serves),
         cmocka_unit_test(it_listens_where_it_is_told),
@@ -605,7 +455,6 @@ int main(int n, char **arguments)
         cmocka_unit_test(who_cannot_begin_says_why),
         cmocka_unit_test(who_has_no_worker_ends),
         cmocka_unit_test(who_dies_as_it_opens_the_model_is_tried_again),
-        cmocka_unit_test(who_comes_to_no_model_is_told),
         cmocka_unit_test(what_lacks_as_it_begins_is_told),
         cmocka_unit_test(it_announces_when_all_is_known),
         cmocka_unit_test(sockets_are_set_as_speech_needs_it),
@@ -616,9 +465,7 @@ int main(int n, char **arguments)
         cmocka_unit_test(a_worker_without_a_model_refuses),
         cmocka_unit_test(a_voice_is_made_of_what_is_named),
         cmocka_unit_test(other_words_start_nothing),
-        cmocka_unit_test(three_signals_end_it),
-        cmocka_unit_test(a_drain_has_an_end),
-        cmocka_unit_test(ports_are_closed_in_a_drain),
     };
-    return posed_shares() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    const int code = posed_begins(n, arguments);
+    return code >= 0 ? code : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,11 +60,9 @@ bool __wrap_links_open(struct server *s, const struct link_owner *owner);
 bool __wrap_links_open(struct server *s, const struct link_owner *owner)
 {
     static struct link_owner watched;
-    life.server = s;
-    front_end = owner;
-    watched = *owner;
+    watched = *(front_end = owner);
     watched.given_up = note_given_up;
-    return __real_links_open(s, &watched);
+    return __real_links_open(life.server = s, &watched);
 }
 
 /* Every speech has ended in one way, and was counted once. */
