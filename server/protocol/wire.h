@@ -157,6 +157,8 @@ bool wire_get_failed(struct wire_failed *failed, const struct wire_message *m); 
 
 /* Of the time of a worker, what a full house may take, in frames: the `capacity` of its beat stands for so much. */
 enum { WIRE_FULL_PERCENT = 80 };
+/* So long one of its steps takes at most, where one lane takes no longer. */
+enum { WIRE_STEP_MS = 25 };
 
 struct wire_beat {
     int n_open;    /* speeches on lanes, but those in the background */

@@ -205,7 +205,7 @@ static double crowd_s(const struct link *l, double now)
 
 struct admission_now speech_look(const struct server *s, bool patient, double time)
 {
-    static const double step_s = 0.025;
+    static const double step_s = 1e-3 * WIRE_STEP_MS;
     struct admission_now now = {.time = time, .first_s = INFINITY};
     const struct speech *p;
     LINKS_FOREACH(l, s)

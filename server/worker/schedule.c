@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/minmax.h"
-#include "server/protocol/wire.h"
 
 /* Of the time, what a full house may take: the rest is for prompts, messages and encoders, and for steps that take
  * longer than others: with nine tenths listeners of a full house heard gaps of some milliseconds. */
@@ -239,6 +238,9 @@ static double short_step_s(const struct schedule_clock *c, int n_lanes)
     const double short_s = 1e-3 * SCHEDULE_SHORT_MS;
     double best = 0;
     int width = 1;
+    if (c->one_by_one) {
+        return 1e-3 * SCHEDULE_ONE_BY_ONE_MS;
+    }
     if (schedule_step_s(c, n_lanes, 0) <= short_s) {
         return short_s;
     }

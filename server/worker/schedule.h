@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "server/protocol/wire.h"
+
 /* Speeches are heard at their own speed once their first frame is out, so each frame has a time by which it must be
  * there. Times in seconds of one clock. */
 struct schedule_speech {
@@ -23,8 +25,11 @@ enum { SCHEDULE_MOST_LANES = 256 };
 
 /* What steps cost: so much, and so much for each lane (a line through the last steps, sums of which are kept, older
  * ones with less weight). Where a step of just so many lanes was made lately, that counts more than the line: some
- * devices are quick up to so many lanes and slow beyond. On top of it come the prompts of first frames. Zero it. */
+ * devices are quick up to so many lanes and slow beyond. On top of it come the prompts of first frames. Zero it but for
+ * what the device is. */
 struct schedule_clock {
+    /* It makes its lanes one after the other, as a processor does: many in a step gain little. */
+    bool one_by_one;
     double weight, lanes, lanes_lanes, seconds, lanes_seconds;
     struct {
         double weight, seconds;
@@ -40,8 +45,9 @@ enum {
     SCHEDULE_FIRST_MS = 100,
     SCHEDULE_SAFE_MS = 50,
     SCHEDULE_LONG_MS = 500,
-    SCHEDULE_STEP_MS = 25,
+    SCHEDULE_STEP_MS = WIRE_STEP_MS,
     SCHEDULE_SHORT_MS = 15,
+    SCHEDULE_ONE_BY_ONE_MS = 8,
     SCHEDULE_WAY_MS = 10, /* sound may take so long from the end of a step to the listener */
     SCHEDULE_BACKGROUND_MS = 4
 };
@@ -73,7 +79,8 @@ int schedule_capacity(const struct schedule_clock *clock, int n_lanes, double fr
  *   short, and nothing is made in the background.
  * - A step takes SCHEDULE_STEP_MS at most. While not all lanes are at work somebody may come, who waits for its end:
  *   frames of those with more than SCHEDULE_SAFE_MS in hand make it no longer than SCHEDULE_SHORT_MS then, or than it
- *   must be to give nine tenths of the frames a second that the best does.
+ *   must be to give nine tenths of the frames a second that the best does; where lanes are made one by one, no longer
+ *   than SCHEDULE_ONE_BY_ONE_MS.
  * - It takes four fifths of what the first of its listeners to run dry has in hand beyond SCHEDULE_WAY_MS: only frames
  *   of those with less than SCHEDULE_SAFE_MS in hand, and prompts that have waited for SCHEDULE_LONG_MS, may make it
  *   longer.

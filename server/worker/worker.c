@@ -497,6 +497,7 @@ static void greet(struct worker *w)
     utter_status status = take_cores(&hello, &error);
     status = status == UTTER_OK ? open_model(w, &hello, &error) : status;
     if (status == UTTER_OK) {
+        w->clock.one_by_one = strcmp(w->info.device, "cpu") == 0;
         status = warm_up(w->model, w->slots, w->n_lanes, &w->clock, &error);
     }
     if (status != UTTER_OK) {

@@ -54,12 +54,14 @@ static struct {
     int n_steps, n_open;
     utter_status open_status, warm_status, step_status;
     bool takes_no_cores, is_beaten; /* is_beaten: beats are told, too */
+    bool one_by_one;                /* as the clock was told before the warm-up */
     const char *kernels;
     char opened[600], asked[600], cage[600], voices[200];
     uint64_t cores;
     int policy;
     utter_reading *readings[LANES];
 } fake;
+static struct wire_hello hello; /* what the front end says first */
 
 int __wrap_clock_gettime(clockid_t which, struct timespec *time);
 int __wrap_clock_gettime(clockid_t which, struct timespec *time)
@@ -154,7 +156,7 @@ utter_status utter_model_get_info(const utter_model *model, utter_model_info *in
     *info = (utter_model_info){.size = sizeof *info,
         .kind_name = "custom_voice",
         .size_name = "0b6",
-        .device = "cpu",
+        .device = strncmp(hello.device, "cuda", 4) == 0 ? "cuda" : "cpu",
         .kernels = fake.kernels,
         .weights = "q8",
         .takes_instructions = true,
@@ -188,6 +190,7 @@ utter_status warm_up(utter_model *model, struct slot *slots, int n_lanes, struct
 {
     assert_true(model == (utter_model *)&fake && slots && n_lanes == LANES);
     fake.kernels = "warm";
+    fake.one_by_one = clock->one_by_one;
     for (int i = 0; i < 30; i++) {
         schedule_learn(clock, 1 + i % LANES, 0.010 + 0.002 * (1 + i % LANES), 0, 0);
     }
@@ -381,7 +384,6 @@ utter_status utter_model_step(utter_model *model, utter_error *error)
 
 static int front = -1;
 static const char *const *line; /* NULL behind the last */
-static struct wire_hello hello;
 static int n_waits;
 
 static void open_speech(struct wire_out *out, uint32_t id, const char *how)
@@ -559,9 +561,9 @@ static void play(int code, const char *const *lines, const char *expected)
 }
 
 #define LINES(...) ((const char *const[]){"h", __VA_ARGS__, NULL})
-#define READY                                                                                          \
-    "ready 14 custom_voice 0b6 cpu warm q8 1 8000 640 3 7 8 9, cage 0, note another note, clara "      \
-    "miles, "                                                                                          \
-    "english german thai\n"
+#define READY_ON(device)                                                                               \
+    "ready 14 custom_voice 0b6 " device                                                                \
+    " warm q8 1 8000 640 3 7 8 9, cage 0, note another note, clara miles, english german thai\n"
+#define READY READY_ON("cpu")
 
 #endif

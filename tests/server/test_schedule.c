@@ -306,6 +306,15 @@ static void a_step_is_short_where_somebody_may_come(void **state)
     EXPECT_CHOSEN("12", 8, &c, prompt(8, 5), frame(8.15), none); /* 14.9 ms */
     EXPECT_CHOSEN("1", 8, &c, prompt(8, 6), frame(8.15), none);
     EXPECT_CHOSEN("123", 8, &c, prompt(8, 6), frame(8.15), frame(8.15));
+    /* Shorter still where lanes are made one by one: two take 8 ms, or more than that. */
+    c = line(0.004, 0.004);
+    c.one_by_one = true;
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 2);
+    assert_int_equal(choose_of_nine(&c, 8, frame(0.05)), 6);
+    assert_int_equal(choose_of_nine(&c, 9, frame(9)), 6);
+    c = line(0.0041, 0.004);
+    c.one_by_one = true;
+    assert_int_equal(choose_of_nine(&c, 8, frame(9)), 1);
     /* Where few lanes are dear it is longer: 80, 133, 171, 200, 222, 240 lanes a second; nine tenths are 216. */
     c = line(0.0124, 0.0025);
     assert_int_equal(choose_of_nine(&c, 8, frame(9)), 5);

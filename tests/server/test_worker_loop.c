@@ -32,7 +32,7 @@ static void a_model_is_opened_as_it_was_asked_for(void **state)
     snprintf(caged, sizeof caged, "reads /models/m /voices /other, writes %s", learnt);
     assert_string_equal(fake.cage, caged);
     assert_true(stat(learnt, &about) == 0 && S_ISDIR(about.st_mode));
-    assert_true(fake.cores == 7 && fake.policy == 0);
+    assert_true(fake.cores == 7 && fake.policy == 0 && fake.one_by_one);
     for (int i = 0; i < 3; i++) { /* the front end decides when it ends */
         static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
         sigaction(signals[i], NULL, &how);
@@ -45,8 +45,9 @@ static void a_model_is_opened_as_it_was_asked_for(void **state)
     build(); /* a GPU has no cage, and a server without one none either */
     hello.caged = true;
     hello.device = "cuda:1";
-    play(0, LINES(".0.3"), READY);
+    play(0, LINES(".0.3"), READY_ON("cuda"));
     assert_true(strstr(fake.opened, "on cuda:1, kernels -") && fake.cage[0] == 0 && fake.cores == 0);
+    assert_false(fake.one_by_one);
     build();
     play(0, LINES(".0.3"), READY);
     assert_string_equal(fake.cage, "");
@@ -162,7 +163,8 @@ static void what_fails_is_told_to_whom_it_concerns(void **state)
 
 /* A beat is told as: lanes of listeners, lanes that stepped, capacity, whether it falls behind; the last step, the next
  * one, what one lane more adds to it, and a byte of a prompt, in ms. Opened, and warmed by steps of 12, 14 and 16: */
-#define WARM "beat 0 0 3 0, 0.0 12.0 2.0 0.000\n" READY
+#define WARM_ON(device) "beat 0 0 3 0, 0.0 12.0 2.0 0.000\n" READY_ON(device)
+#define WARM WARM_ON("cpu")
 #define DONE(id, prefill) id ": done 1, frames 4, tokens 50, " prefill " 4 8 12 s, pieces 1 0 0, at 0\n"
 
 static void play_beaten(const char *const *lines, const char *expected)
@@ -261,15 +263,15 @@ static void what_a_prompt_costs_is_learnt(void **state)
                                      "1: c\n"
                                      "beat 1 1 3 0, 10.0 14.0 2.0 0.111\n"
                                      "1: d\n" DONE("1", "0.004") "beat 0 1 3 0, 10.0 11.3 2.7 0.111\n",
-                      both[] = WARM "beat 2 2 3 0, 30.0 16.0 2.0 0.000\n"
-                                    "1: a\n2: w\n"
-                                    "beat 2 2 3 0, 30.0 16.0 2.0 0.222\n"
-                                    "1: b\n2: x\n"
-                                    "beat 2 2 3 0, 10.0 16.0 1.8 0.222\n"
-                                    "1: c\n2: y\n"
-                                    "beat 2 2 3 0, 10.0 16.0 1.7 0.222\n"
-                                    "1: d\n" DONE("1", "0.02") "2: z\n" DONE(
-                                        "2", "0.02") "beat 0 2 3 0, 10.0 12.0 1.0 0.222\n";
+                      both[] = WARM_ON("cuda") "beat 2 2 3 0, 30.0 16.0 2.0 0.000\n"
+                                               "1: a\n2: w\n"
+                                               "beat 2 2 3 0, 30.0 16.0 2.0 0.222\n"
+                                               "1: b\n2: x\n"
+                                               "beat 2 2 3 0, 10.0 16.0 1.8 0.222\n"
+                                               "1: c\n2: y\n"
+                                               "beat 2 2 3 0, 10.0 16.0 1.7 0.222\n"
+                                               "1: d\n" DONE("1", "0.02") "2: z\n" DONE(
+                                                   "2", "0.02") "beat 0 2 3 0, 10.0 12.0 1.0 0.222\n";
     (void)state;
     build();
     fake.rows = 2;
@@ -277,6 +279,7 @@ static void what_a_prompt_costs_is_learnt(void **state)
     build();
     fake.rows = 2;
     fake.row_s = 0.010;
+    hello.device = "cuda"; /* it makes both lanes in one step */
     play_beaten(LINES("o 1; t 1 abcd; f 1; o 2; t 2 wxyz; f 2"), both);
 }
 
